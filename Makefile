@@ -1,0 +1,55 @@
+# Every command a person or CI needs. Works on a bare machine with python3 and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+
+# HistGradientBoosting on busy cores is 100 times slower with OpenMP left alone.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help venv demo test test-slow test-browser check format bench docs reproduce clean
+
+help:  ## what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+venv: $(STAMP)  ## .venv with everything the other targets need (idempotent)
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $(STAMP)
+
+demo: venv  ## the tour
+	$(BIN)/dpassay demo
+
+test: venv  ## unit, statistical and end-to-end tests (under 8 minutes on 2 cores)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser'
+
+test-slow: venv  ## the long statistical runs
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+test-browser: venv  ## the report in a real browser
+	@echo 'make test-browser: there is no report to open yet' >&2; exit 1
+
+check: venv  ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: venv  ## let ruff format and fix
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: venv  ## timings, side by side in one run
+	$(BIN)/python -m benchmarks
+
+docs: venv  ## the documentation, warnings as errors
+	@echo 'make docs: there is no documentation to build yet' >&2; exit 1
+
+reproduce: venv  ## the papers' figures and tables
+	@echo 'make reproduce: no figure can be regenerated yet' >&2; exit 1
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build

@@ -1,0 +1,136 @@
+"""dpassay: how private is this mechanism really? Measured from its outputs alone.
+
+    import dpassay as dp
+
+    def mechanism(x, size, rng):
+        return x + rng.laplace(scale=1.0, size=size)
+
+    samples = dp.draw(mechanism, (0.0, 1.0), n=10_000, rng=0)
+
+Everything is imported on first use, so that `import dpassay` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from dpassay._version import __version__
+
+if TYPE_CHECKING:
+    from dpassay import charts, errors
+    from dpassay.blackbox import neighbours, zoo
+    from dpassay.blackbox.mechanism import Mechanism, Outcome, from_command, from_function
+    from dpassay.privacy.about import About, Guarantee
+    from dpassay.privacy.claims import (
+        ApproximateDP,
+        Claim,
+        GaussianDP,
+        PureDP,
+        RenyiDP,
+        TradeoffDP,
+        ZeroConcentratedDP,
+    )
+    from dpassay.privacy.curves import LossCurve, RenyiCurve, Spectrum, TradeoffCurve
+    from dpassay.privacy.masses import Masses
+    from dpassay.privacy.pairs import Pair, Relation
+    from dpassay.privacy.text import claim
+    from dpassay.results import Estimate, Event, LowerBound, Profile, Verdict, Witness
+    from dpassay.sampling.draw import Sampling
+    from dpassay.sampling.samples import Samples, draw, from_samples
+
+#: Where each public name lives; a name that maps to itself as a module ends in a dot.
+_HOMES = {
+    "About": "privacy.about",
+    "ApproximateDP": "privacy.claims",
+    "Claim": "privacy.claims",
+    "Estimate": "results",
+    "Event": "results",
+    "GaussianDP": "privacy.claims",
+    "Guarantee": "privacy.about",
+    "LossCurve": "privacy.curves",
+    "LowerBound": "results",
+    "Masses": "privacy.masses",
+    "Mechanism": "blackbox.mechanism",
+    "Outcome": "blackbox.mechanism",
+    "Pair": "privacy.pairs",
+    "Profile": "results",
+    "PureDP": "privacy.claims",
+    "Relation": "privacy.pairs",
+    "RenyiCurve": "privacy.curves",
+    "RenyiDP": "privacy.claims",
+    "Samples": "sampling.samples",
+    "Sampling": "sampling.draw",
+    "Spectrum": "privacy.curves",
+    "TradeoffCurve": "privacy.curves",
+    "TradeoffDP": "privacy.claims",
+    "Verdict": "results",
+    "Witness": "results",
+    "ZeroConcentratedDP": "privacy.claims",
+    "charts": ".",
+    "claim": "privacy.text",
+    "draw": "sampling.samples",
+    "errors": ".",
+    "from_command": "blackbox.mechanism",
+    "from_function": "blackbox.mechanism",
+    "from_samples": "sampling.samples",
+    "neighbours": "blackbox.",
+    "zoo": "blackbox.",
+}
+
+__all__ = [
+    "About",
+    "ApproximateDP",
+    "Claim",
+    "Estimate",
+    "Event",
+    "GaussianDP",
+    "Guarantee",
+    "LossCurve",
+    "LowerBound",
+    "Masses",
+    "Mechanism",
+    "Outcome",
+    "Pair",
+    "Profile",
+    "PureDP",
+    "Relation",
+    "RenyiCurve",
+    "RenyiDP",
+    "Samples",
+    "Sampling",
+    "Spectrum",
+    "TradeoffCurve",
+    "TradeoffDP",
+    "Verdict",
+    "Witness",
+    "ZeroConcentratedDP",
+    "__version__",
+    "charts",
+    "claim",
+    "draw",
+    "errors",
+    "from_command",
+    "from_function",
+    "from_samples",
+    "neighbours",
+    "zoo",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dpassay' has no attribute {name!r}")
+    if home.endswith("."):
+        value: Any = importlib.import_module(
+            f"dpassay.{home.rstrip('.')}.{name}".replace("..", ".")
+        )
+    else:
+        value = getattr(importlib.import_module(f"dpassay.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,247 @@
+"""The black box: `mechanism(data, size, rng)` returns `size` independent outputs on `data`.
+
+Adapters turn what people have into that: `from_function` a function of one output per call,
+`from_command` a program. An adapter may say three things about itself, read with `getattr`:
+
+    block        how many outputs to ask for in one call (a stream of randomness each)
+    pool         "threads" (default: array code releases the GIL) or "processes"
+    replayable   False if it draws from a randomness of its own, so that no seed brings it back
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from dpassay import checks
+from dpassay._typing import AnyArray
+from dpassay.errors import BadOutput, InvalidInput, MechanismRaised, MechanismTimedOut
+
+#: Outputs asked for in one call of a vectorised mechanism.
+BLOCK = 1 << 16
+#: The tail of a program's stderr quoted in an error.
+_STDERR_TAIL = 2000
+
+
+class Mechanism(Protocol):
+    """What dpassay audits."""
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator, /) -> Any:
+        """Return `size` independent outputs on `data`."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An output of its own: the mechanism raised, or took too long.
+
+    Seen with `Sampling(on_error="outcome")`. Failing on one input and not on its neighbour is
+    leakage like any other.
+    """
+
+    kind: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.detail}".strip()
+
+
+@dataclass(frozen=True)
+class FunctionMechanism:
+    """A function that returns one output per call, as a mechanism."""
+
+    function: Callable[..., Any]
+    takes_rng: bool
+    block: ClassVar[int] = 256  # small blocks, so that slow functions share out over workers
+    pool: ClassVar[str] = "processes"
+
+    @property
+    def replayable(self) -> bool:
+        """Whether the seed decides the outputs."""
+        return self.takes_rng
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> AnyArray:
+        """Call the function `size` times."""
+        if self.takes_rng:
+            return collect([self.function(data, rng) for _ in range(size)])
+        return collect([self.function(data) for _ in range(size)])
+
+    def __str__(self) -> str:
+        return str(getattr(self.function, "__qualname__", self.function))
+
+
+def from_function(function: Callable[..., Any]) -> FunctionMechanism:
+    """Wrap a function that returns one output per call.
+
+    `function(data)` brings its own randomness: results then say "not replayable", and it runs in
+    one process unless workers are asked for. `function(data, rng)` draws from the
+    `numpy.random.Generator` it is given, replays from a seed and parallelises freely.
+
+    >>> import dpassay as dp
+    >>> coin = dp.from_function(lambda bit, rng: bit if rng.random() < 0.75 else 1 - bit)
+    >>> coin(1, 5, np.random.default_rng(0))
+    array([1, 1, 1, 1, 0])
+    """
+    if not callable(function):
+        raise InvalidInput(f"function must be callable, got {checks.shown(function)}")
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a builtin without a signature
+        return FunctionMechanism(function, takes_rng=False)
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = [p for p in positional if p.default is p.empty]
+    if len(required) == 2 or (len(positional) >= 2 and positional[1].name == "rng"):
+        return FunctionMechanism(function, takes_rng=True)
+    if len(required) == 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return FunctionMechanism(function, takes_rng=False)
+    if len(required) == 3:
+        raise InvalidInput(
+            f"{_name(function)} takes three arguments: if they are (data, size, rng) it is a "
+            "mechanism already; pass it as it is, without from_function"
+        )
+    raise InvalidInput(
+        f"{_name(function)} must take (data) or (data, rng), but takes "
+        f"{inspect.signature(function)}"
+    )
+
+
+@dataclass(frozen=True)
+class CommandMechanism:
+    """A program as a mechanism; see `from_command`."""
+
+    argv: tuple[str, ...]
+    timeout: float | None = None
+    env: dict[str, str] | None = field(default=None, hash=False)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> AnyArray:
+        """Run the program once for `size` outputs."""
+        seed = int(rng.integers(2**63))
+        request = json.dumps({"data": _jsonable(data), "size": size, "seed": seed})
+        try:
+            done = subprocess.run(
+                self.argv,
+                input=request + "\n",
+                capture_output=True,
+                text=True,
+                timeout=self.timeout,
+                check=False,
+                env=self.env,
+            )
+        except subprocess.TimeoutExpired as expired:
+            tail = _tail(expired.stderr)
+            raise MechanismTimedOut(f"{self} took longer than {self.timeout:g} s{tail}") from None
+        except OSError as error:
+            raise MechanismRaised(f"{self} could not be started: {error}") from None
+        if done.returncode != 0:
+            raise MechanismRaised(
+                f"{self} ended with exit status {done.returncode}{_tail(done.stderr)}"
+            )
+        lines = [line for line in done.stdout.splitlines() if line.strip()]
+        if len(lines) != size:
+            raise BadOutput(
+                f"{self} wrote {len(lines)} lines for size={size}; it must write one JSON value "
+                f"a line, `size` of them{_tail(done.stderr)}"
+            )
+        outputs = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                outputs.append(json.loads(line))
+            except ValueError as error:
+                raise BadOutput(
+                    f"{self}: line {number} is not JSON ({error}): {checks.shown(line)}"
+                    f"{_tail(done.stderr)}"
+                ) from None
+        return collect(outputs)
+
+    def __str__(self) -> str:
+        return "command " + " ".join(self.argv)
+
+
+def from_command(argv: Sequence[str], *, timeout: float | None = None) -> CommandMechanism:
+    """A program as a mechanism; no shell is involved.
+
+    For each block of outputs the program is started once. It reads one JSON object
+    ``{"data": …, "size": …, "seed": …}`` from stdin and writes `size` outputs to stdout, one JSON
+    value a line. It must take its randomness from the seed. `timeout` is in seconds per start.
+    """
+    if isinstance(argv, str) or not argv or not all(isinstance(part, str) for part in argv):
+        raise InvalidInput(
+            f"a command must be a list of strings such as ['./prog', '--fast'], got "
+            f"{checks.shown(argv)}; a single string is not split, since no shell is involved"
+        )
+    if timeout is not None:
+        timeout = checks.real("timeout", timeout, above=0.0)
+    return CommandMechanism(tuple(argv), timeout)
+
+
+def check_mechanism(mechanism: Any) -> Mechanism:
+    """Explain, before the first draw, what is wrong with a mechanism's signature."""
+    if not callable(mechanism):
+        raise InvalidInput(
+            f"a mechanism must be callable as mechanism(data, size, rng), got "
+            f"{checks.shown(mechanism)}"
+        )
+    try:
+        signature = inspect.signature(mechanism)
+    except (TypeError, ValueError):
+        return mechanism  # type: ignore[no-any-return]
+    try:
+        signature.bind(0, 1, None)
+    except TypeError:
+        hint = "it must accept (data, size, rng) and return `size` independent outputs"
+        for arguments in ((0,), (0, None)):
+            try:
+                signature.bind(*arguments)
+            except TypeError:
+                continue
+            hint = "if it returns one output per call, wrap it: dp.from_function(…)"
+        raise InvalidInput(f"{_name(mechanism)}{signature} is not a mechanism; {hint}") from None
+    return mechanism  # type: ignore[no-any-return]
+
+
+def collect(outputs: list[Any]) -> AnyArray:
+    """Outputs of single calls as one array: numeric where all agree, else an object array."""
+    first = outputs[0] if outputs else 0.0
+    if all(type(item) is type(first) for item in outputs):
+        if isinstance(first, (float, np.floating)):
+            return np.array(outputs, dtype=float)
+        if isinstance(first, (int, np.integer)) and not isinstance(first, bool):
+            try:
+                return np.array(outputs, dtype=np.int64)
+            except OverflowError:
+                pass
+        if (
+            isinstance(first, np.ndarray)
+            and first.ndim == 1
+            and first.dtype.kind in "iuf"
+            and all(o.shape == first.shape and o.dtype == first.dtype for o in outputs)
+        ):
+            return np.stack(outputs)
+    array = np.empty(len(outputs), dtype=object)
+    for index, item in enumerate(outputs):
+        array[index] = item
+    return array
+
+
+def _jsonable(data: Any) -> Any:
+    try:
+        return json.loads(json.dumps(data, default=lambda value: value.tolist()))
+    except (TypeError, ValueError, AttributeError):
+        raise InvalidInput(
+            f"a command needs inputs that can be written as JSON, got {checks.shown(data)}"
+        ) from None
+
+
+def _tail(stderr: Any) -> str:
+    text = stderr.decode(errors="replace") if isinstance(stderr, bytes) else (stderr or "")
+    text = text.strip()[-_STDERR_TAIL:]
+    return f"; its stderr ends with:\n{text}" if text else ""
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__qualname__", type(function).__qualname__))

@@ -1,0 +1,103 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dpassay._version import __version__
+from dpassay.errors import DpassayError, NoClosedForm
+from dpassay.results import number
+
+app = typer.Typer(
+    name="dpassay",
+    help="How private is this mechanism really? Measured from its outputs alone.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"dpassay {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def zoo() -> None:
+    """What is in the zoo, with the truths.
+
+    Example: dpassay zoo
+    """
+    Console().print(_zoo_table(draws=False))
+
+
+@app.command()
+def demo() -> None:
+    """The tour: the zoo, its truths, and draws from it.
+
+    Example: dpassay demo
+    """
+    Console().print(_zoo_table(draws=True))
+
+
+def _zoo_table(draws: bool) -> Table:
+    from dpassay.blackbox.zoo import members
+    from dpassay.sampling.samples import draw
+
+    table = Table(title="The zoo")
+    for heading in ("mechanism", "claims", "true ε", "δ(0.5)", "Rényi ε(2)", "T(0.05)"):
+        table.add_column(heading)
+    if draws:
+        table.add_column("three draws on each input")
+    for mechanism in members():
+        pair = mechanism.pair
+        row = [
+            str(mechanism),
+            str(mechanism.claim or "nothing"),
+            _truth(mechanism.epsilon, pair),
+            _truth(mechanism.delta, 0.5, pair),
+            _truth(mechanism.renyi, 2.0, pair),
+            _truth(mechanism.tradeoff, 0.05, pair),
+        ]
+        if draws:
+            three = draw(mechanism, pair, n=3, rng=0)
+            row.append("\n".join(f"{three.p.show(k)} | {three.q.show(k)}" for k in range(3)))
+        table.add_row(*row)
+    return table
+
+
+def _truth(notion: object, *arguments: object) -> str:
+    try:
+        return number(float(notion(*arguments)))  # type: ignore[operator]
+    except NoClosedForm:
+        return "not known"
+
+
+def main() -> None:
+    """Run the command line; errors are a line on stderr, not a traceback."""
+    debug = "--debug" in sys.argv
+    try:
+        app(args=[argument for argument in sys.argv[1:] if argument != "--debug"])
+    except DpassayError as error:
+        if debug:
+            raise
+        print(f"dpassay: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt as stop:
+        print(f"dpassay: {stop or 'interrupted'}", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,82 @@
+"""Every exception dpassay raises.
+
+DpassayError
+├── InvalidInput (ValueError)       an argument, a file or a claim is wrong; nothing was drawn
+│   ├── NotEnoughDraws              more draws were asked for than there are, or too few to conclude
+│   └── UnreadableFile              a file of outputs or results that cannot be used
+├── MechanismError                  the mechanism misbehaved; `.samples` holds the draws made before
+│   ├── MechanismRaised             it raised an exception
+│   ├── MechanismTimedOut           one call took longer than the time-out
+│   ├── BadOutput                   wrong count, wrong shape, or a type with no canonical form
+│   └── DependentDraws              blocks of draws are copies of each other
+├── NoClosedForm                    the truth is not known exactly for this mechanism and pair
+└── MissingExtra (ImportError)      an optional dependency is not installed
+Interrupted (KeyboardInterrupt)     Ctrl-C while drawing; `.drawn` says how much there was
+DependenceWarning (UserWarning)     the draws look dependent; every guarantee assumes they are not
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class DpassayError(Exception):
+    """Base of every error dpassay raises on purpose."""
+
+
+class InvalidInput(DpassayError, ValueError):
+    """An argument, a file or a claim is wrong."""
+
+
+class NotEnoughDraws(InvalidInput):
+    """More draws were asked for than there are, or too few to conclude anything."""
+
+
+class UnreadableFile(InvalidInput):
+    """A file of outputs or results cannot be used."""
+
+
+class MechanismError(DpassayError):
+    """The mechanism misbehaved. `samples` holds the draws made before, or None."""
+
+    samples: Any = None
+
+
+class MechanismRaised(MechanismError):
+    """The mechanism raised an exception."""
+
+
+class MechanismTimedOut(MechanismError):
+    """One call of the mechanism took longer than the time-out."""
+
+
+class BadOutput(MechanismError):
+    """The mechanism returned the wrong count, the wrong shape or an unusable type."""
+
+
+class DependentDraws(MechanismError):
+    """Blocks of draws that should be independent are copies of each other."""
+
+
+class NoClosedForm(DpassayError):
+    """The truth is not known exactly for this mechanism and pair."""
+
+
+class MissingExtra(DpassayError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an extra: pip install 'dpassay[{extra}]'")
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while drawing."""
+
+    def __init__(self, drawn: int, asked: int) -> None:
+        super().__init__(f"interrupted after {drawn:,} of {asked:,} draws per side")
+        self.drawn = drawn
+        self.asked = asked
+
+
+class DependenceWarning(UserWarning):
+    """The draws look dependent, and every guarantee assumes independent draws."""

@@ -1,0 +1,393 @@
+"""Curves of privacy: evaluate, convert, symmetrise — with the safe side stated.
+
+Directions. A pair is (P, Q); an event E has α = Q(E), 1 − β = P(E). `TradeoffCurve` is T with the
+second distribution as the null hypothesis; `Spectrum` is δ(ε) = sup_E P(E) − e^ε Q(E). Each
+conversion says whether it is exact or a bound, and which way.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import log_ndtr, ndtri
+
+from dpassay import checks
+from dpassay._typing import FloatArray
+from dpassay.errors import InvalidInput
+from dpassay.privacy.about import About
+from dpassay.records import Record
+
+
+def _axis(name: str, values: Any, *, increasing: bool = True) -> FloatArray:
+    array = np.array(values, dtype=float)
+    if array.ndim != 1 or array.size == 0 or np.isnan(array).any():
+        raise InvalidInput(f"{name} must be a list of numbers without NaN, got {array!r}")
+    if increasing and np.any(np.diff(array) < 0):
+        raise InvalidInput(f"{name} must be increasing, got {checks.shown(list(array))}")
+    array.setflags(write=False)
+    return array
+
+
+def gaussian_tradeoff(alpha: npt.ArrayLike, mu: float) -> FloatArray:
+    """T of N(0,1) against N(μ,1): Φ(Φ⁻¹(1−α) − μ), accurate in both tails."""
+    return np.asarray(np.exp(log_ndtr(-ndtri(np.asarray(alpha, dtype=float)) - mu)))
+
+
+@dataclass(frozen=True, eq=False)
+class TradeoffCurve(Record):
+    """A trade-off curve β = T(α), linear between its points; convex and non-increasing.
+
+    >>> rr = TradeoffCurve([0, 0.25, 1], [1, 0.25, 0])
+    >>> float(rr(0.125)), round(rr.delta(0.0), 3)
+    (0.625, 0.5)
+    """
+
+    x: FloatArray = field(repr=False)
+    y: FloatArray = field(repr=False)
+    band: TradeoffBand | None = field(default=None, repr=False)
+    about: About | None = None
+
+    def __post_init__(self) -> None:
+        x, y = _axis("alpha", self.x), _axis("beta", self.y, increasing=False)
+        if x.shape != y.shape or x[0] < 0 or x[-1] > 1 or y.min() < 0 or y.max() > 1:
+            raise InvalidInput("a trade-off curve needs equally many alpha and beta, all in [0, 1]")
+        hull = lower_hull(np.concatenate([[0.0], x, [1.0]]), np.concatenate([[1.0], y, [0.0]]))
+        object.__setattr__(self, "x", hull[0])
+        object.__setattr__(self, "y", hull[1])
+
+    def __call__(self, alpha: npt.ArrayLike) -> Any:
+        """T(α), exact for the piecewise linear curve."""
+        alpha = np.asarray(alpha, dtype=float)
+        value = np.interp(alpha, self.x, self.y)
+        return value if alpha.ndim else float(value)
+
+    def inverse(self) -> TradeoffCurve:
+        """T⁻¹: the same pair with the roles of the two distributions exchanged (exact)."""
+        return TradeoffCurve(self.y[::-1], self.x[::-1])
+
+    def symmetrise(self) -> TradeoffCurve:
+        """min(T, T⁻¹)**, what the mechanism offers whichever of the two inputs is the truth."""
+        other = self.inverse()
+        x, y = np.concatenate([self.x, other.x]), np.concatenate([self.y, other.y])
+        order = np.argsort(x, kind="stable")
+        return TradeoffCurve(x[order], y[order], about=self.about)
+
+    def delta(self, epsilon: npt.ArrayLike) -> Any:
+        """δ(ε) of P against Q: max_k (1 − β_k) − e^ε α_k. Exact for the piecewise linear curve."""
+        eps = np.asarray(epsilon, dtype=float)
+        flat = np.atleast_1d(eps).ravel()
+        # The maximum is at the last knot left of which the curve falls faster than −e^ε.
+        with np.errstate(divide="ignore"):
+            slopes = np.concatenate([np.diff(self.y) / np.diff(self.x), [0.0]])
+        with np.errstate(over="ignore"):
+            factor = np.exp(flat)
+        knot = np.searchsorted(slopes, -factor, side="left")
+        with np.errstate(invalid="ignore"):
+            gain = (1 - self.y[knot]) - np.where(self.x[knot] > 0, factor * self.x[knot], 0.0)
+        out = np.clip(gain, 0.0, 1.0)
+        return out.reshape(eps.shape) if eps.ndim else float(out[0])
+
+    def spectrum(self, epsilons: npt.ArrayLike) -> Spectrum:
+        """δ(ε) in the worse of the two directions (exact for the piecewise linear curve)."""
+        both = np.maximum(self.delta(epsilons), self.inverse().delta(epsilons))
+        return Spectrum(np.asarray(epsilons, dtype=float), both, about=self.about)
+
+    def mu(self) -> float:
+        """The smallest μ with T ≥ G_μ everywhere: an upper bound that knots alone decide.
+
+        Between knots T is a chord and G_μ is convex, so what holds at the knots holds between.
+        """
+        inner = (self.x > 0) & (self.x < 1)
+        if np.any(self.y[self.x == 0.0] < 1.0) or np.any(self.y[inner] == 0.0):
+            return math.inf
+        if not inner.any():
+            return 0.0
+        return max(0.0, float(np.max(-ndtri(self.x[inner]) - ndtri(self.y[inner]))))
+
+    def fit_gdp(self, norm: Literal["l1", "sup"] = "l1") -> float:
+        """The μ whose Gaussian curve is nearest, in L1 (as the papers do) or in sup distance."""
+        from scipy.optimize import minimize_scalar
+
+        checks.one_of("norm", norm, ("l1", "sup"))
+        grid = np.linspace(0.0, 1.0, 2001)
+        mine = self(grid)
+
+        def distance(mu: float) -> float:
+            gap = np.abs(mine - gaussian_tradeoff(grid, mu))
+            return float(np.trapezoid(gap, grid) if norm == "l1" else gap.max())
+
+        return float(minimize_scalar(distance, bounds=(0.0, 20.0), method="bounded").x)
+
+    def distance(
+        self,
+        other: TradeoffCurve | Any,
+        norm: Literal["l1", "sup"] = "sup",
+        *,
+        points: int = 10_001,
+    ) -> float:
+        """Sup or L1 distance to another curve, or to any function of α, on a fine grid of α."""
+        checks.one_of("norm", norm, ("l1", "sup"))
+        grid = np.linspace(0.0, 1.0, points)
+        gap = np.abs(self(grid) - np.asarray(other(grid), dtype=float))
+        return float(np.trapezoid(gap, grid) if norm == "l1" else gap.max())
+
+    def chart(self, **others: Any) -> Any:
+        """An Altair chart of the curve, with its band, and any other curves given by name."""
+        from dpassay import charts
+
+        grid = np.linspace(0.0, 1.0, 401)
+        lines = {"measured": (self.x, self.y)} | {
+            name: (grid, np.asarray(curve(grid))) for name, curve in others.items()
+        }
+        band = None if self.band is None else (self.band.x, self.band.lower, self.band.upper)
+        return charts.tradeoff(lines, band=band)
+
+    def __str__(self) -> str:
+        return f"trade-off curve with {self.x.size} points, T(0.05) = {self(0.05):.4g}"
+
+
+@dataclass(frozen=True, eq=False)
+class TradeoffBand(Record):
+    """A simultaneous confidence band: lower(α) ≤ T(α) ≤ upper(α) for every α at once."""
+
+    x: FloatArray = field(repr=False)
+    lower: FloatArray = field(repr=False)
+    upper: FloatArray = field(repr=False)
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", _axis("alpha", self.x))
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, _axis(name, getattr(self, name), increasing=False))
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum(Record):
+    """δ as a function of ε.
+
+    δ is convex in e^ε, not in ε, so values between grid points are interpolated linearly in e^ε:
+    never below the truth when the grid values are not.
+
+    >>> s = Spectrum([0.0, 0.5, 1.0], [0.4, 0.2, 0.0])
+    >>> s.epsilon(0.2), round(s(0.25), 4)
+    (0.5, 0.3124)
+    """
+
+    x: FloatArray = field(repr=False)
+    y: FloatArray = field(repr=False)
+    lower: FloatArray | None = field(default=None, repr=False)
+    confidence: float | None = None
+    about: About | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", _axis("epsilon", self.x))
+        object.__setattr__(self, "y", _axis("delta", self.y, increasing=False))
+        if self.x.shape != self.y.shape:
+            raise InvalidInput("a spectrum needs equally many epsilon and delta")
+        if self.lower is not None:
+            object.__setattr__(self, "lower", _axis("lower", self.lower, increasing=False))
+
+    def __call__(self, epsilon: npt.ArrayLike) -> Any:
+        """δ(ε) inside the grid, interpolated on the safe (upper) side."""
+        eps = np.asarray(epsilon, dtype=float)
+        if np.any(eps < self.x[0]) or np.any(eps > self.x[-1]):
+            raise InvalidInput(
+                f"epsilon must lie in [{self.x[0]:g}, {self.x[-1]:g}], the grid of this spectrum"
+            )
+        value = np.interp(np.exp(eps), np.exp(self.x), self.y)
+        return value if eps.ndim else float(value)
+
+    def certified(self, epsilon: npt.ArrayLike) -> Any:
+        """The certified lower bound at ε: δ falls with ε, so the next grid point's bound holds."""
+        if self.lower is None:
+            raise InvalidInput("this spectrum carries no certified lower curve")
+        eps = np.asarray(epsilon, dtype=float)
+        at = np.searchsorted(self.x, eps, side="left")
+        value = np.concatenate([self.lower, [0.0]])[at]
+        return value if eps.ndim else float(value)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest ε with δ(ε) ≤ delta by this curve (∞ if its grid ends before)."""
+        checks.real("delta", delta, at_least=0.0, at_most=1.0)
+        inside = np.flatnonzero(self.y <= delta)
+        if inside.size == 0:
+            return math.inf
+        k = int(inside[0])
+        if k == 0:
+            return float(self.x[0])
+        t0, t1 = math.exp(self.x[k - 1]), math.exp(self.x[k])
+        weight = (self.y[k - 1] - delta) / (self.y[k - 1] - self.y[k])
+        return float(math.log(t0 + weight * (t1 - t0)))
+
+    def tradeoff_curve(self) -> TradeoffCurve:
+        """sup_ε max(0, 1 − δ − e^ε α, e^{−ε}(1 − δ − α)).
+
+        The curve this spectrum implies when it bounds both directions. With finitely many ε it is
+        a lower bound on T (the safe side for a claim), exact as the grid becomes fine.
+        """
+        t, delta = lower_hull(np.exp(self.x), self.y)  # a spectrum is convex in e^ε
+        with np.errstate(invalid="ignore", divide="ignore"):
+            knots = np.concatenate([-np.diff(delta) / np.diff(t), (1 - delta) / t, [0.0, 1.0]])
+        knots = np.unique(np.clip(knots, 0.0, 1.0))
+        lines = (1 - delta)[:, None] - t[:, None] * knots[None, :]
+        below = TradeoffCurve(knots, np.clip(lines.max(axis=0), 0.0, 1.0))
+        mirrored = below.inverse()
+        x = np.unique(np.concatenate([below.x, mirrored.x]))
+        return TradeoffCurve(x, np.maximum(below(x), mirrored(x)), about=self.about)
+
+    def chart(self, **others: Any) -> Any:
+        """An Altair chart of δ(ε), with the certified curve, and other spectra given by name."""
+        from dpassay import charts
+
+        lines = {"estimate": (self.x, self.y)} if not others else {"this": (self.x, self.y)}
+        if self.lower is not None:
+            lines["certified"] = (self.x, self.lower)
+        for name, other in others.items():
+            lines[name] = (
+                (other.x, other.y) if isinstance(other, Spectrum) else (self.x, other(self.x))
+            )
+        return charts.spectrum(lines)
+
+    def __str__(self) -> str:
+        return (
+            f"δ(ε) on [{self.x[0]:g}, {self.x[-1]:g}]: "
+            f"δ({self.x[0]:g}) = {self.y[0]:.4g}, δ({self.x[-1]:g}) = {self.y[-1]:.4g}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RenyiCurve(Record):
+    """ε(λ), the Rényi divergence as a function of its order.
+
+    (λ − 1)·ε(λ) is convex in λ; between grid points that product is interpolated linearly: never
+    below the truth when the grid values are not.
+    """
+
+    x: FloatArray = field(repr=False)
+    y: FloatArray = field(repr=False)
+    lower: FloatArray | None = field(default=None, repr=False)
+    confidence: float | None = None
+    simultaneous: bool | None = None
+    about: About | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", _axis("order", self.x))
+        object.__setattr__(self, "y", _axis("epsilon", self.y, increasing=False))
+        if self.x[0] <= 1 or self.x.shape != self.y.shape:
+            raise InvalidInput("a Rényi curve needs orders above 1 and equally many values")
+        if self.lower is not None:
+            object.__setattr__(self, "lower", _axis("lower", self.lower, increasing=False))
+
+    def __call__(self, order: npt.ArrayLike) -> Any:
+        """ε(λ) inside the grid, interpolated on the safe (upper) side."""
+        lam = np.asarray(order, dtype=float)
+        if np.any(lam < self.x[0]) or np.any(lam > self.x[-1]):
+            raise InvalidInput(f"order must lie in [{self.x[0]:g}, {self.x[-1]:g}]")
+        value = np.interp(lam, self.x, (self.x - 1) * self.y) / (lam - 1)
+        return value if lam.ndim else float(value)
+
+    def approximate_dp(self, delta: float) -> float:
+        """The ε for which this curve implies (ε, δ)-DP.
+
+        A bound from above if the curve is one (Canonne, Kamath & Steinke 2020, Prop. 12). A lower
+        bound on the Rényi curve gives nothing here: small Rényi divergence implies (ε, δ), large
+        Rényi divergence does not refute it.
+        """
+        checks.probability("delta", delta)
+        lam = self.x
+        eps = self.y + np.log1p(-1 / lam) - (math.log(delta) + np.log(lam)) / (lam - 1)
+        return max(0.0, float(np.min(eps)))
+
+    def chart(self, **others: Any) -> Any:
+        """An Altair chart of ε(λ), with the lower bounds, and other curves given by name."""
+        from dpassay import charts
+
+        lines = {"estimate": (self.x, self.y)}
+        if self.lower is not None:
+            lines["lower bound"] = (self.x, self.lower)
+        for name, other in others.items():
+            lines[name] = (self.x, np.asarray(other(self.x)))
+        return charts.renyi(lines)
+
+    def __str__(self) -> str:
+        return (
+            f"Rényi curve on orders [{self.x[0]:g}, {self.x[-1]:g}]: "
+            f"ε({self.x[0]:g}) = {self.y[0]:.4g}, ε({self.x[-1]:g}) = {self.y[-1]:.4g}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LossCurve(Record):
+    """The privacy loss ℓ(t) = log p(t)/q(t) along the outputs t, with the two densities.
+
+    For a discrete mechanism `x` counts the outputs, `labels` names them, and `p`, `q` are
+    probabilities instead of densities.
+    """
+
+    x: FloatArray = field(repr=False)
+    y: FloatArray = field(repr=False)
+    p: FloatArray = field(repr=False)
+    q: FloatArray = field(repr=False)
+    labels: tuple[str, ...] | None = field(default=None, repr=False)
+    about: About | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", _axis("x", self.x))
+        for name in ("y", "p", "q"):
+            object.__setattr__(self, name, _axis(name, getattr(self, name), increasing=False))
+        if self.labels is not None:
+            object.__setattr__(self, "labels", tuple(self.labels))
+
+    def __call__(self, t: npt.ArrayLike) -> Any:
+        """ℓ(t) for a continuous output, linear between grid points."""
+        if self.labels is not None:
+            raise InvalidInput("the outputs are discrete: look them up in `.labels` and `.y`")
+        t = np.asarray(t, dtype=float)
+        value = np.interp(t, self.x, self.y)
+        return value if t.ndim else float(value)
+
+    def chart(self, location: float | None = None) -> Any:
+        """Densities above, loss below, as in the figures of the local approach."""
+        from dpassay import charts
+
+        return charts.loss(self.x, self.p, self.q, self.y, labels=self.labels, location=location)
+
+    def __str__(self) -> str:
+        return f"privacy loss along {self.x.size} outputs"
+
+
+def lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The lower convex hull of points sorted by x (Andrew's monotone chain on distinct x)."""
+    order = np.lexsort((y, x))
+    x, y = x[order], y[order]
+    first = np.concatenate([[True], np.diff(x) > 0])  # the lowest of equal abscissae
+    x, y = x[first], y[first]
+    slopes = np.diff(y) / np.diff(x)
+    if x.size <= 2 or np.all(np.diff(slopes) > 0):
+        return _frozen(x), _frozen(y)
+    keep = _hull_indices(x, y)
+    return _frozen(x[keep]), _frozen(y[keep])
+
+
+def _hull_indices(x: FloatArray, y: FloatArray) -> list[int]:
+    xs, ys = x.tolist(), y.tolist()  # scalar arithmetic on lists is several times faster
+    hull: list[int] = []
+    for i in range(len(xs)):
+        while len(hull) >= 2:
+            a, b = hull[-2], hull[-1]
+            if (ys[b] - ys[a]) * (xs[i] - xs[a]) >= (ys[i] - ys[a]) * (xs[b] - xs[a]):
+                hull.pop()
+            else:
+                break
+        hull.append(i)
+    return hull
+
+
+def _frozen(array: FloatArray) -> FloatArray:
+    array = np.array(array, dtype=float)
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,65 @@
+"""Neighbouring inputs: the two things a mechanism must not tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from dpassay.checks import shown
+from dpassay.errors import InvalidInput
+from dpassay.records import Record
+
+
+class Relation(StrEnum):
+    """What makes two inputs neighbours. A verdict speaks about this relation and no other."""
+
+    UNSPECIFIED = "unspecified"
+    ADD_REMOVE = "add or remove one record"
+    REPLACE_ONE = "replace one record"
+    SENSITIVITY_ONE = "each query changes by at most 1"
+    DISTRIBUTIONAL = "one value within a random population"
+
+
+@dataclass(frozen=True, eq=False)
+class Pair(Record):
+    """Two neighbouring inputs; unpacks like a tuple of two.
+
+    >>> first, second = Pair(0.0, 1.0)
+    >>> second
+    1.0
+    """
+
+    first: Any = field(metadata={"verbatim": True})
+    second: Any = field(metadata={"verbatim": True})
+    relation: Relation = Relation.UNSPECIFIED
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relation", Relation(self.relation))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.first, self.second))
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, side: int) -> Any:
+        return (self.first, self.second)[side]
+
+    def __str__(self) -> str:
+        inputs = f"{shown(self.first, 40)} and {shown(self.second, 40)}"
+        return f"{self.name}: {inputs}" if self.name else inputs
+
+
+def as_pair(value: Any) -> Pair:
+    """A tuple of two inputs, or a `Pair`, as a `Pair`."""
+    if isinstance(value, Pair):
+        return value
+    if isinstance(value, tuple) and len(value) == 2:
+        return Pair(*value)
+    raise InvalidInput(
+        f"a pair must be a tuple of two neighbouring inputs such as (0.0, 1.0), got "
+        f"{shown(value)}; several pairs are a list of such tuples"
+    )

@@ -1,0 +1,174 @@
+"""Frozen records that go to JSON and come back.
+
+A record is a frozen dataclass. In JSON it is an object with its class name under "type" and one
+entry per field; the outermost also carries the schema version. What JSON lacks is tagged, so that
+an input of a mechanism comes back as what it was: ``{"$tuple": [...]}``, ``{"$array": [...]}``,
+``{"$float": "inf"}``. Objects nobody can rebuild safely become ``{"$repr": "..."}`` and come back
+as `Opaque`. Nothing is ever unpickled or evaluated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpassay.checks import shown
+from dpassay.errors import InvalidInput
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """Stands for an input that could not be written to JSON."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class Record:
+    """Base of everything that serialises. Equality compares contents, arrays included."""
+
+    _types: ClassVar[dict[str, type[Record]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Record._types[cls.__name__] = cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as JSON-ready dictionaries, lists and scalars."""
+        return {"schema": SCHEMA, **encode(self)}
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The record as one JSON object."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Rebuild a record from `to_dict`."""
+        if not isinstance(data, dict) or "type" not in data:
+            raise InvalidInput(
+                f"not a dpassay record: {shown(data)}; expected an object with a 'type'"
+            )
+        schema = data.get("schema", SCHEMA)
+        if not isinstance(schema, int) or schema > SCHEMA:
+            raise InvalidInput(
+                f"schema version {schema!r} is newer than this dpassay reads ({SCHEMA}); upgrade"
+            )
+        record = decode({key: value for key, value in data.items() if key != "schema"})
+        if not isinstance(record, cls):
+            raise InvalidInput(f"expected a {cls.__name__}, found a {data['type']}")
+        return record
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Rebuild a record from `to_json`."""
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise InvalidInput(f"not JSON: {error}") from None
+        return cls.from_dict(data)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return bool(encode(self) == encode(other))
+
+    def __hash__(self) -> int:
+        known = self.__dict__.get("_hash")  # records are frozen, and caches ask often
+        if known is None:
+            known = self.__dict__["_hash"] = hash(json.dumps(encode(self)))
+        return int(known)
+
+
+def encode(value: Any) -> Any:
+    """Anything as JSON-ready data; see the module docstring for the tags."""
+    if isinstance(value, Record):
+        entries = {}
+        for field in dataclasses.fields(value):  # type: ignore[arg-type]
+            write = encode if field.metadata.get("verbatim") else _field
+            entries[field.name] = write(getattr(value, field.name))
+        return {"type": type(value).__name__, **entries}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, str)):
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
+        return {"$array": encode(value.tolist()), "dtype": value.dtype.str}
+    if isinstance(value, tuple):
+        return {"$tuple": [encode(item) for item in value]}
+    if isinstance(value, list):
+        return [encode(item) for item in value]
+    if isinstance(value, dict):
+        if all(isinstance(key, str) and not key.startswith("$") for key in value) and (
+            "type" not in value
+        ):
+            return {key: encode(item) for key, item in value.items()}
+        return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
+    return {"$repr": shown(value, 200)}
+
+
+def _field(value: Any) -> Any:
+    """A record's own tuples and arrays are plain lists: its constructor restores them.
+
+    Fields marked verbatim hold somebody else's data and keep their tags.
+    """
+    if isinstance(value, np.ndarray):
+        return encode(value.tolist())
+    if isinstance(value, tuple) and type(value) is tuple:
+        return [_field(item) for item in value]
+    return encode(value)
+
+
+def decode(value: Any) -> Any:
+    """The inverse of `encode`."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "type" in value:
+        cls = Record._types.get(str(value["type"]))
+        if cls is None:
+            raise InvalidInput(f"unknown record type {value['type']!r}")
+        names = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        entries = {key: decode(item) for key, item in value.items() if key != "type"}
+        if unknown := set(entries) - names:
+            raise InvalidInput(f"{value['type']} has no field {sorted(unknown)[0]!r}")
+        try:
+            return cls(**entries)
+        except TypeError as error:
+            raise InvalidInput(f"incomplete {value['type']}: {error}") from None
+    if len(value) <= 2 and (tag := next(iter(value), "")).startswith("$"):
+        return _untag(tag, value)
+    return {key: decode(item) for key, item in value.items()}
+
+
+def _untag(tag: str, value: dict[str, Any]) -> Any:
+    content = value[tag]
+    match tag:
+        case "$float":
+            return float(content)
+        case "$tuple":
+            return tuple(decode(content))
+        case "$array":
+            dtype = np.dtype(str(value["dtype"]))
+            if dtype.kind not in "biufU":
+                raise InvalidInput(f"array of dtype {value['dtype']!r} is not allowed")
+            return np.array(decode(content), dtype=dtype)
+        case "$dict":
+            return {decode(key): decode(item) for key, item in content}
+        case "$repr":
+            return Opaque(str(content))
+        case _:
+            raise InvalidInput(f"unknown tag {tag!r}")

@@ -1,0 +1,219 @@
+"""What an analysis returns: frozen records that say what backs them.
+
+An `Estimate` is not a `LowerBound`: they are different types on purpose. A `Verdict` is
+"violation" or "no violation detected", never "private".
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpassay.privacy.about import About, Guarantee
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.curves import LossCurve, RenyiCurve, Spectrum, TradeoffCurve
+from dpassay.privacy.pairs import Pair
+from dpassay.records import Record
+
+__all__ = [
+    "About",
+    "Estimate",
+    "Event",
+    "Guarantee",
+    "LowerBound",
+    "Profile",
+    "Verdict",
+    "Witness",
+]
+
+
+class Shown(Record):
+    """A record that prints as a sentence and shows as a card in notebooks."""
+
+    def _repr_html_(self) -> str:
+        return (
+            '<div style="border-left:4px solid #2f7ed8;padding:.4em .8em;margin:.4em 0">'
+            f"{html.escape(str(self)).replace(chr(10), '<br>')}</div>"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Estimate(Shown):
+    """A number read off a sample. It is not a bound: it may lie above or below the truth."""
+
+    value: float
+    notion: str
+    location: str | None = None
+    pair: Pair | None = None
+    loss: LossCurve | None = field(default=None, repr=False)
+    about: About
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", float(self.value))
+
+    def chart(self) -> Any:
+        """The loss this estimate was read off."""
+        if self.loss is None:
+            raise ValueError("this estimate carries no loss curve to draw")
+        at = None
+        if self.loss.labels is None and self.location is not None:
+            at = float(self.location)
+        return self.loss.chart(at)
+
+    def __str__(self) -> str:
+        where = f" at output {self.location}" if self.location is not None else ""
+        draws = f" from {self.about.n[0]:,} draws a side" if self.about.n else ""
+        return f"{self.notion} ≈ {number(self.value)}{where}{draws} ({self.about.method})"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LowerBound(Shown):
+    """The mechanism is at most this private: the truth is at least `value`, with `confidence`."""
+
+    value: float
+    confidence: float
+    notion: str
+    guarantee: Guarantee
+    location: str | None = None
+    pair: Pair | None = None
+    estimates: tuple[float, ...] = ()  # one per pair looked at, from the selecting stage
+    loss: LossCurve | None = field(default=None, repr=False)
+    about: About
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", float(self.value))
+        object.__setattr__(self, "guarantee", Guarantee(self.guarantee))
+        object.__setattr__(self, "estimates", tuple(float(e) for e in self.estimates))
+
+    def __str__(self) -> str:
+        where = f" (at output {self.location})" if self.location is not None else ""
+        return (
+            f"{self.notion} ≥ {number(self.value)} with {self.confidence:.0%} confidence"
+            f"{where}, {self.guarantee} guarantee ({self.about.method})"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Event(Record):
+    """A set of outputs, in words and in a form that can be evaluated again."""
+
+    words: str
+    layout: Any = field(default=None, repr=False)
+    tests: tuple[Any, ...] = field(default=(), repr=False)
+    otherwise: bool = False
+    #: Only the fitted score of this process can evaluate it; it cannot be replayed from a file.
+    live: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tests", tuple(self.tests))
+
+    def __str__(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Witness(Record):
+    """The pair, the event and the counts that show what a verdict says."""
+
+    event: Event
+    pair: Pair | None = None
+    hits_p: int
+    n_p: int
+    hits_q: int
+    n_q: int
+
+    @property
+    def p(self) -> float:
+        """How often the event happened on the first input."""
+        return self.hits_p / self.n_p
+
+    @property
+    def q(self) -> float:
+        """How often the event happened on the second input."""
+        return self.hits_q / self.n_q
+
+    def __str__(self) -> str:
+        return (
+            f"{self.event}: {self.hits_p:,} of {self.n_p:,} against {self.hits_q:,} of {self.n_q:,}"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Verdict(Shown):
+    """Whether a claim was refuted, and how far."""
+
+    claim: Claim
+    violated: bool
+    p_value: float
+    lower_bound: float
+    confidence: float
+    guarantee: Guarantee
+    witness: Witness
+    smallest_detectable: float | None = None
+    #: How the error probability 1 − confidence is spent.
+    budget: tuple[tuple[str, float], ...] = ()
+    about: About
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "guarantee", Guarantee(self.guarantee))
+        object.__setattr__(self, "budget", tuple((str(a), float(b)) for a, b in self.budget))
+        for name in ("p_value", "lower_bound"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+
+    def __str__(self) -> str:
+        c = self.claim
+        bound = f"{c.symbol} ≥ {number(self.lower_bound)} with {self.confidence:.4g} confidence"
+        if self.violated:
+            head = f"violation of {c}: {bound} (p = {self.p_value:.2g}, {self.guarantee})"
+        else:
+            head = f"no violation of {c} detected: {bound} (p = {self.p_value:.2g})"
+        lines = [head, f"  witness: {self.witness}"]
+        if self.smallest_detectable is not None and math.isfinite(self.smallest_detectable):
+            lines.append(
+                f"  an actual {c.symbol} of {number(self.smallest_detectable)} would have been "
+                "caught with 90% probability"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Profile(Shown):
+    """Every notion of one pair, estimated from one sample and one loss."""
+
+    epsilon: float
+    mu: float
+    spectrum: Spectrum = field(repr=False)
+    renyi_curve: RenyiCurve = field(repr=False)
+    tradeoff_curve: TradeoffCurve = field(repr=False)
+    loss: LossCurve | None = field(default=None, repr=False)
+    pair: Pair | None = None
+    about: About
+
+    def delta(self, epsilon: Any) -> Any:
+        """δ̂(ε), the worse of the two directions."""
+        return self.spectrum(epsilon)
+
+    def renyi(self, order: Any) -> Any:
+        """The Rényi divergence at an order, the worse of the two directions."""
+        return self.renyi_curve(order)
+
+    def tradeoff(self, alpha: Any) -> Any:
+        """T̂(α), symmetrised."""
+        return self.tradeoff_curve(alpha)
+
+    def __str__(self) -> str:
+        draws = f", from {self.about.n[0]:,} draws a side" if self.about.n else ""
+        return (
+            f"ε ≈ {number(self.epsilon)}, μ ≈ {number(self.mu)}, "
+            f"δ(0) ≈ {number(float(self.spectrum.y[0]))}, "
+            f"Rényi ε({self.renyi_curve.x[0]:g}) ≈ {number(float(self.renyi_curve.y[0]))}{draws}"
+        )
+
+
+def number(value: float) -> str:
+    """A number for people: four significant digits, ∞ as a sign."""
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.4g}"

@@ -1,0 +1,1 @@
+"""What we saw: outputs in canonical form, drawn reproducibly, dealt out once."""

@@ -1,0 +1,385 @@
+"""Drawing: seeds, blocks, workers, time-outs, and mechanisms that misbehave.
+
+Draws come in blocks of a size that depends on the mechanism and n alone. Each side of each block
+has a stream of its own, found from (seed, pair, stage, block, side), so the same seed gives the
+same draws bit for bit whatever the number of workers. There are at least two blocks, which is what
+lets copied streams be noticed: a generator that is re-created with a fixed seed inside the
+mechanism, or pickled to every worker, returns the same block twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import signal
+import threading
+import traceback
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+import numpy as np
+
+from dpassay import checks
+from dpassay.blackbox.mechanism import BLOCK, Mechanism, Outcome, collect
+from dpassay.errors import (
+    BadOutput,
+    DependentDraws,
+    Interrupted,
+    InvalidInput,
+    MechanismError,
+    MechanismRaised,
+    MechanismTimedOut,
+)
+from dpassay.privacy.pairs import Pair
+from dpassay.sampling.outputs import Outputs, align, from_raw
+from dpassay.sampling.progress import Progress
+
+T = TypeVar("T")
+Seed: TypeAlias = (
+    "int | np.random.Generator | np.random.SeedSequence | np.random.BitGenerator | None"
+)
+
+#: Bytes at the head of a block that are compared to find copied streams.
+_HEAD = 8192
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to draw.
+
+    workers    how many blocks to draw at once; array code runs in threads, one-output functions
+               in processes
+    executor   any concurrent.futures.Executor to use instead
+    timeout    seconds one call of the mechanism may take. Needs the main thread (or processes); a
+               call stuck inside C code is stopped only when it returns to Python
+    on_error   "raise", or "outcome": an exception or time-out is an output of its own. Every output
+               is then a call of its own, so that one failure cannot decide the fate of a block
+    progress   None: a bar on a terminal, past two seconds; True or False to override
+    """
+
+    workers: int = 1
+    executor: Executor | None = None
+    timeout: float | None = None
+    on_error: str = "raise"
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        checks.whole("workers", self.workers)
+        checks.one_of("on_error", self.on_error, ("raise", "outcome"))
+        if self.timeout is not None:
+            checks.real("timeout", self.timeout, above=0.0)
+        if self.executor is not None and not hasattr(self.executor, "submit"):
+            raise InvalidInput(
+                f"executor must be a concurrent.futures.Executor, got {checks.shown(self.executor)}"
+            )
+
+
+def seed_of(rng: Seed) -> int:
+    """The whole number everything random is derived from: passing it as `rng` repeats the run."""
+    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
+        return int(rng)
+    try:
+        if isinstance(rng, (bool, int, np.integer)):
+            raise TypeError
+        return int(np.random.default_rng(rng).integers(2**63))
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"rng must be a non-negative seed, a numpy Generator or None, got {checks.shown(rng)}"
+        ) from None
+
+
+def stream(seed: int, *key: int) -> np.random.Generator:
+    """The generator at an address; the same address is the same stream."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+@dataclass(frozen=True)
+class Block:
+    """One unit of drawing: `size` outputs on each input of a pair."""
+
+    mechanism: Mechanism
+    pair: Pair
+    size: int
+    seed: int
+    key: tuple[int, ...]
+    each_alone: bool
+    timeout: float | None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong in a block; exceptions do not always survive the way between processes."""
+
+    side: int
+    kind: type[MechanismError]
+    message: str
+    trace: str = ""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A finished block: what was made of its outputs, and their heads for the copy check."""
+
+    result: Any
+    heads: tuple[Head, Head]
+
+
+@dataclass(frozen=True)
+class Head:
+    """The first bytes of a block and how improbable a chance repetition of them is."""
+
+    content: bytes
+    rows: int
+    log_chance: float  # log-probability that an independent block begins with the same outputs
+    constant: bool
+
+
+def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
+    """The default use of a block: keep its outputs."""
+    return p, q
+
+
+def draw_block(block: Block, use: Callable[[Outputs, Outputs], Any]) -> Drawn | Failure:
+    """Draw both sides of a block and hand them to `use`. Runs in a worker."""
+    sides = []
+    for side, data in enumerate(block.pair):
+        rng = stream(block.seed, *block.key, side)
+        try:
+            if block.each_alone:
+                raw = collect([_call_alone(block, data, rng) for _ in range(block.size)])
+            else:
+                with _deadline(block.timeout):
+                    raw = block.mechanism(data, block.size, rng)
+            sides.append(from_raw(raw, block.size))
+        except _TimeUp:
+            return Failure(
+                side, MechanismTimedOut, f"one call took longer than {block.timeout:g} s"
+            )
+        except MechanismError as error:
+            return Failure(side, type(error), str(error))
+        except InvalidInput:
+            raise
+        except Exception as error:
+            message = f"it raised {type(error).__name__}: {error}"
+            return Failure(side, MechanismRaised, message, traceback.format_exc(limit=-8))
+    try:
+        p, q = align(sides)
+    except BadOutput as error:
+        return Failure(1, BadOutput, str(error))
+    return Drawn(use(p, q), (_head(p), _head(q)))
+
+
+def _call_alone(block: Block, data: Any, rng: np.random.Generator) -> Any:
+    try:
+        with _deadline(block.timeout):
+            raw = block.mechanism(data, 1, rng)
+    except (_TimeUp, MechanismTimedOut):
+        return Outcome("timed out")
+    except (BadOutput, InvalidInput):
+        raise
+    except Exception as error:
+        return Outcome("raised", type(error).__name__)
+    if isinstance(raw, np.ndarray) and raw.dtype.kind != "O" and raw.ndim == 2 and len(raw) == 1:
+        return raw[0]
+    if not hasattr(raw, "__len__") or isinstance(raw, (str, bytes, dict)) or len(raw) != 1:
+        raise BadOutput(f"the mechanism returned {checks.shown(raw)} for size=1")
+    return raw[0]
+
+
+class _TimeUp(BaseException):
+    """Not an Exception, so that a mechanism's own `except Exception` cannot swallow it."""
+
+
+@contextlib.contextmanager
+def _deadline(seconds: float | None) -> Iterator[None]:
+    if seconds is None:
+        yield
+        return
+    if threading.current_thread() is not threading.main_thread() or not hasattr(
+        signal, "setitimer"
+    ):
+        raise InvalidInput(
+            "a time-out needs the main thread of a process on a Unix system: call from the main "
+            "thread, use a process pool, or dp.from_command(…, timeout=…)"
+        )
+
+    def up(signum: int, frame: Any) -> NoReturn:
+        raise _TimeUp
+
+    before = signal.signal(signal.SIGALRM, up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _head(outputs: Outputs) -> Head:
+    row_bytes = outputs.numbers.shape[1] * outputs.numbers.itemsize
+    rows = min(len(outputs), max(256, _HEAD // max(row_bytes, 1)))
+    numbers = np.ascontiguousarray(outputs.numbers[:rows])
+    content = numbers.tobytes()
+    labels = numbers.view(f"V{row_bytes}").ravel().tolist() if row_bytes else [b""] * rows
+    if outputs.codes is not None:
+        names = [repr(outputs.structures[code].template) for code in outputs.codes[:rows]]
+        content += "".join(names).encode()
+        labels = list(zip(labels, names, strict=True))
+    counts = np.array(list(Counter(labels).values()))
+    log_chance = float(np.sum(counts * np.log(counts / rows)))
+    return Head(content, rows, log_chance, counts.size <= 1)
+
+
+class CopyCheck:
+    """Notices blocks that are copies of each other, on each side of a pair."""
+
+    #: A repetition this improbable is no accident (log-probability, all pairs of blocks counted).
+    LOG_LIMIT = math.log(1e-12)
+
+    def __init__(self) -> None:
+        self._seen: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
+        self._constant: list[tuple[bytes, int] | None] = [None, None]
+        self._count = 0
+
+    def add(self, heads: tuple[Head, Head], data: Pair) -> None:
+        """Raise DependentDraws if a block repeats one seen before."""
+        self._count += 1
+        for side, head in enumerate(heads):
+            before = self._seen[side].setdefault(head.content, self._count)
+            chance = head.log_chance + 2 * math.log(self._count)
+            if before != self._count and chance < self.LOG_LIMIT:
+                raise DependentDraws(
+                    f"blocks {before} and {self._count} of the draws on {checks.shown(data[side])} "
+                    "are the same outputs in the same order, so the draws are not independent. "
+                    "The mechanism carries a random state of its own that starts again at every "
+                    "block: a generator made inside it with a fixed seed, or a state copied to "
+                    "each worker. Draw from the `rng` it is given — dp.from_function accepts "
+                    "f(data, rng) — or use workers=1"
+                )
+            if head.constant and head.rows >= 16:
+                first = self._constant[side]
+                one = head.content[: len(head.content) // head.rows]
+                if first is None:
+                    self._constant[side] = (one, self._count)
+                elif first[0] != one:
+                    raise DependentDraws(
+                        f"on {checks.shown(data[side])} every call returns one value repeated, and "
+                        "another one at the next call: the noise is drawn once per call, not once "
+                        "per output (pass size= to it, or wrap the function: dp.from_function)"
+                    )
+
+
+def block_sizes(mechanism: Mechanism, n: int) -> list[int]:
+    """How `n` outputs are cut into blocks: by the mechanism and n alone, two blocks at least."""
+    size = min(int(getattr(mechanism, "block", BLOCK)), max(1, math.ceil(n / 2)))
+    return [size] * (n // size) + ([n % size] if n % size else [])
+
+
+def draw_blocks(
+    mechanism: Mechanism,
+    pair: Pair,
+    n: int,
+    *,
+    seed: int,
+    key: tuple[int, ...],
+    sampling: Sampling,
+    use: Callable[[Outputs, Outputs], T],
+    label: str = "drawing",
+) -> Iterator[T]:
+    """Draw `n` outputs on each input and yield `use(p, q)` for each block, in order."""
+    blocks = (
+        Block(
+            mechanism,
+            pair,
+            size,
+            seed,
+            (*key, index),
+            sampling.on_error == "outcome",
+            sampling.timeout,
+        )
+        for index, size in enumerate(block_sizes(mechanism, n))
+    )
+    check = CopyCheck()
+    with Progress(n, label, sampling.progress) as progress, _executor(mechanism, sampling) as pool:
+        try:
+            for block, done in _in_order(blocks, use, pool, sampling):
+                if isinstance(done, Failure):
+                    raise _explain(done, block)
+                check.add(done.heads, pair)
+                progress.advance(block.size)
+                yield done.result
+        except KeyboardInterrupt:
+            raise Interrupted(progress.done, n) from None
+
+
+def _in_order(
+    blocks: Iterator[Block],
+    use: Callable[[Outputs, Outputs], Any],
+    pool: Executor | None,
+    sampling: Sampling,
+) -> Iterator[tuple[Block, Drawn | Failure]]:
+    if pool is None:
+        for block in blocks:
+            yield block, draw_block(block, use)
+        return
+    window = 2 * (getattr(pool, "_max_workers", None) or sampling.workers)
+    waiting = deque(
+        (block, pool.submit(draw_block, block, use)) for block in itertools.islice(blocks, window)
+    )
+    try:
+        while waiting:
+            block, future = waiting.popleft()
+            yield block, future.result()
+            for following in itertools.islice(blocks, 1):
+                waiting.append((following, pool.submit(draw_block, following, use)))
+    finally:
+        for _, future in waiting:
+            future.cancel()
+
+
+@contextlib.contextmanager
+def _executor(mechanism: Mechanism, sampling: Sampling) -> Iterator[Executor | None]:
+    if sampling.executor is not None:
+        yield sampling.executor
+    elif sampling.workers == 1:
+        yield None
+    elif getattr(mechanism, "pool", "threads") == "threads" and sampling.timeout is None:
+        with ThreadPoolExecutor(sampling.workers) as threads:
+            yield threads
+    else:
+        _must_pickle(mechanism)
+        with ProcessPoolExecutor(sampling.workers) as processes:
+            yield processes
+
+
+def _must_pickle(mechanism: Mechanism) -> None:
+    import pickle
+
+    try:
+        pickle.dumps(mechanism)
+    except Exception as error:
+        raise InvalidInput(
+            f"workers > 1 send this mechanism to other processes, and it cannot be pickled "
+            f"({error}); define it at the top level of a module, use workers=1, or pass an "
+            "executor such as concurrent.futures.ThreadPoolExecutor(4)"
+        ) from None
+
+
+def _explain(failure: Failure, block: Block) -> MechanismError:
+    address = f"np.random.SeedSequence({block.seed}, spawn_key={(*block.key, failure.side)})"
+    calls = "1 output at a time" if block.each_alone else f"size={block.size}"
+    text = (
+        f"the mechanism failed on input {checks.shown(block.pair[failure.side])}: {failure.message}"
+        f"\n  replay it alone with {calls}, rng=np.random.default_rng({address})"
+    )
+    if failure.kind in (MechanismRaised, MechanismTimedOut) and not block.each_alone:
+        text += (
+            '\n  if failing is one of its outcomes, audit it as such: Sampling(on_error="outcome")'
+        )
+    if failure.trace:
+        text += f"\n{failure.trace.rstrip()}"
+    return failure.kind(text)

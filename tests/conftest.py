@@ -1,0 +1,26 @@
+"""Seeds for every test come from here.
+
+DPASSAY_TEST_SEED moves all seeds at once (default 0). A statistical test takes `seeds`, which runs
+it on three disjoint ranges: no test may pass on a lucky one.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+BASE = int(os.environ.get("DPASSAY_TEST_SEED", "0"))
+#: Seeds in one range; ranges never overlap.
+SPAN = 1_000_000
+
+
+@pytest.fixture
+def seed() -> int:
+    return BASE * 3 * SPAN
+
+
+@pytest.fixture(params=range(3), ids=lambda k: f"seeds{k}")
+def seeds(request: pytest.FixtureRequest) -> range:
+    start = (BASE * 3 + request.param) * SPAN
+    return range(start, start + SPAN)

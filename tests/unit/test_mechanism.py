@@ -1,0 +1,124 @@
+import sys
+
+import numpy as np
+import pytest
+
+import dpassay as dp
+from dpassay.blackbox.mechanism import check_mechanism
+from dpassay.errors import BadOutput, InvalidInput, MechanismRaised, MechanismTimedOut
+
+ECHO = """
+import json, sys, random
+request = json.loads(sys.stdin.readline())
+rng = random.Random(request["seed"])
+for _ in range(request["size"]):
+    print(json.dumps(request["data"] + rng.gauss(0, 1)))
+"""
+
+
+def command(code: str, **kwargs):
+    return dp.from_command([sys.executable, "-c", code], **kwargs)
+
+
+def test_from_function_tells_data_from_data_and_rng():
+    assert not dp.from_function(lambda data: data).takes_rng
+    assert dp.from_function(lambda data, rng: data).takes_rng
+    assert dp.from_function(lambda data, rng=None: data).takes_rng
+    assert not dp.from_function(lambda data, scale=2.0: data).takes_rng
+    assert not dp.from_function(abs).takes_rng
+
+
+def test_only_functions_that_take_rng_are_replayable():
+    own = dp.draw(dp.from_function(lambda x: x + np.random.laplace()), (0.0, 1.0), n=10)
+    given = dp.draw(dp.from_function(lambda x, rng: x + rng.laplace()), (0.0, 1.0), n=10)
+    assert (own.replayable, given.replayable) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (3, "must be callable"),
+        (lambda: 1, "must take \\(data\\) or \\(data, rng\\)"),
+        (lambda data, size, rng: data, "mechanism already"),
+    ],
+)
+def test_from_function_explains_what_it_cannot_wrap(function, words):
+    with pytest.raises(InvalidInput, match=words):
+        dp.from_function(function)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        (1.0, "must be callable"),
+        (lambda x: x, "from_function"),
+        (lambda x, rng: x, "from_function"),
+        (lambda: 1, "must accept \\(data, size, rng\\)"),
+    ],
+)
+def test_signatures_are_checked_before_the_first_draw(mechanism, words):
+    with pytest.raises(InvalidInput, match=words):
+        check_mechanism(mechanism)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "kind"),
+    [
+        ([1.0, 2.0], "f"),
+        ([1, 2], "i"),
+        ([1, 2.0], "O"),
+        ([None, "a"], "O"),
+        ([True, False], "O"),
+        ([10**30, 1], "O"),
+        ([[1, 2], [3]], "O"),
+    ],
+)
+def test_single_outputs_are_collected_without_changing_their_type(outputs, kind):
+    wrapped = dp.from_function(lambda state: state.pop(0))
+    array = wrapped(list(outputs), 2, np.random.default_rng(0))
+    assert array.dtype.kind == kind
+    assert array.tolist() == outputs
+
+
+def test_command_draws_reproducibly():
+    first, second = (dp.draw(command(ECHO), (0.0, 5.0), n=40, rng=1) for _ in range(2))
+    assert np.array_equal(first.p.numbers, second.p.numbers)
+    assert second.q.numbers.mean() > 3
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "words"),
+    [
+        (
+            "import sys; print('oh no', file=sys.stderr); sys.exit(3)",
+            MechanismRaised,
+            "status 3(?s:.*)oh no",
+        ),
+        ("print(1)", BadOutput, "wrote 1 lines for size=10"),
+        ("print('hello\\n' * 10)", BadOutput, "line 1 is not JSON(?s:.*)hello"),
+    ],
+)
+def test_command_failures_quote_the_command_and_its_stderr(code, error, words):
+    with pytest.raises(error, match=words) as caught:
+        dp.draw(command(code), (0, 1), n=20)
+    assert sys.executable in str(caught.value)
+
+
+def test_command_times_out():
+    with pytest.raises(MechanismTimedOut, match=r"longer than 0\.2 s"):
+        dp.draw(command("import time; time.sleep(60)", timeout=0.2), (0, 1), n=2)
+
+
+def test_command_that_ignores_its_seed_is_noticed():
+    fixed = ECHO.replace('random.Random(request["seed"])', "random.Random(7)")
+    with pytest.raises(dp.errors.DependentDraws, match="fixed seed"):
+        dp.draw(command(fixed), (0.0, 1.0), n=40)
+
+
+def test_missing_program_and_unwritable_input_are_explained():
+    with pytest.raises(MechanismRaised, match="could not be started"):
+        dp.draw(dp.from_command(["no-such-program-anywhere"]), (0, 1), n=2)
+    with pytest.raises(InvalidInput, match="written as JSON"):
+        dp.draw(command(ECHO), (object(), 1), n=2)
+    with pytest.raises(InvalidInput, match="list of strings"):
+        dp.from_command("prog arg")

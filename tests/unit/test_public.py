@@ -1,0 +1,84 @@
+"""The public surface, pinned."""
+
+import statistics
+import subprocess
+import sys
+import time
+
+import dpassay
+
+PUBLIC = [
+    "About",
+    "ApproximateDP",
+    "Claim",
+    "Estimate",
+    "Event",
+    "GaussianDP",
+    "Guarantee",
+    "LossCurve",
+    "LowerBound",
+    "Masses",
+    "Mechanism",
+    "Outcome",
+    "Pair",
+    "Profile",
+    "PureDP",
+    "Relation",
+    "RenyiCurve",
+    "RenyiDP",
+    "Samples",
+    "Sampling",
+    "Spectrum",
+    "TradeoffCurve",
+    "TradeoffDP",
+    "Verdict",
+    "Witness",
+    "ZeroConcentratedDP",
+    "__version__",
+    "charts",
+    "claim",
+    "draw",
+    "errors",
+    "from_command",
+    "from_function",
+    "from_samples",
+    "neighbours",
+    "zoo",
+]
+
+
+def test_all_is_sorted_and_pinned():
+    assert dpassay.__all__ == PUBLIC == sorted(PUBLIC)
+
+
+def test_every_public_name_is_there():
+    for name in PUBLIC:
+        assert getattr(dpassay, name) is not None
+
+
+def test_every_public_name_has_a_docstring():
+    for name in PUBLIC:
+        value = getattr(dpassay, name)
+        assert isinstance(value, str) or value.__doc__, name
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    assert not hasattr(dpassay, "no_such_thing")
+
+
+def test_import_is_lazy():
+    code = "import sys, dpassay; print(sorted({'numpy', 'scipy', 'sklearn'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_import_costs_less_than_importing_numpy():
+    def seconds(module: str) -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+        return time.perf_counter() - start
+
+    seconds("dpassay"), seconds("numpy")
+    runs = [(seconds("dpassay"), seconds("numpy")) for _ in range(5)]
+    ours, numpys = (statistics.median(side) for side in zip(*runs, strict=True))
+    assert ours < numpys
