@@ -167,11 +167,7 @@ def loss(
     below = _lines(lines, "x", "y", x=axis, y=alt.Y("y:Q", title="|log p/q|"))
     if location is not None:
         below = alt.layer(below, _rule(location, "x"))
-    return _finish(
-        alt.vconcat(
-            above.properties(width=480, height=160), below.properties(width=480, height=160)
-        )
-    )
+    return _stack(above, below)
 
 
 def _discrete_loss(labels: Sequence[str], p: FloatArray, q: FloatArray, ell: FloatArray) -> Any:
@@ -214,11 +210,7 @@ def _discrete_loss(labels: Sequence[str], p: FloatArray, q: FloatArray, ell: Flo
             tooltip=["output:N", alt.Tooltip("shown:N", title="|log p/q|")],
         )
     )
-    return _finish(
-        alt.vconcat(
-            above.properties(width=480, height=160), below.properties(width=480, height=120)
-        )
-    )
+    return _stack(above, below)
 
 
 def _lines(lines: Mapping[str, Line], x_name: str, y_name: str, *, x: Any, y: Any) -> Any:
