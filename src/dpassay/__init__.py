@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dpassay.results import Estimate, Event, LowerBound, Profile, Verdict, Witness
     from dpassay.sampling.draw import Sampling
     from dpassay.sampling.samples import Samples, draw, from_samples
+    from dpassay.verdicts import audit_counts
 
 #: Where each public name lives; a name that maps to itself as a module ends in a dot.
 _HOMES = {
@@ -67,6 +68,7 @@ _HOMES = {
     "Verdict": "results",
     "Witness": "results",
     "ZeroConcentratedDP": "privacy.claims",
+    "audit_counts": "verdicts",
     "charts": ".",
     "claim": "privacy.text",
     "draw": "sampling.samples",
@@ -106,6 +108,7 @@ __all__ = [
     "Witness",
     "ZeroConcentratedDP",
     "__version__",
+    "audit_counts",
     "charts",
     "claim",
     "draw",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -53,6 +54,44 @@ def demo() -> None:
     Example: dpassay demo
     """
     Console().print(_zoo_table(draws=True))
+
+
+@app.command()
+def counts(
+    hits_p: Annotated[int, typer.Argument(help="How often the event happened on the first input.")],
+    n_p: Annotated[int, typer.Argument(help="Runs on the first input.")],
+    hits_q: Annotated[int, typer.Argument(help="How often it happened on the second input.")],
+    n_q: Annotated[int, typer.Argument(help="Runs on the second input.")],
+    claim: Annotated[str, typer.Option(help='The claim, such as "eps=1, delta=1e-5".')],
+    confidence: Annotated[float, typer.Option(help="One minus the error probability.")] = 0.95,
+    likelier: Annotated[
+        str | None, typer.Option(help="Declared beforehand: 'first' or 'second'.")
+    ] = None,
+    json: Annotated[str | None, typer.Option(help="Write the verdict here; - is stdout.")] = None,
+) -> None:
+    """Test a claim from the counts of an event that was fixed beforehand.
+
+    Example: dpassay counts 450 1000 184 1000 --claim "eps=0.5"
+    """
+    from dpassay.privacy.text import claim as read_claim
+    from dpassay.verdicts import audit_counts
+
+    verdict = audit_counts(
+        hits_p,
+        n_p,
+        hits_q,
+        n_q,
+        read_claim(claim),
+        confidence=confidence,
+        likelier=likelier,  # type: ignore[arg-type]
+    )
+    if json == "-":
+        typer.echo(verdict.to_json(indent=2))
+    else:
+        typer.echo(str(verdict))
+        if json is not None:
+            Path(json).write_text(verdict.to_json(indent=2), encoding="utf-8")
+    raise typer.Exit(int(verdict.violated))
 
 
 def _zoo_table(draws: bool) -> Table:

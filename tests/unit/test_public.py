@@ -35,6 +35,7 @@ PUBLIC = [
     "Witness",
     "ZeroConcentratedDP",
     "__version__",
+    "audit_counts",
     "charts",
     "claim",
     "draw",

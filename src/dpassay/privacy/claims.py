@@ -11,8 +11,10 @@ below the true g, so a claim is never refuted for our rounding.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,13 +35,19 @@ class Claim(Record):
     #: The parameter a lower bound is reported on, with its symbol for people.
     parameter: ClassVar[str] = "epsilon"
     symbol: ClassVar[str] = "ε"
-    #: Whether the claim about (P, Q) is the same as the one about (Q, P).
+    #: Whether P(E) ≤ g(Q(E)) for every E says the same as Q(E) ≤ g(P(E)) for every E.
     symmetric: ClassVar[bool] = True
     #: Whether P(E) ≤ g(Q(E)) for every event is equivalent to the claim.
     event_complete: ClassVar[bool] = True
+    #: Whether `region` and `slope` are closed forms, cheap to evaluate.
+    quick: ClassVar[bool] = True
 
     def region(self, q: npt.ArrayLike) -> Any:
         """The largest P(E) the claim allows when Q(E) = q."""
+        return _shaped(q, self.raw_region)
+
+    def raw_region(self, q: FloatArray) -> Any:
+        """`region` of an array known to lie in [0, 1], not clipped."""
         raise NotImplementedError
 
     def slope(self, q: npt.ArrayLike) -> Any:
@@ -54,6 +62,10 @@ class Claim(Record):
         """The smallest Q(E) the claim allows when P(E) = p."""
         # a symmetric claim has f⁻¹ = f, and q ≥ f⁻¹(1 − p)
         return _shaped(p, lambda value: np.asarray(self.tradeoff(1.0 - value)))
+
+    def needed(self, p: float, q: float) -> float:
+        """The smallest value of the claim's parameter that allows P(E) = p at Q(E) = q."""
+        raise NotImplementedError
 
     @property
     def value(self) -> float:
@@ -70,7 +82,7 @@ def _shaped(values: npt.ArrayLike, f: Callable[[FloatArray], Any]) -> Any:
     array = np.asarray(values, dtype=float)
     if np.any(~((array >= 0) & (array <= 1))):
         raise InvalidInput(f"a probability must lie in [0, 1], got {checks.shown(values)}")
-    result = np.clip(f(np.atleast_1d(array)), 0.0, 1.0)
+    result = np.clip(f(array.ravel()), 0.0, 1.0)
     return result.reshape(array.shape) if array.ndim else float(result[0])
 
 
@@ -99,33 +111,34 @@ class ApproximateDP(Claim):
             ),
         )
 
-    def region(self, q: npt.ArrayLike) -> Any:
+    def raw_region(self, q: FloatArray) -> Any:
         """min(e^ε q + δ, 1 − e^{−ε}(1 − δ − q), 1)."""
-        return _shaped(q, lambda q: 1.0 - self._beta(q) if self.epsilon > 500 else self._alpha(q))
+        steep = self._ratio * q + self.delta
+        flat = (math.expm1(min(self.epsilon, 700.0)) + self.delta + q) / self._ratio
+        return np.where(q < 1.0 - self.delta, np.minimum(steep, flat), 1.0)
 
-    def _alpha(self, q: FloatArray) -> Any:
-        steep = np.exp(self.epsilon) * q + self.delta
-        flat = 1.0 - np.exp(-self.epsilon) * (1.0 - self.delta - q)
-        return np.minimum(np.minimum(steep, flat), 1.0)
-
-    def _beta(self, alpha: FloatArray) -> Any:
-        with np.errstate(over="ignore", invalid="ignore"):
-            steep = np.where(
-                alpha > 0, 1.0 - self.delta - np.exp(self.epsilon) * alpha, 1 - self.delta
-            )
-        flat = np.exp(-self.epsilon) * (1.0 - self.delta - alpha)
-        return np.maximum(np.maximum(steep, flat), 0.0)
+    @cached_property
+    def _ratio(self) -> float:
+        return math.exp(min(self.epsilon, 700.0))  # past e^700 nothing changes but the overflow
 
     def tradeoff(self, alpha: npt.ArrayLike) -> Any:
         """max(0, 1 − δ − e^ε α, e^{−ε}(1 − δ − α))."""
-        return _shaped(alpha, self._beta)
+        rest = 1.0 - self.delta
+        return _shaped(
+            alpha,
+            lambda a: np.maximum(np.maximum(rest - self._ratio * a, (rest - a) / self._ratio), 0.0),
+        )
+
+    def needed(self, p: float, q: float) -> float:
+        """The larger of log (p − δ)/q and log (1 − δ − q)/(1 − p), at least 0."""
+        return max(0.0, _log_ratio(p - self.delta, q), _log_ratio(1 - self.delta - q, 1 - p))
 
     def slope(self, q: npt.ArrayLike) -> Any:
         """e^ε, then e^{−ε}, then 0."""
         q = np.asarray(q, dtype=float)
-        kink = (1.0 - self.delta) / (np.exp(self.epsilon) + 1.0)
-        flat = np.where(q < 1.0 - self.delta, np.exp(-self.epsilon), 0.0)
-        return np.where(q < kink, np.exp(self.epsilon), flat)
+        kink = (1.0 - self.delta) / (self._ratio + 1.0)
+        flat = np.where(q < 1.0 - self.delta, 1 / self._ratio, 0.0)
+        return np.where(q < kink, self._ratio, flat)
 
     def __str__(self) -> str:
         return f"({self.epsilon:g}, {self.delta:g})-DP"
@@ -144,17 +157,21 @@ class PureDP(Claim):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checks.real("epsilon", self.epsilon, at_least=0.0))
 
-    @property
+    @cached_property
     def _as_approximate(self) -> ApproximateDP:
         return ApproximateDP(self.epsilon, 0.0)
 
-    def region(self, q: npt.ArrayLike) -> Any:
+    def raw_region(self, q: FloatArray) -> Any:
         """min(e^ε q, 1 − e^{−ε}(1 − q))."""
-        return self._as_approximate.region(q)
+        return self._as_approximate.raw_region(q)
 
     def tradeoff(self, alpha: npt.ArrayLike) -> Any:
         """max(1 − e^ε α, e^{−ε}(1 − α))."""
         return self._as_approximate.tradeoff(alpha)
+
+    def needed(self, p: float, q: float) -> float:
+        """The larger of log p/q and log (1 − q)/(1 − p), at least 0."""
+        return self._as_approximate.needed(p, q)
 
     def slope(self, q: npt.ArrayLike) -> Any:
         """e^ε, then e^{−ε}."""
@@ -179,13 +196,17 @@ class GaussianDP(Claim):
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", checks.real("mu", self.mu, at_least=0.0))
 
-    def region(self, q: npt.ArrayLike) -> Any:
+    def raw_region(self, q: FloatArray) -> Any:
         """Φ(μ + Φ⁻¹(q))."""
-        return _shaped(q, lambda q: ndtr(self.mu + ndtri(q)))
+        return ndtr(self.mu + ndtri(q))
 
     def tradeoff(self, alpha: npt.ArrayLike) -> Any:
         """Φ(Φ⁻¹(1 − α) − μ)."""
         return _shaped(alpha, lambda alpha: gaussian_tradeoff(alpha, self.mu))
+
+    def needed(self, p: float, q: float) -> float:
+        """Φ⁻¹(p) − Φ⁻¹(q), at least 0."""
+        return max(0.0, float(ndtri(p) - ndtri(q))) if p > q else 0.0
 
     def slope(self, q: npt.ArrayLike) -> Any:
         """φ(μ + z)/φ(z) at z = Φ⁻¹(q)."""
@@ -209,6 +230,7 @@ class RenyiDP(Claim):
     epsilon: float
     symmetric: ClassVar[bool] = False
     event_complete: ClassVar[bool] = False
+    quick: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         order = checks.real(
@@ -217,49 +239,30 @@ class RenyiDP(Claim):
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "epsilon", checks.real("epsilon", self.epsilon, at_least=0.0))
 
-    def region(self, q: npt.ArrayLike) -> Any:
+    def raw_region(self, q: FloatArray) -> Any:
         """max{p : p^λ q^{1−λ} + (1−p)^λ (1−q)^{1−λ} ≤ e^{(λ−1)ε}}."""
-        return _shaped(q, lambda q: np.exp(_log_expit(self._solve(q, 1.0))))
+        return np.exp(_log_expit(self._edge(q, 1.0)))
 
     def tradeoff(self, alpha: npt.ArrayLike) -> Any:
         """1 − region(α), accurate where it is tiny."""
-        return _shaped(alpha, lambda q: np.exp(_log_expit(-self._solve(q, 1.0))))
+        return _shaped(alpha, lambda q: np.exp(_log_expit(-self._edge(q, 1.0))))
 
     def region_inverse(self, p: npt.ArrayLike) -> Any:
         """The smallest q with D_λ((p, 1−p)‖(q, 1−q)) ≤ ε."""
-        return _shaped(p, lambda p: np.exp(_log_expit(self._solve(p, -1.0))))
+        return _shaped(p, lambda p: np.exp(_log_expit(self._edge(p, -1.0))))
+
+    def _edge(self, given: FloatArray, direction: float) -> FloatArray:
+        orders, budgets = np.array([self.order]), np.array([self.epsilon])
+        return np.asarray(_renyi_edge(given, direction, orders, budgets)[0])
+
+    def needed(self, p: float, q: float) -> float:
+        """The Rényi divergence of two coins; the direction p > q only."""
+        return float(_coin_renyi(p, q, np.array([self.order]))[0])
 
     def slope(self, q: npt.ArrayLike) -> Any:
         """By implicit differentiation of the binary divergence."""
         q = np.atleast_1d(np.asarray(q, dtype=float))
-        u, v = self._solve(q, 1.0), _logit(q)
-        lam = self.order
-        lp, l1p, lq, l1q = _log_expit(u), _log_expit(-u), _log_expit(v), _log_expit(-v)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            top = np.exp(lam * (lp - lq)) - np.exp(lam * (l1p - l1q))
-            bottom = np.exp((lam - 1) * (lp - lq)) - np.exp((lam - 1) * (l1p - l1q))
-            rate = (lam - 1) / lam * top / bottom
-        return np.where(u > 700, 0.0, np.where(np.isfinite(rate), rate, 1.0))  # p = 1; p = q
-
-    def _solve(self, given: FloatArray, direction: float) -> FloatArray:
-        """Logit of the other probability at the edge of the claim, rounded outwards."""
-        fixed = _logit(given)
-        near, far = fixed.copy(), np.full_like(fixed, direction * 800.0)
-        budget = (self.order - 1) * self.epsilon
-        for _ in range(64):
-            middle = 0.5 * (near + far)
-            pair = (middle, fixed) if direction > 0 else (fixed, middle)
-            inside = _binary_renyi(*pair, self.order) <= budget
-            near, far = np.where(inside, middle, near), np.where(inside, far, middle)
-        edge = np.isinf(fixed)
-        whole = edge & ((fixed > 0) == (direction > 0))
-        return np.where(whole, fixed, np.where(edge, self._at_edge(fixed, direction), far))
-
-    def _at_edge(self, fixed: FloatArray, direction: float) -> FloatArray:
-        """q = 0 allows only p = 0; p = 1 needs log q ≥ −ε; and mirrored."""
-        if direction > 0:
-            return np.where(fixed < 0, -np.inf, np.inf)
-        return np.where(fixed > 0, _logit(np.full_like(fixed, np.exp(-self.epsilon))), -np.inf)
+        return _renyi_slope(self._edge(q, 1.0), _logit(q), np.array([self.order]))
 
     def __str__(self) -> str:
         return f"({self.order:g}, {self.epsilon:g})-Rényi DP"
@@ -281,7 +284,8 @@ class ZeroConcentratedDP(Claim):
     symbol: ClassVar[str] = "ρ"
     symmetric: ClassVar[bool] = False
     event_complete: ClassVar[bool] = False
-    orders: ClassVar[tuple[float, ...]] = tuple(float(1 + x) for x in np.geomspace(0.02, 200.0, 48))
+    quick: ClassVar[bool] = False
+    orders: ClassVar[FloatArray] = 1.0 + np.geomspace(0.02, 200.0, 24)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", checks.real("rho", self.rho, at_least=0.0))
@@ -290,28 +294,31 @@ class ZeroConcentratedDP(Claim):
         """The Rényi claim this one makes at an order (exact: it is the definition)."""
         return RenyiDP(order, order * self.rho)
 
-    def region(self, q: npt.ArrayLike) -> Any:
+    def _edges(self, given: FloatArray, direction: float) -> FloatArray:
+        return _renyi_edge(given, direction, self.orders, self.orders * self.rho)
+
+    def raw_region(self, q: FloatArray) -> Any:
         """The smallest of the Rényi regions."""
-        return _shaped(q, lambda q: np.min([c.region(q) for c in self._claims], axis=0))
+        return np.exp(_log_expit(self._edges(q, 1.0).min(axis=0)))
 
     def tradeoff(self, alpha: npt.ArrayLike) -> Any:
         """The largest of the Rényi trade-off functions."""
-        return _shaped(alpha, lambda a: np.max([c.tradeoff(a) for c in self._claims], axis=0))
+        return _shaped(alpha, lambda a: np.exp(_log_expit(-self._edges(a, 1.0).min(axis=0))))
 
     def region_inverse(self, p: npt.ArrayLike) -> Any:
         """The largest of the Rényi inverses."""
-        return _shaped(p, lambda p: np.max([c.region_inverse(p) for c in self._claims], axis=0))
+        return _shaped(p, lambda p: np.exp(_log_expit(self._edges(p, -1.0).max(axis=0))))
+
+    def needed(self, p: float, q: float) -> float:
+        """The largest D_λ/λ of two coins over the orders looked at."""
+        return float(np.max(_coin_renyi(p, q, self.orders) / self.orders))
 
     def slope(self, q: npt.ArrayLike) -> Any:
         """The slope of the binding Rényi region."""
         q = np.atleast_1d(np.asarray(q, dtype=float))
-        binding = np.argmin([c.region(q) for c in self._claims], axis=0)
-        slopes = np.array([c.slope(q) for c in self._claims])
-        return slopes[binding, np.arange(q.size)]
-
-    @property
-    def _claims(self) -> list[RenyiDP]:
-        return [self.renyi(order) for order in self.orders]
+        edges = self._edges(q, 1.0)
+        binding = edges.argmin(axis=0)
+        return _renyi_slope(edges.min(axis=0), _logit(q), self.orders[binding])
 
     def __str__(self) -> str:
         return f"{self.rho:g}-zCDP"
@@ -321,8 +328,11 @@ class ZeroConcentratedDP(Claim):
 class TradeoffDP(Claim):
     """f-DP for any trade-off function f, given as a function or as points (α, β).
 
-    A function is tabulated from below, so that the claim as stored is never stronger than the one
-    made. `gap` lowers the whole curve: it is the parameter a lower bound is reported on.
+    f-DP is a claim about both orders of two neighbours, T(P,Q) ≥ f and T(Q,P) ≥ f, which together
+    say T ≥ max(f, f⁻¹): that is the curve kept. With `ordered` the claim is about the first input
+    against the second alone. A function is tabulated from below, so that the claim as stored is
+    never stronger than the one made. `gap` lowers the whole curve: it is the parameter a lower
+    bound is reported on.
 
     >>> halfway = TradeoffDP([(0, 1), (0.25, 0.25), (1, 0)])
     >>> halfway.region(0.125)
@@ -331,24 +341,28 @@ class TradeoffDP(Claim):
 
     f: Any = field(repr=False)
     gap: float = 0.0
+    ordered: bool = False
     parameter: ClassVar[str] = "gap"
     symbol: ClassVar[str] = "gap"
-    symmetric: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gap", checks.real("gap", self.gap, at_least=0.0))
         if not isinstance(self.f, TradeoffCurve):
             curve = _tabulate(self.f) if callable(self.f) else _from_points(self.f)
-            object.__setattr__(self, "f", curve)
+            object.__setattr__(self, "f", curve if self.ordered else _both_orders(curve))
 
-    def region(self, q: npt.ArrayLike) -> Any:
+    def raw_region(self, q: FloatArray) -> Any:
         """1 − f(q), raised by the gap."""
-        return _shaped(q, lambda q: 1.0 - self.f(q) + self.gap)
+        return np.minimum(1.0 - self.f(q) + self.gap, 1.0)
 
     def region_inverse(self, p: npt.ArrayLike) -> Any:
         """f⁻¹(1 − p + gap)."""
         inverse = self.f.inverse()
         return _shaped(p, lambda p: inverse(np.clip(1.0 - p + self.gap, 0.0, 1.0)))
+
+    def needed(self, p: float, q: float) -> float:
+        """How far the point lies below the curve: f(q) − (1 − p), at least 0."""
+        return max(0.0, p - (1.0 - float(self.f(q))))
 
     def slope(self, q: npt.ArrayLike) -> Any:
         """Minus the slope of the tabulated curve, 0 where the raised region is full."""
@@ -406,11 +420,29 @@ def _tabulate(f: Callable[[Any], Any]) -> TradeoffCurve:
     return TradeoffCurve(meet, np.clip(low, 0.0, 1.0))
 
 
+def _both_orders(curve: TradeoffCurve) -> TradeoffCurve:
+    """max(f, f⁻¹), with the points where the two cross among its own."""
+    other = curve.inverse()
+    x = np.union1d(curve.x, other.x)
+    gap = curve(x) - other(x)
+    k = np.flatnonzero(gap[:-1] * gap[1:] < 0)
+    cross = x[k] + (x[k + 1] - x[k]) * gap[k] / (gap[k] - gap[k + 1])
+    x = np.union1d(x, cross)
+    return TradeoffCurve(x, np.maximum(curve(x), other(x)))
+
+
 def _evaluate(f: Callable[[Any], Any], x: FloatArray) -> Any:
     try:
         return np.asarray(f(x), dtype=float)
     except (TypeError, ValueError):
         return np.array([f(float(alpha)) for alpha in x], dtype=float)  # f takes one number
+
+
+def _log_ratio(top: float, bottom: float) -> float:
+    """log top/bottom; −∞ when there is nothing on top, ∞ over nothing."""
+    if top <= 0:
+        return -math.inf
+    return math.inf if bottom <= 0 else math.log(top / bottom)
 
 
 def _logit(p: FloatArray) -> FloatArray:
@@ -422,10 +454,67 @@ def _log_expit(u: FloatArray) -> FloatArray:
     return -np.logaddexp(0.0, -u)
 
 
-def _binary_renyi(u: FloatArray, v: FloatArray, lam: float) -> FloatArray:
+def _binary_renyi(u: FloatArray, v: FloatArray, lam: FloatArray) -> FloatArray:
     """(λ − 1) D_λ of two coins given by their logits."""
     with np.errstate(invalid="ignore"):
         return np.logaddexp(
             lam * _log_expit(u) + (1 - lam) * _log_expit(v),
             lam * _log_expit(-u) + (1 - lam) * _log_expit(-v),
         )
+
+
+def _coin_renyi(p: float, q: float, orders: FloatArray) -> FloatArray:
+    """D_λ of two coins for p > q, else 0."""
+    if p <= q:
+        return np.zeros_like(orders)
+    if q <= 0:
+        return np.full_like(orders, math.inf)
+    if p >= 1:
+        return np.full_like(orders, -math.log(q))
+    u, v = _logit(np.array([p])), _logit(np.array([q]))
+    return np.maximum(_binary_renyi(u, v, orders) / (orders - 1), 0.0)
+
+
+def _renyi_edge(
+    given: FloatArray, direction: float, orders: FloatArray, budgets: FloatArray
+) -> FloatArray:
+    """Logit of the other coin at D_λ = budget, by order and coin, rounded away from `given`.
+
+    Direction +1 looks for the largest p at a given q, −1 for the smallest q at a given p.
+    """
+    fixed = np.broadcast_to(_logit(given), (orders.size, given.size))
+    lam, limit = orders[:, None], ((orders - 1) * budgets)[:, None]
+
+    def excess(other: FloatArray) -> FloatArray:
+        coins = (other, fixed) if direction > 0 else (fixed, other)
+        return _binary_renyi(*coins, lam) - limit
+
+    near, far = fixed, np.full(fixed.shape, direction * 800.0)
+    at_near, at_far = -np.broadcast_to(limit, fixed.shape), excess(far)
+    for step in range(30):
+        middle = 0.5 * (near + far)
+        if step >= 24:  # the bracket is small: secants a little to either side of the root close it
+            with np.errstate(divide="ignore", invalid="ignore"):
+                share = -at_near / (at_far - at_near) + (1e-3 if step % 2 else -1e-3)
+                secant = near + share * (far - near)
+            middle = np.where((share > 0) & (share < 1), secant, middle)
+        at_middle = excess(middle)
+        inside = at_middle <= 0
+        near, at_near = np.where(inside, middle, near), np.where(inside, at_middle, at_near)
+        far, at_far = np.where(inside, far, middle), np.where(inside, at_far, at_middle)
+    # q = 0 allows only p = 0, p = 1 needs log q ≥ −ε, and the other two ends allow everything
+    far = np.where(np.isinf(fixed), fixed, far)
+    if direction < 0:
+        full = _logit(np.exp(-budgets))[:, None]
+        far = np.where(np.isposinf(fixed), full, far)
+    return far
+
+
+def _renyi_slope(u: FloatArray, v: FloatArray, lam: FloatArray) -> FloatArray:
+    """dp/dq along D_λ = constant, at logits u of p and v of q."""
+    up, down = _log_expit(u) - _log_expit(v), _log_expit(-u) - _log_expit(-v)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        top = np.exp(lam * up) - np.exp(lam * down)
+        bottom = np.exp((lam - 1) * up) - np.exp((lam - 1) * down)
+        rate = (lam - 1) / lam * top / bottom
+    return np.where(u > 700, 0.0, np.where(np.isfinite(rate), rate, 1.0))  # p = 1; p = q

@@ -1,0 +1,68 @@
+"""Tables in the documentation, written by the code that measures them.
+
+A page holds ``<!-- table: NAME -->`` … ``<!-- end: NAME -->``; `python -m benchmarks.tables NAME`
+measures and rewrites what is between. `python -m benchmarks.tables` lists the names.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def markdown(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Rows as a Markdown table."""
+    lines = ["| " + " | ".join(headings) + " |", "|" + " --- |" * len(headings)]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def joint() -> str:
+    """Lower bounds on ε from an event at ε = 1: three ways, at equal counts."""
+    import math
+
+    from dpassay.bounds import clopper_pearson
+    from dpassay.bounds.joint import family, lower_bound
+    from dpassay.bounds.ordering import Counts
+    from dpassay.privacy.claims import PureDP
+
+    claims, gamma, rows = family(PureDP(1.0)), 0.05, []
+    for n in (100, 1000, 10_000, 100_000):
+        for q in (math.exp(-1) / 2, 0.01):
+            c = Counts(round(n * math.e * q), n, round(n * q), n)
+            half = math.sqrt(math.log(2 / gamma) / (2 * n))
+            hoeffding = claims.needed(max(c.i / n - half, 0.0), min(c.j / n + half, 1.0))
+            box = claims.needed(
+                clopper_pearson.lower(c.i, n, gamma / 2), clopper_pearson.upper(c.j, n, gamma / 2)
+            )
+            exact = lower_bound(c, claims, gamma)
+            rows.append(
+                [f"{n:,}", f"{q:.3f}", f"{hoeffding:.3f}", f"{box:.3f}", f"**{exact:.3f}**"]
+            )
+    headings = ["draws a side", "Q(E)", "Hoeffding box", "Clopper–Pearson box", "exact joint test"]
+    return markdown(headings, rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {"joint": joint}
+
+
+def write(name: str) -> None:
+    """Measure a table and put it where its page wants it."""
+    mark = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end: {name} -->)", re.DOTALL)
+    text = TABLES[name]()
+    pages = [page for page in DOCS.rglob("*.md") if mark.search(page.read_text(encoding="utf-8"))]
+    for page in pages:
+        content = page.read_text(encoding="utf-8")
+        page.write_text(mark.sub(lambda m: m[1] + text + "\n" + m[2], content), encoding="utf-8")
+    print(text if not pages else f"{name}: {', '.join(p.name for p in pages)}")
+
+
+if __name__ == "__main__":
+    for asked in sys.argv[1:]:
+        write(asked)
+    if not sys.argv[1:]:
+        print("\n".join(f"{name}: {table.__doc__}" for name, table in TABLES.items()))

@@ -1,0 +1,225 @@
+"""The ordering of the joint test: which pairs of counts are as far from the claim as those seen.
+
+See `joint` for the whole. With T² = min over p ≤ g(q) of 2 [n kl(i/n, p) + m kl(j/m, q)] the set
+{T ≥ t} is i ≥ i*(j), and i* is what this module finds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, logit, rel_entr
+
+from dpassay._typing import FloatArray, IntArray
+from dpassay.bounds import clopper_pearson
+from dpassay.privacy.claims import Claim
+
+#: Binomial windows reach this many standard deviations; beyond lies less than 1e-17.
+_REACH = 8.7
+#: Counts j at which the contour is solved for; between them it is interpolated.
+_CONTOUR = 320
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Hits of an event: i of n on the first side, j of m on the second."""
+
+    i: int
+    n: int
+    j: int
+    m: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of the lattice that matters: counts and confidence limits of level 1 − b."""
+
+    counts: Counts
+    spent: float
+    p_low: float
+    p_high: float
+    q_low: float
+    q_high: float
+    first_i: int
+    last_i: int
+    first_j: int
+    last_j: int
+
+
+def window_of(c: Counts, spent: float) -> Window:
+    """Confidence limits of level 1 − spent, and the counts that matter inside them."""
+    side = spent / 4  # two limits for p, two for q
+    p_low = clopper_pearson.lower(c.i, c.n, side)
+    p_high = clopper_pearson.upper(c.i, c.n, side)
+    q_low = clopper_pearson.lower(c.j, c.m, side)
+    q_high = clopper_pearson.upper(c.j, c.m, side)
+    first_i, last_i = _range(c.n, p_low, p_high)
+    first_j, last_j = _range(c.m, q_low, q_high)
+    return Window(c, spent, p_low, p_high, q_low, q_high, first_i, last_i, first_j, last_j)
+
+
+def _range(n: int, low: float, high: float) -> tuple[int, int]:
+    """Counts outside have probability below 1e-17 for every success probability in between."""
+
+    def spread(p: float) -> float:
+        # Bernstein's inequality: the linear term takes over where counts are few
+        return _REACH * math.sqrt(n * p * (1 - p)) + _REACH**2 / 2 + 1
+
+    return max(0, math.floor(n * low - spread(low))), min(n, math.ceil(n * high + spread(high)))
+
+
+def contour(window: Window, claim: Claim, target: float | None = None) -> IntArray:
+    """i*(j) for each j of the window: the smallest i with T² ≥ target.
+
+    Without a target, as far from the claim as what was seen.
+    """
+    c, seen = window.counts, target is None
+    boundary = _boundary(window, claim)
+    target = _distance(c, boundary) if target is None else target
+    all_j = np.arange(window.first_j, window.last_j + 1)
+    if all_j.size <= _CONTOUR:
+        real, slack = c.n * _contour_p(all_j / c.m, target, c, boundary), 1e-6
+    else:
+        some = np.unique(np.linspace(all_j[0], all_j[-1], _CONTOUR).round())
+        at_some = c.n * _contour_p(some / c.m, target, c, boundary)
+        real = np.interp(all_j, some, at_some)
+        # a chord of length h is off by h²f''/8; twice that, to be safe
+        step = np.diff(some)
+        bend = np.abs(np.diff(np.diff(at_some) / step))
+        slack = 1e-6 + float(bend.max() * step.max()) / 4
+    least = np.ceil(real - slack).astype(np.int64)
+    least = np.minimum.accumulate(least[::-1])[::-1]  # non-decreasing in j
+    if seen:
+        at = c.j - window.first_j
+        least[: at + 1] = np.minimum(least[: at + 1], c.i)
+    return least
+
+
+def observed_distance(window: Window, claim: Claim) -> float:
+    """T² of what was seen."""
+    return _distance(window.counts, _boundary(window, claim))
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """g and its slope, as functions quick enough to be called thousands of times."""
+
+    region: Callable[[FloatArray], FloatArray]
+    slope: Callable[[FloatArray], FloatArray]
+
+    def inside(self, q: FloatArray) -> FloatArray:
+        """g(q), kept off 0 and 1 so that logarithms exist."""
+        return np.asarray(np.clip(self.region(q), 1e-300, 1 - 1e-16))
+
+
+def _boundary(window: Window, claim: Claim) -> Boundary:
+    if claim.quick:
+        return Boundary(claim.raw_region, claim.slope)
+    c = window.counts
+    low = 0.1 * max(window.first_j, 0.5) / c.m
+    high = 1 - 0.1 * max(c.m - window.last_j, 0.5) / c.m
+    u = np.linspace(float(logit(low)), float(logit(high)), 129)
+    q = expit(u)
+    p, rate = Boundary(claim.raw_region, claim.slope).inside(q), np.maximum(claim.slope(q), 1e-300)
+    table = _Hermite(u, logit(p), rate * (q * (1 - q)) / (p * (1 - p)))
+
+    def region(x: FloatArray) -> FloatArray:
+        return np.asarray(expit(table(logit(x))))
+
+    def slope(x: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(np.interp(logit(x), u, np.log(rate))))
+
+    return Boundary(region, slope)
+
+
+class _Hermite:
+    """Cubic interpolation on evenly spaced points from values and derivatives."""
+
+    def __init__(self, x: FloatArray, y: FloatArray, rate: FloatArray) -> None:
+        self.start, self.step = x[0], x[1] - x[0]
+        self.y, self.rate = y, rate * self.step
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        place = np.clip((x - self.start) / self.step, 0.0, self.y.size - 1.0)
+        k = np.minimum(place.astype(np.int64), self.y.size - 2)
+        t = place - k
+        rest = 1 - t
+        return np.asarray(
+            self.y[k] * (1 + 2 * t) * rest**2
+            + self.rate[k] * t * rest**2
+            + self.y[k + 1] * (3 - 2 * t) * t**2
+            - self.rate[k + 1] * t**2 * rest
+        )
+
+
+def _kl(x: FloatArray | float, p: FloatArray) -> FloatArray:
+    """Binary Kullback–Leibler divergence, with 0 log 0 = 0."""
+    return np.asarray(np.maximum(rel_entr(x, p) + rel_entr(1 - x, 1 - p), 0.0))
+
+
+def _distance(c: Counts, boundary: Boundary) -> float:
+    """T² of what was seen: the projection onto the claim moves q up from j/m until it is optimal.
+
+    Along the boundary the derivative of the distance changes its sign once, from − to +.
+    """
+    x, y = c.i / c.n, c.j / c.m
+    low, high = float(logit(max(y, 1e-3 / (c.n + c.m)))), 40.0
+    for _ in range(9):
+        u = np.linspace(low, high, 34)
+        q, p = expit(u), boundary.inside(expit(u))
+        pull = c.n * (x - p) / (p * (1 - p)) * boundary.slope(q)
+        with np.errstate(divide="ignore"):
+            push = c.m * (q - y) / (q * (1 - q))
+        past = int(np.argmax(push >= pull))  # the last is always past: there q is nearly 1
+        low, high = u[max(past - 1, 0)], u[past]
+    q = expit(np.array([low, high]))
+    return float(2 * np.min(c.n * _kl(x, boundary.inside(q)) + c.m * _kl(y, q)))
+
+
+def _contour_p(y: FloatArray, target: float, c: Counts, boundary: Boundary) -> FloatArray:
+    """For each y = j/m the x = i/n with T² = target; above 1 where there is none.
+
+    The points whose projection is (g(q), q) lie on x = g + c·g(1−g)/n, y = q − c·g'·q(1−q)/m,
+    c ≥ 0 (stationarity). For fixed y both c and the distance grow with q: bisect in q. Whatever q
+    is then used, the x with 2n kl(x, g(q)) = target − 2m kl(y, q) is nowhere above the contour and
+    off by the square of the error in q, since the contour is a minimum over q.
+    """
+    low = np.maximum(y, 1e-3 / (c.n + c.m))
+    high = np.minimum(y + _kl_reach(y, target / (2 * c.m)), 1.0)
+    for _ in range(16):
+        q = (low + high) / 2
+        p = boundary.inside(q)
+        with np.errstate(divide="ignore", invalid="ignore"):  # where g is flat
+            multiplier = c.m * np.maximum(q - y, 0.0) / (boundary.slope(q) * q * (1 - q))
+        x = p + multiplier * p * (1 - p) / c.n
+        reached = (x >= 1) | (c.n * _kl(np.minimum(x, 1.0), p) + c.m * _kl(y, q) >= target / 2)
+        low, high = np.where(reached, low, q), np.where(reached, q, high)
+    p = boundary.inside(low)
+    rest = np.maximum(target / 2 - c.m * _kl(y, low), 0.0) / c.n
+    return _kl_inverse(p, rest, beyond=1.0 + 2.0 / c.n)
+
+
+def _kl_reach(p: FloatArray, divergence: FloatArray | float) -> FloatArray:
+    """An upper bound of x − p for kl(x, p) or kl(p, x) = divergence.
+
+    From kl ≥ 2d² (Pinsker) and kl ≥ d²/(2 max(x, p)), d the distance.
+    """
+    d = np.asarray(divergence, dtype=float)
+    return np.asarray(np.minimum(np.sqrt(d / 2), d + np.sqrt(d * (d + 2 * p))))
+
+
+def _kl_inverse(p: FloatArray, divergence: FloatArray, beyond: float) -> FloatArray:
+    """The x ≥ p with kl(x, p) = divergence, by Newton's method from above; `beyond` if none."""
+    none = -np.log(p) <= divergence
+    x = np.minimum(p + _kl_reach(p, divergence), 1 - 1e-16)
+    for _ in range(12):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = (_kl(x, p) - divergence) / (logit(x) - logit(p))
+        step = np.where(np.isfinite(step), step, 0.0)
+        x = np.clip(x - step, p, 1 - 1e-16)
+        if np.max(np.abs(step), initial=0.0) < 1e-15:
+            break
+    return np.where(none, beyond, x)

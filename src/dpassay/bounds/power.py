@@ -1,0 +1,86 @@
+"""What a test of counts would have seen: its power, and the draws a power needs.
+
+The critical region is {T ≥ t} with t solved for at the place looked at, and the power is an exact
+binomial sum over it. Nothing here certifies anything; it plans.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpassay.bounds.joint import SPENT_ON_SET
+from dpassay.bounds.ordering import Counts, contour, window_of
+from dpassay.bounds.supremum import Lattice, supremum
+from dpassay.privacy.claims import Claim
+
+
+@lru_cache(maxsize=4096)
+def _critical(q: float, n: int, m: int, claim: Claim, gamma: float) -> float:
+    """The T² from which on the exact test at level γ rejects, near (g(q), q)."""
+    p = float(claim.region(q))
+    window = window_of(Counts(round(n * p), n, round(m * q), m), SPENT_ON_SET * gamma)
+    goal = target = float(ndtri(1 - gamma))
+    for _ in range(3):  # in z-scores the size is nearly linear in T
+        size = window.spent + supremum(window, contour(window, claim, target**2), claim)
+        step = goal - float(ndtri(1 - min(max(size, 1e-300), 1 - 1e-9)))
+        target = max(target + step, 0.05)
+        if abs(step) < 1e-3:
+            break
+    return target**2
+
+
+def power(p: float, q: float, n: int, m: int, claim: Claim, gamma: float) -> float:
+    """The probability that the exact test at level γ rejects the claim when the truth is (p, q)."""
+    if p <= claim.region(q):
+        return 0.0
+    target = _critical(q, n, m, claim, gamma)
+    window = window_of(Counts(round(n * p), n, round(m * q), m), SPENT_ON_SET * gamma)
+    lattice = Lattice(window, contour(window, claim, target))
+    return float(lattice.tail(np.array([q]), np.array([p]))[0])
+
+
+def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: float = 0.9) -> float:
+    """The smallest value of the claim's parameter that would be caught with that chance.
+
+    For an event of probability q on the second side whose probability on the first is all that the
+    true parameter allows. ∞ if no value would be caught.
+    """
+    limit = 1.0 if claim.parameter == "gap" else math.inf
+    low, high = claim.value, claim.value
+
+    def caught(value: float) -> bool:
+        p = float(claim.at(min(value, limit)).region(q))
+        return power(p, q, n, m, claim, gamma) >= chance
+
+    step = max(0.25 * claim.value, 0.05)
+    while not caught(high):
+        low, high = high, high + step
+        step *= 2
+        if high > claim.value + 60 or low >= limit:
+            return math.inf
+    for _ in range(9):
+        middle = (low + high) / 2
+        low, high = (low, middle) if caught(middle) else (middle, high)
+    return min(high, limit)
+
+
+def draws_needed(
+    p: float, q: float, claim: Claim, gamma: float, chance: float = 0.9, most: int = 10**9
+) -> int | None:
+    """How many draws a side reject the claim with that chance when the truth is (p, q)."""
+    if p <= claim.region(q):
+        return None
+    low, high = 1, 16
+    while power(p, q, high, high, claim, gamma) < chance:
+        low, high = high, 2 * high
+        if high > most:
+            return None
+    while high - low > max(1, high // 200):
+        middle = (low + high) // 2
+        enough = power(p, q, middle, middle, claim, gamma) >= chance
+        low, high = (low, middle) if enough else (middle, high)
+    return high

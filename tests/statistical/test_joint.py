@@ -1,0 +1,309 @@
+"""The exact joint test: against a slow oracle, by full enumeration, and in its corners."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import dpassay as dp
+from dpassay.bounds import clopper_pearson
+from dpassay.bounds.joint import Counts, delta_family, family, lower_bound, p_value
+from dpassay.bounds.ordering import contour, window_of
+from dpassay.bounds.power import detectable, draws_needed, power
+from dpassay.verdicts import audit_counts
+
+CLAIMS = [
+    dp.PureDP(0.0),
+    dp.PureDP(0.7),
+    dp.PureDP(3.0),
+    dp.ApproximateDP(0.5, 0.05),
+    dp.GaussianDP(0.7),
+    dp.RenyiDP(3, 0.3),
+    dp.ZeroConcentratedDP(0.2),
+    dp.TradeoffDP([(0.0, 0.9), (0.2, 0.5), (1.0, 0.0)]),
+]
+BOUNDARY = np.concatenate(
+    [np.geomspace(1e-5, 0.02, 120), np.linspace(0.02, 0.98, 700), 1 - np.geomspace(1e-5, 0.02, 120)]
+)
+
+
+@cache
+def table(n, m, claim, gamma):
+    """The p-value of every outcome."""
+    return np.array(
+        [
+            [p_value(Counts(i, n, j, m), claim, gamma=gamma) for j in range(m + 1)]
+            for i in range(n + 1)
+        ]
+    )
+
+
+def size(n, m, claim, rejected, q=BOUNDARY):
+    """The probability of rejection along the boundary of the claim."""
+    p = claim.region(q)
+    on_p = binom.pmf(np.arange(n + 1)[None, :], n, p[:, None])
+    on_q = binom.pmf(np.arange(m + 1)[None, :], m, q[:, None])
+    return np.einsum("ki,ij,kj->k", on_p, rejected.astype(float), on_q)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+@pytest.mark.parametrize(("n", "m"), [(5, 5), (7, 11), (16, 16)])
+def test_size_never_exceeds_gamma(n, m, claim):
+    if not claim.quick:
+        n, m = min(n, 8), min(m, 8)  # the rest of them in the slow runs
+    for gamma in (0.05, 0.01):
+        rejected = table(n, m, claim, gamma) <= gamma
+        assert size(n, m, claim, rejected).max() <= gamma
+
+
+@pytest.mark.parametrize("claim", CLAIMS[:5], ids=str)
+def test_size_at_one_in_a_million(claim):
+    rejected = table(20, 20, claim, 1e-6) <= 1e-6
+    assert rejected.any() or claim == dp.PureDP(3.0)  # twenty draws cannot refute ε = 3 so surely
+    assert size(20, 20, claim, rejected).max() <= 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+@pytest.mark.parametrize(("n", "m"), [(60, 60), (60, 37), (30, 60)])
+def test_size_never_exceeds_gamma_up_to_sixty(n, m, claim):
+    for gamma in (0.05, 0.01):
+        rejected = table(n, m, claim, gamma) <= gamma
+        assert size(n, m, claim, rejected).max() <= gamma
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+@pytest.mark.parametrize("n", [20, 40])
+def test_size_at_one_in_a_million_for_every_claim(n, claim):
+    rejected = table(n, n, claim, 1e-6) <= 1e-6
+    assert size(n, n, claim, rejected).max() <= 1e-6
+
+
+@pytest.mark.parametrize("claim", [dp.PureDP(0.7), dp.GaussianDP(0.7)], ids=str)
+def test_size_comes_close_to_gamma(claim):
+    """A test that never rejects is valid too: this one spends most of its allowance."""
+    rejected = table(16, 16, claim, 0.05) <= 0.05
+    assert size(16, 16, claim, rejected).max() > 0.03
+
+
+# --- the supremum and the ordering, against brute force
+
+
+def slow_distance(n, m, claim):
+    """T² of every outcome by brute force over the boundary."""
+    fine = np.geomspace(1e-9, 1e-3, 2000)
+    q = np.concatenate([fine, np.linspace(1e-3, 1 - 1e-3, 20_001), 1 - fine[::-1]])
+    g = np.clip(claim.region(q), 1e-300, 1 - 1e-16)
+
+    def kl(x, p):
+        left = x * np.log(x / p) if x > 0 else 0.0
+        right = (1 - x) * np.log((1 - x) / (1 - p)) if x < 1 else 0.0
+        return left + right
+
+    on_p = [n * kl(i / n, g) for i in range(n + 1)]
+    on_q = [m * kl(j / m, q) for j in range(m + 1)]
+    distance = np.zeros((n + 1, m + 1))
+    for i in range(n + 1):
+        for j in range(m + 1):
+            if i / n > claim.region(j / m):
+                distance[i, j] = 2 * np.min(on_p[i] + on_q[j])
+    return distance
+
+
+def slow_p_value(i, n, j, m, claim, spent, distance):
+    side = spent / 4
+    q = np.linspace(clopper_pearson.lower(j, m, side), clopper_pearson.upper(j, m, side), 2001)
+    keep = claim.region(q) >= clopper_pearson.lower(i, n, side)
+    if not keep.any():
+        return spent
+    q = q[keep]
+    p = np.minimum(claim.region(q), clopper_pearson.upper(i, n, side))
+    on_p = binom.pmf(np.arange(n + 1)[None, :], n, p[:, None])
+    on_q = binom.pmf(np.arange(m + 1)[None, :], m, q[:, None])
+    as_far = (distance >= distance[i, j] * (1 - 1e-5)).astype(float)
+    return spent + np.einsum("ki,ij,kj->k", on_p, as_far, on_q).max()
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_p_value_agrees_with_brute_force(claim, seed):
+    rng = np.random.default_rng(seed)
+    n, m = 23, 17
+    distance = slow_distance(n, m, claim)
+    for _ in range(12):
+        i, j = int(rng.integers(n + 1)), int(rng.integers(m + 1))
+        if i / n <= claim.region(j / m):
+            assert p_value(Counts(i, n, j, m), claim) == 1.0
+            continue
+        slow = slow_p_value(i, n, j, m, claim, 5e-5, distance)
+        assert slow * (1 - 1e-4) <= p_value(Counts(i, n, j, m), claim) <= slow * 1.01
+
+
+def test_p_value_at_a_thousand_agrees_with_a_direct_sum():
+    """Windows, interpolation and tangents against the whole lattice, at a size where they act."""
+    c, claim = Counts(450, 1000, 240, 1000), dp.GaussianDP(0.5)
+    got = p_value(c, claim)
+    window = window_of(c, 5e-5)
+    least = contour(window, claim)
+    j = np.arange(window.first_j, window.last_j + 1)
+    q = np.linspace(window.q_low, window.q_high, 4001)
+    p = claim.region(q)
+    keep = (p >= window.p_low) & (p <= window.p_high)
+    tail = binom.sf(least[None, :] - 1, c.n, p[keep, None])
+    direct = np.sum(binom.pmf(j[None, :], c.m, q[keep, None]) * tail, axis=1).max()
+    assert direct <= got - 5e-5 <= direct * 1.005
+
+
+# --- bounds
+
+
+@pytest.mark.parametrize(
+    "claims", [family(dp.PureDP(1)), delta_family(0.3), family(dp.GaussianDP(1))]
+)
+@pytest.mark.parametrize("theta", [0.05, 0.4, 0.8])
+def test_bound_exceeds_the_truth_with_probability_at_most_gamma(claims, theta):
+    n, m, gamma = 9, 12, 0.05
+    bounds = np.array(
+        [
+            [lower_bound(Counts(i, n, j, m), claims, gamma) for j in range(m + 1)]
+            for i in range(n + 1)
+        ]
+    )
+    assert size(n, m, claims.at(theta), bounds > theta).max() <= gamma
+
+
+def test_bound_lies_below_every_parameter_that_is_not_rejected(seed):
+    """The p-value dips as θ grows: no accepted θ may hide below the bound."""
+    rng = np.random.default_rng(seed)
+    claims, gamma = family(dp.PureDP(1)), 0.05
+    for _ in range(6):
+        c = Counts(int(rng.integers(8, 20)), 20, int(rng.integers(0, 5)), 20)
+        bound = lower_bound(c, claims, gamma)
+        grid = np.linspace(0, bound, 150)[:-1]
+        p_values = [p_value(c, claims.at(theta), gamma=gamma) for theta in grid]
+        assert max(p_values, default=0.0) <= gamma
+        estimate = claims.needed(c.i / c.n, c.j / c.m)
+        just_above = bound + 0.05 * (min(estimate, bound + 2) - bound)
+        assert p_value(c, claims.at(just_above), gamma=gamma) > gamma * 0.9
+
+
+def box(c, claims, gamma):
+    return claims.needed(
+        clopper_pearson.lower(c.i, c.n, gamma / 2), clopper_pearson.upper(c.j, c.m, gamma / 2)
+    )
+
+
+def test_bound_is_never_below_the_clopper_pearson_box(seed):
+    rng = np.random.default_rng(seed)
+    cases = [Counts(n, n, 0, n) for n in (5, 20, 300)]
+    for n, m in ((5, 9), (20, 20), (100, 40), (1000, 1000), (10_000, 3000)):
+        hits = zip(rng.integers(n + 1, size=4), rng.integers(m + 1, size=4), strict=True)
+        cases += [Counts(int(i), n, int(j), m) for i, j in hits]
+    for c in cases:
+        for claims in (family(dp.PureDP(1)), delta_family(0.5), family(dp.GaussianDP(1))):
+            assert lower_bound(c, claims, 0.05) >= min(box(c, claims, 0.05), claims.largest) - 1e-9
+
+
+def test_margin_is_a_third_shorter_than_that_of_the_box():
+    c, claims = Counts(5000, 10_000, 1840, 10_000), family(dp.PureDP(1))
+    estimate = np.log(0.5 / 0.184)
+    exact = estimate - lower_bound(c, claims, 0.05)
+    assert exact <= 0.7 * (estimate - box(c, claims, 0.05))
+
+
+@pytest.mark.parametrize("q", [0.184, 0.01])
+def test_bounds_of_the_comparison_table(q):
+    n = 10_000
+    c = Counts(round(n * min(np.e * q, 0.5)), n, round(n * q), n)
+    claims = family(dp.PureDP(1))
+    assert lower_bound(c, claims, 0.05) == pytest.approx({0.184: 0.961, 0.01: 0.810}[q], abs=2e-3)
+    assert box(c, claims, 0.05) == pytest.approx({0.184: 0.939, 0.01: 0.685}[q], abs=2e-3)
+
+
+# --- identical distributions: the case on which a published tool reports ε ≈ 3.6
+
+
+@pytest.mark.parametrize("n", [5, 8, 13, 20])
+def test_identical_distributions_give_a_positive_bound_with_probability_at_most_gamma(n):
+    same = dp.PureDP(0.0)  # the null hypothesis p ≤ q shared by ε, μ and δ at 0
+    for gamma in (0.05, 0.01):
+        for orientation in (lambda t: t, lambda t: t[::-1, ::-1]):
+            rejected = orientation(table(n, n, same, gamma) <= gamma)
+            assert size(n, n, same, rejected).max() <= gamma
+
+
+@pytest.mark.parametrize(
+    "claim", [dp.PureDP(1), dp.GaussianDP(1), dp.ApproximateDP(0, 0.01)], ids=str
+)
+def test_audits_of_identical_distributions_stay_silent(claim, seeds):
+    rng = np.random.default_rng(seeds[0])
+    positive = 0
+    for _ in range(150):
+        n = int(rng.integers(5, 40))
+        i, j = rng.binomial(n, rng.random(), size=2)
+        verdict = audit_counts(int(i), n, int(j), n, claim)
+        positive += verdict.lower_bound > 0
+    assert positive <= binom.ppf(1 - 0.01 / 9, 150, 0.05)
+
+
+# --- corners
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+@pytest.mark.parametrize(
+    "counts",
+    [
+        (0, 5, 0, 5),
+        (5, 5, 5, 5),
+        (5, 5, 0, 5),
+        (0, 5, 5, 5),
+        (1, 1, 0, 1),
+        (10**6, 10**6, 0, 7),
+        (3, 7, 0, 10**6),
+        (10**8, 10**8, 0, 10**8),
+        (50_002_000, 10**8, 25_000_000, 10**8),
+    ],
+)
+def test_corners_give_p_values(claim, counts):
+    value = p_value(Counts(*counts), claim)
+    assert 0 < value <= 1
+
+
+@pytest.mark.parametrize("n", [10**6, 10**8])
+def test_large_samples_agree_with_the_normal_limit(n):
+    """At a z-score of 2 away from the claim the p-value is that of the normal limit."""
+    from scipy.special import ndtr
+
+    q, claim = 0.2, dp.PureDP(0.5)
+    p = claim.region(q)
+    variance = p * (1 - p) / n + np.exp(1.0) * q * (1 - q) / n
+    i = round(n * p + 2 * n * np.sqrt(variance))
+    assert p_value(Counts(i, n, round(n * q), n), claim) == pytest.approx(ndtr(-2.0), rel=0.03)
+
+
+# --- power
+
+
+def test_power_is_what_a_simulation_of_the_test_shows(seeds):
+    claim, p, q, n, gamma = dp.PureDP(0.5), 0.5, np.exp(-1) / 2, 120, 0.05
+    rng = np.random.default_rng(seeds[0])
+    i, j = rng.binomial(n, p, 400), rng.binomial(n, q, 400)
+    caught = sum(
+        p_value(Counts(int(a), n, int(b), n), claim, gamma=gamma) <= gamma
+        for a, b in zip(i, j, strict=True)
+    )
+    expected = power(p, q, n, n, claim, gamma)
+    low, high = binom.ppf([0.001, 0.999], 400, expected)
+    assert low - 8 <= caught <= high + 8
+
+
+def test_draws_needed_by_an_oracle_that_knows_the_event():
+    needed = [draws_needed(0.5, np.exp(-1) / 2, dp.PureDP(e), 0.05) for e in (0.5, 0.75, 0.9)]
+    for got, reference in zip(needed, (146, 646, 4381), strict=True):
+        assert reference <= got <= 1.15 * reference
+
+
+def test_detectable_falls_with_the_number_of_draws():
+    values = [detectable(0.184, n, n, dp.PureDP(1.0), 0.05) for n in (100, 1000, 10_000)]
+    assert values[0] > values[1] > values[2] > 1.0

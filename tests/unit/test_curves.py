@@ -1,0 +1,180 @@
+"""Curves and masses: round trips, safe sides, and agreement with dp-accounting."""
+
+import numpy as np
+import pytest
+
+import dpassay as dp
+from dpassay.errors import InvalidInput
+
+EPS = np.linspace(0, 3, 61)
+ALPHA = np.linspace(0, 1, 501)
+PAIR = (0.0, 1.0)
+RNG = np.random.default_rng(5)
+
+
+def random_masses(cells, zeros=0):
+    p, q = RNG.dirichlet(np.ones(cells)), RNG.dirichlet(np.ones(cells))
+    p[:zeros] = 0
+    q[cells - zeros :] = 0
+    return dp.Masses(p / p.sum(), q / q.sum())
+
+
+FINITE = [random_masses(2), random_masses(7), random_masses(200), random_masses(9, zeros=2)]
+
+
+@pytest.mark.parametrize("masses", FINITE)
+def test_masses_against_their_definitions(masses):
+    p, q = masses.p, masses.q
+    for eps in (0.0, 0.3, 2.0):
+        assert masses.delta(eps) == pytest.approx(np.maximum(p - np.exp(eps) * q, 0).sum())
+    with np.errstate(divide="ignore"):
+        for lam in (0.5, 1.5, 2.0, 9.0):
+            direct = np.log(np.sum(p[p > 0] ** lam * q[p > 0] ** (1 - lam))) / (lam - 1)
+            assert masses.renyi(lam) == pytest.approx(direct)
+    events = RNG.random((2000, p.size)) < 0.5  # no event beats the trade-off curve
+    alpha, beta = events @ q, 1 - events @ p
+    assert np.all(beta >= masses.tradeoff(np.clip(alpha, 0, 1)) - 1e-12)
+
+
+def test_zero_and_infinite_ratios():
+    masses = FINITE[3]
+    assert masses.epsilon() == np.inf
+    assert masses.renyi(2.0) == np.inf
+    assert masses.delta(50.0) == pytest.approx(masses.p[masses.q == 0].sum())
+    assert masses.tradeoff(0.0) == pytest.approx(1 - masses.p[masses.q == 0].sum())
+
+
+def test_identical_masses_are_perfectly_private():
+    same = dp.Masses([0.3, 0.7], [0.3, 0.7])
+    assert same.epsilon() == 0
+    assert same.renyi([1.0, 2.0, np.inf]) == pytest.approx(0)
+    assert same.tradeoff(ALPHA) == pytest.approx(1 - ALPHA)
+    assert same.tradeoff_curve().mu() == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("masses", FINITE)
+def test_swapping_the_pair(masses):
+    swapped = masses.swap()
+    assert swapped.epsilon() == masses.epsilon()
+    assert swapped.tradeoff(ALPHA) == pytest.approx(masses.tradeoff_curve().inverse()(ALPHA))
+    assert swapped.delta(EPS) == pytest.approx(masses.tradeoff_curve().inverse().delta(EPS))
+
+
+@pytest.mark.parametrize("masses", FINITE)
+def test_merging_cells_never_tells_more(masses):
+    order = RNG.permutation(masses.p.size)
+    half = masses.p.size // 2
+    groups = np.concatenate([np.zeros(half, int), np.arange(masses.p.size - half)])[order]
+    coarse = dp.Masses(np.bincount(groups, masses.p), np.bincount(groups, masses.q))
+    assert coarse.epsilon() <= masses.epsilon() + 1e-12
+    assert np.all(coarse.delta(EPS) <= masses.delta(EPS) + 1e-12)
+    assert coarse.renyi(2.0) <= masses.renyi(2.0) + 1e-12
+    assert np.all(coarse.tradeoff(ALPHA) >= masses.tradeoff(ALPHA) - 1e-12)
+
+
+@pytest.mark.parametrize("masses", FINITE)
+def test_trade_off_to_delta_and_back(masses):
+    curve = masses.tradeoff_curve()
+    assert curve.delta(EPS) == pytest.approx(masses.delta(EPS), abs=1e-12)
+    grid = np.linspace(0, 20, 6001)
+    spectrum = curve.spectrum(grid)
+    back = spectrum.tradeoff_curve()
+    symmetric = curve.symmetrise()
+    # finitely many ε see less: the curve that comes back is a lower bound, and a close one
+    assert np.all(back(ALPHA) <= symmetric(ALPHA) + 1e-9)
+    assert back.distance(symmetric) < 2e-3
+
+
+def test_symmetrising_gives_a_symmetric_convex_curve_below_both():
+    curve = FINITE[2].tradeoff_curve()
+    both = curve.symmetrise()
+    assert both(ALPHA) == pytest.approx(both.inverse()(ALPHA), abs=1e-12)
+    assert np.all(both(ALPHA) <= np.minimum(curve(ALPHA), curve.inverse()(ALPHA)) + 1e-12)
+    assert np.all(np.diff(both.y) / np.diff(both.x) <= 1e-12)
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
+def test_mu_of_a_gaussian_curve(mu):
+    x = np.linspace(0.0005, 0.9995, 2000)
+    curve = dp.TradeoffCurve(x, dp.GaussianDP(mu).tradeoff(x))
+    assert curve.mu() == pytest.approx(mu, rel=1e-6)
+    assert curve.fit_gdp("l1") == pytest.approx(mu, abs=2e-3)
+    assert curve.fit_gdp("sup") == pytest.approx(mu, abs=2e-3)
+
+
+def test_gaussian_trade_off_to_delta():
+    gaussian = dp.zoo.Gaussian(0.7)
+    x = np.concatenate([[0], np.geomspace(1e-12, 1e-3, 500), np.linspace(1e-3, 1, 40_000)])
+    curve = dp.TradeoffCurve(x, gaussian.tradeoff(x, PAIR))
+    exact = gaussian.delta(EPS, PAIR)
+    # a polygon of points on a convex curve lies above it: δ from below
+    assert np.all(curve.delta(EPS) <= exact + 1e-12)
+    assert curve.delta(EPS) == pytest.approx(exact, abs=1e-5)
+
+
+def test_spectrum_interpolates_on_the_safe_side():
+    exact = dp.zoo.Gaussian(1.0)
+    coarse = dp.Spectrum(EPS[::10], exact.delta(EPS[::10], PAIR))
+    assert np.all(coarse(EPS) >= exact.delta(EPS, PAIR) - 1e-12)
+    for delta in (0.3, 0.1, 0.02):
+        eps = coarse.epsilon(delta)
+        assert exact.delta(eps, PAIR) <= delta + 1e-12
+    assert coarse.epsilon(1e-9) == np.inf
+
+
+def test_certified_values_between_grid_points_come_from_the_right():
+    spectrum = dp.Spectrum([0.0, 1.0], [0.5, 0.2], lower=[0.4, 0.1])
+    assert spectrum.certified([0.0, 0.5, 1.0, 1.5]).tolist() == [0.4, 0.1, 0.1, 0.0]
+
+
+def test_renyi_curve_interpolates_on_the_safe_side():
+    laplace = dp.zoo.Laplace(0.5)
+    orders = np.linspace(1.1, 20, 400)
+    coarse = dp.RenyiCurve(orders[::57], laplace.renyi(orders[::57], PAIR))
+    inside = orders <= coarse.x[-1]
+    assert np.all(coarse(orders[inside]) >= laplace.renyi(orders[inside], PAIR) - 1e-12)
+
+
+def test_renyi_to_approximate_dp_agrees_with_dp_accounting():
+    from dp_accounting.rdp import rdp_privacy_accountant
+
+    orders = np.linspace(1.5, 60, 500)
+    for sigma in (0.8, 2.0):
+        curve = dp.RenyiCurve(orders, dp.zoo.Gaussian(sigma).renyi(orders, PAIR))
+        for delta in (1e-3, 1e-6):
+            theirs, _ = rdp_privacy_accountant.compute_epsilon(orders, curve.y, delta)
+            assert curve.approximate_dp(delta) == pytest.approx(theirs, rel=1e-6)
+            assert dp.zoo.Gaussian(sigma).delta(curve.approximate_dp(delta), PAIR) <= delta
+
+
+def test_finite_pair_agrees_with_dp_accounting():
+    from dp_accounting.pld import pld_pmf
+    from dp_accounting.pld.common import DifferentialPrivacyParameters  # noqa: F401
+
+    masses = FINITE[2]
+    loss = np.log(masses.p / masses.q)
+    step = 1e-3
+    rounded = np.ceil(loss / step).astype(int)
+    pmf = pld_pmf.create_pmf(
+        {int(k): float(masses.p[rounded == k].sum()) for k in np.unique(rounded)}, step, 0.0, True
+    )
+    for eps in (0.0, 0.5, 1.5):
+        assert masses.delta(eps) == pytest.approx(pmf.get_delta_for_epsilon(eps), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: dp.Masses([0.5, 0.6], [0.5, 0.5]), "sum to 1"),
+        (lambda: dp.Masses([1.5, -0.5], [0.5, 0.5]), "non-negative"),
+        (lambda: dp.Masses([1.0], [0.5, 0.5]), "equally long"),
+        (lambda: dp.TradeoffCurve([0, 0.5], [1]), "equally many"),
+        (lambda: dp.TradeoffCurve([0.5, 0.2], [0.1, 0.2]), "increasing"),
+        (lambda: dp.Spectrum([0, 1], [0.1, np.nan]), "without NaN"),
+        (lambda: dp.Spectrum([0, 1], [0.5, 0.1])(2.0), "grid of this spectrum"),
+        (lambda: dp.RenyiCurve([0.5, 2], [1, 1]), "orders above 1"),
+    ],
+)
+def test_bad_curves_are_refused(make, words):
+    with pytest.raises(InvalidInput, match=words):
+        make()
