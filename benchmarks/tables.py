@@ -47,7 +47,37 @@ def joint() -> str:
     return markdown(headings, rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"joint": joint}
+def zoo() -> str:
+    """Every mechanism of the zoo: its claim, the truth on its default pair, its flaw."""
+    import dpassay as dp
+    from dpassay.results import number
+
+    def truth(notion: Callable[..., object], *arguments: object) -> str:
+        try:
+            return number(float(notion(*arguments)))  # type: ignore[arg-type]
+        except dp.errors.NoClosedForm:
+            return "not known"
+
+    rows = []
+    for mechanism in dp.zoo.members():
+        pair = mechanism.pair
+        rows.append(
+            [
+                f"`{mechanism}`",
+                str(mechanism.claim or "nothing"),
+                truth(mechanism.epsilon, pair),
+                truth(mechanism.delta, 0.5, pair),
+                truth(mechanism.renyi, 2.0, pair),
+                truth(mechanism.tradeoff, 0.05, pair),
+                mechanism.flaw or "correct",
+                mechanism.source,
+            ]
+        )
+    headings = ["mechanism", "claims", "ε", "δ(0.5)", "Rényi ε(2)", "T(0.05)", "flaw", "source"]
+    return markdown(headings, rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {"joint": joint, "zoo": zoo}
 
 
 def write(name: str) -> None:

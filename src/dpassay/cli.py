@@ -96,27 +96,31 @@ def counts(
 
 def _zoo_table(draws: bool) -> Table:
     from dpassay.blackbox.zoo import members
+    from dpassay.sampling.draw import Sampling
     from dpassay.sampling.samples import draw
 
-    table = Table(title="The zoo")
-    for heading in ("mechanism", "claims", "true ε", "δ(0.5)", "Rényi ε(2)", "T(0.05)"):
+    table = Table(title="The zoo: what each mechanism claims, and the truth on its default pair")
+    table.add_column("mechanism", overflow="fold")
+    for heading in ("claims", "", "true ε", "δ(0.5)", "Rényi ε(2)", "T(0.05)"):
         table.add_column(heading)
-    if draws:
-        table.add_column("three draws on each input")
+    table.add_column("a draw on each input" if draws else "source", overflow="fold")
     for mechanism in members():
         pair = mechanism.pair
-        row = [
+        last = mechanism.source
+        if draws:
+            way = Sampling(on_error="outcome") if "raises" in mechanism.flaw else None
+            one = draw(mechanism, pair, n=1, rng=0, sampling=way)
+            last = f"{one.p.show(0)} | {one.q.show(0)}"
+        table.add_row(
             str(mechanism),
             str(mechanism.claim or "nothing"),
+            "correct" if mechanism.correct else "[red]broken[/red]",
             _truth(mechanism.epsilon, pair),
             _truth(mechanism.delta, 0.5, pair),
             _truth(mechanism.renyi, 2.0, pair),
             _truth(mechanism.tradeoff, 0.05, pair),
-        ]
-        if draws:
-            three = draw(mechanism, pair, n=3, rng=0)
-            row.append("\n".join(f"{three.p.show(k)} | {three.q.show(k)}" for k in range(3)))
-        table.add_row(*row)
+            last,
+        )
     return table
 
 

@@ -216,4 +216,4 @@ def number(value: float) -> str:
     """A number for people: four significant digits, ∞ as a sign."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:.4g}"
+    return f"{value + 0.0:.4g}"  # −0.0 is 0

@@ -1,16 +1,27 @@
 """Each sampler against its own truth, each truth against something independent of it."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 import dpassay as dp
-from dpassay.errors import NoClosedForm
+from dpassay.blackbox.zoo.response import ten_bits
+from dpassay.blackbox.zoo.subsampling import one_in_ten
+from dpassay.blackbox.zoo.svt import first_above
+from dpassay.errors import InvalidInput, NoClosedForm
 
+zoo = dp.zoo
 PAIR = (0.0, 1.0)
 EPS = np.linspace(0.0, 3.0, 13)
 ORDERS = np.array([1.5, 2.0, 5.0, 7.0])
 ALPHA = np.linspace(0.001, 0.999, 41)
+ONES = np.ones(10, dtype=np.int64)
+HALF = np.array([2] * 5 + [0] * 5)
+SHAPE_X = (np.array([1] * 5 + [0] * 5), np.array([0] * 5 + [1] * 5))
+MEMBERS = pytest.mark.parametrize("mechanism", zoo.members(), ids=str)
 
 
 def fine_masses(log_p, log_q, low=-30.0, high=31.0, cells=2_000_000):
@@ -21,33 +32,255 @@ def fine_masses(log_p, log_q, low=-30.0, high=31.0, cells=2_000_000):
     return dp.Masses(p / p.sum(), q / q.sum())
 
 
+# --- every member
+
+
+def truth(f, *arguments):
+    try:
+        return float(f(*arguments))
+    except NoClosedForm:
+        return None
+
+
+@MEMBERS
+def test_notions_of_a_member_agree_with_each_other(mechanism):
+    pair = mechanism.pair
+    eps = truth(mechanism.epsilon, pair)
+    swapped = (pair[1], pair[0])
+    assert truth(mechanism.epsilon, swapped) == pytest.approx(eps)
+    if math.isfinite(eps):
+        assert mechanism.delta(eps * (1 + 1e-6), pair) <= 1e-6
+        assert mechanism.renyi(100.0, pair) <= eps + 1e-6
+    renyi = mechanism.renyi(ORDERS, pair)
+    assert np.all(np.diff(renyi[np.isfinite(renyi)]) >= -1e-12)
+    # the trade-off curve and δ(ε) are two readings of the same thing
+    x = np.concatenate([[0], np.geomspace(1e-9, 1e-3, 400), np.linspace(1e-3, 1, 20_000)])
+    curve = dp.TradeoffCurve(x, np.clip(mechanism.tradeoff(x, pair), 0, 1))
+    assert curve.delta(EPS) == pytest.approx(mechanism.delta(EPS, pair), abs=2e-4)
+
+
+@MEMBERS
+def test_equal_inputs_are_perfectly_private(mechanism):
+    same = (mechanism.pair[1], mechanism.pair[1])
+    assert mechanism.epsilon(same) == pytest.approx(0.0, abs=1e-9)
+    assert mechanism.delta(0.0, same) == pytest.approx(0.0, abs=1e-9)
+    assert mechanism.renyi(2.0, same) == pytest.approx(0.0, abs=1e-9)
+    assert mechanism.tradeoff(0.3, same) == pytest.approx(0.7, abs=1e-9)
+
+
+@MEMBERS
+def test_correct_members_keep_their_claim_and_broken_ones_break_it(mechanism):
+    if mechanism.claim is None:
+        return
+    alpha = np.linspace(0, 1, 2001)
+    reached = 1 - np.asarray(mechanism.tradeoff(alpha, mechanism.pair))
+    excess = np.max(reached - mechanism.claim.region(alpha))
+    if mechanism.correct:
+        assert excess <= 1e-5
+    else:
+        assert excess > 1e-3
+        assert mechanism.flaw
+
+
+@MEMBERS
+def test_draws_are_canonical_and_repr_rebuilds(mechanism):
+    way = dp.Sampling(on_error="outcome") if isinstance(mechanism, zoo.RaisesOnOne) else None
+    samples = dp.draw(mechanism, mechanism.pair, n=64, rng=3, sampling=way)
+    assert samples.remaining == (64, 64)
+    again = eval(repr(mechanism), {name: getattr(zoo, name) for name in zoo.__all__})
+    assert again == mechanism
+
+
+# --- samplers
+
+
+def codes_of_rows(rows, pattern):
+    """Which outcome a row of SVT answers is: the first above, or none."""
+    return np.where((rows == pattern).any(axis=1), (rows == pattern).argmax(axis=1), rows.shape[1])
+
+
+def continuous():
+    yield zoo.Laplace(0.7), 1.0
+    yield zoo.Gaussian(0.7), 1.0
+    yield zoo.TruncatedLaplace(0.5, 1.5), 1.0
+    yield zoo.ContinuousExponential(0.8), 1.5
+    yield zoo.ContinuousNoisyMax(0.5), np.array([0.0, 1.0, 0.3])
+    yield zoo.ReportNoisyMax(1.5, 7), np.array([0, 2, 2, 1])
+    yield zoo.ReportNoisyMax(1.5, 8), np.array([0, 2, 2, 1])
+    yield zoo.PoissonSubsampled(zoo.Laplace(0.5), 0.3), np.array([1.0, 2.0, 0.0])
+    yield zoo.Subsampled(zoo.Gaussian(0.5), 2), np.array([1.0, 2.0, 0.0, 0.0])
+    yield zoo.Subsampled(zoo.Gaussian(0.5), 5), np.eye(10)[0]
+    yield zoo.NoisyGradientDescent(), np.eye(10)[0] * 20
+    yield zoo.ToyDPSGD(), np.eye(10)[0]
+
+
+@pytest.mark.parametrize(("mechanism", "data"), list(continuous()), ids=lambda v: str(v)[:30])
+def test_continuous_samplers_follow_their_law(mechanism, data, seeds):
+    draws = np.sort(mechanism(data, 20_000, np.random.default_rng(seeds[0])))
+    assert stats.kstest(draws, mechanism.law(data).cdf).pvalue > 1e-5
+
+
+def test_staircase_sampler_follows_its_density(seeds):
+    staircase = zoo.Staircase(1.0)
+    draws = staircase(0.0, 200_000, np.random.default_rng(seeds[0]))
+    steps = np.arange(4) + staircase.gamma
+    edges = np.sort(np.concatenate([np.arange(-4, 5), steps, -steps]))
+    width = np.diff(edges)
+    want = staircase._density((edges[1:] + edges[:-1]) / 2) * width
+    got = np.histogram(draws, edges)[0]
+    rest = [200_000 - got.sum(), 200_000 * (1 - want.sum())]
+    pvalue = stats.chisquare(np.append(got, rest[0]), np.append(200_000 * want, rest[1])).pvalue
+    assert pvalue > 1e-5
+
+
+def discrete():
+    rr = 1 / (1 + np.exp(-1.5))
+    two_bits = np.outer([rr, 1 - rr], [1 - rr, rr]).ravel()
+    yield zoo.RandomizedResponse(), np.array([0, 1]), lambda x: 2 * x[:, 0] + x[:, 1], two_bits
+    kary = zoo.KaryRandomizedResponse(4, 1.0)
+    yield kary, 2, lambda x: x, kary.masses((2, 2)).p
+    shuffled = zoo.ShuffledRandomizedResponse()
+    yield shuffled, ten_bits()[0], lambda x: x, shuffled.masses(ten_bits()).p
+    counting = zoo.ExponentialCounting()
+    yield counting, [0, 1, 1], lambda x: x, counting._probabilities([0, 1, 1])
+    for variant in (5, 6):
+        nm = zoo.ReportNoisyMax(1.5, variant)
+        data = np.array([0, 2, 2, 1, 0, 2])
+        yield nm, data, lambda x: x, nm.probabilities(data)
+    for variant in (1, 2, 4):
+        svt = zoo.SVT(variant, 0.7)
+        yield svt, HALF, lambda x: codes_of_rows(x, 1), first_above(svt, HALF.astype(float))
+    k = np.arange(-3, 4)
+    gauss = np.exp(-(k**2) / 2) / np.exp(-(np.arange(-30, 31) ** 2) / 2).sum()
+    yield (
+        zoo.DiscreteGaussian(),
+        0,
+        lambda x: np.clip(x, -4, 4) + 4,
+        np.concatenate([[(1 - gauss.sum()) / 2], gauss, [(1 - gauss.sum()) / 2]]),
+    )
+    lap = (1 - np.exp(-0.5)) / (1 + np.exp(-0.5)) * np.exp(-np.abs(k) / 2)
+    yield (
+        zoo.DiscreteLaplace(2.0),
+        0,
+        lambda x: np.clip(x, -4, 4) + 4,
+        np.concatenate([[(1 - lap.sum()) / 2], lap, [(1 - lap.sum()) / 2]]),
+    )
+    histogram = zoo.NoiselessHistogram(8)
+    yield histogram, 1, lambda x: x, histogram.masses((1, 1)).p
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "data", "code", "want"), list(discrete()), ids=lambda v: str(v)[:24]
+)
+def test_discrete_samplers_follow_their_law(mechanism, data, code, want, seeds):
+    n = 100_000
+    got = code(mechanism(data, n, np.random.default_rng(seeds[0]))).astype(np.int64)
+    got = got - got.min() if isinstance(mechanism, zoo.NoiselessHistogram) else got
+    counts = np.bincount(got, minlength=want.size)
+    keep = n * want > 5
+    observed = np.append(counts[keep], n - counts[keep].sum() + 1e-9)
+    expected = np.append(n * want[keep], n - n * want[keep].sum() + 1e-9)
+    assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-5
+
+
+def test_svt_without_cutoff_follows_its_law(seeds):
+    """Patterns of SVT5 and SVT6 on answers that differ, by the number above in each group."""
+    n = 100_000
+    for variant in (5, 6):
+        svt = zoo.SVT(variant, 1.5)
+        rows = svt(np.array([0, 0, 2, 2]), n, np.random.default_rng(seeds[0]))
+        counts = np.bincount(3 * rows[:, :2].sum(axis=1) + rows[:, 2:].sum(axis=1), minlength=9)
+        z = np.linspace(-60, 60, 400_001)
+        w = np.exp(-np.abs(z) / svt.threshold_scale)
+        w /= w.sum()
+        want = np.zeros((3, 3))
+        chance = [
+            (a >= 1 + z) if variant == 5 else stats.laplace(a, svt.query_scale).sf(1 + z)
+            for a in (0, 2)
+        ]
+        for i, j in itertools.product(range(3), repeat=2):
+            want[i, j] = np.sum(
+                w * stats.binom.pmf(i, 2, chance[0]) * stats.binom.pmf(j, 2, chance[1])
+            )
+        keep = n * want.ravel() > 5
+        assert counts[~keep].sum() <= 30
+        scaled = n * want.ravel()[keep]
+        observed = counts[keep]
+        assert stats.chisquare(observed, scaled * observed.sum() / scaled.sum()).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("svt", [zoo.SVT(3, 0.7), zoo.NumericalSVT(0.7)], ids=str)
+def test_numerical_svt_releases_the_right_numbers(svt, seeds):
+    data = np.array([0, 1, 2])
+    rows = svt(data, 100_000, np.random.default_rng(seeds[0]))
+    first = np.where(np.isfinite(rows).any(axis=1), np.isfinite(rows).argmax(axis=1), 3)
+    # simulate the textbook one output at a time
+    rng = np.random.default_rng(seeds[1])
+    slow = []
+    for _ in range(20_000):
+        line = 1 + rng.laplace(scale=svt.threshold_scale)
+        for k, answer in enumerate(data):
+            noisy = answer + rng.laplace(scale=svt.query_scale)
+            if noisy >= line:
+                if isinstance(svt, zoo.NumericalSVT):
+                    noisy = answer + rng.laplace(scale=svt.number_scale)
+                slow.append((k, noisy))
+                break
+        else:
+            slow.append((3, 0.0))
+    slow_first = np.array([k for k, _ in slow])
+    table = [np.bincount(side, minlength=4) for side in (first, slow_first)]
+    assert stats.chi2_contingency(table).pvalue > 1e-5
+    for k in range(3):
+        numbers = [y for i, y in slow if i == k]
+        assert stats.ks_2samp(rows[first == k, k], numbers).pvalue > 1e-5
+        assert np.all(np.isneginf(rows[first == k, :k]))
+        assert np.all(np.isnan(rows[first == k, k + 1 :]))
+
+
+@pytest.mark.parametrize("variant", [1, 2, 3, 4])
+def test_cutoff_stops_after_so_many(variant, seed):
+    rows = zoo.SVT(variant, 2.0, cutoff=2)(3 * ONES, 5000, np.random.default_rng(seed))
+    above = np.isfinite(rows) if variant == 3 else rows == 1
+    stopped = np.isnan(rows) if variant == 3 else rows == -1
+    assert above.sum(axis=1).max() == 2
+    for row_above, row_stopped in zip(above, stopped, strict=True):
+        if row_above.sum() == 2:
+            last = np.flatnonzero(row_above)[-1]
+            assert row_stopped[last + 1 :].all()
+            assert not row_stopped[: last + 1].any()
+
+
+def test_propose_test_release_follows_its_law(seeds):
+    ptr = zoo.ProposeTestRelease()
+    draws = ptr((3.0, 9), 100_000, np.random.default_rng(seeds[0]))
+    silent = np.isnan(draws).mean()
+    assert stats.binomtest(int(np.isnan(draws).sum()), 100_000, ptr._silent((3.0, 9))).pvalue > 1e-5
+    assert 0.1 < silent < 0.9
+    assert stats.kstest(draws[~np.isnan(draws)], stats.laplace(3.0, 2.0).cdf).pvalue > 1e-5
+
+
+# --- truths
+
+
 @pytest.mark.parametrize(
     ("mechanism", "family"),
-    [(dp.zoo.Laplace(0.8), stats.laplace), (dp.zoo.Gaussian(1.3), stats.norm)],
+    [(zoo.Laplace(0.8), stats.laplace), (zoo.Gaussian(1.3), stats.norm)],
     ids=["Laplace", "Gaussian"],
 )
 def test_closed_forms_agree_with_quadrature(mechanism, family):
     scale = getattr(mechanism, "scale", None) or mechanism.sigma
     grid = fine_masses(family(0, scale).logpdf, family(1, scale).logpdf)
-    assert mechanism.delta(EPS, PAIR) == pytest.approx(grid.delta(EPS), abs=1e-6)
-    assert mechanism.renyi(ORDERS, PAIR) == pytest.approx(grid.renyi(ORDERS), abs=1e-6)
-    assert mechanism.tradeoff(ALPHA, PAIR) == pytest.approx(grid.tradeoff(ALPHA), abs=1e-6)
-
-
-def test_laplace_trade_off_is_the_formula_of_the_paper():
-    a = np.array([0.0, 0.1, np.exp(-1) / 2, 0.3, 0.5, 0.8, 1.0])
-    want = np.where(
-        a < np.exp(-1) / 2,
-        1 - np.e * a,
-        np.where(a <= 0.5, np.exp(-1) / 4 / np.maximum(a, 0.1), np.exp(-1) * (1 - a)),
-    )
-    assert dp.zoo.Laplace().tradeoff(a, PAIR) == pytest.approx(want)
+    for reference in (grid, mechanism.masses(PAIR)):
+        assert mechanism.delta(EPS, PAIR) == pytest.approx(reference.delta(EPS), abs=1e-6)
+        assert mechanism.renyi(ORDERS, PAIR) == pytest.approx(reference.renyi(ORDERS), abs=1e-6)
+        assert mechanism.tradeoff(ALPHA, PAIR) == pytest.approx(reference.tradeoff(ALPHA), abs=1e-6)
 
 
 def test_gaussian_delta_keeps_its_digits_in_the_tail():
     import mpmath
 
-    gaussian = dp.zoo.Gaussian(sigma=4.0)
+    gaussian = zoo.Gaussian(sigma=4.0)
     for eps in (1.0606, 2.0, 3.0):
         with mpmath.workdps(60):
             e, mu = mpmath.mpf(eps), mpmath.mpf(1) / 4
@@ -55,26 +288,86 @@ def test_gaussian_delta_keeps_its_digits_in_the_tail():
             assert gaussian.delta(eps, PAIR) == pytest.approx(float(exact), rel=1e-8)
 
 
-def test_gaussian_delta_agrees_with_dp_accounting():
+def test_deltas_agree_with_dp_accounting():
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    reference = pld.from_gaussian_mechanism(1.0, value_discretization_interval=1e-4)
-    for eps in (0.0, 0.5, 1.0, 2.0):
-        ours = dp.zoo.Gaussian().delta(eps, PAIR)
-        assert ours == pytest.approx(reference.get_delta_for_epsilon(eps), rel=1e-3)
+    fine = {"value_discretization_interval": 1e-4}
+    cases = [
+        (zoo.Gaussian(), PAIR, pld.from_gaussian_mechanism(1.0, **fine)),
+        (zoo.Laplace(), PAIR, pld.from_laplace_mechanism(1.0, **fine)),
+        (zoo.DiscreteLaplace(2.0), (0, 1), pld.from_discrete_laplace_mechanism(0.5, **fine)),
+        (zoo.DiscreteGaussian(2.0), (0, 1), pld.from_discrete_gaussian_mechanism(2.0, **fine)),
+        (
+            zoo.KaryRandomizedResponse(5, 1.0),
+            (0, 1),
+            pld.from_randomized_response(5 / (np.e + 4), 5, **fine),
+        ),
+        (
+            zoo.PoissonSubsampled(zoo.Gaussian(1.0), 0.3),
+            one_in_ten(),
+            pld.from_gaussian_mechanism(1.0, sampling_prob=0.3, **fine),
+        ),
+    ]
+    for mechanism, pair, reference in cases:
+        for eps in (0.0, 0.2, 0.8):
+            ours = max(mechanism.delta(eps, pair), mechanism.delta(eps, (pair[1], pair[0])))
+            assert ours == pytest.approx(reference.get_delta_for_epsilon(eps), abs=2e-4), mechanism
 
 
-def test_laplace_delta_agrees_with_dp_accounting():
-    from dp_accounting.pld import privacy_loss_distribution as pld
+@pytest.mark.parametrize("inner", [zoo.Laplace(5.0), zoo.Gaussian(5.0)], ids=str)
+def test_poisson_subsampled_renyi_is_the_formula_for_integer_orders(inner):
+    rate, pair = 0.5, one_in_ten()
+    for lam in (2, 5, 7):
+        terms = (1 - rate) ** (lam - 1) * (lam * rate - rate + 1) + sum(
+            math.comb(lam, k)
+            * (1 - rate) ** (lam - k)
+            * rate**k
+            * math.exp((k - 1) * inner.renyi(float(k), PAIR))
+            for k in range(2, lam + 1)
+        )
+        exact = math.log(terms) / (lam - 1)
+        got = zoo.PoissonSubsampled(inner, rate).renyi(float(lam), pair)
+        assert got == pytest.approx(exact, rel=1e-5)
 
-    reference = pld.from_laplace_mechanism(1.0, value_discretization_interval=1e-4)
-    for eps in (0.0, 0.5, 0.9):
-        ours = dp.zoo.Laplace().delta(eps, PAIR)
-        assert ours == pytest.approx(reference.get_delta_for_epsilon(eps), abs=2e-4)
+
+def test_subsampled_trade_off_is_the_mixture_when_all_other_records_are_zero():
+    gaussian, half = zoo.Gaussian(1.0), zoo.Subsampled(zoo.Gaussian(1.0), 5)
+    want = 0.5 * gaussian.tradeoff(ALPHA, PAIR) + 0.5 * (1 - ALPHA)
+    assert half.tradeoff(ALPHA, one_in_ten()) == pytest.approx(want, abs=1e-6)
+
+
+def test_toy_dp_sgd_formula_agrees_with_its_law():
+    sgd, pair = zoo.ToyDPSGD(), one_in_ten()
+    assert sgd.tradeoff(ALPHA, pair) == pytest.approx(sgd.masses(pair).tradeoff(ALPHA), abs=1e-5)
+    with pytest.raises(NoClosedForm):
+        sgd.tradeoff(0.1, (np.ones(10), np.zeros(10)))
+
+
+def test_noisy_gradient_descent_renyi_is_the_formula():
+    gd = zoo.NoisyGradientDescent(0.2, 1.0, 10)
+    a, m = 0.8, 10
+    for lam in ORDERS:
+        exact = lam * 1.8 * (1 - a**10) / (4 * m**2 * (1 + a**10))
+        assert gd.renyi(lam, one_in_ten()) == pytest.approx(exact)
+
+
+def test_exponential_mechanism_epsilon_is_the_formula():
+    for lam in (0.1, 1.0, 3.0):
+        exact = lam + np.log(2 - np.exp(-2 * lam)) - np.log(2 - np.exp(-lam))
+        mechanism = zoo.ContinuousExponential(lam)
+        assert mechanism.epsilon((1.0, 2.0)) == pytest.approx(exact)
+        assert mechanism.masses((1.0, 2.0)).epsilon() == pytest.approx(exact, rel=1e-6)
+
+
+def test_continuous_noisy_max_is_k_times_rate():
+    for k, rate in ((1, 0.7), (3, 0.5), (6, 0.25)):
+        mechanism = zoo.ContinuousNoisyMax(rate, k)
+        assert mechanism.epsilon((np.zeros(k), np.ones(k))) == pytest.approx(k * rate)
+    assert zoo.ReportNoisyMax(1.0, 7).epsilon((np.ones(4), 2 * np.ones(4))) == pytest.approx(2.0)
 
 
 def test_randomized_response_truth_is_the_product_measure():
-    mechanism = dp.zoo.RandomizedResponse(0.9)
+    mechanism = zoo.RandomizedResponse(0.9)
     pair = (np.array([0, 1, 0]), np.array([1, 1, 1]))
     keep = 1 / (1 + np.exp(-0.9))
     cube = np.array(np.meshgrid([0, 1], [0, 1], [0, 1])).reshape(3, -1).T
@@ -86,25 +379,96 @@ def test_randomized_response_truth_is_the_product_measure():
     assert mechanism.tradeoff(ALPHA, pair) == pytest.approx(full.tradeoff(ALPHA))
 
 
-def test_noisy_max_meets_the_reference_values():
-    mechanism, ones = dp.zoo.ReportNoisyMax(1.5), np.ones(6)
+def test_noiseless_histogram_delta_is_the_largest_binomial_mass():
+    for rows in (2, 11, 100, 1000):
+        exact = math.comb(rows - 1, (rows - 1) // 2) / 2 ** (rows - 1)
+        assert zoo.NoiselessHistogram(rows).delta(0.0, (0, 1)) == pytest.approx(exact)
+
+
+def test_svt_reference_values():
+    cases = [
+        (2, (ONES, HALF), 0.6321),
+        (4, (ONES, HALF), 1.2173),
+        (2, SHAPE_X, 0.5964),
+        (4, SHAPE_X, 1.1790),
+        (6, SHAPE_X, 2.8572),
+    ]
+    for variant, pair, value in cases:
+        assert zoo.SVT(variant, 0.7).epsilon(pair) == pytest.approx(value, abs=5e-5)
+
+
+def test_noisy_max_reference_values():
+    mechanism, ones = zoo.ReportNoisyMax(1.5), np.ones(6)
     loss = mechanism.masses((ones, [2, 0, 0, 0, 0, 0])).loss
     assert loss.max() == pytest.approx(0.5337, abs=5e-5)
     assert -loss.min() == pytest.approx(1.1210, abs=5e-5)
     assert mechanism.epsilon((ones, [0, 2, 2, 2, 2, 2])) == pytest.approx(1.4922, abs=5e-5)
 
 
-def test_equal_inputs_are_perfectly_private():
-    for mechanism in dp.zoo.members():
-        same = (mechanism.pair[0], mechanism.pair[0])
-        assert mechanism.epsilon(same) == pytest.approx(0.0, abs=1e-12)
-        assert mechanism.delta(0.0, same) == pytest.approx(0.0, abs=1e-12)
-        assert mechanism.renyi(2.0, same) == pytest.approx(0.0, abs=1e-12)
-        assert mechanism.tradeoff(0.3, same) == pytest.approx(0.7, abs=1e-12)
+@pytest.mark.parametrize("variant", [1, 4])
+def test_svt_probabilities_agree_with_scipy_quadrature(variant):
+    svt = zoo.SVT(variant, 0.7)
+    answers = HALF.astype(float)
+    got = first_above(svt, answers)
+    assert got.sum() == pytest.approx(1.0, abs=1e-10)
+    noise, line = stats.laplace(0, svt.query_scale), stats.laplace(0, svt.threshold_scale)
+    for k in (0, 4, 7):
+
+        def integrand(z, k=k):
+            below = np.prod(noise.cdf(1 + z - answers[:k]))
+            return line.pdf(z) * below * noise.sf(1 + z - answers[k])
+
+        exact, _ = integrate.quad(integrand, -200, 200, points=[-1, 0, 1], limit=400, epsabs=1e-12)
+        assert got[k] == pytest.approx(exact, abs=1e-9)
+
+
+def test_svt_groups_of_like_answers_agree_with_single_patterns():
+    """The count-per-group truth of SVT6 against all 2⁶ patterns."""
+    svt, pair = zoo.SVT(6, 1.0), (np.array([1, 1, 1, 0, 0, 0]), np.array([0, 0, 0, 1, 1, 1]))
+    z = np.linspace(-80, 80, 160_001)
+    w = np.exp(-np.abs(z) / svt.threshold_scale)
+    w /= w.sum()
+    rows = []
+    for answers in pair:
+        above = stats.laplace(0, svt.query_scale).sf(1 + z[None, :] - answers[:, None])
+        rows.append(
+            [
+                np.sum(w * np.prod(np.where(np.array(bits)[:, None], above, 1 - above), axis=0))
+                for bits in itertools.product([False, True], repeat=6)
+            ]
+        )
+    full = dp.Masses(*rows)
+    assert svt.epsilon(pair) == pytest.approx(full.epsilon(), rel=1e-6)
+    assert svt.delta(EPS, pair) == pytest.approx(full.delta(EPS), abs=1e-8)
+    assert svt.renyi(ORDERS, pair) == pytest.approx(full.renyi(ORDERS), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [zoo.SVT(3, 1.5), zoo.NumericalSVT(1.5), zoo.ProposeTestRelease()], ids=str
+)
+def test_mixed_truths_agree_with_simulation(mechanism, seeds):
+    """δ(0) is the probability gap of {p > q}: count how often a fine discretisation sees it."""
+    pair = mechanism.pair
+    n = 400_000
+    keys = []
+    for side, data in enumerate(pair):
+        out = mechanism(data, n, np.random.default_rng(seeds[side]))
+        out = out.reshape(n, -1)
+        finite = np.isfinite(out)
+        number = np.where(finite.any(axis=1), out[np.arange(n), finite.argmax(axis=1)], 0.0)
+        first = np.where(finite.any(axis=1), finite.argmax(axis=1), out.shape[1])
+        keys.append(first * 1000 + np.clip(np.round(number * 2), -400, 400))
+    values, inverse = np.unique(np.concatenate(keys), return_inverse=True)
+    p, q = (np.bincount(inverse[s * n : (s + 1) * n], minlength=values.size) / n for s in (0, 1))
+    train = p > q  # chosen on the same draws: biased upwards by about √(cells/n)
+    plug_in = np.sum((p - q)[train])
+    exact = mechanism.delta(0.0, pair)
+    noise = np.sqrt(values.size / n)
+    assert exact - 0.02 - 4 / np.sqrt(n) <= plug_in <= exact + 1.5 * noise + 4 / np.sqrt(n)
 
 
 def test_several_coordinates():
-    laplace, gaussian = dp.zoo.Laplace(2.0), dp.zoo.Gaussian(2.0)
+    laplace, gaussian = zoo.Laplace(2.0), zoo.Gaussian(2.0)
     pair = (np.zeros(3), np.array([1.0, -1.0, 0.0]))
     assert laplace.epsilon(pair) == 1.0
     assert laplace.renyi(2.0, pair) == pytest.approx(2 * laplace.renyi(2.0, PAIR))
@@ -113,33 +477,32 @@ def test_several_coordinates():
     assert gaussian.mu(pair) == pytest.approx(np.sqrt(2) / 2)
 
 
-# --- samplers
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        lambda: zoo.SVT(1, 1.0, cutoff=2).epsilon((ONES, HALF)),
+        lambda: zoo.SVT(3, 1.0, threshold=0.5).epsilon((ONES, HALF)),
+        lambda: zoo.NumericalSVT(1.0, cutoff=3).delta(0.1, (ONES, HALF)),
+        lambda: zoo.SVT(6, 1.0).epsilon((np.arange(20), np.arange(20)[::-1])),
+        lambda: zoo.Subsampled(zoo.ReportNoisyMax(), 5).epsilon(one_in_ten()),
+    ],
+)
+def test_what_is_not_known_is_not_guessed(unknown):
+    with pytest.raises(NoClosedForm):
+        unknown()
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "law"),
+    "make",
     [
-        (dp.zoo.Laplace(0.7), stats.laplace(1.0, 0.7)),
-        (dp.zoo.Gaussian(0.7), stats.norm(1.0, 0.7)),
+        lambda: zoo.SVT(7),
+        lambda: zoo.ReportNoisyMax(1.0, 4),
+        lambda: zoo.Laplace(0.0),
+        lambda: zoo.KaryRandomizedResponse(1),
+        lambda: zoo.PoissonSubsampled(zoo.Laplace(), 1.5),
+        lambda: zoo.ProposeTestRelease(1.0, 0.0),
     ],
-    ids=["Laplace", "Gaussian"],
 )
-def test_continuous_samplers_follow_their_law(mechanism, law, seeds):
-    draws = mechanism(1.0, 100_000, np.random.default_rng(seeds[0]))
-    assert stats.kstest(draws, law.cdf).pvalue > 1e-4
-
-
-def test_randomized_response_sampler_follows_its_law(seeds):
-    bits = dp.zoo.RandomizedResponse(1.5)(
-        np.array([0, 1]), 100_000, np.random.default_rng(seeds[0])
-    )
-    keep = 1 / (1 + np.exp(-1.5))
-    want = 100_000 * np.outer([keep, 1 - keep], [1 - keep, keep]).ravel()
-    assert stats.chisquare(np.bincount(2 * bits[:, 0] + bits[:, 1]), want).pvalue > 1e-4
-
-
-def test_noisy_max_sampler_follows_its_law(seeds):
-    mechanism, data = dp.zoo.ReportNoisyMax(1.5), np.array([0, 2, 2, 1, 0, 2])
-    draws = mechanism(data, 100_000, np.random.default_rng(seeds[0]))
-    want = 100_000 * mechanism._probabilities(data.astype(float))
-    assert stats.chisquare(np.bincount(draws, minlength=6), want).pvalue > 1e-4
+def test_parameters_are_validated(make):
+    with pytest.raises(InvalidInput):
+        make()

@@ -6,20 +6,89 @@ of inputs, `.epsilon(pair)`, `.delta(epsilon, pair)`, `.renyi(order, pair)` and
 """
 
 from dpassay.blackbox.zoo.base import ZooMechanism
-from dpassay.blackbox.zoo.maximum import ReportNoisyMax
-from dpassay.blackbox.zoo.noise import Gaussian, Laplace
-from dpassay.blackbox.zoo.response import RandomizedResponse
+from dpassay.blackbox.zoo.descent import NoisyGradientDescent, ToyDPSGD
+from dpassay.blackbox.zoo.exponential import ContinuousExponential, ExponentialCounting
+from dpassay.blackbox.zoo.faulty import RaisesOnOne, StringOnOne
+from dpassay.blackbox.zoo.histogram import NoiselessHistogram, NoisyHistogram
+from dpassay.blackbox.zoo.maximum import ContinuousNoisyMax, ReportNoisyMax
+from dpassay.blackbox.zoo.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    Staircase,
+    TruncatedLaplace,
+    WrongSensitivityLaplace,
+)
+from dpassay.blackbox.zoo.release import ProposeTestRelease
+from dpassay.blackbox.zoo.response import (
+    KaryRandomizedResponse,
+    RandomizedResponse,
+    ShuffledRandomizedResponse,
+)
+from dpassay.blackbox.zoo.subsampling import PoissonSubsampled, Subsampled
+from dpassay.blackbox.zoo.svt import SVT, NumericalSVT
 
 __all__ = [
+    "SVT",
+    "ContinuousExponential",
+    "ContinuousNoisyMax",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "ExponentialCounting",
     "Gaussian",
+    "KaryRandomizedResponse",
     "Laplace",
+    "NoiselessHistogram",
+    "NoisyGradientDescent",
+    "NoisyHistogram",
+    "NumericalSVT",
+    "PoissonSubsampled",
+    "ProposeTestRelease",
+    "RaisesOnOne",
     "RandomizedResponse",
     "ReportNoisyMax",
+    "ShuffledRandomizedResponse",
+    "Staircase",
+    "StringOnOne",
+    "Subsampled",
+    "ToyDPSGD",
+    "TruncatedLaplace",
+    "WrongSensitivityLaplace",
     "ZooMechanism",
     "members",
 ]
 
 
 def members() -> list[ZooMechanism]:
-    """One of each, with the parameters of its default pair."""
-    return [Laplace(), Gaussian(), RandomizedResponse(), ReportNoisyMax()]
+    """One of each, the broken twins included."""
+    return [
+        Laplace(),
+        WrongSensitivityLaplace(),
+        TruncatedLaplace(honest=True),
+        TruncatedLaplace(),
+        Gaussian(),
+        DiscreteLaplace(),
+        DiscreteGaussian(),
+        Staircase(),
+        ContinuousExponential(),
+        ExponentialCounting(),
+        RandomizedResponse(),
+        KaryRandomizedResponse(),
+        ShuffledRandomizedResponse(),
+        PoissonSubsampled(Laplace(5.0)),
+        PoissonSubsampled(Gaussian(5.0)),
+        Subsampled(Gaussian(1.0)),
+        NoisyGradientDescent(),
+        ToyDPSGD(),
+        *(ReportNoisyMax(1.5, variant) for variant in (5, 6, 7, 8)),
+        ContinuousNoisyMax(),
+        *(SVT(variant, 0.7) for variant in range(1, 7)),
+        NumericalSVT(0.7),
+        NoisyHistogram(),
+        NoisyHistogram(broken=True),
+        NoiselessHistogram(),
+        ProposeTestRelease(),
+        RaisesOnOne(),
+        StringOnOne(),
+    ]

@@ -1,7 +1,8 @@
-"""Report noisy max and its variants."""
+"""Noisy maximum: the index, correctly, or the value, incorrectly."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +11,9 @@ import numpy as np
 from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.blackbox.zoo.base import ZooMechanism
+from dpassay.blackbox.zoo.law import Law
 from dpassay.blackbox.zoo.quadrature import integrate
+from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import Claim, PureDP
 from dpassay.privacy.masses import Masses
 from dpassay.privacy.pairs import Pair, Relation
@@ -22,26 +25,93 @@ def log_laplace_cdf(t: FloatArray) -> FloatArray:
         return np.where(t < 0, t - np.log(2.0), np.log1p(-0.5 * np.exp(-np.maximum(t, 0.0))))
 
 
-@dataclass(frozen=True)
-class ReportNoisyMax(ZooMechanism):
-    """The index of the largest query answer after Laplace(2/ε) noise (NM5 of StatDP).
+def log_exponential_cdf(t: FloatArray) -> FloatArray:
+    """log F of the standard exponential distribution."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(-np.expm1(-np.maximum(t, 0.0))))
 
-    >>> nm = ReportNoisyMax(1.5)
+
+def max_law(values: FloatArray, scale: float, laplace: bool) -> Law:
+    """The largest of several values with independent noise: F = Π F_i."""
+    log_cdf = log_laplace_cdf if laplace else log_exponential_cdf
+
+    def log_product(t: FloatArray) -> FloatArray:
+        return np.asarray(np.sum([log_cdf((t - v) / scale) for v in values], axis=0))
+
+    def cdf(t: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(log_product(t)))
+
+    def sf(t: FloatArray) -> FloatArray:
+        return np.asarray(-np.expm1(log_product(t)))
+
+    return Law(cdf, sf, tuple(sorted(set(values.tolist()))), 50 * scale)
+
+
+def max_epsilon(first: FloatArray, second: FloatArray, scale: float, laplace: bool) -> float:
+    """sup |log ratio| of the densities of two noisy maxima: on a fine grid and in both tails."""
+    if not laplace and first.max() != second.max():
+        return math.inf  # exponential noise never lies below the largest value
+    low = min(first.min(), second.min()) if laplace else first.max()
+    high = max(first.max(), second.max())
+    # below all values the density of Laplace noise is a product of exponentials: a constant ratio
+    t = np.linspace(low, high + 40 * scale, 400_001)[0 if laplace else 1 :]
+    log_ratio = _log_density(t, first, scale, laplace) - _log_density(t, second, scale, laplace)
+    return float(np.max(np.abs(log_ratio)))
+
+
+def _log_density(t: FloatArray, values: FloatArray, scale: float, laplace: bool) -> FloatArray:
+    z = (t[None, :] - values[:, None]) / scale
+    log_cdf = log_laplace_cdf(z) if laplace else log_exponential_cdf(z)
+    log_pdf = -np.abs(z) - (math.log(2.0) if laplace else 0.0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.logaddexp.reduce(log_pdf - log_cdf, axis=0) + log_cdf.sum(axis=0))
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class ReportNoisyMax(ZooMechanism):
+    """Noisy maximum of query answers, in the numbering of StatDP.
+
+    variant 5   the index of the maximum, Laplace(2/ε) noise — correct
+    variant 6   the index, exponential(2/ε) noise — correct
+    variant 7   the *value* of the maximum, Laplace(2/ε) noise — kε/2, broken for k ≥ 3 queries
+    variant 8   the value, exponential(2/ε) noise — broken
+
+    >>> nm = ReportNoisyMax(epsilon=1.5)
     >>> round(nm.epsilon(([1, 1, 1, 1, 1, 1], [0, 2, 2, 2, 2, 2])), 4)
     1.4922
     """
 
-    epsilon0: float = 1.5
-    source: ClassVar[str] = "Dwork & Roth 2014; StatDP algorithm 5"
+    epsilon0: float
+    variant: int
+    source: ClassVar[str] = "Dwork & Roth 2014; Ding et al. 2018 (StatDP), algorithms 5–8"
 
-    def __post_init__(self) -> None:
-        checks.real("epsilon0", self.epsilon0, above=0.0)
+    def __init__(self, epsilon: float = 1.5, variant: int = 5) -> None:
+        object.__setattr__(self, "epsilon0", checks.real("epsilon", epsilon, above=0.0))
+        if variant not in (5, 6, 7, 8):
+            raise InvalidInput(f"variant must be 5, 6, 7 or 8, got {variant!r}")
+        object.__setattr__(self, "variant", variant)
+
+    @property
+    def flaw(self) -> str:  # type: ignore[override]
+        """Releasing the value."""
+        match self.variant:
+            case 7:
+                return "it releases the value: kε/2 where all k answers move, so k ≥ 3 shows it"
+            case 8:
+                return (
+                    "its value is never below the largest answer: any pair that moves it shows it"
+                )
+            case _:
+                return ""
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Add noise to every answer, return the place of the largest."""
+        """Add noise to every answer, return the place or the value of the largest."""
         answers = np.asarray(data, dtype=float)
-        noisy = answers + rng.laplace(scale=2 / self.epsilon0, size=(size, answers.size))
-        return noisy.argmax(axis=1)
+        shape, scale = (size, answers.size), 2 / self.epsilon0
+        laplace = self.variant in (5, 7)
+        noise = rng.laplace(scale=scale, size=shape) if laplace else rng.exponential(scale, shape)
+        noise += answers
+        return noise.argmax(axis=1) if self.variant < 7 else noise.max(axis=1)
 
     @property
     def claim(self) -> Claim:
@@ -50,24 +120,83 @@ class ReportNoisyMax(ZooMechanism):
 
     @property
     def pair(self) -> Pair:
-        """Six queries, all above but one."""
-        return Pair(
-            np.ones(6, dtype=np.int64), np.array([0, 2, 2, 2, 2, 2]), Relation.SENSITIVITY_ONE
-        )
+        """Six queries: all above but one; for the values, all above."""
+        ones = np.ones(6, dtype=np.int64)
+        other = np.array([0, 2, 2, 2, 2, 2]) if self.variant < 7 else 2 * ones
+        return Pair(ones, other, Relation.SENSITIVITY_ONE)
+
+    def law(self, data: Any) -> Law:
+        """The distribution of the value."""
+        return max_law(np.asarray(data, float), 2 / self.epsilon0, self.variant == 7)
 
     def masses(self, pair: Any) -> Masses:
-        """P(i) = ∫ f(t − q_i) Π_{j≠i} F(t − q_j) dt by quadrature."""
-        return Masses(*(self._probabilities(np.asarray(data, dtype=float)) for data in pair))
+        """P(i) = ∫ f(t − q_i) Π_{j≠i} F(t − q_j) dt by quadrature, or the cells of the value."""
+        if self.variant >= 7:
+            return super().masses(pair)
+        return Masses(*(self.probabilities(data) for data in pair))
 
-    def _probabilities(self, answers: FloatArray) -> FloatArray:
-        scaled = answers * self.epsilon0 / 2
+    def probabilities(self, data: Any) -> FloatArray:
+        """The probability of each index."""
+        scaled = np.asarray(data, dtype=float) * self.epsilon0 / 2
+        laplace = self.variant == 5
 
         def integrand(t: FloatArray) -> FloatArray:
             z = t[None, :] - scaled[:, None]
-            log_cdf = log_laplace_cdf(z)
-            log_pdf = -np.abs(z) - np.log(2.0)
-            return np.asarray(np.exp(log_pdf - log_cdf + log_cdf.sum(axis=0)))
+            log_cdf = log_laplace_cdf(z) if laplace else log_exponential_cdf(z)
+            log_pdf = -np.abs(z) - (math.log(2.0) if laplace else 0.0)
+            rest = [np.delete(log_cdf, i, axis=0).sum(axis=0) for i in range(scaled.size)]
+            return np.asarray(np.exp(log_pdf + np.array(rest)))
 
-        # beyond 45 scales the tails hold less than 1e-19
-        probabilities = integrate(integrand, scaled, reach=45.0, width=1.0)
+        # beyond 45 scales the tails hold less than 1e-19; exponential noise is never negative
+        top = scaled.max()
+        breaks = scaled if laplace else np.array([top, top + 45])
+        probabilities = integrate(integrand, breaks, reach=45.0 if laplace else 0.0, width=1.0)
         return np.asarray(probabilities / probabilities.sum())
+
+    def epsilon(self, pair: Any) -> float:
+        """The largest log-ratio of index probabilities, or of value densities."""
+        if self.variant < 7:
+            return self.masses(pair).epsilon()
+        first, second = (np.asarray(data, dtype=float) for data in pair)
+        return max_epsilon(first, second, 2 / self.epsilon0, self.variant == 7)
+
+
+@dataclass(frozen=True, repr=False)
+class ContinuousNoisyMax(ZooMechanism):
+    """The largest of k numbers in [0, 1] after Laplace(1/rate) noise; exactly k·rate.
+
+    >>> round(ContinuousNoisyMax(0.5).epsilon(([0, 0, 0], [1, 1, 1])), 6)
+    1.5
+    """
+
+    rate: float = 0.5
+    numbers: int = 3
+    source: ClassVar[str] = "Ding et al. 2018; Askin, Kutta & Dette, example 1"
+
+    def __post_init__(self) -> None:
+        checks.real("rate", self.rate, above=0.0)
+        checks.whole("numbers", self.numbers)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """Add noise to every number, return the largest."""
+        values = np.asarray(data, dtype=float)
+        return (values + rng.laplace(scale=1 / self.rate, size=(size, values.size))).max(axis=1)
+
+    @property
+    def claim(self) -> Claim:
+        """k·rate."""
+        return PureDP(self.numbers * self.rate)
+
+    @property
+    def pair(self) -> Pair:
+        """All zeros against all ones."""
+        return Pair(np.zeros(self.numbers), np.ones(self.numbers))
+
+    def law(self, data: Any) -> Law:
+        """The distribution of the largest."""
+        return max_law(np.asarray(data, float), 1 / self.rate, laplace=True)
+
+    def epsilon(self, pair: Any) -> float:
+        """The largest log-ratio of the densities."""
+        first, second = (np.asarray(data, dtype=float) for data in pair)
+        return max_epsilon(first, second, 1 / self.rate, laplace=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,16 +14,26 @@ from scipy.special import log_ndtr
 from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.blackbox.zoo.base import ZooMechanism
+from dpassay.blackbox.zoo.law import Law, gaussian, laplace
 from dpassay.errors import NoClosedForm
-from dpassay.privacy.claims import Claim, GaussianDP, PureDP
+from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP, ZeroConcentratedDP
 from dpassay.privacy.curves import gaussian_tradeoff
+from dpassay.privacy.masses import Masses
 from dpassay.privacy.pairs import Pair, Relation
 
 
 def shift(pair: Any) -> FloatArray:
     """The absolute difference of the two inputs, coordinate by coordinate."""
-    first, second = pair
-    return np.asarray(np.abs(np.atleast_1d(np.asarray(first, float) - np.asarray(second, float))))
+    first, second = (np.asarray(data, dtype=float) for data in pair)
+    return np.asarray(np.abs(np.atleast_1d(first - second)))
+
+
+def moved(pair: Any, mechanism: ZooMechanism) -> float:
+    """The shift of the only coordinate that changed."""
+    by = shift(pair)
+    if np.count_nonzero(by) > 1:
+        raise NoClosedForm(f"{mechanism} on several changed coordinates has no closed form")
+    return float(by.sum())
 
 
 def shape_of(data: Any, size: int) -> tuple[int, ...]:
@@ -29,7 +41,7 @@ def shape_of(data: Any, size: int) -> tuple[int, ...]:
     return (size, *np.shape(data))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Laplace(ZooMechanism):
     """data + Laplace(scale) noise; 1/scale-DP for sensitivity 1.
 
@@ -57,13 +69,17 @@ class Laplace(ZooMechanism):
         """Two numbers at distance 1."""
         return Pair(0.0, 1.0, Relation.SENSITIVITY_ONE)
 
+    def law(self, data: Any) -> Law:
+        """Laplace around the data."""
+        return laplace(float(data), self.scale)
+
     def epsilon(self, pair: Any) -> float:
         """‖Δ‖₁ / scale."""
         return float(shift(pair).sum()) / self.scale
 
     def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
         """1 − e^{(ε − Δ/scale)/2} for |ε| ≤ Δ/scale."""
-        eps, total = np.asarray(epsilon, dtype=float), self._one(pair)
+        eps, total = np.asarray(epsilon, dtype=float), moved(pair, self) / self.scale
         value = -np.expm1(np.minimum(np.where(eps < -total, eps, (eps - total) / 2), 0.0))
         return value if eps.ndim else float(value)
 
@@ -80,7 +96,7 @@ class Laplace(ZooMechanism):
 
     def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
         """1 − e^s α; e^{−s}/(4α); e^{−s}(1 − α), on α < e^{−s}/2, ≤ 1/2, ≤ 1."""
-        a, s = np.asarray(alpha, dtype=float), self._one(pair)
+        a, s = np.asarray(alpha, dtype=float), moved(pair, self) / self.scale
         middle = np.exp(-s) / (4 * np.maximum(a, np.exp(-s) / 2))
         value = np.where(
             a < np.exp(-s) / 2,
@@ -89,14 +105,26 @@ class Laplace(ZooMechanism):
         )
         return value if a.ndim else float(value)
 
-    def _one(self, pair: Any) -> float:
-        moved = shift(pair)
-        if np.count_nonzero(moved) > 1:
-            raise NoClosedForm("Laplace noise on several changed coordinates has no closed form")
-        return float(moved.sum()) / self.scale
+
+@dataclass(frozen=True, repr=False)
+class WrongSensitivityLaplace(Laplace):
+    """Laplace noise for sensitivity 1 on a query whose sensitivity is larger.
+
+    >>> round(WrongSensitivityLaplace().epsilon((0.0, 1.1)), 6)
+    1.1
+    """
+
+    sensitivity: float = 1.1
+    source: ClassVar[str] = "a common mistake"
+    flaw: ClassVar[str] = "the noise is for sensitivity 1; any pair further apart shows it"
+
+    @property
+    def pair(self) -> Pair:
+        """Two numbers at the true sensitivity."""
+        return Pair(0.0, self.sensitivity)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gaussian(ZooMechanism):
     """data + N(0, σ²) noise; 1/σ-GDP for L2-sensitivity 1.
 
@@ -124,13 +152,17 @@ class Gaussian(ZooMechanism):
         """Two numbers at distance 1."""
         return Pair(0.0, 1.0, Relation.SENSITIVITY_ONE)
 
+    def law(self, data: Any) -> Law:
+        """Normal around the data."""
+        return gaussian(float(data), self.sigma)
+
     def mu(self, pair: Any) -> float:
         """‖Δ‖₂ / σ."""
         return float(np.linalg.norm(shift(pair))) / self.sigma
 
     def epsilon(self, pair: Any) -> float:
         """0 for equal inputs, else ∞: the loss is unbounded in the tails."""
-        return 0.0 if self.mu(pair) == 0 else np.inf
+        return 0.0 if self.mu(pair) == 0 else math.inf
 
     def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
         """Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), in log space."""
@@ -152,3 +184,234 @@ class Gaussian(ZooMechanism):
         """Φ(Φ⁻¹(1 − α) − μ)."""
         value = gaussian_tradeoff(alpha, self.mu(pair))
         return value if value.ndim else float(value)
+
+
+@dataclass(frozen=True, repr=False)
+class DiscreteLaplace(ZooMechanism):
+    """An integer + two-sided geometric noise, P(k) ∝ e^{−|k|/scale}.
+
+    >>> DiscreteLaplace(scale=2.0).epsilon((0, 1))
+    0.5
+    """
+
+    scale: float = 1.0
+    source: ClassVar[str] = "Ghosh, Roughgarden & Sundararajan 2009"
+
+    def __post_init__(self) -> None:
+        checks.real("scale", self.scale, above=0.0)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """The difference of two geometric variables."""
+        p = -math.expm1(-1 / self.scale)
+        shape = shape_of(data, size)
+        noise = rng.geometric(p, size=shape) - rng.geometric(p, size=shape)
+        return np.asarray(data, dtype=np.int64) + noise
+
+    @property
+    def claim(self) -> Claim:
+        """ε = 1/scale."""
+        return PureDP(1.0 / self.scale)
+
+    @property
+    def pair(self) -> Pair:
+        """Two integers at distance 1."""
+        return Pair(0, 1, Relation.SENSITIVITY_ONE)
+
+    def epsilon(self, pair: Any) -> float:
+        """‖Δ‖₁ / scale."""
+        return float(shift(pair).sum()) / self.scale
+
+    def masses(self, pair: Any) -> Masses:
+        """Outside the two inputs the ratio is constant: each tail is one cell."""
+        by = round(moved(pair, self))
+        r = math.exp(-1 / self.scale)
+        k = np.arange(1, by)  # strictly between
+        point = (1 - r) / (1 + r)
+        tail = 1 / (1 + r)  # P(noise ≥ 0)
+        far = r**by / (1 + r)
+        if by == 0:
+            return Masses([1.0], [1.0])
+        p = np.concatenate([[tail], point * r**k, [far]])
+        return Masses(p, p[::-1])
+
+
+@dataclass(frozen=True, repr=False)
+class DiscreteGaussian(ZooMechanism):
+    """An integer + discrete Gaussian noise, P(k) ∝ e^{−k²/2σ²}; 1/2σ²-zCDP.
+
+    >>> round(float(DiscreteGaussian(2.0).renyi(2.0, (0, 1))), 6)
+    0.25
+    """
+
+    sigma: float = 1.0
+    source: ClassVar[str] = "Canonne, Kamath & Steinke 2020"
+
+    def __post_init__(self) -> None:
+        checks.real("sigma", self.sigma, above=0.0)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """By inversion of the distribution function."""
+        values, cumulated = _discrete_gaussian(self.sigma)
+        places = np.searchsorted(cumulated, rng.random(size=shape_of(data, size)), side="right")
+        return np.asarray(data, dtype=np.int64) + values[np.minimum(places, values.size - 1)]
+
+    @property
+    def claim(self) -> Claim:
+        """ρ = 1/2σ²."""
+        return ZeroConcentratedDP(0.5 / self.sigma**2)
+
+    @property
+    def pair(self) -> Pair:
+        """Two integers at distance 1."""
+        return Pair(0, 1, Relation.SENSITIVITY_ONE)
+
+    def epsilon(self, pair: Any) -> float:
+        """0 for equal inputs, else ∞."""
+        return math.inf if shift(pair).any() else 0.0
+
+    def masses(self, pair: Any) -> Masses:
+        """All integers within 38 σ: beyond, a double holds nothing."""
+        by = round(moved(pair, self))
+        reach = math.ceil(38 * self.sigma)
+        k = np.arange(-reach, reach + by + 1)
+        log_p, log_q = -(k**2) / (2 * self.sigma**2), -((k - by) ** 2) / (2 * self.sigma**2)
+        p, q = np.exp(log_p), np.exp(log_q)
+        keep = (p > 0) & (q > 0)
+        return Masses(p[keep] / p.sum(), q[keep] / q.sum())
+
+
+@lru_cache(maxsize=16)
+def _discrete_gaussian(sigma: float) -> tuple[Any, FloatArray]:
+    reach = math.ceil(38 * sigma)
+    k = np.arange(-reach, reach + 1)
+    weight = np.exp(-(k**2) / (2 * sigma**2))
+    return k, np.cumsum(weight) / weight.sum()
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class Staircase(ZooMechanism):
+    """The noise of least expected size for pure DP: a density with steps.
+
+    >>> round(Staircase(epsilon=1.0).epsilon((0.0, 1.0)), 6)
+    1.0
+    """
+
+    epsilon0: float
+    gamma: float
+    source: ClassVar[str] = "Geng & Viswanath 2016"
+
+    def __init__(self, epsilon: float = 1.0, gamma: float | None = None) -> None:
+        eps = checks.real("epsilon", epsilon, above=0.0)
+        best = 1 / (1 + math.exp(eps / 2))
+        share = best if gamma is None else checks.real("gamma", gamma, at_least=0.0, at_most=1.0)
+        object.__setattr__(self, "epsilon0", eps)
+        object.__setattr__(self, "gamma", share)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """A sign, a step, a half of it, and a place in it."""
+        shape = shape_of(data, size)
+        r = math.exp(-self.epsilon0)
+        step = rng.geometric(1 - r, size=shape) - 1.0
+        lower = rng.random(size=shape) < (1 - self.gamma) * r / (self.gamma + (1 - self.gamma) * r)
+        u = rng.random(size=shape)
+        place = np.where(lower, self.gamma + (1 - self.gamma) * u, self.gamma * u)
+        sign = np.where(rng.random(size=shape) < 0.5, -1.0, 1.0)
+        return data + sign * (step + place)
+
+    @property
+    def claim(self) -> Claim:
+        """ε."""
+        return PureDP(self.epsilon0)
+
+    @property
+    def pair(self) -> Pair:
+        """Two numbers at distance 1."""
+        return Pair(0.0, 1.0, Relation.SENSITIVITY_ONE)
+
+    def masses(self, pair: Any) -> Masses:
+        """The densities are constant between steps: one cell each, out to e^{−45}."""
+        by = moved(pair, self)
+        reach = math.ceil(45 / self.epsilon0)
+        steps = np.concatenate([np.arange(reach + 1.0), np.arange(reach) + self.gamma])
+        own = np.concatenate([-steps, steps])
+        edges = np.unique(np.concatenate([own, own + by]))
+        # steps that coincide come out of the arithmetic a hair apart
+        edges = edges[np.concatenate([[True], np.diff(edges) > 1e-9])]
+        middle, width = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+        p, q = (self._density(middle - centre) * width for centre in (0.0, by))
+        inside = (np.abs(middle) < reach) & (np.abs(middle - by) < reach)
+        return Masses(p[inside] / p[inside].sum(), q[inside] / q[inside].sum())
+
+    def _density(self, z: FloatArray) -> FloatArray:
+        r = math.exp(-self.epsilon0)
+        height = (1 - r) / (2 * (self.gamma + r * (1 - self.gamma)))
+        step = np.floor(np.abs(z))
+        down = (np.abs(z) - step >= self.gamma).astype(float)
+        return np.asarray(height * np.exp(-self.epsilon0 * (step + down)))
+
+    def epsilon(self, pair: Any) -> float:
+        """The largest ratio of two steps."""
+        return self.masses(pair).epsilon()
+
+
+@dataclass(frozen=True, repr=False)
+class TruncatedLaplace(ZooMechanism):
+    """data + Laplace noise cut off at ±bound. It needs a δ; `honest` says whether it admits it.
+
+    >>> broken = TruncatedLaplace()
+    >>> broken.epsilon((0.0, 1.0)), round(float(broken.delta(1.0, (0.0, 1.0))), 4)
+    (inf, 0.0058)
+    """
+
+    scale: float = 1.0
+    bound: float = 5.0
+    honest: bool = False
+    source: ClassVar[str] = "Geng, Ding, Guo & Kumar 2020"
+
+    def __post_init__(self) -> None:
+        checks.real("scale", self.scale, above=0.0)
+        checks.real("bound", self.bound, above=0.0)
+
+    @property
+    def flaw(self) -> str:  # type: ignore[override]
+        """Claiming δ = 0."""
+        return "" if self.honest else "it claims δ = 0; every pair has outputs only one side makes"
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """By inversion."""
+        u = rng.random(size=shape_of(data, size)) * 2 - 1
+        full = -math.expm1(-self.bound / self.scale)
+        return data - np.sign(u) * self.scale * np.log1p(-np.abs(u) * full)
+
+    @property
+    def claim(self) -> Claim:
+        """ε = 1/scale, with or without the δ it needs at sensitivity 1."""
+        eps = 1.0 / self.scale
+        if not self.honest:
+            return PureDP(eps)
+        return ApproximateDP(eps, float(self.delta(eps, (0.0, 1.0))))
+
+    @property
+    def pair(self) -> Pair:
+        """Two numbers at distance 1."""
+        return Pair(0.0, 1.0, Relation.SENSITIVITY_ONE)
+
+    def law(self, data: Any) -> Law:
+        """Laplace, restricted."""
+        whole, full = laplace(float(data), self.scale), -math.expm1(-self.bound / self.scale)
+        low, high = float(data) - self.bound, float(data) + self.bound
+        outside = math.exp(-self.bound / self.scale) / 2
+
+        def cdf(t: FloatArray) -> FloatArray:
+            return np.where(
+                t <= low, 0.0, np.where(t >= high, 1.0, (whole.cdf(t) - outside) / full)
+            )
+
+        def sf(t: FloatArray) -> FloatArray:
+            return np.where(t <= low, 1.0, np.where(t >= high, 0.0, (whole.sf(t) - outside) / full))
+
+        return Law(cdf, sf, (low, float(data), high), 0.0)
+
+    def epsilon(self, pair: Any) -> float:
+        """0 for equal inputs, else ∞."""
+        return math.inf if shift(pair).any() else 0.0

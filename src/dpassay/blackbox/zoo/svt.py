@@ -1,0 +1,348 @@
+"""The sparse vector technique, its broken variants, and the numerical one.
+
+Numbered as in Lyu, Su & Li (2017). Queries have sensitivity 1 each; a query is "above" if its noisy
+answer reaches the noisy threshold.
+
+    variant   threshold noise            query noise       after "above"
+    1         Lap(2/ε)                   Lap(4c/ε)         stop after c                     correct
+    2         Lap(2c/ε), redrawn         Lap(4c/ε)         stop after c                     correct
+    3         Lap(2/ε)                   Lap(2c/ε)         gives the noisy number           broken
+    4         Lap(4/ε)                   Lap(4/(3ε))       stop after c                     broken
+    5         Lap(2/ε)                   none              no cutoff                        broken
+    6         Lap(2/ε)                   Lap(2/ε)          no cutoff                        broken
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpassay import checks
+from dpassay._typing import FloatArray
+from dpassay.blackbox.zoo.base import ZooMechanism
+from dpassay.blackbox.zoo.law import laplace
+from dpassay.blackbox.zoo.law import masses as masses_of_laws
+from dpassay.blackbox.zoo.maximum import log_laplace_cdf
+from dpassay.blackbox.zoo.quadrature import panels
+from dpassay.blackbox.zoo.response import binomial_masses
+from dpassay.errors import InvalidInput, NoClosedForm
+from dpassay.privacy.claims import Claim, PureDP
+from dpassay.privacy.masses import Masses
+from dpassay.privacy.pairs import Pair, Relation
+
+#: What an answer that was not given looks like, in a matrix of answers 1 (above) and 0 (below).
+STOPPED = -1
+_LAST_BELOW = (np.array([2] * 9 + [0]), np.ones(10, dtype=np.int64))
+_FLAWS = {
+    3: "it releases the noisy number it compared with: pairs whose early answers move show it",
+    4: "its noise does not grow as it should: pairs that move both ways show it",
+    5: "the answers have no noise of their own: pairs that change their order show it",
+    6: "it never stops: pairs that move many answers show it",
+}
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class SVT(ZooMechanism):
+    """Sparse vector technique, variants 1 to 6 of Lyu, Su & Li.
+
+    The input is a vector of query answers. The output is a row of 1 (above), 0 (below) and −1 (not
+    answered any more); for variant 3, of the noisy number, −∞ (below) and NaN (not answered).
+
+    >>> ones, half = [1] * 10, [2] * 5 + [0] * 5
+    >>> round(SVT(variant=4, epsilon=0.7).epsilon((ones, half)), 4)
+    1.2173
+    """
+
+    variant: int
+    epsilon0: float
+    cutoff: int
+    threshold: float
+    source: ClassVar[str] = "Dwork & Roth 2014; Lyu, Su & Li 2017"
+
+    def __init__(
+        self, variant: int = 1, epsilon: float = 1.0, cutoff: int = 1, threshold: float = 1.0
+    ) -> None:
+        if variant not in range(1, 7):
+            raise InvalidInput(f"variant must be 1 to 6, got {variant!r}")
+        object.__setattr__(self, "variant", variant)
+        object.__setattr__(self, "epsilon0", checks.real("epsilon", epsilon, above=0.0))
+        object.__setattr__(self, "cutoff", checks.whole("cutoff", cutoff))
+        object.__setattr__(self, "threshold", checks.real("threshold", threshold))
+
+    @property
+    def flaw(self) -> str:  # type: ignore[override]
+        """What the variant does wrong."""
+        return _FLAWS.get(self.variant, "")
+
+    @property
+    def threshold_scale(self) -> float:
+        """The scale of the threshold noise."""
+        eps, c = self.epsilon0, self.cutoff
+        return {1: 2, 2: 2 * c, 3: 2, 4: 4, 5: 2, 6: 2}[self.variant] / eps
+
+    @property
+    def query_scale(self) -> float:
+        """The scale of the query noise; 0 for none."""
+        eps, c = self.epsilon0, self.cutoff
+        return {1: 4 * c, 2: 4 * c, 3: 2 * c, 4: 4 / 3, 5: 0, 6: 2}[self.variant] / eps
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """All queries of all outputs at once; what comes after the cutoff is blanked out."""
+        answers = np.asarray(data, dtype=float)
+        noisy = np.broadcast_to(answers, (size, answers.size))
+        if self.query_scale:
+            noisy = answers + rng.laplace(scale=self.query_scale, size=noisy.shape)
+        if self.variant == 2 and self.cutoff > 1:
+            return self._redrawn(noisy, rng)
+        line = self.threshold + rng.laplace(scale=self.threshold_scale, size=(size, 1))
+        above = noisy >= line
+        if self.variant >= 5:
+            return above.view(np.int8)
+        seen = np.cumsum(above, axis=1, dtype=np.int16)
+        stopped = (seen - above) >= self.cutoff
+        if self.variant == 3:
+            return np.where(stopped, np.nan, np.where(above, noisy, -np.inf))
+        out = above.view(np.int8).copy()
+        out[stopped] = STOPPED
+        return out
+
+    def _redrawn(self, noisy: FloatArray, rng: np.random.Generator) -> Any:
+        """Variant 2: a fresh threshold after every "above"."""
+        size, queries = noisy.shape
+        lines = self.threshold + rng.laplace(scale=self.threshold_scale, size=(size, self.cutoff))
+        out = np.full(noisy.shape, STOPPED, dtype=np.int8)
+        used = np.zeros(size, dtype=np.int64)
+        for k in range(queries):
+            live = used < self.cutoff
+            line = lines[np.arange(size), np.minimum(used, self.cutoff - 1)]
+            above = noisy[:, k] >= line
+            out[live, k] = above[live]
+            used += above & live
+        return out
+
+    @property
+    def claim(self) -> Claim:
+        """ε."""
+        return PureDP(self.epsilon0)
+
+    @property
+    def pair(self) -> Pair:
+        """Ten queries; for each variant a pair on which it is at its worst, or nearly."""
+        ones = np.ones(10, dtype=np.int64)
+        match self.variant:
+            case 1 | 2:
+                pair = _LAST_BELOW
+            case 3:
+                pair = (0 * ones, ones)
+            case 4:
+                pair = (ones, np.array([2] * 5 + [0] * 5))
+            case _:
+                pair = (np.array([1] * 5 + [0] * 5), np.array([0] * 5 + [1] * 5))
+        return Pair(*pair, Relation.SENSITIVITY_ONE)
+
+    def masses(self, pair: Any) -> Masses:
+        """By quadrature over the threshold noise, which all answers share."""
+        first, second = (np.asarray(data, dtype=float) for data in pair)
+        if first.shape != second.shape:
+            raise InvalidInput("both inputs must answer the same number of queries")
+        return _svt_masses(self, tuple(first.tolist()), tuple(second.tolist()))
+
+
+@lru_cache(maxsize=128)
+def _svt_masses(svt: SVT, first: tuple[float, ...], second: tuple[float, ...]) -> Masses:
+    pair = np.array([first, second])
+    if svt.variant == 5:
+        return Masses(*_without_query_noise(svt, pair))
+    if svt.variant == 6:
+        return Masses(*_without_cutoff(svt, pair))
+    if svt.cutoff > 1:
+        raise NoClosedForm(f"{svt} is known exactly for cutoff 1 only")
+    if svt.variant == 3:
+        return Masses(*(_with_numbers(svt, data, pair) for data in pair))
+    return Masses(*(first_above(svt, data) for data in pair))
+
+
+def _nodes(svt: SVT | NumericalSVT, answers: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Nodes z of the threshold noise, with weights that include its density."""
+    scale = svt.threshold_scale
+    breaks = np.concatenate([[0.0], np.unique(answers) - svt.threshold])
+    width = min(scale, svt.query_scale or scale)
+    z, weight = panels(breaks, reach=45 * scale, width=width)
+    return z, weight * np.exp(-np.abs(z) / scale) / (2 * scale)
+
+
+def _log_below(svt: SVT | NumericalSVT, answers: FloatArray, z: FloatArray) -> FloatArray:
+    """log P(answer + noise < threshold + z), by answer and node."""
+    return log_laplace_cdf((svt.threshold + z[None, :] - answers[:, None]) / svt.query_scale)
+
+
+def first_above(svt: SVT | NumericalSVT, answers: FloatArray) -> FloatArray:
+    """P(the first "above" is query k), and last P(there is none)."""
+    z, weight = _nodes(svt, answers)
+    log_below = _log_below(svt, answers, z)
+    before = np.concatenate([np.zeros((1, z.size)), np.cumsum(log_below, axis=0)])
+    above = np.concatenate([-np.expm1(log_below), np.ones((1, z.size))])
+    return np.asarray((np.exp(before) * above) @ weight)
+
+
+def _without_cutoff(svt: SVT, pair: FloatArray) -> list[FloatArray]:
+    """Answers to queries that are alike on both inputs matter only by how many are above."""
+    kinds, count = np.unique(pair, axis=1, return_counts=True)
+    cells = int(np.prod(count + 1))
+    if cells > 50_000:
+        raise NoClosedForm(f"{svt} has {cells:,} different outputs on these inputs")
+    rows = []
+    for answers in kinds:
+        z, weight = _nodes(svt, pair.ravel())
+        below = np.exp(_log_below(svt, answers, z))
+        table = weight[None, :]
+        for low, n in zip(below, count, strict=True):
+            ways = np.array([binomial_masses(int(n), float(p)) for p in np.clip(1 - low, 0, 1)]).T
+            table = (table[:, None, :] * ways[None, :, :]).reshape(-1, z.size)
+        rows.append(table.sum(axis=1))
+    return rows
+
+
+def _without_query_noise(svt: SVT, pair: FloatArray) -> list[FloatArray]:
+    """The threshold noise alone decides: one output per gap between the answers of an input."""
+    outputs: dict[bytes, list[float]] = {}
+    law = laplace(0.0, svt.threshold_scale)
+    for side, answers in enumerate(pair):
+        cuts = np.concatenate([[-np.inf], np.unique(answers) - svt.threshold, [np.inf]])
+        for mass, low, high in zip(law.cells(cuts), cuts[:-1], cuts[1:], strict=True):
+            inside = np.clip((np.clip(low, -1e9, 1e9) + np.clip(high, -1e9, 1e9)) / 2, -1e9, 1e9)
+            pattern = (answers >= svt.threshold + inside).tobytes()
+            outputs.setdefault(pattern, [0.0, 0.0])[side] += float(mass)
+    return [np.array([masses[side] for masses in outputs.values()]) for side in (0, 1)]
+
+
+def _with_numbers(svt: SVT, answers: FloatArray, pair: FloatArray) -> FloatArray:
+    """Variant 3: cells of (k, y), density f(y − q_k) ∫_{z ≤ y − T} f(z) Π_{i<k} P(below) dz."""
+    scale, width = svt.threshold_scale, svt.query_scale
+    if np.any(pair - svt.threshold != np.round(pair - svt.threshold)):
+        raise NoClosedForm(f"{svt} is known exactly for whole answers and thresholds only")
+    reach = 40 * max(scale, width)
+    low = math.floor(pair.min() - svt.threshold - reach)
+    high = math.ceil(pair.max() - svt.threshold + reach)
+    per_unit = max(16, 2 * math.ceil(32 / min(scale, width)))
+    u = np.linspace(low, high, (high - low) * per_unit + 1)  # u = y − T, kinks at integers
+    step = 1 / per_unit
+    density = np.exp(-np.abs(u) / scale) / (2 * scale)
+    log_below = _log_below(svt, answers, u)
+    rows = []
+    before = np.zeros_like(u)
+    simpson = np.full(u.size, 2 / 3)
+    simpson[1::2] = 4 / 3
+    simpson[[0, -1]] = 1 / 3
+    for k, answer in enumerate(answers):
+        integrand = density * np.exp(before)
+        left = _cumulative(integrand, step)
+        y_density = np.exp(-np.abs(u + svt.threshold - answer) / width) / (2 * width)
+        rows.append(left * y_density * simpson * step)
+        before = before + log_below[k]
+    none = float(np.sum(density * np.exp(before) * simpson) * step)
+    rows.append(np.array([none]))
+    masses = np.concatenate(rows)
+    return np.asarray(masses / masses.sum())
+
+
+def _cumulative(values: FloatArray, step: float) -> FloatArray:
+    """∫ up to every grid point, by the rule that is exact for cubics on three points."""
+    left, middle, right = values[:-2], values[1:-1], values[2:]
+    first = step * (5 * left + 8 * middle - right) / 12
+    second = step * (-left + 8 * middle + 5 * right) / 12
+    steps = np.empty(values.size - 1)
+    steps[0::2] = first[0::2]
+    steps[1::2] = second[0::2]
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class NumericalSVT(ZooMechanism):
+    """The sound twin of variant 3: the number it releases has fresh noise.
+
+    Threshold Lap(3/ε), queries Lap(6c/ε), and for what is above a number with Lap(3c/ε). The output
+    is a row of numbers, −∞ (below) and NaN (not answered any more).
+
+    >>> svt = NumericalSVT(epsilon=0.7)
+    >>> svt.epsilon(svt.pair) <= 0.7
+    True
+    """
+
+    epsilon0: float
+    cutoff: int
+    threshold: float
+    source: ClassVar[str] = "Dwork & Roth 2014; Wang et al. 2019"
+
+    def __init__(self, epsilon: float = 1.0, cutoff: int = 1, threshold: float = 1.0) -> None:
+        object.__setattr__(self, "epsilon0", checks.real("epsilon", epsilon, above=0.0))
+        object.__setattr__(self, "cutoff", checks.whole("cutoff", cutoff))
+        object.__setattr__(self, "threshold", checks.real("threshold", threshold))
+
+    @property
+    def threshold_scale(self) -> float:
+        """The scale of the threshold noise."""
+        return 3 / self.epsilon0
+
+    @property
+    def query_scale(self) -> float:
+        """The scale of the query noise."""
+        return 6 * self.cutoff / self.epsilon0
+
+    @property
+    def number_scale(self) -> float:
+        """The scale of the noise on a released number."""
+        return 3 * self.cutoff / self.epsilon0
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """All queries of all outputs at once."""
+        answers = np.asarray(data, dtype=float)
+        shape = (size, answers.size)
+        line = self.threshold + rng.laplace(scale=self.threshold_scale, size=(size, 1))
+        above = answers + rng.laplace(scale=self.query_scale, size=shape) >= line
+        stopped = (np.cumsum(above, axis=1, dtype=np.int16) - above) >= self.cutoff
+        out = np.where(stopped, np.nan, -np.inf)
+        rows, columns = np.nonzero(above & ~stopped)
+        out[rows, columns] = answers[columns] + rng.laplace(scale=self.number_scale, size=rows.size)
+        return out
+
+    @property
+    def claim(self) -> Claim:
+        """ε."""
+        return PureDP(self.epsilon0)
+
+    @property
+    def pair(self) -> Pair:
+        """Ten queries, all up but the last."""
+        return Pair(*_LAST_BELOW, Relation.SENSITIVITY_ONE)
+
+    def masses(self, pair: Any) -> Masses:
+        """Which query is first above, times the cells of its released number."""
+        if self.cutoff > 1:
+            raise NoClosedForm(f"{self} is known exactly for cutoff 1 only")
+        first, second = (np.asarray(data, dtype=float) for data in pair)
+        choose = [first_above(self, answers) for answers in (first, second)]
+        p, q = [], []
+        for k in range(first.size):
+            numbers = self._number_masses(float(abs(first[k] - second[k])))
+            p.append(choose[0][k] * numbers.p)
+            q.append(choose[1][k] * numbers.q)  # up or down, the pairs (p, q) are the same
+        p.append(choose[0][-1:])
+        q.append(choose[1][-1:])
+        return Masses(np.concatenate(p), np.concatenate(q))
+
+    def _number_masses(self, by: float) -> Masses:
+        return masses_of_laws(laplace(0.0, self.number_scale), laplace(by, self.number_scale))
+
+    def epsilon(self, pair: Any) -> float:
+        """The largest log-ratio of the choice plus that of its number, for each query."""
+        if self.cutoff > 1:
+            raise NoClosedForm(f"{self} is known exactly for cutoff 1 only")
+        first, second = (np.asarray(data, dtype=float) for data in pair)
+        choose = np.log(first_above(self, first)) - np.log(first_above(self, second))
+        by = np.append(np.abs(first - second), 0.0) / self.number_scale
+        return float(np.max(np.abs(choose) + by))
