@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dpassay import charts, errors
     from dpassay.blackbox import neighbours, zoo
     from dpassay.blackbox.mechanism import Mechanism, Outcome, from_command, from_function
+    from dpassay.notions import pure
     from dpassay.privacy.about import About, Guarantee
     from dpassay.privacy.claims import (
         ApproximateDP,
@@ -77,6 +78,7 @@ _HOMES = {
     "from_function": "blackbox.mechanism",
     "from_samples": "sampling.samples",
     "neighbours": "blackbox.",
+    "pure": "notions.",
     "zoo": "blackbox.",
 }
 
@@ -117,6 +119,7 @@ __all__ = [
     "from_function",
     "from_samples",
     "neighbours",
+    "pure",
     "zoo",
 ]
 

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpassay.events import Event
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import LossCurve, RenyiCurve, Spectrum, TradeoffCurve
@@ -93,24 +94,6 @@ class LowerBound(Shown):
             f"{self.notion} ≥ {number(self.value)} with {self.confidence:.0%} confidence"
             f"{where}, {self.guarantee} guarantee ({self.about.method})"
         )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Event(Record):
-    """A set of outputs, in words and in a form that can be evaluated again."""
-
-    words: str
-    layout: Any = field(default=None, repr=False)
-    tests: tuple[Any, ...] = field(default=(), repr=False)
-    otherwise: bool = False
-    #: Only the fitted score of this process can evaluate it; it cannot be replayed from a file.
-    live: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tests", tuple(self.tests))
-
-    def __str__(self) -> str:
-        return self.words
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

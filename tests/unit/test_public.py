@@ -44,6 +44,7 @@ PUBLIC = [
     "from_function",
     "from_samples",
     "neighbours",
+    "pure",
     "zoo",
 ]
 

@@ -44,7 +44,7 @@ Seed: TypeAlias = (
 )
 
 #: Bytes at the head of a block that are compared to find copied streams.
-_HEAD = 8192
+_HEAD = 2048
 
 
 @dataclass(frozen=True)
@@ -224,6 +224,10 @@ def _head(outputs: Outputs) -> Head:
     rows = min(len(outputs), max(256, _HEAD // max(row_bytes, 1)))
     numbers = np.ascontiguousarray(outputs.numbers[:rows])
     content = numbers.tobytes()
+    if numbers.shape[1] == 1 and outputs.codes is None and rows > 1:
+        ordered = np.sort(numbers[:, 0])
+        if not np.any(ordered[1:] == ordered[:-1]):  # no repeats, as with every continuous output
+            return Head(content, rows, -rows * math.log(rows), False)
     labels = numbers.view(f"V{row_bytes}").ravel().tolist() if row_bytes else [b""] * rows
     if outputs.codes is not None:
         names = [repr(outputs.structures[code].template) for code in outputs.codes[:rows]]

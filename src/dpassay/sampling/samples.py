@@ -196,7 +196,8 @@ class Live:
     def _pool(self, parts: Sequence[tuple[Outputs, Outputs]]) -> Samples:
         p, q = (concatenate([part[side] for part in parts]) for side in (0, 1))
         pool = Samples(p, q, pair=self.pair, seed=self.seed, replayable=self.replayable)
-        _warn(pool)
+        if self.index == 0 and self._stage == 1:  # a dependence does not choose its pair
+            _warn(pool)
         return pool
 
     def rng(self, purpose: int) -> np.random.Generator:

@@ -1,0 +1,1 @@
+"""The privacy loss ℓ = log p/q, estimated."""

@@ -1,0 +1,271 @@
+"""The loss on cells: frequencies of keys (TDDE), kernel densities of the numbers in them (TKDE).
+
+A `Plan` says which keys and grids to use; it is learned from a first look at the draws. A `Tally`
+is what any number of draws amount to under a plan: tallies add up, so draws can be streamed. A
+`GridLoss` is the pair of densities a tally implies.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpassay._typing import FloatArray, IntArray
+from dpassay.errors import InvalidInput
+from dpassay.events import Layout
+from dpassay.loss import kde
+from dpassay.loss.bandwidth import bandwidth, scale, undersmooth
+from dpassay.loss.binned import SIZES, Axis, Binned, axes_for, bin_linear
+from dpassay.privacy.curves import LossCurve
+from dpassay.privacy.masses import Masses
+from dpassay.sampling.layout import Sorted, learn, sort, words
+from dpassay.sampling.outputs import Outputs
+from dpassay.sampling.samples import Source
+
+#: A key needs this many draws on the two sides together to get a density of its own.
+_FEW = 40
+#: The draws a plan is learned from.
+PILOT = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Which keys there are, and the grid for the numbers of each (None: the key is a cell)."""
+
+    layout: Layout
+    axes: tuple[tuple[Axis, ...] | None, ...]
+
+    @classmethod
+    def learn(cls, p: Outputs, q: Outputs) -> Tally:
+        """Find keys and grids from draws that may be looked at; and the tally of those draws."""
+        layout, *sides = learn(p, q)
+        if not any(any(part.open) for part in layout.parts):
+            return cls(layout, (None,) * len(layout))._tally(*sides)
+        counts = sides[0].counts() + sides[1].counts()
+        axes: list[tuple[Axis, ...] | None] = []
+        for key in range(len(layout)):
+            free = layout.free(key)
+            if not free or counts[key] < _FEW:
+                axes.append(None)
+                continue
+            if len(free) > max(SIZES):
+                raise InvalidInput(
+                    f"outputs have {len(free)} coordinates; kernel densities serve up to "
+                    f"{max(SIZES)}. Use a classifier or kNN loss instead"
+                )
+            axes.append(axes_for([side.numbers(key) for side in sides]))
+        return cls(layout, tuple(axes))._tally(*sides)
+
+    def tally(self, p: Outputs, q: Outputs) -> Tally:
+        """What these draws amount to."""
+        return self._tally(sort(self.layout, p), sort(self.layout, q))
+
+    def _tally(self, *found: Sorted) -> Tally:
+        binned = [
+            tuple(
+                None if axes is None else bin_linear(side.numbers(key), axes)
+                for key, axes in enumerate(self.axes)
+            )
+            for side in found
+        ]
+        return Tally(self, found[0].counts(), found[1].counts(), binned[0], binned[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Counts of keys and binned numbers, both sides; tallies under one plan add up."""
+
+    plan: Plan
+    counts_p: IntArray
+    counts_q: IntArray
+    binned_p: tuple[Binned | None, ...]
+    binned_q: tuple[Binned | None, ...]
+
+    @property
+    def n(self) -> tuple[int, int]:
+        """Draws on each side."""
+        return int(self.counts_p.sum()), int(self.counts_q.sum())
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.plan,
+            self.counts_p + other.counts_p,
+            self.counts_q + other.counts_q,
+            tuple(_sum(a, b) for a, b in zip(self.binned_p, other.binned_p, strict=True)),
+            tuple(_sum(a, b) for a, b in zip(self.binned_q, other.binned_q, strict=True)),
+        )
+
+
+def _sum(a: Binned | None, b: Binned | None) -> Binned | None:
+    return None if a is None or b is None else a + b
+
+
+def survey(source: Source, n: int | None) -> Tally:
+    """Tally `n` draws a side, all there are if None: a first look makes the plan, the rest stream.
+
+    Memory stays that of the first look whatever n is.
+    """
+    if n is None:
+        everything = source.take(None)
+        return Plan.learn(everything.p, everything.q)
+    pilot = source.take(min(n, PILOT))
+    tally = Plan.learn(pilot.p, pilot.q)
+    if n > PILOT:
+        for part in source.blocks(n - PILOT, tally.plan.tally):
+            tally = tally + part
+    return tally
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Cells with masses p and q, one key each; or the grid of one key, with densities."""
+
+    keys: IntArray  # −1: outputs in no key; −2: numbers far outside their grid
+    p: FloatArray
+    q: FloatArray
+    cell: float = 1.0
+    axes: tuple[Axis, ...] | None = None
+    h: tuple[float, ...] = ()
+
+    def key(self, cell: int) -> int:
+        """The key a cell belongs to."""
+        return int(self.keys[0 if self.axes is not None else cell])
+
+    @property
+    def kernel(self) -> float:
+        """∫K_h², 1 for a mass: the variance of p̂ is kernel·p/n, less p²/n for a mass."""
+        return kde.kernel_norm(self.h)
+
+    @property
+    def peak(self) -> float:
+        """What one draw adds to n times the density at its own place."""
+        return math.prod(1 / (math.sqrt(2 * math.pi) * h) for h in self.h)
+
+
+@dataclass(frozen=True, eq=False)
+class GridLoss:
+    """log p̂/q̂ on cells."""
+
+    tally: Tally
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def of(cls, tally: Tally, rule: str | float = "sj", *, inference: bool = False) -> GridLoss:
+        """Densities with one bandwidth for both sides; a smaller one for `inference`."""
+        n = tally.n
+        single = [key for key, axes in enumerate(tally.plan.axes) if axes is None]
+        keys = np.array([*single, -1, -2], dtype=np.int64)
+        masses = np.zeros((2, keys.size))
+        for side, counts in enumerate((tally.counts_p, tally.counts_q)):
+            masses[side, :-1] = counts[keys[:-1]] / n[side]
+        grids = []
+        for key, axes in enumerate(tally.plan.axes):
+            binned = (tally.binned_p[key], tally.binned_q[key])
+            if axes is None or binned[0] is None or binned[1] is None:
+                continue
+            h = _common(binned[0], binned[1], rule, inference)
+            densities = []
+            for side, own in enumerate(binned):
+                assert own is not None
+                masses[side, -1] += own.outside / n[side]
+                inside = (own.total - own.outside) / n[side]
+                on_grid = kde.on_grid(own, h).ravel() if inside > 0 else own.weights.ravel()
+                total = float(on_grid.sum()) * own.cell
+                densities.append(on_grid * (inside / total if total > 0 else 0.0))
+            cell = math.prod(a.step for a in axes)
+            grids.append(Block(np.array([key]), densities[0], densities[1], cell, axes, h))
+        seen = masses.any(axis=0)
+        cells = Block(keys[seen], masses[0, seen], masses[1, seen])
+        return cls(tally, (*grids, cells) if seen.any() else tuple(grids))
+
+    @property
+    def layout(self) -> Layout:
+        """The keys the outputs fall into."""
+        return self.tally.plan.layout
+
+    def masses(self) -> Masses:
+        """The pair as a finite one: every notion can be read off it."""
+        return Masses(
+            np.concatenate([block.p * block.cell for block in self.blocks]),
+            np.concatenate([block.q * block.cell for block in self.blocks]),
+        )
+
+    def score(self, outputs: Outputs) -> FloatArray:
+        """log p̂/q̂ of each output, drawn towards 0 where there is next to nothing."""
+        found = sort(self.layout, outputs)
+        keys = np.zeros(len(outputs), dtype=np.int64) if found.keys is None else found.keys
+        levels = np.zeros(len(self.layout) + 2)  # the last two: far outside, and in no key
+        for block in self.blocks:
+            if block.axes is None:
+                levels[block.keys] = self.shrunk(block)
+        result = levels[keys]
+        for block in self.blocks:
+            if block.axes is not None:
+                ratio = self.shrunk(block).reshape([a.size for a in block.axes])
+                inside = slice(None) if found.keys is None else keys == block.keys[0]
+                numbers = found.numbers(int(block.keys[0]))
+                result[inside] = _interpolate(numbers, block.axes, ratio)
+        return result
+
+    def shrunk(self, block: Block) -> FloatArray:
+        """log (p + half a draw)/(q + half a draw)."""
+        n_p, n_q = self.tally.n
+        half = 0.5 * block.peak
+        return np.asarray(np.log(block.p + half / n_p) - np.log(block.q + half / n_q))
+
+    def where(self, block: Block, cell: int) -> str:
+        """A cell as an output a person can read."""
+        key = block.key(cell)
+        if key < 0:
+            return "any other output" if key == -1 else "far outside"
+        return words(self.layout, key, self.point(block, cell) if block.axes else None)
+
+    def point(self, block: Block, cell: int) -> list[float]:
+        """The free numbers of a cell."""
+        axes = block.axes or ()
+        index = np.unravel_index(cell, [a.size for a in axes]) if axes else ()
+        return [float(a.points[k]) for a, k in zip(axes, index, strict=True)]
+
+    def curve(self) -> LossCurve:
+        """The loss along the outputs: of the largest density in one dimension, else by output."""
+        grids = [b for b in self.blocks if b.axes is not None and len(b.axes) == 1]
+        if grids:
+            block = max(grids, key=lambda b: float((b.p + b.q).sum() * b.cell))
+            assert block.axes is not None
+            return LossCurve(block.axes[0].points, self.shrunk(block), block.p, block.q)
+        block = self.blocks[-1]
+        top = np.sort(np.argsort(-(block.p + block.q), kind="stable")[:200])
+        labels = tuple(self.where(block, int(k)) for k in top)
+        p, q = block.p[top], block.q[top]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ell = np.log(p) - np.log(q)
+        return LossCurve(np.arange(top.size, dtype=float), ell, p, q, labels=labels)
+
+
+def _common(p: Binned, q: Binned, rule: str | float, inference: bool) -> tuple[float, ...]:
+    """The smaller of the two sides' bandwidths, at least two steps of the grid."""
+    pairs = []
+    for side in (p, q):
+        if side.total - side.outside < 10:
+            continue
+        h = bandwidth(side, rule)
+        if inference and isinstance(rule, str):
+            marginals = [side.marginal(k) if len(h) > 1 else side for k in range(len(h))]
+            h = tuple(undersmooth(w, scale(m)) for w, m in zip(h, marginals, strict=True))
+        pairs.append(h)
+    chosen = np.min(pairs, axis=0) if pairs else np.array([10 * a.step for a in p.axes])
+    return tuple(max(float(w), 2 * a.step) for w, a in zip(chosen, p.axes, strict=True))
+
+
+def _interpolate(numbers: FloatArray, axes: tuple[Axis, ...], values: FloatArray) -> FloatArray:
+    if len(axes) == 1:
+        return np.interp(numbers[:, 0], axes[0].points, values)
+    from scipy.ndimage import map_coordinates
+
+    places = [
+        np.clip((column - a.low) / a.step, 0, a.size - 1)
+        for column, a in zip(numbers.T, axes, strict=True)
+    ]
+    return np.asarray(map_coordinates(values, places, order=1, mode="nearest"))

@@ -1,0 +1,150 @@
+"""Which keys outputs fall into."""
+
+import numpy as np
+import pytest
+
+from dpassay.events import Event, Intervals, Layout, Score
+from dpassay.sampling.layout import contains, learn, sort, words
+from dpassay.sampling.outputs import align, from_raw
+
+RNG = np.random.default_rng(0)
+
+
+def learned(p, q):
+    return learn(*align([from_raw(p, len(p)), from_raw(q, len(q))]))
+
+
+def sorted_keys(layout, raw):
+    found = sort(layout, from_raw(raw, len(raw)))
+    return np.zeros(len(raw), int) if found.keys is None else found.keys
+
+
+def objects(*items):
+    array = np.empty(len(items), dtype=object)
+    for index, item in enumerate(items):
+        array[index] = item
+    return array
+
+
+def test_continuous_numbers_are_one_key_with_free_numbers():
+    layout, p, q = learned(RNG.normal(size=500), RNG.normal(size=500))
+    assert len(layout) == 1
+    assert layout.free(0) == [0]
+    assert p.keys is None
+    assert q.counts().tolist() == [500, 0]
+
+
+def test_integers_are_keys():
+    p, q = RNG.integers(0, 4, 500), RNG.integers(2, 6, 300)
+    layout, left, right = learned(p, q)
+    names = [words(layout, k) for k in range(len(layout))]
+    assert names == ["0", "1", "2", "3", "4", "5"]
+    assert left.counts()[:6].tolist() == np.bincount(p, minlength=6).tolist()
+    assert right.counts()[:6].tolist() == np.bincount(q, minlength=6).tolist()
+    assert sorted_keys(layout, np.array([5, 99, -3])).tolist() == [5, -1, -1]
+
+
+def test_atoms_among_continuous_numbers():
+    clipped = np.clip(RNG.normal(size=4000), -1.0, 1.5)
+    layout, p, _ = learned(clipped, np.clip(RNG.normal(size=4000), -1.0, 1.5))
+    names = {words(layout, k) for k in range(len(layout))}
+    assert names == {"-1", "1.5", "•"}
+    counts = dict(zip((words(layout, k) for k in range(3)), p.counts(), strict=False))
+    assert counts["-1"] == (clipped == -1).sum()
+    assert counts["1.5"] == (clipped == 1.5).sum()
+
+
+def test_atoms_are_found_coordinate_by_coordinate():
+    x, y = RNG.normal(size=(2, 5000, 2))
+    x[:, 0], y[:, 0] = np.maximum(x[:, 0], 0.0), np.maximum(y[:, 0], 0.0)
+    layout, p, _ = learned(x, y)
+    by_words = {words(layout, k): k for k in range(len(layout))}
+    assert set(by_words) == {"(0, •)", "(•, •)"}
+    assert layout.free(by_words["(0, •)"]) == [1]
+    assert p.numbers(by_words["(0, •)"]).shape == ((x[:, 0] == 0).sum(), 1)
+
+
+def test_structures_are_keys():
+    x = objects(*["error"] * 20, *[None] * 20, *RNG.normal(size=200).tolist())
+    y = objects(*RNG.normal(size=50).tolist())
+    layout, p, _ = learned(x, y)
+    assert {words(layout, k) for k in range(len(layout))} == {"'error'", "None", "•"}
+    assert sorted(p.counts().tolist()) == [0, 20, 20, 200]
+
+
+def test_rare_keys_are_in_none():
+    p = np.concatenate([np.zeros(1000, int), [7], [9]])
+    layout, left, _ = learned(p, np.zeros(1000, int))
+    assert len(layout) == 1
+    assert left.counts().tolist() == [1000, 2]
+
+
+def test_rows_of_small_integers_are_packed():
+    rows = RNG.integers(-1, 2, size=(3000, 6)).astype(np.int8)
+    layout, p, _ = learned(rows, rows.copy())
+    sums = p.counts()
+    names = {words(layout, k): int(sums[k]) for k in range(len(layout))}
+    unique, count = np.unique(rows, axis=0, return_counts=True)
+    often = {str(tuple(int(v) for v in row)): int(c) for row, c in zip(unique, count, strict=True)}
+    assert all(often[name] == total for name, total in names.items())
+    assert sorted_keys(layout, np.full((1, 6), 5, dtype=np.int8)).tolist() == [-1]
+
+
+def test_combinations_that_hardly_repeat_stay_numbers():
+    bits = RNG.integers(0, 2, size=(2000, 40)).astype(np.int8)
+    layout, _, _ = learned(bits, bits.copy())
+    assert len(layout) == 1
+    assert len(layout.free(0)) == 40
+
+
+def test_a_lattice_with_large_steps_is_discrete():
+    values = RNG.choice([0.1, 0.2, 0.30000000000000004], size=600)
+    layout, _, _ = learned(values, values.copy())
+    assert [words(layout, k) for k in range(len(layout))] == ["0.1", "0.2", "0.3"]
+
+
+def test_integers_that_hardly_repeat_are_numbers():
+    values = RNG.integers(0, 10**9, size=1000)
+    layout, _, _ = learned(values, values.copy() + 1)
+    assert layout.free(0) == [0]
+
+
+def test_layouts_come_back_from_json():
+    layout, _, _ = learned(np.clip(RNG.normal(size=900), 0, None), RNG.normal(size=900))
+    again = Layout.from_json(layout.to_json())
+    raw = np.clip(RNG.normal(size=50), 0, None)
+    assert np.array_equal(sorted_keys(layout, raw), sorted_keys(again, raw))
+
+
+# --- events
+
+
+def test_an_event_takes_keys_whole_in_part_and_otherwise():
+    raw = objects(*["error"] * 9, *[None] * 9, *np.linspace(-1, 1, 9).tolist())
+    layout, _, _ = learned(raw, objects(*RNG.normal(size=9).tolist()))
+    key = {words(layout, k): k for k in range(len(layout))}
+    event = Event(
+        words="an error, or a number in [0.4, 0.6) or at least 0.9",
+        layout=layout,
+        whole=(key["'error'"],),
+        partial=((key["•"], Intervals([0.4, 0.9], [0.6, np.inf])),),
+    )
+    outputs = from_raw(objects("error", None, 0.5, 0.6, 1.0, -1.0, "new"), 7)
+    assert contains(event, outputs).tolist() == [True, False, True, False, True, False, False]
+    turned = Event(words="", layout=layout, otherwise=True)
+    assert contains(turned, outputs).tolist() == [False] * 6 + [True]
+    again = Event.from_json(event.to_json())
+    assert contains(again, outputs).tolist() == contains(event, outputs).tolist()
+
+
+def test_a_score_is_linear_and_quadratic():
+    layout, _, _ = learned(RNG.normal(size=(99, 2)), RNG.normal(size=(99, 2)))
+    event = Event(words="", layout=layout, partial=((0, Score(-1.0, [0.0, 1.0], [1.0, 0.0])),))
+    outputs = from_raw(np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1], [-2.0, -2.0]]), 4)
+    assert contains(event, outputs).tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize("x", [-0.5, 0.0, 0.99, 1.0, 5.0])
+def test_intervals_are_half_open(x):
+    test = Intervals([0.0, 2.0], [1.0, np.inf])
+    assert bool(test.holds(np.array([[x]]))[0]) == ((0 <= x < 1) or x >= 2)
