@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.drawing import drawing
+from benchmarks.speed import comparisons
 
 console = Console()
 for title, timings, memory in drawing():
@@ -20,4 +21,12 @@ for title, timings, memory in drawing():
             f"{row.ratio:.2f}",
             f"{memory[row.name]:.0f}",
         )
+    console.print(table)
+for comparison in comparisons():
+    table = Table(title=f"{comparison.title}\ngoal: {comparison.goal}")
+    for heading in ("candidate", "median s", "quartiles", "ratio"):
+        table.add_column(heading, justify="left" if heading == "candidate" else "right")
+    for row in comparison.run():
+        spread = f"{row.low:.4f}–{row.high:.4f}"
+        table.add_row(row.name, f"{row.median:.4f}", spread, f"{row.ratio:.3g}")
     console.print(table)

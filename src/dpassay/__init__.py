@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dpassay import charts, errors
     from dpassay.blackbox import neighbours, zoo
     from dpassay.blackbox.mechanism import Mechanism, Outcome, from_command, from_function
-    from dpassay.notions import pure
+    from dpassay.notions import pure, tradeoff
     from dpassay.privacy.about import About, Guarantee
     from dpassay.privacy.claims import (
         ApproximateDP,
@@ -36,7 +36,15 @@ if TYPE_CHECKING:
     from dpassay.privacy.masses import Masses
     from dpassay.privacy.pairs import Pair, Relation
     from dpassay.privacy.text import claim
-    from dpassay.results import Estimate, Event, LowerBound, Profile, Verdict, Witness
+    from dpassay.results import (
+        Estimate,
+        Event,
+        LowerBound,
+        Profile,
+        TradeoffPoint,
+        Verdict,
+        Witness,
+    )
     from dpassay.sampling.draw import Sampling
     from dpassay.sampling.samples import Samples, draw, from_samples
     from dpassay.verdicts import audit_counts
@@ -66,6 +74,7 @@ _HOMES = {
     "Spectrum": "privacy.curves",
     "TradeoffCurve": "privacy.curves",
     "TradeoffDP": "privacy.claims",
+    "TradeoffPoint": "results",
     "Verdict": "results",
     "Witness": "results",
     "ZeroConcentratedDP": "privacy.claims",
@@ -79,6 +88,7 @@ _HOMES = {
     "from_samples": "sampling.samples",
     "neighbours": "blackbox.",
     "pure": "notions.",
+    "tradeoff": "notions.",
     "zoo": "blackbox.",
 }
 
@@ -106,6 +116,7 @@ __all__ = [
     "Spectrum",
     "TradeoffCurve",
     "TradeoffDP",
+    "TradeoffPoint",
     "Verdict",
     "Witness",
     "ZeroConcentratedDP",
@@ -120,6 +131,7 @@ __all__ = [
     "from_samples",
     "neighbours",
     "pure",
+    "tradeoff",
     "zoo",
 ]
 

@@ -68,9 +68,10 @@ def tradeoff(
     *,
     band: tuple[FloatArray, FloatArray, FloatArray] | None = None,
     box: tuple[float, float, float, float] | None = None,
+    outline: FloatArray | None = None,
     at: float | None = None,
 ) -> Any:
-    """Trade-off curves with a band, a confidence box (α₀, α₁, β₀, β₁), a vertical line."""
+    """Trade-off curves with a band, a confidence box or outline, and a vertical line."""
     alt = altair()
     unit = {"scale": alt.Scale(domain=[0, 1], nice=False)}
     layers = []
@@ -100,7 +101,15 @@ def tradeoff(
             y=alt.Y("beta:Q", title="type-II error β", **unit),
         )
     )
-    if box is not None:
+    if outline is not None:
+        ring = [*outline.tolist(), outline[0].tolist()]
+        points = [{"alpha": a, "beta": b, "order": k} for k, (a, b) in enumerate(ring)]
+        layers.append(
+            alt.Chart(alt.Data(values=points))
+            .mark_line(filled=True, fillOpacity=0.35, color=PALETTE[5], strokeWidth=1)
+            .encode(x="alpha:Q", y="beta:Q", order="order:Q")
+        )
+    elif box is not None:
         a0, a1, b0, b1 = box
         layers.append(
             alt.Chart(alt.Data(values=[{"a0": a0, "a1": a1, "b0": b0, "b1": b1}]))

@@ -11,6 +11,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from dpassay._typing import FloatArray
 from dpassay.events import Event
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim
@@ -25,6 +28,7 @@ __all__ = [
     "Guarantee",
     "LowerBound",
     "Profile",
+    "TradeoffPoint",
     "Verdict",
     "Witness",
 ]
@@ -124,6 +128,37 @@ class Witness(Record):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class TradeoffPoint(Shown):
+    """A point (α, β) of the curve of a test, with a confidence region around it.
+
+    The test need not be the best one, so the true trade-off curve lies on or below the point. `box`
+    is (low α, high α, low β, high β); `outline` the exact region, where that is not a box.
+    """
+
+    threshold: float
+    alpha: float
+    beta: float
+    box: tuple[float, float, float, float]
+    kind: str
+    confidence: float
+    outline: FloatArray | None = field(default=None, repr=False)
+    about: About
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "box", tuple(float(edge) for edge in self.box))
+        if self.outline is not None:
+            object.__setattr__(self, "outline", np.asarray(self.outline, dtype=float))
+
+    def __str__(self) -> str:
+        a0, a1, b0, b1 = self.box
+        return (
+            f"(α, β) = ({self.alpha:.4g}, {self.beta:.4g}) at threshold {self.threshold:.4g}; "
+            f"α in [{a0:.4g}, {a1:.4g}] and β in [{b0:.4g}, {b1:.4g}] "
+            f"with {self.confidence:.4g} confidence ({self.kind})"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Verdict(Shown):
     """Whether a claim was refuted, and how far."""
 
@@ -137,6 +172,9 @@ class Verdict(Shown):
     smallest_detectable: float | None = None
     #: How the error probability 1 − confidence is spent.
     budget: tuple[tuple[str, float], ...] = ()
+    #: What was learned before the test: the estimated curve, and the point that was tested.
+    curve: TradeoffCurve | None = field(default=None, repr=False)
+    point: TradeoffPoint | None = field(default=None, repr=False)
     about: About
 
     def __post_init__(self) -> None:
@@ -144,6 +182,24 @@ class Verdict(Shown):
         object.__setattr__(self, "budget", tuple((str(a), float(b)) for a, b in self.budget))
         for name in ("p_value", "lower_bound"):
             object.__setattr__(self, name, float(getattr(self, name)))
+
+    def chart(self) -> Any:
+        """The claimed curve, the measured one, and the confidence region of the point tested."""
+        from dpassay import charts
+
+        grid = np.linspace(0.0, 1.0, 801)
+        lines = {"claimed": (grid, np.asarray(self.claim.tradeoff(grid)))}
+        if self.curve is not None:
+            lines["measured"] = (self.curve.x, self.curve.y)
+        band = self.curve.band if self.curve is not None else None
+        point = self.point
+        return charts.tradeoff(
+            lines,
+            band=None if band is None else (band.x, band.lower, band.upper),
+            box=None if point is None else point.box,
+            outline=None if point is None else point.outline,
+            at=None if point is None else point.alpha,
+        )
 
     def __str__(self) -> str:
         c = self.claim

@@ -31,6 +31,7 @@ PUBLIC = [
     "Spectrum",
     "TradeoffCurve",
     "TradeoffDP",
+    "TradeoffPoint",
     "Verdict",
     "Witness",
     "ZeroConcentratedDP",
@@ -45,6 +46,7 @@ PUBLIC = [
     "from_samples",
     "neighbours",
     "pure",
+    "tradeoff",
     "zoo",
 ]
 

@@ -61,6 +61,24 @@ def test_score_of_unseen_outputs_is_tame(seed):
     assert np.all(np.abs(loss.score(strange.p)) < 5)
 
 
+def test_rare_cells_do_not_add_up_their_noise(seeds):
+    """Ten bits flipped at random: 1024 outputs, of which only one bit tells."""
+    mechanism = zoo.RandomizedResponse(1.5)
+    for pair in (mechanism.pair, (np.zeros(10), np.zeros(10))):
+        masses = loss_of(mechanism, pair, 20_000, seeds[0]).masses()
+        assert masses.delta(0.0) == pytest.approx(mechanism.delta(0.0, pair), abs=0.03)
+        assert masses.renyi(2.0) == pytest.approx(mechanism.renyi(2.0, pair), abs=0.2)
+
+
+def test_a_cell_of_one_side_only_is_not_calmed_away(seeds):
+    rng = np.random.default_rng(seeds[0])
+    p, q = rng.integers(0, 500, 20_000), rng.integers(0, 500, 20_000)
+    p[rng.permutation(20_000)[:400]] = 999
+    samples = dp.from_samples(p, q)
+    masses = GridLoss.of(Plan.learn(samples.p, samples.q)).masses()
+    assert masses.delta(3.0) == pytest.approx(0.02, abs=0.005)
+
+
 # --- estimate
 
 

@@ -155,7 +155,7 @@ class _Hermite:
         )
 
 
-def _kl(x: FloatArray | float, p: FloatArray) -> FloatArray:
+def kl(x: FloatArray | float, p: FloatArray) -> FloatArray:
     """Binary Kullback–Leibler divergence, with 0 log 0 = 0."""
     return np.asarray(np.maximum(rel_entr(x, p) + rel_entr(1 - x, 1 - p), 0.0))
 
@@ -176,7 +176,7 @@ def _distance(c: Counts, boundary: Boundary) -> float:
         past = int(np.argmax(push >= pull))  # the last is always past: there q is nearly 1
         low, high = u[max(past - 1, 0)], u[past]
     q = expit(np.array([low, high]))
-    return float(2 * np.min(c.n * _kl(x, boundary.inside(q)) + c.m * _kl(y, q)))
+    return float(2 * np.min(c.n * kl(x, boundary.inside(q)) + c.m * kl(y, q)))
 
 
 def _contour_p(y: FloatArray, target: float, c: Counts, boundary: Boundary) -> FloatArray:
@@ -195,10 +195,10 @@ def _contour_p(y: FloatArray, target: float, c: Counts, boundary: Boundary) -> F
         with np.errstate(divide="ignore", invalid="ignore"):  # where g is flat
             multiplier = c.m * np.maximum(q - y, 0.0) / (boundary.slope(q) * q * (1 - q))
         x = p + multiplier * p * (1 - p) / c.n
-        reached = (x >= 1) | (c.n * _kl(np.minimum(x, 1.0), p) + c.m * _kl(y, q) >= target / 2)
+        reached = (x >= 1) | (c.n * kl(np.minimum(x, 1.0), p) + c.m * kl(y, q) >= target / 2)
         low, high = np.where(reached, low, q), np.where(reached, q, high)
     p = boundary.inside(low)
-    rest = np.maximum(target / 2 - c.m * _kl(y, low), 0.0) / c.n
+    rest = np.maximum(target / 2 - c.m * kl(y, low), 0.0) / c.n
     return _kl_inverse(p, rest, beyond=1.0 + 2.0 / c.n)
 
 
@@ -217,7 +217,7 @@ def _kl_inverse(p: FloatArray, divergence: FloatArray, beyond: float) -> FloatAr
     x = np.minimum(p + _kl_reach(p, divergence), 1 - 1e-16)
     for _ in range(12):
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = (_kl(x, p) - divergence) / (logit(x) - logit(p))
+            step = (kl(x, p) - divergence) / (logit(x) - logit(p))
         step = np.where(np.isfinite(step), step, 0.0)
         x = np.clip(x - step, p, 1 - 1e-16)
         if np.max(np.abs(step), initial=0.0) < 1e-15:

@@ -43,8 +43,8 @@ class Lattice:
 
     def __init__(self, window: Window, least: IntArray) -> None:
         c = window.counts
-        self.j = _LogBinomial(c.m, window.first_j, window.last_j)
-        self.i = _LogBinomial(c.n, window.first_i, window.last_i)
+        self.j = LogBinomial(c.m, window.first_j, window.last_j)
+        self.i = LogBinomial(c.n, window.first_i, window.last_i)
         self.row = np.clip(least - window.first_i, 0, window.last_i - window.first_i + 1)
 
     def tail(self, q: FloatArray, p: FloatArray) -> FloatArray:
@@ -60,7 +60,7 @@ class Lattice:
         return out
 
 
-class _LogBinomial:
+class LogBinomial:
     """Binomial masses on a window that holds all of the distribution but 1e-17."""
 
     def __init__(self, n: int, first: int, last: int) -> None:
@@ -72,6 +72,7 @@ class _LogBinomial:
         self.size = last - first + 1
 
     def mass(self, p: FloatArray) -> FloatArray:
+        """The masses on the window, a row for each success probability."""
         with np.errstate(divide="ignore"):
             odds = np.clip(logit(p), -745.0, 745.0)
         log_mass = self._ways[None, :] + self._offset[None, :] * odds[:, None]

@@ -39,7 +39,7 @@ from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.layout import sort, words
 from dpassay.sampling.outputs import Outputs
 from dpassay.sampling.progress import Progress
-from dpassay.sampling.samples import Source, one_source, sources
+from dpassay.sampling.samples import Source, draws_per_side, one_source, sources
 
 __all__ = ["estimate", "lower_bound"]
 
@@ -89,7 +89,7 @@ def estimate(
     True
     """
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
-    draws = _draws("n", n, source)
+    draws = draws_per_side("n", n, source)
     _check(region, floor, caution)
     tally = survey(source, draws)
     loss = GridLoss.of(tally, bandwidth)
@@ -354,21 +354,13 @@ def _check(region: Any, floor: float | None, caution: float | None) -> None:
         )
 
 
-def _draws(name: str, n: int | None, source: Source) -> int | None:
-    if n is not None:
-        return checks.whole(name, n, at_least=2)
-    if source.remaining is None:
-        raise InvalidInput(f"{name} must be given: how many draws per side to make")
-    return None
-
-
 def _two_stages(n: int | None, n_bound: int | None, source: Source) -> tuple[int, int | None]:
     if n_bound is not None:
         bound = checks.whole("n_bound", n_bound, at_least=2)
-        total = _draws("n", n, source)
+        total = draws_per_side("n", n, source)
         left = source.remaining
         return (total if total is not None else min(left or (2, 2)) - bound), bound
-    total = _draws("n", n, source)
+    total = draws_per_side("n", n, source)
     if total is None:
         left = source.remaining
         assert left is not None
@@ -384,7 +376,5 @@ def _about(method: str, n: tuple[int, int], source: Source) -> About:
         n=n,
         seed=source.seed,
         pair=source.pair,
-        notes=()
-        if source.replayable
-        else ("not replayable: the mechanism has its own randomness",),
+        notes=source.notes,
     )

@@ -30,6 +30,7 @@ from dpassay.sampling.files import read_outputs
 from dpassay.sampling.outputs import Outputs, align, concatenate, from_raw
 
 T = TypeVar("T")
+_OWN_RANDOMNESS = "not replayable: the mechanism draws from a randomness of its own"
 
 
 class Source(Protocol):
@@ -41,6 +42,10 @@ class Source(Protocol):
     @property
     def replayable(self) -> bool:
         """Whether the seed brings the same draws back."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a result should say about where its draws came from."""
 
     @property
     def remaining(self) -> tuple[int, int] | None:
@@ -112,6 +117,15 @@ class Samples:
             )
         return self._deal(*counts)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a result should say about where its draws came from."""
+        return () if self.replayable else (_OWN_RANDOMNESS,)
+
+    def rewind(self) -> None:
+        """Put all draws back, for another question that may look at them on its own terms."""
+        self._dealt = [0, 0]
+
     def share(self, fraction: float) -> Samples:
         """The next `fraction` of what is left on each side, as a pool of its own."""
         return self._deal(*(round(fraction * left) for left in self.remaining))
@@ -158,6 +172,11 @@ class Live:
     def replayable(self) -> bool:
         """Whether the seed brings the same draws back."""
         return bool(getattr(self.mechanism, "replayable", True))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a result should say about where its draws came from."""
+        return () if self.replayable else (_OWN_RANDOMNESS,)
 
     @property
     def remaining(self) -> None:
@@ -304,6 +323,15 @@ def one_source(target: Any, pair: Any, *, rng: Seed, sampling: Sampling | None) 
     if len(found) != 1:
         raise InvalidInput(f"this method looks at one pair, got {len(found)}")
     return found[0]
+
+
+def draws_per_side(name: str, n: int | None, source: Source, *, at_least: int = 2) -> int | None:
+    """`n`, or None for all draws of samples; a mechanism needs a number."""
+    if n is not None:
+        return checks.whole(name, n, at_least=at_least)
+    if source.remaining is None:
+        raise InvalidInput(f"{name} must be given: how many draws per side to make")
+    return None
 
 
 def _warn(pool: Samples) -> None:

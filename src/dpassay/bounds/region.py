@@ -1,0 +1,99 @@
+"""Confidence regions for a point (α, β) of a trade-off curve from held-out counts.
+
+α = Q(E) and β = 1 − P(E). Three ways: Hoeffding's box (as BayBox has it), Clopper–Pearson's, and the
+exact joint region, the points (p, q) whose likelihood-ratio distance from what was seen is not among
+the γ least likely. All hold for every sample size.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpassay._typing import FloatArray
+from dpassay.bounds import clopper_pearson
+from dpassay.bounds.ordering import Counts, kl, window_of
+from dpassay.bounds.supremum import LogBinomial
+
+
+@dataclass(frozen=True)
+class Region:
+    """α in [low_alpha, high_alpha], β in [low_beta, high_beta]; `outline` if it is not a box."""
+
+    low_alpha: float
+    high_alpha: float
+    low_beta: float
+    high_beta: float
+    outline: FloatArray | None = None
+
+
+def hoeffding(c: Counts, gamma: float) -> Region:
+    """Half-widths √(ln(4/γ)/2n), each side with its own n."""
+    w_p, w_q = (math.sqrt(math.log(4 / gamma) / (2 * n)) for n in (c.n, c.m))
+    alpha, beta = c.j / c.m, 1 - c.i / c.n
+    return _clipped(alpha - w_q, alpha + w_q, beta - w_p, beta + w_p)
+
+
+def box(c: Counts, gamma: float) -> Region:
+    """Clopper–Pearson intervals, γ/4 for each of the four limits."""
+    side = gamma / 4
+    return _clipped(
+        clopper_pearson.lower(c.j, c.m, side),
+        clopper_pearson.upper(c.j, c.m, side),
+        1 - clopper_pearson.upper(c.i, c.n, side),
+        1 - clopper_pearson.lower(c.i, c.n, side),
+    )
+
+
+def joint(c: Counts, gamma: float, directions: int = 48) -> Region:
+    """The exact joint region, its outline found along rays from what was seen."""
+    angle = np.linspace(0, 2 * np.pi, directions, endpoint=False)
+    centre = np.array([c.i / c.n, c.j / c.m])
+    spread = np.sqrt(
+        np.maximum(centre * (1 - centre), 1 / np.array([c.n, c.m])) / np.array([c.n, c.m])
+    )
+    step = np.column_stack([np.cos(angle), np.sin(angle)]) * spread
+    with np.errstate(divide="ignore", invalid="ignore"):
+        to_edge = np.where(
+            step > 0, (1 - centre) / step, np.where(step < 0, -centre / step, np.inf)
+        )
+    far = np.minimum(to_edge.min(axis=1), 12.0 + math.sqrt(2 * math.log(1 / gamma)))
+    near = np.zeros(directions)
+    for _ in range(14):  # outwards rounded at the end: the outline lies outside the region
+        middle = (near + far) / 2
+        inside = point_p_values(c, centre + middle[:, None] * step) > gamma
+        near, far = np.where(inside, middle, near), np.where(inside, far, middle)
+    outline = np.clip(centre + far[:, None] * step, 0.0, 1.0)
+    alpha, beta = outline[:, 1], 1 - outline[:, 0]
+    return Region(
+        float(alpha.min()),
+        float(alpha.max()),
+        float(beta.min()),
+        float(beta.max()),
+        np.column_stack([alpha, beta]),
+    )
+
+
+def point_p_values(c: Counts, points: FloatArray) -> FloatArray:
+    """P_{p,q}(n kl(i/n, p) + m kl(j/m, q) ≥ what was seen), for each (p, q)."""
+    window = window_of(c, 1e-9)
+    j = np.arange(window.first_j, window.last_j + 1)
+    i = np.arange(window.first_i, window.last_i + 1)
+    in_p, in_q = LogBinomial(c.n, i[0], i[-1]), LogBinomial(c.m, j[0], j[-1])
+    out = np.empty(len(points))
+    for index, (p, q) in enumerate(np.clip(points, 1e-300, 1 - 1e-16)):
+        mass_i, mass_j = in_p.mass(np.array([p]))[0], in_q.mass(np.array([q]))[0]
+        cost_i, cost_j = c.n * kl(i / c.n, np.array(p)), c.m * kl(j / c.m, np.array(q))
+        seen = float(c.n * kl(c.i / c.n, np.array(p)) + c.m * kl(c.j / c.m, np.array(q)))
+        # for each j the i that are cheaper than what was seen are a run around p
+        order = np.argsort(cost_i)
+        cheaper = np.searchsorted(cost_i[order], seen - cost_j - 1e-9 * (1 + seen), side="left")
+        cumulated = np.concatenate([[0.0], np.cumsum(mass_i[order])])
+        out[index] = 1.0 - float(np.sum(mass_j * cumulated[cheaper]))
+    return out
+
+
+def _clipped(low_a: float, high_a: float, low_b: float, high_b: float) -> Region:
+    return Region(max(low_a, 0.0), min(high_a, 1.0), max(low_b, 0.0), min(high_b, 1.0))

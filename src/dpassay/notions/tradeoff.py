@@ -1,0 +1,331 @@
+"""f-DP: trade-off curves, points with their confidence regions, and the auditor (Askin et al.).
+
+The curve T(α) is the smallest type-II error of a test of the second input (the null hypothesis)
+against the first with type-I error α: α = Q(E), β = 1 − P(E). By Neyman and Pearson it is the ROC of
+the privacy loss. `estimate` (PLRT, Algorithm 3) reads it off estimated densities; `point` (BayBox,
+Algorithm 1) counts, on held-out draws, how often a fitted loss exceeds a threshold; `audit`
+(Algorithm 2) looks for the largest gap to a claimed curve and tests there with fresh draws.
+
+Held-out counts of a fixed test are binomial whatever the test is, so the regions and the audit hold
+for every sample size; a poor loss costs power. Only the estimate has no error statement of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpassay import checks
+from dpassay._typing import FloatArray
+from dpassay.bounds import joint, power, region
+from dpassay.bounds.ordering import Counts
+from dpassay.errors import InvalidInput
+from dpassay.loss.fit import Loss, fit
+from dpassay.loss.grid import GridLoss, survey
+from dpassay.privacy.about import About, Guarantee
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.curves import TradeoffBand, TradeoffCurve
+from dpassay.results import Event, TradeoffPoint, Verdict, Witness
+from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.samples import Samples, Source, draws_per_side, one_source
+
+__all__ = ["audit", "estimate", "point"]
+
+Box = Literal["joint", "clopper-pearson", "hoeffding"]
+_BOXES = ("joint", "clopper-pearson", "hoeffding")
+_REGIONS = {"joint": region.joint, "clopper-pearson": region.box, "hoeffding": region.hoeffding}
+
+
+def estimate(
+    mechanism: Any,
+    pair: Any = None,
+    *,
+    n: int | None = None,
+    perturbation: float = 0.0,
+    thresholds: npt.ArrayLike | None = None,
+    bandwidth: str | float = "sj",
+    confidence: float | None = 0.95,
+    rng: Seed = None,
+    sampling: Sampling | None = None,
+) -> TradeoffCurve:
+    """Estimate the trade-off curve of a pair (PLRT).
+
+    `n` is draws per side. All ratios p̂/q̂ serve as thresholds, which is the exact Neyman–Pearson
+    curve of the estimated pair; `thresholds` restricts them, and `perturbation` h averages each over
+    [η − h/2, η + h/2], as the paper does to avoid level sets (harmless: it moves T by about .001).
+
+    With a `confidence` the curve carries a band for all α at once: half of the draws fit a loss, the
+    two empirical distributions of that loss on the other half are each within Massart's distance
+    of the truth. Its upper edge bounds T from above; its lower edge bounds the curve of the loss that
+    was fitted, which T may lie below.
+
+    >>> import dpassay as dp
+    >>> curve = dp.tradeoff.estimate(dp.zoo.Gaussian(1.0), (0.0, 1.0), n=100_000, rng=0)
+    >>> abs(curve(0.05) - 0.7405) < 0.02
+    True
+    """
+    source = one_source(mechanism, pair, rng=rng, sampling=sampling)
+    draws = draws_per_side("n", n, source)
+    checks.real("perturbation", perturbation, at_least=0.0)
+    if confidence is not None:
+        checks.probability("confidence", confidence)
+    samples = source.take(draws) if confidence is not None else None
+    tally = survey(samples or source, None if samples is not None else draws)
+    masses = GridLoss.of(tally, bandwidth).masses()
+    about = About(
+        method="PLRT",
+        guarantee=Guarantee.HEURISTIC,
+        n=tally.n,
+        seed=source.seed,
+        pair=source.pair,
+        notes=source.notes,
+    )
+    if perturbation == 0.0 and thresholds is None:
+        curve = masses.tradeoff_curve()
+        x, y = curve.x, curve.y
+    else:
+        x, y = _perturbed(masses.p, masses.q, perturbation, thresholds)
+    band = None
+    if samples is not None and confidence is not None:
+        samples.rewind()
+        band = _band(samples, confidence)
+    return TradeoffCurve(x, y, band=band, about=about)
+
+
+def _perturbed(
+    p: FloatArray, q: FloatArray, h: float, thresholds: npt.ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """(α(η), β(η)) with η averaged over [η − h/2, η + h/2] (eqs. 3 and 4), by integrals of steps."""
+    with np.errstate(divide="ignore"):
+        ratio = np.where(q > 0, p / np.where(q > 0, q, 1.0), np.inf)
+    order = np.argsort(ratio)
+    ratio, p, q = ratio[order], p[order], q[order]
+    if thresholds is None:
+        eta = np.unique(ratio[np.isfinite(ratio)])
+    else:
+        eta = np.unique(np.asarray(thresholds, dtype=float))
+        if eta.size == 0 or eta[0] < 0 or not np.all(np.isfinite(eta)):
+            raise InvalidInput("thresholds must be finite numbers of at least 0")
+    points = []
+    for mass in (q, p):
+        above = np.concatenate([np.cumsum(mass[::-1])[::-1], [0.0]])  # Σ of mass with ratio > η
+        if h == 0.0:
+            points.append(above[np.searchsorted(ratio, eta, side="right")])
+            continue
+        finite = np.isfinite(ratio)
+        knots = np.concatenate([[min(0.0, eta[0] - h)], ratio[finite]])
+        area = np.concatenate([[0.0], np.cumsum(above[: finite.sum()] * np.diff(knots))])
+
+        def integral(
+            t: FloatArray,
+            knots: FloatArray = knots,
+            area: FloatArray = area,
+            above: FloatArray = above,
+        ) -> FloatArray:
+            k = np.searchsorted(knots, t, side="right") - 1
+            return area[k] + (t - knots[k]) * above[k]
+
+        points.append((integral(eta + h / 2) - integral(eta - h / 2)) / h)
+    alpha, beta = np.clip(points[0], 0, 1), np.clip(1 - points[1], 0, 1)
+    order = np.argsort(alpha, kind="stable")
+    return alpha[order], beta[order]
+
+
+def _band(samples: Samples, confidence: float) -> TradeoffBand:
+    """Half fits a loss; the ECDFs of that loss on the other half are off by at most w, both sides."""
+    train, test = samples.share(0.5), samples.take()
+    loss = GridLoss.of(survey(train, None))
+    score_p, score_q = (np.sort(loss.score(side)) for side in (test.p, test.q))
+    cuts = np.quantile(np.concatenate([score_p, score_q]), np.linspace(0, 1, 401))
+    beta = np.searchsorted(score_p, cuts, side="left") / score_p.size
+    alpha = 1 - np.searchsorted(score_q, cuts, side="left") / score_q.size
+    gamma = 1 - confidence
+    w_p, w_q = (math.sqrt(math.log(4 / gamma) / (2 * s.size)) for s in (score_p, score_q))
+    grid = np.linspace(0.0, 1.0, 401)
+    order = np.argsort(alpha, kind="stable")
+    alpha, beta = alpha[order], beta[order]
+    # (α, β) of every cut lies within the box: the curve is below the upper-right corners
+    upper_x, upper_y = np.clip(alpha + w_q, 0, 1), np.clip(beta + w_p, 0, 1)
+    lower_x, lower_y = np.clip(alpha - w_q, 0, 1), np.clip(beta - w_p, 0, 1)
+    upper = _steps(grid, upper_x, upper_y, 1.0)
+    lower = np.minimum(_steps_above(grid, lower_x, lower_y), 1 - grid)
+    return TradeoffBand(grid, np.minimum(lower, upper), np.minimum(upper, 1 - grid), confidence)
+
+
+def _steps(grid: FloatArray, x: FloatArray, y: FloatArray, start: float) -> FloatArray:
+    """The smallest y among corners at or left of each α; T falls, so it holds to the right."""
+    best = np.minimum.accumulate(np.minimum(y, 1.0))
+    at = np.searchsorted(x, grid, side="right") - 1
+    return np.where(at >= 0, best[np.maximum(at, 0)], start)
+
+
+def _steps_above(grid: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
+    """The largest y among corners at or right of each α."""
+    best = np.maximum.accumulate(y[::-1])[::-1]
+    at = np.searchsorted(x, grid, side="left")
+    return np.where(at < x.size, best[np.minimum(at, x.size - 1)], 0.0)
+
+
+def point(
+    mechanism: Any,
+    pair: Any = None,
+    threshold: float = 1.0,
+    *,
+    n: int | None = None,
+    confidence: float = 0.95,
+    box: Box = "joint",
+    loss: Any = "knn",
+    rng: Seed = None,
+    sampling: Sampling | None = None,
+) -> TradeoffPoint:
+    """A point of the trade-off curve at likelihood-ratio threshold η, with a confidence region.
+
+    Half of the `n` draws per side fit a loss ("knn", "kde", or any other), the other half count how
+    often it exceeds log η on either input (BayBox). Any η > 0 comes from the same fit: comparing
+    unthinned votes with a weight is what a majority vote after thinning one side estimates. `box` is
+    "joint" (the exact joint region), "clopper-pearson" or "hoeffding" (the paper's).
+    """
+    source = one_source(mechanism, pair, rng=rng, sampling=sampling)
+    eta = checks.real("threshold", threshold, above=0.0)
+    gamma = 1 - checks.probability("confidence", confidence)
+    checks.one_of("box", box, _BOXES)
+    draws = draws_per_side("n", n, source, at_least=4)
+    samples = source.take(draws)
+    train, test = samples.share(0.5), samples.take()
+    fitted = fit(loss, train.p, train.q, rng=source.rng(1))
+    return _point(_counts(fitted, test, eta), eta, box, gamma, fitted, source)
+
+
+def _counts(loss: Loss, test: Samples, eta: float) -> Counts:
+    cut = math.log(eta)
+    hits = [int(np.count_nonzero(loss.score(side) > cut)) for side in (test.p, test.q)]
+    return Counts(hits[0], len(test.p), hits[1], len(test.q))
+
+
+def _point(
+    c: Counts, eta: float, box: str, gamma: float, loss: Loss, source: Source
+) -> TradeoffPoint:
+    found = _REGIONS[box](c, gamma)
+    return TradeoffPoint(
+        threshold=eta,
+        alpha=c.j / c.m,
+        beta=1 - c.i / c.n,
+        box=(found.low_alpha, found.high_alpha, found.low_beta, found.high_beta),
+        kind=box,
+        confidence=1 - gamma,
+        outline=found.outline,
+        about=About(
+            method=f"BayBox with {loss.name}",
+            guarantee=Guarantee.EXACT,
+            n=(c.n, c.m),
+            seed=source.seed,
+            pair=source.pair,
+            notes=source.notes,
+        ),
+    )
+
+
+def audit(
+    mechanism: Any,
+    pair: Any = None,
+    claim: Claim | None = None,
+    *,
+    n_locate: int,
+    n_test: int,
+    confidence: float = 0.95,
+    box: Box = "joint",
+    loss: Any = "knn",
+    rng: Seed = None,
+    sampling: Sampling | None = None,
+) -> Verdict:
+    """Test a claimed trade-off curve where it seems weakest (Algorithm 2 of the paper).
+
+    `n_locate` draws per side estimate the curve and find the threshold with the largest gap to the
+    claim; `n_test` fresh ones fit a loss, and `n_test` more count. The claim is any of the library's:
+    a curve, μ-GDP, (ε, δ). It is violated if the confidence region of the point lies below the
+    claimed curve; with the "joint" box that is the exact joint test. See `dpassay.audit` for an audit
+    that also chooses the loss, the pair and the event for power.
+
+    >>> import dpassay as dp
+    >>> verdict = dp.tradeoff.audit(dp.zoo.Gaussian(1.0), (0.0, 1.0), dp.GaussianDP(0.5),
+    ...                             n_locate=10_000, n_test=10_000, rng=0)
+    >>> verdict.violated
+    True
+    """
+    if not isinstance(claim, Claim):
+        raise InvalidInput(f"claim must be a claim such as dp.GaussianDP(1.0), got {claim!r}")
+    source = one_source(mechanism, pair, rng=rng, sampling=sampling)
+    gamma = 1 - checks.probability("confidence", confidence)
+    checks.one_of("box", box, _BOXES)
+    locate = checks.whole("n_locate", n_locate, at_least=10)
+    test_size = checks.whole("n_test", n_test, at_least=2)
+    masses = GridLoss.of(survey(source, locate)).masses()
+    curve = masses.tradeoff_curve()
+    eta = _weakest(curve, claim)
+    train = source.take(test_size)
+    fitted = fit(loss, train.p, train.q, rng=source.rng(1))
+    c = _counts(fitted, source.take(test_size), eta)
+    found = _point(c, eta, box, gamma, fitted, source)
+    lower, p_value = _refute(c, claim, box, gamma)
+    violated = lower > claim.value
+    return Verdict(
+        claim=claim,
+        violated=violated,
+        p_value=p_value if violated else max(p_value, gamma),
+        lower_bound=lower,
+        confidence=confidence,
+        guarantee=Guarantee.EXACT,
+        witness=Witness(
+            event=Event(words=f"the {fitted.name} loss exceeds log {eta:.4g}", live=True),
+            pair=source.pair,
+            hits_p=c.i,
+            n_p=c.n,
+            hits_q=c.j,
+            n_q=c.m,
+        ),
+        smallest_detectable=power.detectable(
+            min(max(c.j / c.m, 0.5 / c.m), 1 - 0.5 / c.m), c.n, c.m, claim, gamma
+        ),
+        budget=((f"{box} region of one point", gamma),),
+        curve=curve,
+        point=found,
+        about=About(
+            method=f"Algorithm 2 with {fitted.name}, {box} region",
+            guarantee=Guarantee.EXACT,
+            n=(locate + 2 * test_size, locate + 2 * test_size),
+            seed=source.seed,
+            pair=source.pair,
+            notes=source.notes,
+        ),
+    )
+
+
+def _weakest(curve: TradeoffCurve, claim: Claim) -> float:
+    """η at the largest gap between the claim and the curve: minus the slope of the curve there."""
+    gap = np.asarray(claim.tradeoff(curve.x)) - curve.y
+    k = int(np.argmax(gap))
+    with np.errstate(divide="ignore"):
+        slope = -np.diff(curve.y) / np.diff(curve.x)
+    near = slope[max(k - 1, 0) : k + 1]
+    near = near[np.isfinite(near) & (near > 0)]
+    return float(np.exp(np.mean(np.log(near)))) if near.size else 1.0
+
+
+def _refute(c: Counts, claim: Claim, box: str, gamma: float) -> tuple[float, float]:
+    """A lower bound on the claim's parameter and a p-value, by the region asked for."""
+    if box == "joint":
+        bound = joint.lower_bound(c, joint.family(claim), gamma)
+        return bound, joint.p_value(c, claim, gamma=gamma)
+
+    def bound_at(level: float) -> float:
+        found = _REGIONS[box](c, level)
+        return claim.needed(1 - found.high_beta, found.high_alpha)
+
+    low, high = 0.0, 1.0  # the p-value is the smallest level at which the region refutes
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if bound_at(middle) > claim.value else (middle, high)
+    return bound_at(gamma), high

@@ -1,0 +1,249 @@
+"""Trade-off curves, points and the auditor of the f-DP paper."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpassay as dp
+from dpassay.blackbox.zoo.subsampling import one_in_ten
+from dpassay.bounds import region
+from dpassay.bounds.ordering import Counts
+from dpassay.errors import InvalidInput
+from dpassay.notions.tradeoff import _perturbed
+
+zoo = dp.zoo
+ALPHA = np.linspace(0, 1, 1001)
+PAIR = (1.0, 0.0)
+
+
+def slow_perturbed(p, q, h, thresholds):
+    """Equations (3) and (4) as they stand: an average over x of sums over cells."""
+    ratio = p / q
+    alpha, beta = [], []
+    for eta in thresholds:
+        xs = np.linspace(-h / 2, h / 2, 4001)
+        alpha.append(np.mean([q[ratio > eta + x].sum() for x in xs]))
+        beta.append(1 - np.mean([p[ratio > eta + x].sum() for x in xs]))
+    order = np.argsort(alpha, kind="stable")
+    return np.array(alpha)[order], np.array(beta)[order]
+
+
+def test_perturbed_test_is_the_average_over_thresholds():
+    rng = np.random.default_rng(0)
+    p, q = rng.dirichlet(np.ones(60)), rng.dirichlet(np.ones(60))
+    thresholds = np.linspace(0.2, 3, 15)
+    fast = _perturbed(p, q, 0.3, thresholds)
+    slow = slow_perturbed(p, q, 0.3, thresholds)
+    assert fast[0] == pytest.approx(slow[0], abs=1e-3)
+    assert fast[1] == pytest.approx(slow[1], abs=1e-3)
+
+
+def test_without_perturbation_all_thresholds_give_the_neyman_pearson_curve():
+    rng = np.random.default_rng(1)
+    masses = dp.Masses(rng.dirichlet(np.ones(40)), rng.dirichlet(np.ones(40)))
+    x, y = _perturbed(masses.p, masses.q, 0.0, None)
+    assert dp.TradeoffCurve(x, y)(ALPHA) == pytest.approx(masses.tradeoff(ALPHA), abs=1e-12)
+
+
+def test_estimate_without_luck():
+    u = (np.arange(20_000) + 0.5) / 20_000
+    samples = dp.from_samples(stats.norm(1).ppf(u), stats.norm(0).ppf(u))
+    curve = dp.tradeoff.estimate(samples, confidence=None)
+    exact = zoo.Gaussian().tradeoff(ALPHA, PAIR)
+    assert np.abs(curve(ALPHA) - exact).max() < 0.006  # what the bandwidth for so many draws costs
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair"),
+    [
+        (zoo.Gaussian(), PAIR),
+        (zoo.Laplace(), PAIR),
+        (zoo.ToyDPSGD(), one_in_ten()),
+        (zoo.Subsampled(zoo.Gaussian(1.0), 5), one_in_ten()),
+        (zoo.ReportNoisyMax(), zoo.ReportNoisyMax().pair),
+        (zoo.SVT(3, 1.5), zoo.SVT(3, 1.5).pair),
+        (zoo.ProposeTestRelease(), zoo.ProposeTestRelease().pair),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_estimate_is_near_the_truth_and_is_a_curve(mechanism, pair, seeds):
+    curve = dp.tradeoff.estimate(mechanism, pair, n=40_000, rng=seeds[0])
+    assert np.abs(curve(ALPHA) - mechanism.tradeoff(ALPHA, pair)).max() < 0.03
+    assert curve.x[0] == 0
+    assert curve.x[-1] == 1
+    slopes = np.diff(curve.y) / np.diff(curve.x)
+    assert np.all(slopes <= 1e-12)
+    assert np.all(np.diff(slopes) >= -1e-9)
+    assert curve.band.upper == pytest.approx(np.minimum(curve.band.upper, 1 - curve.band.x))
+    assert np.all(curve.band.lower <= curve.band.upper + 1e-12)
+    assert curve.chart(exact=lambda a: mechanism.tradeoff(a, pair)).to_dict()
+
+
+def test_swapping_the_pair_inverts_the_curve(seed):
+    sgd, pair = zoo.ToyDPSGD(), one_in_ten()
+    one = dp.tradeoff.estimate(sgd, pair, n=100_000, rng=seed, confidence=None)
+    other = dp.tradeoff.estimate(sgd, (pair[1], pair[0]), n=100_000, rng=seed, confidence=None)
+    assert one.distance(other.inverse()) < 0.02
+
+
+def test_the_papers_cap_on_thresholds_hurts_dp_sgd(seed):
+    sgd, pair = zoo.ToyDPSGD(), one_in_ten()
+    kwargs = {"n": 200_000, "rng": seed, "confidence": None}
+    free = dp.tradeoff.estimate(sgd, pair, **kwargs)
+    capped = dp.tradeoff.estimate(
+        sgd, pair, perturbation=0.1, thresholds=np.linspace(0, 15, 1000), **kwargs
+    )
+    exact = sgd.tradeoff(ALPHA, pair)
+    assert np.abs(free(ALPHA) - exact).max() < 0.01
+    assert np.abs(capped(ALPHA) - exact).max() > 0.02
+
+
+def test_fit_of_gdp_and_conversion_to_delta(seed):
+    curve = dp.tradeoff.estimate(zoo.Gaussian(0.8), PAIR, n=200_000, rng=seed, confidence=None)
+    assert curve.fit_gdp("l1") == pytest.approx(1.25, abs=0.02)
+    assert curve.fit_gdp("sup") == pytest.approx(1.25, abs=0.03)
+    assert curve.delta(1.0) == pytest.approx(zoo.Gaussian(0.8).delta(1.0, PAIR), abs=0.01)
+
+
+# --- the band
+
+
+@pytest.mark.parametrize("mechanism", [zoo.Gaussian(), zoo.DiscreteLaplace()], ids=str)
+def test_upper_edge_of_the_band_bounds_the_truth(mechanism, seeds):
+    pair = (mechanism.pair[1], mechanism.pair[0])
+    failures = 0
+    for s in seeds[:100]:
+        band = dp.tradeoff.estimate(mechanism, pair, n=400, rng=s).band
+        failures += np.any(mechanism.tradeoff(band.x, pair) > band.upper + 1e-12)
+    assert failures <= stats.binom.ppf(1 - 0.01 / 6, 100, 0.05)
+
+
+def test_band_narrows_with_n(seed):
+    widths = []
+    for n in (1000, 100_000):
+        band = dp.tradeoff.estimate(zoo.Gaussian(), PAIR, n=n, rng=seed).band
+        widths.append(np.mean(band.upper - band.lower))
+    assert widths[1] < 0.2 * widths[0]
+
+
+# --- points
+
+
+@pytest.mark.parametrize("box", ["joint", "clopper-pearson", "hoeffding"])
+@pytest.mark.parametrize("eta", [0.3, 1.0, 3.0])
+def test_point_lies_near_the_curve_on_both_sides_of_one(box, eta, seed):
+    point = dp.tradeoff.point(zoo.Gaussian(), PAIR, eta, n=40_000, box=box, rng=seed)
+    cut = 0.5 + np.log(eta)  # p/q > η where x > ½ + log η
+    assert point.alpha == pytest.approx(stats.norm.sf(cut), abs=0.03)
+    assert point.beta == pytest.approx(stats.norm.cdf(cut - 1), abs=0.03)
+    a0, a1, b0, b1 = point.box
+    assert a0 <= point.alpha <= a1
+    assert b0 <= point.beta <= b1
+    assert dp.TradeoffPoint.from_json(point.to_json()) == point
+
+
+@pytest.mark.parametrize("kind", ["joint", "box", "hoeffding"])
+@pytest.mark.parametrize("truth", [(0.5, 0.18), (0.97, 0.6), (0.02, 0.01)])
+def test_regions_cover_the_truth_by_full_enumeration(kind, truth):
+    n, m, gamma = 15, 11, 0.1
+    p, q = truth
+    covered = 0.0
+    for i in range(n + 1):
+        for j in range(m + 1):
+            c = Counts(i, n, j, m)
+            if kind == "joint":
+                inside = region.point_p_values(c, np.array([[p, q]]))[0] > gamma
+            else:
+                found = getattr(region, kind)(c, gamma)
+                inside = (
+                    found.low_alpha <= q <= found.high_alpha
+                    and found.low_beta <= 1 - p <= found.high_beta
+                )
+            covered += inside * stats.binom.pmf(i, n, p) * stats.binom.pmf(j, m, q)
+    assert covered >= 1 - gamma
+
+
+def test_outline_of_the_joint_region_is_where_its_p_value_is_gamma():
+    c = Counts(500, 1000, 184, 1000)
+    found = region.joint(c, 0.05)
+    p_values = region.point_p_values(
+        c, np.column_stack([1 - found.outline[:, 1], found.outline[:, 0]])
+    )
+    assert p_values.max() <= 0.051
+    assert p_values.min() >= 0.045
+
+
+def test_areas_of_the_three_regions_are_ordered():
+    c = Counts(5000, 10_000, 1840, 10_000)
+    x, y = region.joint(c, 0.05).outline.T
+    joint = 0.5 * abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))
+    box, wide = region.box(c, 0.05), region.hoeffding(c, 0.05)
+    areas = [(r.high_alpha - r.low_alpha) * (r.high_beta - r.low_beta) for r in (box, wide)]
+    assert joint < areas[0] < areas[1]
+
+
+# --- the auditor
+
+
+@pytest.mark.parametrize("box", ["joint", "clopper-pearson", "hoeffding"])
+def test_auditor_refutes_the_false_claims_of_the_paper(box, seeds):
+    pair = one_in_ten()
+    faster = dp.TradeoffDP(lambda a: zoo.ToyDPSGD(iterations=5).tradeoff(a, pair), ordered=True)
+    for mechanism, on, claim in (
+        (zoo.Gaussian(), PAIR, dp.GaussianDP(0.5)),
+        (zoo.ToyDPSGD(), pair, faster),
+    ):
+        verdict = dp.tradeoff.audit(
+            mechanism, on, claim, n_locate=10_000, n_test=10_000, box=box, rng=seeds[0]
+        )
+        assert verdict.violated
+        assert verdict.p_value <= 0.05
+        assert verdict.lower_bound > claim.value
+
+
+@pytest.mark.parametrize("box", ["joint", "clopper-pearson", "hoeffding"])
+def test_auditor_rarely_refutes_true_claims(box, seeds):
+    false_alarms = sum(
+        dp.tradeoff.audit(
+            zoo.Gaussian(), PAIR, dp.GaussianDP(1.0), n_locate=500, n_test=300, box=box, rng=s
+        ).violated
+        for s in seeds[:25]
+    )
+    assert false_alarms <= stats.binom.ppf(1 - 0.01 / 9, 25, 0.05)
+
+
+@pytest.mark.parametrize(
+    "claim", [dp.PureDP(0.5), dp.ApproximateDP(0.5, 0.01), dp.GaussianDP(0.4)], ids=str
+)
+@pytest.mark.parametrize("loss", ["knn", "kde"])
+def test_auditor_takes_any_claim_and_loss(claim, loss, seed):
+    verdict = dp.tradeoff.audit(
+        zoo.Laplace(), PAIR, claim, n_locate=5000, n_test=5000, loss=loss, rng=seed
+    )
+    assert verdict.violated
+    assert loss in verdict.about.method
+    assert verdict.chart().to_dict()
+    assert dp.Verdict.from_json(verdict.to_json()) == verdict
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: dp.tradeoff.estimate(zoo.Laplace(), PAIR), "n must be given"),
+        (
+            lambda: dp.tradeoff.estimate(zoo.Laplace(), PAIR, n=99, thresholds=[-1.0]),
+            "thresholds must be",
+        ),
+        (lambda: dp.tradeoff.estimate(zoo.Laplace(), PAIR, n=99, perturbation=-1), "perturbation"),
+        (lambda: dp.tradeoff.point(zoo.Laplace(), PAIR, 0.0, n=99), "threshold must be"),
+        (lambda: dp.tradeoff.point(zoo.Laplace(), PAIR, 1.0, n=99, box="round"), "box must be one"),
+        (lambda: dp.tradeoff.point(zoo.Laplace(), PAIR, 1.0, n=99, loss="x"), "loss must be one"),
+        (
+            lambda: dp.tradeoff.audit(zoo.Laplace(), PAIR, "eps=1", n_locate=99, n_test=99),
+            "claim must be a claim",
+        ),
+    ],
+)
+def test_wrong_input_is_explained(call, words):
+    with pytest.raises(InvalidInput, match=words):
+        call()
