@@ -17,7 +17,7 @@ def runs(
 ) -> list[T]:
     """`experiment(seed, *arguments)` for every seed, in order."""
     with (
-        ProcessPoolExecutor(os.cpu_count()) as pool,
+        ProcessPoolExecutor(int(os.environ.get("DPASSAY_WORKERS", os.cpu_count() or 1))) as pool,
         Progress(len(seeds), label, None, "runs") as progress,
     ):
         results = []

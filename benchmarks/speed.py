@@ -164,3 +164,13 @@ def comparisons() -> Iterator[Comparison]:
         repeats=2,
         goal="≥ 50× scikit-learn",
     )
+    orders: dict[str, Any] = {"orders": [2, 5, 7], "n": 5_000_000, "rng": 0}
+    yield Comparison(
+        "Rényi, Gaussian, n = 5·10⁶, three orders",
+        {
+            "dp.renyi.curve": lambda: dp.renyi.curve(zoo.Gaussian(5.0), gauss, **orders),
+            "drawing alone": lambda: draw_bare(zoo.Gaussian(5.0), [gauss], 5_000_000),
+        },
+        repeats=2,
+        goal="≤ 2.5× drawing",
+    )

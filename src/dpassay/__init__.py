@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dpassay import charts, errors
     from dpassay.blackbox import neighbours, zoo
     from dpassay.blackbox.mechanism import Mechanism, Outcome, from_command, from_function
-    from dpassay.notions import pure, tradeoff
+    from dpassay.notions import pure, renyi, tradeoff
     from dpassay.privacy.about import About, Guarantee
     from dpassay.privacy.claims import (
         ApproximateDP,
@@ -88,6 +88,7 @@ _HOMES = {
     "from_samples": "sampling.samples",
     "neighbours": "blackbox.",
     "pure": "notions.",
+    "renyi": "notions.",
     "tradeoff": "notions.",
     "zoo": "blackbox.",
 }
@@ -131,6 +132,7 @@ __all__ = [
     "from_samples",
     "neighbours",
     "pure",
+    "renyi",
     "tradeoff",
     "zoo",
 ]

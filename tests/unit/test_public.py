@@ -46,6 +46,7 @@ PUBLIC = [
     "from_samples",
     "neighbours",
     "pure",
+    "renyi",
     "tradeoff",
     "zoo",
 ]

@@ -1,4 +1,4 @@
-"""One door to all loss estimators: a name, or something that fits itself."""
+"""One door to all loss estimators: a name, or any scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 
 from dpassay import checks
 from dpassay._typing import FloatArray
-from dpassay.errors import InvalidInput
+from dpassay.loss.classifier import PRESETS, ClassifierLoss
 from dpassay.loss.grid import GridLoss, Plan
 from dpassay.loss.knn import KnnLoss
+from dpassay.sampling.layout import learn
 from dpassay.sampling.outputs import Outputs
 
-NAMES = ("kde", "knn")
+NAMES = ("kde", "knn", *PRESETS)
 
 
 class Loss(Protocol):
@@ -27,6 +28,19 @@ class Loss(Protocol):
         """log p̂/q̂ of each output."""
 
 
+def candidates(p: Outputs, q: Outputs) -> list[str]:
+    """The losses worth trying on outputs like these, the stiffest first."""
+    layout, _, _ = learn(p, q)
+    free = max((len(layout.free(key)) for key in range(len(layout))), default=0)
+    width = max(p.numbers.shape[1], q.numbers.shape[1])
+    names = ["logistic"] if 1 <= width <= 100 and (free or width > 1) else []
+    if free <= 2:
+        names.append("kde")
+    if free > 1 or width > 2:
+        names.append("boosting")
+    return names or ["kde"]
+
+
 def fit(loss: Any, p: Outputs, q: Outputs, *, rng: np.random.Generator) -> Loss:
     """Fit the loss asked for to draws that may be looked at."""
     match loss:
@@ -36,6 +50,4 @@ def fit(loss: Any, p: Outputs, q: Outputs, *, rng: np.random.Generator) -> Loss:
             return KnnLoss.fit(p, q)
         case str():
             checks.one_of("loss", loss, NAMES)
-    raise InvalidInput(
-        f"loss must be one of {', '.join(map(repr, NAMES))}, got {checks.shown(loss)}"
-    )
+    return ClassifierLoss.fit(loss, p, q, rng=rng)

@@ -314,9 +314,16 @@ class RenyiCurve(Record):
         return charts.renyi(lines)
 
     def __str__(self) -> str:
-        return (
+        said = (
             f"Rényi curve on orders [{self.x[0]:g}, {self.x[-1]:g}]: "
             f"ε({self.x[0]:g}) = {self.y[0]:.4g}, ε({self.x[-1]:g}) = {self.y[-1]:.4g}"
+        )
+        if self.lower is None or self.confidence is None:
+            return said
+        scope = "at all orders at once" if self.simultaneous else "at each order on its own"
+        return (
+            f"{said}; at least {self.lower[0]:.4g} and {self.lower[-1]:.4g} with confidence "
+            f"{self.confidence:g} {scope}"
         )
 
 

@@ -1,0 +1,204 @@
+"""The loss as the log-odds of a classifier between draws of the two sides.
+
+With classes weighted to equal size the Bayes classifier's log-odds *are* log p/q, so any probabilistic
+classifier estimates the loss, in any dimension; and since log p/q is a sufficient score, everything
+after it is one-dimensional. Nothing is retrained for another ε or threshold.
+
+Any kind of output becomes a row of numbers (`Features`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dpassay import checks
+from dpassay._typing import FloatArray
+from dpassay.errors import InvalidInput, MissingExtra
+from dpassay.events import Part
+from dpassay.sampling.layout import learn
+from dpassay.sampling.outputs import Outputs
+
+PRESETS = ("logistic", "boosting", "mlp", "torch")
+#: Atoms of a coordinate that get an indicator of their own.
+_ATOMS = 10
+#: Training draws per side beyond which a preset learns nothing new that its score could use.
+_ENOUGH = {"logistic": 200_000, "boosting": 200_000, "mlp": 200_000, "torch": 1_000_000}
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Outputs as rows of numbers.
+
+    Standardised coordinates first, 0 where an output has none; then an indicator for each kind of
+    output beyond the first, and one for each atom of an otherwise continuous coordinate.
+    """
+
+    parts: tuple[Part, ...]
+    width: int
+    centre: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def learn(cls, p: Outputs, q: Outputs) -> Features:
+        """Find kinds and atoms, and the centre and spread of every coordinate."""
+        layout, first, second = learn(p, q)
+        width = p.numbers.shape[1]
+        plain = cls(layout.parts, width, np.zeros(width), np.ones(width))
+        both = np.concatenate([plain.rows(side.outputs)[:, :width] for side in (first, second)])
+        scale = both.std(axis=0)
+        return cls(layout.parts, width, both.mean(axis=0), np.where(scale > 0, scale, 1.0))
+
+    def rows(self, outputs: Outputs) -> FloatArray:
+        """One row of features an output."""
+        known = {part.template: index for index, part in enumerate(self.parts)}
+        kinds = np.array([known.get(s.template, -1) for s in outputs.structures])
+        kind = kinds[0] if outputs.codes is None else kinds[outputs.codes]
+        kind = np.broadcast_to(kind, len(outputs))
+        numbers = np.zeros((len(outputs), self.width))
+        extra = [(kind == index).astype(float) for index in range(1, len(self.parts))]
+        for index, part in enumerate(self.parts):
+            rows = np.flatnonzero(kind == index) if len(self.parts) > 1 else slice(None)
+            for column, atoms, free in zip(part.columns, part.atoms, part.open, strict=True):
+                if column >= outputs.numbers.shape[1]:
+                    continue
+                values = np.asarray(outputs.numbers[rows, column], dtype=float)
+                numbers[rows, column] = (values - self.centre[column]) / self.scale[column]
+                for atom in atoms[:_ATOMS] if free else ():
+                    indicator = np.zeros(len(outputs))
+                    indicator[rows] = values == atom
+                    extra.append(indicator)
+        return np.column_stack([numbers, *extra]) if extra else numbers
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierLoss:
+    """log-odds of a fitted classifier, with the class sizes taken out."""
+
+    name: str
+    features: Features
+    model: Any
+    offset: float
+    squares: bool
+
+    @classmethod
+    def fit(
+        cls, classifier: Any, p: Outputs, q: Outputs, *, rng: np.random.Generator
+    ) -> ClassifierLoss:
+        """Fit a preset by name, or any scikit-learn classifier."""
+        name, model, squares = _resolve(classifier, rng)
+        most = _ENOUGH.get(name, len(p) + len(q))
+        p, q = p[:most], q[:most]
+        features = Features.learn(p, q)
+        rows = np.concatenate([_expand(features, side, squares) for side in (p, q)])
+        labels = np.concatenate([np.ones(len(p), dtype=int), np.zeros(len(q), dtype=int)])
+        with free_cores():
+            model.fit(rows, labels)
+        return cls(name, features, model, float(np.log(len(p) / len(q))), squares)
+
+    def score(self, outputs: Outputs) -> FloatArray:
+        """log p̂/q̂ of each output."""
+        if len(outputs) == 0:
+            return np.zeros(0)
+        rows = _expand(self.features, outputs, self.squares)
+        with free_cores():
+            return np.clip(_log_odds(self.model, rows) - self.offset, -30.0, 30.0)
+
+
+def _log_odds(model: Any, rows: FloatArray) -> FloatArray:
+    if hasattr(model, "predict_log_proba") and type(model).__name__ == "MLPClassifier":
+        logs = model.predict_log_proba(rows)
+        return np.asarray(logs[:, 1] - logs[:, 0])
+    if hasattr(model, "decision_function") and not hasattr(model, "predict_proba"):
+        return np.asarray(model.decision_function(rows), dtype=float)
+    if hasattr(model, "decision_function") and type(model).__name__ in (
+        "LogisticRegression",
+        "HistGradientBoostingClassifier",
+        "TorchClassifier",
+    ):
+        return np.asarray(model.decision_function(rows), dtype=float)  # log-odds by definition
+    chance = np.clip(model.predict_proba(rows)[:, 1], 1e-12, 1 - 1e-12)
+    return np.asarray(np.log(chance) - np.log1p(-chance))
+
+
+def _expand(features: Features, outputs: Outputs, squares: bool) -> FloatArray:
+    rows = features.rows(outputs)
+    return np.hstack([rows, rows[:, : features.width] ** 2]) if squares else rows
+
+
+def _resolve(classifier: Any, rng: np.random.Generator) -> tuple[str, Any, bool]:
+    """(name, unfitted model, whether squares are added to the features)."""
+    seed = int(rng.integers(2**31))
+    match classifier:
+        case "logistic":
+            from sklearn.linear_model import LogisticRegression
+
+            return "logistic", LogisticRegression(solver="newton-cholesky"), True
+        case "boosting":
+            from sklearn.ensemble import HistGradientBoostingClassifier
+
+            model = HistGradientBoostingClassifier(
+                max_iter=200, early_stopping=True, min_samples_leaf=50, random_state=seed
+            )
+            return "boosting", model, False
+        case "mlp":
+            from sklearn.neural_network import MLPClassifier
+
+            model = MLPClassifier(
+                (64, 64), early_stopping=True, max_iter=60, batch_size=512, random_state=seed
+            )
+            return "mlp", model, False
+        case "torch":
+            return "torch", _torch(seed), False
+        case str():
+            checks.one_of("classifier", classifier, PRESETS)
+    if not hasattr(classifier, "fit") or not (
+        hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")
+    ):
+        raise InvalidInput(
+            f"a classifier must be one of {', '.join(map(repr, PRESETS))} or have fit and "
+            f"predict_proba (or decision_function), got {checks.shown(classifier)}"
+        )
+    from sklearn.base import clone
+
+    try:
+        model = clone(classifier)
+    except TypeError:
+        model = classifier
+    return type(classifier).__name__, model, False
+
+
+def _torch(seed: int) -> Any:
+    try:
+        from dpassay.loss.network import TorchClassifier
+    except ImportError:
+        raise MissingExtra('the "torch" classifier', "torch") from None
+    return TorchClassifier(seed=seed)
+
+
+@contextmanager
+def free_cores() -> Iterator[None]:
+    """Hold OpenMP to the cores that are free: on busy ones it spins a hundred times longer."""
+    cores = os.cpu_count() or 1
+    try:
+        busy = os.getloadavg()[0]
+    except OSError:
+        busy = 0.0
+    free = max(1, int(cores - busy + 0.5))
+    with _threads().limit(limits=free, user_api="openmp"):
+        yield
+
+
+@cache
+def _threads() -> Any:
+    """Made once, after scikit-learn: looking for the loaded libraries takes longer than a small fit."""
+    import sklearn.ensemble  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -1,0 +1,588 @@
+"""Rényi DP: the softmax-floored estimator and its bound, and a bound for every sample size.
+
+ε(λ) = D_λ(P‖Q) = log E_Q[(p/q)^λ] / (λ − 1). Two methods:
+
+`Softmax` (Kutta, Askin & Dunsche): plug in densities, the denominator floored at τ so smoothly that the
+delta method gives a variance. Its bound is **asymptotic**. `Variational`: for every w ≥ 0
+
+    E_Q[(p/q)^λ] ≥ λ E_P[w^{λ−1}] − (λ−1) E_Q[w^λ],
+
+with a gap of second order in the error of w. A loss ŝ and a clip are learned on a part of the draws,
+w = κ exp(clip(ŝ)), and a betting bound for the mean of the bounded right-hand side on the rest is
+**exact**: any dimension, atoms allowed.
+
+A lower bound here is not turned into one for (ε, δ): small Rényi divergence implies (ε, δ)-DP, but large
+Rényi divergence does not refute it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp, ndtri
+
+from dpassay import checks
+from dpassay._typing import FloatArray
+from dpassay.bounds import betting
+from dpassay.errors import InvalidInput, NotEnoughDraws
+from dpassay.loss.fit import Loss, candidates, fit
+from dpassay.loss.grid import GridLoss, Tally, survey
+from dpassay.privacy.about import About, Guarantee
+from dpassay.privacy.curves import RenyiCurve
+from dpassay.results import Estimate, LowerBound
+from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.outputs import Outputs
+from dpassay.sampling.samples import Samples, Source, draws_per_side, one_source, sources
+
+__all__ = ["Softmax", "Variational", "curve", "estimate", "lower_bound"]
+
+Direction = Literal["both", "forward", "backward"]
+_DIRECTIONS = ("both", "forward", "backward")
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """The papers' estimator.
+
+    floor       τ, in units of the density (of probability, for discrete outputs). By default twenty
+                draws' worth: what is estimated from fewer is held up by the floor
+    sharpness   β of the softmax; 1/τ by default
+    correct     take out the bias of plugging in: densities with an error make p^λ q^{1−λ} larger on
+                average. Without it the bound overshoots where the divergence is small and λ large
+    bandwidth   as in `dpassay.pure.estimate`; undersmoothed
+    """
+
+    floor: float | None = None
+    sharpness: float | None = None
+    correct: bool = True
+    bandwidth: str | float = "sj"
+
+    def __post_init__(self) -> None:
+        for name in ("floor", "sharpness"):
+            if getattr(self, name) is not None:
+                checks.real(name, getattr(self, name), above=0.0)
+
+
+@dataclass(frozen=True)
+class Variational:
+    """The bound that holds for every sample size.
+
+    loss    what estimates log p/q: "auto" tries "logistic", "kde" and "boosting", as far as they suit
+            the outputs, and takes what promises the largest bound; or one of these names, "knn", "mlp",
+            "torch", or any scikit-learn classifier
+    train   the share of the draws that learn; by default a quarter, less of more than 10⁵
+    """
+
+    loss: Any = "auto"
+    train: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.train is not None:
+            checks.probability("train", self.train)
+
+    def share(self, n: int) -> float:
+        """The share of n draws that learn."""
+        return self.train if self.train is not None else min(0.25, max(0.1, 25_000 / n))
+
+
+Method: TypeAlias = Softmax | Variational
+
+
+def estimate(
+    mechanism: Any,
+    pair: Any = None,
+    *,
+    order: float,
+    n: int | None = None,
+    method: Softmax = Softmax(),  # noqa: B008  (frozen)
+    direction: Direction = "both",
+    rng: Seed = None,
+    sampling: Sampling | None = None,
+) -> Estimate:
+    """Estimate the Rényi divergence of a pair at an order λ > 1, by default the worse direction.
+
+    "forward" is D_λ of the first input from the second, "backward" the other way round.
+
+    >>> import dpassay as dp
+    >>> estimate = dp.renyi.estimate(dp.zoo.Laplace(1.0), (0.0, 1.0), order=2, n=200_000, rng=0)
+    >>> abs(estimate.value - dp.zoo.Laplace(1.0).renyi(2.0, (0.0, 1.0))) < 0.05
+    True
+    """
+    lam = _orders([order])[0]
+    checks.one_of("direction", direction, _DIRECTIONS)
+    if not isinstance(method, Softmax):
+        raise InvalidInput("an estimate is made by method=Softmax(…); Variational() gives bounds")
+    source = one_source(mechanism, pair, rng=rng, sampling=sampling)
+    tally = survey(source, draws_per_side("n", n, source))
+    results = _softmax(tally, method, direction)
+    best = max((result.at(lam) for result in results), key=lambda point: point.value)
+    return Estimate(
+        value=best.value,
+        notion=f"Rényi ε({lam:g})",
+        pair=source.pair,
+        about=_about("softmax", Guarantee.HEURISTIC, tally.n, source, _warnings([best])),
+    )
+
+
+def lower_bound(
+    mechanism: Any,
+    pairs: Any = None,
+    *,
+    order: float,
+    n: int | None = None,
+    confidence: float = 0.95,
+    method: Method = Softmax(),  # noqa: B008
+    direction: Direction = "both",
+    rng: Seed = None,
+    sampling: Sampling | None = None,
+) -> LowerBound:
+    """A lower bound for the Rényi level at an order, the worst of the pairs given.
+
+    Softmax bounds every pair with its own n draws at level (1 − confidence) after Šidák, (1−α)^{1/N} for
+    N pairs, and takes the largest, as the paper does at the level (1−α)^N; two directions share draws, so
+    half the level each. Variational chooses pair and direction with the training draws and spends
+    everything on them.
+
+    >>> import dpassay as dp
+    >>> bound = dp.renyi.lower_bound(dp.zoo.Gaussian(1.0), (0.0, 1.0), order=2, n=100_000, rng=0,
+    ...                              method=dp.renyi.Variational())
+    >>> 0.85 < bound.value <= 1.0, str(bound.guarantee)
+    (True, 'exact')
+    """
+    lam = _orders([order])[0]
+    gamma = 1 - checks.probability("confidence", confidence)
+    checks.one_of("direction", direction, _DIRECTIONS)
+    found = list(sources(mechanism, pairs, rng=rng, sampling=sampling))
+    if not found:
+        raise InvalidInput("there is no pair to look at: the iterator is empty")
+    notion = f"Rényi ε({lam:g})"
+    if isinstance(method, Variational):
+        bounds, chosen, estimates, notes, used = _variational(
+            found, np.array([lam]), n, gamma, method, direction
+        )
+        return LowerBound(
+            value=float(bounds[0]),
+            confidence=confidence,
+            notion=notion,
+            guarantee=Guarantee.EXACT,
+            pair=chosen.pair,
+            estimates=tuple(estimates),
+            about=_about("variational", Guarantee.EXACT, used, chosen, notes),
+        )
+    level = -math.expm1(math.log1p(-gamma) / len(found)) / _sides(direction)
+    best: tuple[float, Source, Point, tuple[int, int]] | None = None
+    values = []
+    for source in found:
+        tally = survey(source, draws_per_side("n", n, source))
+        points = [result.at(lam) for result in _softmax(tally, method, direction)]
+        values.append(max(point.value for point in points))
+        for point in points:
+            bound = point.lower(level)
+            if best is None or bound > best[0]:
+                best = (bound, source, point, tally.n)
+    assert best is not None
+    value, chosen, point, used = best
+    return LowerBound(
+        value=max(0.0, value),
+        confidence=confidence,
+        notion=notion,
+        guarantee=Guarantee.ASYMPTOTIC,
+        pair=chosen.pair,
+        estimates=tuple(values),
+        about=_about("softmax", Guarantee.ASYMPTOTIC, used, chosen, _warnings([point])),
+    )
+
+
+def curve(
+    mechanism: Any,
+    pair: Any = None,
+    *,
+    orders: npt.ArrayLike,
+    n: int | None = None,
+    confidence: float = 0.95,
+    method: Method = Softmax(),  # noqa: B008
+    direction: Direction = "both",
+    simultaneous: bool = True,
+    rng: Seed = None,
+    sampling: Sampling | None = None,
+) -> RenyiCurve:
+    """Rényi divergences at several orders from one sample, with lower bounds.
+
+    All orders share the draws. With `simultaneous` the bounds hold at all orders at once (Bonferroni);
+    without, at each order on its own.
+    """
+    lam = _orders(orders)
+    gamma = 1 - checks.probability("confidence", confidence)
+    checks.one_of("direction", direction, _DIRECTIONS)
+    source = one_source(mechanism, pair, rng=rng, sampling=sampling)
+    each = gamma / (lam.size if simultaneous else 1)
+    if isinstance(method, Variational):
+        bounds, _, estimates, notes, used = _variational(
+            [source], lam, n, each * lam.size, method, direction
+        )
+        values, lower, guarantee = np.array(estimates), bounds, Guarantee.EXACT
+    else:
+        tally = survey(source, draws_per_side("n", n, source))
+        results = _softmax(tally, method, direction)
+        points = [[result.at(float(order)) for order in lam] for result in results]
+        values = np.max([[point.value for point in row] for row in points], axis=0)
+        level = each / _sides(direction)
+        lower = np.max([[max(0.0, point.lower(level)) for point in row] for row in points], axis=0)
+        notes, used = _warnings([p for row in points for p in row]), tally.n
+        guarantee = Guarantee.ASYMPTOTIC
+    name = "variational" if isinstance(method, Variational) else "softmax"
+    return RenyiCurve(
+        lam,
+        values,
+        lower=lower,
+        confidence=confidence,
+        simultaneous=simultaneous,
+        about=_about(name, guarantee, used, source, notes),
+    )
+
+
+# --- softmax
+
+
+@dataclass(frozen=True)
+class Point:
+    """The estimator at one order, with its standard error."""
+
+    order: float
+    value: float
+    error: float
+    floored: float  # the share of the integral that comes from where the floor holds q up
+
+    def lower(self, gamma: float) -> float:
+        """value + Φ⁻¹(γ)·error."""
+        if not math.isfinite(self.error):
+            return 0.0
+        return self.value + float(ndtri(gamma)) * self.error
+
+
+@dataclass(frozen=True, eq=False)
+class Floored:
+    """log p, log q, log q_τ and log π(q) on all cells, for one direction."""
+
+    log_p: FloatArray
+    log_q: FloatArray
+    log_floored: FloatArray
+    log_pi: FloatArray
+    log_cell: FloatArray
+    log_kernel: FloatArray
+    floor: FloatArray
+    n: tuple[int, int]
+    correct: bool
+
+    def at(self, lam: float) -> Point:
+        """D̂_λ = log ∫ p^λ q_τ^{1−λ} / (λ−1) and its standard error (eqs. 13–18), in log space."""
+        lp, lq, lf, cell = self.log_p, self.log_q, self.log_floored, self.log_cell
+        ratio = lp - lf
+        terms = lam * lp + (1 - lam) * lf + cell
+        log_i = _lse(terms)
+        if not np.isfinite(log_i):
+            return Point(lam, 0.0 if log_i < 0 else math.inf, math.inf, 0.0)
+        with np.errstate(invalid="ignore"):
+            held = lq < np.log(2 * self.floor)
+            floored = math.exp(_lse(terms[held]) - log_i) if held.any() else 0.0
+            # σ₁²/Î² and σ₂²/Î²: both halves of the delta method, relative to Î
+            first = math.exp(_lse((2 * lam - 1) * ratio + lf + cell) - 2 * log_i) - 1.0
+            weight = 2 * self.log_pi + 2 * lam * ratio + lq + cell
+            mean = _lse(self.log_pi + lam * ratio + lq + cell) - log_i
+            second = math.exp(_lse(weight) - 2 * log_i) - math.exp(2 * mean)
+            bias = 0.0
+            if self.correct:
+                # ½ f'' Var: E[p̂^λ q̂^{1−λ}] exceeds p^λ q^{1−λ} by λ(λ−1)/2 of the relative variances
+                half = math.log(lam * (lam - 1) / 2)
+                in_p = _lse(terms - lp + self.log_kernel) - log_i - math.log(self.n[0])
+                in_q = _lse(terms - 2 * lf + 2 * self.log_pi + lq + self.log_kernel)
+                bias = math.exp(half + in_p) + math.exp(half + in_q - log_i - math.log(self.n[1]))
+        variance = (
+            lam**2 * max(first, 0.0) / self.n[0] + (lam - 1) ** 2 * max(second, 0.0) / self.n[1]
+        )
+        value = log_i + math.log1p(-min(bias, 0.5))
+        return Point(lam, max(0.0, value / (lam - 1)), math.sqrt(variance) / (lam - 1), floored)
+
+
+def _lse(values: FloatArray) -> float:
+    return float(logsumexp(values)) if values.size else -math.inf
+
+
+def _softmax(tally: Tally, method: Softmax, direction: str) -> list[Floored]:
+    loss = GridLoss.of(tally, method.bandwidth, inference=True)
+    flip = {"forward": [False], "backward": [True], "both": [False, True]}[direction]
+    return [_floored(loss, method, swapped) for swapped in flip]
+
+
+def _floored(loss: GridLoss, method: Softmax, swapped: bool) -> Floored:
+    n = loss.tally.n[::-1] if swapped else loss.tally.n
+    columns: list[list[FloatArray]] = [[] for _ in range(5)]
+    for block in loss.blocks:
+        p, q = (block.q, block.p) if swapped else (block.p, block.q)
+        floor = method.floor if method.floor is not None else 20 * block.peak / n[1]
+        for column, value in zip(
+            columns,
+            (
+                p,
+                q,
+                np.full_like(p, floor),
+                np.full_like(p, block.cell),
+                np.full_like(p, block.kernel),
+            ),
+            strict=True,
+        ):
+            column.append(value)
+    p, q, floor_at, cell, kernel = (np.concatenate(column) for column in columns)
+    seen = p > 0
+    p, q, floor_at, cell, kernel = (array[seen] for array in (p, q, floor_at, cell, kernel))
+    sharpness = method.sharpness if method.sharpness is not None else 1 / floor_at
+    gap = sharpness * (q - floor_at)
+    with np.errstate(divide="ignore"):
+        log_q = np.log(q)
+    # q_τ = β⁻¹ log(e^{βq} + e^{βτ}) as max(q, τ) + β⁻¹ log(1 + e^{−β|q−τ|}); π = 1/(1 + e^{β(τ−q)})
+    softened = np.maximum(q, floor_at) + np.log1p(np.exp(-np.abs(gap))) / sharpness
+    return Floored(
+        np.log(p),
+        log_q,
+        np.log(softened),
+        -np.logaddexp(0.0, -gap),
+        np.log(cell),
+        np.log(kernel),
+        floor_at,
+        n,
+        method.correct,
+    )
+
+
+def _warnings(points: Sequence[Point]) -> tuple[str, ...]:
+    held = [p for p in points if p.floored > 0.5]
+    if not held:
+        return ()
+    orders = ", ".join(f"{order:g}" for order in sorted({p.order for p in held}))
+    return (
+        f"at order {orders} most of the divergence comes from outputs whose density the floor holds up: "
+        "the value says how large the floor is, not how large the divergence",
+    )
+
+
+# --- variational
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """w = κ exp(clip(ŝ, low, high)) and what the training draws promise for it."""
+
+    order: float
+    swapped: bool
+    low: float
+    high: float
+    log_scale: float
+    spread: float
+    promised: float
+    effective: float  # draws that carry the estimate, of those that will test
+
+    def values(self, score_p: FloatArray, score_q: FloatArray) -> FloatArray:
+        """λ w(x)^{λ−1} − (λ−1) w(y)^λ for pairs of draws."""
+        lam = self.order
+        x, y = (score_q, score_p) if self.swapped else (score_p, score_q)
+        sign = -1.0 if self.swapped else 1.0
+        log_w = [self.log_scale + np.clip(sign * s, self.low, self.high) for s in (x, y)]
+        return np.asarray(lam * np.exp((lam - 1) * log_w[0]) - (lam - 1) * np.exp(lam * log_w[1]))
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The smallest and the largest the values can be."""
+        lam = self.order
+        small, large = self.log_scale + self.low, self.log_scale + self.high
+        return (
+            lam * math.exp((lam - 1) * small) - (lam - 1) * math.exp(lam * large),
+            lam * math.exp((lam - 1) * large) - (lam - 1) * math.exp(lam * small),
+        )
+
+    def bound(self, score_p: FloatArray, score_q: FloatArray, gamma: float) -> float:
+        """log L/(λ−1), L a betting lower bound of the mean."""
+        m = min(len(score_p), len(score_q))
+        low, high = self.range
+        z = self.values(score_p[:m], score_q[:m])
+        mean = betting.lower_mean(z, low=low, high=high, gamma=gamma, spread=self.spread)
+        return math.log(mean) / (self.order - 1) if mean > 1 else 0.0
+
+
+def _learn_witness(
+    order: float, swapped: bool, score_p: FloatArray, score_q: FloatArray, test: int, gamma: float
+) -> Witness:
+    """Choose clip and scale by the bound they promise on `test` draws, from scores of held-back draws."""
+    lam, sign = order, (-1.0 if swapped else 1.0)
+    x, y = (score_q, score_p) if swapped else (score_p, score_q)
+    x, y = sign * x, sign * y
+    m = min(x.size, y.size)
+    best: Witness | None = None
+    wealth = math.log(1 / gamma)
+    tops = np.quantile(x, [0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 1.0])
+    for high in np.unique(np.clip(tops, 0.0, 600.0 / lam)):
+        low = -float(high) - 5.0
+        log_x, log_y = np.clip(x, low, high), np.clip(y, low, high)
+        log_a = float(logsumexp((lam - 1) * log_x)) - math.log(x.size)
+        # one draw of Q more, at the top: that none was seen there does not make w^λ free
+        log_b = float(np.logaddexp(logsumexp(lam * log_y), lam * high)) - math.log(y.size + 1)
+        scale = log_a - log_b  # the κ that maximises λκ^{λ−1}A − (λ−1)κ^λ B
+        z = lam * np.exp((lam - 1) * (scale + log_x[:m])) - (lam - 1) * np.exp(
+            lam * (scale + log_y[:m])
+        )
+        spread = float(z.std())
+        mean = math.exp((lam - 1) * scale + log_a)  # λκ^{λ−1}A − (λ−1)κ^λ B at the best κ
+        reach = mean - (
+            lam * math.exp((lam - 1) * (scale + low)) - (lam - 1) * math.exp(lam * (scale + high))
+        )
+        # betting pays √(2 log(1/γ) σ²/n), or log(1/γ)·reach/n where the largest stake binds; and the
+        # mean itself is known to ±σ/√m, which a choice by the largest must not be taken in by
+        paid = math.sqrt(2 * wealth * spread**2 / test) + wealth * reach / test
+        promised = mean - paid - spread / math.sqrt(m)
+        if best is None or promised > best.promised:
+            w = np.exp((lam - 1) * (log_x - log_x.max()))
+            effective = test * float(w.sum()) ** 2 / (x.size * float(np.sum(w**2)))
+            best = Witness(lam, swapped, low, float(high), scale, spread, promised, effective)
+    assert best is not None
+    return best
+
+
+def _variational(
+    found: list[Source],
+    orders: FloatArray,
+    n: int | None,
+    gamma: float,
+    method: Variational,
+    direction: str,
+) -> tuple[FloatArray, Source, list[float], tuple[str, ...], tuple[int, int]]:
+    """Learn on every pair, test on the one that promises most; bounds by order."""
+    flip = {"forward": [False], "backward": [True], "both": [False, True]}[direction]
+    level = gamma / orders.size
+    candidates = []
+    for source in found:
+        train, test_size = _split(source, n, method)
+        loss, scores = _fit_best(source, train, method.loss, orders, flip, test_size, level)
+        witnesses = [
+            max(
+                (_learn_witness(float(order), side, *scores, test_size, level) for side in flip),
+                key=lambda witness: witness.promised,
+            )
+            for order in orders
+        ]
+        promise = witnesses[0].promised
+        candidates.append((promise, source, loss, witnesses, test_size))
+    _, chosen, loss, witnesses, test_size = max(candidates, key=lambda c: c[0])
+    scorer = _Scorer(loss)
+    parts = list(chosen.blocks(test_size, scorer))
+    score_p, score_q = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+    bounds = np.array([w.bound(score_p, score_q, level) for w in witnesses])
+    estimates = [math.log(max(w.promised, 1.0)) / (w.order - 1) for w in witnesses]
+    if orders.size == 1 and len(found) > 1:
+        estimates = [math.log(max(c[0], 1.0)) / (float(orders[0]) - 1) for c in candidates]
+    notes = [f"loss: {loss.name}"]
+    weak = [w.order for w in witnesses if w.effective < 100]
+    if weak:
+        listed = ", ".join(f"{order:g}" for order in weak)
+        notes.append(
+            f"order {listed} is beyond what {test_size:,} draws resolve: fewer than 100 of them would "
+            "carry the estimate, so the bound says more about n than about the mechanism"
+        )
+    return bounds, chosen, estimates, tuple(notes), (len(score_p), len(score_q))
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    """Keeps only the scores of a block."""
+
+    loss: Loss
+
+    def __call__(self, p: Outputs, q: Outputs) -> tuple[FloatArray, FloatArray]:
+        return self.loss.score(p), self.loss.score(q)
+
+
+def _split(source: Source, n: int | None, method: Variational) -> tuple[Samples, int]:
+    total = draws_per_side("n", n, source, at_least=20)
+    if total is None:
+        left = source.remaining
+        assert left is not None
+        total = min(left)
+    if total < 20:
+        raise NotEnoughDraws(f"a bound needs at least 20 draws per side, there are {total}")
+    learn = max(10, round(method.share(total) * total))
+    return source.take(learn), total - learn
+
+
+def _fit_best(
+    source: Source,
+    train: Samples,
+    loss: Any,
+    orders: FloatArray,
+    flip: list[bool],
+    test: int,
+    level: float,
+) -> tuple[Loss, tuple[FloatArray, FloatArray]]:
+    """The loss that promises most, and scores of training draws it was not fitted to."""
+    names = [loss]
+    if isinstance(loss, str) and loss == "auto":
+        names = candidates(train.p, train.q)
+    half = train.share(0.5)
+    rest = train.take()
+    best: tuple[float, Any, tuple[FloatArray, FloatArray]] | None = None
+    for index, name in enumerate(names):
+        trial = fit(name, half.p, half.q, rng=source.rng(index))
+        back = fit(name, rest.p, rest.q, rng=source.rng(10 + index))
+        scores = tuple(
+            np.concatenate([trial.score(b), back.score(a)])
+            for a, b in ((half.p, rest.p), (half.q, rest.q))
+        )
+        promise = max(
+            (_learn_witness(float(orders[0]), s, scores[0], scores[1], test, level) for s in flip),
+            key=lambda witness: witness.promised,
+        )
+        margin = promise.spread / math.sqrt(
+            scores[0].size
+        )  # a later, rougher one must be clearly better
+        if best is None or promise.promised > best[0] + margin:
+            best = (promise.promised, name, (scores[0], scores[1]))
+    assert best is not None
+    train.rewind()
+    return fit(best[1], train.p, train.q, rng=source.rng(20)), best[2]
+
+
+# --- borders
+
+
+def _orders(orders: npt.ArrayLike) -> FloatArray:
+    array = np.atleast_1d(np.asarray(orders, dtype=float))
+    if (
+        array.ndim != 1
+        or array.size == 0
+        or not np.all(array > 1)
+        or not np.all(np.isfinite(array))
+    ):
+        raise InvalidInput(
+            f"a Rényi order must be a finite number above 1, got {checks.shown(orders)}; order 1 is "
+            "Kullback–Leibler and ∞ is pure DP"
+        )
+    return np.sort(array)
+
+
+def _sides(direction: str) -> int:
+    return 2 if direction == "both" else 1
+
+
+def _about(
+    method: str, guarantee: Guarantee, n: tuple[int, int], source: Source, notes: tuple[str, ...]
+) -> About:
+    return About(
+        method=method,
+        guarantee=guarantee,
+        n=n,
+        seed=source.seed,
+        pair=source.pair,
+        notes=(*notes, *source.notes),
+    )
