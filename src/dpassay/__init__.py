@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dpassay import charts, errors
     from dpassay.blackbox import neighbours, zoo
     from dpassay.blackbox.mechanism import Mechanism, Outcome, from_command, from_function
-    from dpassay.notions import pure, renyi, tradeoff
+    from dpassay.notions import pure, renyi, spectrum, tradeoff
     from dpassay.privacy.about import About, Guarantee
     from dpassay.privacy.claims import (
         ApproximateDP,
@@ -89,6 +89,7 @@ _HOMES = {
     "neighbours": "blackbox.",
     "pure": "notions.",
     "renyi": "notions.",
+    "spectrum": "notions.",
     "tradeoff": "notions.",
     "zoo": "blackbox.",
 }
@@ -133,6 +134,7 @@ __all__ = [
     "neighbours",
     "pure",
     "renyi",
+    "spectrum",
     "tradeoff",
     "zoo",
 ]

@@ -65,7 +65,7 @@ def test_candidates_suit_the_outputs(seed):
         samples = dp.draw(mechanism, mechanism.pair, n=500, rng=seed)
         return candidates(samples.p, samples.q)
 
-    assert names(zoo.Laplace()) == ["logistic", "kde"]
+    assert names(zoo.Laplace()) == ["polynomial", "kde"]
     assert names(zoo.DiscreteLaplace()) == ["kde"]
     assert "boosting" in names(zoo.SVT(3, 1.5))
     p, q = gaussian(500, 500, seed, d=20)

@@ -47,6 +47,7 @@ PUBLIC = [
     "neighbours",
     "pure",
     "renyi",
+    "spectrum",
     "tradeoff",
     "zoo",
 ]

@@ -9,7 +9,7 @@ from functools import reduce
 
 import numpy as np
 
-from dpassay._typing import FloatArray
+from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput
 
 
@@ -34,11 +34,15 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Binned:
-    """Weights of draws on a grid. What falls outside is counted in `outside`."""
+    """Weights of draws on a grid. What falls outside is counted in `outside`.
+
+    On one axis `counts` holds how many draws lie in [x_k, x_{k+1}): integers, for certificates.
+    """
 
     axes: tuple[Axis, ...]
     weights: FloatArray
     outside: float = 0.0
+    counts: IntArray | None = None
 
     @property
     def total(self) -> float:
@@ -53,7 +57,11 @@ class Binned:
     def __add__(self, other: Binned) -> Binned:
         if self.axes != other.axes:
             raise InvalidInput("binned draws on different grids cannot be merged")
-        return Binned(self.axes, self.weights + other.weights, self.outside + other.outside)
+        counts = None
+        if self.counts is not None and other.counts is not None:
+            counts = self.counts + other.counts
+        weights = self.weights + other.weights
+        return Binned(self.axes, weights, self.outside + other.outside, counts)
 
     def marginal(self, dimension: int) -> Binned:
         """The draws along one coordinate."""
@@ -102,7 +110,7 @@ def _bin_one(x: FloatArray, axis: Axis) -> Binned:
     right = np.bincount(whole, weights=position - whole, minlength=axis.size + 1)
     weights: FloatArray = np.asarray(count - right, dtype=float)
     weights[1:] += right[:-1]
-    return Binned((axis,), weights[: axis.size], float(outside))
+    return Binned((axis,), weights[: axis.size], float(outside), count[: axis.size])
 
 
 def merge(parts: list[Binned]) -> Binned:

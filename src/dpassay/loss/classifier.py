@@ -2,7 +2,9 @@
 
 With classes weighted to equal size the Bayes classifier's log-odds *are* log p/q, so any probabilistic
 classifier estimates the loss, in any dimension; and since log p/q is a sufficient score, everything
-after it is one-dimensional. Nothing is retrained for another ε or threshold.
+after it is one-dimensional. Nothing is retrained for another ε or threshold. A tenth of the draws is held
+back to put the scores on the scale of log-odds (Platt): a margin becomes a loss, and a network that
+stopped early does not promise too little.
 
 Any kind of output becomes a row of numbers (`Features`).
 """
@@ -17,6 +19,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from dpassay import checks
 from dpassay._typing import FloatArray
@@ -28,6 +31,8 @@ from dpassay.sampling.outputs import Outputs
 PRESETS = ("logistic", "boosting", "mlp", "torch")
 #: Atoms of a coordinate that get an indicator of their own.
 _ATOMS = 10
+#: At most so many draws per side calibrate.
+_BACK = 20_000
 #: Training draws per side beyond which a preset learns nothing new that its score could use.
 _ENOUGH = {"logistic": 200_000, "boosting": 200_000, "mlp": 200_000, "torch": 1_000_000}
 
@@ -84,7 +89,7 @@ class ClassifierLoss:
     name: str
     features: Features
     model: Any
-    offset: float
+    line: tuple[float, float]  # the loss is line[0] + line[1] · score
     squares: bool
 
     @classmethod
@@ -96,11 +101,17 @@ class ClassifierLoss:
         most = _ENOUGH.get(name, len(p) + len(q))
         p, q = p[:most], q[:most]
         features = Features.learn(p, q)
-        rows = np.concatenate([_expand(features, side, squares) for side in (p, q)])
-        labels = np.concatenate([np.ones(len(p), dtype=int), np.zeros(len(q), dtype=int)])
+        sides = [_expand(features, side, squares) for side in (p, q)]
+        back = [0 if name == "logistic" else min(len(side) // 10, _BACK) for side in sides]
+        rows = np.concatenate([side[k:] for side, k in zip(sides, back, strict=True)])
+        labels = np.repeat([1, 0], [len(side) - k for side, k in zip(sides, back, strict=True)])
         with free_cores():
             model.fit(rows, labels)
-        return cls(name, features, model, float(np.log(len(p) / len(q))), squares)
+            line = (-float(np.log((len(p) - back[0]) / (len(q) - back[1]))), 1.0)
+            if min(back) >= 10:
+                held = [_log_odds(model, side[:k]) for side, k in zip(sides, back, strict=True)]
+                line = platt(*held)
+        return cls(name, features, model, line, squares)
 
     def score(self, outputs: Outputs) -> FloatArray:
         """log p̂/q̂ of each output."""
@@ -108,7 +119,25 @@ class ClassifierLoss:
             return np.zeros(0)
         rows = _expand(self.features, outputs, self.squares)
         with free_cores():
-            return np.clip(_log_odds(self.model, rows) - self.offset, -30.0, 30.0)
+            return np.clip(self.line[0] + self.line[1] * _log_odds(self.model, rows), -30.0, 30.0)
+
+
+def platt(p: FloatArray, q: FloatArray) -> tuple[float, float]:
+    """(a, b) with a + b·score the likeliest log-odds of p against q, either side weighing the same."""
+    centre, spread = float(np.mean([p.mean(), q.mean()])), float(np.concatenate([p, q]).std())
+    if spread == 0:
+        return 0.0, 0.0
+    terms = np.column_stack([np.ones(p.size + q.size), (np.concatenate([p, q]) - centre) / spread])
+    weight = np.repeat([0.5 / p.size, 0.5 / q.size], [p.size, q.size])
+    hits = np.repeat([1.0, 0.0], [p.size, q.size])
+    beta, ridge = np.zeros(2), 1.0 / min(p.size, q.size)
+    for _ in range(30):
+        share = expit(terms @ beta)
+        gradient = terms.T @ (weight * (hits - share)) - ridge * beta
+        curvature = (terms * (weight * share * (1 - share))[:, None]).T @ terms
+        step = np.linalg.solve(curvature + ridge * np.eye(2), gradient)
+        beta += step * min(1.0, 5.0 / max(float(np.abs(terms @ step).max()), 1e-300))
+    return float(beta[0] - beta[1] * centre / spread), float(beta[1] / spread)
 
 
 def _log_odds(model: Any, rows: FloatArray) -> FloatArray:
@@ -151,7 +180,12 @@ def _resolve(classifier: Any, rng: np.random.Generator) -> tuple[str, Any, bool]
             from sklearn.neural_network import MLPClassifier
 
             model = MLPClassifier(
-                (64, 64), early_stopping=True, max_iter=60, batch_size=512, random_state=seed
+                (64, 64),
+                early_stopping=True,
+                n_iter_no_change=20,  # it watches the accuracy, which is noisy
+                max_iter=80,
+                batch_size=512,
+                random_state=seed,
             )
             return "mlp", model, False
         case "torch":

@@ -14,7 +14,7 @@ from dpassay.loss.knn import KnnLoss
 from dpassay.sampling.layout import learn
 from dpassay.sampling.outputs import Outputs
 
-NAMES = ("kde", "knn", *PRESETS)
+NAMES = ("kde", "polynomial", "knn", *PRESETS)
 
 
 class Loss(Protocol):
@@ -33,12 +33,12 @@ def candidates(p: Outputs, q: Outputs) -> list[str]:
     layout, _, _ = learn(p, q)
     free = max((len(layout.free(key)) for key in range(len(layout))), default=0)
     width = max(p.numbers.shape[1], q.numbers.shape[1])
-    names = ["logistic"] if 1 <= width <= 100 and (free or width > 1) else []
+    names = ["logistic"] if width <= 100 and (free > 2 or (not free and width > 1)) else []
     if free <= 2:
-        names.append("kde")
+        names += ["polynomial", "kde"] if free else ["kde"]
     if free > 1 or width > 2:
         names.append("boosting")
-    return names or ["kde"]
+    return names
 
 
 def fit(loss: Any, p: Outputs, q: Outputs, *, rng: np.random.Generator) -> Loss:
@@ -46,6 +46,8 @@ def fit(loss: Any, p: Outputs, q: Outputs, *, rng: np.random.Generator) -> Loss:
     match loss:
         case "kde":
             return GridLoss.of(Plan.learn(p, q))
+        case "polynomial":
+            return GridLoss.polynomial(Plan.learn(p, q))
         case "knn":
             return KnnLoss.fit(p, q)
         case str():

@@ -8,10 +8,12 @@ is what any number of draws amount to under a plan: tallies add up, so draws can
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.special import expit, xlogy
+from scipy.special import expit, log_expit, xlogy
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput
@@ -129,6 +131,7 @@ class Block:
     cell: float = 1.0
     axes: tuple[Axis, ...] | None = None
     h: tuple[float, ...] = ()
+    loss: FloatArray | None = None  # log p/q where it is a formula, known without draws
 
     def key(self, cell: int) -> int:
         """The key a cell belongs to."""
@@ -155,6 +158,38 @@ class GridLoss:
     @classmethod
     def of(cls, tally: Tally, rule: str | float = "sj", *, inference: bool = False) -> GridLoss:
         """Densities with one bandwidth for both sides; a smaller one for `inference`."""
+
+        def block(key: int, p: Binned, q: Binned) -> Block:
+            h = _common(p, q, rule, inference)
+            densities = []
+            for own, total in zip((p, q), tally.n, strict=True):
+                inside = (own.total - own.outside) / total
+                on_grid = kde.on_grid(own, h).ravel() if inside > 0 else own.weights.ravel()
+                mass = float(on_grid.sum()) * own.cell
+                densities.append(on_grid * (inside / mass if mass > 0 else 0.0))
+            return Block(np.array([key]), densities[0], densities[1], p.cell, p.axes, h)
+
+        return cls._of(tally, block)
+
+    @classmethod
+    def polynomial(cls, tally: Tally) -> GridLoss:
+        """log p/q a quadratic function of the free numbers of a key, by maximum likelihood.
+
+        Exact for Gaussian noise, stiff and so nearly without noise for the rest: the tails, where
+        densities have few draws to go by, borrow from the middle.
+        """
+
+        def block(key: int, p: Binned, q: Binned) -> Block:
+            loss = quadratic(p, q, tally.n)
+            pooled = (p.weights / tally.n[0] + q.weights / tally.n[1]).ravel() / p.cell
+            share = expit(loss)
+            sides = pooled * share, pooled * (1 - share)
+            return Block(np.array([key]), *sides, p.cell, p.axes, loss=loss)
+
+        return cls._of(tally, block)
+
+    @classmethod
+    def _of(cls, tally: Tally, block: Callable[[int, Binned, Binned], Block]) -> GridLoss:
         n = tally.n
         single = [key for key, axes in enumerate(tally.plan.axes) if axes is None]
         keys = np.array([*single, -1, -2], dtype=np.int64)
@@ -162,21 +197,11 @@ class GridLoss:
         for side, counts in enumerate((tally.counts_p, tally.counts_q)):
             masses[side, :-1] = counts[keys[:-1]] / n[side]
         grids = []
-        for key, axes in enumerate(tally.plan.axes):
-            binned = (tally.binned_p[key], tally.binned_q[key])
-            if axes is None or binned[0] is None or binned[1] is None:
+        for key, (p, q) in enumerate(zip(tally.binned_p, tally.binned_q, strict=True)):
+            if p is None or q is None:
                 continue
-            h = _common(binned[0], binned[1], rule, inference)
-            densities = []
-            for side, own in enumerate(binned):
-                assert own is not None
-                masses[side, -1] += own.outside / n[side]
-                inside = (own.total - own.outside) / n[side]
-                on_grid = kde.on_grid(own, h).ravel() if inside > 0 else own.weights.ravel()
-                total = float(on_grid.sum()) * own.cell
-                densities.append(on_grid * (inside / total if total > 0 else 0.0))
-            cell = math.prod(a.step for a in axes)
-            grids.append(Block(np.array([key]), densities[0], densities[1], cell, axes, h))
+            masses[:, -1] += p.outside / n[0], q.outside / n[1]
+            grids.append(block(key, p, q))
         seen = masses.any(axis=0)
         cells = Block(keys[seen], masses[0, seen], masses[1, seen])
         return cls(tally, (*grids, cells) if seen.any() else tuple(grids))
@@ -184,7 +209,10 @@ class GridLoss:
     @property
     def name(self) -> str:
         """What was fitted, for people."""
-        return "kde" if any(b.axes is not None for b in self.blocks) else "frequency"
+        grids = [b for b in self.blocks if b.axes is not None]
+        if not grids:
+            return "frequency"
+        return "kde" if grids[0].loss is None else "polynomial"
 
     @property
     def layout(self) -> Layout:
@@ -221,9 +249,33 @@ class GridLoss:
 
     def shrunk(self, block: Block) -> FloatArray:
         """log (p + half a draw)/(q + half a draw)."""
+        if block.loss is not None:
+            return block.loss
         n_p, n_q = self.tally.n
         half = 0.5 * block.peak
         return np.asarray(np.log(block.p + half / n_p) - np.log(block.q + half / n_q))
+
+    def levels(self, tally: Tally) -> Levels | None:
+        """How many draws of a tally under the same plan lie where on the loss, if it can say."""
+        level = np.zeros(len(self.layout) + 2)
+        for block in self.blocks:
+            if block.axes is None:
+                level[block.keys] = self.shrunk(block)
+        gridded = [k for k, axes in enumerate(self.tally.plan.axes) if axes is not None]
+        keep = np.setdiff1d(np.arange(level.size - 1), gridded)  # far outside is counted apart
+        found = [level[np.where(keep == level.size - 2, -1, keep)]]
+        counts: list[list[Any]] = [[tally.counts_p[keep]], [tally.counts_q[keep]]]
+        for block in self.blocks:
+            if block.axes is None:
+                continue
+            sides = tally.binned_p[block.key(0)], tally.binned_q[block.key(0)]
+            loss = self.shrunk(block)
+            found += [(loss + np.append(loss[1:], loss[-1])) / 2, level[-2:-1]]
+            for own, side in zip(sides, counts, strict=True):
+                if own is None or own.counts is None:
+                    return None
+                side += [own.counts, np.array([round(own.outside)])]
+        return Levels(np.concatenate(found), *(np.concatenate(side) for side in counts))
 
     def where(self, block: Block, cell: int) -> str:
         """A cell as an output a person can read."""
@@ -252,6 +304,64 @@ class GridLoss:
         with np.errstate(divide="ignore", invalid="ignore"):
             ell = np.log(p) - np.log(q)
         return LossCurve(np.arange(top.size, dtype=float), ell, p, q, labels=labels)
+
+
+def stiffest(train: Tally, held: Tally) -> str:
+    """ "polynomial" unless "kde" predicts the side of held-out draws better by a standard error."""
+    stiff, free = GridLoss.polynomial(train), GridLoss.of(train)
+    gain, variance = 0.0, 0.0
+    for a, b in zip(stiff.blocks, free.blocks, strict=True):
+        if a.axes is None:
+            continue
+        losses = stiff.shrunk(a), free.shrunk(b)
+        for sign, side in ((1.0, held.binned_p), (-1.0, held.binned_q)):
+            own = side[a.key(0)]
+            assert own is not None
+            better = log_expit(sign * losses[0]) - log_expit(sign * losses[1])
+            gain += float(own.weights.ravel() @ better)
+            variance += float(own.weights.ravel() @ better**2)
+    return "polynomial" if gain > -math.sqrt(variance) else "kde"
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Draws by the value of a loss: `p` and `q` of them have the loss `loss`."""
+
+    loss: FloatArray
+    p: IntArray
+    q: IntArray
+
+
+def quadratic(p: Binned, q: Binned, n: tuple[int, int]) -> FloatArray:
+    """The maximum-likelihood log p/q of the form a + b·x + c·x² (all products) on a grid.
+
+    Newton's method on the weights of the cells: its cost does not depend on n. The ridge is worth one
+    draw.
+    """
+    mesh = np.meshgrid(*(axis.points for axis in p.axes), indexing="ij")
+    x = np.stack([m.ravel() for m in mesh], axis=1)
+    weight_p, weight_q = p.weights.ravel() / n[0], q.weights.ravel() / n[1]
+    both = weight_p + weight_q
+    mass = max(float(both.sum()), 1e-300)
+    centre = both @ x / mass
+    spread = np.sqrt(both @ (x - centre) ** 2 / mass)
+    z = (x - centre) / np.where(spread > 0, spread, 1.0)
+    d = z.shape[1]
+    products = [z[:, i] * z[:, j] for i in range(d) for j in range(i, d)]
+    terms = np.column_stack([np.ones(len(z)), z, *products])
+    some = both > 0
+    inside, weight, hits = terms[some], both[some], weight_p[some]
+    beta, ridge = np.zeros(terms.shape[1]), 1.0 / min(n)
+    for _ in range(50):
+        share = expit(inside @ beta)
+        gradient = inside.T @ (hits - weight * share) - ridge * beta
+        curvature = (inside * (weight * share * (1 - share))[:, None]).T @ inside
+        step = np.linalg.solve(curvature + ridge * np.eye(beta.size), gradient)
+        longest = float(np.abs(inside @ step).max())
+        beta += step * min(1.0, 5.0 / max(longest, 1e-300))
+        if longest < 1e-10:
+            break
+    return np.asarray(np.clip(terms @ beta, -30.0, 30.0))
 
 
 def calmed(p: FloatArray, q: FloatArray, n: tuple[int, int]) -> tuple[FloatArray, FloatArray]:

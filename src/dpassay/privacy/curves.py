@@ -182,6 +182,8 @@ class Spectrum(Record):
     lower: FloatArray | None = field(default=None, repr=False)
     confidence: float | None = None
     about: About | None = None
+    #: |δ̂ − δ| by the asymptotic statement of Eureka's Corollary 2, where it applies.
+    accuracy: FloatArray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", _axis("epsilon", self.x))
@@ -253,9 +255,15 @@ class Spectrum(Record):
         return charts.spectrum(lines)
 
     def __str__(self) -> str:
-        return (
+        said = (
             f"δ(ε) on [{self.x[0]:g}, {self.x[-1]:g}]: "
             f"δ({self.x[0]:g}) = {self.y[0]:.4g}, δ({self.x[-1]:g}) = {self.y[-1]:.4g}"
+        )
+        if self.lower is None or self.confidence is None:
+            return said
+        return (
+            f"{said}; at least {self.lower[0]:.4g} and {self.lower[-1]:.4g}, at all ε at once, with "
+            f"confidence {self.confidence:g}"
         )
 
 

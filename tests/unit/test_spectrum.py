@@ -1,0 +1,381 @@
+"""The (ε, δ) spectrum."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+import dpassay as dp
+from dpassay.errors import InvalidInput, MechanismError
+from dpassay.loss.grid import GridLoss, Plan, quadratic, stiffest
+
+zoo = dp.zoo
+PAIR = (0.0, 1.0)
+EPS = np.linspace(0, 2, 41)
+
+
+def truth(mechanism, pair, eps=EPS):
+    a, b = pair
+    return np.maximum(mechanism.delta(eps, (a, b)), mechanism.delta(eps, (b, a)))
+
+
+# --- the quadratic loss
+
+
+def test_quadratic_loss_is_the_logistic_regression_of_the_draws(seed):
+    """Binned, Newton, weights: the same coefficients as scikit-learn's on the raw draws."""
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(seed)
+    p, q = rng.normal(1, 1.2, 4000), rng.normal(0, 1, 6000)
+    pool = dp.from_samples(p, q)
+    tally = Plan.learn(pool.p, pool.q)
+    axis = tally.binned_p[0].axes[0]
+    loss = quadratic(tally.binned_p[0], tally.binned_q[0], tally.n)
+    x = np.concatenate([p, q])
+    weights = np.r_[np.full(4000, 1 / 4000), np.full(6000, 1 / 6000)] * 5000
+    model = LogisticRegression(C=1e9, tol=1e-10, max_iter=1000)
+    model.fit(np.c_[x, x**2], np.arange(10_000) < 4000, sample_weight=weights)
+    inside = np.abs(axis.points) < 2.5
+    exact = model.decision_function(np.c_[axis.points, axis.points**2])
+    assert np.abs(loss - exact)[inside].max() < 0.01
+
+
+def test_quadratic_loss_of_separated_sides_stays_finite():
+    pool = dp.from_samples(np.linspace(0, 1, 500), np.linspace(5, 6, 500))
+    tally = Plan.learn(pool.p, pool.q)
+    assert np.all(np.isfinite(quadratic(tally.binned_p[0], tally.binned_q[0], tally.n)))
+
+
+def test_the_stiff_loss_is_chosen_where_it_is_true(seeds):
+    chosen = {
+        mechanism: [stiffest(*(plan_tallies(mechanism, s, 20_000))) for s in seeds[:5]]
+        for mechanism in (zoo.Gaussian(), zoo.Laplace())
+    }
+    assert chosen[zoo.Gaussian()].count("polynomial") >= 4
+    assert chosen[zoo.Laplace()] == ["kde"] * 5
+
+
+def plan_tallies(mechanism, seed, n):
+    samples = dp.draw(mechanism, PAIR, n=2 * n, rng=seed)
+    first, second = samples.take(n), samples.take(n)
+    tally = Plan.learn(first.p, first.q)
+    return tally, tally.plan.tally(second.p, second.q)
+
+
+def test_levels_count_every_draw_once_and_as_the_score_would(seed):
+    for mechanism in (
+        zoo.Laplace(),
+        zoo.DiscreteLaplace(),
+        zoo.SVT(3, 1.5),
+        zoo.TruncatedLaplace(),
+    ):
+        samples = dp.draw(mechanism, mechanism.pair, n=20_000, rng=seed)
+        train, test = samples.take(10_000), samples.take(10_000)
+        tally = Plan.learn(train.p, train.q)
+        loss = GridLoss.of(tally)
+        levels = loss.levels(tally.plan.tally(test.p, test.q))
+        assert levels.p.sum() == levels.q.sum() == 10_000
+        for cut in (0.1, 0.4):
+            by_score = np.count_nonzero(loss.score(test.p) > cut)
+            assert abs(levels.p[levels.loss > cut].sum() - by_score) < 200
+
+
+# --- one pair
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "error"),
+    [
+        (zoo.Laplace(), 0.008),
+        (zoo.Gaussian(math.sqrt(2 * math.log(1.25e5))), 0.003),
+        (zoo.ExponentialCounting(), 0.006),
+        (zoo.SVT(1, 1.5), 0.006),
+        (zoo.TruncatedLaplace(), 0.008),
+        (zoo.NoiselessHistogram(100), 0.004),
+    ],
+    ids=str,
+)
+def test_estimates_are_near_the_exact_spectrum(mechanism, error, seed):
+    spectrum = dp.spectrum.estimate(mechanism, mechanism.pair, n=200_000, rng=seed)
+    exact = truth(mechanism, mechanism.pair)
+    assert np.abs(spectrum.y - exact).max() < error
+    assert np.all(np.diff(spectrum.y) <= 1e-12)
+    slope = np.diff(spectrum.y) / np.diff(np.exp(spectrum.x))
+    assert np.all(np.diff(slope) >= -1e-9)  # convex in e^ε
+    assert spectrum.lower is not None
+    assert np.abs(spectrum.lower - exact).max() < 0.02
+
+
+@pytest.mark.parametrize("classifier", ["kde", "knn", "logistic", "boosting", "mlp"])
+@pytest.mark.parametrize("plug_in", ["smooth", "counts"])
+def test_every_classifier_serves_every_epsilon(classifier, plug_in, seed):
+    spectrum = dp.spectrum.estimate(
+        zoo.Gaussian(), PAIR, n=20_000, classifier=classifier, plug_in=plug_in, rng=seed
+    )
+    assert np.abs(spectrum.y - zoo.Gaussian().delta(EPS, PAIR)).max() < 0.06
+    assert classifier in spectrum.about.method
+
+
+def test_many_coordinates(seed):
+    pair = (np.zeros(10), np.eye(10)[0])
+    spectrum = dp.spectrum.estimate(zoo.Gaussian(), pair, n=40_000, rng=seed)
+    assert "logistic" in spectrum.about.method
+    assert np.abs(spectrum.y - zoo.Gaussian().delta(EPS, PAIR)).max() < 0.02
+
+
+def test_two_coordinates_are_scored_draw_by_draw(seed):
+    pair = (np.zeros(2), np.array([1.0, 0.0]))
+    spectrum = dp.spectrum.estimate(zoo.Gaussian(), pair, n=40_000, rng=seed)
+    exact = zoo.Gaussian().delta(EPS, PAIR)
+    assert np.abs(spectrum.y - exact).max() < 0.02
+    assert np.all(spectrum.lower <= exact + 0.01)
+
+
+CELLS = {
+    "Laplace": zoo.Laplace(),
+    "Gaussian": zoo.Gaussian(),
+    "discrete": zoo.DiscreteLaplace(),
+    "mixed": zoo.SVT(3, 1.5),
+}
+
+
+def crossings(name, seeds, n):
+    """Runs in which the certified curve lies above the truth anywhere on the grid."""
+    mechanism = CELLS[name]
+    exact = truth(mechanism, mechanism.pair)
+    return sum(
+        bool(
+            np.any(
+                dp.spectrum.estimate(mechanism, mechanism.pair, n=n, rng=s).lower > exact + 1e-12
+            )
+        )
+        for s in seeds
+    )
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_certified_curve_holds_at_all_epsilons_at_once(name, seeds):
+    assert crossings(name, seeds[:60], 1000) <= binom.ppf(0.999, 60, 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CELLS)
+def test_certified_curve_holds_in_500_runs(name, seeds):
+    assert crossings(name, seeds[:500], 10_000) <= binom.ppf(1 - 0.01 / 12, 500, 0.05)
+
+
+def test_a_declared_epsilon_is_bounded_by_the_joint_test_and_tighter(seeds):
+    exact, declared, grid = zoo.Laplace().delta(0.5, PAIR), [], []
+    for s in seeds[:10]:
+        one = dp.spectrum.estimate(zoo.Laplace(), PAIR, epsilons=[0.5], n=10_000, rng=s)
+        many = dp.spectrum.estimate(zoo.Laplace(), PAIR, n=10_000, rng=s)
+        declared.append(one.lower[0])
+        grid.append(many.certified(0.5))
+    assert np.mean(declared) > np.mean(grid) + 0.01
+    assert np.median(declared) < exact
+
+
+def test_identical_distributions(seeds):
+    positive = [
+        dp.spectrum.estimate(zoo.Laplace(), (0.0, 0.0), n=2000, rng=s).lower[0] > 0
+        for s in seeds[:60]
+    ]
+    assert sum(positive) <= binom.ppf(0.999, 60, 0.05)
+
+
+def test_swapping_the_inputs_changes_nothing_but_the_direction(seed):
+    mechanism = zoo.PoissonSubsampled(zoo.Laplace(0.5))
+    samples = dp.draw(mechanism, mechanism.pair, n=50_000, rng=seed)
+    p, q = samples.p.numbers[:, 0], samples.q.numbers[:, 0]
+    there = dp.spectrum.estimate(dp.from_samples(p, q), direction="forward")
+    back = dp.spectrum.estimate(dp.from_samples(q, p), direction="backward")
+    assert np.abs(there.y - back.y).max() < 0.01
+    both = dp.spectrum.estimate(dp.from_samples(p, q))
+    assert np.all(both.y >= there.y - 1e-12)
+
+
+def test_corollary_2_is_stated_for_nearest_neighbours(seed):
+    spectrum = dp.spectrum.estimate(zoo.Laplace(), PAIR, n=10_000, classifier="knn", rng=seed)
+    width = math.sqrt(math.log(4 / 0.05) / 10_000)
+    constant = 24 * (1 + 2 / math.sqrt(2 - math.sqrt(3)) - 1) + 2
+    assert spectrum.accuracy[0] == pytest.approx(constant * width)
+    assert spectrum.accuracy[-1] == pytest.approx(math.exp(2) * constant * width)
+    assert dp.spectrum.estimate(zoo.Laplace(), PAIR, n=1000, rng=seed).accuracy is None
+
+
+def test_streamed_draws_need_no_memory(seed):
+    """2·10⁶ draws a side are 32 MB as numbers; far less is held at a time."""
+    import tracemalloc
+
+    dp.spectrum.estimate(zoo.Laplace(), PAIR, n=1000, rng=seed)
+    tracemalloc.start()
+    dp.spectrum.estimate(zoo.Laplace(), PAIR, n=2_000_000, rng=seed)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 25e6
+
+
+def test_small_deltas_are_reached_by_the_stiff_loss(seed):
+    """δ = 10⁻⁴ from 2·10⁵ draws: about 20 draws per side would count towards it."""
+    mechanism = zoo.Gaussian(4.0)
+    eps = next(e for e in np.linspace(0.5, 1.2, 200) if mechanism.delta(e, PAIR) < 1e-4)
+    spectrum = dp.spectrum.estimate(mechanism, PAIR, epsilons=[eps], n=200_000, rng=seed)
+    assert spectrum.y[0] == pytest.approx(1e-4, rel=0.3)
+
+
+def test_spectra_are_compared_in_one_chart_and_written_down(seed):
+    good = dp.spectrum.estimate(zoo.SVT(1, 1.5), zoo.SVT(1, 1.5).pair, n=20_000, rng=seed)
+    bad = dp.spectrum.estimate(zoo.SVT(6, 1.5), zoo.SVT(6, 1.5).pair, n=20_000, rng=seed)
+    good.chart(broken=bad)
+    again = dp.Spectrum.from_json(bad.to_json())
+    assert np.array_equal(again.lower, bad.lower)
+    assert bad.epsilon(0.05) > good.epsilon(0.05)
+    assert "at all ε at once" in str(bad)
+
+
+@pytest.mark.parametrize(
+    ("correct", "broken"),
+    [
+        (zoo.SVT(1, 1.5, threshold=0.0), zoo.SVT(4, 1.5, threshold=0.0)),
+        (zoo.ReportNoisyMax(1.5), zoo.ReportNoisyMax(1.5, variant=8)),
+        (zoo.NoisyHistogram(0.5), zoo.NoisyHistogram(0.5, broken=True)),
+    ],
+    ids=str,
+)
+def test_spectra_separate_correct_from_broken(correct, broken, seed):
+    """At the ε it promises the correct one leaks next to nothing; the broken twin does."""
+    leaks = []
+    for mechanism in (correct, broken):
+        epsilon = mechanism.claim.epsilon
+        spectrum = dp.spectrum.estimate(
+            mechanism, broken.pair, epsilons=[epsilon], n=100_000, rng=seed
+        )
+        leaks.append((spectrum.y[0], spectrum.lower[0]))
+    assert leaks[0][1] == 0.0
+    assert leaks[1][0] > leaks[0][0] + 0.005
+    assert leaks[1][1] > 0.0
+
+
+# --- sets of databases
+
+
+def noisy_count(data, size, rng):
+    return np.sum(data) + rng.laplace(size=size)
+
+
+def test_relative_takes_the_worst_neighbour_and_says_which(seed):
+    result = dp.spectrum.relative(noisy_count, [[0, 0], [3, 0, 1]], n=4000, rng=seed)
+    assert len(result.parts) == 5
+    assert result.worst(0.0).name == "without record 0"
+    assert list(result.worst(0.0).first) == [3, 0, 1]
+    exact = zoo.Laplace().delta(EPS, (0.0, 3.0))
+    assert np.abs(result.y - exact).max() < 0.05
+    assert np.all(result.lower <= exact + 1e-9)
+
+
+def test_previous_results_are_not_run_again(seed):
+    calls = []
+
+    def counting(data, size, rng):
+        calls.append(tuple(data))
+        return noisy_count(data, size, rng)
+
+    first = dp.spectrum.relative(counting, [[0, 1], [2, 2]], n=1000, rng=seed)
+    seen = len(calls)
+    second = dp.spectrum.relative(counting, [[0, 1], [5, 5]], n=1000, previous=first, rng=seed + 1)
+    assert {c for c in calls[seen:] if len(c) == 2} == {(5, 5)}
+    assert len(second.parts) == 4
+    again = dp.spectrum.SetSpectrum.from_json(second.to_json())
+    third = dp.spectrum.relative(counting, [[0, 1], [5, 5]], n=1000, previous=again, rng=seed)
+    assert np.array_equal(third.y, second.y)
+    assert np.array_equal(third.lower, second.lower)
+    with pytest.raises(InvalidInput, match="grid"):
+        dp.spectrum.relative(counting, [[0]], n=1000, previous=first, epsilons=[1.0])
+
+
+def test_a_failing_pair_does_not_lose_the_others(seed):
+    def picky(data, size, rng):
+        if len(data) == 2 and data[0] == 7:
+            raise ValueError("seven")
+        return noisy_count(data, size, rng)
+
+    result = dp.spectrum.relative(picky, [[7, 0, 1]], n=1000, rng=seed)
+    assert len(result.parts) == 1
+    assert len(result.failures) == 2
+    assert "seven" in result.failures[0]
+    assert "failed on 2 pairs" in " ".join(result.about.notes)
+
+    def broken(data, size, rng):
+        raise ValueError("always")
+
+    with pytest.raises(MechanismError, match="always"):
+        dp.spectrum.relative(broken, [[1, 2]], n=1000, rng=seed)
+
+
+def test_distributional_privacy_of_a_deterministic_mechanism(seed):
+    """Noiseless counts: δ(0) = max_j C(m−1, j) 2^{−(m−1)}, one database at a time or all at once."""
+    coins = dp.neighbours.Population(lambda size, rows, rng: rng.integers(2, size=(size, rows)), 8)
+    exact = max(math.comb(7, j) for j in range(8)) / 2**7
+    batched = dp.spectrum.distributional(
+        lambda databases, rng: databases.sum(axis=1),
+        coins,
+        [0, 1],
+        rows=[3],
+        batched=True,
+        epsilons=[0.0],
+        n=100_000,
+        rng=seed,
+    )
+    assert batched.y[0] == pytest.approx(exact, abs=0.005)
+    assert batched.lower[0] <= exact
+    single = dp.spectrum.distributional(
+        dp.from_function(lambda database: int(np.sum(database))),
+        [coins],
+        [0, 1],
+        rows=[0, 1],
+        epsilons=[0.0],
+        n=4000,
+        rng=seed,
+    )
+    assert len(single.parts) == 2
+    assert single.y[0] == pytest.approx(exact, abs=0.06)
+
+
+def test_errors():
+    coins = dp.neighbours.Population(lambda size, rows, rng: rng.integers(2, size=(size, rows)), 3)
+    for call, words in [
+        (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=100, epsilons=[-1.0]), "epsilons"),
+        (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=100, plug_in="rough"), "plug_in"),
+        (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=100, train=2.0), "train"),
+        (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=10), "n"),
+        (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=100, classifier="forest"), "forest"),
+        (lambda: dp.spectrum.relative(noisy_count, [], n=100), "database"),
+        (lambda: dp.spectrum.distributional(noisy_count, coins, [0], n=100), "two values"),
+        (lambda: dp.spectrum.distributional(noisy_count, coins, [0, 1], n=100, rows=[9]), "row 9"),
+        (lambda: dp.spectrum.distributional(noisy_count, [3], [0, 1], n=100), "Population"),
+    ]:
+        with pytest.raises(InvalidInput, match=words):
+            call()
+
+
+def test_hits_agree_with_counting():
+    from dpassay.notions.spectrum import _hits
+
+    rng = np.random.default_rng(0)
+    p, q = rng.integers(-3, 4, 200) / 2, rng.integers(-3, 4, 300) / 2
+    eps = np.array([0.0, 0.5, 0.7])
+    found = _hits(p, q, eps)
+    for k, e in enumerate(eps):
+        for side, scores in enumerate((p, q)):
+            assert found[0, side, k] == np.count_nonzero(scores > e)
+            assert found[1, side, k] == np.count_nonzero(scores < -e)
+
+
+def test_zoo_truth_agrees_with_the_gaussian_formula():
+    for eps, sigma in itertools.product((0.0, 0.5, 1.0), (0.5, 1.0, 4.0)):
+        a, b = 1 / (2 * sigma) - eps * sigma, -1 / (2 * sigma) - eps * sigma
+        exact = norm.cdf(a) - math.exp(eps) * norm.cdf(b)
+        assert zoo.Gaussian(sigma).delta(eps, PAIR) == pytest.approx(exact, abs=1e-12)
