@@ -175,10 +175,15 @@ class Verdict(Shown):
     #: What was learned before the test: the estimated curve, and the point that was tested.
     curve: TradeoffCurve | None = field(default=None, repr=False)
     point: TradeoffPoint | None = field(default=None, repr=False)
+    #: Every notion of the pair that was tested, estimated from the training draws.
+    profile: Profile | None = field(default=None, repr=False)
+    #: The pairs that were looked at, with the bound the training draws predicted for each.
+    pairs: tuple[tuple[str, float], ...] = field(default=(), repr=False)
     about: About
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "guarantee", Guarantee(self.guarantee))
+        object.__setattr__(self, "pairs", tuple((str(a), float(b)) for a, b in self.pairs))
         object.__setattr__(self, "budget", tuple((str(a), float(b)) for a, b in self.budget))
         for name in ("p_value", "lower_bound"):
             object.__setattr__(self, name, float(getattr(self, name)))
