@@ -5,7 +5,7 @@
     def mechanism(x, size, rng):
         return x + rng.laplace(scale=1.0, size=size)
 
-    samples = dp.draw(mechanism, (0.0, 1.0), n=10_000, rng=0)
+    print(dp.audit(mechanism, (0.0, 1.0), dp.PureDP(0.5), n=10_000, rng=0))
 
 Everything is imported on first use, so that `import dpassay` costs next to nothing.
 """
@@ -19,6 +19,7 @@ from dpassay._version import __version__
 
 if TYPE_CHECKING:
     from dpassay import charts, errors
+    from dpassay.audits import audit
     from dpassay.blackbox import neighbours, zoo
     from dpassay.blackbox.mechanism import Mechanism, Outcome, from_command, from_function
     from dpassay.notions import pure, renyi, spectrum, tradeoff
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     )
     from dpassay.sampling.draw import Sampling
     from dpassay.sampling.samples import Samples, draw, from_samples
-    from dpassay.verdicts import audit_counts
+    from dpassay.verdicts import Plan, audit_counts, estimate, plan, replay
 
 #: Where each public name lives; a name that maps to itself as a module ends in a dot.
 _HOMES = {
@@ -64,6 +65,7 @@ _HOMES = {
     "Mechanism": "blackbox.mechanism",
     "Outcome": "blackbox.mechanism",
     "Pair": "privacy.pairs",
+    "Plan": "verdicts",
     "Profile": "results",
     "PureDP": "privacy.claims",
     "Relation": "privacy.pairs",
@@ -78,17 +80,21 @@ _HOMES = {
     "Verdict": "results",
     "Witness": "results",
     "ZeroConcentratedDP": "privacy.claims",
+    "audit": "audits",
     "audit_counts": "verdicts",
     "charts": ".",
     "claim": "privacy.text",
     "draw": "sampling.samples",
     "errors": ".",
+    "estimate": "verdicts",
     "from_command": "blackbox.mechanism",
     "from_function": "blackbox.mechanism",
     "from_samples": "sampling.samples",
     "neighbours": "blackbox.",
+    "plan": "verdicts",
     "pure": "notions.",
     "renyi": "notions.",
+    "replay": "verdicts",
     "spectrum": "notions.",
     "tradeoff": "notions.",
     "zoo": "blackbox.",
@@ -108,6 +114,7 @@ __all__ = [
     "Mechanism",
     "Outcome",
     "Pair",
+    "Plan",
     "Profile",
     "PureDP",
     "Relation",
@@ -123,17 +130,21 @@ __all__ = [
     "Witness",
     "ZeroConcentratedDP",
     "__version__",
+    "audit",
     "audit_counts",
     "charts",
     "claim",
     "draw",
     "errors",
+    "estimate",
     "from_command",
     "from_function",
     "from_samples",
     "neighbours",
+    "plan",
     "pure",
     "renyi",
+    "replay",
     "spectrum",
     "tradeoff",
     "zoo",

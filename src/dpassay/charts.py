@@ -287,3 +287,14 @@ def _finish(chart: Any, *, width: int = 480, height: int = 280) -> Any:
     if not isinstance(chart, alt.VConcatChart):
         chart = chart.properties(width=width, height=height)
     return chart.configure(**CONFIG)
+
+
+def panels(charts: Sequence[Any], columns: int = 2) -> Any:
+    """Finished charts on one page, `columns` in a row."""
+    alt = altair()
+    bare = [chart.copy() for chart in charts]
+    for chart in bare:
+        chart.config = alt.Undefined
+    rows = [alt.hconcat(*bare[k : k + columns]) for k in range(0, len(bare), columns)]
+    page = alt.vconcat(*rows).resolve_scale(color="independent", strokeDash="independent")
+    return page.configure(**CONFIG)

@@ -210,9 +210,9 @@ class Verdict(Shown):
         c = self.claim
         bound = f"{c.symbol} ≥ {number(self.lower_bound)} with {self.confidence:.4g} confidence"
         if self.violated:
-            head = f"violation of {c}: {bound} (p = {self.p_value:.2g}, {self.guarantee})"
+            head = f"violation of {c}: {bound} (p ≤ {self.p_value:.2g}, {self.guarantee})"
         else:
-            head = f"no violation of {c} detected: {bound} (p = {self.p_value:.2g})"
+            head = f"no violation of {c} detected: {bound} (p ≤ {self.p_value:.2g})"
         lines = [head, f"  witness: {self.witness}"]
         if self.smallest_detectable is not None and math.isfinite(self.smallest_detectable):
             lines.append(
@@ -246,6 +246,15 @@ class Profile(Shown):
     def tradeoff(self, alpha: Any) -> Any:
         """T̂(α), symmetrised."""
         return self.tradeoff_curve(alpha)
+
+    def chart(self) -> Any:
+        """Four panels: trade-off curve, δ(ε), Rényi curve, and the loss with its densities."""
+        from dpassay import charts
+
+        panels = [self.tradeoff_curve.chart(), self.spectrum.chart(), self.renyi_curve.chart()]
+        if self.loss is not None:
+            panels.append(self.loss.chart())
+        return charts.panels(panels)
 
     def __str__(self) -> str:
         draws = f", from {self.about.n[0]:,} draws a side" if self.about.n else ""

@@ -67,7 +67,7 @@ def test_candidates_suit_the_outputs(seed):
 
     assert names(zoo.Laplace()) == ["polynomial", "kde"]
     assert names(zoo.DiscreteLaplace()) == ["kde"]
-    assert "boosting" in names(zoo.SVT(3, 1.5))
+    assert names(zoo.RandomizedResponse(1.5)) == ["logistic", "kde"]
     p, q = gaussian(500, 500, seed, d=20)
     assert "kde" not in candidates(p, q)
 

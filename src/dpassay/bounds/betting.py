@@ -35,17 +35,11 @@ def lower_mean(
     if n == 0 or not width > 0:
         return low
     z = (np.asarray(values, dtype=float) - low) / width
-    stake: FloatArray | float
-    if spread is None:
-        stake = _stakes(z, gamma)
-    else:
-        variance = max((spread / width) ** 2, 1.0 / n**2)
-        stake = math.sqrt(2 * math.log(1 / gamma) / (n * variance))
+    stake = _stake(z, width, gamma, spread)
     wealth_needed = math.log(1 / gamma)
 
     def wins(mean: float) -> bool:
-        bet = np.minimum(stake, _CAUTION / mean)
-        return float(np.sum(np.log1p(bet * (z - mean)))) >= wealth_needed
+        return _log_wealth(z, stake, mean) >= wealth_needed
 
     below, above = 0.0, float(z.mean())
     if above <= 0:
@@ -56,6 +50,33 @@ def lower_mean(
         if above - below < 1e-7 * above:
             break
     return low + width * below
+
+
+def p_value(
+    values: FloatArray, mean: float, *, low: float, high: float, gamma: float, spread: float
+) -> float:
+    """A p-value for "the mean is at most `mean`": one over the capital won against it.
+
+    `gamma` and `spread` only set the stake.
+    """
+    width = high - low
+    if len(values) == 0 or not width > 0 or mean >= high:
+        return 1.0
+    z = (np.asarray(values, dtype=float) - low) / width
+    level = max((mean - low) / width, 0.0)
+    return min(1.0, math.exp(-min(_log_wealth(z, _stake(z, width, gamma, spread), level), 700.0)))
+
+
+def _stake(z: FloatArray, width: float, gamma: float, spread: float | None) -> FloatArray | float:
+    if spread is None:
+        return _stakes(z, gamma)
+    variance = max((spread / width) ** 2, 1.0 / len(z) ** 2)
+    return math.sqrt(2 * math.log(1 / gamma) / (len(z) * variance))
+
+
+def _log_wealth(z: FloatArray, stake: FloatArray | float, mean: float) -> float:
+    bet = np.minimum(stake, _CAUTION / max(mean, 1e-300))
+    return float(np.sum(np.log1p(bet * (z - mean))))
 
 
 def _stakes(z: FloatArray, gamma: float) -> FloatArray:

@@ -84,6 +84,12 @@ def delta_family(epsilon: float) -> Family:
     return Family(lambda delta: ApproximateDP(epsilon, delta), needed, 1 - 1e-12)
 
 
+@lru_cache(maxsize=1 << 14)
+def claim_bound(counts: Counts, claim: Claim, gamma: float) -> float:
+    """`lower_bound` on the parameter of a claim, remembered."""
+    return lower_bound(counts, family(claim), gamma)
+
+
 def lower_bound(counts: Counts, claims: Family, gamma: float) -> float:
     """inf{θ ≥ 0 : the claim with θ is not rejected}, from below.
 

@@ -43,6 +43,7 @@ def power(p: float, q: float, n: int, m: int, claim: Claim, gamma: float) -> flo
     return float(lattice.tail(np.array([q]), np.array([p]))[0])
 
 
+@lru_cache(maxsize=4096)
 def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: float = 0.9) -> float:
     """The smallest value of the claim's parameter that would be caught with that chance.
 
@@ -50,21 +51,32 @@ def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: flo
     true parameter allows. ∞ if no value would be caught.
     """
     limit = 1.0 if claim.parameter == "gap" else math.inf
-    low, high = claim.value, claim.value
+    goal = float(ndtri(chance))
 
-    def caught(value: float) -> bool:
+    def score(value: float) -> float:
+        """The power as a normal quantile, in which it is nearly linear."""
         p = float(claim.at(min(value, limit)).region(q))
-        return power(p, q, n, m, claim, gamma) >= chance
+        return float(ndtri(min(max(power(p, q, n, m, claim, gamma), 1e-12), 1 - 1e-12)))
 
+    low, low_score = claim.value, float(ndtri(gamma))
     step = max(0.25 * claim.value, 0.05)
-    while not caught(high):
-        low, high = high, high + step
+    high = low + step
+    while (high_score := score(high)) < goal:
+        low, low_score = high, high_score
         step *= 2
+        high = low + step
         if high > claim.value + 60 or low >= limit:
             return math.inf
-    for _ in range(9):
-        middle = (low + high) / 2
-        low, high = (low, middle) if caught(middle) else (middle, high)
+    for _ in range(5):  # regula falsi; `high` is always caught
+        if high_score - goal < 0.05:
+            break
+        share = (goal + 0.02 - low_score) / max(high_score - low_score, 1e-9)
+        middle = low + min(max(share, 0.02), 0.98) * (high - low)
+        found = score(middle)
+        if found >= goal:
+            high, high_score = middle, found
+        else:
+            low, low_score = middle, found
     return min(high, limit)
 
 

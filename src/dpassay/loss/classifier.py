@@ -24,8 +24,8 @@ from scipy.special import expit
 from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput, MissingExtra
-from dpassay.events import Part
-from dpassay.sampling.layout import learn
+from dpassay.events import Event, Layout, Part, Score, Test
+from dpassay.sampling.layout import describe, learn
 from dpassay.sampling.outputs import Outputs
 
 PRESETS = ("logistic", "boosting", "mlp", "torch")
@@ -120,6 +120,29 @@ class ClassifierLoss:
         rows = _expand(self.features, outputs, self.squares)
         with free_cores():
             return np.clip(self.line[0] + self.line[1] * _log_odds(self.model, rows), -30.0, 30.0)
+
+    def event(self, cut: float, above: bool) -> Event | None:
+        """{loss ≥ cut}, or {loss ≤ cut}, as a polynomial: for logistic regression of plain numbers."""
+        parts = self.features.parts
+        indicators = len(parts) > 1 or any(
+            free and atoms.size for free, atoms in zip(parts[0].open, parts[0].atoms, strict=True)
+        )
+        if self.name != "logistic" or indicators:
+            return None
+        weights = np.asarray(self.model.coef_[0], dtype=float)
+        width, sign = self.features.width, 1.0 if above else -1.0
+        one, two = weights[:width] / self.features.scale, weights[width:] / self.features.scale**2
+        centre = self.features.centre
+        offset = float(self.model.intercept_[0]) + self.line[0] - cut
+        offset += float(-one @ centre + two @ centre**2)
+        test = Score(sign * offset, sign * (one - 2 * two * centre), sign * two)
+        none = (np.zeros(0),) * width  # every coordinate as a number, atoms or not
+        part = Part(parts[0].template, parts[0].columns, none, (True,) * width)
+        layout = Layout((part,), np.array([0]), np.array([0]))
+        partial: list[tuple[int, Test]] = [(0, test)]
+        return Event(
+            words=describe(layout, [], partial, False), layout=layout, partial=tuple(partial)
+        )
 
 
 def platt(p: FloatArray, q: FloatArray) -> tuple[float, float]:

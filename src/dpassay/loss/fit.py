@@ -17,6 +17,10 @@ from dpassay.sampling.outputs import Outputs
 NAMES = ("kde", "polynomial", "knn", *PRESETS)
 
 
+#: Boosting has more to learn than fewer draws per side than this teach.
+_MANY = 2000
+
+
 class Loss(Protocol):
     """An estimate of log p/q."""
 
@@ -36,7 +40,8 @@ def candidates(p: Outputs, q: Outputs) -> list[str]:
     names = ["logistic"] if width <= 100 and (free > 2 or (not free and width > 1)) else []
     if free <= 2:
         names += ["polynomial", "kde"] if free else ["kde"]
-    if free > 1 or width > 2:
+    enough = min(len(p), len(q)) >= _MANY
+    if (free > 2 or (not free and width > 2)) and (enough or not names):
         names.append("boosting")
     return names
 

@@ -17,13 +17,13 @@ from scipy.special import expit, log_expit, xlogy
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput
-from dpassay.events import Layout
+from dpassay.events import Event, Intervals, Layout, Test
 from dpassay.loss import kde
 from dpassay.loss.bandwidth import bandwidth, scale, undersmooth
 from dpassay.loss.binned import SIZES, Axis, Binned, axes_for, bin_linear
 from dpassay.privacy.curves import LossCurve
 from dpassay.privacy.masses import Masses
-from dpassay.sampling.layout import Sorted, learn, sort, words
+from dpassay.sampling.layout import Sorted, describe, learn, sort, words
 from dpassay.sampling.outputs import Outputs
 from dpassay.sampling.samples import Source
 
@@ -277,6 +277,36 @@ class GridLoss:
                 side += [own.counts, np.array([round(own.outside)])]
         return Levels(np.concatenate(found), *(np.concatenate(side) for side in counts))
 
+    def event(self, cut: float, above: bool) -> Event | None:
+        """{loss ≥ cut}, or {loss ≤ cut}, as keys and intervals; None where numbers have more axes.
+
+        Slivers of the event, and slivers missing from it, with less than a hundredth of its draws are
+        noise of the densities: they are left out and filled in.
+        """
+        sign = 1.0 if above else -1.0
+        whole: list[int] = []
+        partial: list[tuple[int, Test]] = []
+        otherwise = sign * 0.0 >= sign * cut
+        for block in self.blocks:
+            high = sign * self.shrunk(block) >= sign * cut
+            if block.axes is None:
+                whole += [int(k) for k in block.keys[high & (block.keys >= 0)]]
+                if np.any(block.keys == -1):
+                    otherwise = bool(high[block.keys == -1][0])
+                continue
+            if len(block.axes) > 1:
+                return None
+            found = _intervals(sign * self.shrunk(block), sign * cut, block)
+            if found is not None:
+                partial.append((block.key(0), found))
+        return Event(
+            words=describe(self.layout, whole, partial, otherwise),
+            layout=self.layout,
+            whole=tuple(whole),
+            partial=tuple(partial),
+            otherwise=otherwise,
+        )
+
     def where(self, block: Block, cell: int) -> str:
         """A cell as an output a person can read."""
         key = block.key(cell)
@@ -304,6 +334,32 @@ class GridLoss:
         with np.errstate(divide="ignore", invalid="ignore"):
             ell = np.log(p) - np.log(q)
         return LossCurve(np.arange(top.size, dtype=float), ell, p, q, labels=labels)
+
+
+def _intervals(level: FloatArray, cut: float, block: Block) -> Intervals | None:
+    """Where the interpolated level is at least `cut`, without slivers."""
+    assert block.axes is not None
+    x, inside = block.axes[0].points, level >= cut
+    if not inside.any():
+        return None
+    mass = (block.p + block.q) * block.cell
+    sliver = 0.01 * float(mass[inside].sum())
+    for fill in (True, False):  # first close small gaps, then drop small pieces
+        edges = np.flatnonzero(np.diff(inside.astype(int))) + 1
+        for piece in np.split(np.arange(x.size), edges):
+            if inside[piece[0]] != fill and float(mass[piece].sum()) < sliver:
+                inside[piece] = fill
+    if not inside.any():
+        return None
+    turns = np.flatnonzero(np.diff(inside.astype(int)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (cut - level[turns]) / (level[turns + 1] - level[turns])
+    share = np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 0.5)
+    places = x[turns] + share * (x[turns + 1] - x[turns])
+    bounds = np.concatenate(
+        [[-np.inf] if inside[0] else [], places, [np.inf] if inside[-1] else []]
+    )
+    return Intervals(bounds[0::2], bounds[1::2])
 
 
 def stiffest(train: Tally, held: Tally) -> str:

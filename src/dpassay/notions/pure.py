@@ -207,6 +207,11 @@ def _worst(loss: GridLoss, region: Any, floor: float | None, caution: float) -> 
     return best
 
 
+def careful_epsilon(loss: GridLoss) -> float:
+    """ε̂ of a fitted loss: at the output whose loss stands out most from its error."""
+    return _worst(loss, None, None, _errors(loss, None)).value
+
+
 def _deterministic(loss: GridLoss) -> bool:
     """Each side only ever returned one output."""
     block = loss.blocks[-1]

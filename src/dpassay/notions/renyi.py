@@ -374,7 +374,7 @@ def _warnings(points: Sequence[Point]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Witness:
+class Variation:
     """w = κ exp(clip(ŝ, low, high)) and what the training draws promise for it."""
 
     order: float
@@ -412,16 +412,39 @@ class Witness:
         mean = betting.lower_mean(z, low=low, high=high, gamma=gamma, spread=self.spread)
         return math.log(mean) / (self.order - 1) if mean > 1 else 0.0
 
+    def p_value(
+        self, score_p: FloatArray, score_q: FloatArray, epsilon: float, gamma: float
+    ) -> float:
+        """For the claim that the divergence is at most ε."""
+        m = min(len(score_p), len(score_q))
+        low, high = self.range
+        claimed = math.exp(min((self.order - 1) * epsilon, 700.0))
+        z = self.values(score_p[:m], score_q[:m])
+        return betting.p_value(z, claimed, low=low, high=high, gamma=gamma, spread=self.spread)
 
-def _learn_witness(
+    @property
+    def predicted(self) -> float:
+        """The bound promised, on the divergence."""
+        return math.log(self.promised) / (self.order - 1) if self.promised > 1 else 0.0
+
+    def detectable(self, epsilon: float, test: int, gamma: float) -> float:
+        """About the smallest divergence that would be told from ε with 90 % probability."""
+        errors = math.sqrt(2 * math.log(1 / gamma)) + 1.2816
+        mean = math.exp(min((self.order - 1) * epsilon, 700.0)) + errors * self.spread / math.sqrt(
+            test
+        )
+        return math.log(mean) / (self.order - 1)
+
+
+def learn_variation(
     order: float, swapped: bool, score_p: FloatArray, score_q: FloatArray, test: int, gamma: float
-) -> Witness:
+) -> Variation:
     """Choose clip and scale by the bound they promise on `test` draws, from scores of held-back draws."""
     lam, sign = order, (-1.0 if swapped else 1.0)
     x, y = (score_q, score_p) if swapped else (score_p, score_q)
     x, y = sign * x, sign * y
     m = min(x.size, y.size)
-    best: Witness | None = None
+    best: Variation | None = None
     wealth = math.log(1 / gamma)
     tops = np.quantile(x, [0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 1.0])
     for high in np.unique(np.clip(tops, 0.0, 600.0 / lam)):
@@ -446,7 +469,7 @@ def _learn_witness(
         if best is None or promised > best.promised:
             w = np.exp((lam - 1) * (log_x - log_x.max()))
             effective = test * float(w.sum()) ** 2 / (x.size * float(np.sum(w**2)))
-            best = Witness(lam, swapped, low, float(high), scale, spread, promised, effective)
+            best = Variation(lam, swapped, low, float(high), scale, spread, promised, effective)
     assert best is not None
     return best
 
@@ -465,18 +488,18 @@ def _variational(
     candidates = []
     for source in found:
         train, test_size = _split(source, n, method)
-        loss, scores = _fit_best(source, train, method.loss, orders, flip, test_size, level)
+        loss, scores = fit_best(source, train, method.loss, orders, flip, test_size, level)
         witnesses = [
             max(
-                (_learn_witness(float(order), side, *scores, test_size, level) for side in flip),
-                key=lambda witness: witness.promised,
+                (learn_variation(float(order), side, *scores, test_size, level) for side in flip),
+                key=lambda found: found.promised,
             )
             for order in orders
         ]
         promise = witnesses[0].promised
         candidates.append((promise, source, loss, witnesses, test_size))
     _, chosen, loss, witnesses, test_size = max(candidates, key=lambda c: c[0])
-    scorer = _Scorer(loss)
+    scorer = Scorer(loss)
     parts = list(chosen.blocks(test_size, scorer))
     score_p, score_q = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
     bounds = np.array([w.bound(score_p, score_q, level) for w in witnesses])
@@ -495,7 +518,7 @@ def _variational(
 
 
 @dataclass(frozen=True)
-class _Scorer:
+class Scorer:
     """Keeps only the scores of a block."""
 
     loss: Loss
@@ -516,7 +539,7 @@ def _split(source: Source, n: int | None, method: Variational) -> tuple[Samples,
     return source.take(learn), total - learn
 
 
-def _fit_best(
+def fit_best(
     source: Source,
     train: Samples,
     loss: Any,
@@ -545,8 +568,8 @@ def _fit_best(
             for a, b in ((half.p, rest.p), (half.q, rest.q))
         )
         promise = max(
-            (_learn_witness(float(orders[0]), s, scores[0], scores[1], test, level) for s in flip),
-            key=lambda witness: witness.promised,
+            (learn_variation(float(orders[0]), s, scores[0], scores[1], test, level) for s in flip),
+            key=lambda found: found.promised,
         )
         margin = promise.spread / math.sqrt(
             scores[0].size

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpassay._typing import AnyArray, FloatArray, IntArray
-from dpassay.events import Event, Layout, Part
+from dpassay.events import Event, Layout, Part, Score, Test
 from dpassay.sampling.outputs import Outputs, Structure, align, concatenate
 
 #: Rows per side that are searched for atoms: a quarter of them, between these limits.
@@ -321,3 +321,67 @@ def words(layout: Layout, key: int, numbers: Sequence[float] | None = None) -> s
     ]
     text = Structure(part.template, part.columns).show(shown)
     return text.replace("nan", "•") if numbers is None else text
+
+
+#: More keys or intervals than these are counted instead of listed.
+_LISTED = 4
+
+
+def describe(
+    layout: Layout, whole: Sequence[int], partial: Sequence[tuple[int, Test]], otherwise: bool
+) -> str:
+    """An event in words a person can check: "output ≥ 3.21 or output is None"."""
+    parts = []
+    for key, test in partial:
+        name = words(layout, key)
+        numbers = "output" if name == "•" else "•"
+        text = _test_words(test, numbers)
+        parts.append(text if numbers == "output" else f"output is {name} with {text}")
+    if len(parts) > _LISTED:
+        parts = [
+            *parts[: _LISTED - 1],
+            f"one of {len(parts) - _LISTED + 1} more such kinds of output",
+        ]
+    names = [words(layout, key) for key in whole]
+    if 0 < len(names) <= _LISTED:
+        parts.append(f"output is {_or(names)}")
+    elif names:
+        parts.append(
+            f"output is {', '.join(names[: _LISTED - 1])} or one of {len(names) - _LISTED + 1} others"
+        )
+    if otherwise:
+        parts.append("output is of a kind not seen in training")
+    return _or(parts) if parts else "no output at all"
+
+
+def _or(parts: Sequence[str]) -> str:
+    return " or ".join(parts) if len(parts) < 3 else ", ".join(parts[:-1]) + f" or {parts[-1]}"
+
+
+def _test_words(test: Test, name: str) -> str:
+    if isinstance(test, Score):
+        return f"{_polynomial(test)} ≥ 0"
+    found = []
+    for low, high in zip(test.lows, test.highs, strict=True):
+        if np.isneginf(low) and np.isposinf(high):
+            found.append(f"{name} anything")
+        elif np.isneginf(low):
+            found.append(f"{name} < {high:.6g}")
+        elif np.isposinf(high):
+            found.append(f"{name} ≥ {low:.6g}")
+        else:
+            found.append(f"{low:.6g} ≤ {name} < {high:.6g}")
+    if len(found) > _LISTED:
+        rest = len(found) - _LISTED + 1
+        return _or([*found[: _LISTED - 1], f"{name} in one of {rest} more intervals"])
+    return _or(found)
+
+
+def _polynomial(test: Score) -> str:
+    terms = [f"{test.offset:+.4g}"]
+    for power, weights in (("", test.linear), ("²", test.square)):
+        big = np.argsort(-np.abs(weights), kind="stable")[:_LISTED]
+        terms += [f"{weights[k]:+.4g}·x{k + 1}{power}" for k in np.sort(big) if weights[k]]
+    shown = " ".join(terms).removeprefix("+")
+    hidden = int(np.count_nonzero(test.linear) + np.count_nonzero(test.square)) - len(terms) + 1
+    return shown + (f" + {hidden} smaller terms" if hidden > 0 else "")

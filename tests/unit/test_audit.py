@@ -1,0 +1,286 @@
+"""The audit, from the border to the verdict."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import dpassay as dp
+from dpassay.errors import InvalidInput, NotEnoughDraws
+from dpassay.notions.search import best_cut, search
+from dpassay.sampling.layout import contains
+
+zoo = dp.zoo
+PAIR = (0.0, 1.0)
+
+
+def test_the_promise_of_the_readme():
+    def mechanism(x, size, rng):
+        return x + rng.laplace(scale=1.0, size=size)
+
+    verdict = dp.audit(mechanism, PAIR, dp.PureDP(0.5), n=10_000, confidence=0.95, rng=0)
+    assert verdict.violated
+    assert verdict.p_value < 0.001
+    assert 0.8 < verdict.lower_bound < 1.0
+    assert verdict.witness.pair is not None
+    assert str(verdict.guarantee) == "exact"
+    assert 0.5 < verdict.smallest_detectable < 0.7
+    assert sum(share for _, share in verdict.budget) == pytest.approx(0.05)
+    assert verdict.about.n == (10_000, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "claim", "n"),
+    [
+        (zoo.Laplace(), dp.PureDP(0.7), 4000),
+        (zoo.Gaussian(), dp.GaussianDP(0.8), 8000),
+        (zoo.Gaussian(), dp.ApproximateDP(1.0, 0.05), 8000),
+        (zoo.Gaussian(), dp.RenyiDP(2, 0.7), 20_000),
+        (zoo.Gaussian(), dp.ZeroConcentratedDP(0.35), 20_000),
+        (zoo.Laplace(), dp.TradeoffDP(lambda a: np.maximum(1 - 1.5 * a, (1 - a) / 1.5)), 8000),
+        (zoo.RandomizedResponse(1.5), dp.PureDP(1.0), 4000),
+        (zoo.SVT(3, 1.5), dp.PureDP(1.0), 20_000),
+        (zoo.TruncatedLaplace(), dp.PureDP(1.0), 20_000),
+    ],
+    ids=str,
+)
+def test_false_claims_of_every_notion_are_refuted_and_written_down(mechanism, claim, n, seed):
+    verdict = dp.audit(mechanism, mechanism.pair, claim, n=n, rng=seed)
+    assert verdict.violated
+    assert verdict.lower_bound > claim.value
+    again = dp.Verdict.from_json(verdict.to_json())
+    assert str(again) == str(verdict)
+    assert json.loads(verdict.to_json())["violated"] is True
+    if not verdict.witness.event.live and claim.event_complete:
+        assert dp.replay(again, mechanism, n=n, rng=seed + 1).violated
+
+
+def test_ten_coordinates_by_a_learned_score_that_is_written_as_a_polynomial(seed):
+    pair = (np.zeros(10), np.eye(10)[0])
+    verdict = dp.audit(zoo.Gaussian(), pair, dp.GaussianDP(0.7), n=10_000, rng=seed)
+    assert verdict.violated
+    assert "logistic" in verdict.about.method
+    assert "x1" in verdict.witness.event.words
+    again = dp.Verdict.from_json(verdict.to_json())
+    assert dp.replay(again, zoo.Gaussian(), n=10_000, rng=seed + 1).violated
+
+
+def test_an_event_as_written_is_the_event_that_was_counted(seed):
+    for mechanism in (
+        zoo.Laplace(),
+        zoo.SVT(3, 1.5),
+        zoo.DiscreteLaplace(),
+        zoo.TruncatedLaplace(),
+    ):
+        samples = dp.draw(mechanism, mechanism.pair, n=6000, rng=seed)
+        train, test = samples.take(2000), samples.take(4000)
+        found = search(train, dp.PureDP(0.5), test=(4000, 4000), gamma=0.05, rng=samples.rng)
+        again = dp.Event.from_json(found.event.to_json())
+        assert np.array_equal(contains(again, test.p), found.holds(test.p))
+
+
+def test_words_are_ones_a_person_can_check(seed):
+    verdict = dp.audit(zoo.Laplace(), PAIR, dp.PureDP(0.5), n=4000, rng=seed)
+    assert verdict.witness.event.words.startswith(("output ≥ ", "output < "))
+
+    def sometimes(data, size, rng):
+        out = (data + rng.laplace(size=size)).astype(object)
+        out[rng.random(size) < (0.02 if data else 0.3)] = None
+        return out
+
+    words = dp.audit(sometimes, PAIR, dp.PureDP(1.0), n=4000, rng=seed).witness.event.words
+    assert "None" in words
+
+
+def test_outputs_that_only_one_side_produces_give_a_finite_bound(seed):
+    def leaky(data, size, rng):
+        return rng.integers(3, size=size) + (100 if data else 0) * (rng.random(size) < 0.3)
+
+    verdict = dp.audit(leaky, (0, 1), dp.PureDP(1.0), n=2000, rng=seed)
+    assert verdict.violated
+    assert 2.0 < verdict.lower_bound < 10.0
+
+
+@pytest.mark.parametrize("mechanism", [zoo.RaisesOnOne(), zoo.StringOnOne()], ids=str)
+def test_failing_on_one_input_only_is_an_output_too(mechanism, seed):
+    sampling = dp.Sampling(on_error="outcome")
+    verdict = dp.audit(
+        mechanism, mechanism.pair, mechanism.claim, n=20_000, rng=seed, sampling=sampling
+    )
+    assert verdict.violated
+
+
+def test_the_worst_pair_is_found(seed):
+    pairs = [(0.0, 0.2), (0.0, 1.0), (0.0, 0.5)]
+    verdict = dp.audit(zoo.Laplace(), pairs, dp.PureDP(0.6), n=4000, rng=seed)
+    assert tuple(verdict.witness.pair) == (0.0, 1.0)
+    assert verdict.violated
+    assert len(verdict.pairs) == 3
+    assert "among 3 pairs" in " ".join(verdict.about.notes)
+
+
+def test_several_claims_share_the_error_probability(seed):
+    claims = [dp.PureDP(0.5), "mu=0.5", dp.RenyiDP(2, 0.2)]
+    verdicts = dp.audit(zoo.Laplace(), PAIR, claims, n=10_000, rng=seed)
+    assert [v.violated for v in verdicts] == [True] * 3
+    for verdict in verdicts:
+        assert sum(share for _, share in verdict.budget) == pytest.approx(0.05)
+        assert verdict.budget[0][1] == pytest.approx(0.05 / 3)
+        assert "3 claims" in " ".join(verdict.about.notes)
+
+
+def test_samples_are_used_up_each_once_and_may_differ_in_length(seed):
+    rng = np.random.default_rng(seed)
+    samples = dp.from_samples(rng.laplace(size=3000), 1 + rng.laplace(size=5000))
+    verdict = dp.audit(samples, claim=dp.PureDP(0.5))
+    assert verdict.violated
+    assert verdict.about.n == (3000, 5000)
+    assert (verdict.witness.n_p, verdict.witness.n_q) == (2250, 3750)
+    assert len(samples) == 0
+
+
+def test_draws_that_learn_and_draws_that_certify_are_not_the_same(seed):
+    seen = []
+
+    def spy(data, size, rng):
+        out = data + rng.laplace(size=size)
+        seen.append(out)
+        return out
+
+    dp.audit(spy, PAIR, dp.PureDP(0.5), n=1000, rng=seed)
+    everything = np.concatenate(seen)
+    assert everything.size == 2000
+    assert np.unique(everything).size == 2000
+
+
+def test_the_seed_decides(seed):
+    options = {"n": 3000, "rng": seed}
+    a, b = (dp.audit(zoo.Laplace(), PAIR, dp.PureDP(0.5), **options) for _ in range(2))
+    assert a.to_json() == b.to_json()
+
+
+def test_a_time_budget_is_measured_out_before_the_draws():
+    verdict = dp.audit(zoo.Laplace(), PAIR, dp.PureDP(0.5), time_budget=0.3, rng=0)
+    assert verdict.about.n[0] >= 100
+    assert verdict.violated
+
+
+def test_details_bring_a_profile(seed):
+    verdict = dp.audit(zoo.Laplace(), PAIR, dp.PureDP(0.5), n=8000, details=True, rng=seed)
+    assert verdict.profile.epsilon == pytest.approx(1.0, abs=0.35)
+    assert verdict.profile.about.n == (2000, 2000)
+    verdict.chart()
+    verdict.profile.chart()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: dp.audit(zoo.Laplace(), PAIR, dp.PureDP(1.0)), "give n"),
+        (lambda: dp.audit(zoo.Laplace(), PAIR, dp.PureDP(1.0), n=100, time_budget=1.0), "give n"),
+        (lambda: dp.audit(zoo.Laplace(), PAIR, 1.0, n=100), "claim"),
+        (lambda: dp.audit(zoo.Laplace(), PAIR, [], n=100), "empty"),
+        (lambda: dp.audit(zoo.Laplace(), PAIR, "eps", n=100), "eps"),
+        (lambda: dp.audit(zoo.Laplace(), None, "eps=1", n=100), "pair"),
+        (lambda: dp.audit(zoo.Laplace(), PAIR, "eps=1", n=100, confidence=95), "confidence"),
+        (lambda: dp.audit(zoo.Laplace(), PAIR, "eps=1", n=100, train=1.0), "train"),
+        (lambda: dp.audit(zoo.Laplace(), PAIR, "eps=1", n=100, loss="forest"), "forest"),
+        (lambda: dp.audit(zoo.Laplace(), PAIR, "eps=1", n=3), "n"),
+    ],
+)
+def test_errors_name_what_is_wrong(call, words):
+    with pytest.raises(InvalidInput, match=words):
+        call()
+
+
+def test_too_few_draws_to_conclude_anything_is_said_before_drawing():
+    def mechanism(data, size, rng):
+        pytest.fail("drawn")
+
+    with pytest.raises(NotEnoughDraws, match="cannot refute"):
+        dp.audit(mechanism, PAIR, dp.PureDP(3.0), n=20)
+
+
+def test_what_cannot_be_replayed_says_why(seed):
+    from sklearn.naive_bayes import GaussianNB
+
+    pair = (np.zeros(3), np.eye(3)[0])
+    verdict = dp.audit(zoo.Gaussian(), pair, "mu=0.5", n=4000, loss=GaussianNB(), rng=seed)
+    assert verdict.witness.event.live
+    with pytest.raises(InvalidInput, match="cannot be replayed"):
+        dp.replay(verdict, zoo.Gaussian(), n=100)
+    with pytest.raises(InvalidInput, match="claim"):
+        dp.replay(verdict.witness, zoo.Gaussian(), n=100)
+
+
+def test_a_plan_is_what_the_power_says():
+    plan = dp.plan(dp.PureDP(0.5), excess=1.0, event=math.exp(-1) / 2)
+    assert 155 <= plan.held_out <= 170  # Laplace, the event below 0
+    assert dp.plan(dp.PureDP(0.5), excess=1.0).held_out < plan.held_out  # the best of all events
+    assert plan.draws == math.ceil(plan.held_out / 0.75)
+    assert "draws a side" in str(plan)
+    assert dp.plan("eps=1", excess=0.1).draws > dp.plan("eps=1", excess=0.2).draws
+    assert dp.Plan.from_json(plan.to_json()).draws == plan.draws
+    with pytest.raises(InvalidInput, match="excess"):
+        dp.plan("eps=1", excess=0.0)
+
+
+def test_best_cut_finds_the_event_of_an_exact_sample():
+    """Deterministic quantiles of Laplace: against ε = ½ the best event is below 0, or above 1."""
+    from scipy.stats import laplace
+
+    u = (np.arange(4001) + 0.5) / 4001
+    p, q = laplace.ppf(u), 1 + laplace.ppf(u)
+    cut = best_cut(p, q, dp.PureDP(0.5), (4000, 4000), 0.05, tails=True)
+    expected = 1.0 if cut.second else 0.0
+    assert cut.at == pytest.approx(expected, abs=0.6)
+    assert cut.above == cut.second
+    assert cut.z > 5
+
+
+# --- profiles
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [zoo.Laplace(), zoo.Gaussian(), zoo.DiscreteLaplace(), zoo.TruncatedLaplace()],
+    ids=str,
+)
+def test_every_notion_from_one_sample(mechanism, seed):
+    pair = mechanism.pair
+    profile = dp.estimate(mechanism, pair, n=200_000, rng=seed)
+    a, b = pair
+    for eps in (0.2, 0.6):
+        exact = max(mechanism.delta(eps, (a, b)), mechanism.delta(eps, (b, a)))
+        assert profile.delta(eps) == pytest.approx(exact, abs=0.01)
+    assert profile.tradeoff(0.1) == pytest.approx(mechanism.tradeoff(0.1, (a, b)), abs=0.02)
+    if not isinstance(mechanism, zoo.TruncatedLaplace):
+        assert profile.renyi(2.0) == pytest.approx(mechanism.renyi(2.0, (a, b)), rel=0.06)
+    again = dp.Profile.from_json(profile.to_json())
+    assert again.delta(0.3) == profile.delta(0.3)
+    profile.chart()
+
+
+def test_profile_notions_agree_with_each_other(seed):
+    """δ(ε) and the trade-off curve are two readings of one pair."""
+    profile = dp.estimate(zoo.Gaussian(), PAIR, n=50_000, rng=seed)
+    eps = np.linspace(0, 2, 9)
+    from_curve = profile.tradeoff_curve.delta(eps)
+    assert np.abs(from_curve - profile.delta(eps)).max() < 0.005
+    assert profile.mu == pytest.approx(1.0, abs=0.05)
+
+
+def test_profile_of_many_coordinates_says_it_is_that_of_a_score(seed):
+    pair = (np.zeros(10), np.eye(10)[0])
+    profile = dp.estimate(zoo.Gaussian(), pair, n=20_000, rng=seed)
+    assert profile.mu == pytest.approx(1.0, abs=0.15)
+    assert any("score" in note for note in profile.about.notes)
+
+
+def test_profile_of_a_deterministic_mechanism():
+    def constant(data, size, rng):
+        return np.full(size, data)
+
+    assert dp.estimate(constant, (1, 1), n=100, rng=0).epsilon == 0.0
+    assert math.isinf(dp.estimate(constant, (1, 2), n=100, rng=0).epsilon)
