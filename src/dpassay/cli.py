@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import click
 import typer
 from rich.console import Console
+from rich.panel import Panel
 from rich.table import Table
 
 from dpassay._version import __version__
-from dpassay.errors import DpassayError, NoClosedForm
-from dpassay.results import number
+from dpassay.errors import DpassayError, InvalidInput, NoClosedForm
+from dpassay.results import Profile, Verdict, number
 
 app = typer.Typer(
     name="dpassay",
@@ -20,7 +24,53 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
 )
+
+Target = Annotated[
+    str | None,
+    typer.Argument(
+        help='module:name, file.py:name, or "zoo:Laplace(scale=0.5)".', show_default=False
+    ),
+]
+PairOption = Annotated[
+    tuple[str, str] | None,
+    typer.Option("--pair", metavar="A B", help="Two neighbouring inputs, as JSON."),
+]
+PairsOption = Annotated[
+    Path | None, typer.Option("--pairs", help="A JSON file with a list of pairs: [[0, 1], [0, 2]].")
+]
+NeighboursOption = Annotated[
+    str | None, typer.Option("--neighbours", help="patterns:6, or remove-one:data.csv.")
+]
+CommandOption = Annotated[
+    str | None,
+    typer.Option(
+        "--command", help='A program as the mechanism, in place of TARGET: "./prog --fast".'
+    ),
+]
+SamplesOption = Annotated[
+    tuple[Path, Path] | None,
+    typer.Option("--samples", metavar="P Q", help="Two files of outputs (.npy, .csv, .parquet)."),
+]
+PerCall = Annotated[
+    bool,
+    typer.Option("--per-call", help="TARGET is f(data) or f(data, rng) and returns one output."),
+]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same answer.")]
+Workers = Annotated[int, typer.Option("--workers", help="Processes that draw.")]
+Confidence = Annotated[float, typer.Option("--confidence", help="One minus the error probability.")]
+JsonOption = Annotated[
+    str | None,
+    typer.Option("--json", help="Write the result here as JSON; - is stdout, and only that."),
+]
+ReportOption = Annotated[
+    Path | None, typer.Option("--report", help="Write a self-contained HTML report here.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no panel.")]
+OnError = Annotated[
+    bool, typer.Option("--errors-are-outputs", help="A failing run is an output of its own.")
+]
 
 
 def _version(asked: bool) -> None:
@@ -39,21 +89,105 @@ def _root(
 
 
 @app.command()
-def zoo() -> None:
-    """What is in the zoo, with the truths.
+def audit(
+    target: Target = None,
+    pair: PairOption = None,
+    pairs: PairsOption = None,
+    neighbours: NeighboursOption = None,
+    samples: SamplesOption = None,
+    command: CommandOption = None,
+    claim: Annotated[
+        list[str] | None,
+        typer.Option(help='"eps=1", "eps=1, delta=1e-5", "mu=1", "rho=0.5", "renyi(order=5)=0.2".'),
+    ] = None,
+    n: Annotated[
+        int | None, typer.Option("--n", help="Draws per side per pair, training included.")
+    ] = None,
+    time_budget: Annotated[
+        float | None, typer.Option(help="Seconds to spend, in place of --n.")
+    ] = None,
+    confidence: Confidence = 0.95,
+    loss: Annotated[
+        str, typer.Option(help="What ranks the outputs: auto, kde, knn, logistic …")
+    ] = "auto",
+    per_call: PerCall = False,
+    errors_are_outputs: OnError = False,
+    seed: Seed = 0,
+    workers: Workers = 1,
+    json: JsonOption = None,
+    report: ReportOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """Try to refute a privacy claim. Exit status: 0 no violation detected, 1 violation, 2 bad input.
 
-    Example: dpassay zoo
+    Example: dpassay audit "zoo:Laplace(scale=0.8)" --pair 0 1 --claim "eps=1"
+
+    Example: dpassay audit mine.py:release --pair 0 1 --claim "eps=1, delta=1e-5" --report out.html
+
+    Example: dpassay audit --samples p.npy q.npy --claim "mu=1" --json -
     """
-    Console().print(_zoo_table(draws=False))
+    from dpassay.audits import audit as run
+    from dpassay.privacy.text import claim as read_claim
+
+    source, found_pairs = _source(target, command, samples, pair, pairs, neighbours, per_call, seed)
+    own = getattr(source, "claim", None)
+    if not claim and own is None:
+        raise InvalidInput('what does it claim? Give --claim "eps=1"')
+    claims: list[Any] = [read_claim(text) for text in claim] if claim else [own]
+    if n is None and time_budget is None and samples is None:
+        n = 20_000
+    verdicts = run(
+        source,
+        found_pairs,
+        claims,
+        n=n,
+        time_budget=time_budget,
+        confidence=confidence,
+        loss=loss,
+        details=report is not None,
+        rng=None if samples else seed,
+        sampling=None if samples else _sampling(workers, quiet, errors_are_outputs),
+    )
+    _deliver(verdicts, None, json=json, report=report, quiet=quiet)
+    raise typer.Exit(int(any(verdict.violated for verdict in verdicts)))
 
 
 @app.command()
-def demo() -> None:
-    """The tour: the zoo, its truths, and draws from it.
+def estimate(
+    target: Target = None,
+    pair: PairOption = None,
+    samples: SamplesOption = None,
+    command: CommandOption = None,
+    n: Annotated[int | None, typer.Option("--n", help="Draws per side.")] = None,
+    loss: Annotated[
+        str, typer.Option(help="auto, kde, polynomial, knn, logistic, boosting …")
+    ] = "auto",
+    per_call: PerCall = False,
+    errors_are_outputs: OnError = False,
+    seed: Seed = 0,
+    workers: Workers = 1,
+    json: JsonOption = None,
+    report: ReportOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """Every notion of one pair: ε, δ(ε), Rényi, trade-off, μ. Estimates, not bounds.
 
-    Example: dpassay demo
+    Example: dpassay estimate "zoo:Gaussian(sigma=1.0)" --pair 0 1 --n 100000
     """
-    Console().print(_zoo_table(draws=True))
+    from dpassay.verdicts import estimate as run
+
+    source, found = _source(target, command, samples, pair, None, None, per_call, seed)
+    if n is None and samples is None:
+        n = 100_000
+    profile = run(
+        source,
+        found,
+        n=n,
+        loss=loss,
+        rng=None if samples else seed,
+        sampling=None if samples else _sampling(workers, quiet, errors_are_outputs),
+    )
+    _deliver([], profile, json=json, report=report, quiet=quiet)
 
 
 @app.command()
@@ -63,11 +197,12 @@ def counts(
     hits_q: Annotated[int, typer.Argument(help="How often it happened on the second input.")],
     n_q: Annotated[int, typer.Argument(help="Runs on the second input.")],
     claim: Annotated[str, typer.Option(help='The claim, such as "eps=1, delta=1e-5".')],
-    confidence: Annotated[float, typer.Option(help="One minus the error probability.")] = 0.95,
+    confidence: Confidence = 0.95,
     likelier: Annotated[
         str | None, typer.Option(help="Declared beforehand: 'first' or 'second'.")
     ] = None,
-    json: Annotated[str | None, typer.Option(help="Write the verdict here; - is stdout.")] = None,
+    json: JsonOption = None,
+    quiet: Quiet = False,
 ) -> None:
     """Test a claim from the counts of an event that was fixed beforehand.
 
@@ -85,32 +220,88 @@ def counts(
         confidence=confidence,
         likelier=likelier,  # type: ignore[arg-type]
     )
-    if json == "-":
-        typer.echo(verdict.to_json(indent=2))
-    else:
-        typer.echo(str(verdict))
-        if json is not None:
-            Path(json).write_text(verdict.to_json(indent=2), encoding="utf-8")
+    _deliver([verdict], None, json=json, report=None, quiet=quiet)
     raise typer.Exit(int(verdict.violated))
 
 
-def _zoo_table(draws: bool) -> Table:
+@app.command()
+def plan(
+    claim: Annotated[str, typer.Option(help='The claim, such as "eps=1".')],
+    excess: Annotated[
+        float, typer.Option(help="By how much the truth exceeds it, relatively.")
+    ] = 0.1,
+    power: Annotated[float, typer.Option(help="The probability of catching that.")] = 0.9,
+    confidence: Confidence = 0.95,
+    event: Annotated[
+        float | None, typer.Option(help="Probability of the telling event on the rarer side.")
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """How many draws an audit needs.
+
+    Example: dpassay plan --claim "eps=1" --excess 0.2
+    """
+    from dpassay.verdicts import plan as run
+
+    made = run(claim, excess=excess, power=power, confidence=confidence, event=event)
+    _write_json(json, made.to_json(indent=2))
+    if json != "-":
+        typer.echo(str(made))
+
+
+@app.command()
+def replay(
+    verdict: Annotated[Path, typer.Argument(help="A verdict that was written with --json.")],
+    target: Target = None,
+    command: CommandOption = None,
+    n: Annotated[int, typer.Option("--n", help="Fresh draws per side.")] = 20_000,
+    confidence: Confidence = 0.95,
+    per_call: PerCall = False,
+    seed: Seed = 1,
+    workers: Workers = 1,
+    json: JsonOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run the event of an earlier verdict again on fresh draws.
+
+    Example: dpassay replay verdict.json "zoo:Laplace(scale=0.8)" --n 20000
+    """
+    from dpassay.errors import UnreadableFile
+    from dpassay.verdicts import replay as run
+
+    try:
+        text = verdict.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
+    earlier = Verdict.from_json(text)
+    source, _ = _source(target, command, None, ("0", "1"), None, None, per_call, seed)
+    again = run(
+        earlier,
+        source,
+        n=n,
+        confidence=confidence,
+        rng=seed,
+        sampling=_sampling(workers, quiet, False),
+    )
+    _deliver([again], None, json=json, report=None, quiet=quiet)
+    raise typer.Exit(int(again.violated))
+
+
+@app.command()
+def zoo() -> None:
+    """What is in the zoo, with the truths.
+
+    Example: dpassay zoo
+    """
     from dpassay.blackbox.zoo import members
-    from dpassay.sampling.draw import Sampling
-    from dpassay.sampling.samples import draw
 
     table = Table(title="The zoo: what each mechanism claims, and the truth on its default pair")
     table.add_column("mechanism", overflow="fold")
     for heading in ("claims", "", "true ε", "δ(0.5)", "Rényi ε(2)", "T(0.05)"):
         table.add_column(heading)
-    table.add_column("a draw on each input" if draws else "source", overflow="fold")
+    table.add_column("source", overflow="fold")
     for mechanism in members():
         pair = mechanism.pair
-        last = mechanism.source
-        if draws:
-            way = Sampling(on_error="outcome") if "raises" in mechanism.flaw else None
-            one = draw(mechanism, pair, n=1, rng=0, sampling=way)
-            last = f"{one.p.show(0)} | {one.q.show(0)}"
         table.add_row(
             str(mechanism),
             str(mechanism.claim or "nothing"),
@@ -119,9 +310,187 @@ def _zoo_table(draws: bool) -> Table:
             _truth(mechanism.delta, 0.5, pair),
             _truth(mechanism.renyi, 2.0, pair),
             _truth(mechanism.tradeoff, 0.05, pair),
-            last,
+            mechanism.source,
         )
-    return table
+    Console().print(table)
+
+
+@app.command()
+def demo(
+    n: Annotated[int, typer.Option("--n", help="Draws per side for each mechanism.")] = 20_000,
+    report: ReportOption = Path("dpassay-demo.html"),
+    seed: Seed = 0,
+) -> None:
+    """The tour: audits a dozen mechanisms, correct and broken, against what they claim.
+
+    Example: dpassay demo
+    """
+    from dpassay.tour import tour
+
+    console, started = Console(), time.monotonic()
+    table = Table(title="Each mechanism against its own claim")
+    headings = ("mechanism", "claims", "truth", "measured", "verdict", "right?")
+    table.add_column(headings[0], overflow="fold")
+    for heading in headings[1:]:
+        table.add_column(heading)
+    rows, verdicts = [], []
+    for stop in tour(n=n, seed=seed):
+        verdict = stop.verdict
+        measured = f"{verdict.claim.symbol} ≥ {number(verdict.lower_bound)}"
+        said = "[red]violation[/red]" if verdict.violated else "none detected"
+        right = "✓" if stop.right else "[red]✗[/red]"
+        table.add_row(stop.name, str(verdict.claim), stop.truth, measured, said, right)
+        plain = "violation" if verdict.violated else "none detected"
+        cells = (
+            stop.name,
+            str(verdict.claim),
+            stop.truth,
+            measured,
+            plain,
+            "yes" if stop.right else "no",
+        )
+        rows.append(dict(zip(headings, cells, strict=True)))
+        verdicts.append(verdict)
+        console.print(f"  {stop.name}: {plain}", highlight=False)
+    console.print(table)
+    if report is not None:
+        from dpassay.report import write
+
+        most = max(verdicts, key=lambda v: (v.violated, v.lower_bound / max(v.claim.value, 1e-9)))
+        write(report, [most], title="dpassay: the tour", command="dpassay demo", table=rows)
+        console.print(f"The report: {report} ({time.monotonic() - started:.0f} s in all)")
+
+
+# --- shared
+
+
+def _source(
+    target: str | None,
+    command: str | None,
+    samples: tuple[Path, Path] | None,
+    pair: tuple[str, str] | None,
+    pairs: Path | None,
+    neighbours: str | None,
+    per_call: bool,
+    seed: int,
+) -> tuple[Any, Any]:
+    """The mechanism and its pairs, or samples and None."""
+    from dpassay import targets
+    from dpassay.sampling.samples import from_samples
+
+    if sum(given is not None for given in (target, command, samples)) != 1:
+        raise InvalidInput("give exactly one of TARGET, --command and --samples")
+    if samples is not None:
+        if pair or pairs or neighbours:
+            raise InvalidInput("samples already belong to a pair: leave --pair out")
+        return from_samples(*samples, rng=seed), None
+    box = targets.program(command) if command else targets.mechanism(str(target), per_call=per_call)
+    return box, targets.pairs(pair, pairs, neighbours, box)
+
+
+def _sampling(workers: int, quiet: bool, outcomes: bool) -> Any:
+    from dpassay.sampling.draw import Sampling
+
+    return Sampling(
+        workers=workers,
+        on_error="outcome" if outcomes else "raise",
+        progress=False if quiet else None,
+    )
+
+
+def _deliver(
+    verdicts: list[Verdict],
+    profile: Profile | None,
+    *,
+    json: str | None,
+    report: Path | None,
+    quiet: bool,
+) -> None:
+    """The result as a panel, as JSON and as a report, as asked."""
+    results: list[Any] = [*verdicts] if profile is None else [profile]
+    if len(results) == 1:
+        _write_json(json, results[0].to_json(indent=2))
+    else:
+        inner = ",\n".join(result.to_json(indent=2) for result in results)
+        _write_json(json, f"[{inner}]")
+    if report is not None:
+        from dpassay.report import write
+
+        write(report, verdicts, profile=profile, command=_command_line())
+    if quiet or json == "-":
+        return
+    console = Console()
+    for result in results:
+        console.print(_panel(result) if isinstance(result, Verdict) else _profile_panel(result))
+    if report is not None:
+        console.print(f"The report: {report}")
+
+
+def _write_json(place: str | None, text: str) -> None:
+    if place == "-":
+        typer.echo(text)
+    elif place is not None:
+        try:
+            Path(place).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput(f"{place} cannot be written: {error}") from None
+
+
+def _panel(verdict: Verdict) -> Panel:
+    from rich.text import Text
+
+    claim, witness = verdict.claim, verdict.witness
+    bound = f"{claim.symbol} ≥ {number(verdict.lower_bound)} with confidence {verdict.confidence:g}"
+    lines = [
+        f"{bound} ({verdict.guarantee}; p ≤ {verdict.p_value:.2g})",
+        f"witness   {witness.event}",
+        f"          {witness.hits_p:,} of {witness.n_p:,} on the first input, "
+        f"{witness.hits_q:,} of {witness.n_q:,} on the second",
+    ]
+    if witness.pair is not None:
+        lines.append(f"inputs    {witness.pair}")
+    caught = verdict.smallest_detectable
+    if caught is not None and caught < 1e9:
+        lines.append(
+            f"          {claim.symbol} = {number(caught)} would have been caught with 90% probability"
+        )
+    if verdict.violated:
+        lines.append(
+            "next      confirm it on fresh draws: --json verdict.json, then dpassay replay verdict.json"
+        )
+        title = f"Violation of {claim}"
+    else:
+        lines.append(
+            "next      this does not show that the claim holds; more draws see smaller violations"
+        )
+        title = f"No violation of {claim} detected"
+    return Panel(
+        Text("\n".join(lines)), title=title, border_style="red" if verdict.violated else "green"
+    )
+
+
+def _profile_panel(profile: Profile) -> Panel:
+    from rich.text import Text
+
+    shown = [
+        f"ε      ≈ {number(profile.epsilon)}",
+        f"μ      ≈ {number(profile.mu)}",
+        *(
+            f"δ({e:g}) ≈ {number(float(profile.delta(e)))}"
+            for e in (0.0, 0.5, 1.0)
+            if e <= profile.spectrum.x[-1]
+        ),
+        *(f"Rényi ε({o:g}) ≈ {number(float(profile.renyi(o)))}" for o in (2.0, 8.0)),
+        *(f"T({a:g}) ≈ {number(float(profile.tradeoff(a)))}" for a in (0.01, 0.05)),
+        f"{profile.about.method}, {profile.about.n[0] if profile.about.n else 0:,} draws a side; "
+        "estimates, not bounds: dpassay audit certifies",
+    ]
+    return Panel(Text("\n".join(shown)), title=f"Estimates on {profile.pair}")
+
+
+def _command_line() -> str:
+    """What was typed, with the program's name in place of its path."""
+    return shlex.join(["dpassay", *(a for a in sys.argv[1:] if a != "--debug")])
 
 
 def _truth(notion: object, *arguments: object) -> str:
@@ -131,16 +500,34 @@ def _truth(notion: object, *arguments: object) -> str:
         return "not known"
 
 
-def main() -> None:
-    """Run the command line; errors are a line on stderr, not a traceback."""
-    debug = "--debug" in sys.argv
+def run(arguments: list[str]) -> int:
+    """Run the command line and say how it ended: 0, 1, 2 (bad input), 3 (a bug), 130 (interrupted)."""
+    debug = "--debug" in arguments
     try:
-        app(args=[argument for argument in sys.argv[1:] if argument != "--debug"])
+        status = app(args=[a for a in arguments if a != "--debug"], standalone_mode=False)
+        return status if isinstance(status, int) else 0
     except DpassayError as error:
         if debug:
             raise
         print(f"dpassay: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt as stop:
-        print(f"dpassay: {stop or 'interrupted'}", file=sys.stderr)
-        sys.exit(130)
+        return 2
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (KeyboardInterrupt, click.Abort) as stop:
+        said = stop if isinstance(stop, KeyboardInterrupt) else stop.__cause__ or stop.__context__
+        print(f"dpassay: {said or 'interrupted'}", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if debug:
+            raise
+        print(
+            f"dpassay: internal error, {type(error).__name__}: {error}; --debug shows where",
+            file=sys.stderr,
+        )
+        return 3
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))

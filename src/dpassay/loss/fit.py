@@ -37,11 +37,14 @@ def candidates(p: Outputs, q: Outputs) -> list[str]:
     layout, _, _ = learn(p, q)
     free = max((len(layout.free(key)) for key in range(len(layout))), default=0)
     width = max(p.numbers.shape[1], q.numbers.shape[1])
-    names = ["logistic"] if width <= 100 and (free > 2 or (not free and width > 1)) else []
+    draws = min(len(p), len(q))
+    scattered = (
+        not free and width > 1 and len(layout) > draws / 100
+    )  # frequencies have few draws each
+    names = ["logistic"] if width <= 100 and (free > 2 or scattered) else []
     if free <= 2:
         names += ["polynomial", "kde"] if free else ["kde"]
-    enough = min(len(p), len(q)) >= _MANY
-    if (free > 2 or (not free and width > 2)) and (enough or not names):
+    if (free > 2 or scattered) and (draws >= _MANY or not names):
         names.append("boosting")
     return names
 

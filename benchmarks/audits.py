@@ -1,0 +1,162 @@
+"""Quality of the audit: false alarms, power, and what it catches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+
+import dpassay as dp
+from benchmarks.parallel import runs
+from benchmarks.tables import markdown, table
+
+zoo = dp.zoo
+UNIT = (0.0, 1.0)
+
+
+def useless(data: Any, size: int, rng: np.random.Generator) -> Any:
+    """Noise that has nothing to do with the input, in three coordinates."""
+    return rng.normal(size=(size, 3))
+
+
+def ties(data: Any, size: int, rng: np.random.Generator) -> Any:
+    """Randomized response on one bit among ties."""
+    return np.where(rng.random(size) < 1 / (1 + np.exp(1.0)), 1 - data, data)
+
+
+def constant(data: Any, size: int, rng: np.random.Generator) -> Any:
+    """Always the same output."""
+    return np.zeros(size)
+
+
+def true_claims() -> dict[str, tuple[Any, Any, Any]]:
+    """Claims that hold with equality on their pair, or as nearly as is known."""
+    gaussian, ten = zoo.Gaussian(), (np.zeros(10), np.eye(10)[0])
+    cells: dict[str, tuple[Any, Any, Any]] = {
+        "Laplace": (zoo.Laplace(), UNIT, dp.PureDP(1.0)),
+        "Gaussian, GDP": (gaussian, UNIT, dp.GaussianDP(1.0)),
+        "Gaussian, (ε,δ)": (gaussian, UNIT, dp.ApproximateDP(1.0, gaussian.delta(1.0, UNIT))),
+        "Gaussian, Rényi": (gaussian, UNIT, dp.RenyiDP(2, 1.0)),
+        "Gaussian, zCDP": (gaussian, UNIT, dp.ZeroConcentratedDP(0.5)),
+        "10-d Gaussian": (gaussian, ten, dp.GaussianDP(1.0)),
+        "P = Q": (zoo.Laplace(), (0.0, 0.0), dp.PureDP(0.0)),
+        "all equal": (constant, UNIT, dp.PureDP(0.1)),
+        "useless score": (useless, UNIT, dp.PureDP(0.0)),
+        "ties": (ties, (0, 1), dp.PureDP(1.0)),
+    }
+    exact: list[Any] = [
+        zoo.DiscreteLaplace(),
+        zoo.RandomizedResponse(1.5),
+        zoo.SVT(1, 1.5),
+        zoo.SVT(3, 1.5),
+        zoo.NumericalSVT(1.5),
+        zoo.ReportNoisyMax(1.5),
+    ]
+    for mechanism in exact:
+        try:
+            level = mechanism.epsilon(mechanism.pair)
+        except dp.errors.NoClosedForm:
+            level = 1.5
+        cells[str(mechanism)] = (mechanism, mechanism.pair, dp.PureDP(float(level)))
+    truncated = zoo.TruncatedLaplace()
+    delta = max(truncated.delta(1.0, UNIT), truncated.delta(1.0, (1.0, 0.0)))
+    cells["truncated Laplace"] = (truncated, UNIT, dp.ApproximateDP(1.0, float(delta)))
+    return {name: cell for name, cell in cells.items() if np.isfinite(cell[2].value)}
+
+
+def one_false(seed: int, name: str, n: int) -> float:
+    """The p-value of an audit of a true claim (1 where it is not refuted)."""
+    mechanism, pair, claim = true_claims()[name]
+    verdict = dp.audit(mechanism, pair, claim, n=n, rng=seed)
+    return float(verdict.p_value) if verdict.violated else 1.0
+
+
+@table("audit-false")
+def false_alarms(count: int = 2000, large: int = 300) -> str:
+    """False alarms at claim = truth: 2000 audits a cell at n = 200 and 2000, 300 at 10⁴ (an hour)."""
+    rows = []
+    cells = true_claims()
+    sizes = ((200, count), (2000, count), (10_000, large))
+    tests = len(cells) * len(sizes) * 2
+    for name in cells:
+        row: list[str] = [name, str(cells[name][2])]
+        for n, runs_made in sizes:
+            found = np.array(runs(one_false, range(runs_made), name, n, label=f"{name} {n}"))
+            for gamma in (0.05, 0.01):
+                limit = binom.ppf(1 - 0.01 / tests, runs_made, gamma) / runs_made
+                rate = float(np.mean(found <= gamma))
+                row.append(f"{rate:.4f}" + ("" if rate <= limit else " **above its limit**"))
+        rows.append(row)
+    headings = ["mechanism", "claim = truth"]
+    headings += [f"n = {n:,}, γ = {g}" for n, _ in sizes for g in (0.05, 0.01)]
+    return markdown(headings, rows)
+
+
+def one_detection(seed: int, mechanism: Any, pair: Any, claim: Any, n: int) -> bool:
+    """Whether a false claim is refuted."""
+    fails = isinstance(mechanism, (zoo.RaisesOnOne, zoo.StringOnOne))
+    sampling = dp.Sampling(on_error="outcome") if fails else None
+    return bool(dp.audit(mechanism, pair, claim, n=n, rng=seed, sampling=sampling).violated)
+
+
+@table("audit-power")
+def power(count: int = 400) -> str:
+    """How often a false claim is refuted, by total draws a side, 400 audits a cell (5 minutes)."""
+    laplace, twice, gaussian = zoo.Laplace(1.0), zoo.Laplace(0.5), zoo.Gaussian()
+    cells: list[tuple[str, Any, Any, int, str]] = [
+        ("Laplace, ε = 1", laplace, dp.PureDP(0.5), 400, "≥ .90"),
+        ("Laplace, ε = 1", laplace, dp.PureDP(0.75), 1800, "≥ .90"),
+        ("Laplace, ε = 1", laplace, dp.PureDP(0.9), 12_000, "≥ .90"),
+        ("Laplace, ε = 1", laplace, dp.PureDP(0.95), 50_000, "≥ .90"),
+        ("Laplace, ε = 2", twice, dp.PureDP(1.0), 100, "≥ .75"),
+        ("Laplace, ε = 2", twice, dp.PureDP(1.0), 200, "≥ .90"),
+        ("Gaussian, μ = 1", gaussian, dp.RenyiDP(2, 0.85), 100_000, "≥ .90"),
+        ("Gaussian, μ = 1", gaussian, dp.ZeroConcentratedDP(0.42), 100_000, "≥ .90"),
+    ]
+    rows = []
+    for name, mechanism, claim, n, wanted in cells:
+        made = count if n < 100_000 else count // 8
+        found = runs(one_detection, range(made), mechanism, UNIT, claim, n, label=f"{name} {claim}")
+        rows.append([name, str(claim), f"{n:,}", f"{np.mean(found):.3f}", wanted])
+    return markdown(["truth", "claim", "draws a side", "refuted", "wanted"], rows)
+
+
+def matrix_cells() -> list[tuple[Any, Any, Any, bool]]:
+    """(mechanism, pairs, claim, whether it is broken): each on pairs where it breaks, if it does."""
+    ten = dp.neighbours.patterns(10)
+    both = [(np.zeros(10), np.r_[np.ones(5), -np.ones(5)]), *ten]
+    cells: list[tuple[Any, Any, Any, bool]] = []
+    for variant in (1, 2, 3, 4, 5, 6):
+        svt = zoo.SVT(variant, 1.5)
+        pairs = both if variant == 4 else [svt.pair, *ten]
+        cells.append((svt, pairs, dp.PureDP(1.5), variant > 2))
+    alone: list[Any] = [
+        zoo.NumericalSVT(1.5),
+        *(zoo.ReportNoisyMax(1.5, variant=variant) for variant in (5, 6, 7, 8)),
+        zoo.NoisyHistogram(0.5),
+        zoo.NoisyHistogram(0.5, broken=True),
+        zoo.Laplace(1.0),
+        zoo.WrongSensitivityLaplace(),
+        zoo.TruncatedLaplace(),
+        zoo.RaisesOnOne(),
+        zoo.StringOnOne(),
+    ]
+    return cells + [(m, [m.pair], m.claim, not m.correct) for m in alone]
+
+
+def one_cell(seed: int, index: int, n: int) -> bool:
+    """One audit of the matrix."""
+    mechanism, pairs, claim, _ = matrix_cells()[index]
+    return one_detection(seed, mechanism, pairs, claim, n)
+
+
+@table("audit-matrix")
+def matrix(count: int = 20, n: int = 100_000) -> str:
+    """Broken mechanisms and their correct twins at n = 10⁵, 20 audits each (20 minutes)."""
+    rows = []
+    for index, (mechanism, pairs, claim, broken) in enumerate(matrix_cells()):
+        found = runs(one_cell, range(count), index, n, label=str(mechanism))
+        state = "broken" if broken else "correct"
+        rows.append([f"`{mechanism}`", len(pairs), str(claim), state, f"{np.mean(found):.2f}"])
+    return markdown(["mechanism", "pairs", "claim", "it is", "refuted"], rows)

@@ -1,0 +1,202 @@
+"""What a person types on the command line, as mechanisms and pairs. Nothing typed is evaluated."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import importlib
+import importlib.util
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpassay import checks
+from dpassay.blackbox import neighbours, zoo
+from dpassay.blackbox.mechanism import check_mechanism, from_command, from_function
+from dpassay.errors import InvalidInput, UnreadableFile
+from dpassay.privacy.pairs import Pair, as_pair
+
+_FORMS = 'module:name, file.py:name or "zoo:Laplace(scale=0.5)"'
+
+
+def mechanism(target: str, *, per_call: bool = False) -> Any:
+    """The mechanism a target names."""
+    place, colon, name = (
+        target.rpartition(":") if not target.startswith("zoo:") else ("zoo", ":", target[4:])
+    )
+    if not colon or not place or not name:
+        raise InvalidInput(f"a target must be {_FORMS}, got {target!r}")
+    if place == "zoo":
+        return from_zoo(name)
+    module = _from_file(Path(place)) if place.endswith(".py") else _from_module(place)
+    found = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            names = [
+                n for n in vars(module) if not n.startswith("_") and callable(getattr(module, n))
+            ]
+            listed = f"; it has {', '.join(names[:8])}" if names else ""
+            raise InvalidInput(f"{place} has no {name!r}{listed}")
+        found = getattr(found, part)
+    return from_function(found) if per_call else check_mechanism(found)
+
+
+def program(command: str) -> Any:
+    """A program with its arguments, split as a shell would and never run by one."""
+    try:
+        parts = shlex.split(command)
+    except ValueError as error:
+        raise InvalidInput(f"--command cannot be split into words: {error}") from None
+    return from_command(parts)
+
+
+def _from_module(name: str) -> Any:
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise InvalidInput(
+            f"the module {name!r} cannot be imported ({type(error).__name__}: {error}); "
+            "is it installed, or in the current directory?"
+        ) from error
+    finally:
+        sys.path.pop(0)
+
+
+def _from_file(path: Path) -> Any:
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {str(path)!r}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # worker processes import it by name
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InvalidInput(f"{path} cannot be run ({type(error).__name__}: {error})") from error
+    return module
+
+
+def from_zoo(text: str) -> Any:
+    """`Laplace(scale=0.5)`: a call of a zoo class with literal arguments, read and not evaluated."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        raise InvalidInput(f"zoo:{text} is not of the form zoo:Laplace(scale=0.5)") from None
+    return _call(tree, text)
+
+
+def _call(node: ast.expr, text: str) -> Any:
+    name = node.func if isinstance(node, ast.Call) else node
+    names = sorted(n for n in zoo.__all__ if n not in ("ZooMechanism", "members"))
+    if not isinstance(name, ast.Name) or name.id not in names:
+        raise InvalidInput(f"zoo:{text} names no mechanism of the zoo: {', '.join(names)}")
+    arguments: list[Any] = []
+    options: dict[str, Any] = {}
+    if isinstance(node, ast.Call):
+        arguments = [_argument(a, text) for a in node.args]
+        options = {str(k.arg): _argument(k.value, text) for k in node.keywords}
+    try:
+        return getattr(zoo, name.id)(*arguments, **options)
+    except TypeError as error:
+        raise InvalidInput(f"zoo:{text}: {error}") from None
+
+
+def _argument(node: ast.expr, text: str) -> Any:
+    if isinstance(node, ast.Call):
+        return _call(node, text)
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise InvalidInput(f"the arguments in zoo:{text} must be plain values") from None
+
+
+# --- pairs
+
+
+def value(text: str) -> Any:
+    """One input, as JSON; lists of numbers become arrays."""
+    try:
+        return _arrays(json.loads(text))
+    except ValueError:
+        raise InvalidInput(
+            f"an input must be JSON, such as 0, [1, 0, 0] or '\"text\"', got {text!r}"
+        ) from None
+
+
+def _arrays(found: Any) -> Any:
+    if isinstance(found, list):
+        try:
+            array = np.array(found)
+        except ValueError:
+            return found
+        return array if array.dtype.kind in "ifb" and array.size else found
+    return found
+
+
+def pairs(pair: tuple[str, str] | None, file: Path | None, kind: str | None, black_box: Any) -> Any:
+    """The pairs asked for: two values, a file of them, or neighbours of a kind."""
+    if sum(given is not None for given in (pair, file, kind)) > 1:
+        raise InvalidInput("give one of --pair, --pairs and --neighbours")
+    if pair is not None:
+        return Pair(value(pair[0]), value(pair[1]))
+    if file is not None:
+        return _pairs_of(file)
+    if kind is not None:
+        return _neighbours(kind)
+    own = getattr(black_box, "pair", None)
+    if own is None:
+        raise InvalidInput(
+            "a mechanism needs neighbouring inputs: --pair 0 1, --pairs file.json, or "
+            "--neighbours patterns:6 | remove-one:data.csv"
+        )
+    return own
+
+
+def _pairs_of(file: Path) -> list[Pair]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UnreadableFile(f"{file} cannot be read as JSON: {error}") from None
+    if not isinstance(content, list) or not content:
+        raise UnreadableFile(f"{file} must hold a list of pairs such as [[0, 1], [0, 2]]")
+    if not all(isinstance(two, list) and len(two) == 2 for two in content):
+        raise UnreadableFile(f"{file}: every pair must be a list of two inputs")
+    return [as_pair((_arrays(a), _arrays(b))) for a, b in content]
+
+
+def _neighbours(kind: str) -> list[Pair]:
+    name, _, argument = kind.partition(":")
+    if name == "patterns":
+        try:
+            return list(neighbours.patterns(int(argument)))
+        except ValueError:
+            raise InvalidInput(f"patterns:LENGTH needs a whole number, got {argument!r}") from None
+    if name == "remove-one":
+        return neighbours.remove_one(_table(Path(argument)))
+    raise InvalidInput(f"--neighbours must be patterns:6 or remove-one:data.csv, got {kind!r}")
+
+
+def _table(path: Path) -> Any:
+    """A database from a .csv file: one record a row, a header allowed."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableFile(f"{path} cannot be read: {error}") from None
+    for start in (0, 1):
+        try:
+            numbers = np.array([[float(cell) for cell in row] for row in rows[start:]])
+        except ValueError:
+            continue
+        if numbers.ndim == 2 and numbers.size:
+            return numbers[:, 0] if numbers.shape[1] == 1 else numbers
+    raise UnreadableFile(
+        f"{path} must hold equally long rows of numbers, one record each, after an optional header; "
+        f"the first row is {checks.shown(rows[0]) if rows else 'missing'}"
+    )
