@@ -268,7 +268,7 @@ def masses(
             x=alt.X("probability:Q", title="probability"),
             color=alt.Color("side:N", scale=alt.Scale(range=list(PALETTE[:2]))),
             tooltip=["output:N", alt.Tooltip("side:N", title="on the"), _figures("probability")]
-            + ([] if inside is None else [alt.Tooltip("event:N")]),
+            + ([] if inside is None else [alt.Tooltip("event:N", title="in the event")]),
             **_pale(inside),
         )
     )
@@ -314,16 +314,16 @@ def _outputs() -> Any:
     return alt.Y("output:N", sort=None, title=None, axis=alt.Axis(labelLimit=110, ticks=False))
 
 
-def _member(inside: Sequence[bool] | None, k: int) -> dict[str, str]:
-    return {} if inside is None else {"event": "in the event" if inside[k] else "not in it"}
+def _member(inside: Sequence[bool] | None, k: int) -> dict[str, str | float]:
+    if inside is None:
+        return {}
+    return {"event": "yes", "shade": 1.0} if inside[k] else {"event": "no", "shade": 0.35}
 
 
 def _pale(inside: Sequence[bool] | None) -> dict[str, Any]:
     if inside is None:
         return {}
-    alt = altair()
-    scale = alt.Scale(domain=["in the event", "not in it"], range=[1.0, 0.35])
-    return {"opacity": alt.Opacity("event:N", scale=scale, legend=None)}
+    return {"opacity": altair().Opacity("shade:Q", scale=None, legend=None)}
 
 
 def _output_axis(x: FloatArray) -> Any:
@@ -400,7 +400,7 @@ def _rows(
     for name, (xs, ys) in lines.items():
         thin = _thin(np.asarray(xs, dtype=float), np.asarray(ys, dtype=float), points)
         rows += [
-            {x_name: a, y_name: b, "series": name}
+            {x_name: float(f"{a:.6g}"), y_name: float(f"{b:.6g}"), "series": name}
             for a, b in zip(*thin, strict=True)
             if np.isfinite(a) and np.isfinite(b)
         ]

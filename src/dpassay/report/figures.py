@@ -41,7 +41,7 @@ class Figure:
     title: str
     caption: str
     alt: str
-    spec: dict[str, Any]
+    spec: dict[str, Any] | None  # None: there is nothing finite to draw
     svg: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -77,7 +77,7 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
     outline = None
     if curve is not None:
         lines["measured"] = (curve.x, curve.y)
-        said.append("The measured curve is an estimate from training draws.")
+        said.append("The measured curve is an estimate.")
     if verdict is not None:
         grid = np.unique(np.concatenate([np.linspace(0, 1, 401), np.geomspace(1e-4, 0.1, 60)]))
         lines["claimed"] = (grid, np.asarray(verdict.claim.tradeoff(grid)))
@@ -92,10 +92,12 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
             found = region.box(counts, 1 - verdict.confidence)
             box = (found.low_alpha, found.high_alpha, found.low_beta, found.high_beta)
             kind = "box"
+        if curve is None:
+            said.append("The line is the claimed curve.")
         said.append(
-            f"The circle is the witness event counted on fresh draws, with its {level} confidence "
-            f"{kind}. A region that lies wholly below the claimed curve refutes the claim; the "
-            "verdict's own test is at least as sharp as the picture."
+            f"The circle is the witness event as counted, with its {level} confidence {kind}. A "
+            "region wholly below the claimed curve speaks against the claim; the verdict rests on "
+            "its own test, not on the picture."
         )
     said.append("Along the dotted diagonal the two inputs cannot be told apart.")
     band = None if curve is None or curve.band is None else curve.band
@@ -211,6 +213,10 @@ def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
         return charts.renyi(lines, point=point, hover=hover)
 
     columns, rows = _tabulated("λ", "ε(λ)", lines)
+    if not any(np.isfinite(y).any() for _, y in lines.values()):
+        said = ["The Rényi divergence is infinite at every order: there is nothing to draw."]
+        table = tuple(tuple(row) for row in rows)
+        return Figure(key, "Rényi curve", said[0], "", None, "", tuple(columns), table)
     alt = "Rényi divergence as a function of its order: " + ", ".join(lines)
     return _figure(key, "Rényi curve", " ".join(said), alt, draw, columns, rows)
 

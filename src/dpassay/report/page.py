@@ -52,7 +52,8 @@ def render(
 
     `profile` stands for that of a single verdict which has none, and otherwise has a section of its
     own; with no verdicts the page is an estimate. `table` is shown at the top, its columns in the
-    order of its first row; `command` is what reproduces the page.
+    order of its first row; one with a row for each of several verdicts names them by its first
+    column. `command` is what reproduces the page.
     """
     embed.need_extras()
     import jinja2
@@ -70,20 +71,22 @@ def render(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     scripts = embed.bundle(), embed.resource("page.js")
-    rows = [dict(row) for row in table or ()]
+    columns = list(table[0]) if table else []
+    rows = [[str(row.get(column, "")) for column in columns] for row in table or ()]
     drawn = [figure for section in sections for figure in section.figures]
     return environment.from_string(embed.resource("page.html.j2")).render(
         title=title or _title(audited),
         lead=_lead(sections, audited),
         sections=sections,
         fold=len(sections) > _OPEN,
-        columns=list(rows[0]) if rows else [],
+        columns=columns,
         table=rows,
+        linked=1 < len(audited) == len(rows),
         command=command,
         versions=_versions(),
         policy=embed.policy(*scripts),
         scripts=[_markup(code) for code in scripts],
-        specs=_markup(embed.safe_json({figure.key: figure.spec for figure in drawn})),
+        specs=_markup(embed.safe_json({f.key: f.spec for f in drawn if f.spec is not None})),
         records=_markup(
             embed.safe_json({s.key: {"file": s.file, "text": s.json} for s in sections})
         ),
@@ -113,14 +116,9 @@ def _lead(sections: Sequence[Section], verdicts: list[Verdict]) -> dict[str, str
     if len(verdicts) <= 1:
         first = sections[0]
         return {"kind": first.kind, "headline": first.headline, "sentence": first.sentence}
-    broken = sum(v.violated for v in verdicts)
-    return {
-        "kind": "violation" if broken else "clear",
-        "headline": f"{broken} {'violation' if broken == 1 else 'violations'}"
-        if broken
-        else "No violation detected",
-        "sentence": words.overview(verdicts),
-    }
+    headline, sentence = words.overview(verdicts)
+    kind = "violation" if any(v.violated for v in verdicts) else "clear"
+    return {"kind": kind, "headline": headline, "sentence": sentence}
 
 
 def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:

@@ -48,15 +48,20 @@ def sentence(verdict: Verdict) -> str:
         found = f"{claim.symbol} is at least {bound}"
     if verdict.violated:
         return f"The claim of {claim} is false: {found}, with {level} confidence."
-    return f"The draws do not refute {claim}: with {level} confidence {found}, and that is allowed."
+    return (
+        f"The draws do not refute {claim}: all they certify, with {level} confidence, is that "
+        f"{found}."
+    )
 
 
-def overview(verdicts: list[Verdict]) -> str:
-    """Several verdicts in one sentence."""
-    broken = sum(v.violated for v in verdicts)
+def overview(verdicts: list[Verdict]) -> tuple[str, str]:
+    """Several verdicts in a headline and a sentence."""
+    broken, total = sum(v.violated for v in verdicts), len(verdicts)
     if not broken:
-        return f"None of the {len(verdicts)} claims was refuted by the draws."
-    return f"{broken} of {len(verdicts)} claims {'is' if broken == 1 else 'are'} false."
+        return "No violation detected", f"None of the {total} claims was refuted by the draws."
+    head = "1 violation" if broken == 1 else f"{broken} violations"
+    is_are = "claim is" if broken == 1 else "claims are"
+    return head, f"{broken} of {total} {is_are} refuted, each at its own confidence."
 
 
 def estimate(profile: Profile) -> str:
@@ -107,23 +112,24 @@ def _power(verdict: Verdict) -> str:
 def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
     """The key numbers: name, number, what it is."""
     claim, w = verdict.claim, verdict.witness
-    out = [
+    least = verdict.smallest_detectable
+    caught = least is not None and math.isfinite(least)
+    return [
         ("Claim", str(claim), "what was tested"),
         (
             "Certified bound",
             f"{claim.symbol} ≥ {number(verdict.lower_bound)}",
             f"with {percent(verdict.confidence)} confidence, {verdict.guarantee}",
         ),
+        (
+            "Smallest detectable",
+            f"{claim.symbol} = {number(least)}" if least is not None and caught else "not known",
+            "would be caught 9 times in 10" if caught else "no excess is sure to be caught",
+        ),
         ("p-value", small(verdict.p_value), "of the claim, given the draws"),
-        ("Witness on the first input", _share(w.hits_p, w.n_p), f"{w.hits_p:,} of {w.n_p:,} draws"),
-        ("… on the second input", _share(w.hits_q, w.n_q), f"{w.hits_q:,} of {w.n_q:,} draws"),
+        ("Witness, first input", _share(w.hits_p, w.n_p), f"{w.hits_p:,} of {w.n_p:,} draws"),
+        ("Witness, second input", _share(w.hits_q, w.n_q), f"{w.hits_q:,} of {w.n_q:,} draws"),
     ]
-    least = verdict.smallest_detectable
-    if least is not None:
-        out.append(
-            ("Smallest detectable", f"{claim.symbol} = {number(least)}", "caught 9 times in 10")
-        )
-    return out
 
 
 def _share(hits: int, total: int) -> str:
