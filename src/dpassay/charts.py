@@ -92,13 +92,13 @@ def tradeoff(
             for a, lo, hi in zip(x[1], low[1], high[1], strict=True)
         ]
         layers.append(
-            alt.Chart(alt.Data(values=rows))
+            _data(rows)
             .mark_area(opacity=0.18, color=PALETTE[0])
             .encode(x=alt.X("alpha:Q", **unit), y=alt.Y("low:Q", **unit), y2="high:Q")
         )
     diagonal = [{"alpha": 0.0, "beta": 1.0}, {"alpha": 1.0, "beta": 0.0}]
     layers.append(
-        alt.Chart(alt.Data(values=diagonal))
+        _data(diagonal)
         .mark_line(strokeDash=[2, 4], strokeWidth=1, color=_INK, opacity=0.5)
         .encode(x="alpha:Q", y="beta:Q")
     )
@@ -115,14 +115,14 @@ def tradeoff(
         ring = [*outline.tolist(), outline[0].tolist()]
         points = [{"alpha": a, "beta": b, "order": k} for k, (a, b) in enumerate(ring)]
         layers.append(
-            alt.Chart(alt.Data(values=points))
+            _data(points)
             .mark_line(filled=True, fillOpacity=0.35, color=PALETTE[5], strokeWidth=1)
             .encode(x="alpha:Q", y="beta:Q", order="order:Q")
         )
     elif box is not None:
         a0, a1, b0, b1 = box
         layers.append(
-            alt.Chart(alt.Data(values=[{"a0": a0, "a1": a1, "b0": b0, "b1": b1}]))
+            _data([{"a0": a0, "a1": a1, "b0": b0, "b1": b1}])
             .mark_rect(color=PALETTE[5], opacity=0.35, stroke=PALETTE[5])
             .encode(x="a0:Q", x2="a1:Q", y="b0:Q", y2="b1:Q")
         )
@@ -260,7 +260,7 @@ def masses(
             row = {"output": labels[k], "side": side, "probability": float(mass)}
             rows.append(row | _member(inside, k))
     chart = (
-        alt.Chart(alt.Data(values=rows))
+        _data(rows)
         .mark_bar()
         .encode(
             y=_outputs(),
@@ -292,7 +292,7 @@ def mass_loss(
         value = float(np.abs(ell[k])) if finite[k] else 1.1 * cap
         said = f"{abs(ell[k]):.4g}" if finite[k] else "∞"
         rows.append({"output": labels[k], "loss": value, "shown": said} | _member(inside, k))
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    base = _data(rows).encode(
         y=_outputs(), x=alt.X("loss:Q", title="|log p/q|", scale=alt.Scale(domainMax=1.2 * cap))
     )
     bars = base.mark_bar(color=PALETTE[4]).encode(
@@ -306,6 +306,11 @@ def likeliest(p: FloatArray, q: FloatArray) -> list[int]:
     """The outputs a bar chart has room for, in their own order."""
     order = np.argsort(-np.maximum(p, q), kind="stable")[:OUTPUTS]
     return sorted(int(k) for k in order)
+
+
+def _data(rows: Sequence[Mapping[str, Any]]) -> Any:
+    # a dictionary, not an alt.Data: that one checks every number against the schema, for seconds
+    return altair().Chart({"values": list(rows)})
 
 
 def _outputs() -> Any:
@@ -339,7 +344,7 @@ def _shade(event: Sequence[tuple[float, float]], x: FloatArray) -> list[Any]:
     rows = [{"from": low, "to": high} for low, high in clipped if high > low]
     if not rows:
         return []
-    chart = alt.Chart(alt.Data(values=rows)).mark_rect(color=PALETTE[5], opacity=0.16)
+    chart = _data(rows).mark_rect(color=PALETTE[5], opacity=0.16)
     return [chart.encode(x=alt.X("from:Q", title="output"), x2="to:Q")]
 
 
@@ -365,7 +370,7 @@ def _lines(
     tooltip = [alt.Tooltip("series:N", title="curve")] if len(names) > 1 else []
     tooltip += [_figures(x_name, symbols[0]), _figures(y_name, symbols[1])]
     drawn = (
-        alt.Chart(alt.Data(values=_rows(lines, x_name, y_name, _POINTS)))
+        _data(_rows(lines, x_name, y_name, _POINTS))
         .mark_line()
         .encode(
             x=x,
@@ -379,7 +384,7 @@ def _lines(
         return [drawn]
     near = alt.selection_point(on="pointerover", clear="pointerout", nearest=True, empty=False)
     dots = (
-        alt.Chart(alt.Data(values=_rows(lines, x_name, y_name, _HOVER)))
+        _data(_rows(lines, x_name, y_name, _HOVER))
         .mark_point(filled=True, size=70)
         .encode(
             x=x,
@@ -423,21 +428,15 @@ def _figures(name: str, title: str | None = None) -> Any:
 
 
 def _rule(at: float, name: str) -> Any:
-    alt = altair()
-    return (
-        alt.Chart(alt.Data(values=[{name: at}]))
-        .mark_rule(strokeDash=[4, 3], color=PALETTE[5])
-        .encode(x=f"{name}:Q")
-    )
+    return _data([{name: at}]).mark_rule(strokeDash=[4, 3], color=PALETTE[5]).encode(x=f"{name}:Q")
 
 
 def _mark(
     point: tuple[float, float], names: tuple[str, str], titles: tuple[str, str], shape: str
 ) -> Any:
     """One point that stands for something else than a curve does."""
-    alt = altair()
     return (
-        alt.Chart(alt.Data(values=[dict(zip(names, point, strict=True))]))
+        _data([dict(zip(names, point, strict=True))])
         .mark_point(shape=shape, size=110, strokeWidth=2, color=PALETTE[5])
         .encode(
             x=f"{names[0]}:Q",

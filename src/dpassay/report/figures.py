@@ -59,8 +59,8 @@ def _figure(
     hover: bool = True,
 ) -> Figure:
     """`draw` is called once for the interactive chart and once for the drawing."""
-    spec = draw(hover=True).to_dict() if hover else draw().to_dict()
-    still = draw().to_dict()
+    chart = draw(hover=True) if hover else draw()
+    spec, still = (c.to_dict(validate=False) for c in (chart, draw()))
     still["width"], spec["width"] = _WIDTH, "container"
     table = tuple(tuple(row) for row in rows)
     return Figure(key, title, caption, alt, spec, drawing(still, key, alt), tuple(columns), table)
