@@ -51,7 +51,7 @@ CONFIG: dict[str, Any] = {
         "title": None,
         "labelLimit": 320,
         "symbolStrokeWidth": 2,
-        "symbolSize": 250,
+        "symbolSize": 450,
     },
     "title": {"color": _INK, "fontSize": 14, "fontWeight": "normal", "anchor": "start"},
     "line": {"strokeWidth": 2},
@@ -266,7 +266,11 @@ def masses(
             y=_outputs(),
             yOffset="side:N",
             x=alt.X("probability:Q", title="probability"),
-            color=alt.Color("side:N", scale=alt.Scale(range=list(PALETTE[:2]))),
+            color=alt.Color(
+                "side:N",
+                scale=alt.Scale(range=list(PALETTE[:2])),
+                legend=alt.Legend(symbolType="square", symbolSize=140),
+            ),
             tooltip=["output:N", alt.Tooltip("side:N", title="on the"), _figures("probability")]
             + ([] if inside is None else [alt.Tooltip("event:N", title="in the event")]),
             **_pale(inside),
@@ -322,7 +326,7 @@ def _outputs() -> Any:
 def _member(inside: Sequence[bool] | None, k: int) -> dict[str, str | float]:
     if inside is None:
         return {}
-    return {"event": "yes", "shade": 1.0} if inside[k] else {"event": "no", "shade": 0.35}
+    return {"event": "yes", "shade": 1.0} if inside[k] else {"event": "no", "shade": 0.45}
 
 
 def _pale(inside: Sequence[bool] | None) -> dict[str, Any]:

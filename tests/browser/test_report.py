@@ -119,8 +119,20 @@ def test_a_pointer_gets_numbers(visit):
             if tip.is_visible():
                 break
         assert any(character.isdigit() for character in tip.inner_text())
+        assert "undefined" not in tip.inner_text()
         assert page.locator("#tooltip img, #tooltip script").count() == 0
         page.mouse.move(1, 1)
+
+
+def test_a_tooltip_names_the_curve(visit):
+    page = visit()
+    page.locator("[data-chart=v1-tradeoff]").scroll_into_view_if_needed()
+    area = page.locator("[data-chart=v1-tradeoff] .live svg").bounding_box()
+    page.mouse.move(area["x"] + 0.5 * area["width"], area["y"] + 0.5 * area["height"])
+    tip = page.locator("#tooltip")
+    tip.wait_for()
+    assert {"curve", "α", "β"} <= set(tip.locator("span").all_inner_texts())
+    assert tip.locator("b").first.inner_text() in {"measured", "claimed"}
 
 
 def test_the_download_is_the_verdict(visit, made):

@@ -13,7 +13,6 @@ from dpassay import charts
 from dpassay._typing import FloatArray
 from dpassay.bounds import region
 from dpassay.bounds.ordering import Counts
-from dpassay.events import Event, Intervals
 from dpassay.privacy.claims import (
     ApproximateDP,
     Claim,
@@ -22,10 +21,9 @@ from dpassay.privacy.claims import (
     RenyiDP,
     ZeroConcentratedDP,
 )
-from dpassay.privacy.curves import LossCurve, RenyiCurve, Spectrum, TradeoffCurve
+from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.report.embed import drawing
 from dpassay.results import Verdict, number
-from dpassay.sampling.layout import words
 
 #: Rows of the table behind a chart.
 _ROWS = 25
@@ -47,7 +45,7 @@ class Figure:
     rows: tuple[tuple[str, ...], ...]
 
 
-def _figure(
+def figure(
     key: str,
     title: str,
     caption: str,
@@ -78,6 +76,9 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
     if curve is not None:
         lines["measured"] = (curve.x, curve.y)
         said.append("The measured curve is an estimate.")
+        if curve.band is not None:
+            level = f"{100 * curve.band.confidence:g}%"
+            said.append(f"The band around it holds at all α at once, with {level} confidence.")
     if verdict is not None:
         grid = np.unique(np.concatenate([np.linspace(0, 1, 401), np.geomspace(1e-4, 0.1, 60)]))
         lines["claimed"] = (grid, np.asarray(verdict.claim.tradeoff(grid)))
@@ -128,7 +129,7 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
 
     title = "The claim against what was measured" if verdict is not None else "Trade-off curve"
     alt = "Type-II error against type-I error: " + " and ".join(f"the {n} curve" for n in lines)
-    return _figure(key, title, " ".join(said), alt, draw, columns, rows)
+    return figure(key, title, " ".join(said), alt, draw, columns, rows)
 
 
 def _placed(verdict: Verdict) -> tuple[tuple[float, float], Counts]:
@@ -169,7 +170,7 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
 
     columns, rows = _tabulated("ε", "δ", lines)
     alt = "δ as a function of ε: " + ", ".join(lines)
-    return _figure(key, "δ(ε)", " ".join(said), alt, draw, columns, rows)
+    return figure(key, "δ(ε)", " ".join(said), alt, draw, columns, rows)
 
 
 def allowed_delta(claim: Claim, epsilon: FloatArray) -> FloatArray | None:
@@ -218,7 +219,7 @@ def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
         table = tuple(tuple(row) for row in rows)
         return Figure(key, "Rényi curve", said[0], "", None, "", tuple(columns), table)
     alt = "Rényi divergence as a function of its order: " + ", ".join(lines)
-    return _figure(key, "Rényi curve", " ".join(said), alt, draw, columns, rows)
+    return figure(key, "Rényi curve", " ".join(said), alt, draw, columns, rows)
 
 
 def _tabulated(
@@ -226,111 +227,11 @@ def _tabulated(
 ) -> tuple[list[str], list[list[str]]]:
     """Lines on one axis as a table."""
     x = next(iter(lines.values()))[0]
-    keep = _some(x.size)
+    keep = some(x.size)
     rows = [[number(float(x[k])), *(number(float(y[k])) for _, y in lines.values())] for k in keep]
     return [x_name, *(f"{y_name}, {name}" for name in lines)], rows
 
 
-def _some(size: int) -> list[int]:
+def some(size: int) -> list[int]:
+    """Indices of as many rows as a table behind a chart should have."""
     return [int(k) for k in np.unique(np.linspace(0, size - 1, min(size, _ROWS)).round())]
-
-
-def losses(key: str, curve: LossCurve, event: Event | None) -> list[Figure]:
-    """The two output distributions and the privacy loss, the witness event shaded."""
-    if curve.labels is not None:
-        return _of_masses(key, curve, curve.labels, event)
-    shaded = [] if event is None else intervals(event)
-    note = f" Shaded: the witness event, {event}." if shaded else ""
-    columns = ["output", "density, first input", "density, second input", "|log p/q|"]
-    rows = [
-        [number(float(v)) for v in (curve.x[k], curve.p[k], curve.q[k], abs(curve.y[k]))]
-        for k in _some(curve.x.size)
-    ]
-    x, p, q, ell = curve.x, curve.p, curve.q, curve.y
-
-    def above(hover: bool = False) -> Any:
-        return charts.densities(x, p, q, event=shaded, hover=hover)
-
-    def below(hover: bool = False) -> Any:
-        return charts.loss_line(x, ell, event=shaded, hover=hover)
-
-    return [
-        _figure(
-            f"{key}-densities",
-            "Output densities",
-            f"How the outputs fall on the two inputs, estimated.{note}",
-            "Densities of the outputs on the first and the second input",
-            above,
-            columns,
-            rows,
-        ),
-        _figure(
-            f"{key}-loss",
-            "Privacy loss",
-            "How strongly an output speaks for one of the inputs; its supremum is ε. Where "
-            "outputs are rare the estimate is mostly noise.",
-            "Absolute privacy loss along the outputs",
-            below,
-            [columns[0], columns[3]],
-            [[row[0], row[3]] for row in rows],
-        ),
-    ]
-
-
-def _of_masses(
-    key: str, curve: LossCurve, labels: tuple[str, ...], event: Event | None
-) -> list[Figure]:
-    inside = None if event is None else members(event, labels)
-    p, q, ell = curve.p, curve.q, curve.y
-    shown = charts.likeliest(p, q)
-    note = f" Full colour: the witness event, {event}; pale: outside it." if inside else ""
-    if len(shown) < p.size:
-        note += f" The {len(shown)} likeliest of {p.size} outputs are shown."
-    columns = ["output", "probability, first input", "probability, second input", "|log p/q|"]
-    rows = [[labels[k], *(number(float(v)) for v in (p[k], q[k], abs(ell[k])))] for k in shown]
-    if inside is not None:
-        columns.append("in the witness event")
-        rows = [[*row, "yes" if inside[k] else "no"] for row, k in zip(rows, shown, strict=True)]
-    return [
-        _figure(
-            f"{key}-masses",
-            "Output probabilities",
-            f"How often each output comes on the two inputs, estimated.{note}",
-            "Probabilities of the outputs on the first and the second input",
-            lambda: charts.masses(labels, p, q, inside=inside),
-            columns,
-            rows,
-            hover=False,
-        ),
-        _figure(
-            f"{key}-loss",
-            "Privacy loss",
-            "How strongly an output speaks for one of the inputs; the largest is ε.",
-            "Absolute privacy loss of each output",
-            lambda: charts.mass_loss(labels, p, q, ell, inside=inside),
-            [columns[0], columns[3]],
-            [[row[0], row[3]] for row in rows],
-            hover=False,
-        ),
-    ]
-
-
-def intervals(event: Event) -> list[tuple[float, float]]:
-    """The intervals of an event on outputs that are one number."""
-    found = []
-    for key, test in event.partial:
-        alone = event.layout is None or len(event.layout.free(key)) == 1
-        if isinstance(test, Intervals) and alone:
-            found += list(zip(test.lows.tolist(), test.highs.tolist(), strict=True))
-    if event.layout is not None:
-        whole = [k for k in event.whole if len(event.layout.free(k)) == 1]
-        found += [(-np.inf, np.inf)] * bool(whole)
-    return found
-
-
-def members(event: Event, labels: Sequence[str]) -> list[bool] | None:
-    """Which of the outputs named are in an event; None if it cannot be told."""
-    if event.layout is None or event.live:
-        return None
-    whole = {words(event.layout, key) for key in event.whole}
-    return [label in whole or (event.otherwise and label == "any other output") for label in labels]

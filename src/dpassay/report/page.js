@@ -23,6 +23,9 @@
       tip.hidden = true;
       return;
     }
+    if (item && item.isVoronoi && typeof value === "object" && "curve" in value) {
+      value.curve = item.datum.datum.series; // Vega-Lite looks names up in the cell, not in its row
+    }
     const entries = typeof value === "object" ? Object.entries(value) : [["", value]];
     tip.replaceChildren(...entries.map(([name, said]) => row(name, String(said))));
     tip.hidden = false;

@@ -11,6 +11,7 @@ from dpassay._version import __version__
 from dpassay.errors import InvalidInput
 from dpassay.report import embed, figures, words
 from dpassay.report.figures import Figure
+from dpassay.report.losses import losses
 from dpassay.results import About, Profile, Verdict, number
 
 #: Above this many verdicts each is folded away under its own sentence.
@@ -180,7 +181,7 @@ def _of_notions(key: str, profile: Profile, verdict: Verdict | None) -> list[Fig
     event = None if verdict is None else verdict.witness.event
     drawn: list[Figure | None] = [figures.spectrum(f"{key}-spectrum", profile.spectrum, claim)]
     if profile.loss is not None:
-        drawn += figures.losses(key, profile.loss, event)
+        drawn += losses(key, profile.loss, event)
     return [*drawn, figures.renyi(f"{key}-renyi", profile.renyi_curve, claim)]
 
 

@@ -40,18 +40,17 @@ def headline(verdict: Verdict) -> str:
 
 def sentence(verdict: Verdict) -> str:
     """The verdict in one sentence."""
-    claim, level = verdict.claim, percent(verdict.confidence)
+    claim, level = verdict.claim, f"{percent(verdict.confidence)} confidence"
+    if verdict.guarantee is not Guarantee.EXACT:
+        level += f" ({verdict.guarantee})"
     bound = number(verdict.lower_bound)
     if claim.symbol == "gap":
         found = f"the mechanism falls short of the claimed curve by at least {bound}"
     else:
         found = f"{claim.symbol} is at least {bound}"
     if verdict.violated:
-        return f"The claim of {claim} is false: {found}, with {level} confidence."
-    return (
-        f"The draws do not refute {claim}: all they certify, with {level} confidence, is that "
-        f"{found}."
-    )
+        return f"The claim of {claim} is false: {found}, with {level}."
+    return f"The draws do not refute {claim}: all they certify, with {level}, is that {found}."
 
 
 def overview(verdicts: list[Verdict]) -> tuple[str, str]:
@@ -94,11 +93,13 @@ def _power(verdict: Verdict) -> str:
     symbol, least = verdict.claim.symbol, verdict.smallest_detectable
     if verdict.violated:
         return (
-            "It holds for the pair of inputs that was tested, and so for the mechanism; the bound "
-            "is a floor, and the truth may be worse."
+            "It speaks of the pair of inputs that was tested, and so of the mechanism if the claim "
+            "calls them neighbours; the bound is a floor, and the truth may be worse."
         )
-    if least is None or not math.isfinite(least):
-        return "How large an excess would have been caught is not known: it may be any."
+    if least is None:
+        return "How large an excess would have been caught was not computed."
+    if not math.isfinite(least):
+        return "With so few draws no excess, however large, is sure to be caught."
     if symbol == "gap":
         caught = f"A shortfall of {number(least)} below the claimed curve"
     else:
@@ -113,7 +114,12 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
     """The key numbers: name, number, what it is."""
     claim, w = verdict.claim, verdict.witness
     least = verdict.smallest_detectable
-    caught = least is not None and math.isfinite(least)
+    if least is None:
+        detectable, note = "not computed", "by this method"
+    elif math.isfinite(least):
+        detectable, note = f"{claim.symbol} = {number(least)}", "would be caught 9 times in 10"
+    else:
+        detectable, note = "none", "no excess is sure to be caught"
     return [
         ("Claim", str(claim), "what was tested"),
         (
@@ -121,11 +127,7 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
             f"{claim.symbol} ≥ {number(verdict.lower_bound)}",
             f"with {percent(verdict.confidence)} confidence, {verdict.guarantee}",
         ),
-        (
-            "Smallest detectable",
-            f"{claim.symbol} = {number(least)}" if least is not None and caught else "not known",
-            "would be caught 9 times in 10" if caught else "no excess is sure to be caught",
-        ),
+        ("Smallest detectable", detectable, note),
         ("p-value", small(verdict.p_value), "of the claim, given the draws"),
         ("Witness, first input", _share(w.hits_p, w.n_p), f"{w.hits_p:,} of {w.n_p:,} draws"),
         ("Witness, second input", _share(w.hits_q, w.n_q), f"{w.hits_q:,} of {w.n_q:,} draws"),
