@@ -29,8 +29,11 @@ test: venv  ## unit, statistical and end-to-end tests (under 8 minutes on 2 core
 test-slow: venv  ## the long statistical runs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
-test-browser: venv  ## the report in a real browser
-	@echo 'make test-browser: there is no report to open yet' >&2; exit 1
+test-browser: venv  ## the report in a real browser (needs Chromium)
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
+	  || command -v google-chrome >/dev/null \
+	  || { echo 'make test-browser needs Chromium; on Debian: apt-get install chromium' >&2; exit 1; }
+	$(BIN)/python -m pytest -m browser tests/browser
 
 check: venv  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

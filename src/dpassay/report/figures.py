@@ -1,0 +1,237 @@
+"""The figures of a page: a chart, a drawing of it for viewers without scripts, and its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from dpassay import charts
+from dpassay._typing import FloatArray
+from dpassay.bounds import region
+from dpassay.bounds.ordering import Counts
+from dpassay.privacy.claims import (
+    ApproximateDP,
+    Claim,
+    GaussianDP,
+    PureDP,
+    RenyiDP,
+    ZeroConcentratedDP,
+)
+from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
+from dpassay.report.embed import drawing
+from dpassay.results import Verdict, number
+
+#: Rows of the table behind a chart.
+_ROWS = 25
+#: The width of the drawings; the interactive charts take the width there is.
+_WIDTH = 620
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with all that stands around it."""
+
+    key: str
+    title: str
+    caption: str
+    alt: str
+    spec: dict[str, Any] | None  # None: there is nothing finite to draw
+    svg: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def figure(
+    key: str,
+    title: str,
+    caption: str,
+    alt: str,
+    draw: Callable[..., Any],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    hover: bool = True,
+) -> Figure:
+    """`draw` is called once for the interactive chart and once for the drawing."""
+    chart = draw(hover=True) if hover else draw()
+    spec, still = (c.to_dict(validate=False) for c in (chart, draw()))
+    still["width"], spec["width"] = _WIDTH, "container"
+    table = tuple(tuple(row) for row in rows)
+    return Figure(key, title, caption, alt, spec, drawing(still, key, alt), tuple(columns), table)
+
+
+def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> Figure | None:
+    """The claim against the measured curve, and the confidence region of the point counted."""
+    if verdict is None and curve is None:
+        return None
+    lines: dict[str, charts.Line] = {}
+    said = []
+    point: tuple[float, float] | None = None
+    box: tuple[float, float, float, float] | None = None
+    outline = None
+    if curve is not None:
+        lines["measured"] = (curve.x, curve.y)
+        said.append("The measured curve is an estimate.")
+        if curve.band is not None:
+            level = f"{100 * curve.band.confidence:g}%"
+            said.append(f"The band around it holds at all α at once, with {level} confidence.")
+    if verdict is not None:
+        grid = np.unique(np.concatenate([np.linspace(0, 1, 401), np.geomspace(1e-4, 0.1, 60)]))
+        lines["claimed"] = (grid, np.asarray(verdict.claim.tradeoff(grid)))
+    if verdict is not None:
+        level = f"{100 * verdict.confidence:g}%"
+        if verdict.point is not None:
+            point, box = (verdict.point.alpha, verdict.point.beta), verdict.point.box
+            outline = verdict.point.outline
+            kind = "region"
+        else:
+            point, counts = _placed(verdict)
+            found = region.box(counts, 1 - verdict.confidence)
+            box = (found.low_alpha, found.high_alpha, found.low_beta, found.high_beta)
+            kind = "box"
+        if curve is None:
+            said.append("The line is the claimed curve.")
+        said.append(
+            f"The circle is the witness event as counted, with its {level} confidence {kind}. A "
+            "region wholly below the claimed curve speaks against the claim; the verdict rests on "
+            "its own test, not on the picture."
+        )
+    said.append("Along the dotted diagonal the two inputs cannot be told apart.")
+    band = None if curve is None or curve.band is None else curve.band
+    x = np.linspace(0, 1, 21)
+    columns = ["α", *(f"β, {name}" for name in lines)]
+    rows = [
+        [number(float(a)), *(number(float(np.interp(a, *line))) for line in lines.values())]
+        for a in x
+    ]
+    if point is not None and box is not None:
+        cells = [f"{number(point[0])} (counted)", f"{number(point[1])} (counted)"]
+        rows.append(cells + [""] * (len(columns) - 2))
+        low, high = (
+            f"α in [{number(box[0])}, {number(box[1])}]",
+            f"β in [{number(box[2])}, {number(box[3])}]",
+        )
+        rows.append([low, high] + [""] * (len(columns) - 2))
+
+    def draw(hover: bool = False) -> Any:
+        return charts.tradeoff(
+            lines,
+            band=None if band is None else (band.x, band.lower, band.upper),
+            box=box,
+            outline=outline,
+            point=point,
+            hover=hover,
+        )
+
+    title = "The claim against what was measured" if verdict is not None else "Trade-off curve"
+    alt = "Type-II error against type-I error: " + " and ".join(f"the {n} curve" for n in lines)
+    return figure(key, title, " ".join(said), alt, draw, columns, rows)
+
+
+def _placed(verdict: Verdict) -> tuple[tuple[float, float], Counts]:
+    """The witness as a point (α, β), read the way that tells most against the claim.
+
+    An event and its complement say the same in the plane of one claimed curve. A claim that is not
+    symmetric speaks of both orders of the pair, each with the same curve.
+    """
+    w = verdict.witness
+    there = Counts(w.hits_p, w.n_p, w.hits_q, w.n_q)
+    orders = (
+        [there] if verdict.claim.symmetric else [there, Counts(there.j, there.m, there.i, there.n)]
+    )
+    readings = [c for o in orders for c in (o, Counts(o.n - o.i, o.n, o.m - o.j, o.m))]
+    best = max(readings, key=lambda c: float(verdict.claim.tradeoff(c.j / c.m)) - 1 + c.i / c.n)
+    return (best.j / best.m, 1 - best.i / best.n), best
+
+
+def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
+    """δ(ε), estimated and certified, and what the claim allows."""
+    lines: dict[str, charts.Line] = {"estimate": (found.x, found.y)}
+    said = ["The smallest δ for which (ε, δ)-DP holds, by ε."]
+    point = None
+    allowed = None if claim is None else allowed_delta(claim, found.x)
+    if allowed is not None:
+        lines["claimed"] = (found.x, allowed)
+        said.append("A curve above the claimed one breaks the claim.")
+    if found.lower is not None:
+        lines["certified"] = (found.x, found.lower)
+        level = "" if found.confidence is None else f" with {100 * found.confidence:g}% confidence"
+        said.append(f"The truth lies above the certified curve{level}.")
+    if isinstance(claim, (PureDP, ApproximateDP)) and claim.epsilon <= found.x[-1]:
+        point = (claim.epsilon, claim.delta if isinstance(claim, ApproximateDP) else 0.0)
+        said.append(f"The diamond is the claim, {claim}.")
+
+    def draw(hover: bool = False) -> Any:
+        return charts.spectrum(lines, point=point, hover=hover)
+
+    columns, rows = _tabulated("ε", "δ", lines)
+    alt = "δ as a function of ε: " + ", ".join(lines)
+    return figure(key, "δ(ε)", " ".join(said), alt, draw, columns, rows)
+
+
+def allowed_delta(claim: Claim, epsilon: FloatArray) -> FloatArray | None:
+    """The largest δ(ε) a claim allows, where that has a closed form."""
+    match claim:
+        case PureDP() | ApproximateDP():
+            delta = claim.delta if isinstance(claim, ApproximateDP) else 0.0
+            # at the kink of f, α = f(α) = (1 − δ)/(1 + e^ε₀); past ε₀ the vertex at α = 0 decides
+            logs = np.logaddexp(0.0, epsilon) - np.logaddexp(0.0, claim.epsilon)
+            return np.asarray(np.maximum(1 - (1 - delta) * np.exp(logs), delta))
+        case GaussianDP() if claim.mu > 0:
+            mu = claim.mu
+            with np.errstate(over="ignore", invalid="ignore"):
+                second = np.exp(epsilon) * ndtr(-epsilon / mu - mu / 2)
+            return np.asarray(np.maximum(ndtr(-epsilon / mu + mu / 2) - np.nan_to_num(second), 0.0))
+        case _:
+            return None
+
+
+def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
+    """ε(λ), estimated and bounded, and what the claim allows."""
+    lines: dict[str, charts.Line] = {"estimate": (curve.x, curve.y)}
+    said = ["The Rényi divergence of the two outputs, the worse direction, by order."]
+    point = None
+    match claim:
+        case ZeroConcentratedDP():
+            lines["claimed"] = (curve.x, curve.x * claim.rho)
+        case GaussianDP():
+            lines["claimed"] = (curve.x, curve.x * claim.mu**2 / 2)
+        case PureDP():
+            lines["claimed"] = (curve.x, np.minimum(claim.epsilon, curve.x * claim.epsilon**2 / 2))
+        case RenyiDP():
+            point = (claim.order, claim.epsilon)
+            said.append(f"The diamond is the claim, {claim}.")
+    if curve.lower is not None:
+        lines["lower bound"] = (curve.x, curve.lower)
+    if not all(np.all(np.isfinite(y)) for _, y in lines.values()):
+        said.append("Where a value is infinite the line breaks off; the table has it.")
+
+    def draw(hover: bool = False) -> Any:
+        return charts.renyi(lines, point=point, hover=hover)
+
+    columns, rows = _tabulated("λ", "ε(λ)", lines)
+    if not any(np.isfinite(y).any() for _, y in lines.values()):
+        said = ["The Rényi divergence is infinite at every order: there is nothing to draw."]
+        table = tuple(tuple(row) for row in rows)
+        return Figure(key, "Rényi curve", said[0], "", None, "", tuple(columns), table)
+    alt = "Rényi divergence as a function of its order: " + ", ".join(lines)
+    return figure(key, "Rényi curve", " ".join(said), alt, draw, columns, rows)
+
+
+def _tabulated(
+    x_name: str, y_name: str, lines: Mapping[str, charts.Line]
+) -> tuple[list[str], list[list[str]]]:
+    """Lines on one axis as a table."""
+    x = next(iter(lines.values()))[0]
+    keep = some(x.size)
+    rows = [[number(float(x[k])), *(number(float(y[k])) for _, y in lines.values())] for k in keep]
+    return [x_name, *(f"{y_name}, {name}" for name in lines)], rows
+
+
+def some(size: int) -> list[int]:
+    """Indices of as many rows as a table behind a chart should have."""
+    return [int(k) for k in np.unique(np.linspace(0, size - 1, min(size, _ROWS)).round())]

@@ -1,0 +1,158 @@
+"""What a page says in words. Nothing here ever calls a mechanism private."""
+
+from __future__ import annotations
+
+import math
+
+from dpassay.privacy.about import Guarantee
+from dpassay.results import Profile, Verdict, number
+
+GUARANTEES = {
+    Guarantee.EXACT: "exact: it holds for every number of draws, provided they are independent",
+    Guarantee.ASYMPTOTIC: "asymptotic: it holds in the limit of many independent draws",
+    Guarantee.HEURISTIC: "heuristic: nothing is guaranteed",
+}
+
+NOT_A_BOUND = (
+    "Estimates are read off a sample and may lie above or below the truth. Only an audit makes a "
+    "statement with an error probability."
+)
+
+
+def percent(share: float) -> str:
+    """A probability for people."""
+    return f"{100 * share:.6g}%"
+
+
+def small(value: float) -> str:
+    """A probability that may be tiny: two digits, powers of ten as people write them."""
+    if value == 0 or value >= 1e-3:
+        return f"{value:.2g}"
+    digits, power = f"{value:.1e}".split("e")
+    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{float(digits):g} × 10{raised}"
+
+
+def headline(verdict: Verdict) -> str:
+    """The verdict in two to four words."""
+    return "Violation" if verdict.violated else "No violation detected"
+
+
+def sentence(verdict: Verdict) -> str:
+    """The verdict in one sentence."""
+    claim, level = verdict.claim, f"{percent(verdict.confidence)} confidence"
+    if verdict.guarantee is not Guarantee.EXACT:
+        level += f" ({verdict.guarantee})"
+    bound = number(verdict.lower_bound)
+    if claim.symbol == "gap":
+        found = f"the mechanism falls short of the claimed curve by at least {bound}"
+    else:
+        found = f"{claim.symbol} is at least {bound}"
+    if verdict.violated:
+        return f"The claim of {claim} is false: {found}, with {level}."
+    return f"The draws do not refute {claim}: all they certify, with {level}, is that {found}."
+
+
+def overview(verdicts: list[Verdict]) -> tuple[str, str]:
+    """Several verdicts in a headline and a sentence."""
+    broken, total = sum(v.violated for v in verdicts), len(verdicts)
+    if not broken:
+        return "No violation detected", f"None of the {total} claims was refuted by the draws."
+    head = "1 violation" if broken == 1 else f"{broken} violations"
+    is_are = "claim is" if broken == 1 else "claims are"
+    return head, f"{broken} of {total} {is_are} refuted, each at its own confidence."
+
+
+def estimate(profile: Profile) -> str:
+    """A profile in one sentence."""
+    said = f"ε is about {number(profile.epsilon)} and μ about {number(profile.mu)}"
+    if profile.about.n:
+        said += f", estimated from {profile.about.n[0]:,} draws a side"
+    return f"{said}."
+
+
+def meaning(verdict: Verdict) -> tuple[str, str]:
+    """What a verdict means, and what it does not."""
+    rate = percent(1 - verdict.confidence)
+    if verdict.violated:
+        error = {
+            Guarantee.EXACT: f"in at most {rate} of audits",
+            Guarantee.ASYMPTOTIC: f"in about {rate} of audits with this many draws",
+            Guarantee.HEURISTIC: "at a rate nobody has bounded",
+        }[verdict.guarantee]
+        means = f"If the claim were true, a verdict of violation would come up {error}."
+    else:
+        means = (
+            "“No violation detected” never means private: other inputs, other events or more draws "
+            "may still refute the claim."
+        )
+    return means, _power(verdict)
+
+
+def _power(verdict: Verdict) -> str:
+    symbol, least = verdict.claim.symbol, verdict.smallest_detectable
+    if verdict.violated:
+        return (
+            "It speaks of the pair of inputs that was tested, and so of the mechanism if the claim "
+            "calls them neighbours; the bound is a floor, and the truth may be worse."
+        )
+    if least is None:
+        return "How large an excess would have been caught was not computed."
+    if not math.isfinite(least):
+        return "With so few draws no excess, however large, is sure to be caught."
+    if symbol == "gap":
+        caught = f"A shortfall of {number(least)} below the claimed curve"
+    else:
+        caught = f"An actual {symbol} of {number(least)}"
+    return (
+        f"{caught} would have been caught with 90% probability; anything between the claim and "
+        "that may have gone unnoticed."
+    )
+
+
+def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
+    """The key numbers: name, number, what it is."""
+    claim, w = verdict.claim, verdict.witness
+    least = verdict.smallest_detectable
+    if least is None:
+        detectable, note = "not computed", "by this method"
+    elif math.isfinite(least):
+        detectable, note = f"{claim.symbol} = {number(least)}", "would be caught 9 times in 10"
+    else:
+        detectable, note = "none", "no excess is sure to be caught"
+    return [
+        ("Claim", str(claim), "what was tested"),
+        (
+            "Certified bound",
+            f"{claim.symbol} ≥ {number(verdict.lower_bound)}",
+            f"with {percent(verdict.confidence)} confidence, {verdict.guarantee}",
+        ),
+        ("Smallest detectable", detectable, note),
+        ("p-value", small(verdict.p_value), "of the claim, given the draws"),
+        ("Witness, first input", _share(w.hits_p, w.n_p), f"{w.hits_p:,} of {w.n_p:,} draws"),
+        ("Witness, second input", _share(w.hits_q, w.n_q), f"{w.hits_q:,} of {w.n_q:,} draws"),
+    ]
+
+
+def _share(hits: int, total: int) -> str:
+    return f"{100 * hits / total:.3g}%"
+
+
+def estimates(profile: Profile) -> list[tuple[str, str, str]]:
+    """The key numbers of a profile."""
+    order = float(profile.renyi_curve.x[0])
+    start = float(profile.spectrum.x[0])
+    return [
+        ("Pure DP", f"ε ≈ {number(profile.epsilon)}", "the largest privacy loss"),
+        ("Gaussian DP", f"μ ≈ {number(profile.mu)}", "the trade-off curve"),
+        (
+            f"δ at ε = {number(start)}",
+            f"δ ≈ {number(float(profile.spectrum.y[0]))}",
+            "the start of the spectrum",
+        ),
+        (
+            f"Rényi, order {number(order)}",
+            f"ε ≈ {number(float(profile.renyi_curve.y[0]))}",
+            "the worse direction",
+        ),
+    ]
