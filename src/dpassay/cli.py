@@ -509,14 +509,16 @@ def run(arguments: list[str]) -> int:
     except DpassayError as error:
         if debug:
             raise
-        print(f"dpassay: {error}", file=sys.stderr)
+        said, traceback, _ = str(error).partition("\nTraceback (most recent call last)")
+        hint = "\n  (--debug shows where)" if traceback else ""
+        print(f"dpassay: {said}{hint}", file=sys.stderr)
         return 2
     except click.ClickException as error:
         error.show()
         return 2
     except (KeyboardInterrupt, click.Abort) as stop:
-        said = stop if isinstance(stop, KeyboardInterrupt) else stop.__cause__ or stop.__context__
-        print(f"dpassay: {said or 'interrupted'}", file=sys.stderr)
+        cause = stop if isinstance(stop, KeyboardInterrupt) else stop.__cause__ or stop.__context__
+        print(f"dpassay: {cause or 'interrupted'}", file=sys.stderr)
         return 130
     except Exception as error:
         if debug:

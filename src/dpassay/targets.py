@@ -42,7 +42,13 @@ def mechanism(target: str, *, per_call: bool = False) -> Any:
             listed = f"; it has {', '.join(names[:8])}" if names else ""
             raise InvalidInput(f"{place} has no {name!r}{listed}")
         found = getattr(found, part)
-    return from_function(found) if per_call else check_mechanism(found)
+    if per_call:
+        return from_function(found)
+    try:
+        return check_mechanism(found)
+    except InvalidInput as error:
+        hint = " (on the command line: --per-call)" if callable(found) else ""
+        raise InvalidInput(f"{target}: {error}{hint}") from None
 
 
 def program(command: str) -> Any:

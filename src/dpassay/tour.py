@@ -24,28 +24,28 @@ class Stop:
     right: bool  # a broken one was refuted, a correct one was not
 
 
-def cast() -> list[tuple[Any, Any]]:
-    """(mechanism, claim or None for its own)."""
+def cast() -> list[tuple[str, Any, Any]]:
+    """(name, mechanism, claim or None for its own)."""
     return [
-        (zoo.Laplace(1.0), None),
-        (zoo.WrongSensitivityLaplace(sensitivity=1.2), None),
-        (zoo.Gaussian(1.0), GaussianDP(1.0)),
-        (zoo.Gaussian(1.0), RenyiDP(2, 0.7)),
-        (zoo.SVT(1, 1.5), None),
-        (zoo.SVT(3, 1.5), None),
-        (zoo.SVT(6, 1.5), None),
-        (zoo.NumericalSVT(1.5), None),
-        (zoo.ReportNoisyMax(1.5), None),
-        (zoo.ReportNoisyMax(1.5, variant=8), None),
-        (zoo.NoisyHistogram(0.5), None),
-        (zoo.NoisyHistogram(0.5, broken=True), None),
-        (zoo.TruncatedLaplace(), None),
+        ("Laplace", zoo.Laplace(1.0), None),
+        ("Laplace, sensitivity too low", zoo.WrongSensitivityLaplace(sensitivity=1.2), None),
+        ("Gaussian", zoo.Gaussian(1.0), GaussianDP(1.0)),
+        ("Gaussian, Rényi claim too low", zoo.Gaussian(1.0), RenyiDP(2, 0.7)),
+        ("sparse vector 1", zoo.SVT(1, 1.5), None),
+        ("sparse vector 3, releases numbers", zoo.SVT(3, 1.5), None),
+        ("sparse vector 6, no cutoff", zoo.SVT(6, 1.5), None),
+        ("numerical sparse vector", zoo.NumericalSVT(1.5), None),
+        ("noisy max", zoo.ReportNoisyMax(1.5), None),
+        ("noisy max, releases the value", zoo.ReportNoisyMax(1.5, variant=8), None),
+        ("noisy histogram", zoo.NoisyHistogram(0.5), None),
+        ("noisy histogram, ε for 1/ε", zoo.NoisyHistogram(0.5, broken=True), None),
+        ("Laplace, truncated", zoo.TruncatedLaplace(), None),
     ]
 
 
 def tour(*, n: int, seed: int) -> Iterator[Stop]:
     """Audit one after the other."""
-    for index, (mechanism, given) in enumerate(cast()):
+    for index, (name, mechanism, given) in enumerate(cast()):
         claim = mechanism.claim if given is None else given
         verdict = audit(
             mechanism,
@@ -57,9 +57,7 @@ def tour(*, n: int, seed: int) -> Iterator[Stop]:
             sampling=Sampling(progress=False),
         )
         false = not mechanism.correct if given is None else _false(mechanism, given)
-        yield Stop(
-            str(mechanism), _truth(mechanism, claim), verdict, bool(verdict.violated) == false
-        )
+        yield Stop(name, _truth(mechanism, claim), verdict, bool(verdict.violated) == false)
 
 
 def _false(mechanism: Any, claim: Any) -> bool:
