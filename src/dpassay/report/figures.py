@@ -78,7 +78,10 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
         said.append("The measured curve is an estimate.")
         if curve.band is not None:
             level = f"{100 * curve.band.confidence:g}%"
-            said.append(f"The band around it holds at all α at once, with {level} confidence.")
+            said.append(
+                f"The truth lies below the upper edge of its band at all α at once, with {level} "
+                "confidence."
+            )
     if verdict is not None:
         grid = np.unique(np.concatenate([np.linspace(0, 1, 401), np.geomspace(1e-4, 0.1, 60)]))
         lines["claimed"] = (grid, np.asarray(verdict.claim.tradeoff(grid)))

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpassay._version import __version__
+from dpassay.checks import shown
 from dpassay.errors import InvalidInput
+from dpassay.privacy.pairs import Pair
 from dpassay.report import embed, figures, words
 from dpassay.report.figures import Figure
 from dpassay.report.losses import losses
@@ -138,7 +140,7 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
         sentence=words.sentence(verdict),
         facts=words.facts(verdict),
         witness=str(event),
-        pair="" if pair is None else str(pair),
+        pair=_inputs(pair),
         relation=_relation(pair),
         figures=[figure for figure in drawn if figure is not None],
         pairs=[(name, number(bound)) for name, bound in verdict.pairs],
@@ -162,7 +164,7 @@ def _of_profile(key: str, profile: Profile) -> Section:
         sentence=words.estimate(profile),
         facts=words.estimates(profile),
         witness="",
-        pair="" if profile.pair is None else str(profile.pair),
+        pair=_inputs(profile.pair),
         relation=_relation(profile.pair),
         figures=[figure for figure in drawn if figure is not None],
         pairs=[],
@@ -183,6 +185,12 @@ def _of_notions(key: str, profile: Profile, verdict: Verdict | None) -> list[Fig
     if profile.loss is not None:
         drawn += losses(key, profile.loss, event)
     return [*drawn, figures.renyi(f"{key}-renyi", profile.renyi_curve, claim)]
+
+
+def _inputs(pair: Any) -> str:
+    if pair is None:
+        return ""
+    return str(pair) if isinstance(pair, Pair) else shown(pair, 120)
 
 
 def _relation(pair: Any) -> str:
