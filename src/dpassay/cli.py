@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from rich.panel import Panel
@@ -71,6 +70,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no p
 OnError = Annotated[
     bool, typer.Option("--errors-are-outputs", help="A failing run is an output of its own.")
 ]
+
+
+#: What the parser raises for a wrong option; typer brings the class along without naming it.
+_USAGE: Any = typer.BadParameter.__mro__[2]
 
 
 def _version(asked: bool) -> None:
@@ -513,14 +516,14 @@ def run(arguments: list[str]) -> int:
         hint = "\n  (--debug shows where)" if traceback else ""
         print(f"dpassay: {said}{hint}", file=sys.stderr)
         return 2
-    except click.ClickException as error:
-        error.show()
-        return 2
-    except (KeyboardInterrupt, click.Abort) as stop:
+    except (KeyboardInterrupt, typer.Abort) as stop:
         cause = stop if isinstance(stop, KeyboardInterrupt) else stop.__cause__ or stop.__context__
         print(f"dpassay: {cause or 'interrupted'}", file=sys.stderr)
         return 130
     except Exception as error:
+        if isinstance(error, _USAGE):
+            error.show()
+            return 2
         if debug:
             raise
         print(

@@ -231,7 +231,11 @@ def test_errors_say_what_and_what_to_do(capsys, here):
     rejects(capsys, "a target must be", "audit", "mine_dp.py", *audit[2:])
     rejects(capsys, "names no mechanism", "audit", "zoo:Laplac()", *audit[2:])
     rejects(
-        capsys, "names no mechanism", "audit", "zoo:Laplace(scale=__import__('os').getpid())", *audit[2:]
+        capsys,
+        "names no mechanism",
+        "audit",
+        "zoo:Laplace(scale=__import__('os').getpid())",
+        *audit[2:],
     )
     rejects(capsys, "epsilom", *audit[:-1], "epsilom=1")
     rejects(capsys, "what does it claim", "audit", "mine_dp.py:release", "--pair", "0", "1")
