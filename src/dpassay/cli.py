@@ -455,18 +455,19 @@ def _panel(verdict: Verdict) -> Panel:
     caught = verdict.smallest_detectable
     if caught is not None and caught < 1e9:
         lines.append(
-            f"          {claim.symbol} = {number(caught)} would have been caught with 90% probability"
+            f"power     {claim.symbol} = {number(caught)} would have been caught with 90% probability"
         )
     if verdict.violated:
-        lines.append(
-            "next      confirm it on fresh draws: --json verdict.json, then dpassay replay verdict.json"
-        )
         title = f"Violation of {claim}"
+        if not witness.event.live:
+            lines.append(
+                "next      --json verdict.json, then dpassay replay verdict.json on fresh draws"
+            )
     else:
-        lines.append(
-            "next      this does not show that the claim holds; more draws see smaller violations"
-        )
         title = f"No violation of {claim} detected"
+        lines.append(
+            "next      this does not show that the claim holds; more draws see smaller ones"
+        )
     return Panel(
         Text("\n".join(lines)), title=title, border_style="red" if verdict.violated else "green"
     )
