@@ -77,3 +77,17 @@ def test_what_is_no_classifier_is_refused(wrong, seed):
     p, q = gaussian(20, 20, seed)
     with pytest.raises(InvalidInput, match="logistic"):
         fit(wrong, p, q, rng=np.random.default_rng(0))
+
+
+def test_the_torch_network_fits_or_says_what_is_missing(seed):
+    from importlib.util import find_spec
+
+    from dpassay.errors import MissingExtra
+
+    p, q = gaussian(4000, 4000, seed, d=3)
+    if find_spec("torch") is None:
+        with pytest.raises(MissingExtra, match="torch"):
+            fit("torch", p, q, rng=np.random.default_rng(seed))
+    else:
+        loss = fit("torch", p, q, rng=np.random.default_rng(seed))
+        assert np.abs(loss.score(p) - (p.numbers[:, 0] - 0.5)).mean() < 0.3

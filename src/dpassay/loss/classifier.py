@@ -232,11 +232,12 @@ def _resolve(classifier: Any, rng: np.random.Generator) -> tuple[str, Any, bool]
 
 
 def _torch(seed: int) -> Any:
+    from dpassay.loss.network import TorchClassifier
+
     try:
-        from dpassay.loss.network import TorchClassifier
+        return TorchClassifier(seed=seed)
     except ImportError:
         raise MissingExtra('the "torch" classifier', "torch") from None
-    return TorchClassifier(seed=seed)
 
 
 @contextmanager

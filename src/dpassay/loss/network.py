@@ -1,12 +1,10 @@
-"""A small neural network between the two sides, in PyTorch; on a GPU if there is one."""
+"""A small neural network between the two sides, in PyTorch (an extra); on a GPU if there is one."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
 from dpassay._typing import FloatArray, IntArray
 
@@ -25,11 +23,16 @@ class TorchClassifier:
         seed: int = 0,
     ) -> None:
         self.hidden, self.epochs, self.batch = hidden, epochs, batch
+        import torch
+
         self.rate, self.patience, self.seed = rate, patience, seed
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
 
     def fit(self, rows: FloatArray, labels: IntArray) -> TorchClassifier:
         """Minimise the logistic loss."""
+        import torch
+        from torch import nn
+
         torch.manual_seed(self.seed)
         order = np.random.default_rng(self.seed).permutation(len(rows))
         x = torch.as_tensor(rows[order], dtype=torch.float32, device=self.device)
@@ -75,6 +78,8 @@ class TorchClassifier:
 
     def decision_function(self, rows: FloatArray) -> FloatArray:
         """The log-odds."""
+        import torch
+
         self.network.eval()
         out = []
         with torch.no_grad():
