@@ -42,6 +42,7 @@ class Item:
     why: str  # why ours agrees, or what lies behind a difference
     paper_seconds: str
     make: Callable[[Lab], Outcome] | None = None  # None: not yet
+    version: str = ""  # hash of the module the figure is in, and dpassay's version
 
     @property
     def paper(self) -> str:
@@ -52,13 +53,6 @@ class Item:
     def name(self) -> str:
         """The figure within the paper."""
         return self.key.split("/")[1]
-
-    @property
-    def version(self) -> str:
-        """Hash of the module the figure is in, and dpassay's version."""
-        assert self.make is not None
-        source = inspect.getsource(sys.modules[self.make.__module__])
-        return hashlib.sha256(f"{dp.__version__}\n{source}".encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -78,8 +72,9 @@ def _words() -> dict[str, Item]:
     found = {}
     for key, words in table.items():
         one = {name: " ".join(text.split()) for name, text in words.items()}
-        paper_seconds = one.pop("seconds")
-        found[key] = Item(key, **one, paper_seconds=paper_seconds)
+        found[key] = Item(
+            key, one["title"], one["reports"], one["setting"], one["why"], one["seconds"]
+        )
     return found
 
 
@@ -90,7 +85,9 @@ def item(key: str) -> Callable[[Callable[[Lab], Outcome]], Callable[[Lab], Outco
     """Say which figure or table a function regenerates."""
 
     def register(make: Callable[[Lab], Outcome]) -> Callable[[Lab], Outcome]:
-        ITEMS[key] = replace(ITEMS[key], make=make)
+        source = inspect.getsource(sys.modules[make.__module__])
+        version = hashlib.sha256(f"{dp.__version__}\n{source}".encode()).hexdigest()[:12]
+        ITEMS[key] = replace(ITEMS[key], make=make, version=version)
         return make
 
     return register
@@ -153,7 +150,7 @@ class Lab:
     ) -> Iterator[tuple[int, Any, float]]:
         if self.workers == 1 or alone or len(seeds) < 2:
             for seed in seeds:
-                yield _timed(experiment, seed, arguments)
+                yield _timed(experiment, seed, arguments, time.process_time if alone else None)
             return
         if self._pool is None:
             self._pool = ProcessPoolExecutor(self.workers)
@@ -172,10 +169,16 @@ class Lab:
             self._pool = None
 
 
-def _timed(experiment: Callable[..., Any], seed: int, arguments: Any) -> tuple[int, Any, float]:
-    start = time.perf_counter()
+def _timed(
+    experiment: Callable[..., Any],
+    seed: int,
+    arguments: Any,
+    clock: Callable[[], float] | None = None,
+) -> tuple[int, Any, float]:
+    clock = clock or time.perf_counter
+    start = clock()
     value = experiment(seed, *arguments)
-    return seed, value, time.perf_counter() - start
+    return seed, value, clock() - start
 
 
 def _read(path: Path) -> dict[int, tuple[Any, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ FIFTY = (np.eye(50)[0], np.zeros(50))
 def mechanism(name: str) -> tuple[Any, Any]:
     """Mechanism and pair."""
     kind, _, rest = name.partition(" ")
-    boxes = {
+    boxes: dict[str, Callable[[], Any]] = {
         "Laplace": lambda: zoo.Laplace(1.0),
         "Gaussian": lambda: zoo.Gaussian(SIGMA),
         "counting": lambda: zoo.ExponentialCounting(2.0),

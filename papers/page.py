@@ -25,10 +25,11 @@ number of simulation runs. Interrupted runs resume. Numbers lie in `results/` be
 figures; an interactive page of each is written there too and not kept in git.
 
 "Same" and "different" are decided by the code from the numbers of the run. Seconds are those of one
-run of the method, draws included, on one core of a shared machine; "all runs" adds up every run of
-the item. The paper's seconds are its authors', on their hardware.
+run of the method, draws included: processor seconds in the tables of run times, wall-clock seconds on
+two busy cores elsewhere (an upper limit). "All runs" adds up every run of the item. The paper's
+seconds are its authors', on their hardware.
 
-| item | runs | agrees | seconds, one run | all runs | the paper's seconds |
+| item | runs | compared with the paper | seconds, one run | all runs | the paper's seconds |
 | --- | --- | --- | --- | --- | --- |
 """
 

@@ -65,11 +65,29 @@ def lines(
         names = list(dict.fromkeys(row[series] for row in rows))
         channels["color"] = alt.Color(series, type="nominal", sort=names, title=None)
     if dash is not None:
-        channels["strokeDash"] = alt.StrokeDash(dash, type="nominal", title=None)
+        kinds = list(dict.fromkeys(row[dash] for row in rows))
+        channels["strokeDash"] = alt.StrokeDash(dash, type="nominal", sort=kinds, title=None)
     fields = [f for f in (x, y, series, dash) if f]
     data = _data([{f: _plain(row[f]) for f in fields} for row in rows])
     chart = alt.Chart(data).mark_line(**mark).encode(**channels)
     return chart.properties(width=width, height=height, title=title)
+
+
+def bars(rows: list[Row], x: str, y: str, series: str, *, title: str = "") -> Any:
+    """Bars side by side, a colour a series."""
+    names = list(dict.fromkeys(row[series] for row in rows))
+    data = _data([{f: _plain(row[f]) for f in (x, y, series)} for row in rows])
+    return (
+        alt.Chart(data)
+        .mark_bar()
+        .encode(
+            x=alt.X(x, type="ordinal", axis=alt.Axis(labelAngle=0)),
+            xOffset=alt.XOffset(series, type="nominal", sort=names),
+            y=alt.Y(y, type="quantitative"),
+            color=alt.Color(series, type="nominal", sort=names, title=None),
+        )
+        .properties(width=200, height=140, title=title)
+    )
 
 
 def band(rows: list[Row], x: str, low: str, high: str, *, color: str = "#d1690e") -> Any:

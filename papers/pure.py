@@ -43,126 +43,78 @@ def fig1(lab: Lab) -> Outcome:
 
 
 def empirical_loss(seed: int, name: str, n: int) -> list[list[float]]:
-    """x, p, q and loss as estimated."""
+    """Outputs, both densities and the loss, as estimated."""
     box, pair = illustrated()[name]
     curve = dp.pure.estimate(box, pair, n=n, rng=seed).loss
     assert curve is not None
-    keep = np.unique(np.linspace(0, curve.x.size - 1, min(curve.x.size, 200)).astype(int))
-    return [[float(v) for v in array[keep]] for array in (curve.x, curve.p, curve.q, curve.y)]
+    x = curve.x if curve.labels is None else np.array([float(word) for word in curve.labels])
+    keep = np.unique(np.linspace(0, x.size - 1, min(x.size, 400)).astype(int))
+    return [[float(v) for v in array[keep]] for array in (x, curve.p, curve.q, curve.y)]
 
 
 def illustrated() -> dict[str, tuple[Any, Any]]:
-    """The three mechanisms of Figure 2."""
-    one, none = np.array([1]), np.array([0])
+    """The three mechanisms of Figure 2; randomized response has five answers."""
     return {
-        "randomized response": (zoo.RandomizedResponse(1.0), (one, none)),
+        "randomized response": (zoo.KaryRandomizedResponse(5, 1.0), (1, 3)),
         "Laplace": (zoo.Laplace(1.0), (1.0, 0.0)),
         "Gaussian": (zoo.Gaussian(1.0), (1.0, 0.0)),
     }
 
 
+def truth(name: str) -> tuple[Any, Any, Any]:
+    """Outputs and both densities, exact."""
+    if name == "randomized response":
+        t = np.arange(5.0)
+        most, rest = np.e / (np.e + 4), 1 / (np.e + 4)
+        return t, np.where(t == 1, most, rest), np.where(t == 3, most, rest)
+    t = np.linspace(-3, 4, 141)
+    law = laplace if name == "Laplace" else norm
+    return t, law.pdf(t - 1), law.pdf(t)
+
+
 @item("pure/fig2")
 def fig2(lab: Lab) -> Outcome:
     rows: list[Row] = []
-    for name, law in (("Laplace", laplace), ("Gaussian", norm)):
-        t = np.linspace(-3, 4, 141)
-        ell = np.abs(law.logpdf(t - 1) - law.logpdf(t))
-        rows += [
-            {
-                "mechanism": name,
-                "t": a,
-                "|loss|": b,
-                "density x": c,
-                "density x'": d,
-                "which": "exact",
-            }
-            for a, b, c, d in zip(t, ell, law.pdf(t - 1), law.pdf(t), strict=True)
-        ]
-        x, p, q, y = (
-            np.array(v) for v in lab.runs(empirical_loss, name, lab.n(100_000), count=1)[0]
-        )
-        inside = (x >= -3) & (x <= 4)
-        rows += [
-            {
-                "mechanism": name,
-                "t": a,
-                "|loss|": abs(b),
-                "density x": c,
-                "density x'": d,
-                "which": "estimate",
-            }
-            for a, b, c, d in zip(x[inside], y[inside], p[inside], q[inside], strict=True)
-        ]
-    a = float(np.e / (1 + np.e))
-    rows += [
-        {
-            "mechanism": "randomized response",
-            "t": float(t),
-            "|loss|": 1.0,
-            "density x": a if t else 1 - a,
-            "density x'": 1 - a if t else a,
-            "which": "exact",
+    above, below, largest = [], [], {}
+    for name in illustrated():
+        t, p, q = truth(name)
+        seen = lab.runs(empirical_loss, name, lab.n(100_000), count=1)[0]
+        x, p_seen, q_seen, y = (np.array(v) for v in seen)
+        inside = (x >= t[0]) & (x <= t[-1])
+        curves = {
+            "exact": (t, p, q, np.abs(np.log(p / q))),
+            "estimate": tuple(v[inside] for v in (x, p_seen, q_seen, np.abs(y))),
         }
-        for t in (0, 1)
-    ]
-    x, p, q, y = lab.runs(empirical_loss, "randomized response", lab.n(100_000), count=1)[0]
-    rows += [
-        {
-            "mechanism": "randomized response",
-            "t": t,
-            "|loss|": abs(e),
-            "density x": b,
-            "density x'": c,
-            "which": "estimate",
-        }
-        for t, b, c, e in zip(x, p, q, y, strict=True)
-    ]
-    charts = []
-    for what in ("density", "loss"):
-        for name in illustrated():
-            part = [row for row in rows if row["mechanism"] == name]
-            if what == "loss":
-                chart = plots.lines(
-                    part,
-                    "t",
-                    "|loss|",
-                    "which",
-                    title=name,
-                    width=200,
-                    height=140,
-                    points=len(part) < 9,
-                )
-            else:
-                long = [
-                    {"t": r["t"], "density": r[side], "which": f"{side}, {r['which']}"}
-                    for r in part
-                    for side in ("density x", "density x'")
-                ]
-                chart = plots.lines(
-                    long,
-                    "t",
-                    "density",
-                    "which",
-                    title=name,
-                    width=200,
-                    height=140,
-                    points=len(part) < 9,
-                )
-            charts.append(chart)
-
-    def largest(name: str, which: str) -> float:
-        values = [r for r in rows if r["mechanism"] == name and r["which"] == which]
-        return float(max(r["|loss|"] for r in values))
-
-    estimates = {name: largest(name, "estimate") for name in illustrated()}
-    tails = [r["|loss|"] for r in rows if r["mechanism"] == "Gaussian" and r["which"] == "exact"]
-    said = ", ".join(f"{name} {value:.2f}" for name, value in estimates.items())
+        part: list[Row] = [
+            {"mechanism": name, "t": a, "x": b, "x'": c, "|loss|": d, "which": which}
+            for which, columns in curves.items()
+            for a, b, c, d in zip(*columns, strict=True)
+        ]
+        largest[name] = [max(r["|loss|"] for r in part if r["which"] == w) for w in curves]
+        leaks = float(np.mean(np.abs(np.log(p / q)) > 0.5))
+        largest[name].append(leaks)
+        rows += part
+        densities = [
+            {"t": r["t"], "density": r[side], "input": side}
+            for r in part
+            for side in ("x", "x'")
+            if r["which"] == "exact"
+        ]
+        if name == "randomized response":
+            above.append(plots.bars(densities, "t", "density", "input", title=name))
+            below.append(plots.bars(part, "t", "|loss|", "which"))
+        else:
+            size: dict[str, Any] = {"width": 200, "height": 140}
+            above.append(plots.lines(densities, "t", "density", "input", title=name, **size))
+            below.append(plots.lines(part, "t", "|loss|", "which", **size))
+    said = ", ".join(f"{name} {e:.2f} (exact {t:.2f})" for name, (t, e, _) in largest.items())
+    response = largest["randomized response"]
     return Outcome(
         rows,
-        f"largest estimated loss on the range shown: {said}; exact: 1, 1, and {max(tails):.2f} at the "
-        "edge and growing.",
-        abs(estimates["randomized response"] - 1) < 0.1 and abs(max(tails) - 3.5) < 1e-6,
-        plots.panels(charts, 3, shared=False),
+        f"largest estimated loss on the range shown: {said}; randomized response leaks at "
+        f"{5 * response[2]:.0f} of 5 outputs.",
+        abs(response[1] - 1) < 0.1 and 5 * response[2] == 2 and largest["Gaussian"][0] > 3,
+        plots.panels(above, 3) & plots.panels(below, 3),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import altair as alt
@@ -42,6 +43,7 @@ def mechanism(name: str) -> tuple[Any, Any]:
     return box, (1.0, 0.0) if name in ("Laplace", "Gaussian") else box.pair
 
 
+@functools.cache
 def truths(name: str) -> list[float]:
     """The exact divergences at the three orders."""
     box, pair = mechanism(name)

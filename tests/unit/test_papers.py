@@ -24,9 +24,15 @@ def tiny(key: str, folder: Path) -> Path:
     )
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("papers")
+
+
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # a network of 2000 draws
 @pytest.mark.parametrize("key", RUNNABLE)
-def test_an_item_writes_numbers_and_its_chart(key, tmp_path):
-    path = tiny(key, tmp_path)
+def test_an_item_writes_numbers_and_its_chart(key, folder):
+    path = tiny(key, folder)
     record = json.loads(path.read_text())
     assert record["rows"]
     assert record["measured"].endswith(".")
@@ -34,7 +40,7 @@ def test_an_item_writes_numbers_and_its_chart(key, tmp_path):
     if not core.ITEMS[key].name.startswith("table"):
         assert path.with_suffix(".svg").read_text().startswith("<svg")
         assert "vegaEmbed" in path.with_suffix(".html").read_text()
-        assert (tmp_path / "results" / "vega.js").exists()
+        assert (folder / "results" / "vega.js").exists()
 
 
 def test_the_page_mentions_every_item_run_or_not(tmp_path):
