@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 from collections.abc import Sequence
@@ -13,8 +14,9 @@ import numpy as np
 
 import dpassay as dp
 
-alt.data_transformers.disable_max_rows()
 Row = dict[str, Any]
+#: The values of the charts being made, by name, until they are written.
+_DATASETS: dict[str, list[Row]] = {}
 #: One interactive page; the script is shared by all of them.
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
@@ -98,7 +100,7 @@ def band(rows: list[Row], x: str, low: str, high: str, *, color: str = "#d1690e"
         .mark_area(opacity=0.35, color=color)
         .encode(
             x=alt.X(x, **_axis(x)),
-            y=alt.Y(low, **_axis(low)),
+            y=alt.Y(low, **_axis("β")),
             y2=alt.Y2(high),
         )
     )
@@ -107,14 +109,16 @@ def band(rows: list[Row], x: str, low: str, high: str, *, color: str = "#d1690e"
 def rule(*, x: float | None = None, y: float | None = None, color: str = "#7d8590") -> Any:
     """A dashed line across the panel."""
     chart = alt.Chart(_data([{"x0": x, "y0": y}])).mark_rule(strokeDash=[4, 3], color=color)
-    return chart.encode(**({"x": "x0:Q"} if x is not None else {"y": "y0:Q"}))
+    return chart.encode(x=_x("x0")) if x is not None else chart.encode(y=_y("y0"))
 
 
 def ticks(values: Sequence[float], x: str, *, y: float = 0.0) -> Any:
     """Where the observations lie."""
     data = _data([{x: _plain(v), "at": y} for v in values])
     mark = alt.Chart(data).mark_tick(thickness=1, height=8, opacity=0.6, color="#2f7ed8")
-    return mark.encode(x=alt.X(x, type="quantitative"), y=alt.Y("at:Q", title=None))
+    return mark.encode(
+        x=alt.X(x, type="quantitative"), y=alt.Y("at", type="quantitative", title=None)
+    )
 
 
 def box(corners: Sequence[float], centre: Sequence[float]) -> Any:
@@ -124,9 +128,9 @@ def box(corners: Sequence[float], centre: Sequence[float]) -> Any:
         color="#9a62c7", opacity=0.45, stroke="#9a62c7"
     )
     dot = alt.Chart(_data([{"x": _plain(centre[0]), "y": _plain(centre[1])}]))
-    return area.encode(x="x:Q", x2="x2:Q", y="y:Q", y2="y2:Q") + dot.mark_point(
+    return area.encode(x=_x("x"), x2="x2", y=_y("y"), y2="y2") + dot.mark_point(
         filled=True, color="#c9507f", size=30
-    ).encode(x="x:Q", y="y:Q")
+    ).encode(x=_x("x"), y=_y("y"))
 
 
 def violins(groups: dict[str, Sequence[float]], title: str, y: str, note: dict[str, str]) -> Any:
@@ -145,17 +149,17 @@ def violins(groups: dict[str, Sequence[float]], title: str, y: str, note: dict[s
         q1, q2, q3 = np.quantile(v, [0.25, 0.5, 0.75])
         body = alt.Chart(_data(shape)).mark_area(opacity=0.5, orient="horizontal")
         body = body.encode(
-            y=alt.Y("t:Q", title=y, scale=alt.Scale(zero=False)),
-            x=alt.X("w:Q", axis=None, scale=alt.Scale(domain=[-1.1, 1.1])),
-            x2="m:Q",
+            y=alt.Y("t", type="quantitative", title=y, scale=alt.Scale(zero=False)),
+            x=alt.X("w", type="quantitative", axis=None, scale=alt.Scale(domain=[-1.1, 1.1])),
+            x2="m",
         )
         middle = alt.Chart(_data([{"x": 0, "a": _plain(q1), "b": _plain(q3)}]))
         dot = alt.Chart(_data([{"x": 0, "y": _plain(q2)}]))
-        layers = (
-            body
-            + middle.mark_rule(color="black", strokeWidth=3).encode(x="x:Q", y="a:Q", y2="b:Q")
-            + dot.mark_point(filled=True, color="black", size=60).encode(x="x:Q", y="y:Q")
-            + rule(y=1.0, color="#c0392b")
+        layers = alt.layer(
+            body,
+            middle.mark_rule(color="black", strokeWidth=3).encode(x=_x("x"), y=_y("a"), y2="b"),
+            dot.mark_point(filled=True, color="black", size=60).encode(x=_x("x"), y=_y("y")),
+            rule(y=1.0, color="#c0392b"),
         )
         panels.append(layers.properties(width=70, height=150, title=[name, note.get(name, "")]))
     return alt.hconcat(*panels).resolve_scale(y="shared").properties(title=title)
@@ -171,7 +175,9 @@ def write(chart: Any, path: Path, title: str) -> None:
     """`path`.svg and `path`.html; the script the pages share goes into the folder above."""
     import vl_convert
 
-    spec = chart.configure(**dp.charts.CONFIG).to_dict()
+    spec = chart.configure(**dp.charts.CONFIG).to_dict(validate=False)
+    spec["datasets"] = dict(_DATASETS)
+    _DATASETS.clear()
     path.with_suffix(".svg").write_text(vl_convert.vegalite_to_svg(spec))
     bundle = path.parent.parent / "vega.js"
     if not bundle.exists():
@@ -180,8 +186,19 @@ def write(chart: Any, path: Path, title: str) -> None:
     path.with_suffix(".html").write_text(_PAGE.format(title=html.escape(title), spec=text))
 
 
+def _x(name: str) -> Any:
+    return alt.X(name, type="quantitative")
+
+
+def _y(name: str) -> Any:
+    return alt.Y(name, type="quantitative")
+
+
 def _data(values: list[Row]) -> Any:
-    return alt.Data(values=values)  # type: ignore[no-untyped-call]
+    """A name for the values: Altair copies inline data each time charts are put together."""
+    name = hashlib.sha256(json.dumps(values).encode()).hexdigest()[:12]
+    _DATASETS[name] = values
+    return alt.NamedData(name=name)
 
 
 def _plain(value: Any) -> Any:
