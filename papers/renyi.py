@@ -142,7 +142,28 @@ def table1(lab: Lab) -> Outcome:
     )
 
 
-FLOORS = {"τ = 10⁻⁵": 1e-5, "τ = 5·10⁻⁴": 5e-4, "τ = 5·10⁻⁶": 5e-6, "τ = 5·10⁻⁷": 5e-7}
+FLOORS = {"τ = 10⁻⁵": 1e-5, "τ = 5·10⁻⁶": 5e-6, "τ = 5·10⁻⁷": 5e-7}
+
+
+def shuffled(data: Any, size: int, rng: np.random.Generator) -> Any:
+    """Randomized response on every record, the answers in random order: 1024 outputs."""
+    return rng.permuted(zoo.RandomizedResponse(1.5)(data, size, rng), axis=1)
+
+
+def shuffled_bounds(seed: int, floor: float, n: int) -> list[float]:
+    """Bounds at the three orders, the estimator as printed."""
+    curve = dp.renyi.curve(
+        shuffled,
+        zoo.RandomizedResponse(1.5).pair,
+        orders=ORDERS,
+        n=n,
+        method=dp.renyi.Softmax(floor=floor, sharpness=1 / floor, correct=False),
+        direction="forward",
+        simultaneous=False,
+        rng=seed,
+    )
+    assert curve.lower is not None
+    return [float(bound) for bound in curve.lower]
 
 
 @item("renyi/appendixF")
@@ -150,30 +171,29 @@ def appendix_f(lab: Lab) -> Outcome:
     rows: list[Row] = []
     charts = []
     for label, floor in FLOORS.items():
-        found = ratios(lab, "shuffled response", False, floor, lab.count(8))
-        for k, order in enumerate(ORDERS):
-            rows.append(
-                {
-                    "floor": label,
-                    "λ": order,
-                    "median ratio": float(np.median(found[:, k])),
-                    "overshoot": float(np.mean(found[:, k] > 1)),
-                }
-            )
+        size = lab.n(5_000_000, 5000)
+        found = np.array(lab.runs(shuffled_bounds, floor, size, count=lab.count(6)))
+        found = found / np.array(truths("shuffled response"))
+        rows += [
+            {
+                "floor": label,
+                "λ": order,
+                "median ratio": float(np.median(found[:, k])),
+                "overshoot": float(np.mean(found[:, k] > 1)),
+            }
+            for k, order in enumerate(ORDERS)
+        ]
         groups = {f"λ = {o}": found[:, k] for k, o in enumerate(ORDERS)}
         charts.append(plots.violins(groups, label, "bound / truth", {}))
-
-    def median(label: str, order: int) -> float:
-        return next(
-            float(r["median ratio"]) for r in rows if (r["floor"], r["λ"]) == (label, order)
-        )
-
-    first = "τ = 10⁻⁵"
-    said = "; ".join(f"{label}: {median(label, 2):.3f}, {median(label, 7):.3f}" for label in FLOORS)
-    best = max(FLOORS, key=lambda label: -abs(1 - median(label, 7)))
+    median = {(r["floor"], r["λ"]): float(r["median ratio"]) for r in rows}
+    said = "; ".join(
+        f"{label}: {', '.join(f'{median[label, order]:.3f}' for order in ORDERS)}"
+        for label in FLOORS
+    )
+    first, second, _ = FLOORS
     return Outcome(
         rows,
-        f"median bound / truth at λ = 2 and 7: {said}; closest to 1 at λ = 7: {best}.",
-        best != first and abs(1 - median(best, 7)) < abs(1 - median(first, 7)),
-        alt.vconcat(*[alt.hconcat(*charts[k : k + 2]) for k in range(0, len(charts), 2)]),
+        f"median bound / truth at λ = 2, 5, 7: {said}.",
+        all(abs(1 - median[second, o]) < abs(1 - median[first, o]) for o in ORDERS),
+        alt.hconcat(*charts),
     )
