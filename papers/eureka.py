@@ -55,6 +55,8 @@ def spectrum(seed: int, name: str, how: str, n: int) -> list[list[float]]:
         options = {"classifier": near, "plug_in": "counts", "train": 0.5}
     elif how == "knn":
         options |= {"plug_in": "counts"}
+    elif how == "mlp":
+        options |= {"train": 0.5}
     found = dp.spectrum.estimate(box, pair, epsilons=EPS, n=n, rng=seed, **options)
     assert found.lower is not None
     return [[float(v) for v in found.y], [float(v) for v in found.lower]]
@@ -75,14 +77,14 @@ def compare(
     return rows, errors, chart
 
 
-def near_exact(lab: Lab, name: str, ways: dict[str, tuple[str, int]], allowed: float) -> Outcome:
-    """Estimated spectra that should match the exact one."""
-    rows, errors, chart = compare(lab, name, ways)
+def near_exact(lab: Lab, name: str, ways: dict[str, tuple[str, int]], runs: int = 3) -> Outcome:
+    """Estimated spectra; the first, the paper's classifier, should match to 0.01 and a tenth of δ(0)."""
+    rows, errors, chart = compare(lab, name, ways, runs)
     said = ", ".join(f"{how} {error:.4f}" for how, error in errors.items())
     return Outcome(
         rows,
         f"largest error over 41 ε (median of the runs): {said}; δ(0) = {exact(name)[0]:.4f}.",
-        min(errors.values()) < allowed,
+        errors[next(iter(ways))] < 0.01 + 0.1 * float(exact(name)[0]),
         chart,
     )
 
@@ -97,12 +99,12 @@ def three_ways(lab: Lab) -> dict[str, tuple[str, int]]:
 
 @item("eureka/fig4a")
 def fig4a(lab: Lab) -> Outcome:
-    return near_exact(lab, "Laplace", three_ways(lab), 0.01)
+    return near_exact(lab, "Laplace", three_ways(lab))
 
 
 @item("eureka/fig4b")
 def fig4b(lab: Lab) -> Outcome:
-    return near_exact(lab, "Gaussian", three_ways(lab), 0.01)
+    return near_exact(lab, "Gaussian", three_ways(lab))
 
 
 def accuracy(seed: int, n: int) -> list[float]:
@@ -176,24 +178,24 @@ def fig5a(lab: Lab) -> Outcome:
         "nearest neighbours, n = 10⁶": ("knn", lab.n(1_000_000)),
         "dpassay's choice, n = 10⁶": ("auto", lab.n(1_000_000)),
     }
-    return near_exact(lab, "counting", ways, 0.01)
+    return near_exact(lab, "counting", ways)
 
 
 def high_ways(lab: Lab) -> dict[str, tuple[str, int]]:
     return {
-        "neural network, n = 2·10⁵": ("mlp", lab.n(200_000, 2000)),
+        "neural network, n = 4·10⁵": ("mlp", lab.n(400_000, 2000)),
         "dpassay's choice, n = 2·10⁵": ("auto", lab.n(200_000, 2000)),
     }
 
 
 @item("eureka/fig5b")
 def fig5b(lab: Lab) -> Outcome:
-    return near_exact(lab, "Gaussian 50", high_ways(lab), 0.03)
+    return near_exact(lab, "Gaussian 50", high_ways(lab), runs=1)
 
 
 @item("eureka/fig5c")
 def fig5c(lab: Lab) -> Outcome:
-    return near_exact(lab, "Laplace 50", high_ways(lab), 0.03)
+    return near_exact(lab, "Laplace 50", high_ways(lab), runs=1)
 
 
 @item("eureka/fig6a")
@@ -221,13 +223,13 @@ def fig6b(lab: Lab) -> Outcome:
         found = lab.runs(spectrum, name, "auto", lab.n(1_000_000), count=1)[0][0]
         curves[name] = np.array(found)
         rows += [{"ε": e, "δ": d, "which": name} for e, d in zip(EPS, found, strict=True)]
-    better = curves["Gaussian"] < curves["Laplace"]
-    last = float(EPS[better].max()) if better.any() else 0.0
+    clearly = curves["Laplace"] - curves["Gaussian"] > 0.002
+    last = float(EPS[clearly].max(initial=0.0))
     cross = EPS[exact("Gaussian") < exact("Laplace")].max()
     return Outcome(
         rows,
-        f"the Gaussian has the smaller δ up to ε = {last:.2f} (exact curves on this grid: {cross:.2f}); "
-        f"beyond it Laplace has δ = 0 and the Gaussian at most {exact('Gaussian', 1.0):.1e}.",
+        f"the Gaussian has the smaller δ, by over .002, up to ε = {last:.2f} (by the exact curves, smaller "
+        f"at all up to {cross:.2f}); beyond it Laplace has δ = 0 and the Gaussian at most {exact('Gaussian', 1.0):.1e}.",
         last >= 0.8,
         plots.lines(rows, "ε", "δ", "which", width=420, height=240),
     )
@@ -239,7 +241,7 @@ def fig7(lab: Lab) -> Outcome:
         "nearest neighbours, n = 2·10⁵": ("knn", lab.n(200_000)),
         "dpassay's choice, n = 10⁶": ("auto", lab.n(1_000_000)),
     }
-    return near_exact(lab, "SVT 1 0.5", ways, 0.01)
+    return near_exact(lab, "SVT 1 0.5", ways)
 
 
 def histogram(seed: int, records: int, n: int) -> float:
@@ -265,7 +267,7 @@ def fig8(lab: Lab) -> Outcome:
     rows: list[Row] = []
     errors = []
     for records in (10, 20, 50, 100, 200, 500):
-        found = lab.runs(histogram, records, lab.n(100_000), count=lab.count(4))
+        found = lab.runs(histogram, records, lab.n(400_000), count=lab.count(4))
         half = (records - 1) // 2
         truth = math.comb(records - 1, half) / 2 ** (records - 1)
         errors.append(float(np.median(found)) / truth - 1)

@@ -81,10 +81,11 @@ def _section(item: Item, record: Row | None, folder: str) -> str:
     text += f"- **The paper:** {item.reports}\n- **Settings:** {item.setting}\n"
     text += f"- **Measured:** {record['measured']}\n"
     text += f"- **{'Same' if record['same'] else 'Different'}.** {item.why}\n"
-    text += (
-        f"- **Seconds:** {record['seconds_one_run']} a run, {record['seconds_all_runs']:g} for all "
-        f"{record['runs']}; the paper: {item.paper_seconds}.\n"
+    taken = f"{record['seconds_one_run']} a run, {record['seconds_all_runs']:g} for all {record['runs']}"
+    taken = (
+        taken if record["runs"] else f"{record['seconds_one_run']}, nothing simulated repeatedly"
     )
+    text += f"- **Seconds:** {taken}; the paper: {item.paper_seconds}.\n"
     if record["shrink"] != 1:
         text += f"- **Sample sizes were multiplied by {record['shrink']:g}.**\n"
     if item.name.startswith("table"):
