@@ -228,8 +228,9 @@ def fig6b(lab: Lab) -> Outcome:
     cross = EPS[exact("Gaussian") < exact("Laplace")].max()
     return Outcome(
         rows,
-        f"the Gaussian has the smaller δ, by over .002, up to ε = {last:.2f} (by the exact curves, smaller "
-        f"at all up to {cross:.2f}); beyond it Laplace has δ = 0 and the Gaussian at most {exact('Gaussian', 1.0):.1e}.",
+        f"the Gaussian has the smaller δ, by over .002, up to ε = {last:.2f} (by the exact curves, "
+        f"smaller at all up to {cross:.2f}); beyond it Laplace has δ = 0 and the Gaussian at most "
+        f"{exact('Gaussian', 1.0):.1e}.",
         last >= 0.8,
         plots.lines(rows, "ε", "δ", "which", width=420, height=240),
     )
