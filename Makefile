@@ -52,8 +52,8 @@ docs: venv  ## the documentation, warnings as errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
 
-reproduce: venv  ## the papers' figures and tables
-	@echo 'make reproduce: no figure can be regenerated yet' >&2; exit 1
+reproduce: venv  ## the papers' figures and tables (WHAT=pure/fig4, pure, all; RUNS=1000)
+	RUNS='$(RUNS)' $(BIN)/python -m papers $(WHAT)
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build

@@ -1,0 +1,102 @@
+"""Every figure and table of the papers runs in a tiny setting and writes what it should."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("altair")
+pytest.importorskip("vl_convert")
+
+from papers import core, page
+from papers.__main__ import main
+
+ROOT = Path(core.__file__).parents[1]
+RUNNABLE = [key for key, item in core.ITEMS.items() if item.make is not None]
+
+
+def tiny(key: str, folder: Path) -> Path:
+    return core.run(
+        key, runs=1, shrink=0.001, workers=1, results=folder / "results", cache=folder / "cache"
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("papers")
+
+
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")  # a network of 2000 draws
+@pytest.mark.parametrize("key", RUNNABLE)
+def test_an_item_writes_numbers_and_its_chart(key, folder):
+    path = tiny(key, folder)
+    record = json.loads(path.read_text())
+    assert record["rows"]
+    assert record["measured"].endswith(".")
+    assert record["paper"]["reports"] == core.ITEMS[key].reports
+    if not core.ITEMS[key].name.startswith("table"):
+        assert path.with_suffix(".svg").read_text().startswith("<svg")
+        assert "vegaEmbed" in path.with_suffix(".html").read_text()
+        assert (folder / "results" / "vega.js").exists()
+
+
+def test_the_page_mentions_every_item_run_or_not(tmp_path):
+    tiny("pure/table1", tmp_path)
+    page.write(tmp_path / "RESULTS.md", tmp_path / "results")
+    text = (tmp_path / "RESULTS.md").read_text()
+    for key in core.ITEMS:
+        assert f"### {key}:" in text
+    assert "Missing" in text
+    assert "Not yet" in text
+
+
+def test_the_page_in_the_repository_mentions_every_item():
+    text = (ROOT / "papers" / "RESULTS.md").read_text()
+    assert all(f"### {key}:" in text for key in core.ITEMS)
+
+
+def test_the_list_is_complete():
+    wanted = {
+        "pure": "fig1 fig2 fig3 fig4 fig5 fig6 table1 table2",
+        "renyi": "fig1 table1 appendixF",
+        "eureka": "fig4a fig4b fig4c fig4d fig5a fig5b fig5c fig6a fig6b fig7 fig8 fig9a fig9b fig9c "
+        "fig10 fig11",
+        "fdp": "fig1 fig2 fig3 fig4 fig5 fig6 fig7 fig8 fig9 fig10 fig11 fig12 table2 table3",
+    }
+    assert set(core.ITEMS) == {
+        f"{p}/{name}" for p, names in wanted.items() for name in names.split()
+    }
+
+
+def test_runs_that_are_kept_are_not_repeated(tmp_path):
+    calls = []
+
+    def experiment(seed, size):
+        calls.append(seed)
+        return size
+
+    lab = core.Lab(core.ITEMS["pure/fig1"], cache=tmp_path)
+    assert lab.runs(experiment, 7, count=3) == [7, 7, 7]
+    kept = next(tmp_path.rglob("*.jsonl"))
+    kept.write_text("\n".join(kept.read_text().splitlines()[:2]) + "\n[12, 0.")  # cut off
+    again = core.Lab(core.ITEMS["pure/fig1"], cache=tmp_path)
+    assert again.runs(experiment, 7, count=4) == [7, 7, 7, 7]
+    assert len(calls) == 3 + 2
+    assert len(set(calls)) == 4
+
+
+def test_only_the_public_surface_is_imported():
+    for path in (ROOT / "papers").glob("*.py"):
+        assert "from dpassay" not in path.read_text()
+        assert "import dpassay." not in path.read_text()
+
+
+def test_the_command_lists_items_and_refuses_unknown_ones(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["papers"])
+    assert main() == 0
+    assert "pure/fig4" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["papers", "pure/fig99"])
+    assert main() == 2
+    assert "pure/fig99" in capsys.readouterr().err
