@@ -70,7 +70,8 @@ class Estimate(Shown):
     def __str__(self) -> str:
         where = f" at output {self.location}" if self.location is not None else ""
         draws = f" from {self.about.n[0]:,} draws a side" if self.about.n else ""
-        return f"{self.notion} ≈ {number(self.value)}{where}{draws} ({self.about.method})"
+        said = f"{self.notion} ≈ {number(self.value)}{where}{draws} ({self.about.method})"
+        return said + _noted(self.about)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,7 +97,7 @@ class LowerBound(Shown):
         where = f" (at output {self.location})" if self.location is not None else ""
         return (
             f"{self.notion} ≥ {number(self.value)} with {self.confidence:.0%} confidence"
-            f"{where}, {self.guarantee} guarantee ({self.about.method})"
+            f"{where}, {self.guarantee} guarantee ({self.about.method})" + _noted(self.about)
         )
 
 
@@ -263,6 +264,10 @@ class Profile(Shown):
             f"δ(0) ≈ {number(float(self.spectrum.y[0]))}, "
             f"Rényi ε({self.renyi_curve.x[0]:g}) ≈ {number(float(self.renyi_curve.y[0]))}{draws}"
         )
+
+
+def _noted(about: About) -> str:
+    return "".join(f"\n  note: {note}" for note in about.notes)
 
 
 def number(value: float) -> str:

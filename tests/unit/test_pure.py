@@ -239,3 +239,18 @@ def test_a_floor_never_inflates_a_bound(seed):
 def test_wrong_input_is_explained(call, words):
     with pytest.raises(InvalidInput, match=words):
         call()
+
+
+def test_the_floor_holds_the_denominator_up_in_the_second_stage_too(seed):
+    """SVT5 gives outputs only one side produces: with floor τ no bound exceeds log 1/τ."""
+    options = {"n": 50_000, "n_bound": 100_000, "rng": seed}
+    free, held = (
+        dp.pure.lower_bound(zoo.SVT(5, 0.7), dp.neighbours.patterns(10), floor=floor, **options)
+        for floor in (None, 1e-3)
+    )
+    assert free.value > np.log(1000) > held.value > 2.0
+
+
+def test_bit_vectors_at_small_n_are_outputs_like_any_other(seed):
+    bound = dp.pure.lower_bound(zoo.SVT(6, 1.5), zoo.SVT(6, 1.5).pair, n=200, n_bound=200, rng=seed)
+    assert np.isfinite(bound.value)

@@ -303,3 +303,18 @@ def test_an_estimate_by_the_bound_is_refused():
         dp.renyi.Softmax(floor=-1.0)
     with pytest.raises(InvalidInput):
         dp.renyi.Variational(train=1.5)
+
+
+def test_a_bound_that_says_how_large_the_floor_is_says_so():
+    """Cells that one side never showed, and a floor far below a draw: the value is the floor's."""
+    response = zoo.RandomizedResponse(1.5)
+    bound = dp.renyi.lower_bound(
+        response,
+        response.pair,
+        order=7,
+        n=5000,
+        method=dp.renyi.Softmax(floor=1e-5, sharpness=1e5),
+        rng=0,
+    )
+    assert "note: at order 7" in str(bound)
+    assert "floor" in str(bound)

@@ -110,7 +110,7 @@ def test_estimates_are_near_the_exact_spectrum(mechanism, error, seed):
 
 
 @pytest.mark.parametrize("classifier", ["kde", "knn", "logistic", "boosting", "mlp"])
-@pytest.mark.parametrize("plug_in", ["smooth", "counts"])
+@pytest.mark.parametrize("plug_in", ["auto", "smooth", "counts"])
 def test_every_classifier_serves_every_epsilon(classifier, plug_in, seed):
     spectrum = dp.spectrum.estimate(
         zoo.Gaussian(), PAIR, n=20_000, classifier=classifier, plug_in=plug_in, rng=seed

@@ -12,6 +12,7 @@ Any kind of output becomes a row of numbers (`Features`).
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -105,7 +106,9 @@ class ClassifierLoss:
         back = [0 if name == "logistic" else min(len(side) // 10, _BACK) for side in sides]
         rows = np.concatenate([side[k:] for side, k in zip(sides, back, strict=True)])
         labels = np.repeat([1, 0], [len(side) - k for side, k in zip(sides, back, strict=True)])
-        with free_cores():
+        with free_cores(), warnings.catch_warnings():
+            # a network that was stopped has not converged, and need not have
+            warnings.filterwarnings("ignore", message=".*(?i:converge|iterations)")
             model.fit(rows, labels)
             line = (-float(np.log((len(p) - back[0]) / (len(q) - back[1]))), 1.0)
             if min(back) >= 10:

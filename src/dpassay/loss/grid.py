@@ -44,6 +44,8 @@ class Plan:
     def learn(cls, p: Outputs, q: Outputs) -> Tally:
         """Find keys and grids from draws that may be looked at; and the tally of those draws."""
         layout, *sides = learn(p, q)
+        if any(len(layout.free(key)) > max(SIZES) for key in range(len(layout))):
+            layout, *sides = learn(p, q, whole=True)  # too many numbers for densities: rare keys do
         if not any(any(part.open) for part in layout.parts):
             return cls(layout, (None,) * len(layout))._tally(*sides)
         counts = sides[0].counts() + sides[1].counts()

@@ -157,7 +157,7 @@ def lower_bound(
             bars.advance(1)
     if best is None or chosen is None:
         raise InvalidInput("there is no pair to look at: the iterator is empty")
-    value, used = _bound_at(best, chosen, bound_draws, gamma)
+    value, used = _bound_at(best, chosen, bound_draws, gamma, floor)
     return LowerBound(
         value=value,
         confidence=confidence,
@@ -233,7 +233,7 @@ def _standard_error(block: Block, n_p: int, n_q: int) -> FloatArray:
 
 
 def _bound_at(
-    worst: Worst, source: Source, n: int | None, gamma: float
+    worst: Worst, source: Source, n: int | None, gamma: float, floor: float | None
 ) -> tuple[float, tuple[int, int]]:
     """The loss at the chosen output from fresh draws, minus the normal quantile of its error.
 
@@ -265,7 +265,7 @@ def _bound_at(
         return 0.0, used
     if q == 0 and math.isinf(worst.value):
         return math.inf, used
-    q = max(q, 0.5 * fresh.peak / n_q)
+    q = max(q, 0.5 * fresh.peak / n_q, floor or 0.0)
     less = 0.0 if h else 1.0
     variance = (fresh.kernel / p - less) / n_p + (fresh.kernel / q - less) / n_q
     bound = math.log(p / q) + float(ndtri(gamma)) * math.sqrt(max(variance, 0.0))

@@ -360,13 +360,14 @@ def _floored(loss: GridLoss, method: Softmax, swapped: bool) -> Floored:
 
 
 def _warnings(points: Sequence[Point]) -> tuple[str, ...]:
-    held = [p for p in points if p.floored > 0.5]
+    held = [p for p in points if p.floored > 0.1]
     if not held:
         return ()
     orders = ", ".join(f"{order:g}" for order in sorted({p.order for p in held}))
     return (
-        f"at order {orders} most of the divergence comes from outputs whose density the floor holds up: "
-        "the value says how large the floor is, not how large the divergence",
+        f"at order {orders} {max(p.floored for p in held):.0%} of the integral comes from outputs whose "
+        "density the floor holds up: the value says how large the floor is, not how large the "
+        "divergence; raise the floor or n, or use Variational()",
     )
 
 

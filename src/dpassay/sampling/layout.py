@@ -64,15 +64,18 @@ def _columns(rows: AnyArray, columns: tuple[int, ...]) -> AnyArray:
     return rows if columns == tuple(range(rows.shape[1])) else rows[:, list(columns)]
 
 
-def learn(p: Outputs, q: Outputs) -> tuple[Layout, Sorted, Sorted]:
-    """Find the keys from draws of both sides; and those draws, sorted into them."""
+def learn(p: Outputs, q: Outputs, *, whole: bool = False) -> tuple[Layout, Sorted, Sorted]:
+    """Find the keys from draws of both sides; and those draws, sorted into them.
+
+    Combinations of discrete values that hardly repeat are numbers, unless they are to stay `whole`.
+    """
     p, q = align([p, q])
     look = min(max(min(len(p), len(q)) // 4, _LOOK[0]), _LOOK[1])
     seen = concatenate([p[:look], q[:look]])
     parts = []
     for code, structure in enumerate(seen.structures):
         rows = seen.numbers if seen.codes is None else seen.numbers[seen.codes == code]
-        parts.append(_part(structure, rows))
+        parts.append(_part(structure, rows, whole))
     if len(parts) == 1 and parts[0].columns and _space(parts[0]) == 1:  # numbers without atoms
         layout = Layout(tuple(parts), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
         return layout, Sorted(layout, p, None), Sorted(layout, q, None)
@@ -116,7 +119,7 @@ def _frequent(codes: IntArray, space: int) -> IntArray:
     return found[count >= min(_RARE, codes.size)]
 
 
-def _part(structure: Structure, rows: AnyArray) -> Part:
+def _part(structure: Structure, rows: AnyArray, whole: bool) -> Part:
     """Atoms and open columns of one structure."""
     numbers = _columns(rows, structure.columns)
     if numbers.dtype.kind in "iu" and numbers.size:
@@ -126,7 +129,9 @@ def _part(structure: Structure, rows: AnyArray) -> Part:
             span = np.arange(low, high + 1)
             width = numbers.shape[1]
             return _keyed(
-                Part(structure.template, structure.columns, (span,) * width, (False,) * width), rows
+                Part(structure.template, structure.columns, (span,) * width, (False,) * width),
+                rows,
+                whole,
             )
     atoms, free = [], []
     for column in range(numbers.shape[1]):
@@ -138,13 +143,14 @@ def _part(structure: Structure, rows: AnyArray) -> Part:
             values = np.arange(values[0], values[-1] + 1, dtype=np.int64)  # without gaps
         atoms.append(values.astype(float))
         free.append(not discrete)
-    return _keyed(Part(structure.template, structure.columns, tuple(atoms), tuple(free)), rows)
+    found = Part(structure.template, structure.columns, tuple(atoms), tuple(free))
+    return _keyed(found, rows, whole)
 
 
-def _keyed(part: Part, rows: AnyArray) -> Part:
+def _keyed(part: Part, rows: AnyArray, whole: bool) -> Part:
     """The part as it is, unless its combinations hardly repeat: then numbers serve better."""
     width = len(part.columns)
-    if width > 1 and not any(part.open) and _scattered(part, rows):
+    if width > 1 and not any(part.open) and (_huge(part) or (not whole and _scattered(part, rows))):
         return Part(part.template, part.columns, (np.zeros(0),) * width, (True,) * width)
     return part
 
@@ -165,9 +171,12 @@ def _repeated(values: AnyArray) -> tuple[AnyArray, IntArray]:
     return ordered[starts[count > 1]], count[count > 1]
 
 
+def _huge(part: Part) -> bool:
+    """More combinations than a code can hold."""
+    return bool(np.prod([float(r) for r in part.radix]) >= 2.0**62)
+
+
 def _scattered(part: Part, rows: AnyArray) -> bool:
-    if np.prod([float(r) for r in part.radix]) >= 2.0**62:
-        return True
     _, count = _repeated(_codes(part, rows))
     return bool(count[count >= _RARE].sum() < 0.5 * len(rows))
 
