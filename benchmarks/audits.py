@@ -49,7 +49,6 @@ def true_claims() -> dict[str, tuple[Any, Any, Any]]:
         zoo.DiscreteLaplace(),
         zoo.RandomizedResponse(1.5),
         zoo.SVT(1, 1.5),
-        zoo.SVT(3, 1.5),
         zoo.NumericalSVT(1.5),
         zoo.ReportNoisyMax(1.5),
     ]
@@ -59,10 +58,14 @@ def true_claims() -> dict[str, tuple[Any, Any, Any]]:
         except dp.errors.NoClosedForm:
             level = 1.5
         cells[str(mechanism)] = (mechanism, mechanism.pair, dp.PureDP(float(level)))
-    truncated = zoo.TruncatedLaplace()
-    delta = max(truncated.delta(1.0, UNIT), truncated.delta(1.0, (1.0, 0.0)))
-    cells["truncated Laplace"] = (truncated, UNIT, dp.ApproximateDP(1.0, float(delta)))
-    return {name: cell for name, cell in cells.items() if np.isfinite(cell[2].value)}
+    for name, leaky, epsilon in (
+        ("truncated Laplace", zoo.TruncatedLaplace(), 1.0),
+        ("SVT3", zoo.SVT(3, 1.5), 1.5),
+    ):
+        a, b = leaky.pair
+        delta = max(leaky.delta(epsilon, (a, b)), leaky.delta(epsilon, (b, a)))
+        cells[name] = (leaky, leaky.pair, dp.ApproximateDP(epsilon, float(delta)))
+    return cells
 
 
 def one_false(seed: int, name: str, n: int) -> float:
@@ -93,11 +96,16 @@ def false_alarms(count: int = 2000, large: int = 300) -> str:
     return markdown(headings, rows)
 
 
-def one_detection(seed: int, mechanism: Any, pair: Any, claim: Any, n: int) -> bool:
-    """Whether a false claim is refuted."""
+def one_detection(
+    seed: int, mechanism: Any, pair: Any, claim: Any, n: int, confidence: float = 0.95
+) -> bool:
+    """Whether a claim is refuted."""
     fails = isinstance(mechanism, (zoo.RaisesOnOne, zoo.StringOnOne))
     sampling = dp.Sampling(on_error="outcome") if fails else None
-    return bool(dp.audit(mechanism, pair, claim, n=n, rng=seed, sampling=sampling).violated)
+    verdict = dp.audit(
+        mechanism, pair, claim, n=n, confidence=confidence, rng=seed, sampling=sampling
+    )
+    return bool(verdict.violated)
 
 
 @table("audit-power")

@@ -1,0 +1,69 @@
+"""The audit never cries wolf, and sees what can be seen. The cells are those of the documented tables."""
+
+import pytest
+from scipy.stats import binom
+
+import dpassay as dp
+from benchmarks.audits import matrix_cells, one_detection, one_false, true_claims
+
+zoo = dp.zoo
+CELLS = sorted(true_claims())
+#: Cells whose audits take milliseconds.
+QUICK = [name for name in CELLS if not name.startswith(("10-d", "useless", "Randomized"))]
+
+
+def alarms(name, seeds, n, gamma):
+    return sum(one_false(seed, name, n) <= gamma for seed in seeds)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_true_claims_are_not_refuted(name, seeds):
+    count = 25
+    assert alarms(name, seeds[:count], 200, 0.05) <= binom.ppf(1 - 0.01 / len(QUICK), count, 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "count"), [(200, 2000), (2000, 2000), (10_000, 300)])
+@pytest.mark.parametrize("name", CELLS)
+def test_true_claims_are_not_refuted_in_thousands_of_audits(name, n, count, seeds):
+    if seeds[0] % 3_000_000:
+        count //= 10  # the documented number on the first range, a check on the others
+    found = [one_false(seed, name, n) for seed in seeds[:count]]
+    for gamma in (0.05, 0.01):
+        limit = binom.ppf(1 - 0.01 / (6 * len(CELLS)), count, gamma)
+        assert sum(p <= gamma for p in found) <= limit
+
+
+def test_sides_of_different_length(seeds):
+    import numpy as np
+
+    count, hits = 60, 0
+    for seed in seeds[:count]:
+        rng = np.random.default_rng(seed)
+        samples = dp.from_samples(rng.laplace(size=150), 1 + rng.laplace(size=600), rng=seed)
+        hits += dp.audit(samples, claim=dp.PureDP(1.0)).violated
+    assert hits <= binom.ppf(0.999, count, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("scale", "claim", "n", "wanted"),
+    [(1.0, 0.5, 400, 0.90), (1.0, 0.75, 1800, 0.90), (0.5, 1.0, 100, 0.75), (0.5, 1.0, 200, 0.90)],
+)
+def test_false_claims_are_refuted_with_few_draws(scale, claim, n, wanted, seeds):
+    """The required rate, less what luck explains in so few audits."""
+    count = 40
+    hits = sum(
+        one_detection(seed, zoo.Laplace(scale), (0.0, 1.0), dp.PureDP(claim), n)
+        for seed in seeds[:count]
+    )
+    assert hits >= binom.ppf(0.001, count, wanted)
+
+
+@pytest.mark.parametrize(
+    "index", range(len(matrix_cells())), ids=lambda k: str(matrix_cells()[k][0])
+)
+def test_the_broken_are_caught_and_their_twins_are_not(index, seed):
+    mechanism, pairs, claim, broken = matrix_cells()[index]
+    n = 20_000 if "Wrong" not in str(mechanism) else 80_000
+    # claims of correct ones are tight: a lower error probability keeps luck out of a single audit
+    assert one_detection(seed, mechanism, pairs, claim, n, confidence=0.9999) == broken
