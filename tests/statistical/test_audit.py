@@ -1,10 +1,10 @@
-"""The audit never cries wolf, and sees what can be seen. The cells are those of the documented tables."""
+"""The audit never cries wolf, and sees what can be seen, on the cells of the documented tables."""
 
 import pytest
+from benchmarks.audits import matrix_cells, one_detection, one_false, true_claims
 from scipy.stats import binom
 
 import dpassay as dp
-from benchmarks.audits import matrix_cells, one_detection, one_false, true_claims
 
 zoo = dp.zoo
 CELLS = sorted(true_claims())

@@ -142,10 +142,10 @@ class _Search:
             z = float(ndtri(1 - self.p_value(guess)))
             guess = min(max(guess + (max(z, -2.0) - goal) * scale, 0.0), self.claims.largest)
         finest = 0.004 * scale
-        edges, reach = [guess - finest], 0.02 * scale
+        edges, reach = [guess - finest], 0.04 * scale
         while edges[-1] > reach:
             edges.append(edges[-1] - reach)
-            reach *= 3
+            reach *= 5
         done = 0.0
         for edge in edges[::-1]:
             done = self._certify(done, edge, finest)
@@ -182,7 +182,7 @@ def _normal_guess(
         high = 1.0
         while distance(high) > target:
             low, high = high, 2 * high
-    for _ in range(14):
+    for _ in range(9):
         middle = (low + high) / 2
         low, high = (middle, high) if distance(middle) > target else (low, middle)
     top = min(start, 2 * high + 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.special import logit
@@ -148,8 +149,18 @@ def _chebyshev(count: int) -> tuple[FloatArray, FloatArray]:
     return np.cos(nodes), np.cos(grid[:, None] * k[None, :]) @ analyse
 
 
-_ANGLES = np.arange(24) * (2 * np.pi / 24)
 _RHO = np.array([1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0, 200.0, 1000.0])
+
+
+def _polygons() -> Any:
+    """24-gons around the ellipses with foci ±1, their upper halves (the rest is conjugate)."""
+    angle = np.arange(13) * (np.pi / 12)
+    wide, tall = (_RHO + 1 / _RHO) / 2, (_RHO - 1 / _RHO) / 2
+    ellipse = wide[:, None] * np.cos(angle) + 1j * tall[:, None] * np.sin(angle)
+    return ellipse / math.cos(np.pi / 24)
+
+
+_POLYGONS = _polygons()
 
 
 def _degree(line: Line, c: Counts, tolerance: float) -> int:
@@ -160,15 +171,9 @@ def _degree(line: Line, c: Counts, tolerance: float) -> int:
     over the corners of a polygon around it.
     """
     centre, half = (line.low + line.high) / 2, (line.high - line.low) / 2
-    stretch = 1 / math.cos(np.pi / 24)
-    best = 400
-    for rho in _RHO:
-        wide, tall = (rho + 1 / rho) / 2, (rho - 1 / rho) / 2
-        z = centre + half * stretch * (wide * np.cos(_ANGLES) + 1j * tall * np.sin(_ANGLES))
-        p = line.height + line.slope * z
-        log_bound = c.m * math.log(np.max(np.abs(z) + np.abs(1 - z))) + c.n * math.log(
-            np.max(np.abs(p) + np.abs(1 - p))
-        )
-        need = 1 + (math.log(4 / (rho - 1)) + log_bound - math.log(tolerance)) / math.log(rho)
-        best = min(best, max(2, math.ceil(need)))
-    return best
+    z = centre + half * _POLYGONS
+    p = line.height + line.slope * z
+    log_bound = c.m * np.log(np.max(np.abs(z) + np.abs(1 - z), axis=1))
+    log_bound += c.n * np.log(np.max(np.abs(p) + np.abs(1 - p), axis=1))
+    need = 1 + (np.log(4 / (_RHO - 1)) + log_bound - math.log(tolerance)) / np.log(_RHO)
+    return min(400, max(2, math.ceil(float(need.min()))))
