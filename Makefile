@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.ready
 # HistGradientBoosting on busy cores is 100 times slower with OpenMP left alone.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help venv demo test test-slow test-browser check format bench docs reproduce clean
+.PHONY: help venv demo test test-slow test-browser check format bench bench-full peers docs reproduce clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,8 +45,15 @@ format: venv  ## let ruff format and fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: venv  ## timings, side by side in one run
+bench: venv  ## speed and quality side by side, into docs/benchmarks.md (under 10 minutes)
 	$(BIN)/python -m benchmarks
+
+bench-full: venv  ## the same with n = 10⁷ and 1000 runs
+	$(BIN)/python -m benchmarks --full
+
+peers:  ## other auditors, in an environment of their own, for the benchmarks
+	$(PYTHON) -m venv .peers
+	.peers/bin/python -m pip install --quiet jax-privacy privacy-estimates
 
 docs: venv  ## the documentation, warnings as errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

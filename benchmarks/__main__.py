@@ -1,32 +1,25 @@
-"""Run the benchmarks and print their tables."""
+"""Measure, write the JSON and the page, and compare with the baseline.
+
+python -m benchmarks [--full] [--baseline]     --baseline stores this run as the one to compare with
+"""
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
+import json
+import sys
 
-from benchmarks.drawing import drawing
-from benchmarks.speed import comparisons
+from benchmarks.page import BASELINE, LATEST, measure, regressions, write_page
 
-console = Console()
-for title, timings, memory in drawing():
-    table = Table(title=title)
-    for heading in ("candidate", "median s", "quartiles", "ratio", "peak MB"):
-        table.add_column(heading, justify="left" if heading == "candidate" else "right")
-    for row in timings:
-        table.add_row(
-            row.name,
-            f"{row.median:.4f}",
-            f"{row.low:.4f}–{row.high:.4f}",
-            f"{row.ratio:.2f}",
-            f"{memory[row.name]:.0f}",
-        )
-    console.print(table)
-for comparison in comparisons():
-    table = Table(title=f"{comparison.title}\ngoal: {comparison.goal}")
-    for heading in ("candidate", "median s", "quartiles", "ratio"):
-        table.add_column(heading, justify="left" if heading == "candidate" else "right")
-    for row in comparison.run():
-        spread = f"{row.low:.4f}–{row.high:.4f}"
-        table.add_row(row.name, f"{row.median:.4f}", spread, f"{row.ratio:.3g}")
-    console.print(table)
+TOP = (LATEST.parent.parent / "summary.md").read_text(encoding="utf-8")
+
+results = measure(full="--full" in sys.argv)
+LATEST.parent.mkdir(exist_ok=True)
+LATEST.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")
+write_page(results, TOP)
+print(f"{LATEST.relative_to(LATEST.parents[2])} and docs/benchmarks.md written")
+if "--baseline" in sys.argv:
+    BASELINE.write_text(LATEST.read_text(encoding="utf-8"), encoding="utf-8")
+elif BASELINE.exists():
+    slower = regressions(results, json.loads(BASELINE.read_text(encoding="utf-8")))
+    print("\n".join(["slower than the baseline:", *slower]) if slower else "no regression")
+    sys.exit(int(bool(slower)))
