@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ zoo = dp.zoo
 PAIR = (1.0, 0.0)
 GAUSS = zoo.Gaussian()
 CLAIM = dp.GaussianDP(1.0)
+_SEEDS = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def calls(n: int) -> dict[str, Callable[[], Any]]:
         "renyi.curve, 3 orders": partial(dp.renyi.curve, GAUSS, PAIR, orders=[2, 5, 7], **options),
         "spectrum.estimate, 41 ε": partial(dp.spectrum.estimate, GAUSS, PAIR, **options),
         "tradeoff.estimate": partial(dp.tradeoff.estimate, GAUSS, PAIR, confidence=None, **options),
-        "audit": partial(dp.audit, GAUSS, PAIR, CLAIM, **options),
+        "audit": lambda: dp.audit(GAUSS, PAIR, CLAIM, n=n, rng=next(_SEEDS)),  # nothing remembered
         "estimate": partial(dp.estimate, GAUSS, PAIR, **options),
     }
 

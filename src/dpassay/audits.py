@@ -38,6 +38,8 @@ from dpassay.sampling.samples import Samples, Source, sources
 _ORDERS = (1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 #: Fewer draws than this behind a variational bound, and the event test is paid for as well.
 _EFFECTIVE = 100.0
+#: The share of the draws that learn, and the most per side that do: more improve no choice.
+_TRAIN, _ENOUGH = 0.25, 50_000
 #: Draws per side with which a time budget is measured out.
 _PILOT = 256
 
@@ -50,7 +52,7 @@ def audit(
     n: int | None = None,
     confidence: float = 0.95,
     loss: Any = "auto",
-    train: float = 0.25,
+    train: float | None = None,
     time_budget: float | None = None,
     details: bool = False,
     rng: Seed = None,
@@ -65,7 +67,7 @@ def audit(
     n            draws per side per pair, training included
     loss         what ranks the outputs: "auto", a name ("kde", "knn", "logistic", …) or any
                  scikit-learn classifier
-    train        the share of the draws that learn
+    train        the share of the draws that learn; by default a quarter, 50 000 a side at most
     time_budget  seconds to spend, in place of n: a pilot measures the mechanism before anything else
     details      also estimate every notion from the training draws, for charts and reports
 
@@ -78,7 +80,8 @@ def audit(
     """
     claims = _claims(claim)
     gamma = (1 - checks.probability("confidence", confidence)) / len(claims)
-    checks.probability("train", train)
+    if train is not None:
+        checks.probability("train", train)
     if (n is None) == (time_budget is None) and not isinstance(mechanism, Samples):
         raise InvalidInput(
             "give n, the draws per side per pair, or time_budget, the seconds to spend"
@@ -94,7 +97,7 @@ def audit(
     stages = [_Stage(one, gamma, loss) for one in claims]
     kept: list[tuple[Source, Samples]] = []
     for source in found:
-        learned = source.take(sizes.learn) if sizes.learn is not None else _share(source, train)
+        learned = _take(source, sizes)
         for stage in stages:
             stage.learn(source, learned, sizes.test)
         if details:
@@ -321,32 +324,41 @@ class _Look:
 
 @dataclass(frozen=True)
 class _Sizes:
-    learn: int | None  # None: a share of what samples hold
+    """Draws that learn and draws that test, on either side."""
+
+    learn: tuple[int, int]
     test: tuple[int, int]
+    rest: bool  # samples: all that is left tests
 
 
-def _sizes(source: Source, n: int | None, train: float) -> _Sizes:
-    """How many draws per side learn and test."""
+def _sizes(source: Source, n: int | None, train: float | None) -> _Sizes:
     if n is not None:
         total = checks.whole("n", n, at_least=8)
-        learn = max(4, round(train * total))
-        return _Sizes(learn, (total - learn, total - learn))
+        learn = _learners(total, train)
+        return _Sizes((learn, learn), (total - learn, total - learn), False)
     left = source.remaining
     assert left is not None
     if min(left) < 8:
         raise NotEnoughDraws(f"an audit needs at least 8 draws per side, there are {min(left)}")
-    rest = left[0] - round(train * left[0]), left[1] - round(train * left[1])
-    return _Sizes(None, rest)
+    learns = _learners(left[0], train), _learners(left[1], train)
+    return _Sizes(learns, (left[0] - learns[0], left[1] - learns[1]), True)
 
 
-def _share(source: Source, train: float) -> Samples:
-    assert isinstance(source, Samples)
-    return source.share(train)
+def _learners(total: int, train: float | None) -> int:
+    if train is not None:
+        return max(4, round(train * total))
+    return max(4, min(round(_TRAIN * total), _ENOUGH))
+
+
+def _take(source: Source, sizes: _Sizes) -> Samples:
+    if isinstance(source, Samples):
+        return source.deal(*sizes.learn)
+    return source.take(sizes.learn[0])
 
 
 def _blocks(source: Source, sizes: _Sizes, look: _Look) -> Iterable[list[Any]]:
     """The draws that certify; all that samples still hold, also where the sides differ in length."""
-    if sizes.learn is None:
+    if sizes.rest:
         rest = source.take()
         return [look(rest.p, rest.q)]
     return source.blocks(min(sizes.test), look)
@@ -378,12 +390,13 @@ def _conclusive(claim: Claim, test: tuple[int, int], gamma: float) -> None:
         )
 
 
-def _draws_in(found: Sequence[Source], seconds: float, train: float) -> int:
+def _draws_in(found: Sequence[Source], seconds: float, train: float | None) -> int:
     """The draws per side per pair that fit into the time, from a pilot on the first pair."""
     if isinstance(found[0], Samples):
         raise InvalidInput("time_budget is for mechanisms: samples are already drawn")
     start = time.perf_counter()
     found[0].take(_PILOT)
     per_draw = max(time.perf_counter() - start, 1e-6) / _PILOT
-    share = train * len(found) + 1 - train  # every pair learns, one is tested
+    part = _TRAIN if train is None else train
+    share = part * len(found) + 1 - part  # every pair learns, one is tested
     return int(min(max(0.7 * seconds / (per_draw * share), 100), 10**9))

@@ -348,6 +348,7 @@ def test_errors():
     coins = dp.neighbours.Population(lambda size, rows, rng: rng.integers(2, size=(size, rows)), 3)
     for call, words in [
         (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=100, epsilons=[-1.0]), "epsilons"),
+        (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=100, epsilons="all"), "epsilons"),
         (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=100, plug_in="rough"), "plug_in"),
         (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=100, train=2.0), "train"),
         (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=10), "n"),

@@ -586,7 +586,10 @@ def fit_best(
 
 
 def _orders(orders: npt.ArrayLike) -> FloatArray:
-    array = np.atleast_1d(np.asarray(orders, dtype=float))
+    try:
+        array = np.atleast_1d(np.asarray(orders, dtype=float))
+    except (TypeError, ValueError):
+        array = np.zeros(0)
     if (
         array.ndim != 1
         or array.size == 0

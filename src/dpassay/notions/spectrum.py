@@ -654,9 +654,12 @@ def _fingerprint(database: Any) -> str:
 
 
 def _grid(epsilons: npt.ArrayLike | None) -> FloatArray:
-    eps = np.atleast_1d(
-        np.asarray(np.linspace(0, 2, 41) if epsilons is None else epsilons, dtype=float)
-    )
+    try:
+        eps = np.atleast_1d(
+            np.asarray(np.linspace(0, 2, 41) if epsilons is None else epsilons, dtype=float)
+        )
+    except (TypeError, ValueError):
+        eps = np.zeros(0)
     if eps.ndim != 1 or eps.size == 0 or not np.all(np.isfinite(eps)) or np.any(eps < 0):
         raise InvalidInput(
             f"epsilons must be finite numbers of at least 0, got {checks.shown(epsilons)}"

@@ -325,11 +325,22 @@ def words(layout: Layout, key: int, numbers: Sequence[float] | None = None) -> s
     part = layout.part(key)
     given: Iterator[float] = iter(numbers or ())
     shown = [
-        (next(given) if numbers is not None else float("nan")) if value is None else value
+        (next(given) if numbers is not None else _Free()) if value is None else value
         for value in part.values(int(layout.codes[key]))
     ]
-    text = Structure(part.template, part.columns).show(shown)
-    return text.replace("nan", "•") if numbers is None else text
+    return Structure(part.template, part.columns).show(shown)
+
+
+class _Free(float):
+    """A number that may be anything."""
+
+    def __format__(self, spec: str) -> str:
+        return "•"
+
+    def __repr__(self) -> str:
+        return "•"
+
+    __str__ = __repr__
 
 
 #: More keys or intervals than these are counted instead of listed.

@@ -115,7 +115,7 @@ class Samples:
                 f"{n:,} draws per side were asked for, but only {left[0]:,} and {left[1]:,} are "
                 f"left of {len(self._p):,} and {len(self._q):,}; bring more draws or ask for fewer"
             )
-        return self._deal(*counts)
+        return self.deal(*counts)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -128,9 +128,10 @@ class Samples:
 
     def share(self, fraction: float) -> Samples:
         """The next `fraction` of what is left on each side, as a pool of its own."""
-        return self._deal(*(round(fraction * left) for left in self.remaining))
+        return self.deal(*(round(fraction * left) for left in self.remaining))
 
-    def _deal(self, n_p: int, n_q: int) -> Samples:
+    def deal(self, n_p: int, n_q: int) -> Samples:
+        """The next draws of either side as a pool of their own."""
         a, b = self._dealt
         self._dealt = [a + n_p, b + n_q]
         return Samples(
