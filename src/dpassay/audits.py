@@ -2,7 +2,7 @@
 
 1. Learning. A part of the draws on every pair (a quarter by default) chooses the pair, what ranks the
    outputs, the event and the input on which it is too likely (`notions.search`); for Rényi and zCDP
-   claims a score, a clip and a direction (`notions.renyi`).
+   claims a score, a clip and a direction (`notions.variational`).
 2. Certifying. Fresh draws on the chosen pair: two binomial counts and the exact joint test; for Rényi and
    zCDP a betting bound, since no event can refute every false claim of that kind.
 
@@ -25,8 +25,8 @@ from dpassay.bounds import joint, power
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput, NotEnoughDraws
 from dpassay.notions.profile import profile_of
-from dpassay.notions.renyi import Variation, fit_best, learn_variation
 from dpassay.notions.search import Found, search
+from dpassay.notions.variational import Variation, fit_best, learn_variation
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim, GaussianDP, RenyiDP, ZeroConcentratedDP
 from dpassay.results import Verdict, Witness

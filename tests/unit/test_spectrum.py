@@ -363,7 +363,7 @@ def test_errors():
 
 
 def test_hits_agree_with_counting():
-    from dpassay.notions.spectrum import _hits
+    from dpassay.notions.study import _hits
 
     rng = np.random.default_rng(0)
     p, q = rng.integers(-3, 4, 200) / 2, rng.integers(-3, 4, 300) / 2

@@ -1,0 +1,320 @@
+"""What the draws on one pair amount to for δ(ε): learned on one part, counted on the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpassay import checks
+from dpassay._typing import FloatArray, IntArray
+from dpassay.bounds import clopper_pearson, joint
+from dpassay.bounds.ordering import Counts
+from dpassay.errors import InvalidInput
+from dpassay.loss.fit import Loss, candidates, fit
+from dpassay.loss.grid import GridLoss, Plan, Tally, stiffest
+from dpassay.privacy.masses import Masses
+from dpassay.sampling.outputs import Outputs, concatenate
+from dpassay.sampling.samples import Samples, Source
+
+DIRECTIONS = {"forward": (False,), "backward": (True,), "both": (False, True)}
+#: As many declared ε are bounded by the exact joint test, more by Clopper–Pearson limits.
+_DECLARED = 4
+#: The constant of Stone's lemma in Corollary 2, to the power of the dimension.
+_CONES = 1 + 2 / math.sqrt(2 - math.sqrt(3))
+#: The training draws that are looked at to make a plan; the rest stream.
+_PILOT = 1 << 17
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to look at a pair."""
+
+    eps: FloatArray
+    classifier: Any
+    plug_in: str
+    train: float
+    flips: tuple[bool, ...]
+
+    @classmethod
+    def of(
+        cls, eps: FloatArray, classifier: Any, plug_in: str, train: float | None, direction: str
+    ) -> Options:
+        """Options from what a caller gave."""
+        checks.one_of("plug_in", plug_in, ("auto", "smooth", "counts"))
+        checks.one_of("direction", direction, tuple(DIRECTIONS))
+        if train is None:
+            train = 0.5 if isinstance(classifier, str) and classifier == "knn" else 0.25
+        checks.probability("train", train)
+        return cls(eps, classifier, plug_in, train, DIRECTIONS[direction])
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What the draws on one pair amount to, at the thresholds ε of the grid.
+
+    Row k of an event array belongs to {ℓ̂ > ε_k} (forward) or {ℓ̂ < −ε_k} (backward).
+    """
+
+    name: str
+    n: tuple[int, int]
+    eps: FloatArray
+    backward: npt.NDArray[np.bool_]  # the direction chosen for the event of each ε
+    hits: IntArray  # of the leading side of that direction
+    misses: IntArray  # of the other side
+    totals: tuple[IntArray, IntArray]
+    smooth: FloatArray
+    counted: FloatArray
+    notes: tuple[str, ...]
+    neighbours: tuple[int, int] | None = None  # (draws in all, dimension), for nearest neighbours
+    on_grid: bool = False
+
+    def delta(self, options: Options) -> FloatArray:
+        """The estimate asked for."""
+        smooth = options.plug_in == "smooth" or (options.plug_in == "auto" and self.on_grid)
+        return self.smooth if smooth else self.counted
+
+    def lower(self, eps: FloatArray, gamma: float) -> FloatArray:
+        """Bounds at all ε at once."""
+        if eps.size <= _DECLARED:
+            bound = [
+                joint.lower_bound(
+                    Counts(*map(int, row)), joint.delta_family(float(e)), gamma / eps.size
+                )
+                for e, *row in zip(
+                    eps, self.hits, self.totals[0], self.misses, self.totals[1], strict=True
+                )
+            ]
+            lines = np.maximum(np.array(bound), 0.0)
+        else:
+            each = gamma / (2 * eps.size)
+            high = clopper_pearson.lower(self.hits, self.totals[0], each)
+            low = clopper_pearson.upper(self.misses, self.totals[1], each)
+            lines = np.max(high[:, None] - low[:, None] * np.exp(eps)[None, :], axis=0, initial=0.0)
+        return np.maximum.accumulate(lines[::-1])[::-1]  # δ does not rise with ε
+
+    def accuracy(self, eps: FloatArray, beta: float) -> FloatArray | None:
+        """Corollary 2: 24 e^ε c_d √(ln(4/β)/n) + 2 e^ε √(ln(4/β)/n)."""
+        if self.neighbours is None:
+            return None
+        n, d = self.neighbours
+        width = math.sqrt(math.log(4 / beta) / n)
+        return np.asarray(np.exp(eps) * width * (24 * (_CONES**d - 1) + 2))
+
+
+def study(source: Source, n: int | None, options: Options) -> Study:
+    """Learn on a part of the draws, look at the rest in blocks."""
+    if n is None:
+        assert source.remaining is not None
+        n = min(source.remaining)
+    learn = max(20, round(options.train * n))
+    if n - learn < 10:
+        raise InvalidInput(f"{n} draws per side leave too few to count after training; give more")
+    pilot = source.take(min(learn, _PILOT))
+    names = [options.classifier]
+    if isinstance(options.classifier, str) and options.classifier == "auto":
+        names = candidates(pilot.p, pilot.q)
+    if isinstance(names[-1], str) and set(names) & {"kde", "polynomial"}:
+        names = [name for name in names if name in ("kde", "polynomial")]
+        return _on_grid(source, pilot, n, learn, names, options)
+    return _by_scores(source, pilot, n, learn, names, options)
+
+
+# --- losses on a grid: tallies of draws, which add up
+
+
+def _on_grid(
+    source: Source, pilot: Samples, n: int, learn: int, names: list[Any], options: Options
+) -> Study:
+    half = pilot.share(0.5)
+    first = Plan.learn(half.p, half.q)
+    rest = pilot.take()
+    second = first.plan.tally(rest.p, rest.q)
+    for part in _tallies(source, learn - min(learn, _PILOT), first.plan):
+        second = second + part
+    name = names[0] if len(names) == 1 else stiffest(first, second)
+    make = GridLoss.polynomial if name == "polynomial" else GridLoss.of
+    trained = first + second
+    loss = make(trained)
+    cuts = _cuts(_deltas(loss.masses(), options), options)
+    held: Tally | None = None
+    above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
+    if loss.levels(trained) is not None:
+        for part in _tallies(source, n - learn, first.plan):
+            held = part if held is None else held + part
+        assert held is not None
+        levels = loss.levels(held)
+        assert levels is not None
+        above += _hits(levels.loss, levels.loss, options.eps, levels.p, levels.q)
+    else:  # more than one free coordinate: cells are no sets of draws, so every draw is scored
+        tally = _TallyAndScore(first.plan, loss, options.eps)
+        for part, hits in source.blocks(n - learn, tally):
+            held = part if held is None else held + part
+            above += hits
+        assert held is not None
+    everything = trained + held
+    smooth = _deltas(make(everything).masses(), options)
+    return _study_of(loss.name, everything.n, held.n, above, cuts, smooth, options, on_grid=True)
+
+
+def _deltas(masses: Masses, options: Options) -> FloatArray:
+    """δ(ε) of either direction asked for."""
+    return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.flips])
+
+
+def _tallies(source: Source, n: int, plan: Plan) -> Iterable[Tally]:
+    return source.blocks(n, plan.tally) if n else ()
+
+
+@dataclass(frozen=True, eq=False)
+class _TallyAndScore:
+    plan: Plan
+    loss: Loss
+    eps: FloatArray
+
+    def __call__(self, p: Outputs, q: Outputs) -> tuple[Tally, IntArray]:
+        return self.plan.tally(p, q), _hits(self.loss.score(p), self.loss.score(q), self.eps)
+
+
+def _hits(
+    score_p: FloatArray,
+    score_q: FloatArray,
+    eps: FloatArray,
+    weight_p: IntArray | None = None,
+    weight_q: IntArray | None = None,
+) -> IntArray:
+    """[direction, side, ε]: draws with ℓ̂ > ε (forward) and ℓ̂ < −ε (backward), both sides."""
+    out = np.zeros((2, 2, eps.size), dtype=np.int64)
+    for side, (scores, weights) in enumerate(((score_p, weight_p), (score_q, weight_q))):
+        order = np.argsort(scores)
+        ranked = scores[order]
+        counts = np.ones(ranked.size, dtype=np.int64) if weights is None else weights[order]
+        total = np.concatenate([[0], np.cumsum(counts)])
+        out[0, side] = total[-1] - total[np.searchsorted(ranked, eps, side="right")]
+        out[1, side] = total[np.searchsorted(ranked, -eps, side="left")]
+    return out
+
+
+def _cuts(expected: FloatArray, options: Options) -> npt.NDArray[np.bool_]:
+    """Which direction to certify at each ε: the one with the larger δ in training."""
+    if len(options.flips) == 1:
+        return np.full(options.eps.size, options.flips[0])
+    return np.asarray(expected[1] > expected[0])
+
+
+def _study_of(
+    name: str,
+    n: tuple[int, int],
+    held: tuple[int, int],
+    above: IntArray,
+    backward: npt.NDArray[np.bool_],
+    smooth: FloatArray,
+    options: Options,
+    notes: tuple[str, ...] = (),
+    neighbours: tuple[int, int] | None = None,
+    on_grid: bool = False,
+) -> Study:
+    index = np.arange(options.eps.size)
+    flip = backward.astype(int)
+    leading, other = above[flip, flip, index], above[flip, 1 - flip, index]
+    totals = np.where(backward, held[1], held[0]), np.where(backward, held[0], held[1])
+    rates = []
+    for side in options.flips:
+        a, b = above[int(side), int(side)], above[int(side), 1 - int(side)]
+        high, low = a / held[int(side)], b / held[1 - int(side)]
+        lines = high[:, None] - low[:, None] * np.exp(options.eps)[None, :]
+        rates.append(np.max(lines, axis=0, initial=0.0))
+    return Study(
+        name,
+        n,
+        options.eps,
+        backward,
+        leading,
+        other,
+        totals,
+        np.maximum(np.max(smooth, axis=0), 0.0),
+        np.max(rates, axis=0),
+        notes,
+        neighbours,
+        on_grid,
+    )
+
+
+# --- any other loss: scores of held-out draws
+
+
+def _by_scores(
+    source: Source, pilot: Samples, n: int, learn: int, names: list[Any], options: Options
+) -> Study:
+    train = pilot
+    if learn > _PILOT:
+        train = _joined(pilot, source.take(learn - _PILOT))
+    name = names[0] if len(names) == 1 else _likeliest(train, names, source)
+    train.rewind()
+    loss = fit(name, train.p, train.q, rng=source.rng(3))
+    scores = loss.score(train.p[:20_000]), loss.score(train.q[:20_000])
+    backward = _cuts(_averages(*scores, options)[0] / min(len(train), 20_000), options)
+    above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
+    sums = np.zeros((len(options.flips), options.eps.size))
+    held = np.zeros(2, dtype=np.int64)
+    for part_sums, hits, count in source.blocks(n - learn, _Averages(loss, options)):
+        sums, above, held = sums + part_sums, above + hits, held + count
+    per = np.array([held[int(side)] for side in options.flips])
+    sizes = int(held[0]) + learn, int(held[1]) + learn
+    dimension = train.p.numbers.shape[1]
+    return _study_of(
+        loss.name,
+        sizes,
+        (int(held[0]), int(held[1])),
+        above,
+        backward,
+        sums / per[:, None],
+        options,
+        neighbours=(min(sizes), dimension) if loss.name.startswith("knn") else None,
+    )
+
+
+def _joined(a: Samples, b: Samples) -> Samples:
+    return Samples(concatenate([a.p, b.p]), concatenate([a.q, b.q]), pair=a.pair, seed=a.seed)
+
+
+def _likeliest(train: Samples, names: list[Any], source: Source) -> Any:
+    """The candidate that predicts best which side held-back training draws are from."""
+    half, rest = train.share(0.7), train.take()
+    best: tuple[float, Any] | None = None
+    for index, name in enumerate(names):
+        loss = fit(name, half.p, half.q, rng=source.rng(index))
+        surprise = (
+            np.logaddexp(0, -loss.score(rest.p)).mean() + np.logaddexp(0, loss.score(rest.q)).mean()
+        )
+        if best is None or surprise < best[0]:
+            best = (float(surprise), name)
+    assert best is not None
+    return best[1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Averages:
+    loss: Loss
+    options: Options
+
+    def __call__(self, p: Outputs, q: Outputs) -> tuple[FloatArray, IntArray, IntArray]:
+        scores = self.loss.score(p), self.loss.score(q)
+        return *_averages(*scores, self.options), np.array([len(p), len(q)])
+
+
+def _averages(
+    score_p: FloatArray, score_q: FloatArray, options: Options
+) -> tuple[FloatArray, IntArray]:
+    """Σ (1 − e^{ε−ℓ̂})₊ over the leading side of each direction, and the hits."""
+    eps, sums = options.eps, []
+    for side in options.flips:
+        ranked = np.sort(-score_q if side else score_p)
+        tail = np.concatenate([np.cumsum(np.exp(-ranked)[::-1])[::-1], [0.0]])
+        at = np.searchsorted(ranked, eps, side="right")
+        sums.append(ranked.size - at - np.exp(eps) * tail[at])
+    return np.array(sums), _hits(score_p, score_q, eps)
