@@ -103,6 +103,8 @@ class Intervals(Record):
     def holds(self, numbers: FloatArray) -> Any:
         """Which rows of the free numbers are inside."""
         x = numbers[:, 0]
+        if self.lows.size == 1:
+            return (self.lows[0] <= x) & (x < self.highs[0])
         place = np.searchsorted(self.lows, x, side="right") - 1
         return (place >= 0) & (x < self.highs[np.maximum(place, 0)])
 

@@ -141,11 +141,15 @@ class _Search:
         for _ in range(2):  # on the scale of z-scores the p-value is nearly linear in θ
             z = float(ndtri(1 - self.p_value(guess)))
             guess = min(max(guess + (max(z, -2.0) - goal) * scale, 0.0), self.claims.largest)
+            if abs(z - goal) < 0.1:
+                break
         finest = 0.004 * scale
-        edges, reach = [guess - finest], 0.04 * scale
+        c = self.window.counts
+        many = min(c.i, c.n - c.i, c.j, c.m - c.j) > 3000  # then the contours hardly turn with θ
+        edges, reach = [guess - finest], (0.1 if many else 0.04) * scale
         while edges[-1] > reach:
             edges.append(edges[-1] - reach)
-            reach *= 5
+            reach *= 25 if many else 5
         done = 0.0
         for edge in edges[::-1]:
             done = self._certify(done, edge, finest)

@@ -17,10 +17,9 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import clopper_pearson
 from dpassay.privacy.claims import Claim
 
-#: Binomial windows reach this many standard deviations; beyond lies less than 1e-17.
-_REACH = 8.7
-#: Counts j at which the contour is solved for; between them it is interpolated.
-_CONTOUR = 320
+#: Counts j at which the contour is solved for: the first so many between which it bends by less than
+#: this in standard deviations of i. In between it is interpolated.
+_CONTOUR, _BEND = (48, 160, 640), 2e-3
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,7 @@ class Window:
 
     counts: Counts
     spent: float
+    cut_off: float  # more than the probability of all counts outside, wherever p and q are
     p_low: float
     p_high: float
     q_low: float
@@ -52,23 +52,25 @@ class Window:
 def window_of(c: Counts, spent: float) -> Window:
     """Confidence limits of level 1 − spent, and the counts that matter inside them."""
     side = spent / 4  # two limits for p, two for q
+    cut_off = 1e-4 * spent
     p_low = clopper_pearson.lower(c.i, c.n, side)
     p_high = clopper_pearson.upper(c.i, c.n, side)
     q_low = clopper_pearson.lower(c.j, c.m, side)
     q_high = clopper_pearson.upper(c.j, c.m, side)
-    first_i, last_i = _range(c.n, p_low, p_high)
-    first_j, last_j = _range(c.m, q_low, q_high)
-    return Window(c, spent, p_low, p_high, q_low, q_high, first_i, last_i, first_j, last_j)
+    (first_i, last_i), (first_j, last_j) = (
+        (int(count_range(n, low, cut_off)[0]), int(count_range(n, high, cut_off)[1]))
+        for n, low, high in ((c.n, p_low, p_high), (c.m, q_low, q_high))
+    )
+    return Window(c, spent, cut_off, p_low, p_high, q_low, q_high, first_i, last_i, first_j, last_j)
 
 
-def _range(n: int, low: float, high: float) -> tuple[int, int]:
-    """Counts outside have probability below 1e-17 for every success probability in between."""
-
-    def spread(p: float) -> float:
-        # Bernstein's inequality: the linear term takes over where counts are few
-        return _REACH * math.sqrt(n * p * (1 - p)) + _REACH**2 / 2 + 1
-
-    return max(0, math.floor(n * low - spread(low))), min(n, math.ceil(n * high + spread(high)))
+def count_range(n: int, p: FloatArray | float, cut_off: float) -> tuple[IntArray, IntArray]:
+    """Counts outside have probability below a quarter of `cut_off` on either side (Bernstein)."""
+    reach = math.sqrt(2 * math.log(4 / cut_off))
+    # the linear term takes over where counts are few
+    spread = reach * np.sqrt(n * p * (1 - p)) + reach**2 / 2 + 1
+    first = np.maximum(np.floor(n * p - spread), 0).astype(np.int64)
+    return first, np.minimum(np.ceil(n * p + spread), n).astype(np.int64)
 
 
 def contour(window: Window, claim: Claim, target: float | None = None) -> IntArray:
@@ -80,17 +82,23 @@ def contour(window: Window, claim: Claim, target: float | None = None) -> IntArr
     boundary = _boundary(window, claim)
     target = _distance(c, boundary) if target is None else target
     all_j = np.arange(window.first_j, window.last_j + 1)
-    if all_j.size <= _CONTOUR:
-        real, slack = c.n * _contour_p(all_j / c.m, target, c, boundary), 1e-6
-    else:
-        some = np.unique(np.linspace(all_j[0], all_j[-1], _CONTOUR).round())
+    spread = math.sqrt(max(c.i * (1 - c.i / c.n), 1.0))
+    for count in _CONTOUR:
+        if all_j.size <= _CONTOUR[1] * 2:
+            real = c.n * _contour_p(all_j / c.m, target, c, boundary) - 1e-6
+            break
+        some = np.unique(np.linspace(all_j[0], all_j[-1], count).round())
         at_some = c.n * _contour_p(some / c.m, target, c, boundary)
-        real = np.interp(all_j, some, at_some)
         # a chord of length h is off by h²f''/8; twice that, to be safe
         step = np.diff(some)
-        bend = np.abs(np.diff(np.diff(at_some) / step))
-        slack = 1e-6 + float(bend.max() * step.max()) / 4
-    least = np.ceil(real - slack).astype(np.int64)
+        bend = np.pad(np.abs(np.diff(np.diff(at_some) / step)), 1, mode="edge")
+        slack = 1e-6 + np.maximum(bend[:-1], bend[1:]) * step.max() / 4
+        real = np.interp(all_j, some, at_some)
+        real -= slack[np.minimum(np.searchsorted(some, all_j, side="right"), step.size) - 1]
+        middle = slice(count // 4, -(count // 4))  # where nearly all of what counts lies
+        if slack[middle].max() <= _BEND * spread:
+            break
+    least = np.ceil(real).astype(np.int64)
     least = np.minimum.accumulate(least[::-1])[::-1]  # non-decreasing in j
     if seen:
         at = c.j - window.first_j
@@ -163,18 +171,24 @@ def kl(x: FloatArray | float, p: FloatArray) -> FloatArray:
 def _distance(c: Counts, boundary: Boundary) -> float:
     """T² of what was seen: the projection onto the claim moves q up from j/m until it is optimal.
 
-    Along the boundary the derivative of the distance changes its sign once, from − to +.
+    Along the boundary the derivative of the distance changes its sign once, from − to +, and does so
+    before q reaches i/n, since g(q) ≥ q.
     """
     x, y = c.i / c.n, c.j / c.m
-    low, high = float(logit(max(y, 1e-3 / (c.n + c.m)))), 40.0
-    for _ in range(9):
+    low = float(logit(max(y, 1e-3 / (c.n + c.m))))
+    high = min(max(float(logit(min(x, 1 - 1e-16))), low + 1e-9), 40.0)
+    while high - low > 1e-7:
         u = np.linspace(low, high, 34)
-        q, p = expit(u), boundary.inside(expit(u))
+        q = expit(u)
+        p = boundary.inside(q)
         pull = c.n * (x - p) / (p * (1 - p)) * boundary.slope(q)
         with np.errstate(divide="ignore"):
             push = c.m * (q - y) / (q * (1 - q))
-        past = int(np.argmax(push >= pull))  # the last is always past: there q is nearly 1
+        ahead = push >= pull
+        past = int(np.argmax(ahead)) if ahead.any() else u.size - 1
         low, high = u[max(past - 1, 0)], u[past]
+        if past == 0:
+            break
     q = expit(np.array([low, high]))
     return float(2 * np.min(c.n * kl(x, boundary.inside(q)) + c.m * kl(y, q)))
 
@@ -182,24 +196,36 @@ def _distance(c: Counts, boundary: Boundary) -> float:
 def _contour_p(y: FloatArray, target: float, c: Counts, boundary: Boundary) -> FloatArray:
     """For each y = j/m the x = i/n with T² = target; above 1 where there is none.
 
-    The points whose projection is (g(q), q) lie on x = g + c·g(1−g)/n, y = q − c·g'·q(1−q)/m,
-    c ≥ 0 (stationarity). For fixed y both c and the distance grow with q: bisect in q. Whatever q
-    is then used, the x with 2n kl(x, g(q)) = target − 2m kl(y, q) is nowhere above the contour and
-    off by the square of the error in q, since the contour is a minimum over q.
+    x is the largest over q of the solutions of 2n kl(x, g(q)) = target − 2m kl(y, q): whatever q is
+    used, the x found is nowhere above the contour, and off by the square of the error in q. The best q
+    has x = g + s·g(1−g)/n, y = q − s·g'·q(1−q)/m, s ≥ 0 (stationarity), where the distance grows with
+    q − y, and nearly like a power of it: a secant in logarithms, and bisection where it strays.
     """
     low = np.maximum(y, 1e-3 / (c.n + c.m))
     high = np.minimum(y + _kl_reach(y, target / (2 * c.m)), 1.0)
-    for _ in range(16):
-        q = (low + high) / 2
-        p = boundary.inside(q)
-        with np.errstate(divide="ignore", invalid="ignore"):  # where g is flat
+    q = (low + high) / 2
+    last = np.array([0.0]), np.array([0.0])
+    with np.errstate(divide="ignore", invalid="ignore"):  # where g is flat
+        for turn in range(14):
+            p = boundary.inside(q)
             multiplier = c.m * np.maximum(q - y, 0.0) / (boundary.slope(q) * q * (1 - q))
-        x = p + multiplier * p * (1 - p) / c.n
-        reached = (x >= 1) | (c.n * kl(np.minimum(x, 1.0), p) + c.m * kl(y, q) >= target / 2)
-        low, high = np.where(reached, low, q), np.where(reached, q, high)
-    p = boundary.inside(low)
-    rest = np.maximum(target / 2 - c.m * kl(y, low), 0.0) / c.n
-    return _kl_inverse(p, rest, beyond=1.0 + 2.0 / c.n)
+            x = np.minimum(p + multiplier * p * (1 - p) / c.n, 1.0)
+            distance = c.n * kl(x, p) + c.m * kl(y, q)
+            reached = (x >= 1) | (distance >= target / 2)
+            low, high = np.where(reached, low, q), np.where(reached, q, high)
+            here = np.log(q - y), np.log(distance / (target / 2))
+            power = (here[1] - last[1]) / (here[0] - last[0]) if turn else 2.0
+            power = np.where(np.abs(here[0] - last[0]) > 1e-9, np.clip(power, 0.5, 8.0), 2.0)
+            step = y + (q - y) * np.exp(-here[1] / power)
+            near = 1e-3 * (q - y)  # a step that has arrived may miss the bracket by rounding
+            inside = (x < 1) & (low - near <= step) & (step <= high + near)
+            step = np.where(inside, np.clip(step, low, high), (low + high) / 2)
+            moved = (np.abs(step - q) > near) & (high - low > near)
+            q, last = step, here
+            if not moved.any():
+                break
+    rest = np.maximum(target / 2 - c.m * kl(y, q), 0.0) / c.n
+    return _kl_inverse(boundary.inside(q), rest, beyond=1.0 + 2.0 / c.n)
 
 
 def _kl_reach(p: FloatArray, divergence: FloatArray | float) -> FloatArray:
@@ -215,11 +241,12 @@ def _kl_inverse(p: FloatArray, divergence: FloatArray, beyond: float) -> FloatAr
     """The x ≥ p with kl(x, p) = divergence, by Newton's method from above; `beyond` if none."""
     none = -np.log(p) <= divergence
     x = np.minimum(p + _kl_reach(p, divergence), 1 - 1e-16)
+    odds = logit(p)
     for _ in range(12):
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = (kl(x, p) - divergence) / (logit(x) - logit(p))
+            step = (kl(x, p) - divergence) / (logit(x) - odds)
         step = np.where(np.isfinite(step), step, 0.0)
         x = np.clip(x - step, p, 1 - 1e-16)
-        if np.max(np.abs(step), initial=0.0) < 1e-15:
+        if np.max(np.abs(step), initial=0.0) < 1e-12:  # what is left is its square
             break
     return np.where(none, beyond, x)

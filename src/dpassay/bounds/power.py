@@ -17,13 +17,18 @@ from dpassay.bounds.ordering import Counts, contour, window_of
 from dpassay.bounds.supremum import Lattice, supremum
 from dpassay.privacy.claims import Claim
 
+#: From these variances of the counts on, T is as good as normal.
+_NORMAL = 10_000.0
+
 
 @lru_cache(maxsize=4096)
 def _critical(q: float, n: int, m: int, claim: Claim, gamma: float) -> float:
     """The T² from which on the exact test at level γ rejects, near (g(q), q)."""
     p = float(claim.region(q))
-    window = window_of(Counts(round(n * p), n, round(m * q), m), SPENT_ON_SET * gamma)
     goal = target = float(ndtri(1 - gamma))
+    if min(n * p * (1 - p), m * q * (1 - q)) > _NORMAL:
+        return target**2
+    window = window_of(Counts(round(n * p), n, round(m * q), m), SPENT_ON_SET * gamma)
     for _ in range(3):  # in z-scores the size is nearly linear in T
         size = window.spent + supremum(window, contour(window, claim, target**2), claim)
         step = goal - float(ndtri(1 - min(max(size, 1e-300), 1 - 1e-9)))

@@ -81,10 +81,11 @@ def point_p_values(c: Counts, points: FloatArray) -> FloatArray:
     window = window_of(c, 1e-9)
     j = np.arange(window.first_j, window.last_j + 1)
     i = np.arange(window.first_i, window.last_i + 1)
-    in_p, in_q = LogBinomial(c.n, i[0], i[-1]), LogBinomial(c.m, j[0], j[-1])
+    in_p = LogBinomial(c.n, i[0], i[-1], window.cut_off)
+    in_q = LogBinomial(c.m, j[0], j[-1], window.cut_off)
     out = np.empty(len(points))
     for index, (p, q) in enumerate(np.clip(points, 1e-300, 1 - 1e-16)):
-        mass_i, mass_j = in_p.mass(np.array([p]))[0], in_q.mass(np.array([q]))[0]
+        mass_i, mass_j = in_p.masses(p), in_q.masses(q)
         cost_i, cost_j = c.n * kl(i / c.n, np.array(p)), c.m * kl(j / c.m, np.array(q))
         seen = float(c.n * kl(c.i / c.n, np.array(p)) + c.m * kl(c.j / c.m, np.array(q)))
         # for each j the i that are cheaper than what was seen are a run around p

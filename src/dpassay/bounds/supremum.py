@@ -12,16 +12,17 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import logit
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.bounds.ordering import Counts, Window
+from dpassay.bounds.ordering import Counts, Window, count_range
 from dpassay.privacy.claims import Claim
 
 #: The interpolant is looked at in this many times its number of points.
 _FINER = 32
 #: Absolute error allowed to the interpolation of F, relative to the share spent on C.
-_FINE = 1e-3
+_FINE = 0.005
 
 
 def supremum(window: Window, least: IntArray, claim: Claim) -> float:
@@ -32,11 +33,8 @@ def supremum(window: Window, least: IntArray, claim: Claim) -> float:
         return 0.0  # nothing in C satisfies the claim
     lattice = Lattice(window, least)
     if high <= low:  # past `high` p stays at its limit and F falls with q
-        return float(lattice.tail(np.array([low]), np.array([window.p_high]))[0])
-    best = 0.0
-    for line in _tangents(claim, low, high, window):
-        best = max(best, _sup_on_line(lattice, line, window))
-    return best
+        return float(lattice.tail(np.array([low]), np.array([window.p_high]))[0]) + window.cut_off
+    return _sup_on_lines(lattice, _tangents(claim, low, high, window), window)
 
 
 class Lattice:
@@ -44,42 +42,58 @@ class Lattice:
 
     def __init__(self, window: Window, least: IntArray) -> None:
         c = window.counts
-        self.j = LogBinomial(c.m, window.first_j, window.last_j)
-        self.i = LogBinomial(c.n, window.first_i, window.last_i)
+        self.j = LogBinomial(c.m, window.first_j, window.last_j, window.cut_off)
+        self.i = LogBinomial(c.n, window.first_i, window.last_i, window.cut_off)
         self.row = np.clip(least - window.first_i, 0, window.last_i - window.first_i + 1)
 
     def tail(self, q: FloatArray, p: FloatArray) -> FloatArray:
         """Σ_j Bin(j; m, q) P(Bin(n, p) ≥ i*(j)), for each q with its p."""
         out = np.empty_like(q)
-        step = max(1, (1 << 22) // (self.j.size + self.i.size))
+        step = max(1, (1 << 19) // (self.j.size + self.i.size))
         for start in range(0, q.size, step):
             part = slice(start, start + step)
-            mass_j, mass_i = self.j.mass(q[part]), self.i.mass(p[part])
-            above = np.cumsum(mass_i[:, ::-1], axis=1)[:, ::-1]
-            above = np.concatenate([above, np.zeros((above.shape[0], 1))], axis=1)
-            out[part] = np.einsum("kj,kj->k", mass_j, above[:, self.row])
+            (first_j, mass_j), (first_i, mass_i) = self.j.mass(q[part]), self.i.mass(p[part])
+            above = np.zeros((mass_i.shape[0], mass_i.shape[1] + 1))
+            np.cumsum(mass_i[:, ::-1], axis=1, out=above[:, -2::-1])
+            row = sliding_window_view(self.row, mass_j.shape[1])[first_j] - first_i[:, None]
+            np.clip(row, 0, mass_i.shape[1], out=row)
+            joint = np.einsum("kj,kj->k", mass_j, np.take_along_axis(above, row, axis=1))
+            out[part] = joint / (mass_j.sum(axis=1) * above[:, 0])
         return out
 
 
 class LogBinomial:
-    """Binomial masses on a window that holds all of the distribution but 1e-17."""
+    """Binomial masses on a window of counts."""
 
-    def __init__(self, n: int, first: int, last: int) -> None:
+    def __init__(self, n: int, first: int, last: int, cut_off: float) -> None:
         k = np.arange(first, last, dtype=float)
-        middle = (last - first) // 2
-        ways = np.concatenate([[0.0], np.cumsum(np.log((n - k) / (k + 1)))])
-        self._ways = ways - ways[middle]
-        self._offset = np.arange(last - first + 1, dtype=float) - middle
-        self.size = last - first + 1
+        self.n, self.first, self.size, self.cut_off = n, first, last - first + 1, cut_off
+        self._ways = np.concatenate([[0.0], np.cumsum(np.log((n - k) / (k + 1)))])
 
-    def mass(self, p: FloatArray) -> FloatArray:
-        """The masses on the window, a row for each success probability."""
+    def mass(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
+        """For each success probability where its masses begin, and in a row the masses from there.
+
+        The rows hold all of each distribution but half of `cut_off`, relative to its largest mass.
+        """
         with np.errstate(divide="ignore"):
             odds = np.clip(logit(p), -745.0, 745.0)
-        log_mass = self._ways[None, :] + self._offset[None, :] * odds[:, None]
-        log_mass -= log_mass.max(axis=1, keepdims=True)
-        mass = np.exp(log_mass)
-        return np.asarray(mass / mass.sum(axis=1, keepdims=True))
+        low, high = count_range(self.n, p, self.cut_off)
+        low = np.clip(low - self.first, 0, self.size - 1)
+        width = int(np.max(np.clip(high - self.first, 0, self.size - 1) - low)) + 1
+        low = np.minimum(low, self.size - width)
+        peak = np.clip(np.floor((self.n + 1) * p).astype(np.int64) - self.first - low, 0, width - 1)
+        masses = sliding_window_view(self._ways, width)[low]  # a copy
+        along = np.arange(width, dtype=float)
+        masses += odds[:, None] * along
+        masses -= masses[np.arange(p.size), peak][:, None]
+        return low, np.exp(masses, out=masses)
+
+    def masses(self, p: float) -> FloatArray:
+        """The probabilities of all counts of the window for one success probability."""
+        [first], [found] = self.mass(np.array([p]))
+        out = np.zeros(self.size)
+        out[first : first + found.size] = found / found.sum()
+        return out
 
 
 @dataclass(frozen=True)
@@ -94,6 +108,10 @@ class Line:
     def at(self, q: FloatArray) -> FloatArray:
         """p on the line."""
         return np.asarray(np.clip(self.height + self.slope * q, 0.0, 1.0))
+
+    def nodes(self, count: int) -> FloatArray:
+        """Chebyshev points on [low, high]."""
+        return (self.low + self.high) / 2 + (self.high - self.low) / 2 * _chebyshev(count)[0]
 
 
 def _tangents(claim: Claim, low: float, high: float, window: Window) -> list[Line]:
@@ -123,19 +141,20 @@ def _tangents(claim: Claim, low: float, high: float, window: Window) -> list[Lin
     ]
 
 
-def _sup_on_line(lattice: Lattice, line: Line, window: Window) -> float:
+def _sup_on_lines(lattice: Lattice, lines: list[Line], window: Window) -> float:
     tolerance = _FINE * window.spent
-    if line.high <= line.low:
-        q = np.array([line.low])
-        return float(lattice.tail(q, line.at(q))[0])
-    degree = _degree(line, window.counts, tolerance)
-    nodes, to_grid = _chebyshev(degree)
-    q = (line.low + line.high) / 2 + (line.high - line.low) / 2 * nodes
-    values = lattice.tail(q, line.at(q))
+    counts = [_degree(line, window.counts, tolerance) for line in lines]
+    nodes = [line.nodes(count) for line, count in zip(lines, counts, strict=True)]
+    p = [line.at(q) for line, q in zip(lines, nodes, strict=True)]
+    values = lattice.tail(np.concatenate(nodes), np.concatenate(p))
+    parts = np.split(values, np.cumsum(counts)[:-1])
+    largest = max(
+        float(np.max(_chebyshev(count)[1] @ part))
+        for count, part in zip(counts, parts, strict=True)
+    )
     # Ehlich & Zeller: a polynomial is at most its maximum on N Chebyshev points divided by
-    # cos(π·degree/2N); 1e-12 covers the rounding of the sums
-    largest = float(np.max(to_grid @ values))
-    return largest / math.cos(math.pi / (2 * _FINER)) + tolerance + 1e-12
+    # cos(π·degree/2N); errors of the values themselves grow by less than 5 (Lebesgue's constant)
+    return largest / math.cos(math.pi / (2 * _FINER)) + tolerance + 5 * window.cut_off
 
 
 @lru_cache(maxsize=256)

@@ -205,13 +205,14 @@ def best_cut(
 ) -> _Cut:
     """The cut, and the side it leads on, that promise most; with `tails` in either tail."""
     p, q = np.sort(score_p), np.sort(score_q)
-    both = np.concatenate([p, q])
+    both = np.sort(np.concatenate([p, q]), kind="stable")  # two sorted runs are merged
     if both.size > 2 * _CUTS:
         # evenly spaced ranks, and the extremes, where the rare events are
         ranks = np.unique(
             np.concatenate([np.linspace(0, 1, _CUTS), np.geomspace(3 / both.size, 1, 40)])
         )
-        both = np.quantile(both, np.concatenate([ranks, 1 - ranks]), method="nearest")
+        ranks = np.concatenate([ranks, 1 - ranks]) * (both.size - 1)
+        both = both[ranks.round().astype(np.int64)]
     cuts = np.unique(both)
     up = [1 - np.searchsorted(s, cuts, side="left") / s.size for s in (p, q)]  # score ≥ cut
     down = [np.searchsorted(s, cuts, side="right") / s.size for s in (p, q)]  # score ≤ cut
