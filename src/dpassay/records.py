@@ -79,7 +79,7 @@ class Record:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return bool(encode(self) == encode(other))
+        return self is other or bool(encode(self) == encode(other))
 
     def __hash__(self) -> int:
         known = self.__dict__.get("_hash")  # records are frozen, and caches ask often

@@ -60,11 +60,15 @@ def joint(c: Counts, gamma: float, directions: int = 48) -> Region:
             step > 0, (1 - centre) / step, np.where(step < 0, -centre / step, np.inf)
         )
     far = np.minimum(to_edge.min(axis=1), 12.0 + math.sqrt(2 * math.log(1 / gamma)))
-    near = np.zeros(directions)
-    for _ in range(14):  # outwards rounded at the end: the outline lies outside the region
-        middle = (near + far) / 2
-        inside = point_p_values(c, centre + middle[:, None] * step) > gamma
-        near, far = np.where(inside, middle, near), np.where(inside, far, middle)
+    near, aim = np.zeros(directions), math.sqrt(-2 * math.log(gamma))
+    ray = np.minimum(aim, far)
+    for _ in range(7):  # outwards rounded at the end: the outline lies outside the region
+        seen = np.clip(point_p_values(c, centre + ray[:, None] * step), 1e-300, 1 - 1e-9)
+        inside = seen > gamma
+        near, far = np.where(inside, ray, near), np.where(inside, far, ray)
+        # √(−2 log p) is nearly proportional to the distance; a little beyond, to end outside
+        ray = 1.002 * ray * aim / np.sqrt(-2 * np.log(seen))
+        ray = np.where((near < ray) & (ray < far), ray, (near + far) / 2)
     outline = np.clip(centre + far[:, None] * step, 0.0, 1.0)
     alpha, beta = outline[:, 1], 1 - outline[:, 0]
     return Region(
@@ -83,16 +87,24 @@ def point_p_values(c: Counts, points: FloatArray) -> FloatArray:
     i = np.arange(window.first_i, window.last_i + 1)
     in_p = LogBinomial(c.n, i[0], i[-1], window.cut_off)
     in_q = LogBinomial(c.m, j[0], j[-1], window.cut_off)
+    step = max(1, (1 << 20) // (i.size + j.size))
+    if len(points) > step:
+        parts = [points[k : k + step] for k in range(0, len(points), step)]
+        return np.concatenate([point_p_values(c, part) for part in parts])
+    p, q = np.clip(points, 1e-300, 1 - 1e-16).T
+    mass_i, mass_j = in_p.masses(p), in_q.masses(q)
+    cost_i, cost_j = c.n * kl(i / c.n, p[:, None]), c.m * kl(j / c.m, q[:, None])
+    seen = c.n * kl(c.i / c.n, p) + c.m * kl(c.j / c.m, q)
+    left = (seen * (1 - 1e-9) - 1e-9)[:, None] - cost_j
+    order = np.argsort(cost_i, axis=1)
+    cost_i = np.take_along_axis(cost_i, order, axis=1)
+    cumulated = np.cumsum(np.take_along_axis(mass_i, order, axis=1), axis=1)
     out = np.empty(len(points))
-    for index, (p, q) in enumerate(np.clip(points, 1e-300, 1 - 1e-16)):
-        mass_i, mass_j = in_p.masses(p), in_q.masses(q)
-        cost_i, cost_j = c.n * kl(i / c.n, np.array(p)), c.m * kl(j / c.m, np.array(q))
-        seen = float(c.n * kl(c.i / c.n, np.array(p)) + c.m * kl(c.j / c.m, np.array(q)))
+    for index in range(len(points)):
         # for each j the i that are cheaper than what was seen are a run around p
-        order = np.argsort(cost_i)
-        cheaper = np.searchsorted(cost_i[order], seen - cost_j - 1e-9 * (1 + seen), side="left")
-        cumulated = np.concatenate([[0.0], np.cumsum(mass_i[order])])
-        out[index] = 1.0 - float(np.sum(mass_j * cumulated[cheaper]))
+        cheaper = np.searchsorted(cost_i[index], left[index], side="left")
+        below = np.concatenate([[0.0], cumulated[index]])[cheaper]
+        out[index] = 1.0 - float(np.sum(mass_j[index] * below))
     return out
 
 

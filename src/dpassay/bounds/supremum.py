@@ -88,12 +88,12 @@ class LogBinomial:
         masses -= masses[np.arange(p.size), peak][:, None]
         return low, np.exp(masses, out=masses)
 
-    def masses(self, p: float) -> FloatArray:
-        """The probabilities of all counts of the window for one success probability."""
-        [first], [found] = self.mass(np.array([p]))
-        out = np.zeros(self.size)
-        out[first : first + found.size] = found / found.sum()
-        return out
+    def masses(self, p: FloatArray) -> FloatArray:
+        """The probabilities of all counts of the window, a row for each success probability."""
+        first, found = self.mass(p)
+        out = np.zeros((p.size, self.size))
+        np.put_along_axis(out, first[:, None] + np.arange(found.shape[1]), found, axis=1)
+        return np.asarray(out / found.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
