@@ -75,7 +75,7 @@ def one_audit(seed: int, name: str, n: int, box: Any) -> bool:
 
 @table("fdp-audit")
 def audits(count: int = 500) -> str:
-    """Algorithm 2: how often it refutes, by confidence region and n₂, 500 runs a cell (an hour)."""
+    """Algorithm 2: how often it refutes, by confidence region and n₂, 500 runs a cell (15 minutes)."""
     rows = []
     limit = binom.ppf(1 - 0.01 / 18, count, 0.05) / count
     for name, (_, _, _, correct) in claims().items():
