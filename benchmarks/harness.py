@@ -31,7 +31,7 @@ class Timing:
 def compare(candidates: Mapping[str, Callable[[], Any]], *, repeats: int = 5) -> list[Timing]:
     """Time the candidates in turns; the first one is the unit of the ratios."""
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
-    for run in candidates.values():
+    for run in candidates.values() if repeats > 1 else ():
         run()  # warm caches and lazy imports
     for _ in range(repeats):
         for name, run in candidates.items():
@@ -41,7 +41,9 @@ def compare(candidates: Mapping[str, Callable[[], Any]], *, repeats: int = 5) ->
     unit = statistics.median(next(iter(seconds.values())))
     rows = []
     for name, times in seconds.items():
-        low, median, high = statistics.quantiles(times, n=4, method="inclusive")
+        median = low = high = times[0]
+        if repeats > 1:
+            low, median, high = statistics.quantiles(times, n=4, method="inclusive")
         rows.append(Timing(name, median, low, high, median / unit))
     return rows
 

@@ -8,12 +8,14 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dpassay as dp
+from benchmarks.harness import compare, peak_memory
 from benchmarks.parallel import runs
 from dpassay.bounds import clopper_pearson
 
@@ -118,42 +120,144 @@ METHODS: dict[str, Callable[[Setting, int], float]] = {
 }
 
 
-def one(seed: int, method: str, index: int) -> bool:
-    """Whether a method puts ε above the claim."""
-    setting = settings()[index]
-    return METHODS[method](setting, seed) > setting.epsilon
+def one(seed: int, method: str, index: int) -> float:
+    """The ε a method certifies."""
+    return METHODS[method](settings()[index], seed)
 
 
 def rates(count: int) -> list[list[str]]:
-    """A row a method, a column a setting: how often the claim is refuted."""
+    """A row a method, a column a setting: how often the claim is refuted, and the median bound."""
     rows = []
     for method in METHODS:
         row = [method]
-        for index in range(len(settings())):
+        for index, setting in enumerate(settings()):
             found = runs(one, range(count), method, index, label=f"{method} {index}")
-            row.append(f"{np.mean(found):.3f}")
+            row.append(_cell(found, setting))
         rows.append(row)
     return rows + peers(count)
 
 
+def _cell(bounds: list[float], setting: Setting) -> str:
+    return f"{np.mean(np.array(bounds) > setting.epsilon):.3f} ({np.median(bounds):.2f})"
+
+
 def peers(count: int) -> list[list[str]]:
     """The same for other auditors, where `make peers` has installed them."""
-    if not PEERS.exists():
-        return []
     table: dict[str, list[str]] = {}
-    for setting in settings():
+    for setting in settings() if PEERS.exists() else ():
         drawn = [scores(setting, seed) for seed in range(count)]
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "scores.npz"
-            np.savez(file, p=np.array([p for p, _ in drawn]), q=np.array([q for _, q in drawn]))
-            done = subprocess.run(
-                [str(PEERS), str(Path(__file__).parent / "peers.py"), str(file)],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-        bounds = json.loads(done.stdout.splitlines()[-1])
+        bounds = _ask_peers(drawn)["bounds"]
         for name in bounds[0]:
-            rate = np.mean([run[name] > setting.epsilon for run in bounds])
-            table.setdefault(name, []).append(f"{rate:.3f}")
+            table.setdefault(name, []).append(_cell([run[name] for run in bounds], setting))
     return [[name, *cells] for name, cells in table.items()]
+
+
+def _ask_peers(drawn: list[tuple[Any, Any]]) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "scores.npz"
+        np.savez(file, p=np.array([p for p, _ in drawn]), q=np.array([q for _, q in drawn]))
+        done = subprocess.run(
+            [str(PEERS), str(Path(__file__).parent / "peers.py"), str(file)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def peer_costs(sizes: tuple[int, ...]) -> list[list[str]]:
+    """Seconds a bound and peak memory, ours and others', from the same scores already drawn."""
+    rows = []
+    for n in sizes:
+        setting = Setting("Laplace", zoo.Laplace(), UNIT, 0.9, n, False)
+        drawn = scores(setting, 0)
+
+        def ours(drawn: Any = drawn) -> Any:
+            return dp.audit(dp.from_samples(*drawn), claim=dp.PureDP(0.9))
+
+        [timing] = compare({"dp.audit": ours}, repeats=5)
+        memory = f"{peak_memory(ours):.0f}"
+        rows.append(["dp.audit, from samples", f"{n:,}", f"{timing.median:.3f}", memory])
+        if PEERS.exists():
+            found = _ask_peers([drawn] * 3)
+            for name, seconds in found["seconds"].items():
+                memory = f"{found['memory'][name.split(',')[0]]:.0f}"
+                rows.append([name, f"{n:,}", f"{seconds:.3f}", memory])
+    return rows
+
+
+# --- the detection matrix: the papers' own methods on the mechanisms that break
+
+
+def _by_audit(mechanism: Any, pair: Any, epsilon: float, n: int, seed: int) -> bool:
+    return bool(dp.audit(mechanism, pair, dp.PureDP(epsilon), n=n, rng=seed).violated)
+
+
+def _by_mpl(mechanism: Any, pair: Any, epsilon: float, n: int, seed: int) -> bool:
+    return dp.pure.lower_bound(mechanism, pair, n=n, rng=seed).value > epsilon
+
+
+def _by_baybox(mechanism: Any, pair: Any, epsilon: float, n: int, seed: int) -> bool:
+    part = n // 3
+    return bool(
+        dp.tradeoff.audit(
+            mechanism,
+            pair,
+            dp.PureDP(epsilon),
+            n_locate=part,
+            n_test=part,
+            box="hoeffding",
+            rng=seed,
+        ).violated
+    )
+
+
+def _by_eureka(mechanism: Any, pair: Any, epsilon: float, n: int, seed: int) -> bool | None:
+    """δ̂(ε) above 0 by more than Corollary 2 allows for, where it applies."""
+    found = dp.spectrum.estimate(
+        mechanism, pair, epsilons=[epsilon], classifier="knn", plug_in="counts", n=n, rng=seed
+    )
+    return None if found.accuracy is None else bool(found.y[0] > found.accuracy[0])
+
+
+PAPERS: dict[str, Callable[[Any, Any, float, int, int], bool | None]] = {
+    "dp.audit": _by_audit,
+    "MPL (paper 000, asymptotic)": _by_mpl,
+    "BayBox, Hoeffding (paper 004)": _by_baybox,
+    "Eureka, Corollary 2 (paper 003)": _by_eureka,
+}
+
+
+@cache
+def broken_and_twins() -> list[tuple[Any, Any, float, bool]]:
+    """(mechanism, pair, claimed ε, whether it is broken), on a pair where it breaks if it does."""
+    apart = (np.zeros(10), np.r_[np.ones(5), -np.ones(5)])
+    found: list[tuple[Any, Any, float, bool]] = []
+    for variant in (1, 2, 3, 4, 5, 6):
+        svt = zoo.SVT(variant, 1.5)
+        found.append((svt, apart if variant == 4 else svt.pair, 1.5, variant > 2))
+    alone: list[Any] = [zoo.ReportNoisyMax(1.5, variant=variant) for variant in (5, 6, 7, 8)]
+    alone += [zoo.Laplace(1.0), zoo.WrongSensitivityLaplace(), zoo.TruncatedLaplace()]
+    return found + [(m, m.pair, m.claim.epsilon, not m.correct) for m in alone]
+
+
+def one_of_matrix(seed: int, method: str, index: int, n: int) -> bool | None:
+    """Whether a method refutes a claim; None where it does not take such outputs."""
+    mechanism, pair, epsilon, _ = broken_and_twins()[index]
+    try:
+        return PAPERS[method](mechanism, pair, epsilon, n, seed)
+    except dp.errors.InvalidInput:
+        return None
+
+
+def matrix(count: int, n: int = 20_000) -> list[list[str]]:
+    """A row a mechanism, a column a method: how often its claim is refuted at `n` draws a side."""
+    rows = []
+    for index, (mechanism, _, epsilon, broken) in enumerate(broken_and_twins()):
+        row = [f"`{mechanism}`", f"{epsilon:g}", "broken" if broken else "correct"]
+        for method in PAPERS:
+            found = runs(one_of_matrix, range(count), method, index, n, label=str(mechanism))
+            said = [one for one in found if one is not None]
+            row.append(f"{np.mean(said):.2f}" if said else "does not apply")
+        rows.append(row)
+    return rows
