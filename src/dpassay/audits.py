@@ -29,6 +29,7 @@ from dpassay.notions.search import Found, search
 from dpassay.notions.variational import Variation, fit_best, learn_variation
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim, GaussianDP, RenyiDP, ZeroConcentratedDP
+from dpassay.privacy.text import as_claim
 from dpassay.results import Verdict, Witness
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.outputs import Outputs
@@ -152,7 +153,8 @@ class _Stage:
                 source, train, self.claim, self.loss, min(test), self.gamma
             )
             promise = (False, divergence.bound)
-        self.pairs.append((str(source.pair), promise[1] if not promise[0] else event.bound))
+        predicted = event.bound if divergence is None else divergence.bound
+        self.pairs.append((str(source.pair), predicted))
         if self._promise is None or promise > self._promise:
             self._promise, self.chosen = promise, source
             self.event, self.divergence = event, divergence
@@ -182,8 +184,7 @@ class _Stage:
             lower = joint.claim_bound(counts, claim, level)
             p_value = min(1.0, joint.p_value(counts, claim, gamma=level) / (1 - share))
             budget.append(("exact joint test of one event", level))
-            q = float(f"{min(max(counts.j / counts.m, 0.5 / counts.m), 1 - 0.5 / counts.m):.2g}")
-            detectable = power.detectable(q, counts.n, counts.m, claim, level)
+            detectable = power.smallest_detectable(counts, claim, level)
         guarantee, notes = Guarantee.EXACT, self._notes(claims)
         if self.divergence is not None and share > 0.0:
             level = gamma * share
@@ -365,18 +366,10 @@ def _blocks(source: Source, sizes: _Sizes, look: _Look) -> Iterable[list[Any]]:
 
 
 def _claims(given: Any) -> list[Claim]:
-    from dpassay.privacy.text import claim as read
-
     listed = list(given) if isinstance(given, (list, tuple)) else [given]
     if not listed:
         raise InvalidInput("claim is an empty list: there is nothing to refute")
-    found = [read(one) if isinstance(one, str) else one for one in listed]
-    for one in found:
-        if not isinstance(one, Claim):
-            raise InvalidInput(
-                f"claim must be a claim such as dp.PureDP(1.0) or its text, got {checks.shown(one)}"
-            )
-    return found
+    return [as_claim(one) for one in listed]
 
 
 def _conclusive(claim: Claim, test: tuple[int, int], gamma: float) -> None:

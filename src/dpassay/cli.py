@@ -15,6 +15,7 @@ from rich.table import Table
 
 from dpassay._version import __version__
 from dpassay.errors import DpassayError, InvalidInput, NoClosedForm
+from dpassay.privacy.about import level
 from dpassay.results import Profile, Verdict, number
 
 app = typer.Typer(
@@ -444,7 +445,7 @@ def _panel(verdict: Verdict) -> Panel:
     from rich.text import Text
 
     claim, witness = verdict.claim, verdict.witness
-    bound = f"{claim.symbol} ≥ {number(verdict.lower_bound)} with confidence {verdict.confidence:g}"
+    bound = f"{claim.symbol} ≥ {number(verdict.lower_bound)} with confidence {level(verdict.confidence)}"
     lines = [
         f"{bound} ({verdict.guarantee}; p ≤ {verdict.p_value:.2g})",
         f"witness   {witness.event}",
@@ -455,9 +456,7 @@ def _panel(verdict: Verdict) -> Panel:
         lines.append(f"inputs    {witness.pair}")
     caught = verdict.smallest_detectable
     if caught is not None and caught < 1e9:
-        lines.append(
-            f"power     {claim.symbol} = {number(caught)} would have been caught with 90% probability"
-        )
+        lines.append(f"power     {verdict.caught}")
     if verdict.violated:
         title = f"Violation of {claim}"
         if not witness.event.live:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpassay._typing import FloatArray
 from dpassay.events import Event
-from dpassay.privacy.about import About, Guarantee
+from dpassay.privacy.about import About, Guarantee, level
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import LossCurve, RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.pairs import Pair
@@ -71,7 +71,7 @@ class Estimate(Shown):
         where = f" at output {self.location}" if self.location is not None else ""
         draws = f" from {self.about.n[0]:,} draws a side" if self.about.n else ""
         said = f"{self.notion} ≈ {number(self.value)}{where}{draws} ({self.about.method})"
-        return said + _noted(self.about)
+        return said + self.about.noted
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,8 +96,8 @@ class LowerBound(Shown):
     def __str__(self) -> str:
         where = f" (at output {self.location})" if self.location is not None else ""
         return (
-            f"{self.notion} ≥ {number(self.value)} with {self.confidence:.0%} confidence"
-            f"{where}, {self.guarantee} guarantee ({self.about.method})" + _noted(self.about)
+            f"{self.notion} ≥ {number(self.value)} with {level(self.confidence, 100)}% confidence"
+            f"{where}, {self.guarantee} guarantee ({self.about.method})" + self.about.noted
         )
 
 
@@ -155,7 +155,7 @@ class TradeoffPoint(Shown):
         return (
             f"(α, β) = ({self.alpha:.4g}, {self.beta:.4g}) at threshold {self.threshold:.4g}; "
             f"α in [{a0:.4g}, {a1:.4g}] and β in [{b0:.4g}, {b1:.4g}] "
-            f"with {self.confidence:.4g} confidence ({self.kind})"
+            f"with {level(self.confidence)} confidence ({self.kind})"
         )
 
 
@@ -170,6 +170,8 @@ class Verdict(Shown):
     confidence: float
     guarantee: Guarantee
     witness: Witness
+    #: About the least actual parameter that would be caught with 90 % probability if it showed in full
+    #: on an event as likely as the one tested; what shows elsewhere, or less, takes more.
     smallest_detectable: float | None = None
     #: How the error probability 1 − confidence is spent.
     budget: tuple[tuple[str, float], ...] = ()
@@ -209,18 +211,25 @@ class Verdict(Shown):
 
     def __str__(self) -> str:
         c = self.claim
-        bound = f"{c.symbol} ≥ {number(self.lower_bound)} with {self.confidence:.4g} confidence"
+        bound = f"{c.symbol} ≥ {number(self.lower_bound)} with {level(self.confidence)} confidence"
         if self.violated:
             head = f"violation of {c}: {bound} (p ≤ {self.p_value:.2g}, {self.guarantee})"
         else:
             head = f"no violation of {c} detected: {bound} (p ≤ {self.p_value:.2g})"
         lines = [head, f"  witness: {self.witness}"]
         if self.smallest_detectable is not None and math.isfinite(self.smallest_detectable):
-            lines.append(
-                f"  an actual {c.symbol} of {number(self.smallest_detectable)} would have been "
-                "caught with 90% probability"
-            )
+            lines.append(f"  power: {self.caught}")
         return "\n".join(lines)
+
+    @property
+    def caught(self) -> str:
+        """What `smallest_detectable` means, in words."""
+        size = number(self.smallest_detectable or 0.0)
+        if self.claim.event_complete:
+            return (
+                f"{self.claim.symbol} = {size} on an event like this would be caught 9 times in 10"
+            )
+        return f"{self.claim.symbol} ≈ {size} would be caught 9 times in 10"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -263,11 +272,8 @@ class Profile(Shown):
             f"ε ≈ {number(self.epsilon)}, μ ≈ {number(self.mu)}, "
             f"δ(0) ≈ {number(float(self.spectrum.y[0]))}, "
             f"Rényi ε({self.renyi_curve.x[0]:g}) ≈ {number(float(self.renyi_curve.y[0]))}{draws}"
+            + self.about.noted
         )
-
-
-def _noted(about: About) -> str:
-    return "".join(f"\n  note: {note}" for note in about.notes)
 
 
 def number(value: float) -> str:

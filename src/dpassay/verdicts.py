@@ -9,13 +9,15 @@ from typing import Any, Literal
 import numpy as np
 
 from dpassay import checks
+from dpassay._typing import FloatArray
 from dpassay.bounds import joint
 from dpassay.bounds.ordering import Counts
-from dpassay.bounds.power import detectable, draws_needed
+from dpassay.bounds.power import draws_needed, smallest_detectable
 from dpassay.errors import InvalidInput
 from dpassay.notions.profile import profile_of
+from dpassay.privacy.about import level
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.text import claim as read_claim
+from dpassay.privacy.text import as_claim
 from dpassay.records import Record
 from dpassay.results import About, Event, Guarantee, Profile, Verdict, Witness
 from dpassay.sampling.draw import Sampling, Seed
@@ -63,7 +65,7 @@ def audit_counts(
     n_p: int,
     hits_q: int,
     n_q: int,
-    claim: Claim,
+    claim: Claim | str,
     *,
     confidence: float = 0.95,
     likelier: Literal["first", "second"] | None = None,
@@ -79,12 +81,7 @@ def audit_counts(
     >>> verdict.violated, round(verdict.lower_bound, 3)
     (True, 0.748)
     """
-    counts = _counts(hits_p, n_p, hits_q, n_q)
-    if not isinstance(claim, Claim):
-        raise InvalidInput(
-            f"claim must be a claim such as dp.PureDP(1.0), got {checks.shown(claim)}; "
-            'text is read by dp.claim("eps=1")'
-        )
+    counts, claim = _counts(hits_p, n_p, hits_q, n_q), as_claim(claim)
     gamma = 1.0 - checks.probability("confidence", confidence)
     if likelier is not None:
         checks.one_of("likelier", likelier, ("first", "second"))
@@ -105,9 +102,7 @@ def audit_counts(
         confidence=confidence,
         guarantee=Guarantee.EXACT,
         witness=Witness(event=event, hits_p=counts.i, n_p=counts.n, hits_q=counts.j, n_q=counts.m),
-        smallest_detectable=detectable(
-            best.counts.j / best.counts.m, best.counts.n, best.counts.m, claim, share
-        ),
+        smallest_detectable=smallest_detectable(best.counts, claim, share),
         budget=tuple((test.words, share) for test in tests),
         about=About(
             method="exact joint test of two binomial counts",
@@ -174,9 +169,9 @@ class Plan(Record):
         if self.draws is None:
             return f"no number of draws up to 10⁹ tells {c} from {c.at(self.actual)}"
         return (
-            f"{self.draws:,} draws a side refute {c} with probability {self.power:g} when the truth is "
-            f"{c.at(self.actual)}, at confidence {self.confidence:g}: {self.held_out:,} of them test an "
-            f"event of probability {self.event:.3g} on the rarer side, the rest find it"
+            f"{self.draws:,} draws a side refute {c} with probability {self.power:g} when the truth "
+            f"is {c.at(self.actual)}, at confidence {level(self.confidence)}: {self.held_out:,} of them "
+            f"test an event of probability {self.event:.3g} on the rarer side, the rest find it"
         )
 
 
@@ -203,11 +198,7 @@ def plan(
     >>> dp.plan(dp.PureDP(0.5), excess=1.0, event=0.184).held_out  # Laplace: below 0, e⁻¹/2
     164
     """
-    read = read_claim(claim) if isinstance(claim, str) else claim
-    if not isinstance(read, Claim):
-        raise InvalidInput(
-            f"claim must be a claim such as dp.PureDP(1.0), got {checks.shown(claim)}"
-        )
+    read = as_claim(claim)
     checks.real("excess", excess, above=0.0)
     checks.probability("power", power)
     checks.probability("train", train)
@@ -219,8 +210,7 @@ def plan(
     else:
         q = 1 / (1 + np.exp(np.linspace(-0.5, 8, 60)))
         # the fewest draws go with the largest distance per draw
-        distance = [_distance(float(truth.region(x)), float(x), read) for x in q]
-        tried = [float(q[int(np.argmax(distance))])]
+        tried = [float(q[int(np.argmax(_distance(truth.region(q), q, read)))])]
     held = draws_needed(float(truth.region(tried[0])), tried[0], read, gamma, power)
     return Plan(
         claim=read,
@@ -233,11 +223,11 @@ def plan(
     )
 
 
-def _distance(p: float, q: float, claim: Claim) -> float:
-    """z per √draw of an event against a claim."""
-    allowed, slope = float(claim.region(q)), float(claim.slope(q))
+def _distance(p: FloatArray, q: FloatArray, claim: Claim) -> FloatArray:
+    """z per √draw of events against a claim."""
+    allowed, slope = claim.region(q), claim.slope(q)
     variance = allowed * (1 - allowed) + slope**2 * q * (1 - q)
-    return (p - allowed) / math.sqrt(max(variance, 1e-18))
+    return np.asarray((p - allowed) / np.sqrt(np.maximum(variance, 1e-18)))
 
 
 def replay(
@@ -285,7 +275,7 @@ def replay(
         n_p,
         j,
         n_q,
-        read_claim(claim) if isinstance(claim, str) else claim,
+        claim,
         confidence=confidence,
         likelier="first" if witness.p >= witness.q else "second",
     )

@@ -284,3 +284,62 @@ def test_profile_of_a_deterministic_mechanism():
 
     assert dp.estimate(constant, (1, 1), n=100, rng=0).epsilon == 0.0
     assert math.isinf(dp.estimate(constant, (1, 2), n=100, rng=0).epsilon)
+
+
+@pytest.mark.parametrize(
+    "claim", ["mu=50", "eps=800", dp.RenyiDP(1000, 0.5), dp.RenyiDP(64, 500.0)]
+)
+def test_claims_beyond_what_numbers_hold_are_not_refuted_and_warn_of_nothing(claim):
+    try:
+        verdict = dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), claim, n=2000, rng=0)
+    except NotEnoughDraws:
+        return
+    assert not verdict.violated
+    assert verdict.lower_bound <= 1.0
+
+
+def test_outputs_smaller_than_any_normal_number_are_told_apart(seed):
+    def mechanism(x, size, rng):
+        return 1e-310 * (x + rng.laplace(size=size))
+
+    assert dp.audit(mechanism, (0.0, 1.0), "eps=.5", n=4000, rng=seed).violated
+
+
+def test_the_bound_predicted_for_a_pair_is_one_the_certificate_could_reach(seed):
+    """Also where the claim is refuted with ease."""
+    pairs = [(0.0, 0.5), (0.0, 1.0)]
+    verdict = dp.audit(dp.zoo.Laplace(1.0), pairs, "eps=.1", n=40_000, rng=seed)
+    (_, half), (_, whole) = verdict.pairs
+    assert half == pytest.approx(0.5, abs=0.08)
+    assert whole == pytest.approx(1.0, abs=0.1)
+    assert verdict.lower_bound == pytest.approx(whole, abs=0.1)
+
+
+def test_a_handful_of_draws_catches_no_divergence():
+    for seed in range(5):
+        verdict = dp.audit(dp.zoo.Gaussian(1.0), (0.0, 0.0), "rho=.3", n=8, rng=seed)
+        assert not verdict.violated
+        assert verdict.smallest_detectable > 3
+
+
+def test_a_high_confidence_is_printed_as_what_it_is(seed):
+    sure = dp.audit(
+        dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=.1", n=4000, confidence=1 - 1e-9, rng=seed
+    )
+    assert "0.999999999 confidence" in str(sure)
+    bound = dp.renyi.lower_bound(
+        dp.zoo.Gaussian(1.0),
+        (0.0, 1.0),
+        order=2,
+        n=4000,
+        confidence=0.9999,
+        rng=seed,
+        method=dp.renyi.Variational(),
+    )
+    assert "with 99.99% confidence" in str(bound)
+
+
+@pytest.mark.parametrize("claim", ["rho=.5", dp.RenyiDP(2, 0.5)])
+def test_claims_that_events_do_not_exhaust_are_planned_too(claim):
+    plan = dp.plan(claim, excess=2.0)
+    assert 10 < plan.held_out < 1000

@@ -178,3 +178,12 @@ def test_finite_pair_agrees_with_dp_accounting():
 def test_bad_curves_are_refused(make, words):
     with pytest.raises(InvalidInput, match=words):
         make()
+
+
+def test_a_curve_prints_what_backs_it_and_its_notes():
+    def apart(x, size, rng):
+        return 10 * x + rng.random(size)
+
+    said = str(dp.renyi.curve(apart, (0, 1), orders=[2, 64], n=500, rng=0))
+    assert "heuristic" in said or "asymptotic" in said
+    assert "note:" in said

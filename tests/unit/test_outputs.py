@@ -120,3 +120,15 @@ def test_what_is_not_an_array_of_outputs_is_refused(raw, words):
 def test_unequal_dimensions_do_not_go_together():
     with pytest.raises(BadOutput, match="2 coordinates here and 3 there"):
         align([from_raw(np.zeros((1, 2)), 1), from_raw(np.zeros((1, 3)), 1)])
+
+
+@pytest.mark.parametrize(
+    ("outputs", "words"),
+    [
+        (np.zeros((5, 0)), "hold no numbers"),
+        (np.array([2**63], dtype=np.uint64), "fit into 64 bits with a sign"),
+    ],
+)
+def test_outputs_without_a_place_are_refused_with_a_remedy(outputs, words):
+    with pytest.raises(BadOutput, match=words):
+        from_raw(outputs, len(outputs))

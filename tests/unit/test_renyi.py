@@ -318,3 +318,16 @@ def test_a_bound_that_says_how_large_the_floor_is_says_so():
     )
     assert "note: at order 7" in str(bound)
     assert "floor" in str(bound)
+
+
+def test_the_variational_curve_is_nowhere_below_its_own_bound(seed):
+    curve = dp.renyi.curve(
+        dp.zoo.Gaussian(1.0),
+        (0.0, 1.0),
+        orders=[1.5, 2.0, 4.0, 500.0],
+        n=4000,
+        rng=seed,
+        method=dp.renyi.Variational(),
+    )
+    assert np.all(curve.y >= curve.lower)
+    assert curve.y[1] == pytest.approx(1.0, abs=0.25)

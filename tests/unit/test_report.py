@@ -206,7 +206,7 @@ def test_no_page_calls_a_mechanism_private(rendered):
     clear = rendered["counts"][1].text
     assert "No violation detected" in clear
     assert "never means private" in clear
-    assert "would have been caught with 90% probability" in clear
+    assert "would be caught 9 times in 10" in clear
     for _, parsed in rendered.values():
         assert not re.search(r"\bis private\b", parsed.text)
 

@@ -380,3 +380,22 @@ def test_zoo_truth_agrees_with_the_gaussian_formula():
         a, b = 1 / (2 * sigma) - eps * sigma, -1 / (2 * sigma) - eps * sigma
         exact = norm.cdf(a) - math.exp(eps) * norm.cdf(b)
         assert zoo.Gaussian(sigma).delta(eps, PAIR) == pytest.approx(exact, abs=1e-12)
+
+
+def test_an_epsilon_beyond_what_numbers_hold(seed):
+    for epsilons in ([0.0, 1e3], np.linspace(0, 1e3, 9)):
+        found = dp.spectrum.estimate(
+            dp.zoo.Laplace(1.0), (0.0, 1.0), epsilons=epsilons, n=500, rng=seed
+        )
+        assert found.lower[-1] == 0.0
+        assert found.y[-1] < 0.01  # an output only one side was seen to produce
+
+
+def test_corollary_2_is_not_claimed_of_estimates_that_do_not_count(seed):
+    def accuracy(plug_in):
+        return dp.spectrum.estimate(
+            dp.zoo.Laplace(1.0), (0.0, 1.0), classifier="knn", plug_in=plug_in, n=400, rng=seed
+        ).accuracy
+
+    assert accuracy("smooth") is None
+    assert accuracy("counts") is not None

@@ -78,8 +78,10 @@ def family(claim: Claim) -> Family:
 def delta_family(epsilon: float) -> Family:
     """(ε, δ)-DP at a fixed ε, with δ as the parameter."""
 
+    ratio = math.exp(min(epsilon, 700.0))
+
     def needed(p: float, q: float) -> float:
-        return max(0.0, p - math.exp(epsilon) * q, 1 - q - math.exp(epsilon) * (1 - p))
+        return max(0.0, p - ratio * q, 1 - q - ratio * (1 - p))
 
     return Family(lambda delta: ApproximateDP(epsilon, delta), needed, 1 - 1e-12)
 

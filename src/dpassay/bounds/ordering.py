@@ -84,7 +84,7 @@ def contour(window: Window, claim: Claim, target: float | None = None) -> IntArr
     all_j = np.arange(window.first_j, window.last_j + 1)
     spread = math.sqrt(max(c.i * (1 - c.i / c.n), 1.0))
     for count in _CONTOUR:
-        if all_j.size <= _CONTOUR[1] * 2:
+        if all_j.size <= max(count, 2 * _CONTOUR[1]):
             real = c.n * _contour_p(all_j / c.m, target, c, boundary) - 1e-6
             break
         some = np.unique(np.linspace(all_j[0], all_j[-1], count).round())

@@ -23,19 +23,26 @@ _NORMAL = 10_000.0
 
 @lru_cache(maxsize=4096)
 def _critical(q: float, n: int, m: int, claim: Claim, gamma: float) -> float:
-    """The T² from which on the exact test at level γ rejects, near (g(q), q)."""
+    """The T² from which on the exact test at level γ rejects, near (g(q), q); ∞ if it never does."""
     p = float(claim.region(q))
     goal = target = float(ndtri(1 - gamma))
     if min(n * p * (1 - p), m * q * (1 - q)) > _NORMAL:
         return target**2
     window = window_of(Counts(round(n * p), n, round(m * q), m), SPENT_ON_SET * gamma)
+
+    def size(distance: float) -> float:
+        return window.spent + supremum(window, contour(window, claim, distance**2), claim)
+
     for _ in range(3):  # in z-scores the size is nearly linear in T
-        size = window.spent + supremum(window, contour(window, claim, target**2), claim)
-        step = goal - float(ndtri(1 - min(max(size, 1e-300), 1 - 1e-9)))
-        target = max(target + step, 0.05)
+        step = goal - float(ndtri(1 - min(max(size(target), 1e-300), 1 - 1e-9)))
         if abs(step) < 1e-3:
-            break
-    return target**2
+            return target**2
+        target = max(target + step, 0.05)
+    for _ in range(40):  # few counts: it moves in jumps
+        if size(target) <= 1.002 * gamma:
+            return target**2
+        target *= 1.05
+    return math.inf
 
 
 def power(p: float, q: float, n: int, m: int, claim: Claim, gamma: float) -> float:
@@ -43,9 +50,17 @@ def power(p: float, q: float, n: int, m: int, claim: Claim, gamma: float) -> flo
     if p <= claim.region(q):
         return 0.0
     target = _critical(q, n, m, claim, gamma)
+    if not math.isfinite(target):
+        return 0.0
     window = window_of(Counts(round(n * p), n, round(m * q), m), SPENT_ON_SET * gamma)
     lattice = Lattice(window, contour(window, claim, target))
     return float(lattice.tail(np.array([q]), np.array([p]))[0])
+
+
+def smallest_detectable(c: Counts, claim: Claim, gamma: float) -> float:
+    """`detectable` for an event about as likely as the one that was counted."""
+    q = min(max(c.j / c.m, 0.5 / c.m), 1 - 0.5 / c.m)
+    return detectable(float(f"{q:.2g}"), c.n, c.m, claim, gamma)
 
 
 @lru_cache(maxsize=4096)

@@ -122,7 +122,7 @@ def _tangents(claim: Claim, low: float, high: float, window: Window) -> list[Lin
         angle = np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), count)
         touch = np.sin(angle) ** 2
         value = np.asarray(claim.region(touch), dtype=float)
-        slope = np.asarray(claim.slope(touch), dtype=float)
+        slope = np.minimum(np.asarray(claim.slope(touch), dtype=float), 1e300)
         slope, first = np.unique(slope, return_index=True)
         slope, value, touch = slope[::-1], value[first][::-1], touch[first][::-1]
         height = value - slope * touch

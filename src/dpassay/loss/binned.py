@@ -141,6 +141,7 @@ def axes_for(samples: list[FloatArray], *, size: int | None = None) -> tuple[Axi
         middle, reach = (q1 + q99) / 2, 6 * (q99 - q1)
         if reach > 0:
             low, high = max(low, middle - reach), min(high, middle + reach)
-        room = 0.1 * (high - low) or max(abs(high), 1.0) * 1e-6
+        wide = high - low > 1e-290  # else its cells have no width a number could hold
+        room = 0.1 * (high - low) if wide else max(abs(high), 1.0) * 1e-6
         axes.append(Axis(float(low - room), float(high + room), points))
     return tuple(axes)

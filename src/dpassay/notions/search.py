@@ -40,6 +40,8 @@ _CUTS = 200
 _MARGIN_Z, _MARGIN_BOUND = 1.0, 0.05
 #: How many times the multiscale penalty is taken off; see docs/methods/audit.md for what it does.
 _CAUTION = 1.4
+#: Predicted bounds end here.
+_FAR = 100.0
 #: Fewer training draws a side than these are not split: only what needs no fit is tried.
 _SPLIT = 200
 
@@ -245,28 +247,30 @@ def best_cut(
         * (np.sqrt(2 * np.log(math.e / share)) - math.sqrt(2 * math.log(2 * math.e)))
     )
 
-    def statistic(value: float) -> FloatArray:
+    def statistic(value: float, k: slice = slice(None)) -> FloatArray:
         at = claim.at(value)
-        allowed, slope = np.asarray(at.region(low)), np.asarray(at.slope(low))
-        variance = allowed * (1 - allowed) / n_high + slope**2 * low * (1 - low) / n_low
-        z = (high - allowed) / np.sqrt(np.maximum(variance, 1e-18))
-        return np.where(allowed >= 1.0, -np.inf, z - penalty)
+        allowed, slope = np.asarray(at.region(low[k])), np.asarray(at.slope(low[k]))
+        variance = allowed * (1 - allowed) / n_high[k] + slope**2 * low[k] * (1 - low[k]) / n_low[k]
+        z = (high[k] - allowed) / np.sqrt(np.maximum(variance, 1e-18))
+        return np.where(allowed >= 1.0, -np.inf, z - penalty[k])
 
     own = statistic(claim.value)
     best = int(np.argmax(own))
-    z, bound = float(own[best]), claim.value
-    if z < goal:  # the claim will hardly be refuted: look for the largest bound below it
-        below, above = 0.0, claim.value
-        for _ in range(8):
-            middle = (below + above) / 2
-            reach = statistic(middle)
-            if reach.max() >= goal:
-                below, best = middle, int(np.argmax(reach))
-            else:
-                above = middle
-        bound = below
-    else:
-        bound = claim.value * (1 + z / 1e3)  # only its order among refuted ones matters
+    z = float(own[best])
+    below, above, look = 0.0, claim.value, slice(None)
+    if z >= goal:  # the most powerful test is taken; how far would it refute?
+        look = slice(best, best + 1)
+        below, above = claim.value, 2 * claim.value + 0.1
+        while above < _FAR and statistic(above, look).max() >= goal:
+            below, above = above, 2 * above
+    for _ in range(8):  # else the largest bound below the claim
+        middle = (below + above) / 2
+        reach = statistic(middle, look)
+        if reach.max() >= goal:
+            below = middle
+            best = best if z >= goal else int(np.argmax(reach))
+        else:
+            above = middle
     plan, k = divmod(best, cuts.size)
     _, above_cut, second = plans[plan]
-    return _Cut(float(cuts[k]), above_cut, second, z, noise, bound)
+    return _Cut(float(cuts[k]), above_cut, second, z, noise, below)

@@ -89,7 +89,7 @@ def estimate(
         found.delta(options),
         lower=found.lower(eps, gamma),
         confidence=confidence,
-        accuracy=found.accuracy(eps, gamma),
+        accuracy=found.accuracy(options, gamma),
         about=About(
             method=f"Eureka with {found.name}",
             guarantee=Guarantee.HEURISTIC,

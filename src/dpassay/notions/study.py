@@ -75,8 +75,11 @@ class Study:
 
     def delta(self, options: Options) -> FloatArray:
         """The estimate asked for."""
-        smooth = options.plug_in == "smooth" or (options.plug_in == "auto" and self.on_grid)
-        return self.smooth if smooth else self.counted
+        return self.smooth if self.smoothed(options) else self.counted
+
+    def smoothed(self, options: Options) -> bool:
+        """Whether the estimate averages a formula instead of counting."""
+        return options.plug_in == "smooth" or (options.plug_in == "auto" and self.on_grid)
 
     def lower(self, eps: FloatArray, gamma: float) -> FloatArray:
         """Bounds at all ε at once."""
@@ -94,16 +97,21 @@ class Study:
             each = gamma / (2 * eps.size)
             high = clopper_pearson.lower(self.hits, self.totals[0], each)
             low = clopper_pearson.upper(self.misses, self.totals[1], each)
-            lines = np.max(high[:, None] - low[:, None] * np.exp(eps)[None, :], axis=0, initial=0.0)
+            lines = np.max(high[:, None] - low[:, None] * _ratio(eps)[None, :], axis=0, initial=0.0)
         return np.maximum.accumulate(lines[::-1])[::-1]  # δ does not rise with ε
 
-    def accuracy(self, eps: FloatArray, beta: float) -> FloatArray | None:
+    def accuracy(self, options: Options, beta: float) -> FloatArray | None:
         """Corollary 2: 24 e^ε c_d √(ln(4/β)/n) + 2 e^ε √(ln(4/β)/n)."""
-        if self.neighbours is None:
-            return None
+        if self.neighbours is None or self.smoothed(options):
+            return None  # it is a statement about counts
         n, d = self.neighbours
         width = math.sqrt(math.log(4 / beta) / n)
-        return np.asarray(np.exp(eps) * width * (24 * (_CONES**d - 1) + 2))
+        return np.asarray(_ratio(options.eps) * width * (24 * (_CONES**d - 1) + 2))
+
+
+def _ratio(eps: FloatArray) -> FloatArray:
+    """e^ε, as far as a number holds it: beyond, no rate that was counted makes up for it."""
+    return np.exp(np.minimum(eps, 700.0))
 
 
 def study(source: Source, n: int | None, options: Options) -> Study:
@@ -226,7 +234,7 @@ def _study_of(
     for side in options.flips:
         a, b = above[int(side), int(side)], above[int(side), 1 - int(side)]
         high, low = a / held[int(side)], b / held[1 - int(side)]
-        lines = high[:, None] - low[:, None] * np.exp(options.eps)[None, :]
+        lines = high[:, None] - low[:, None] * _ratio(options.eps)[None, :]
         rates.append(np.max(lines, axis=0, initial=0.0))
     return Study(
         name,
@@ -316,5 +324,5 @@ def _averages(
         ranked = np.sort(-score_q if side else score_p)
         tail = np.concatenate([np.cumsum(np.exp(-ranked)[::-1])[::-1], [0.0]])
         at = np.searchsorted(ranked, eps, side="right")
-        sums.append(ranked.size - at - np.exp(eps) * tail[at])
+        sums.append(ranked.size - at - _ratio(eps) * tail[at])
     return np.array(sums), _hits(score_p, score_q, eps)

@@ -28,6 +28,7 @@ from dpassay.loss.grid import GridLoss, survey
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffBand, TradeoffCurve
+from dpassay.privacy.text import as_claim
 from dpassay.results import Event, TradeoffPoint, Verdict, Witness
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.samples import Samples, Source, draws_per_side, one_source
@@ -231,7 +232,7 @@ def _point(
 def audit(
     mechanism: Any,
     pair: Any = None,
-    claim: Claim | None = None,
+    claim: Claim | str | None = None,
     *,
     n_locate: int,
     n_test: int,
@@ -255,8 +256,7 @@ def audit(
     >>> verdict.violated
     True
     """
-    if not isinstance(claim, Claim):
-        raise InvalidInput(f"claim must be a claim such as dp.GaussianDP(1.0), got {claim!r}")
+    claim = as_claim(claim)
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     gamma = 1 - checks.probability("confidence", confidence)
     checks.one_of("box", box, _BOXES)
@@ -286,9 +286,7 @@ def audit(
             hits_q=c.j,
             n_q=c.m,
         ),
-        smallest_detectable=power.detectable(
-            min(max(c.j / c.m, 0.5 / c.m), 1 - 0.5 / c.m), c.n, c.m, claim, gamma
-        ),
+        smallest_detectable=power.smallest_detectable(c, claim, gamma),
         budget=((f"{box} region of one point", gamma),),
         curve=curve,
         point=found,

@@ -22,6 +22,9 @@ from dpassay.loss.fit import Loss, candidates, fit
 from dpassay.sampling.outputs import Outputs
 from dpassay.sampling.samples import Samples, Source, draws_per_side
 
+#: The largest logarithm of w^λ.
+_LARGEST = 300.0
+
 
 @dataclass(frozen=True)
 class Variational:
@@ -55,7 +58,8 @@ class Variation:
     high: float
     log_scale: float
     spread: float
-    promised: float
+    mean: float  # of the values, on held-back training draws
+    promised: float  # the bound, less what a choice by the largest takes in
     effective: float  # draws that carry the estimate, of those that will test
 
     def values(self, score_p: FloatArray, score_q: FloatArray) -> FloatArray:
@@ -99,13 +103,28 @@ class Variation:
         """The bound promised, on the divergence."""
         return math.log(self.promised) / (self.order - 1) if self.promised > 1 else 0.0
 
+    @property
+    def estimate(self) -> float:
+        """The divergence as the held-back training draws have it."""
+        return math.log(self.mean) / (self.order - 1) if self.mean > 1 else 0.0
+
     def detectable(self, epsilon: float, test: int, gamma: float) -> float:
-        """About the smallest divergence that would be told from ε with 90 % probability."""
-        errors = math.sqrt(2 * math.log(1 / gamma)) + 1.2816
-        mean = math.exp(min((self.order - 1) * epsilon, 700.0)) + errors * self.spread / math.sqrt(
-            test
-        )
-        return math.log(mean) / (self.order - 1)
+        """About the smallest divergence that would be told from ε with 90 % probability.
+
+        ∞ where the mean that takes is beyond what clipped values can have, and for so few draws that
+        nothing of the kind can be said.
+        """
+        if test < 30:
+            return math.inf
+        low, high = self.range
+        claimed = math.exp(min((self.order - 1) * epsilon, 700.0))
+        wealth = math.log(1 / gamma)
+        spread = max(
+            self.spread, (high - low) / (2 * math.sqrt(test))
+        )  # few draws show little of it
+        noise = (math.sqrt(2 * wealth) + 1.2816) * spread / math.sqrt(test)
+        mean = claimed + noise + wealth * max(claimed - low, 0.0) / test
+        return math.log(mean) / (self.order - 1) if mean < high else math.inf
 
 
 def learn_variation(
@@ -119,18 +138,19 @@ def learn_variation(
     best: Variation | None = None
     wealth = math.log(1 / gamma)
     tops = np.quantile(x, [0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 1.0])
-    for high in np.unique(np.clip(tops, 0.0, 600.0 / lam)):
+    for high in np.unique(np.clip(tops, 0.0, _LARGEST / lam)):
         low = -float(high) - 5.0
         log_x, log_y = np.clip(x, low, high), np.clip(y, low, high)
         log_a = float(logsumexp((lam - 1) * log_x)) - math.log(x.size)
         # one draw of Q more, at the top: that none was seen there does not make w^λ free
         log_b = float(np.logaddexp(logsumexp(lam * log_y), lam * high)) - math.log(y.size + 1)
-        scale = log_a - log_b  # the κ that maximises λκ^{λ−1}A − (λ−1)κ^λ B
+        # the κ that maximises λκ^{λ−1}A − (λ−1)κ^λ B, as far as w^λ can be squared
+        scale = min(log_a - log_b, _LARGEST / lam - float(high))
         z = lam * np.exp((lam - 1) * (scale + log_x[:m])) - (lam - 1) * np.exp(
             lam * (scale + log_y[:m])
         )
         spread = float(z.std())
-        mean = math.exp((lam - 1) * scale + log_a)  # λκ^{λ−1}A − (λ−1)κ^λ B at the best κ
+        mean = lam * math.exp((lam - 1) * scale + log_a) - (lam - 1) * math.exp(lam * scale + log_b)
         reach = mean - (
             lam * math.exp((lam - 1) * (scale + low)) - (lam - 1) * math.exp(lam * (scale + high))
         )
@@ -141,7 +161,9 @@ def learn_variation(
         if best is None or promised > best.promised:
             w = np.exp((lam - 1) * (log_x - log_x.max()))
             effective = test * float(w.sum()) ** 2 / (x.size * float(np.sum(w**2)))
-            best = Variation(lam, swapped, low, float(high), scale, spread, promised, effective)
+            best = Variation(
+                lam, swapped, low, float(high), scale, spread, mean, promised, effective
+            )
     assert best is not None
     return best
 
@@ -175,9 +197,9 @@ def bounds(
     parts = list(chosen.blocks(test_size, scorer))
     score_p, score_q = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
     bounds = np.array([w.bound(score_p, score_q, level) for w in witnesses])
-    estimates = [math.log(max(w.promised, 1.0)) / (w.order - 1) for w in witnesses]
+    estimates = [max(w.estimate, bound) for w, bound in zip(witnesses, bounds, strict=True)]
     if orders.size == 1 and len(found) > 1:
-        estimates = [math.log(max(c[0], 1.0)) / (float(orders[0]) - 1) for c in candidates]
+        estimates = [c[3][0].estimate for c in candidates]
     notes = [f"loss: {loss.name}"]
     weak = [w.order for w in witnesses if w.effective < 100]
     if weak:

@@ -18,7 +18,7 @@ from scipy.special import log_ndtr, ndtri
 from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.privacy.about import About
+from dpassay.privacy.about import About, level
 from dpassay.records import Record
 
 
@@ -147,7 +147,8 @@ class TradeoffCurve(Record):
         return charts.tradeoff(lines, band=band)
 
     def __str__(self) -> str:
-        return f"trade-off curve with {self.x.size} points, T(0.05) = {self(0.05):.4g}"
+        said = f"trade-off curve with {self.x.size} points, T(0.05) = {self(0.05):.4g}"
+        return said + _backing(self.about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,12 +260,12 @@ class Spectrum(Record):
             f"δ(ε) on [{self.x[0]:g}, {self.x[-1]:g}]: "
             f"δ({self.x[0]:g}) = {self.y[0]:.4g}, δ({self.x[-1]:g}) = {self.y[-1]:.4g}"
         )
-        if self.lower is None or self.confidence is None:
-            return said
-        return (
-            f"{said}; at least {self.lower[0]:.4g} and {self.lower[-1]:.4g}, at all ε at once, with "
-            f"confidence {self.confidence:g}"
-        )
+        if self.lower is not None and self.confidence is not None:
+            said += (
+                f"; at least {self.lower[0]:.4g} and {self.lower[-1]:.4g}, at all ε at once, with "
+                f"confidence {level(self.confidence)}"
+            )
+        return said + _backing(self.about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,13 +327,13 @@ class RenyiCurve(Record):
             f"Rényi curve on orders [{self.x[0]:g}, {self.x[-1]:g}]: "
             f"ε({self.x[0]:g}) = {self.y[0]:.4g}, ε({self.x[-1]:g}) = {self.y[-1]:.4g}"
         )
-        if self.lower is None or self.confidence is None:
-            return said
-        scope = "at all orders at once" if self.simultaneous else "at each order on its own"
-        return (
-            f"{said}; at least {self.lower[0]:.4g} and {self.lower[-1]:.4g} with confidence "
-            f"{self.confidence:g} {scope}"
-        )
+        if self.lower is not None and self.confidence is not None:
+            scope = "at all orders at once" if self.simultaneous else "at each order on its own"
+            said += (
+                f"; at least {self.lower[0]:.4g} and {self.lower[-1]:.4g} with confidence "
+                f"{level(self.confidence)} {scope}"
+            )
+        return said + _backing(self.about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,6 +374,11 @@ class LossCurve(Record):
 
     def __str__(self) -> str:
         return f"privacy loss along {self.x.size} outputs"
+
+
+def _backing(about: About | None) -> str:
+    """What stands behind a curve, and what is to be said about it."""
+    return "" if about is None else f" ({about.guarantee}, {about.method}){about.noted}"
 
 
 def lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dpassay import checks
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import (
     ApproximateDP,
@@ -35,6 +36,17 @@ _NAMES = {
     "μ": "mu",
     "gdp": "mu",
 }
+
+
+def as_claim(given: object) -> Claim:
+    """A claim as it is, or its text."""
+    if isinstance(given, str):
+        return claim(given)
+    if not isinstance(given, Claim):
+        raise InvalidInput(
+            f"claim must be a claim such as dp.PureDP(1.0) or its text, got {checks.shown(given)}"
+        )
+    return given
 
 
 def claim(text: str) -> Claim:

@@ -23,6 +23,7 @@ from dpassay.privacy.claims import (
 )
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.report.embed import drawing
+from dpassay.report.words import percent
 from dpassay.results import Verdict, number
 
 #: Rows of the table behind a chart.
@@ -77,7 +78,7 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
         lines["measured"] = (curve.x, curve.y)
         said.append("The measured curve is an estimate.")
         if curve.band is not None:
-            level = f"{100 * curve.band.confidence:g}%"
+            level = percent(curve.band.confidence)
             said.append(
                 f"The truth lies below the upper edge of its band at all α at once, with {level} "
                 "confidence."
@@ -86,7 +87,7 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
         grid = np.unique(np.concatenate([np.linspace(0, 1, 401), np.geomspace(1e-4, 0.1, 60)]))
         lines["claimed"] = (grid, np.asarray(verdict.claim.tradeoff(grid)))
     if verdict is not None:
-        level = f"{100 * verdict.confidence:g}%"
+        level = percent(verdict.confidence)
         if verdict.point is not None:
             point, box = (verdict.point.alpha, verdict.point.beta), verdict.point.box
             outline = verdict.point.outline
@@ -162,7 +163,7 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
         said.append("A curve above the claimed one breaks the claim.")
     if found.lower is not None:
         lines["certified"] = (found.x, found.lower)
-        level = "" if found.confidence is None else f" with {100 * found.confidence:g}% confidence"
+        level = "" if found.confidence is None else f" with {percent(found.confidence)} confidence"
         said.append(f"The truth lies above the certified curve{level}.")
     if isinstance(claim, (PureDP, ApproximateDP)) and claim.epsilon <= found.x[-1]:
         point = (claim.epsilon, claim.delta if isinstance(claim, ApproximateDP) else 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpassay.privacy.about import Guarantee
+from dpassay.privacy.about import Guarantee, level
 from dpassay.results import Profile, Verdict, number
 
 GUARANTEES = {
@@ -21,7 +21,7 @@ NOT_A_BOUND = (
 
 def percent(share: float) -> str:
     """A probability for people."""
-    return f"{100 * share:.6g}%"
+    return f"{level(share, 100)}%"
 
 
 def small(value: float) -> str:
@@ -90,7 +90,7 @@ def meaning(verdict: Verdict) -> tuple[str, str]:
 
 
 def _power(verdict: Verdict) -> str:
-    symbol, least = verdict.claim.symbol, verdict.smallest_detectable
+    least = verdict.smallest_detectable
     if verdict.violated:
         return (
             "It speaks of the pair of inputs that was tested, and so of the mechanism if the claim "
@@ -100,14 +100,7 @@ def _power(verdict: Verdict) -> str:
         return "How large an excess would have been caught was not computed."
     if not math.isfinite(least):
         return "With so few draws no excess, however large, is sure to be caught."
-    if symbol == "gap":
-        caught = f"A shortfall of {number(least)} below the claimed curve"
-    else:
-        caught = f"An actual {symbol} of {number(least)}"
-    return (
-        f"{caught} would have been caught with 90% probability; anything between the claim and "
-        "that may have gone unnoticed."
-    )
+    return f"An actual {verdict.caught}; what is less, or shows on other events, may have gone unnoticed."
 
 
 def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
@@ -117,7 +110,10 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
     if least is None:
         detectable, note = "not computed", "by this method"
     elif math.isfinite(least):
-        detectable, note = f"{claim.symbol} = {number(least)}", "would be caught 9 times in 10"
+        detectable, note = (
+            f"{claim.symbol} = {number(least)}",
+            "on an event like this, 9 times in 10",
+        )
     else:
         detectable, note = "none", "no excess is sure to be caught"
     return [

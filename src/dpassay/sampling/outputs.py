@@ -29,6 +29,7 @@ Codes: TypeAlias = npt.NDArray[np.int32]
 
 INT: Template = ("int",)
 FLOAT: Template = ("float",)
+_LARGEST = np.iinfo(np.int64).max
 _SPECIAL: tuple[Template, ...] = (FLOAT, ("nan",), ("inf",), ("-inf",))
 
 
@@ -196,6 +197,13 @@ def from_array(array: AnyArray) -> Outputs:
     vector = array.ndim == 2
     numbers: AnyArray = array if vector else array.reshape(-1, 1)
     width = numbers.shape[1]
+    if width == 0:
+        raise BadOutput(f"outputs of shape {array.shape} hold no numbers; return at least one each")
+    if kind == "u" and array.size and array.max() > _LARGEST:
+        raise BadOutput(
+            f"outputs reach {array.max()}, more than the {_LARGEST} that fit into 64 bits with a sign; "
+            "return them less an offset, as floats, or as strings"
+        )
     if kind in "biu":
         numbers = numbers.view(np.uint8) if kind == "b" else numbers
         return Outputs(numbers, (_plain_structure(INT, width, vector),))
