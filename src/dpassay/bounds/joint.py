@@ -156,8 +156,8 @@ class _Search:
         for edge in edges[::-1]:
             done = self._certify(done, edge, finest)
             if done < edge:
-                return max(done, 0.0)
-        return done
+                break
+        return max(done, 0.0)
 
     def _certify(self, a: float, b: float, finest: float) -> float:
         """The end of the rejected part of [a, b] that begins at a."""
@@ -173,23 +173,30 @@ class _Search:
 def _normal_guess(
     counts: Counts, claims: Family, gamma: float, start: float
 ) -> tuple[float, float]:
-    """Where T² is the normal quantile squared, and how fast T falls there: a starting point."""
-    target = float(ndtri(1 - gamma)) ** 2
+    """Where T is the normal quantile, and how fast it falls there: a starting point."""
+    goal = float(ndtri(1 - gamma))
     window = window_of(counts, SPENT_ON_SET * gamma)
 
     def distance(theta: float) -> float:
         claim = claims.at(theta)
         if counts.i / counts.n <= claim.region(counts.j / counts.m):
             return 0.0
-        return observed_distance(window, claim)
+        return math.sqrt(observed_distance(window, claim))
 
-    low, high = 0.0, min(start, claims.largest)
+    low, at_low, high, at_high = 0.0, distance(0.0), min(start, claims.largest), 0.0
     if not math.isfinite(high):
         high = 1.0
-        while distance(high) > target:
-            low, high = high, 2 * high
-    for _ in range(9):
-        middle = (low + high) / 2
-        low, high = (middle, high) if distance(middle) > target else (low, middle)
+        while (at_high := distance(high)) > goal:
+            low, at_low, high = high, at_high, 2 * high
+    for _ in range(4):  # T is nearly linear in θ
+        share = (at_low - goal) / max(at_low - at_high, 1e-12)
+        middle = low + min(max(share, 0.02), 0.98) * (high - low)
+        found = distance(middle)
+        if found > goal:
+            low, at_low = middle, found
+        else:
+            high, at_high = middle, found
+        if abs(found - goal) < 1e-2:
+            break
     top = min(start, 2 * high + 1)
-    return low, max(top - low, 1e-9) / max(math.sqrt(target), 0.5)
+    return middle, max(top - middle, 1e-9) / max(goal, 0.5)

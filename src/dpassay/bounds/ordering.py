@@ -120,7 +120,7 @@ class Boundary:
 
     def inside(self, q: FloatArray) -> FloatArray:
         """g(q), kept off 0 and 1 so that logarithms exist."""
-        return np.asarray(np.clip(self.region(q), 1e-300, 1 - 1e-16))
+        return np.asarray(np.minimum(np.maximum(self.region(q), 1e-300), 1 - 1e-16))
 
 
 def _boundary(window: Window, claim: Claim) -> Boundary:
