@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from dpassay.loss.grid import GridLoss, Plan
 from dpassay.loss.knn import KnnLoss
 from dpassay.sampling.layout import learn
 from dpassay.sampling.outputs import Outputs
+from dpassay.sampling.samples import Samples
+
+Streams: TypeAlias = Callable[[int], np.random.Generator]
 
 NAMES = ("kde", "polynomial", "knn", *PRESETS)
 
@@ -49,13 +53,37 @@ def candidates(p: Outputs, q: Outputs) -> list[str]:
     return names
 
 
+def tried(loss: Any, p: Outputs, q: Outputs) -> list[Any]:
+    """The losses a caller's choice stands for."""
+    return candidates(p, q) if isinstance(loss, str) and loss == "auto" else [loss]
+
+
+def crossed(loss: Any, a: Samples, b: Samples, *, rng: Streams) -> tuple[FloatArray, FloatArray]:
+    """Scores of each part by what the other part taught, for both sides."""
+    there, back = fit(loss, a.p, a.q, rng=rng(0)), fit(loss, b.p, b.q, rng=rng(1))
+    return (
+        np.concatenate([there.score(b.p), back.score(a.p)]),
+        np.concatenate([there.score(b.q), back.score(a.q)]),
+    )
+
+
+def likeliest(losses: list[Any], learn: Samples, held: Samples, *, rng: Streams) -> Any:
+    """The loss that predicts best which side held-back draws are from."""
+    if len(losses) == 1:
+        return losses[0]
+    surprises = []
+    for index, loss in enumerate(losses):
+        found = fit(loss, learn.p, learn.q, rng=rng(index))
+        scores = -found.score(held.p), found.score(held.q)
+        surprises.append(sum(float(np.logaddexp(0, score).mean()) for score in scores))
+    return losses[int(np.argmin(surprises))]
+
+
 def fit(loss: Any, p: Outputs, q: Outputs, *, rng: np.random.Generator) -> Loss:
     """Fit the loss asked for to draws that may be looked at."""
     match loss:
-        case "kde":
-            return GridLoss.of(Plan.learn(p, q))
-        case "polynomial":
-            return GridLoss.polynomial(Plan.learn(p, q))
+        case "kde" | "polynomial":
+            return GridLoss.named(loss, Plan.learn(p, q))
         case "knn":
             return KnnLoss.fit(p, q)
         case str():

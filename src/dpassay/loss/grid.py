@@ -158,6 +158,11 @@ class GridLoss:
     blocks: tuple[Block, ...]
 
     @classmethod
+    def named(cls, name: str, tally: Tally) -> GridLoss:
+        """The "kde" or the "polynomial" loss of a tally."""
+        return cls.polynomial(tally) if name == "polynomial" else cls.of(tally)
+
+    @classmethod
     def of(cls, tally: Tally, rule: str | float = "sj", *, inference: bool = False) -> GridLoss:
         """Densities with one bandwidth for both sides; a smaller one for `inference`."""
 

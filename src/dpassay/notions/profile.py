@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray
-from dpassay.loss.fit import candidates, fit
+from dpassay.loss.fit import fit, likeliest, tried
 from dpassay.loss.grid import GridLoss, Plan, stiffest
 from dpassay.notions.pure import careful_epsilon
 from dpassay.privacy.about import About, Guarantee
@@ -63,7 +63,7 @@ def _grid_loss(
 ) -> tuple[GridLoss, str, tuple[str, ...]]:
     """A loss with masses: directly for few coordinates, else of a classifier's scores."""
     p, q = samples.p, samples.q
-    names = candidates(p, q) if isinstance(loss, str) and loss == "auto" else [loss]
+    names = tried(loss, p, q)
     grids = [name for name in names if name in ("kde", "polynomial")]
     if grids:
         half, rest = samples.share(0.5), samples.take()
@@ -73,13 +73,13 @@ def _grid_loss(
         if len(grids) > 1:
             first = whole.plan.tally(half.p, half.q)
             name = stiffest(first, whole.plan.tally(rest.p, rest.q))
-        made = GridLoss.polynomial(whole) if name == "polynomial" else GridLoss.of(whole)
+        made = GridLoss.named(name, whole)
         return made, made.name, ()
     half, rest = samples.share(0.5), samples.take()
     samples.rewind()
-    scores: tuple[FloatArray, ...] = ()
-    name = names[-1]
-    there = fit(name, half.p, half.q, rng=source.rng(1))
+    name = likeliest(names, half.share(0.7), half.take(), rng=source.rng)
+    half.rewind()
+    there = fit(name, half.p, half.q, rng=source.rng(len(names)))
     scores = there.score(rest.p), there.score(rest.q)
     tally = Plan.learn(*(_as_outputs(s) for s in scores))
     note = (

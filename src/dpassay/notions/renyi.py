@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,14 +34,12 @@ from dpassay.notions.variational import Variational
 from dpassay.notions.variational import bounds as variational_bounds
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.curves import RenyiCurve
+from dpassay.privacy.pairs import SWAPS, Direction
 from dpassay.results import Estimate, LowerBound
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.samples import Source, draws_per_side, one_source, sources
 
 __all__ = ["Softmax", "Variational", "curve", "estimate", "lower_bound"]
-
-Direction = Literal["both", "forward", "backward"]
-_DIRECTIONS = ("both", "forward", "backward")
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def estimate(
     True
     """
     lam = _orders([order])[0]
-    checks.one_of("direction", direction, _DIRECTIONS)
+    checks.one_of("direction", direction, tuple(SWAPS))
     if not isinstance(method, Softmax):
         raise InvalidInput("an estimate is made by method=Softmax(…); Variational() gives bounds")
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
@@ -133,7 +131,7 @@ def lower_bound(
     """
     lam = _orders([order])[0]
     gamma = 1 - checks.probability("confidence", confidence)
-    checks.one_of("direction", direction, _DIRECTIONS)
+    checks.one_of("direction", direction, tuple(SWAPS))
     found = list(sources(mechanism, pairs, rng=rng, sampling=sampling))
     if not found:
         raise InvalidInput("there is no pair to look at: the iterator is empty")
@@ -195,7 +193,7 @@ def curve(
     """
     lam = _orders(orders)
     gamma = 1 - checks.probability("confidence", confidence)
-    checks.one_of("direction", direction, _DIRECTIONS)
+    checks.one_of("direction", direction, tuple(SWAPS))
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     each = gamma / (lam.size if simultaneous else 1)
     if isinstance(method, Variational):
@@ -292,8 +290,7 @@ def _lse(values: FloatArray) -> float:
 
 def _softmax(tally: Tally, method: Softmax, direction: str) -> list[Floored]:
     loss = GridLoss.of(tally, method.bandwidth, inference=True)
-    flip = {"forward": [False], "backward": [True], "both": [False, True]}[direction]
-    return [_floored(loss, method, swapped) for swapped in flip]
+    return [_floored(loss, method, swapped) for swapped in SWAPS[direction]]
 
 
 def _floored(loss: GridLoss, method: Softmax, swapped: bool) -> Floored:

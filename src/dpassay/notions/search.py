@@ -27,7 +27,7 @@ from scipy.special import ndtri
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.events import Event, Intervals, Test
-from dpassay.loss.fit import Loss, candidates, fit
+from dpassay.loss.fit import Loss, crossed, fit, tried
 from dpassay.privacy.claims import Claim, TradeoffDP
 from dpassay.sampling.layout import contains, describe, learn
 from dpassay.sampling.outputs import Outputs
@@ -135,9 +135,8 @@ def _proposals(
     rng: Callable[[int], np.random.Generator],
 ) -> Iterable[Found]:
     p, q = train.p, train.q
-    names = [loss]
+    names = tried(loss, p, q)
     if isinstance(loss, str) and loss == "auto":
-        names = candidates(p, q)
         layout, first, second = learn(p, q)
         if len(layout) == 1 and len(layout.free(0)) == 1:
             line = first.numbers(0)[:, 0], second.numbers(0)[:, 0]
@@ -179,12 +178,8 @@ def _by_loss(
     index: int,
 ) -> Found:
     """Scores of each half by what the other half taught choose the cut; all of it teaches the rest."""
-    a, b = halves
-    there = fit(name, a.p, a.q, rng=rng(3 * index))
-    back = fit(name, b.p, b.q, rng=rng(3 * index + 1))
-    score_p = np.concatenate([there.score(b.p), back.score(a.p)])
-    score_q = np.concatenate([there.score(b.q), back.score(a.q)])
-    cut = best_cut(score_p, score_q, claim, test, gamma)
+    scores = crossed(name, *halves, rng=lambda k: rng(3 * index + k))
+    cut = best_cut(*scores, claim, test, gamma)
     fitted = fit(name, train.p, train.q, rng=rng(3 * index + 2))
     make = getattr(fitted, "event", None)
     event = None if make is None else make(cut.at, cut.above)

@@ -28,18 +28,16 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.blackbox.neighbours import Population, remove_one
 from dpassay.errors import InvalidInput, MechanismError
-from dpassay.notions.study import Options, Study, study
+from dpassay.notions.study import Options, certified, study
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.curves import Spectrum
-from dpassay.privacy.pairs import Pair, Relation
+from dpassay.privacy.pairs import Direction, Pair, Relation
 from dpassay.records import Record
 from dpassay.sampling.draw import Sampling, Seed, seed_of
 from dpassay.sampling.progress import Progress
 from dpassay.sampling.samples import Live, draws_per_side, one_source
 
 __all__ = ["SetSpectrum", "distributional", "estimate", "relative"]
-
-Direction = Literal["both", "forward", "backward"]
 
 
 def estimate(
@@ -87,7 +85,7 @@ def estimate(
     return Spectrum(
         eps,
         found.delta(options),
-        lower=found.lower(eps, gamma),
+        lower=found.lower(gamma),
         confidence=confidence,
         accuracy=found.accuracy(options, gamma),
         about=About(
@@ -124,11 +122,7 @@ class PairSpectrum(Record):
 
     def lower(self, eps: FloatArray, gamma: float) -> FloatArray:
         """The certified curve at a level."""
-        none = np.zeros(0)
-        counted = Study(
-            "", (0, 0), eps, self.backward, self.hits, self.misses, self.totals, none, none, ()
-        )
-        return counted.lower(eps, gamma)
+        return certified(eps, self.hits, self.misses, self.totals, gamma)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,13 +15,13 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import clopper_pearson, joint
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput
-from dpassay.loss.fit import Loss, candidates, fit
+from dpassay.loss.fit import Loss, fit, likeliest, tried
 from dpassay.loss.grid import GridLoss, Plan, Tally, stiffest
 from dpassay.privacy.masses import Masses
+from dpassay.privacy.pairs import SWAPS
 from dpassay.sampling.outputs import Outputs, concatenate
 from dpassay.sampling.samples import Samples, Source
 
-DIRECTIONS = {"forward": (False,), "backward": (True,), "both": (False, True)}
 #: As many declared ε are bounded by the exact joint test, more by Clopper–Pearson limits.
 _DECLARED = 4
 #: The constant of Stone's lemma in Corollary 2, to the power of the dimension.
@@ -46,11 +46,11 @@ class Options:
     ) -> Options:
         """Options from what a caller gave."""
         checks.one_of("plug_in", plug_in, ("auto", "smooth", "counts"))
-        checks.one_of("direction", direction, tuple(DIRECTIONS))
+        checks.one_of("direction", direction, tuple(SWAPS))
         if train is None:
             train = 0.5 if isinstance(classifier, str) and classifier == "knn" else 0.25
         checks.probability("train", train)
-        return cls(eps, classifier, plug_in, train, DIRECTIONS[direction])
+        return cls(eps, classifier, plug_in, train, SWAPS[direction])
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,24 +81,9 @@ class Study:
         """Whether the estimate averages a formula instead of counting."""
         return options.plug_in == "smooth" or (options.plug_in == "auto" and self.on_grid)
 
-    def lower(self, eps: FloatArray, gamma: float) -> FloatArray:
+    def lower(self, gamma: float) -> FloatArray:
         """Bounds at all ε at once."""
-        if eps.size <= _DECLARED:
-            bound = [
-                joint.lower_bound(
-                    Counts(*map(int, row)), joint.delta_family(float(e)), gamma / eps.size
-                )
-                for e, *row in zip(
-                    eps, self.hits, self.totals[0], self.misses, self.totals[1], strict=True
-                )
-            ]
-            lines = np.maximum(np.array(bound), 0.0)
-        else:
-            each = gamma / (2 * eps.size)
-            high = clopper_pearson.lower(self.hits, self.totals[0], each)
-            low = clopper_pearson.upper(self.misses, self.totals[1], each)
-            lines = np.max(high[:, None] - low[:, None] * _ratio(eps)[None, :], axis=0, initial=0.0)
-        return np.maximum.accumulate(lines[::-1])[::-1]  # δ does not rise with ε
+        return certified(self.eps, self.hits, self.misses, self.totals, gamma)
 
     def accuracy(self, options: Options, beta: float) -> FloatArray | None:
         """Corollary 2: 24 e^ε c_d √(ln(4/β)/n) + 2 e^ε √(ln(4/β)/n)."""
@@ -107,6 +92,31 @@ class Study:
         n, d = self.neighbours
         width = math.sqrt(math.log(4 / beta) / n)
         return np.asarray(_ratio(options.eps) * width * (24 * (_CONES**d - 1) + 2))
+
+
+def certified(
+    eps: FloatArray,
+    hits: IntArray,
+    misses: IntArray,
+    totals: tuple[IntArray, IntArray],
+    gamma: float,
+) -> FloatArray:
+    """Bounds on δ at all ε at once, from the counts of the event of each."""
+    if eps.size <= _DECLARED:
+        rows = zip(eps, hits, totals[0], misses, totals[1], strict=True)
+        bound = [
+            joint.lower_bound(
+                Counts(*map(int, row)), joint.delta_family(float(e)), gamma / eps.size
+            )
+            for e, *row in rows
+        ]
+        lines = np.maximum(np.array(bound), 0.0)
+    else:
+        each = gamma / (2 * eps.size)
+        high = clopper_pearson.lower(hits, totals[0], each)
+        low = clopper_pearson.upper(misses, totals[1], each)
+        lines = np.max(high[:, None] - low[:, None] * _ratio(eps)[None, :], axis=0, initial=0.0)
+    return np.maximum.accumulate(lines[::-1])[::-1]  # δ does not rise with ε
 
 
 def _ratio(eps: FloatArray) -> FloatArray:
@@ -123,9 +133,7 @@ def study(source: Source, n: int | None, options: Options) -> Study:
     if n - learn < 10:
         raise InvalidInput(f"{n} draws per side leave too few to count after training; give more")
     pilot = source.take(min(learn, _PILOT))
-    names = [options.classifier]
-    if isinstance(options.classifier, str) and options.classifier == "auto":
-        names = candidates(pilot.p, pilot.q)
+    names = tried(options.classifier, pilot.p, pilot.q)
     if isinstance(names[-1], str) and set(names) & {"kde", "polynomial"}:
         names = [name for name in names if name in ("kde", "polynomial")]
         return _on_grid(source, pilot, n, learn, names, options)
@@ -145,9 +153,8 @@ def _on_grid(
     for part in _tallies(source, learn - min(learn, _PILOT), first.plan):
         second = second + part
     name = names[0] if len(names) == 1 else stiffest(first, second)
-    make = GridLoss.polynomial if name == "polynomial" else GridLoss.of
     trained = first + second
-    loss = make(trained)
+    loss = GridLoss.named(name, trained)
     cuts = _cuts(_deltas(loss.masses(), options), options)
     held: Tally | None = None
     above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
@@ -165,7 +172,7 @@ def _on_grid(
             above += hits
         assert held is not None
     everything = trained + held
-    smooth = _deltas(make(everything).masses(), options)
+    smooth = _deltas(GridLoss.named(name, everything).masses(), options)
     return _study_of(loss.name, everything.n, held.n, above, cuts, smooth, options, on_grid=True)
 
 
@@ -261,7 +268,7 @@ def _by_scores(
     train = pilot
     if learn > _PILOT:
         train = _joined(pilot, source.take(learn - _PILOT))
-    name = names[0] if len(names) == 1 else _likeliest(train, names, source)
+    name = likeliest(names, train.share(0.7), train.take(), rng=source.rng)
     train.rewind()
     loss = fit(name, train.p, train.q, rng=source.rng(3))
     scores = loss.score(train.p[:20_000]), loss.score(train.q[:20_000])
@@ -288,21 +295,6 @@ def _by_scores(
 
 def _joined(a: Samples, b: Samples) -> Samples:
     return Samples(concatenate([a.p, b.p]), concatenate([a.q, b.q]), pair=a.pair, seed=a.seed)
-
-
-def _likeliest(train: Samples, names: list[Any], source: Source) -> Any:
-    """The candidate that predicts best which side held-back training draws are from."""
-    half, rest = train.share(0.7), train.take()
-    best: tuple[float, Any] | None = None
-    for index, name in enumerate(names):
-        loss = fit(name, half.p, half.q, rng=source.rng(index))
-        surprise = (
-            np.logaddexp(0, -loss.score(rest.p)).mean() + np.logaddexp(0, loss.score(rest.q)).mean()
-        )
-        if best is None or surprise < best[0]:
-            best = (float(surprise), name)
-    assert best is not None
-    return best[1]
 
 
 @dataclass(frozen=True, eq=False)

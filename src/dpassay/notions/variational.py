@@ -8,7 +8,9 @@ mean of a bounded variable, which betting bounds from below.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,8 @@ from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.bounds import betting
 from dpassay.errors import InvalidInput, NotEnoughDraws
-from dpassay.loss.fit import Loss, candidates, fit
+from dpassay.loss.fit import Loss, crossed, fit, tried
+from dpassay.privacy.pairs import SWAPS
 from dpassay.sampling.outputs import Outputs
 from dpassay.sampling.samples import Samples, Source, draws_per_side
 
@@ -177,7 +180,7 @@ def bounds(
     direction: str,
 ) -> tuple[FloatArray, Source, list[float], tuple[str, ...], tuple[int, int]]:
     """Learn on every pair, test on the one that promises most; bounds by order."""
-    flip = {"forward": [False], "backward": [True], "both": [False, True]}[direction]
+    flip = SWAPS[direction]
     level = gamma / orders.size
     candidates = []
     for source in found:
@@ -234,43 +237,40 @@ def _split(source: Source, n: int | None, method: Variational) -> tuple[Samples,
     return source.take(learn), total - learn
 
 
+def _stream(source: Source, index: int, part: int) -> np.random.Generator:
+    return source.rng(10 * part + index)
+
+
 def fit_best(
     source: Source,
     train: Samples,
     loss: Any,
     orders: FloatArray,
-    flip: list[bool],
+    flip: Sequence[bool],
     test: int,
     level: float,
 ) -> tuple[Loss, tuple[FloatArray, FloatArray]]:
     """The loss that promises most, and scores of training draws it was not fitted to."""
-    names = [loss]
-    if isinstance(loss, str) and loss == "auto":
-        names = candidates(train.p, train.q)
+    names = tried(loss, train.p, train.q)
     half = train.share(0.5)
     rest = train.take()
     best: tuple[float, Any, tuple[FloatArray, FloatArray]] | None = None
     for index, name in enumerate(names):
         try:
-            trial = fit(name, half.p, half.q, rng=source.rng(index))
-            back = fit(name, rest.p, rest.q, rng=source.rng(10 + index))
+            scores = crossed(name, half, rest, rng=partial(_stream, source, index))
         except InvalidInput:  # half the draws can look like outputs of another kind
             if len(names) == 1:
                 raise
             continue
-        scores = tuple(
-            np.concatenate([trial.score(b), back.score(a)])
-            for a, b in ((half.p, rest.p), (half.q, rest.q))
-        )
         promise = max(
-            (learn_variation(float(orders[0]), s, scores[0], scores[1], test, level) for s in flip),
+            (learn_variation(float(orders[0]), s, *scores, test, level) for s in flip),
             key=lambda found: found.promised,
         )
         margin = promise.spread / math.sqrt(
             scores[0].size
         )  # a later, rougher one must be clearly better
         if best is None or promise.promised > best[0] + margin:
-            best = (promise.promised, name, (scores[0], scores[1]))
+            best = (promise.promised, name, scores)
     assert best is not None
     train.rewind()
     return fit(best[1], train.p, train.q, rng=source.rng(20)), best[2]

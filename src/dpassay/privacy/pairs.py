@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from dpassay.checks import shown
 from dpassay.errors import InvalidInput
 from dpassay.records import Record
+
+#: Which way a divergence is taken: of the first input from the second, the other way, or the worse.
+Direction: TypeAlias = Literal["both", "forward", "backward"]
+#: Whether the two are swapped, for each way to look.
+SWAPS = {"forward": (False,), "backward": (True,), "both": (False, True)}
 
 
 class Relation(StrEnum):
