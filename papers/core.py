@@ -2,7 +2,7 @@
 
 A figure is a function of a `Lab` that returns an `Outcome`. The lab runs experiments,
 `experiment(seed, *arguments)`, on all cores, and keeps every single run in `.cache`, under the settings,
-the seed, and the code version (a hash of the figure's module and dpassay's version): what was
+the seed, and the code version (a hash of the figure's module and of dpassay's own code): what was
 interrupted resumes, and what is unchanged is not run again.
 """
 
@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ class Item:
     why: str  # why ours agrees, or what lies behind a difference
     paper_seconds: str
     make: Callable[[Lab], Outcome] | None = None  # None: not yet
-    version: str = ""  # hash of the module the figure is in, and dpassay's version
+    version: str = ""  # hash of the module the figure is in, and of dpassay's code
 
     @property
     def paper(self) -> str:
@@ -81,12 +82,20 @@ def _words() -> dict[str, Item]:
 ITEMS = _words()
 
 
+@cache
+def _package() -> str:
+    """A hash of all of dpassay's code but what writes pages and reads command lines."""
+    home = Path(dp.__file__).parent
+    files = sorted(p for p in home.rglob("*.py") if "report" not in p.parts and p.name != "cli.py")
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
 def item(key: str) -> Callable[[Callable[[Lab], Outcome]], Callable[[Lab], Outcome]]:
     """Say which figure or table a function regenerates."""
 
     def register(make: Callable[[Lab], Outcome]) -> Callable[[Lab], Outcome]:
         source = inspect.getsource(sys.modules[make.__module__])
-        version = hashlib.sha256(f"{dp.__version__}\n{source}".encode()).hexdigest()[:12]
+        version = hashlib.sha256(f"{_package()}\n{source}".encode()).hexdigest()[:12]
         ITEMS[key] = replace(ITEMS[key], make=make, version=version)
         return make
 
