@@ -14,6 +14,7 @@ from benchmarks.tables import markdown, table
 
 zoo = dp.zoo
 UNIT = (0.0, 1.0)
+UNEVEN = "Laplace, four times as many on one side"
 
 
 def useless(data: Any, size: int, rng: np.random.Generator) -> Any:
@@ -46,6 +47,7 @@ def true_claims() -> dict[str, tuple[Any, Any, Any]]:
         "all equal": (constant, UNIT, dp.PureDP(0.1)),
         "useless score": (useless, UNIT, dp.PureDP(0.0)),
         "ties": (ties, (0, 1), dp.PureDP(1.0)),
+        UNEVEN: (zoo.Laplace(), UNIT, dp.PureDP(1.0)),
     }
     exact: list[Any] = [
         zoo.DiscreteLaplace(),
@@ -73,7 +75,12 @@ def true_claims() -> dict[str, tuple[Any, Any, Any]]:
 def one_false(seed: int, name: str, n: int) -> float:
     """The p-value of an audit of a true claim (1 where it is not refuted)."""
     mechanism, pair, claim = true_claims()[name]
-    verdict = dp.audit(mechanism, pair, claim, n=n, rng=seed)
+    if name == UNEVEN:
+        rng = np.random.default_rng(seed)
+        sides = mechanism(pair[0], n, rng), mechanism(pair[1], 4 * n, rng)
+        verdict = dp.audit(dp.from_samples(*sides, rng=seed), claim=claim)
+    else:
+        verdict = dp.audit(mechanism, pair, claim, n=n, rng=seed)
     return float(verdict.p_value) if verdict.violated else 1.0
 
 

@@ -34,17 +34,6 @@ def test_true_claims_are_not_refuted_in_thousands_of_audits(name, n, count, seed
         assert sum(p <= gamma for p in found) <= limit
 
 
-def test_sides_of_different_length(seeds):
-    import numpy as np
-
-    count, hits = 60, 0
-    for seed in seeds[:count]:
-        rng = np.random.default_rng(seed)
-        samples = dp.from_samples(rng.laplace(size=150), 1 + rng.laplace(size=600), rng=seed)
-        hits += dp.audit(samples, claim=dp.PureDP(1.0)).violated
-    assert hits <= binom.ppf(0.999, count, 0.05)
-
-
 @pytest.mark.parametrize(
     ("scale", "claim", "n", "wanted"),
     [(1.0, 0.5, 400, 0.90), (1.0, 0.75, 1800, 0.90), (0.5, 1.0, 100, 0.75), (0.5, 1.0, 200, 0.90)],
