@@ -40,6 +40,8 @@ def write(path: Path = HOME / "RESULTS.md", results: Path = HOME / "results") ->
     text = HEAD
     for key, item in ITEMS.items():
         text += _summary(item, records[key])
+    total = sum(record["seconds_all_runs"] for record in records.values() if record)
+    text += f"| all | | | | {total:.0f} | |\n"
     for paper, title in TITLES.items():
         text += f"\n## {title}\n"
         for key, item in ITEMS.items():
