@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.bounds import clopper_pearson
+from dpassay.bounds import clopper_pearson, region
 from dpassay.bounds.joint import Counts, delta_family, family, lower_bound, p_value
 from dpassay.bounds.ordering import contour, window_of
 from dpassay.bounds.power import detectable, draws_needed, power
@@ -307,3 +307,74 @@ def test_draws_needed_by_an_oracle_that_knows_the_event():
 def test_detectable_falls_with_the_number_of_draws():
     values = [detectable(0.184, n, n, dp.PureDP(1.0), 0.05) for n in (100, 1000, 10_000)]
     assert values[0] > values[1] > values[2] > 1.0
+
+
+# --- where slopes, kinks and edges could mislead the certificate
+
+
+@pytest.mark.parametrize(
+    ("counts", "claim"),
+    [
+        (Counts(5, 10, 0, 10), dp.RenyiDP(256, 3.0)),
+        (Counts(5, 10, 0, 10), dp.RenyiDP(64, 12.0)),
+        (Counts(6, 30, 0, 1000), dp.RenyiDP(100, 8.0)),
+        (Counts(14, 1000, 1, 1000), dp.RenyiDP(1000, 1.0)),
+        (Counts(5, 10, 0, 10), dp.GaussianDP(40.0)),
+    ],
+    ids=str,
+)
+def test_steep_claims_have_the_p_value_of_a_direct_sum(counts, claim):
+    """Slopes past what a number holds: the lines that stand for g must not lie below it."""
+    window = window_of(counts, 5e-5)
+    least = contour(window, claim)
+    low, high = (max(x, 1e-30) for x in (window.q_low, window.q_high))
+    q = np.unique(np.concatenate([np.geomspace(low, high, 3000), np.linspace(low, high, 1000)]))
+    p = np.minimum(claim.region(q), window.p_high)
+    q, p = q[p >= window.p_low], p[p >= window.p_low]
+    j = np.arange(window.first_j, window.last_j + 1)
+    each = binom.pmf(j, counts.m, q[:, None]) * binom.sf(least - 1, counts.n, p[:, None])
+    slow = min(1.0, 5e-5 + float(each.sum(axis=1).max()))
+    assert slow * (1 - 1e-3) <= p_value(counts, claim) <= slow * 1.02
+
+
+@pytest.mark.parametrize("order", [32.0, 100.0, 128.0, 1000.0])
+def test_a_renyi_bound_does_not_exceed_the_pure_one(order):
+    """D_λ ≤ D_∞, and the regions of the claims are nested."""
+    for c in (Counts(6, 30, 0, 1000), Counts(10, 1000, 1, 1000), Counts(40, 200, 0, 2000)):
+        pure = lower_bound(c, family(dp.PureDP(1.0)), 0.05)
+        assert lower_bound(c, family(dp.RenyiDP(order, 1.0)), 0.05) <= pure * 1.02
+
+
+def test_slopes_of_renyi_claims_are_derivatives():
+    q = np.array([1e-6, 1e-4, 0.01, 0.2])
+    for claim in (dp.RenyiDP(100, 8.0), dp.RenyiDP(2, 0.5), dp.RenyiDP(30, 0.1)):
+        step = 1e-4 * q
+        rise = np.asarray(claim.region(q + step)) - np.asarray(claim.region(q - step))
+        below = np.asarray(claim.region(q)) < 0.999
+        assert np.asarray(claim.slope(q))[below] == pytest.approx(
+            (rise / (2 * step))[below], rel=0.01
+        )
+
+
+def test_the_contour_leaves_out_nothing_where_it_passes_the_last_count():
+    c, claim = Counts(458, 459, 2766, 3000), dp.GaussianDP(0.724345)
+    window = window_of(c, 5e-5)
+    least = contour(window, claim)
+    assert least[2841 - window.first_j] <= 459
+    assert least[2842 - window.first_j] <= 459
+
+
+@pytest.mark.parametrize("gamma", [0.49, 0.5, 0.9])
+def test_bounds_at_levels_nobody_needs(gamma):
+    c = Counts(4, 5, 0, 5)
+    for claim in (dp.PureDP(1.0), dp.GaussianDP(1.0)):
+        assert 0 < lower_bound(c, family(claim), gamma) < 20
+
+
+def test_the_outline_of_the_joint_region_reaches_along_an_edge():
+    """All hits on one side: β = 0 with α up to where its p-value is γ."""
+    c = Counts(1000, 1000, 300, 1000)
+    outline = region.joint(c, 0.05).outline
+    on_edge = outline[outline[:, 1] < 1e-12][:, 0]
+    assert region.point_p_values(c, np.array([[1.0, on_edge.max()]]))[0] <= 0.05
+    assert on_edge.max() == pytest.approx(0.3294, abs=2e-3)

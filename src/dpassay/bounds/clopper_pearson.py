@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv
+from scipy.special import betainccinv, betaincinv
 
 
 def lower(hits: npt.ArrayLike, n: npt.ArrayLike, gamma: float) -> Any:
@@ -27,5 +27,5 @@ def upper(hits: npt.ArrayLike, n: npt.ArrayLike, gamma: float) -> Any:
     0.5864
     """
     k, total = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
-    value = np.where(k < total, betaincinv(k + 1, np.maximum(total - k, 1), 1 - gamma), 1.0)
+    value = np.where(k < total, betainccinv(k + 1, np.maximum(total - k, 1), gamma), 1.0)
     return value if value.ndim else float(value)

@@ -38,6 +38,8 @@ from dpassay.privacy.claims import ApproximateDP, Claim
 
 #: Share of γ spent on the confidence set C.
 SPENT_ON_SET = 1e-3
+#: Bounds end here.
+_FAR = 1e6
 
 
 def p_value(counts: Counts, claim: Claim, *, gamma: float = 0.05) -> float:
@@ -97,7 +99,9 @@ def lower_bound(counts: Counts, claims: Family, gamma: float) -> float:
 
     The p-value is not monotone in θ, since the ordering of the outcomes changes with it, so a root
     of p(θ) = γ need not be the lowest. Whole intervals [a, b] of θ are rejected at once: the union
-    of their rejection regions, i ≥ min(i*_a(j), i*_b(j)), is tested under the weakest claim b.
+    of their rejection regions is tested under the weakest claim b. That union is taken to be
+    i ≥ min(i*_a(j), i*_m(j), i*_b(j)), m the middle. For smooth g the contours turn one way with θ
+    and the ends are all there is; at a kink one inside may dip below both, which the middle shows.
     """
     search = _Search(counts, claims, gamma)
     start = claims.needed(counts.i / counts.n, counts.j / counts.m)
@@ -124,7 +128,10 @@ class _Search:
         c, weakest = self.window.counts, self.claims.at(b)
         if c.i / c.n <= weakest.region(c.j / c.m):
             return False
-        least = self.contour(b) if a == b else np.minimum(self.contour(a), self.contour(b))
+        least = self.contour(b)
+        if a < b:
+            inside = np.minimum(self.contour(a), self.contour((a + b) / 2))
+            least = np.minimum(least, inside)
         return self.spent + supremum(self.window, least, weakest) <= self.gamma
 
     def p_value(self, theta: float) -> float:
@@ -174,7 +181,7 @@ def _normal_guess(
     counts: Counts, claims: Family, gamma: float, start: float
 ) -> tuple[float, float]:
     """Where T is the normal quantile, and how fast it falls there: a starting point."""
-    goal = float(ndtri(1 - gamma))
+    goal = max(float(ndtri(1 - gamma)), 0.1)
     window = window_of(counts, SPENT_ON_SET * gamma)
 
     def distance(theta: float) -> float:
@@ -186,7 +193,7 @@ def _normal_guess(
     low, at_low, high, at_high = 0.0, distance(0.0), min(start, claims.largest), 0.0
     if not math.isfinite(high):
         high = 1.0
-        while (at_high := distance(high)) > goal:
+        while (at_high := distance(high)) > goal and high < _FAR:
             low, at_low, high = high, at_high, 2 * high
     for _ in range(4):  # T is nearly linear in θ
         share = (at_low - goal) / max(at_low - at_high, 1e-12)

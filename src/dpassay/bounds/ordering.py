@@ -94,6 +94,9 @@ def contour(window: Window, claim: Claim, target: float | None = None) -> IntArr
         bend = np.pad(np.abs(np.diff(np.diff(at_some) / step)), 1, mode="edge")
         slack = 1e-6 + np.maximum(bend[:-1], bend[1:]) * step.max() / 4
         real = np.interp(all_j, some, at_some)
+        edge = (at_some[1:] > c.n) & (at_some[:-1] <= c.n)  # past it there is no count left
+        last = np.searchsorted(some, all_j, side="right") - 1
+        real = np.where(edge[np.minimum(last, step.size - 1)], np.minimum(real, c.n), real)
         real -= slack[np.minimum(np.searchsorted(some, all_j, side="right"), step.size) - 1]
         middle = slice(count // 4, -(count // 4))  # where nearly all of what counts lies
         if slack[middle].max() <= _BEND * spread:
@@ -177,7 +180,8 @@ def _distance(c: Counts, boundary: Boundary) -> float:
     x, y = c.i / c.n, c.j / c.m
     low = float(logit(max(y, 1e-3 / (c.n + c.m))))
     high = min(max(float(logit(min(x, 1 - 1e-16))), low + 1e-9), 40.0)
-    while high - low > 1e-7:
+    close = 5e-6 / (c.n + c.m)  # at a kink the distance is off by as much as q is
+    while high - low > close:
         u = np.linspace(low, high, 34)
         q = expit(u)
         p = boundary.inside(q)
@@ -205,8 +209,9 @@ def _contour_p(y: FloatArray, target: float, c: Counts, boundary: Boundary) -> F
     high = np.minimum(y + _kl_reach(y, target / (2 * c.m)), 1.0)
     q = (low + high) / 2
     last = np.array([0.0]), np.array([0.0])
-    with np.errstate(divide="ignore", invalid="ignore"):  # where g is flat
-        for turn in range(14):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # where g is flat
+        width: FloatArray = np.array(np.inf)
+        for turn in range(20):
             p = boundary.inside(q)
             multiplier = c.m * np.maximum(q - y, 0.0) / (boundary.slope(q) * q * (1 - q))
             x = np.minimum(p + multiplier * p * (1 - p) / c.n, 1.0)
@@ -219,6 +224,9 @@ def _contour_p(y: FloatArray, target: float, c: Counts, boundary: Boundary) -> F
             step = y + (q - y) * np.exp(-here[1] / power)
             near = 1e-3 * (q - y)  # a step that has arrived may miss the bracket by rounding
             inside = (x < 1) & (low - near <= step) & (step <= high + near)
+            if turn % 3 == 2:  # secants that leave the bracket as it was give way to bisection
+                inside &= high - low < 0.5 * width
+                width = high - low
             step = np.where(inside, np.clip(step, low, high), (low + high) / 2)
             moved = (np.abs(step - q) > near) & (high - low > near)
             q, last = step, here

@@ -48,13 +48,14 @@ def box(c: Counts, gamma: float) -> Region:
 
 
 def joint(c: Counts, gamma: float, directions: int = 48) -> Region:
-    """The exact joint region, its outline found along rays from what was seen."""
+    """The exact joint region; its outline is found along rays, and drawn around them."""
     angle = np.linspace(0, 2 * np.pi, directions, endpoint=False)
     centre = np.array([c.i / c.n, c.j / c.m])
     spread = np.sqrt(
         np.maximum(centre * (1 - centre), 1 / np.array([c.n, c.m])) / np.array([c.n, c.m])
     )
-    step = np.column_stack([np.cos(angle), np.sin(angle)]) * spread
+    turn = np.column_stack([np.cos(angle), np.sin(angle)])
+    step = np.where(np.abs(turn) < 1e-12, 0.0, turn) * spread
     with np.errstate(divide="ignore", invalid="ignore"):
         to_edge = np.where(
             step > 0, (1 - centre) / step, np.where(step < 0, -centre / step, np.inf)
@@ -69,6 +70,10 @@ def joint(c: Counts, gamma: float, directions: int = 48) -> Region:
         # √(−2 log p) is nearly proportional to the distance; a little beyond, to end outside
         ray = 1.002 * ray * aim / np.sqrt(-2 * np.log(seen))
         ray = np.where((near < ray) & (ray < far), ray, (near + far) / 2)
+    for wider in (1.35, 1.2, 1.1, 1.05, 1.02):  # p-values are not monotone along a ray
+        seen = point_p_values(c, np.clip(centre + wider * far[:, None] * step, 0.0, 1.0))
+        far = np.where(seen > gamma, 1.02 * wider * far, far)
+    far = far / math.cos(math.pi / directions)  # nor is the region a polygon: go around it
     outline = np.clip(centre + far[:, None] * step, 0.0, 1.0)
     alpha, beta = outline[:, 1], 1 - outline[:, 0]
     return Region(

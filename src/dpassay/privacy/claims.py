@@ -514,7 +514,8 @@ def _renyi_slope(u: FloatArray, v: FloatArray, lam: FloatArray) -> FloatArray:
     """dp/dq along D_λ = constant, at logits u of p and v of q."""
     up, down = _log_expit(u) - _log_expit(v), _log_expit(-u) - _log_expit(-v)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        top = np.exp(lam * up) - np.exp(lam * down)
-        bottom = np.exp((lam - 1) * up) - np.exp((lam - 1) * down)
-        rate = (lam - 1) / lam * top / bottom
-    return np.where(u > 700, 0.0, np.where(np.isfinite(rate), rate, 1.0))  # p = 1; p = q
+        # (λ−1)/λ · (e^{λ·up} − e^{λ·down}) / (e^{(λ−1)up} − e^{(λ−1)down}), where neither power exists
+        turn = down - up
+        rate = (lam - 1) / lam * np.exp(up) * np.expm1(lam * turn) / np.expm1((lam - 1) * turn)
+    rate = np.where(np.isnan(rate), 1.0, rate)  # p = q
+    return np.where(u > 700, 0.0, np.where(np.isneginf(v), np.inf, rate))  # p = 1; q = 0
