@@ -48,7 +48,7 @@ format: venv  ## let ruff format and fix
 bench: venv  ## speed and quality side by side, into docs/benchmarks.md (under 10 minutes)
 	$(BIN)/python -m benchmarks
 
-bench-full: venv  ## the same with n = 10⁷ and 1000 runs
+bench-full: venv  ## the same also with n = 10⁷ and 10⁸, and 1000 runs
 	$(BIN)/python -m benchmarks --full
 
 peers:  ## other auditors, in an environment of their own, for the benchmarks

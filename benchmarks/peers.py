@@ -7,10 +7,10 @@ seconds and memory. Imports nothing of dpassay.
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,9 +58,12 @@ def estimates_methods(p: Any, q: Any) -> dict[str, Any]:
 
 
 def peak() -> float:
-    """Peak resident memory of this process so far, in MB."""
-    unit = 1024.0 if sys.platform != "darwin" else 1024.0**2
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    """Peak resident memory of this process so far, in MB; 0 where the system does not say."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0.0
+    return next((float(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
 
 
 def main() -> None:
