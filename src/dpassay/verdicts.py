@@ -79,7 +79,7 @@ def audit_counts(
     >>> import dpassay as dp
     >>> verdict = dp.audit_counts(450, 1000, 184, 1000, dp.PureDP(0.5))
     >>> verdict.violated, round(verdict.lower_bound, 3)
-    (True, 0.748)
+    (True, 0.749)
     """
     counts, claim = _counts(hits_p, n_p, hits_q, n_q), as_claim(claim)
     gamma = 1.0 - checks.probability("confidence", confidence)
@@ -194,7 +194,7 @@ def plan(
 
     >>> import dpassay as dp
     >>> dp.plan(dp.PureDP(0.5), excess=1.0).held_out
-    102
+    105
     >>> dp.plan(dp.PureDP(0.5), excess=1.0, event=0.184).held_out  # Laplace: below 0, e⁻¹/2
     164
     """

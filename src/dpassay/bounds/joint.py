@@ -47,7 +47,7 @@ def p_value(counts: Counts, claim: Claim, *, gamma: float = 0.05) -> float:
 
     >>> from dpassay.privacy.claims import PureDP
     >>> round(p_value(Counts(450, 1000, 184, 1000), PureDP(0.7)), 4)
-    0.0043
+    0.0042
     """
     return _p_value(counts, claim, SPENT_ON_SET * gamma)
 

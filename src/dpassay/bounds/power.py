@@ -38,10 +38,10 @@ def _critical(q: float, n: int, m: int, claim: Claim, gamma: float) -> float:
         if abs(step) < 1e-3:
             return target**2
         target = max(target + step, 0.05)
-    for _ in range(40):  # few counts: it moves in jumps
+    for _ in range(80):  # few counts: it moves in jumps
         if size(target) <= 1.002 * gamma:
             return target**2
-        target *= 1.05
+        target *= 1.01
     return math.inf
 
 
