@@ -378,3 +378,27 @@ def test_the_outline_of_the_joint_region_reaches_along_an_edge():
     on_edge = outline[outline[:, 1] < 1e-12][:, 0]
     assert region.point_p_values(c, np.array([[1.0, on_edge.max()]]))[0] <= 0.05
     assert on_edge.max() == pytest.approx(0.3294, abs=2e-3)
+
+
+@pytest.mark.parametrize(("i", "j"), [(30, 0), (3000, 1000), (5 * 10**8, 2 * 10**8)])
+def test_billions_of_draws_are_tested_and_do_not_hang(i, j):
+    """Distances are solved for to the last digit that numbers of this size have, and no further."""
+    for n in (10**9, 4 * 10**9):
+        assert p_value(Counts(i, n, j, n), dp.PureDP(0.5)) < 1e-4
+        assert 0 < p_value(Counts(i, n, j, n), dp.GaussianDP(0.3)) <= 1
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 3), (4, 5), (7, 3)])
+def test_the_box_of_the_joint_region_covers_by_enumeration(n, m, seed):
+    """Over every pair of counts, at truths near the edges and inside."""
+    regions = {
+        (i, j): region.joint(Counts(i, n, j, m), 0.05) for i in range(n + 1) for j in range(m + 1)
+    }
+    rng = np.random.default_rng(seed)
+    for p, q in np.concatenate([rng.random((40, 2)), rng.beta(0.2, 0.2, (40, 2))]):
+        missed = sum(
+            binom.pmf(i, n, p) * binom.pmf(j, m, q)
+            for (i, j), r in regions.items()
+            if not (r.low_alpha <= q <= r.high_alpha and r.low_beta <= 1 - p <= r.high_beta)
+        )
+        assert missed <= 0.05

@@ -94,10 +94,9 @@ def contour(window: Window, claim: Claim, target: float | None = None) -> IntArr
         bend = np.pad(np.abs(np.diff(np.diff(at_some) / step)), 1, mode="edge")
         slack = 1e-6 + np.maximum(bend[:-1], bend[1:]) * step.max() / 4
         real = np.interp(all_j, some, at_some)
+        piece = np.minimum(np.searchsorted(some, all_j, side="right"), step.size) - 1
         edge = (at_some[1:] > c.n) & (at_some[:-1] <= c.n)  # past it there is no count left
-        last = np.searchsorted(some, all_j, side="right") - 1
-        real = np.where(edge[np.minimum(last, step.size - 1)], np.minimum(real, c.n), real)
-        real -= slack[np.minimum(np.searchsorted(some, all_j, side="right"), step.size) - 1]
+        real = np.where(edge[piece], np.minimum(real, c.n), real) - slack[piece]
         middle = slice(count // 4, -(count // 4))  # where nearly all of what counts lies
         if slack[middle].max() <= _BEND * spread:
             break
@@ -181,7 +180,9 @@ def _distance(c: Counts, boundary: Boundary) -> float:
     low = float(logit(max(y, 1e-3 / (c.n + c.m))))
     high = min(max(float(logit(min(x, 1 - 1e-16))), low + 1e-9), 40.0)
     close = 5e-6 / (c.n + c.m)  # at a kink the distance is off by as much as q is
-    while high - low > close:
+    for _ in range(12):  # each is 33 times finer; past that neighbouring numbers are met
+        if high - low <= close:
+            break
         u = np.linspace(low, high, 34)
         q = expit(u)
         p = boundary.inside(q)
@@ -191,8 +192,6 @@ def _distance(c: Counts, boundary: Boundary) -> float:
         ahead = push >= pull
         past = int(np.argmax(ahead)) if ahead.any() else u.size - 1
         low, high = u[max(past - 1, 0)], u[past]
-        if past == 0:
-            break
     q = expit(np.array([low, high]))
     return float(2 * np.min(c.n * kl(x, boundary.inside(q)) + c.m * kl(y, q)))
 

@@ -20,7 +20,11 @@ from dpassay.bounds.supremum import LogBinomial
 
 @dataclass(frozen=True)
 class Region:
-    """α in [low_alpha, high_alpha], β in [low_beta, high_beta]; `outline` if it is not a box."""
+    """α in [low_alpha, high_alpha], β in [low_beta, high_beta].
+
+    `outline`, where the region is not a box, is a drawing to the resolution of its corners: what holds
+    with the stated confidence is the box around it.
+    """
 
     low_alpha: float
     high_alpha: float
@@ -76,11 +80,14 @@ def joint(c: Counts, gamma: float, directions: int = 48) -> Region:
     far = far / math.cos(math.pi / directions)  # nor is the region a polygon: go around it
     outline = np.clip(centre + far[:, None] * step, 0.0, 1.0)
     alpha, beta = outline[:, 1], 1 - outline[:, 0]
+    # with few counts p-values jump, and rays can miss a part: the box holds Clopper–Pearson's, which
+    # covers by itself and is nearly always the smaller one
+    sure = box(c, gamma)
     return Region(
-        float(alpha.min()),
-        float(alpha.max()),
-        float(beta.min()),
-        float(beta.max()),
+        min(float(alpha.min()), sure.low_alpha),
+        max(float(alpha.max()), sure.high_alpha),
+        min(float(beta.min()), sure.low_beta),
+        max(float(beta.max()), sure.high_beta),
         np.column_stack([alpha, beta]),
     )
 
