@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import dpassay as dp
+from benchmarks.audits import matrix_cells
 from benchmarks.harness import compare, peak_memory
 from benchmarks.parallel import runs
 from dpassay.bounds import clopper_pearson
@@ -230,15 +231,13 @@ PAPERS: dict[str, Callable[[Any, Any, float, int, int], bool | None]] = {
 
 @cache
 def broken_and_twins() -> list[tuple[Any, Any, float, bool]]:
-    """(mechanism, pair, claimed ε, whether it is broken), on a pair where it breaks if it does."""
-    apart = (np.zeros(10), np.r_[np.ones(5), -np.ones(5)])
-    found: list[tuple[Any, Any, float, bool]] = []
-    for variant in (1, 2, 3, 4, 5, 6):
-        svt = zoo.SVT(variant, 1.5)
-        found.append((svt, apart if variant == 4 else svt.pair, 1.5, variant > 2))
-    alone: list[Any] = [zoo.ReportNoisyMax(1.5, variant=variant) for variant in (5, 6, 7, 8)]
-    alone += [zoo.Laplace(1.0), zoo.WrongSensitivityLaplace(), zoo.TruncatedLaplace()]
-    return found + [(m, m.pair, m.claim.epsilon, not m.correct) for m in alone]
+    """(mechanism, pair, claimed ε, whether it is broken), with outputs of a kind every method takes."""
+    other = (zoo.NumericalSVT, zoo.NoisyHistogram, zoo.RaisesOnOne, zoo.StringOnOne)
+    return [
+        (mechanism, pairs[0], claim.epsilon, broken)
+        for mechanism, pairs, claim, broken in matrix_cells()
+        if not isinstance(mechanism, other)
+    ]
 
 
 def one_of_matrix(seed: int, method: str, index: int, n: int) -> bool | None:

@@ -185,5 +185,9 @@ def test_a_curve_prints_what_backs_it_and_its_notes():
         return 10 * x + rng.random(size)
 
     said = str(dp.renyi.curve(apart, (0, 1), orders=[2, 64], n=500, rng=0))
-    assert "heuristic" in said or "asymptotic" in said
+    assert "at all orders at once (asymptotic)" in said
+    assert "softmax (heuristic)" in said
     assert "note:" in said
+    spectrum = str(dp.spectrum.estimate(dp.zoo.Laplace(), (0.0, 1.0), n=500, rng=0))
+    assert "with confidence 0.95 (exact)" in spectrum
+    assert "(heuristic)" in spectrum

@@ -57,7 +57,6 @@ class Found:
     noise: float  # how much of that the noise of the training draws makes up
     bound: float  # the predicted lower bound
     loss: str
-    fitted: Loss | None = None
 
     @property
     def rank(self) -> tuple[bool, float]:
@@ -188,7 +187,7 @@ def _by_loss(
         scorer = _Above(fitted, cut.at, cut.above)
         sign = "≥" if cut.above else "≤"
         event = Event(words=f"the {fitted.name} loss is {sign} {cut.at:.4g}", live=True)
-    return Found(event, scorer, cut.second, cut.z, cut.noise, cut.bound, fitted.name, fitted)
+    return Found(event, scorer, cut.second, cut.z, cut.noise, cut.bound, fitted.name)
 
 
 def best_cut(

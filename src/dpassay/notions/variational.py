@@ -122,9 +122,8 @@ class Variation:
         low, high = self.range
         claimed = math.exp(min((self.order - 1) * epsilon, 700.0))
         wealth = math.log(1 / gamma)
-        spread = max(
-            self.spread, (high - low) / (2 * math.sqrt(test))
-        )  # few draws show little of it
+        # few draws show little of the spread there is
+        spread = max(self.spread, (high - low) / (2 * math.sqrt(test)))
         noise = (math.sqrt(2 * wealth) + 1.2816) * spread / math.sqrt(test)
         mean = claimed + noise + wealth * max(claimed - low, 0.0) / test
         return math.log(mean) / (self.order - 1) if mean < high else math.inf

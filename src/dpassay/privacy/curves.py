@@ -18,7 +18,7 @@ from scipy.special import log_ndtr, ndtri
 from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.privacy.about import About, level
+from dpassay.privacy.about import About, Guarantee, level
 from dpassay.records import Record
 
 
@@ -263,7 +263,7 @@ class Spectrum(Record):
         if self.lower is not None and self.confidence is not None:
             said += (
                 f"; at least {self.lower[0]:.4g} and {self.lower[-1]:.4g}, at all ε at once, with "
-                f"confidence {level(self.confidence)}"
+                f"confidence {level(self.confidence)} ({Guarantee.EXACT})"
             )
         return said + _backing(self.about)
 
@@ -329,9 +329,10 @@ class RenyiCurve(Record):
         )
         if self.lower is not None and self.confidence is not None:
             scope = "at all orders at once" if self.simultaneous else "at each order on its own"
+            backing = "" if self.about is None else f" ({self.about.guarantee})"
             said += (
                 f"; at least {self.lower[0]:.4g} and {self.lower[-1]:.4g} with confidence "
-                f"{level(self.confidence)} {scope}"
+                f"{level(self.confidence)} {scope}{backing}"
             )
         return said + _backing(self.about)
 
@@ -377,8 +378,12 @@ class LossCurve(Record):
 
 
 def _backing(about: About | None) -> str:
-    """What stands behind a curve, and what is to be said about it."""
-    return "" if about is None else f" ({about.guarantee}, {about.method}){about.noted}"
+    """Where a curve comes from, that it is an estimate, and what is to be said about it."""
+    if about is None:
+        return ""
+    return (
+        f"; the curve itself is an estimate by {about.method} ({Guarantee.HEURISTIC}){about.noted}"
+    )
 
 
 def lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
