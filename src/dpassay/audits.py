@@ -30,7 +30,7 @@ from dpassay.notions.variational import Variation, fit_best, learn_variation
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim, GaussianDP, RenyiDP, ZeroConcentratedDP
 from dpassay.privacy.text import as_claim
-from dpassay.results import Verdict, Witness
+from dpassay.results import Verdict, Witness, settled
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.outputs import Outputs
 from dpassay.sampling.samples import Samples, Source, sources
@@ -147,13 +147,13 @@ class _Stage:
             rng=source.rng,
         )
         divergence = None
-        promise = event.rank
+        promise = event.cut.rank
         if not self.claim.event_complete:
             divergence = _Divergence.learn(
                 source, train, self.claim, self.loss, min(test), self.gamma
             )
             promise = (False, divergence.bound)
-        predicted = event.bound if divergence is None else divergence.bound
+        predicted = event.cut.bound if divergence is None else divergence.bound
         self.pairs.append((str(source.pair), predicted))
         if self._promise is None or promise > self._promise:
             self._promise, self.chosen = promise, source
@@ -173,7 +173,7 @@ class _Stage:
         """What the fresh draws say."""
         i, n, j, m = (int(c) for c in self._counts)
         counts = Counts(i, n, j, m)
-        if self.event.second:  # a symmetric claim says the same of the complement
+        if self.event.cut.second:  # a symmetric claim says the same of the complement
             counts = Counts(n - i, n, m - j, m) if self.claim.symmetric else Counts(j, m, i, n)
         claim, gamma = self.claim, self.gamma
         share = 0.0 if self.divergence is None else self.divergence.share
@@ -203,7 +203,7 @@ class _Stage:
         return Verdict(
             claim=claim,
             violated=violated,
-            p_value=p_value if violated else max(p_value, gamma),
+            p_value=settled(p_value, violated, gamma),
             lower_bound=lower,
             confidence=confidence,
             guarantee=guarantee,

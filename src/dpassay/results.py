@@ -101,6 +101,14 @@ class LowerBound(Shown):
         )
 
 
+def settled(p_value: float, violated: bool, gamma: float) -> float:
+    """A p-value kept on the side of γ that the bound is on.
+
+    Both come from exact tests, which order the outcomes alike near γ, but not to the last digit.
+    """
+    return min(p_value, gamma) if violated else max(p_value, math.nextafter(gamma, 1.0))
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Witness(Record):
     """The pair, the event and the counts that show what a verdict says."""

@@ -19,7 +19,7 @@ from dpassay.privacy.about import level
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.text import as_claim
 from dpassay.records import Record
-from dpassay.results import About, Event, Guarantee, Profile, Verdict, Witness
+from dpassay.results import About, Event, Guarantee, Profile, Verdict, Witness, settled
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.layout import contains
 from dpassay.sampling.outputs import Outputs
@@ -97,7 +97,7 @@ def audit_counts(
     return Verdict(
         claim=claim,
         violated=violated,
-        p_value=p_value if violated else max(p_value, gamma),
+        p_value=settled(p_value, violated, gamma),
         lower_bound=lower,
         confidence=confidence,
         guarantee=Guarantee.EXACT,
@@ -194,7 +194,7 @@ def plan(
 
     >>> import dpassay as dp
     >>> dp.plan(dp.PureDP(0.5), excess=1.0).held_out
-    105
+    103
     >>> dp.plan(dp.PureDP(0.5), excess=1.0, event=0.184).held_out  # Laplace: below 0, e⁻¹/2
     164
     """

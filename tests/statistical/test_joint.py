@@ -173,19 +173,62 @@ def test_bound_exceeds_the_truth_with_probability_at_most_gamma(claims, theta):
     assert size(n, m, claims.at(theta), bounds > theta).max() <= gamma
 
 
-def test_bound_lies_below_every_parameter_that_is_not_rejected(seed):
-    """The p-value dips as θ grows: no accepted θ may hide below the bound."""
+@pytest.mark.parametrize(
+    "claims",
+    [
+        family(dp.PureDP(1)),
+        family(dp.ApproximateDP(1, 0.1)),
+        family(dp.GaussianDP(1)),
+        family(dp.TradeoffDP([(0.0, 0.9), (0.2, 0.5), (1.0, 0.0)])),
+    ],
+)
+@pytest.mark.parametrize(("n", "m"), [(12, 5), (6, 14), (40, 23)])
+def test_bounds_cover_on_sides_of_different_size(claims, n, m):
+    """Where the claims have kinks and the sides differ, the orderings turn most with θ."""
+    bounds = np.array(
+        [
+            [lower_bound(Counts(i, n, j, m), claims, 0.05) for j in range(m + 1)]
+            for i in range(n + 1)
+        ]
+    )
+    for theta in (0.02, 0.1, 0.3, 0.6, 0.9):
+        assert size(n, m, claims.at(theta), bounds > theta).max() <= 0.05
+
+
+@pytest.mark.parametrize(
+    "claims", [family(dp.PureDP(1)), delta_family(0.3), family(dp.GaussianDP(1))]
+)
+def test_bound_is_that_of_a_slow_search(claims, seed):
+    """θ* of every outcome by brute force, the outcomes with a larger one, and where they pass γ."""
+    n, m, gamma, side = 12, 9, 0.05, 0.05e-3 / 4
+    level = 1.6449 + 1.6 / np.sqrt(m)
+    steps = np.linspace(0.0, 0.99, 100) if claims.largest <= 1 else np.linspace(0.0, 3.0, 151)
+    distances = np.sqrt([slow_distance(n, m, claims.at(theta)) for theta in steps])
+    beyond = (distances >= level).sum(axis=0)  # θ* to a step; T falls with θ
+    assert np.all(np.diff(distances, axis=0) <= 1e-6)
     rng = np.random.default_rng(seed)
-    claims, gamma = family(dp.PureDP(1)), 0.05
-    for _ in range(6):
-        c = Counts(int(rng.integers(8, 20)), 20, int(rng.integers(0, 5)), 20)
-        bound = lower_bound(c, claims, gamma)
-        grid = np.linspace(0, bound, 150)[:-1]
-        p_values = [p_value(c, claims.at(theta), gamma=gamma) for theta in grid]
-        assert max(p_values, default=0.0) <= gamma
-        estimate = claims.needed(c.i / c.n, c.j / c.m)
-        just_above = bound + 0.05 * (min(estimate, bound + 2) - bound)
-        assert p_value(c, claims.at(just_above), gamma=gamma) > gamma * 0.9
+    looked_at = 0
+    for i, j in zip(rng.integers(7, n + 1, 8), rng.integers(0, 3, 8), strict=True):
+        if not 1 <= beyond[i, j] < steps.size:
+            continue
+        looked_at += 1
+        low, high = (beyond >= beyond[i, j] + shift for shift in (-1, 1))  # one step either way
+        q = np.linspace(clopper_pearson.lower(j, m, side), clopper_pearson.upper(j, m, side), 1501)
+
+        def largest(theta, outcomes, q=q, i=i):
+            p = np.minimum(claims.at(theta).region(q), clopper_pearson.upper(i, n, side))
+            keep = p >= clopper_pearson.lower(i, n, side)
+            on_p = binom.pmf(np.arange(n + 1), n, p[keep, None])
+            on_q = binom.pmf(np.arange(m + 1), m, q[keep, None])
+            sums = np.einsum("ki,ij,kj->k", on_p, outcomes.astype(float), on_q)
+            return 0.05e-3 + sums.max(initial=0.0)
+
+        bound = lower_bound(Counts(int(i), n, int(j), m), claims, gamma)
+        if bound > 0:
+            assert largest(bound, high) <= gamma
+        above = min(bound + 0.02, claims.largest)
+        assert largest(above, low) > gamma or above == claims.largest
+    assert looked_at >= 3
 
 
 def box(c, claims, gamma):
@@ -219,6 +262,26 @@ def test_bounds_of_the_comparison_table(q):
     claims = family(dp.PureDP(1))
     assert lower_bound(c, claims, 0.05) == pytest.approx({0.184: 0.961, 0.01: 0.810}[q], abs=2e-3)
     assert box(c, claims, 0.05) == pytest.approx({0.184: 0.939, 0.01: 0.685}[q], abs=2e-3)
+
+
+@pytest.mark.parametrize(("k", "n"), [(1000, 10**9), (1000, 4 * 10**9), (999, 30_359_384_466)])
+def test_limits_of_rare_counts_are_where_their_tails_are_gamma(k, n):
+    """SciPy's inverse of the incomplete beta function fails here: its lower limit is above k/n."""
+    for gamma in (0.05, 1e-5, 1e-9):
+        low, high = clopper_pearson.lower(k, n, gamma), clopper_pearson.upper(k, n, gamma)
+        assert low < k / n < high
+        assert binom.sf(k - 1, n, low) == pytest.approx(gamma, rel=2e-3)
+        assert binom.cdf(k, n, high) == pytest.approx(gamma, rel=2e-3)
+
+
+def test_a_verdict_and_its_p_value_never_contradict(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(60):
+        n = int(rng.integers(20, 400))
+        i, j = rng.binomial(n, [0.5, 0.25])
+        for claim in (dp.PureDP(0.3), dp.GaussianDP(0.3)):
+            verdict = audit_counts(int(i), n, int(j), n, claim)
+            assert verdict.violated == (verdict.p_value <= 0.05) == (verdict.lower_bound > 0.3)
 
 
 # --- identical distributions: the case on which a published tool reports ε ≈ 3.6

@@ -28,11 +28,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
 from scipy.special import ndtri
 
-from dpassay._typing import IntArray
-from dpassay.bounds.ordering import Counts, contour, observed_distance, window_of
+from dpassay.bounds.ordering import Counts, Window, contour, observed_distance, window_of
 from dpassay.bounds.supremum import supremum
 from dpassay.privacy.claims import ApproximateDP, Claim
 
@@ -40,6 +38,10 @@ from dpassay.privacy.claims import ApproximateDP, Claim
 SPENT_ON_SET = 1e-3
 #: Bounds end here.
 _FAR = 1e6
+#: How near a bound comes to what the test allows, in standard deviations.
+_CLOSE = 0.004
+#: What is added to the normal quantile for √draws, where outcomes are ordered for bounds.
+_FEW = 1.6
 
 
 def p_value(counts: Counts, claim: Claim, *, gamma: float = 0.05) -> float:
@@ -95,115 +97,89 @@ def claim_bound(counts: Counts, claim: Claim, gamma: float) -> float:
 
 
 def lower_bound(counts: Counts, claims: Family, gamma: float) -> float:
-    """inf{θ ≥ 0 : the claim with θ is not rejected}, from below.
+    """A lower confidence bound on θ: the largest below which all is refuted (Buehler 1957).
 
-    The p-value is not monotone in θ, since the ordering of the outcomes changes with it, so a root
-    of p(θ) = γ need not be the lowest. Whole intervals [a, b] of θ are rejected at once: the union
-    of their rejection regions is tested under the weakest claim b. That union is taken to be
-    i ≥ min(i*_a(j), i*_m(j), i*_b(j)), m the middle. For smooth g the contours turn one way with θ
-    and the ends are all there is; at a kink one inside may dip below both, which the middle shows.
+    Outcomes are ordered once for all θ, by the θ* at which their T falls to a level fixed beforehand. T
+    falls with θ for every outcome, so that {θ* ≥ t} is {T_t ≥ level}, above one contour of one claim. Its
+    probability grows with θ, since θ allows more and more, and where it passes γ is the bound. (The
+    p-values of each claim by its own T are not monotone in θ: their lowest root would have to be sought.)
     """
-    search = _Search(counts, claims, gamma)
-    start = claims.needed(counts.i / counts.n, counts.j / counts.m)
-    if start <= 0 or not search.rejected(0.0, 0.0):
+    start = min(claims.needed(counts.i / counts.n, counts.j / counts.m), claims.largest)
+    if start <= 0:
         return 0.0
-    guess, scale = _normal_guess(counts, claims, gamma, start)
-    return search.certified_up_to(guess, scale)
-
-
-class _Search:
-    def __init__(self, counts: Counts, claims: Family, gamma: float) -> None:
-        self.claims, self.gamma = claims, gamma
-        self.spent = SPENT_ON_SET * gamma
-        self.window = window_of(counts, self.spent)
-        self._contours: dict[float, IntArray] = {}
-
-    def contour(self, theta: float) -> IntArray:
-        if theta not in self._contours:
-            self._contours[theta] = contour(self.window, self.claims.at(theta))
-        return self._contours[theta]
-
-    def rejected(self, a: float, b: float) -> bool:
-        """Whether every θ in [a, b] is rejected."""
-        c, weakest = self.window.counts, self.claims.at(b)
-        if c.i / c.n <= weakest.region(c.j / c.m):
-            return False
-        least = self.contour(b)
-        if a < b:
-            inside = np.minimum(self.contour(a), self.contour((a + b) / 2))
-            least = np.minimum(least, inside)
-        return self.spent + supremum(self.window, least, weakest) <= self.gamma
-
-    def p_value(self, theta: float) -> float:
-        """The p-value of one θ."""
-        c, claim = self.window.counts, self.claims.at(theta)
-        if c.i / c.n <= claim.region(c.j / c.m):
-            return 1.0
-        return min(1.0, self.spent + supremum(self.window, self.contour(theta), claim))
-
-    def certified_up_to(self, guess: float, scale: float) -> float:
-        """The largest θ found such that all of [0, θ] is rejected.
-
-        Intervals grow geometrically away from the crossing: what is far below goes with ease.
-        """
-        goal = float(ndtri(1 - self.gamma))
-        for _ in range(2):  # on the scale of z-scores the p-value is nearly linear in θ
-            z = float(ndtri(1 - self.p_value(guess)))
-            guess = min(max(guess + (max(z, -2.0) - goal) * scale, 0.0), self.claims.largest)
-            if abs(z - goal) < 0.1:
-                break
-        finest = 0.004 * scale
-        c = self.window.counts
-        many = min(c.i, c.n - c.i, c.j, c.m - c.j) > 3000  # then the contours hardly turn with θ
-        edges, reach = [guess - finest], (0.1 if many else 0.04) * scale
-        while edges[-1] > reach:
-            edges.append(edges[-1] - reach)
-            reach *= 25 if many else 5
-        done = 0.0
-        for edge in edges[::-1]:
-            done = self._certify(done, edge, finest)
-            if done < edge:
-                break
-        return max(done, 0.0)
-
-    def _certify(self, a: float, b: float, finest: float) -> float:
-        """The end of the rejected part of [a, b] that begins at a."""
-        if b <= a or self.rejected(a, b):
-            return b
-        if b - a <= finest:
-            return a
-        middle = (a + b) / 2
-        done = self._certify(a, middle, finest)
-        return done if done < middle else self._certify(middle, b, finest)
-
-
-def _normal_guess(
-    counts: Counts, claims: Family, gamma: float, start: float
-) -> tuple[float, float]:
-    """Where T is the normal quantile, and how fast it falls there: a starting point."""
-    goal = max(float(ndtri(1 - gamma)), 0.1)
     window = window_of(counts, SPENT_ON_SET * gamma)
+    goal = float(ndtri(1 - gamma))
+    # of few draws a test of level γ asks more than the normal quantile
+    level = max(goal, 0.1) + _FEW / math.sqrt(min(counts.n, counts.m))
+    theta, seen, scale = _where_distance(window, claims, start, level)
+    least = contour(window, claims.at(theta), seen)
+
+    def z_score(value: float) -> float:
+        largest = window.spent + supremum(window, least, claims.at(value))
+        return -float(ndtri(min(largest, 1.0)))
+
+    return _last_above(z_score, goal, theta, scale, claims.largest)
+
+
+def _where_distance(
+    window: Window, claims: Family, start: float, level: float
+) -> tuple[float, float, float]:
+    """The θ, from below, at which T of what was seen is at the level; T² there, from below; dθ/dT.
+
+    Where even θ = 0 does not reach the level, that is the one, with the T it has: outcomes below the
+    level are ordered by T at 0.
+    """
+    c = window.counts
 
     def distance(theta: float) -> float:
         claim = claims.at(theta)
-        if counts.i / counts.n <= claim.region(counts.j / counts.m):
+        if c.i / c.n <= claim.region(c.j / c.m):
             return 0.0
         return math.sqrt(observed_distance(window, claim))
 
-    low, at_low, high, at_high = 0.0, distance(0.0), min(start, claims.largest), 0.0
-    if not math.isfinite(high):
+    low, at_low, high, at_high = 0.0, distance(0.0), start, 0.0
+    if not math.isfinite(start):
         high = 1.0
-        while (at_high := distance(high)) > goal and high < _FAR:
+        while (at_high := distance(high)) > level and high < _FAR:
             low, at_low, high = high, at_high, 2 * high
-    for _ in range(4):  # T is nearly linear in θ
-        share = (at_low - goal) / max(at_low - at_high, 1e-12)
+    for _ in range(40):  # T is nearly linear in θ
+        if at_low <= level + _CLOSE / 4 or high - low <= 1e-9 * high:
+            break
+        share = (at_low - level - _CLOSE / 8) / max(at_low - at_high, 1e-12)
         middle = low + min(max(share, 0.02), 0.98) * (high - low)
         found = distance(middle)
-        if found > goal:
+        if found >= level:
             low, at_low = middle, found
         else:
             high, at_high = middle, found
-        if abs(found - goal) < 1e-2:
-            break
     top = min(start, 2 * high + 1)
-    return middle, max(top - middle, 1e-9) / max(goal, 0.5)
+    scale = max(top - low, 1e-9) / max(min(at_low, level), 0.5)
+    return low, max(min(at_low, level) ** 2 - 2e-5, 1e-12), scale
+
+
+def _last_above(
+    z_score: Callable[[float], float], goal: float, guess: float, scale: float, largest: float
+) -> float:
+    """The largest θ found at which a falling z-score still reaches the goal; 0 if none does."""
+    low: tuple[float, float] | None = None
+    high: tuple[float, float] | None = None
+    for turn in range(60):
+        z = max(z_score(guess), -3.0)
+        if z >= goal:
+            low = guess, z
+            if z - goal <= _CLOSE or guess >= largest:
+                break
+        else:
+            high = guess, z
+            if guess <= 0:
+                break
+        if low is None or high is None:
+            guess = min(max(guess + (1 + turn) * scale * (z - goal - _CLOSE / 2), 0.0), largest)
+            continue
+        if high[0] - low[0] <= _CLOSE * scale:
+            break
+        # it is nearly linear; steps that stay on one side give way to halves
+        share = (low[1] - goal - _CLOSE / 2) / (low[1] - high[1])
+        share = 0.5 if turn % 4 == 3 else min(max(share, 0.02), 0.98)
+        guess = low[0] + share * (high[0] - low[0])
+    return 0.0 if low is None else low[0]

@@ -11,15 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline
 from scipy.special import expit, logit, rel_entr
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import clopper_pearson
 from dpassay.privacy.claims import Claim
 
-#: Counts j at which the contour is solved for: the first so many between which it bends by less than
-#: this in standard deviations of i. In between it is interpolated.
-_CONTOUR, _BEND = (48, 160, 640), 2e-3
+#: Counts j at which a contour is solved for to begin with. In between it is interpolated, and solved for
+#: again where the error of that may pass _BEND standard deviations of i.
+_KNOTS, _BEND = 48, 2e-3
+#: Where between two bounds of a projection is looked, and to what half of T² is found.
+_ALONG, _DISTANCE = np.linspace(0.0, 1.0, 34), 5e-6
 
 
 @dataclass(frozen=True)
@@ -81,31 +84,51 @@ def contour(window: Window, claim: Claim, target: float | None = None) -> IntArr
     c, seen = window.counts, target is None
     boundary = _boundary(window, claim)
     target = _distance(c, boundary) if target is None else target
-    all_j = np.arange(window.first_j, window.last_j + 1)
-    spread = math.sqrt(max(c.i * (1 - c.i / c.n), 1.0))
-    for count in _CONTOUR:
-        if all_j.size <= max(count, 2 * _CONTOUR[1]):
-            real = c.n * _contour_p(all_j / c.m, target, c, boundary) - 1e-6
+    first, last = window.first_j, window.last_j
+    knots = np.unique(np.linspace(first, last, min(_KNOTS, last - first + 1)).round())
+    values = c.n * _contour_p(knots / c.m, target, c, boundary)
+    limit = _BEND * math.sqrt(max(c.i * (1 - c.i / c.n), 1.0))
+    for turn in range(5):
+        slack = _slack(knots, values)
+        middle = (knots[1:] > (3 * first + last) / 4) & (knots[:-1] < (first + 3 * last) / 4)
+        excess = np.where(middle, slack, 0.0) / limit  # nearly all that counts lies there
+        if turn == 4 or excess.max() <= 1:
             break
-        some = np.unique(np.linspace(all_j[0], all_j[-1], count).round())
-        at_some = c.n * _contour_p(some / c.m, target, c, boundary)
-        # a chord of length h is off by h²f''/8; twice that, to be safe
-        step = np.diff(some)
-        bend = np.pad(np.abs(np.diff(np.diff(at_some) / step)), 1, mode="edge")
-        slack = 1e-6 + np.maximum(bend[:-1], bend[1:]) * step.max() / 4
-        real = np.interp(all_j, some, at_some)
-        piece = np.minimum(np.searchsorted(some, all_j, side="right"), step.size) - 1
-        edge = (at_some[1:] > c.n) & (at_some[:-1] <= c.n)  # past it there is no count left
-        real = np.where(edge[piece], np.minimum(real, c.n), real) - slack[piece]
-        middle = slice(count // 4, -(count // 4))  # where nearly all of what counts lies
-        if slack[middle].max() <= _BEND * spread:
-            break
-    least = np.ceil(real).astype(np.int64)
+        more = _between(knots, np.ceil(np.sqrt(excess)))
+        place = np.searchsorted(knots, more)
+        values = np.insert(values, place, c.n * _contour_p(more / c.m, target, c, boundary))
+        knots = np.insert(knots, place, more)
+    all_j = np.arange(first, last + 1)
+    real = np.interp(all_j, knots, values)
+    piece = np.minimum(np.searchsorted(knots, all_j, side="right"), slack.size) - 1
+    # past it there is no count left
+    edge = (values[1:] > c.n) & (values[:-1] <= c.n) & (np.diff(knots) > 1)
+    real = np.where(edge[piece], np.minimum(real, c.n), real) - slack[piece]
+    least = np.ceil(real - 1e-6).astype(np.int64)
     least = np.minimum.accumulate(least[::-1])[::-1]  # non-decreasing in j
     if seen:
-        at = c.j - window.first_j
+        at = c.j - first
         least[: at + 1] = np.minimum(least[: at + 1], c.i)
     return least
+
+
+def _slack(knots: FloatArray, values: FloatArray) -> FloatArray:
+    """How far a contour may lie below its chords.
+
+    A chord of length h is off by at most hs/4 if the contour bends by s at one place inside, by half of
+    that if it bends evenly; the bends seen at its two ends add up to s at least.
+    """
+    step = np.diff(knots)
+    bend = np.abs(np.diff(np.diff(values) / step))
+    bend = np.pad(bend, 1, mode="edge") if bend.size else np.zeros(2)
+    return np.where(step > 1, (bend[:-1] + bend[1:]) * step / 4, 0.0)
+
+
+def _between(knots: FloatArray, parts: FloatArray) -> FloatArray:
+    """Counts that divide the pieces between knots into so many parts, at most 8."""
+    share = np.arange(1, 8)[:, None] / np.clip(parts, 1, 8)
+    new = np.where(share < 1, knots[:-1] + share * np.diff(knots), knots[:-1])
+    return np.setdiff1d(new.round(), knots)
 
 
 def observed_distance(window: Window, claim: Claim) -> float:
@@ -128,41 +151,30 @@ class Boundary:
 def _boundary(window: Window, claim: Claim) -> Boundary:
     if claim.quick:
         return Boundary(claim.raw_region, claim.slope)
-    c = window.counts
-    low = 0.1 * max(window.first_j, 0.5) / c.m
-    high = 1 - 0.1 * max(c.m - window.last_j, 0.5) / c.m
-    u = np.linspace(float(logit(low)), float(logit(high)), 129)
-    q = expit(u)
-    p, rate = Boundary(claim.raw_region, claim.slope).inside(q), np.maximum(claim.slope(q), 1e-300)
-    table = _Hermite(u, logit(p), rate * (q * (1 - q)) / (p * (1 - p)))
+    # a table over s, u = logit q = top − range·s²: finest where g comes up to 1 and bends without limit
+    c, full = window.counts, float(claim.region_inverse(1.0))
+    low = float(logit(0.1 * max(window.first_j, 0.5) / c.m))
+    top = float(logit(min(1 - 0.1 * max(c.m - window.last_j, 0.5) / c.m, full)))
+    reach = max(top - low, 1e-9)
+    s = np.linspace(0.0, 1.0, 129)
+    q = expit(top - reach * s**2)
+    p, rate = np.clip(claim.raw_region(q), 1e-300, 1 - 1e-16), np.maximum(claim.slope(q), 1e-300)
+    rate[0] = rate[1]  # past the top it may be 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        along = -2 * reach * s * rate * (q * (1 - q)) / (p * (1 - p))
+    along[0] = (logit(p[1]) - logit(p[0])) / s[1]
+    table, log_rate = CubicHermiteSpline(s, logit(p), along), np.log(rate)
+
+    def place(x: FloatArray) -> FloatArray:
+        return np.asarray(np.sqrt(np.clip((top - logit(x)) / reach, 0.0, 1.0)))
 
     def region(x: FloatArray) -> FloatArray:
-        return np.asarray(expit(table(logit(x))))
+        return np.where(x >= full, 1.0, expit(table(place(x))))
 
     def slope(x: FloatArray) -> FloatArray:
-        return np.asarray(np.exp(np.interp(logit(x), u, np.log(rate))))
+        return np.where(x >= full, 0.0, np.exp(np.interp(place(x), s, log_rate)))
 
     return Boundary(region, slope)
-
-
-class _Hermite:
-    """Cubic interpolation on evenly spaced points from values and derivatives."""
-
-    def __init__(self, x: FloatArray, y: FloatArray, rate: FloatArray) -> None:
-        self.start, self.step = x[0], x[1] - x[0]
-        self.y, self.rate = y, rate * self.step
-
-    def __call__(self, x: FloatArray) -> FloatArray:
-        place = np.clip((x - self.start) / self.step, 0.0, self.y.size - 1.0)
-        k = np.minimum(place.astype(np.int64), self.y.size - 2)
-        t = place - k
-        rest = 1 - t
-        return np.asarray(
-            self.y[k] * (1 + 2 * t) * rest**2
-            + self.rate[k] * t * rest**2
-            + self.y[k + 1] * (3 - 2 * t) * t**2
-            - self.rate[k + 1] * t**2 * rest
-        )
 
 
 def kl(x: FloatArray | float, p: FloatArray) -> FloatArray:
@@ -177,23 +189,26 @@ def _distance(c: Counts, boundary: Boundary) -> float:
     before q reaches i/n, since g(q) ≥ q.
     """
     x, y = c.i / c.n, c.j / c.m
-    low = float(logit(max(y, 1e-3 / (c.n + c.m))))
+    low = float(logit(max(y, 1e-300)))
     high = min(max(float(logit(min(x, 1 - 1e-16))), low + 1e-9), 40.0)
-    close = 5e-6 / (c.n + c.m)  # at a kink the distance is off by as much as q is
     for _ in range(12):  # each is 33 times finer; past that neighbouring numbers are met
-        if high - low <= close:
-            break
-        u = np.linspace(low, high, 34)
+        u = low + (high - low) * _ALONG
+        u[-1] = high  # to the last digit: where g comes up to 1 it matters
         q = expit(u)
         p = boundary.inside(q)
-        pull = c.n * (x - p) / (p * (1 - p)) * boundary.slope(q)
-        with np.errstate(divide="ignore"):
-            push = c.m * (q - y) / (q * (1 - q))
-        ahead = push >= pull
+        # the derivative of the distance by u
+        rate = c.m * (q - y) - c.n * (x - p) / (p * (1 - p)) * boundary.slope(q) * q * (1 - q)
+        ahead = rate >= 0
         past = int(np.argmax(ahead)) if ahead.any() else u.size - 1
-        low, high = u[max(past - 1, 0)], u[past]
+        ends = [max(past - 1, 0), past]
+        low, high = u[ends]
+        # no more than this can it fall in between, at a kink or elsewhere
+        if np.max(np.abs(rate[ends])) * (high - low) <= _DISTANCE:
+            break
     q = expit(np.array([low, high]))
-    return float(2 * np.min(c.n * kl(x, boundary.inside(q)) + c.m * kl(y, q)))
+    # the claim allows what is below g(q) as well
+    p = np.minimum(boundary.inside(q), max(x, 1e-300))
+    return float(2 * np.min(c.n * kl(x, p) + c.m * kl(y, q)))
 
 
 def _contour_p(y: FloatArray, target: float, c: Counts, boundary: Boundary) -> FloatArray:

@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
+from dpassay._typing import IntArray
 from dpassay.bounds.joint import SPENT_ON_SET
 from dpassay.bounds.ordering import Counts, contour, window_of
 from dpassay.bounds.supremum import Lattice, supremum
@@ -21,39 +22,45 @@ from dpassay.privacy.claims import Claim
 _NORMAL = 10_000.0
 
 
-@lru_cache(maxsize=4096)
-def _critical(q: float, n: int, m: int, claim: Claim, gamma: float) -> float:
-    """The T² from which on the exact test at level γ rejects, near (g(q), q); ∞ if it never does."""
+@lru_cache(maxsize=256)
+def _rejected(q: float, n: int, m: int, claim: Claim, gamma: float) -> IntArray | None:
+    """From which i on the exact test at level γ rejects, for every j that q makes likely.
+
+    None if it never does.
+    """
     p = float(claim.region(q))
+    window = window_of(_rounded(p, q, n, m), SPENT_ON_SET * gamma)
     goal = target = float(ndtri(1 - gamma))
     if min(n * p * (1 - p), m * q * (1 - q)) > _NORMAL:
-        return target**2
-    window = window_of(Counts(round(n * p), n, round(m * q), m), SPENT_ON_SET * gamma)
+        return contour(window, claim, target**2)
 
     def size(distance: float) -> float:
         return window.spent + supremum(window, contour(window, claim, distance**2), claim)
 
     for _ in range(3):  # in z-scores the size is nearly linear in T
-        step = goal - float(ndtri(1 - min(max(size(target), 1e-300), 1 - 1e-9)))
-        if abs(step) < 1e-3:
-            return target**2
+        step = goal + float(ndtri(min(max(size(target), 1e-300), 1 - 1e-9)))
         target = max(target + step, 0.05)
+        if abs(step) < 0.03:
+            return contour(window, claim, target**2)
     for _ in range(80):  # few counts: it moves in jumps
         if size(target) <= 1.002 * gamma:
-            return target**2
+            return contour(window, claim, target**2)
         target *= 1.01
-    return math.inf
+    return None
+
+
+def _rounded(p: float, q: float, n: int, m: int) -> Counts:
+    return Counts(round(n * p), n, round(m * q), m)
 
 
 def power(p: float, q: float, n: int, m: int, claim: Claim, gamma: float) -> float:
     """The probability that the exact test at level γ rejects the claim when the truth is (p, q)."""
     if p <= claim.region(q):
         return 0.0
-    target = _critical(q, n, m, claim, gamma)
-    if not math.isfinite(target):
+    least = _rejected(q, n, m, claim, gamma)
+    if least is None:
         return 0.0
-    window = window_of(Counts(round(n * p), n, round(m * q), m), SPENT_ON_SET * gamma)
-    lattice = Lattice(window, contour(window, claim, target))
+    lattice = Lattice(window_of(_rounded(p, q, n, m), SPENT_ON_SET * gamma), least)
     return float(lattice.tail(np.array([q]), np.array([p]))[0])
 
 

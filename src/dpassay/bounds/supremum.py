@@ -27,6 +27,8 @@ _MOST = 400
 _ALONG = np.linspace(0.0, 1.0, 9)
 #: Absolute error allowed to the interpolation of F, relative to the share spent on C.
 _FINE = 0.005
+#: How far above g its lines may lie, in standard deviations of a frequency, and how many there may be.
+_GAP, _MOST_LINES = 5e-3, 32
 
 
 def supremum(window: Window, least: IntArray, claim: Claim) -> float:
@@ -38,7 +40,7 @@ def supremum(window: Window, least: IntArray, claim: Claim) -> float:
     lattice = Lattice(window, least)
     if high <= low:  # past `high` p stays at its limit and F falls with q
         return float(lattice.tail(np.array([low]), np.array([window.p_high]))[0]) + window.cut_off
-    return _sup_on_lines(lattice, _tangents(claim, low, high, window), window)
+    return _sup_on_lines(lattice, _tangents(claim, low, high, window.counts.n), window)
 
 
 class Lattice:
@@ -101,30 +103,22 @@ class LogBinomial:
 
 
 @dataclass(frozen=True)
-class Line:
-    """p = height + slope·q on [low, high]."""
+class _Lines:
+    """p = height + slope·q on [low, high], for each line."""
 
-    low: float
-    high: float
-    height: float
-    slope: float
-
-    def at(self, q: FloatArray) -> FloatArray:
-        """p on the line."""
-        return np.asarray(np.clip(self.height + self.slope * q, 0.0, 1.0))
-
-    def nodes(self, count: int) -> FloatArray:
-        """Chebyshev points on [low, high]."""
-        return (self.low + self.high) / 2 + (self.high - self.low) / 2 * _chebyshev(count)[0]
+    low: FloatArray
+    high: FloatArray
+    height: FloatArray
+    slope: FloatArray
 
 
-def _tangents(claim: Claim, low: float, high: float, window: Window) -> list[Line]:
+def _tangents(claim: Claim, low: float, high: float, n: int) -> _Lines:
     """Lines whose minimum is nowhere below g on [low, high], and hardly above it."""
-    c = window.counts
-    for count in (2, 4, 8, 16, 32):
+    ends = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
+    count = 3
+    while True:
         # evenly spread where a binomial proportion has constant variance
-        angle = np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), count)
-        touch = np.sin(angle) ** 2
+        touch = np.sin(np.linspace(*ends, count)) ** 2
         value = np.asarray(claim.region(touch), dtype=float)
         slope = np.minimum(np.asarray(claim.slope(touch), dtype=float), 1e300)
         slope, first = np.unique(slope, return_index=True)
@@ -133,28 +127,32 @@ def _tangents(claim: Claim, low: float, high: float, window: Window) -> list[Lin
         cross = np.clip(np.diff(height) / -np.diff(slope), low, high)
         edges = np.concatenate([[low], cross, [high]])
         gap = height[:-1] + slope[:-1] * cross - np.asarray(claim.region(cross))
-        noise = np.sqrt(np.maximum(value * (1 - value), 1 / c.n) / c.n)
-        if gap.size == 0 or gap.max() <= 5e-3 * noise.min():
+        noise = math.sqrt(max(float(np.min(value * (1 - value))), 1 / n) / n)
+        excess = float(np.max(gap, initial=0.0)) / (_GAP * noise)
+        if excess <= 1 or count >= _MOST_LINES:
             break
+        # the gap falls with the square of their number
+        more = math.ceil(1.05 * (count - 1) * math.sqrt(excess)) + 1
+        count = min(max(count + 1, more), _MOST_LINES)
     # nothing about a claim's slope is taken on trust: each line is held against g on its own piece
     piece = edges[:-1, None] + np.diff(edges)[:, None] * _ALONG
     short = np.asarray(claim.region(piece)) - (height[:, None] + slope[:, None] * piece)
     height = height + 1e-13 + np.maximum(short.max(axis=1), 0.0)
-    return [
-        Line(float(a), float(b), float(h), float(s))
-        for a, b, h, s in zip(edges[:-1], edges[1:], height, slope, strict=True)
-        if b > a or edges.size == 2
-    ]
+    keep = (edges[1:] > edges[:-1]) | (edges.size == 2)
+    return _Lines(edges[:-1][keep], edges[1:][keep], height[keep], slope[keep])
 
 
-def _sup_on_lines(lattice: Lattice, lines: list[Line], window: Window) -> float:
+def _sup_on_lines(lattice: Lattice, lines: _Lines, window: Window) -> float:
     tolerance = _FINE * window.spent
-    counts = [_degree(line, window.counts, tolerance) for line in lines]
-    if max(counts) > _MOST:
+    counts = _degrees(lines, window.counts, tolerance)
+    if counts.max() > _MOST:
         return 1.0  # no certificate that could be had
-    nodes = [line.nodes(count) for line, count in zip(lines, counts, strict=True)]
-    p = [line.at(q) for line, q in zip(lines, nodes, strict=True)]
-    values = lattice.tail(np.concatenate(nodes), np.concatenate(p))
+    low, half, height, slope = (
+        np.repeat(of_line, counts)
+        for of_line in (lines.low, (lines.high - lines.low) / 2, lines.height, lines.slope)
+    )
+    q = low + half * (1 + np.concatenate([_chebyshev(count)[0] for count in counts]))
+    values = lattice.tail(q, np.clip(height + slope * q, 0.0, 1.0))
     parts = np.split(values, np.cumsum(counts)[:-1])
     largest = max(
         float(np.max(_chebyshev(count)[1] @ part))
@@ -190,17 +188,19 @@ def _polygons() -> Any:
 _POLYGONS = _polygons()
 
 
-def _degree(line: Line, c: Counts, tolerance: float) -> int:
-    """How many Chebyshev points keep the interpolation error of F below the tolerance.
+def _degrees(lines: _Lines, c: Counts, tolerance: float) -> IntArray:
+    """How many Chebyshev points keep the interpolation error of F below the tolerance, on each line.
 
     If |F| ≤ B on the ellipse with foci `low`, `high` and parameter ρ, the error in K points is at
     most 4 B ρ^{1−K} / (ρ − 1). B is convex in z, so its maximum over the ellipse is at most that
     over the corners of a polygon around it.
     """
-    centre, half = (line.low + line.high) / 2, (line.high - line.low) / 2
-    z = centre + half * _POLYGONS
-    p = line.height + line.slope * z
-    log_bound = c.m * np.log(np.max(np.abs(z) + np.abs(1 - z), axis=1))
-    log_bound += c.n * np.log(np.max(np.abs(p) + np.abs(1 - p), axis=1))
+    low, high, height, slope = (
+        values[:, None, None] for values in (lines.low, lines.high, lines.height, lines.slope)
+    )
+    z = (low + high) / 2 + (high - low) / 2 * _POLYGONS
+    p = height + slope * z
+    log_bound = c.m * np.log(np.max(np.abs(z) + np.abs(1 - z), axis=2))
+    log_bound += c.n * np.log(np.max(np.abs(p) + np.abs(1 - p), axis=2))
     need = 1 + (np.log(4 / (_RHO - 1)) + log_bound - math.log(tolerance)) / np.log(_RHO)
-    return max(2, math.ceil(min(float(need.min()), 1e9)))
+    return np.asarray(np.maximum(2, np.ceil(np.minimum(need.min(axis=1), 1e9))), dtype=np.int64)

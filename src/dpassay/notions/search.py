@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,8 @@ from scipy.special import ndtri
 
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.events import Event, Intervals, Test
-from dpassay.loss.fit import Loss, crossed, fit, tried
+from dpassay.events import Event, Intervals, Layout, Test
+from dpassay.loss.fit import Loss, Streams, crossed, fit, tried
 from dpassay.privacy.claims import Claim, TradeoffDP
 from dpassay.sampling.layout import contains, describe, learn
 from dpassay.sampling.outputs import Outputs
@@ -46,22 +47,39 @@ _FAR = 100.0
 _SPLIT = 200
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """An event, on which input it is too likely, and what the training draws promise for it."""
+@dataclass(frozen=True)
+class Cut:
+    """{score ≥ at} or {score ≤ at}, and what the training draws promise for it."""
 
-    event: Event
-    scorer: Callable[[Outputs], Any] | None  # for an event that cannot be written down
+    at: float
+    above: bool
     second: bool  # it is the second input on which the event is too likely
     z: float  # the predicted test statistic at the claim, less its penalty
     noise: float  # how much of that the noise of the training draws makes up
     bound: float  # the predicted lower bound
-    loss: str
 
     @property
     def rank(self) -> tuple[bool, float]:
         """The larger, the more promising."""
         return (self.z >= 1.0, self.z if self.z >= 1.0 else self.bound)
+
+    def beats(self, other: Cut) -> bool:
+        """Whether it promises clearly more."""
+        if self.rank[0] != other.rank[0]:
+            return self.rank[0]
+        if self.rank[0]:
+            return self.z > other.z + _MARGIN_Z * self.noise
+        return self.bound > other.bound * (1 + _MARGIN_BOUND)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The event of a cut, and what ranks the outputs."""
+
+    event: Event
+    scorer: Callable[[Outputs], Any] | None  # for an event that cannot be written down
+    cut: Cut
+    loss: str
 
     def holds(self, outputs: Outputs) -> Any:
         """Which outputs belong to the event."""
@@ -72,18 +90,6 @@ class Found:
         hits = (int(np.count_nonzero(self.holds(side))) for side in (p, q))
         i, j = hits
         return i, len(p), j, len(q)
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """{score ≥ at} or {score ≤ at}, leading on one side."""
-
-    at: float
-    above: bool
-    second: bool
-    z: float
-    noise: float
-    bound: float
 
 
 @dataclass(frozen=True)
@@ -106,23 +112,15 @@ def search(
     test: tuple[int, int],
     gamma: float,
     loss: Any = "auto",
-    rng: Callable[[int], np.random.Generator],
+    rng: Streams,
 ) -> Found:
     """The most promising event among all candidates."""
-    best: Found | None = None
-    for found in _proposals(train, claim, test, gamma, loss, rng):
-        if best is None or _better(found, best):
-            best = found
+    best: tuple[Cut, Callable[[Cut], Found]] | None = None
+    for cut, make in _proposals(train, claim, test, gamma, loss, rng):
+        if best is None or cut.beats(best[0]):
+            best = cut, make
     assert best is not None
-    return best
-
-
-def _better(new: Found, old: Found) -> bool:
-    if new.rank[0] != old.rank[0]:
-        return new.rank[0]
-    if new.rank[0]:
-        return new.z > old.z + _MARGIN_Z * new.noise
-    return new.bound > old.bound * (1 + _MARGIN_BOUND)
+    return best[1](best[0])
 
 
 def _proposals(
@@ -131,8 +129,9 @@ def _proposals(
     test: tuple[int, int],
     gamma: float,
     loss: Any,
-    rng: Callable[[int], np.random.Generator],
-) -> Iterable[Found]:
+    rng: Streams,
+) -> Iterable[tuple[Cut, Callable[[Cut], Found]]]:
+    """Cuts, and what makes an event of each."""
     p, q = train.p, train.q
     names = tried(loss, p, q)
     if isinstance(loss, str) and loss == "auto":
@@ -141,45 +140,38 @@ def _proposals(
             line = first.numbers(0)[:, 0], second.numbers(0)[:, 0]
             if line[0].size == len(p) and line[1].size == len(q):
                 cut = best_cut(*line, claim, test, gamma, tails=True)
-                low, high = (
-                    (cut.at, np.inf) if cut.above else (-np.inf, np.nextafter(cut.at, np.inf))
-                )
-                partial: list[tuple[int, Test]] = [
-                    (0, Intervals(np.array([low]), np.array([high])))
-                ]
-                words = describe(layout, [], partial, False)
-                event = Event(words=words, layout=layout, partial=tuple(partial))
-                yield Found(
-                    event, None, cut.second, cut.z, cut.noise, cut.bound, "the output itself"
-                )
+                yield cut, partial(_on_the_line, layout)
                 if min(len(p), len(q)) < _SPLIT:
                     return
     halves = train.share(0.5), train.take()
     train.rewind()
     for index, name in enumerate(names):
         try:
-            found = _by_loss(name, halves, train, claim, test, gamma, rng, index)
+            # scores of each half by what the other half taught
+            scores = crossed(name, *halves, rng=partial(_stream, rng, index))
         except InvalidInput:  # half the draws can look like outputs of another kind
             if len(names) == 1:
                 raise
             continue
-        yield found
+        made = partial(_by_loss, name, train, _stream(rng, index, 2))
+        yield best_cut(*scores, claim, test, gamma), made
 
 
-def _by_loss(
-    name: Any,
-    halves: tuple[Samples, Samples],
-    train: Samples,
-    claim: Claim,
-    test: tuple[int, int],
-    gamma: float,
-    rng: Callable[[int], np.random.Generator],
-    index: int,
-) -> Found:
-    """Scores of each half by what the other half taught choose the cut; all of it teaches the rest."""
-    scores = crossed(name, *halves, rng=lambda k: rng(3 * index + k))
-    cut = best_cut(*scores, claim, test, gamma)
-    fitted = fit(name, train.p, train.q, rng=rng(3 * index + 2))
+def _stream(rng: Streams, index: int, part: int) -> np.random.Generator:
+    return rng(3 * index + part)
+
+
+def _on_the_line(layout: Layout, cut: Cut) -> Found:
+    low, high = (cut.at, np.inf) if cut.above else (-np.inf, np.nextafter(cut.at, np.inf))
+    inside: list[tuple[int, Test]] = [(0, Intervals(np.array([low]), np.array([high])))]
+    words = describe(layout, [], inside, False)
+    event = Event(words=words, layout=layout, partial=tuple(inside))
+    return Found(event, None, cut, "the output itself")
+
+
+def _by_loss(name: Any, train: Samples, rng: np.random.Generator, cut: Cut) -> Found:
+    """The event by a loss that all training draws teach."""
+    fitted = fit(name, train.p, train.q, rng=rng)
     make = getattr(fitted, "event", None)
     event = None if make is None else make(cut.at, cut.above)
     scorer = None
@@ -187,7 +179,7 @@ def _by_loss(
         scorer = _Above(fitted, cut.at, cut.above)
         sign = "≥" if cut.above else "≤"
         event = Event(words=f"the {fitted.name} loss is {sign} {cut.at:.4g}", live=True)
-    return Found(event, scorer, cut.second, cut.z, cut.noise, cut.bound, fitted.name)
+    return Found(event, scorer, cut, fitted.name)
 
 
 def best_cut(
@@ -198,7 +190,7 @@ def best_cut(
     gamma: float,
     *,
     tails: bool = False,
-) -> _Cut:
+) -> Cut:
     """The cut, and the side it leads on, that promise most; with `tails` in either tail."""
     p, q = np.sort(score_p), np.sort(score_q)
     both = np.sort(np.concatenate([p, q]), kind="stable")  # two sorted runs are merged
@@ -267,4 +259,4 @@ def best_cut(
             above = middle
     plan, k = divmod(best, cuts.size)
     _, above_cut, second = plans[plan]
-    return _Cut(float(cuts[k]), above_cut, second, z, noise, below)
+    return Cut(float(cuts[k]), above_cut, second, z, noise, below)

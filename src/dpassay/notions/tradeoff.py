@@ -29,7 +29,7 @@ from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffBand, TradeoffCurve
 from dpassay.privacy.text import as_claim
-from dpassay.results import Event, TradeoffPoint, Verdict, Witness
+from dpassay.results import Event, TradeoffPoint, Verdict, Witness, settled
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.samples import Samples, Source, draws_per_side, one_source
 
@@ -274,7 +274,7 @@ def audit(
     return Verdict(
         claim=claim,
         violated=violated,
-        p_value=p_value if violated else max(p_value, gamma),
+        p_value=settled(p_value, violated, gamma),
         lower_bound=lower,
         confidence=confidence,
         guarantee=Guarantee.EXACT,

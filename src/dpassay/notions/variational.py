@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from dpassay import checks
 from dpassay._typing import FloatArray
@@ -143,9 +142,9 @@ def learn_variation(
     for high in np.unique(np.clip(tops, 0.0, _LARGEST / lam)):
         low = -float(high) - 5.0
         log_x, log_y = np.clip(x, low, high), np.clip(y, low, high)
-        log_a = float(logsumexp((lam - 1) * log_x)) - math.log(x.size)
+        log_a = _log_sum_exp((lam - 1) * log_x) - math.log(x.size)
         # one draw of Q more, at the top: that none was seen there does not make w^λ free
-        log_b = float(np.logaddexp(logsumexp(lam * log_y), lam * high)) - math.log(y.size + 1)
+        log_b = float(np.logaddexp(_log_sum_exp(lam * log_y), lam * high)) - math.log(y.size + 1)
         # the κ that maximises λκ^{λ−1}A − (λ−1)κ^λ B, as far as w^λ can be squared
         scale = min(log_a - log_b, _LARGEST / lam - float(high))
         z = lam * np.exp((lam - 1) * (scale + log_x[:m])) - (lam - 1) * np.exp(
@@ -168,6 +167,12 @@ def learn_variation(
             )
     assert best is not None
     return best
+
+
+def _log_sum_exp(values: FloatArray) -> float:
+    """Of finite values. (scipy's is ten times slower for a few hundred of them.)"""
+    top = float(values.max())
+    return top + math.log(float(np.exp(values - top).sum()))
 
 
 def bounds(
