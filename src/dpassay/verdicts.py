@@ -9,10 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from dpassay import checks
-from dpassay._typing import FloatArray
 from dpassay.bounds import joint
 from dpassay.bounds.ordering import Counts
-from dpassay.bounds.power import draws_needed, smallest_detectable
+from dpassay.bounds.power import draws_needed, smallest_detectable, z_per_draw
 from dpassay.errors import InvalidInput
 from dpassay.notions.profile import profile_of
 from dpassay.privacy.about import level
@@ -210,7 +209,7 @@ def plan(
     else:
         q = 1 / (1 + np.exp(np.linspace(-0.5, 8, 60)))
         # the fewest draws go with the largest distance per draw
-        tried = [float(q[int(np.argmax(_distance(truth.region(q), q, read)))])]
+        tried = [float(q[int(np.argmax(z_per_draw(truth.region(q), q, read)))])]
     held = draws_needed(float(truth.region(tried[0])), tried[0], read, gamma, power)
     return Plan(
         claim=read,
@@ -221,13 +220,6 @@ def plan(
         held_out=held,
         draws=None if held is None else math.ceil(held / (1 - train)),
     )
-
-
-def _distance(p: FloatArray, q: FloatArray, claim: Claim) -> FloatArray:
-    """z per √draw of events against a claim."""
-    allowed, slope = claim.region(q), claim.slope(q)
-    variance = allowed * (1 - allowed) + slope**2 * q * (1 - q)
-    return np.asarray((p - allowed) / np.sqrt(np.maximum(variance, 1e-18)))
 
 
 def replay(

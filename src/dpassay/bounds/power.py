@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
-from dpassay._typing import IntArray
+from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds.joint import SPENT_ON_SET
 from dpassay.bounds.ordering import Counts, contour, window_of
 from dpassay.bounds.supremum import Lattice, supremum
@@ -113,13 +113,28 @@ def draws_needed(
     """How many draws a side reject the claim with that chance when the truth is (p, q)."""
     if p <= claim.region(q):
         return None
-    low, high = 1, 16
-    while power(p, q, high, high, claim, gamma) < chance:
-        low, high = high, 2 * high
+    goal, rate = float(ndtri(chance)), float(z_per_draw(np.array([p]), np.array([q]), claim)[0])
+    low, high = 0, most + 1  # draws that do not suffice, and draws that do
+    n = ((goal + float(ndtri(1 - gamma))) / rate) ** 2
+    for turn in range(100):
+        tried = int(min(max(round(n), low + 1), high - 1))
+        found = power(p, q, tried, tried, claim, gamma)
+        enough = found >= chance
+        low, high = (low, tried) if enough else (tried, high)
+        if high - low <= max(1, high // 200) or low >= most:
+            break
+        # as a normal quantile the power is nearly linear in √n; and a little beyond, to close in
+        z = float(ndtri(min(max(found, 1e-9), 1 - 1e-9)))
+        n = (math.sqrt(tried) + (goal - z) / rate) ** 2 * (0.998 if enough else 1.002)
         if high > most:
-            return None
-    while high - low > max(1, high // 200):
-        middle = (low + high) // 2
-        enough = power(p, q, middle, middle, claim, gamma) >= chance
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+            n = max(n, tried * (1 + 0.002 * 4**turn))
+        elif turn % 3 == 2 or not low < n < high:
+            n = (low + high) / 2
+    return high if high <= most else None
+
+
+def z_per_draw(p: FloatArray, q: FloatArray, claim: Claim) -> FloatArray:
+    """How far events of probabilities p and q lie from a claim: the z-score of n draws a side, by √n."""
+    allowed, slope = np.asarray(claim.region(q)), np.asarray(claim.slope(q))
+    variance = allowed * (1 - allowed) + slope**2 * q * (1 - q)
+    return np.asarray((p - allowed) / np.sqrt(np.maximum(variance, 1e-18)))
