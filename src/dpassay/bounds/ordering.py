@@ -154,8 +154,8 @@ def _boundary(window: Window, claim: Claim) -> Boundary:
     # a table over s, u = logit q = top − range·s²: finest where g comes up to 1 and bends without limit
     c, full = window.counts, float(claim.region_inverse(1.0))
     low = float(logit(0.1 * max(window.first_j, 0.5) / c.m))
-    top = float(logit(min(1 - 0.1 * max(c.m - window.last_j, 0.5) / c.m, full)))
-    reach = max(top - low, 1e-9)
+    top = float(logit(min(1 - 0.1 * max(c.m - window.last_j, 0.5) / c.m, max(full, 1e-300))))
+    reach = max(top - low, 1e-6)
     s = np.linspace(0.0, 1.0, 129)
     q = expit(top - reach * s**2)
     p, rate = np.clip(claim.raw_region(q), 1e-300, 1 - 1e-16), np.maximum(claim.slope(q), 1e-300)
@@ -163,6 +163,7 @@ def _boundary(window: Window, claim: Claim) -> Boundary:
     with np.errstate(over="ignore", invalid="ignore"):
         along = -2 * reach * s * rate * (q * (1 - q)) / (p * (1 - p))
     along[0] = (logit(p[1]) - logit(p[0])) / s[1]
+    along = np.nan_to_num(along)
     table, log_rate = CubicHermiteSpline(s, logit(p), along), np.log(rate)
 
     def place(x: FloatArray) -> FloatArray:
@@ -197,7 +198,9 @@ def _distance(c: Counts, boundary: Boundary) -> float:
         q = expit(u)
         p = boundary.inside(q)
         # the derivative of the distance by u
-        rate = c.m * (q - y) - c.n * (x - p) / (p * (1 - p)) * boundary.slope(q) * q * (1 - q)
+        with np.errstate(over="ignore"):
+            pull = c.n * (x - p) / (p * (1 - p)) * boundary.slope(q)
+            rate = c.m * (q - y) - np.minimum(pull, 1e300) * q * (1 - q)
         ahead = rate >= 0
         past = int(np.argmax(ahead)) if ahead.any() else u.size - 1
         ends = [max(past - 1, 0), past]

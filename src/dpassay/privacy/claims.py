@@ -210,6 +210,8 @@ class GaussianDP(Claim):
 
     def slope(self, q: npt.ArrayLike) -> Any:
         """φ(μ + z)/φ(z) at z = Φ⁻¹(q)."""
+        if self.mu == 0:
+            return np.ones(np.shape(q))
         with np.errstate(over="ignore", invalid="ignore"):
             z = ndtri(np.asarray(q, dtype=float))
             return np.exp(-self.mu * z - self.mu**2 / 2)
@@ -512,8 +514,8 @@ def _renyi_edge(
 
 def _renyi_slope(u: FloatArray, v: FloatArray, lam: FloatArray) -> FloatArray:
     """dp/dq along D_λ = constant, at logits u of p and v of q."""
-    up, down = _log_expit(u) - _log_expit(v), _log_expit(-u) - _log_expit(-v)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        up, down = _log_expit(u) - _log_expit(v), _log_expit(-u) - _log_expit(-v)
         # (λ−1)/λ · (e^{λ·up} − e^{λ·down}) / (e^{(λ−1)up} − e^{(λ−1)down}), where neither power exists
         turn = down - up
         rate = (lam - 1) / lam * np.exp(up) * np.expm1(lam * turn) / np.expm1((lam - 1) * turn)
