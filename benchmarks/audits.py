@@ -86,7 +86,7 @@ def one_false(seed: int, name: str, n: int) -> float:
 
 @table("audit-false")
 def false_alarms(count: int = 2000, large: int = 300) -> str:
-    """False alarms at claim = truth: 2000 audits a cell at n = 200 and 2000, 300 at 10⁴ (half an hour)."""
+    """False alarms at claim = truth: 2000 audits a cell at n = 200 and 2000, 300 at 10⁴ (30 minutes)."""
     rows = []
     cells = true_claims()
     sizes = ((200, count), (2000, count), (10_000, large))

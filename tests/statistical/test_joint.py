@@ -9,8 +9,9 @@ from scipy.stats import binom
 import dpassay as dp
 from dpassay.bounds import clopper_pearson, region
 from dpassay.bounds.joint import Counts, delta_family, family, lower_bound, p_value
-from dpassay.bounds.ordering import contour, window_of
+from dpassay.bounds.ordering import observed_distance, seen_contour, window_of
 from dpassay.bounds.power import detectable, draws_needed, power
+from dpassay.bounds.supremum import supremum
 from dpassay.verdicts import audit_counts
 
 CLAIMS = [
@@ -22,6 +23,7 @@ CLAIMS = [
     dp.RenyiDP(3, 0.3),
     dp.ZeroConcentratedDP(0.2),
     dp.TradeoffDP([(0.0, 0.9), (0.2, 0.5), (1.0, 0.0)]),
+    dp.TradeoffDP([(0.0, 0.9), (0.2, 0.5), (1.0, 0.0)], ordered=True),  # g(0) > 0
 ]
 BOUNDARY = np.concatenate(
     [np.geomspace(1e-5, 0.02, 120), np.linspace(0.02, 0.98, 700), 1 - np.geomspace(1e-5, 0.02, 120)]
@@ -145,7 +147,7 @@ def test_p_value_at_a_thousand_agrees_with_a_direct_sum():
     c, claim = Counts(450, 1000, 240, 1000), dp.GaussianDP(0.5)
     got = p_value(c, claim)
     window = window_of(c, 5e-5)
-    least = contour(window, claim)
+    least = seen_contour(window, claim)
     j = np.arange(window.first_j, window.last_j + 1)
     q = np.linspace(window.q_low, window.q_high, 4001)
     p = claim.region(q)
@@ -180,6 +182,7 @@ def test_bound_exceeds_the_truth_with_probability_at_most_gamma(claims, theta):
         family(dp.ApproximateDP(1, 0.1)),
         family(dp.GaussianDP(1)),
         family(dp.TradeoffDP([(0.0, 0.9), (0.2, 0.5), (1.0, 0.0)])),
+        family(dp.TradeoffDP([(0.0, 0.9), (0.2, 0.5), (1.0, 0.0)], ordered=True)),
     ],
 )
 @pytest.mark.parametrize(("n", "m"), [(12, 5), (6, 14), (40, 23)])
@@ -389,7 +392,7 @@ def test_detectable_falls_with_the_number_of_draws():
 def test_steep_claims_have_the_p_value_of_a_direct_sum(counts, claim):
     """Slopes past what a number holds: the lines that stand for g must not lie below it."""
     window = window_of(counts, 5e-5)
-    least = contour(window, claim)
+    least = seen_contour(window, claim)
     low, high = (max(x, 1e-30) for x in (window.q_low, window.q_high))
     q = np.unique(np.concatenate([np.geomspace(low, high, 3000), np.linspace(low, high, 1000)]))
     p = np.minimum(claim.region(q), window.p_high)
@@ -419,17 +422,74 @@ def test_slopes_of_renyi_claims_are_derivatives():
         )
 
 
+@pytest.mark.parametrize(
+    ("counts", "claims", "largest"),
+    [
+        (Counts(8_010_000, 8_012_521, 1, 2), delta_family(0.5), 0.03),
+        (Counts(97_993, 100_000, 0, 1), family(dp.GaussianDP(1.0)), 0.425),
+        (Counts(25, 25, 0, 1), family(dp.RenyiDP(2, 1.0)), 0.05),
+        (Counts(25, 25, 0, 1), family(dp.ZeroConcentratedDP(1.0)), 0.04),
+    ],
+)
+def test_a_few_draws_against_many_say_little(counts, claims, largest):
+    """The contour of one draw against a million: errors of q there are errors of a thousand counts."""
+    assert 0 <= lower_bound(counts, claims, 0.05) <= largest
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "gamma"), [(16_560, 3, 0.01), (126_624, 9, 1e-8), (5000, 1, 0.05)]
+)
+@pytest.mark.parametrize("claim", [dp.PureDP(1.0), dp.GaussianDP(1.0)], ids=str)
+def test_bounds_cover_where_one_side_has_few_draws(n, m, gamma, claim):
+    """For each j the least i with a bound above θ, and the exact probability of all of them."""
+    claims = family(claim)
+
+    def least(j, theta):
+        low, high = 0, n + 1  # does not suffice, suffices
+        while high - low > 1:
+            middle = (low + high) // 2
+            enough = lower_bound(Counts(middle, n, j, m), claims, gamma) > theta
+            low, high = (low, middle) if enough else (middle, high)
+        return high
+
+    for theta in (0.3, 1.0):
+        i = np.array([least(j, theta) for j in range(m + 1)])
+        q = np.concatenate([np.geomspace(1e-9, 0.02, 300), np.linspace(0.02, 0.9999, 2000)])
+        p = np.asarray(claim.at(theta).region(q))
+        tail = binom.sf(i - 1, n, p[:, None])
+        assert np.sum(binom.pmf(np.arange(m + 1), m, q[:, None]) * tail, axis=1).max() <= gamma
+
+
+def test_a_curve_with_many_kinks_has_the_p_value_of_a_direct_sum():
+    """Nearly equal slopes: where two lines meet must not be taken from their difference alone."""
+    a = np.sort(np.random.default_rng(7).random(60) ** 2)
+    points = [(0.0, 1.0), *((t, (1 - t**0.6) ** (1 / 0.6)) for t in a), (1.0, 0.0)]
+    c, claim = Counts(351, 500, 145, 500), dp.TradeoffDP(points).at(0.01)
+    window = window_of(c, 5e-5)
+    assert observed_distance(window, claim) > 0
+    least = seen_contour(window, claim)
+    q = np.linspace(window.q_low, window.q_high, 4001)
+    p = claim.region(q)
+    q, p = (
+        q[(p >= window.p_low) & (p <= window.p_high)],
+        p[(p >= window.p_low) & (p <= window.p_high)],
+    )
+    j = np.arange(window.first_j, window.last_j + 1)
+    direct = np.sum(binom.pmf(j, c.m, q[:, None]) * binom.sf(least - 1, c.n, p[:, None]), axis=1)
+    assert direct.max() <= supremum(window, least, claim) <= 1.02 * direct.max()
+
+
 def test_the_contour_leaves_out_nothing_where_it_passes_the_last_count():
     c, claim = Counts(458, 459, 2766, 3000), dp.GaussianDP(0.724345)
     window = window_of(c, 5e-5)
-    least = contour(window, claim)
+    least = seen_contour(window, claim)
     assert least[2841 - window.first_j] <= 459
     assert least[2842 - window.first_j] <= 459
 
 
-@pytest.mark.parametrize("gamma", [0.49, 0.5, 0.9])
+@pytest.mark.parametrize("gamma", [1e-17, 1e-6, 0.49, 0.5, 0.9, 0.9999])
 def test_bounds_at_levels_nobody_needs(gamma):
-    c = Counts(4, 5, 0, 5)
+    c = Counts(80, 100, 0, 100) if gamma < 0.01 else Counts(4, 5, 0, 5)
     for claim in (dp.PureDP(1.0), dp.GaussianDP(1.0)):
         assert 0 < lower_bound(c, family(claim), gamma) < 20
 

@@ -30,7 +30,7 @@ from functools import lru_cache
 
 from scipy.special import ndtri
 
-from dpassay.bounds.ordering import Counts, Window, contour, observed_distance, window_of
+from dpassay.bounds.ordering import Counts, Window, observed_distance, seen_contour, window_of
 from dpassay.bounds.supremum import supremum
 from dpassay.privacy.claims import ApproximateDP, Claim
 
@@ -59,7 +59,7 @@ def _p_value(counts: Counts, claim: Claim, spent: float) -> float:
     if counts.i / counts.n <= claim.region(counts.j / counts.m):
         return 1.0
     window = window_of(counts, spent)
-    return min(1.0, spent + supremum(window, contour(window, claim), claim))
+    return min(1.0, spent + supremum(window, seen_contour(window, claim), claim))
 
 
 # --- bounds: the test turned around
@@ -108,11 +108,11 @@ def lower_bound(counts: Counts, claims: Family, gamma: float) -> float:
     if start <= 0:
         return 0.0
     window = window_of(counts, SPENT_ON_SET * gamma)
-    goal = float(ndtri(1 - gamma))
+    goal = -float(ndtri(gamma))
     # of few draws a test of level γ asks more than the normal quantile
     level = max(goal, 0.1) + _FEW / math.sqrt(min(counts.n, counts.m))
     theta, seen, scale = _where_distance(window, claims, start, level)
-    least = contour(window, claims.at(theta), seen)
+    least = seen_contour(window, claims.at(theta), seen)
 
     def z_score(value: float) -> float:
         largest = window.spent + supremum(window, least, claims.at(value))
@@ -164,7 +164,7 @@ def _last_above(
     low: tuple[float, float] | None = None
     high: tuple[float, float] | None = None
     for turn in range(60):
-        z = max(z_score(guess), -3.0)
+        z = max(z_score(guess), min(-3.0, goal - 1))
         if z >= goal:
             low = guess, z
             if z - goal <= _CLOSE or guess >= largest:

@@ -76,14 +76,18 @@ def count_range(n: int, p: FloatArray | float, cut_off: float) -> tuple[IntArray
     return first, np.minimum(np.ceil(n * p + spread), n).astype(np.int64)
 
 
-def contour(window: Window, claim: Claim, target: float | None = None) -> IntArray:
-    """i*(j) for each j of the window: the smallest i with T² ≥ target.
+def seen_contour(window: Window, claim: Claim, target: float | None = None) -> IntArray:
+    """The contour of outcomes as far from the claim as what was seen, or of a T² that it reaches."""
+    c = window.counts
+    least = contour(window, claim, observed_distance(window, claim) if target is None else target)
+    at = c.j - window.first_j
+    least[: at + 1] = np.minimum(least[: at + 1], c.i)
+    return least
 
-    Without a target, as far from the claim as what was seen.
-    """
-    c, seen = window.counts, target is None
-    boundary = _boundary(window, claim)
-    target = _distance(c, boundary) if target is None else target
+
+def contour(window: Window, claim: Claim, target: float) -> IntArray:
+    """i*(j) for each j of the window: the smallest i with T² ≥ target."""
+    c, boundary = window.counts, _boundary(window, claim)
     first, last = window.first_j, window.last_j
     knots = np.unique(np.linspace(first, last, min(_KNOTS, last - first + 1)).round())
     values = c.n * _contour_p(knots / c.m, target, c, boundary)
@@ -105,11 +109,7 @@ def contour(window: Window, claim: Claim, target: float | None = None) -> IntArr
     edge = (values[1:] > c.n) & (values[:-1] <= c.n) & (np.diff(knots) > 1)
     real = np.where(edge[piece], np.minimum(real, c.n), real) - slack[piece]
     least = np.ceil(real - 1e-6).astype(np.int64)
-    least = np.minimum.accumulate(least[::-1])[::-1]  # non-decreasing in j
-    if seen:
-        at = c.j - first
-        least[: at + 1] = np.minimum(least[: at + 1], c.i)
-    return least
+    return np.minimum.accumulate(least[::-1])[::-1]  # non-decreasing in j
 
 
 def _slack(knots: FloatArray, values: FloatArray) -> FloatArray:
@@ -153,8 +153,10 @@ def _boundary(window: Window, claim: Claim) -> Boundary:
         return Boundary(claim.raw_region, claim.slope)
     # a table over s, u = logit q = top − range·s²: finest where g comes up to 1 and bends without limit
     c, full = window.counts, float(claim.region_inverse(1.0))
-    low = float(logit(0.1 * max(window.first_j, 0.5) / c.m))
-    top = float(logit(min(1 - 0.1 * max(c.m - window.last_j, 0.5) / c.m, max(full, 1e-300))))
+    low = float(logit(0.1 * max(window.first_j, 0.5) / (c.n + c.m)))
+    top = float(
+        logit(min(1 - 0.1 * max(c.m - window.last_j, 0.5) / (c.n + c.m), max(full, 1e-300)))
+    )
     reach = max(top - low, 1e-6)
     s = np.linspace(0.0, 1.0, 129)
     q = expit(top - reach * s**2)
@@ -217,10 +219,11 @@ def _distance(c: Counts, boundary: Boundary) -> float:
 def _contour_p(y: FloatArray, target: float, c: Counts, boundary: Boundary) -> FloatArray:
     """For each y = j/m the x = i/n with T² = target; above 1 where there is none.
 
-    x is the largest over q of the solutions of 2n kl(x, g(q)) = target − 2m kl(y, q): whatever q is
-    used, the x found is nowhere above the contour, and off by the square of the error in q. The best q
-    has x = g + s·g(1−g)/n, y = q − s·g'·q(1−q)/m, s ≥ 0 (stationarity), where the distance grows with
-    q − y, and nearly like a power of it: a secant in logarithms, and bisection where it strays.
+    x is the largest over q of the solutions of 2n kl(x, g(q)) = target − 2m kl(y, q): whatever q with
+    2m kl(y, q) ≤ target is used, the x found is nowhere above the contour, and off by the square of the
+    error in q. The best q has x = g + s·g(1−g)/n, y = q − s·g'·q(1−q)/m, s ≥ 0 (stationarity), where the
+    distance grows with q − y, and nearly like a power of it: a secant in logarithms, and bisection where
+    it strays.
     """
     low = np.maximum(y, 1e-3 / (c.n + c.m))
     high = np.minimum(y + _kl_reach(y, target / (2 * c.m)), 1.0)
@@ -249,6 +252,7 @@ def _contour_p(y: FloatArray, target: float, c: Counts, boundary: Boundary) -> F
             q, last = step, here
             if not moved.any():
                 break
+    q = np.where(c.m * kl(y, q) > target / 2, low, q)
     rest = np.maximum(target / 2 - c.m * kl(y, q), 0.0) / c.n
     return _kl_inverse(boundary.inside(q), rest, beyond=1.0 + 2.0 / c.n)
 

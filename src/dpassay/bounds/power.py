@@ -30,7 +30,7 @@ def _rejected(q: float, n: int, m: int, claim: Claim, gamma: float) -> IntArray 
     """
     p = float(claim.region(q))
     window = window_of(_rounded(p, q, n, m), SPENT_ON_SET * gamma)
-    goal = target = float(ndtri(1 - gamma))
+    goal = target = -float(ndtri(gamma))
     if min(n * p * (1 - p), m * q * (1 - q)) > _NORMAL:
         return contour(window, claim, target**2)
 
@@ -115,7 +115,7 @@ def draws_needed(
         return None
     goal, rate = float(ndtri(chance)), float(z_per_draw(np.array([p]), np.array([q]), claim)[0])
     low, high = 0, most + 1  # draws that do not suffice, and draws that do
-    n = ((goal + float(ndtri(1 - gamma))) / rate) ** 2
+    n = ((goal + -float(ndtri(gamma))) / rate) ** 2
     for turn in range(100):
         tried = int(min(max(round(n), low + 1), high - 1))
         found = power(p, q, tried, tried, claim, gamma)

@@ -124,7 +124,7 @@ def _tangents(claim: Claim, low: float, high: float, n: int) -> _Lines:
         slope, first = np.unique(slope, return_index=True)
         slope, value, touch = slope[::-1], value[first][::-1], touch[first][::-1]
         height = value - slope * touch
-        cross = np.clip(np.diff(height) / -np.diff(slope), low, high)
+        cross = np.clip(np.diff(height) / -np.diff(slope), touch[:-1], touch[1:])
         edges = np.concatenate([[low], cross, [high]])
         gap = height[:-1] + slope[:-1] * cross - np.asarray(claim.region(cross))
         noise = math.sqrt(max(float(np.min(value * (1 - value))), 1 / n) / n)
