@@ -27,6 +27,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from scipy.special import ndtri
 
@@ -40,8 +41,6 @@ SPENT_ON_SET = 1e-3
 _FAR = 1e6
 #: How near a bound comes to what the test allows, in standard deviations.
 _CLOSE = 0.004
-#: What is added to the normal quantile for √draws, where outcomes are ordered for bounds.
-_FEW = 1.6
 
 
 def p_value(counts: Counts, claim: Claim, *, gamma: float = 0.05) -> float:
@@ -99,20 +98,29 @@ def claim_bound(counts: Counts, claim: Claim, gamma: float) -> float:
 def lower_bound(counts: Counts, claims: Family, gamma: float) -> float:
     """A lower confidence bound on θ: the largest below which all is refuted (Buehler 1957).
 
-    Outcomes are ordered once for all θ, by the θ* at which their T falls to a level fixed beforehand. T
-    falls with θ for every outcome, so that {θ* ≥ t} is {T_t ≥ level}, above one contour of one claim. Its
-    probability grows with θ, since θ allows more and more, and where it passes γ is the bound. (The
-    p-values of each claim by its own T are not monotone in θ: their lowest root would have to be sought.)
+    Outcomes are ordered once for all θ, by the θ* at which their T falls to a level that does not depend
+    on θ. T falls with θ for every outcome, so that {θ* ≥ t} is {T_t ≥ level}, above one contour of one
+    claim. Its probability grows with θ, since θ allows more and more, and where it passes γ is the bound.
+    (The p-values of each claim by its own T are not monotone in θ: their lowest root would have to be
+    sought.)
     """
     start = min(claims.needed(counts.i / counts.n, counts.j / counts.m), claims.largest)
     if start <= 0:
         return 0.0
     window = window_of(counts, SPENT_ON_SET * gamma)
     goal = -float(ndtri(gamma))
-    # of few draws a test of level γ asks more than the normal quantile
-    level = max(goal, 0.1) + _FEW / math.sqrt(min(counts.n, counts.m))
-    theta, seen, scale = _where_distance(window, claims, start, level)
-    least = seen_contour(window, claims.at(theta), seen)
+    few = 0.8 / math.sqrt(min(counts.n, counts.m))
+
+    def level(j: Any) -> Any:
+        """What a test of level γ asks of T: the normal quantile, and more where counts are few."""
+        return max(goal, 0.1) + few + 1.5 / (j + 4)
+
+    theta, seen, scale = _where_distance(window, claims, start, level(counts.j))
+    if seen < 0.4:  # the level varies by no more than that
+        return 0.0
+    # below 0 only at θ = 0, where outcomes that do not reach the level are ordered by what they lack
+    lacking = min(seen - level(counts.j), 0.0)
+    least = seen_contour(window, claims.at(theta), lambda j: (level(j) + lacking) ** 2 - 2e-5)
 
     def z_score(value: float) -> float:
         largest = window.spent + supremum(window, least, claims.at(value))
@@ -124,10 +132,9 @@ def lower_bound(counts: Counts, claims: Family, gamma: float) -> float:
 def _where_distance(
     window: Window, claims: Family, start: float, level: float
 ) -> tuple[float, float, float]:
-    """The θ, from below, at which T of what was seen is at the level; T² there, from below; dθ/dT.
+    """The θ, from below, at which T of what was seen falls to the level; T there; and dθ/dT.
 
-    Where even θ = 0 does not reach the level, that is the one, with the T it has: outcomes below the
-    level are ordered by T at 0.
+    θ = 0 where not even that reaches the level.
     """
     c = window.counts
 
@@ -154,7 +161,7 @@ def _where_distance(
             high, at_high = middle, found
     top = min(start, 2 * high + 1)
     scale = max(top - low, 1e-9) / max(min(at_low, level), 0.5)
-    return low, max(min(at_low, level) ** 2 - 2e-5, 1e-12), scale
+    return low, at_low, scale
 
 
 def _last_above(

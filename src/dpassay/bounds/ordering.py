@@ -76,7 +76,11 @@ def count_range(n: int, p: FloatArray | float, cut_off: float) -> tuple[IntArray
     return first, np.minimum(np.ceil(n * p + spread), n).astype(np.int64)
 
 
-def seen_contour(window: Window, claim: Claim, target: float | None = None) -> IntArray:
+#: T², or T² by j.
+Target = float | Callable[[FloatArray], FloatArray]
+
+
+def seen_contour(window: Window, claim: Claim, target: Target | None = None) -> IntArray:
     """The contour of outcomes as far from the claim as what was seen, or of a T² that it reaches."""
     c = window.counts
     least = contour(window, claim, observed_distance(window, claim) if target is None else target)
@@ -85,12 +89,17 @@ def seen_contour(window: Window, claim: Claim, target: float | None = None) -> I
     return least
 
 
-def contour(window: Window, claim: Claim, target: float) -> IntArray:
+def contour(window: Window, claim: Claim, target: Target) -> IntArray:
     """i*(j) for each j of the window: the smallest i with T² ≥ target."""
     c, boundary = window.counts, _boundary(window, claim)
+
+    def solved(j: FloatArray) -> FloatArray:
+        asked = target(j) if callable(target) else np.full(j.shape, target)
+        return c.n * _contour_p(j / c.m, asked, c, boundary)
+
     first, last = window.first_j, window.last_j
     knots = np.unique(np.linspace(first, last, min(_KNOTS, last - first + 1)).round())
-    values = c.n * _contour_p(knots / c.m, target, c, boundary)
+    values = solved(knots)
     limit = _BEND * math.sqrt(max(c.i * (1 - c.i / c.n), 1.0))
     for turn in range(5):
         slack = _slack(knots, values)
@@ -100,7 +109,7 @@ def contour(window: Window, claim: Claim, target: float) -> IntArray:
             break
         more = _between(knots, np.ceil(np.sqrt(excess)))
         place = np.searchsorted(knots, more)
-        values = np.insert(values, place, c.n * _contour_p(more / c.m, target, c, boundary))
+        values = np.insert(values, place, solved(more))
         knots = np.insert(knots, place, more)
     all_j = np.arange(first, last + 1)
     real = np.interp(all_j, knots, values)
@@ -216,7 +225,7 @@ def _distance(c: Counts, boundary: Boundary) -> float:
     return float(2 * np.min(c.n * kl(x, p) + c.m * kl(y, q)))
 
 
-def _contour_p(y: FloatArray, target: float, c: Counts, boundary: Boundary) -> FloatArray:
+def _contour_p(y: FloatArray, target: FloatArray, c: Counts, boundary: Boundary) -> FloatArray:
     """For each y = j/m the x = i/n with T² = target; above 1 where there is none.
 
     x is the largest over q of the solutions of 2n kl(x, g(q)) = target − 2m kl(y, q): whatever q with
