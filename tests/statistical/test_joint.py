@@ -142,6 +142,23 @@ def test_p_value_agrees_with_brute_force(claim, seed):
         assert slow * (1 - 1e-4) <= p_value(Counts(i, n, j, m), claim) <= slow * 1.01
 
 
+@pytest.mark.parametrize(
+    "claim", [dp.PureDP(0.0), dp.PureDP(0.7), dp.GaussianDP(0.5), dp.ApproximateDP(0.5, 0.05)]
+)
+def test_outcomes_with_the_same_distance_are_in_the_region(claim):
+    """With n = m the mirrored outcome (n − j, n − i) has the same T, to the last digit or not."""
+    n, looked_at = 24, 0
+    for i in range(n + 1):
+        for j in range(n + 1):
+            if i / n > claim.region(j / n):
+                window = window_of(Counts(i, n, j, n), 5e-5)
+                least = seen_contour(window, claim)
+                if window.first_j <= n - i <= window.last_j:
+                    looked_at += 1
+                    assert least[n - i - window.first_j] <= n - j
+    assert looked_at > 50
+
+
 def test_p_value_at_a_thousand_agrees_with_a_direct_sum():
     """Windows, interpolation and tangents against the whole lattice, at a size where they act."""
     c, claim = Counts(450, 1000, 240, 1000), dp.GaussianDP(0.5)

@@ -120,7 +120,7 @@ def lower_bound(counts: Counts, claims: Family, gamma: float) -> float:
         return 0.0
     # below 0 only at θ = 0, where outcomes that do not reach the level are ordered by what they lack
     lacking = min(seen - level(counts.j), 0.0)
-    least = seen_contour(window, claims.at(theta), lambda j: (level(j) + lacking) ** 2 - 2e-5)
+    least = seen_contour(window, claims.at(theta), lambda j: (level(j) + lacking) ** 2)
 
     def z_score(value: float) -> float:
         largest = window.spent + supremum(window, least, claims.at(value))

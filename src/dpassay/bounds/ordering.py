@@ -21,7 +21,7 @@ from dpassay.privacy.claims import Claim
 #: Counts j at which a contour is solved for to begin with. In between it is interpolated, and solved for
 #: again where the error of that may pass _BEND standard deviations of i.
 _KNOTS, _BEND = 48, 2e-3
-#: Where between two bounds of a projection is looked, and to what half of T² is found.
+#: Where between two bounds of a projection is looked, and how much too large half of T² may come out.
 _ALONG, _DISTANCE = np.linspace(0.0, 1.0, 34), 5e-6
 
 
@@ -141,7 +141,7 @@ def _between(knots: FloatArray, parts: FloatArray) -> FloatArray:
 
 
 def observed_distance(window: Window, claim: Claim) -> float:
-    """T² of what was seen."""
+    """T² of what was seen, from below."""
     return _distance(window.counts, _boundary(window, claim))
 
 
@@ -195,7 +195,7 @@ def kl(x: FloatArray | float, p: FloatArray) -> FloatArray:
 
 
 def _distance(c: Counts, boundary: Boundary) -> float:
-    """T² of what was seen: the projection onto the claim moves q up from j/m until it is optimal.
+    """T² of what was seen, from below: its projection onto the claim has q above j/m, where it is optimal.
 
     Along the boundary the derivative of the distance changes its sign once, from − to +, and does so
     before q reaches i/n, since g(q) ≥ q.
@@ -222,7 +222,8 @@ def _distance(c: Counts, boundary: Boundary) -> float:
     q = expit(np.array([low, high]))
     # the claim allows what is below g(q) as well
     p = np.minimum(boundary.inside(q), max(x, 1e-300))
-    return float(2 * np.min(c.n * kl(x, p) + c.m * kl(y, q)))
+    found = 2 * float(np.min(c.n * kl(x, p) + c.m * kl(y, q)))
+    return max(found - 4 * _DISTANCE, 1e-12)  # from below: outcomes with the same T count as well
 
 
 def _contour_p(y: FloatArray, target: FloatArray, c: Counts, boundary: Boundary) -> FloatArray:
