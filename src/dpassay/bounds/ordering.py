@@ -195,7 +195,7 @@ def kl(x: FloatArray | float, p: FloatArray) -> FloatArray:
 
 
 def _distance(c: Counts, boundary: Boundary) -> float:
-    """T² of what was seen, from below: its projection onto the claim has q above j/m, where it is optimal.
+    """T² of what was seen, from below: its projection onto the claim moves q up from j/m to the optimum.
 
     Along the boundary the derivative of the distance changes its sign once, from − to +, and does so
     before q reaches i/n, since g(q) ≥ q.
