@@ -40,7 +40,7 @@ def _rejected(q: float, n: int, m: int, claim: Claim, gamma: float) -> IntArray 
     for _ in range(3):  # in z-scores the size is nearly linear in T
         step = goal + float(ndtri(min(max(size(target), 1e-300), 1 - 1e-9)))
         target = max(target + step, 0.05)
-        if abs(step) < 0.03:
+        if abs(step) < 0.005:
             return contour(window, claim, target**2)
     for _ in range(80):  # few counts: it moves in jumps
         if size(target) <= 1.002 * gamma:
@@ -86,12 +86,15 @@ def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: flo
         return float(ndtri(min(max(power(p, q, n, m, claim, gamma), 1e-12), 1 - 1e-12)))
 
     low, low_score = claim.value, float(ndtri(gamma))
-    step = max(0.25 * claim.value, 0.05)
-    high = low + step
+    allowed, slope = float(claim.region(q)), float(np.ravel(claim.slope(q))[0])
+    noise = math.sqrt(allowed * (1 - allowed) / n + slope**2 * q * (1 - q) / m)
+    # where the normal limit has it, and a fifth of that more, and two fifths, and so on
+    first = claim.needed(min(allowed + (goal - low_score + 0.02) * noise, 1.0), q) - low
+    step = first if 0 < first < 60 else max(0.25 * low, 0.05)
+    high, step = low + step, 0.2 * step
     while (high_score := score(high)) < goal:
         low, low_score = high, high_score
-        step *= 2
-        high = low + step
+        high, step = low + step, 2 * step
         if high > claim.value + 60 or low >= limit:
             return math.inf
     for _ in range(5):  # regula falsi; `high` is always caught

@@ -55,7 +55,7 @@ class Lattice:
     def tail(self, q: FloatArray, p: FloatArray) -> FloatArray:
         """Σ_j Bin(j; m, q) P(Bin(n, p) ≥ i*(j)), for each q with its p."""
         out = np.empty_like(q)
-        step = max(1, (1 << 19) // (self.j.size + self.i.size))
+        step = max(1, (1 << 17) // (self.j.size + self.i.size))
         for start in range(0, q.size, step):
             part = slice(start, start + step)
             (first_j, mass_j), (first_i, mass_i) = self.j.mass(q[part]), self.i.mass(p[part])

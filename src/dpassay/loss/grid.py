@@ -464,12 +464,13 @@ def _common(p: Binned, q: Binned, rule: str | float, inference: bool) -> tuple[f
 
 
 def _interpolate(numbers: FloatArray, axes: tuple[Axis, ...], values: FloatArray) -> FloatArray:
-    if len(axes) == 1:
-        return np.interp(numbers[:, 0], axes[0].points, values)
-    from scipy.ndimage import map_coordinates
-
     places = [
         np.clip((column - a.low) / a.step, 0, a.size - 1)
         for column, a in zip(numbers.T, axes, strict=True)
     ]
+    if len(axes) == 1:  # no search, as np.interp has to
+        k = np.minimum(places[0].astype(np.int64), values.size - 2)
+        return np.asarray(values[k] + (places[0] - k) * np.diff(values)[k])
+    from scipy.ndimage import map_coordinates
+
     return np.asarray(map_coordinates(values, places, order=1, mode="nearest"))
