@@ -548,6 +548,23 @@ def test_the_outline_of_the_joint_region_reaches_along_an_edge():
     assert on_edge.max() == pytest.approx(0.3294, abs=2e-3)
 
 
+@pytest.mark.parametrize(
+    ("counts", "claim", "gamma"),
+    [
+        (Counts(1, 1, 0, 1), dp.RenyiDP(1.0001, 1000.0), 0.05),
+        (Counts(2, 3, 0, 3), dp.ZeroConcentratedDP(700.0), 1e-10),
+        (Counts(10_000, 10_000, 9999, 10_000), dp.ZeroConcentratedDP(0.5), 1e-10),
+        (Counts(1, 10**7, 0, 1000), dp.GaussianDP(1e-6), 1e-10),
+        (Counts(2_108_432_291, 4 * 10**9, 0, 1), CLAIMS[-1], 0.5),
+        (Counts(4 * 10**10, 4 * 10**10, 0, 3), dp.PureDP(0.1), 0.9),
+    ],
+)
+def test_claims_and_counts_at_the_end_of_what_numbers_hold(counts, claim, gamma):
+    """No warning (they are errors here), no failure, a bound and a p-value."""
+    assert 0 <= lower_bound(counts, family(claim), gamma) < np.inf
+    assert 0 < p_value(counts, claim, gamma=gamma) <= 1
+
+
 @pytest.mark.parametrize(("i", "j"), [(30, 0), (3000, 1000), (5 * 10**8, 2 * 10**8)])
 def test_billions_of_draws_are_tested_and_do_not_hang(i, j):
     """Distances are solved for to the last digit that numbers of this size have, and no further."""
