@@ -11,7 +11,7 @@ import numpy as np
 from dpassay import checks
 from dpassay.bounds import joint
 from dpassay.bounds.ordering import Counts
-from dpassay.bounds.power import draws_needed, smallest_detectable, z_per_draw
+from dpassay.bounds.power import draws_needed, normal_limit, smallest_detectable
 from dpassay.errors import InvalidInput
 from dpassay.notions.profile import profile_of
 from dpassay.privacy.about import level
@@ -208,8 +208,9 @@ def plan(
         tried = [checks.probability("event", event)]
     else:
         q = 1 / (1 + np.exp(np.linspace(-0.5, 8, 60)))
+        allowed, noise = normal_limit(q, 1, 1, read)
         # the fewest draws go with the largest distance per draw
-        tried = [float(q[int(np.argmax(z_per_draw(truth.region(q), q, read)))])]
+        tried = [float(q[int(np.argmax((truth.region(q) - allowed) / noise))])]
     held = draws_needed(float(truth.region(tried[0])), tried[0], read, gamma, power)
     return Plan(
         claim=read,

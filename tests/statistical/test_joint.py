@@ -415,6 +415,14 @@ def test_draws_needed_by_an_oracle_that_knows_the_event():
         assert reference <= got <= 1.15 * reference
 
 
+def test_plans_for_what_nobody_can_see_end():
+    """An event that never happens, or all the draws there are on one side: an answer, and soon."""
+    assert draws_needed(3e-300, 1e-300, dp.PureDP(1.0), 0.05) is None
+    assert detectable(0.5, 10**12, 1, dp.PureDP(0.1), 0.05) == detectable(
+        0.5, 10_000, 1, dp.PureDP(0.1), 0.05
+    )
+
+
 def test_detectable_falls_with_the_number_of_draws():
     values = [detectable(0.184, n, n, dp.PureDP(1.0), 0.05) for n in (100, 1000, 10_000)]
     assert values[0] > values[1] > values[2] > 1.0

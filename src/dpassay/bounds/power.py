@@ -20,6 +20,8 @@ from dpassay.privacy.claims import Claim
 
 #: From these variances of the counts on, T is as good as normal.
 _NORMAL = 10_000.0
+#: More draws on one side than this many times those on the other are as good as all there could be.
+_MORE = 10_000
 
 
 @lru_cache(maxsize=256)
@@ -57,6 +59,8 @@ def power(p: float, q: float, n: int, m: int, claim: Claim, gamma: float) -> flo
     """The probability that the exact test at level γ rejects the claim when the truth is (p, q)."""
     if p <= claim.region(q):
         return 0.0
+    # what so many more draws on one side still add to its precision no plan can see
+    n, m = min(n, _MORE * m), min(m, _MORE * n)
     least = _rejected(q, n, m, claim, gamma)
     if least is None:
         return 0.0
@@ -86,8 +90,7 @@ def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: flo
         return float(ndtri(min(max(power(p, q, n, m, claim, gamma), 1e-12), 1 - 1e-12)))
 
     low, low_score = claim.value, float(ndtri(gamma))
-    allowed, slope = float(claim.region(q)), float(np.ravel(claim.slope(q))[0])
-    noise = math.sqrt(allowed * (1 - allowed) / n + slope**2 * q * (1 - q) / m)
+    allowed, noise = (float(found[0]) for found in normal_limit(np.array([q]), n, m, claim))
     # where the normal limit has it, and a fifth of that more, and two fifths, and so on
     first = claim.needed(min(allowed + (goal - low_score + 0.02) * noise, 1.0), q) - low
     step = first if 0 < first < 60 else max(0.25 * low, 0.05)
@@ -116,9 +119,11 @@ def draws_needed(
     """How many draws a side reject the claim with that chance when the truth is (p, q)."""
     if p <= claim.region(q):
         return None
-    goal, rate = float(ndtri(chance)), float(z_per_draw(np.array([p]), np.array([q]), claim)[0])
+    allowed, noise = (float(found[0]) for found in normal_limit(np.array([q]), 1, 1, claim))
+    # z grows by this with √n; what is less would take more draws than are looked for
+    goal, rate = float(ndtri(chance)), max((p - allowed) / noise, 1e-3 / math.sqrt(most))
     low, high = 0, most + 1  # draws that do not suffice, and draws that do
-    n = ((goal + -float(ndtri(gamma))) / rate) ** 2
+    n = ((goal - float(ndtri(gamma))) / rate) ** 2
     for turn in range(100):
         tried = int(min(max(round(n), low + 1), high - 1))
         found = power(p, q, tried, tried, claim, gamma)
@@ -136,8 +141,10 @@ def draws_needed(
     return high if high <= most else None
 
 
-def z_per_draw(p: FloatArray, q: FloatArray, claim: Claim) -> FloatArray:
-    """How far events of probabilities p and q lie from a claim: the z-score of n draws a side, by √n."""
+def normal_limit(
+    q: FloatArray, n: FloatArray | int, m: FloatArray | int, claim: Claim
+) -> tuple[FloatArray, FloatArray]:
+    """g(q), and the standard error of i/n − g(j/m) where the claim just holds."""
     allowed, slope = np.asarray(claim.region(q)), np.asarray(claim.slope(q))
-    variance = allowed * (1 - allowed) + slope**2 * q * (1 - q)
-    return np.asarray((p - allowed) / np.sqrt(np.maximum(variance, 1e-18)))
+    variance = allowed * (1 - allowed) / n + slope**2 * q * (1 - q) / m
+    return allowed, np.sqrt(np.maximum(variance, 1e-18))

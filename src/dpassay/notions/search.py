@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpassay._typing import FloatArray
+from dpassay.bounds.power import normal_limit
 from dpassay.errors import InvalidInput
 from dpassay.events import Event, Intervals, Layout, Test
 from dpassay.loss.fit import Loss, Streams, crossed, fit, tried
@@ -234,11 +235,8 @@ def best_cut(
     )
 
     def statistic(value: float, k: slice = slice(None)) -> FloatArray:
-        at = claim.at(value)
-        allowed, slope = np.asarray(at.region(low[k])), np.asarray(at.slope(low[k]))
-        variance = allowed * (1 - allowed) / n_high[k] + slope**2 * low[k] * (1 - low[k]) / n_low[k]
-        z = (high[k] - allowed) / np.sqrt(np.maximum(variance, 1e-18))
-        return np.where(allowed >= 1.0, -np.inf, z - penalty[k])
+        allowed, noise = normal_limit(low[k], n_high[k], n_low[k], claim.at(value))
+        return np.where(allowed >= 1.0, -np.inf, (high[k] - allowed) / noise - penalty[k])
 
     own = statistic(claim.value)
     best = int(np.argmax(own))
