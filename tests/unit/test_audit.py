@@ -343,3 +343,16 @@ def test_a_high_confidence_is_printed_as_what_it_is(seed):
 def test_claims_that_events_do_not_exhaust_are_planned_too(claim):
     plan = dp.plan(claim, excess=2.0)
     assert 10 < plan.held_out < 1000
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_outputs_of_any_size_are_audited_alike(scale, seed):
+    """Rescaling the outputs changes nothing, up to where numbers end (warnings are errors here)."""
+
+    def laplace(data, size, rng):
+        return scale * (data + rng.laplace(size=size))
+
+    plain = dp.audit(zoo.Laplace(1.0), PAIR, dp.PureDP(0.5), n=2000, rng=seed)
+    scaled = dp.audit(laplace, PAIR, dp.PureDP(0.5), n=2000, rng=seed)
+    assert scaled.witness.hits_p == plain.witness.hits_p
+    assert scaled.lower_bound == plain.lower_bound

@@ -51,13 +51,14 @@ def undersmooth(h: float, s: float) -> float:
 
 
 def _spread(binned: Binned) -> tuple[float, float]:
-    points, w = binned.axes[0].points, binned.weights
+    # in steps of the grid, the squares of which exist
+    steps, w = np.arange(binned.axes[0].size, dtype=float), binned.weights
     total = w.sum()
-    mean = float(w @ points) / total
-    variance = float(w @ (points - mean) ** 2) / total
-    cumulated = np.cumsum(w) / total
-    q25, q75 = np.interp([0.25, 0.75], cumulated, points)
-    return math.sqrt(max(variance, 0.0)), float(q75 - q25)
+    mean = float(w @ steps) / total
+    variance = float(w @ (steps - mean) ** 2) / total
+    q25, q75 = np.interp([0.25, 0.75], np.cumsum(w) / total, steps)
+    step = binned.axes[0].step
+    return step * math.sqrt(max(variance, 0.0)), step * float(q75 - q25)
 
 
 def _silverman(binned: Binned) -> float:

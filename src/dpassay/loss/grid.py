@@ -401,7 +401,8 @@ def quadratic(p: Binned, q: Binned, n: tuple[int, int]) -> FloatArray:
     Newton's method on the weights of the cells: its cost does not depend on n. The ridge is worth one
     draw.
     """
-    mesh = np.meshgrid(*(axis.points for axis in p.axes), indexing="ij")
+    # the grid as a unit cube: standardised it is the same, and its squares exist
+    mesh = np.meshgrid(*(np.linspace(0.0, 1.0, axis.size) for axis in p.axes), indexing="ij")
     x = np.stack([m.ravel() for m in mesh], axis=1)
     weight_p, weight_q = p.weights.ravel() / n[0], q.weights.ravel() / n[1]
     both = weight_p + weight_q
