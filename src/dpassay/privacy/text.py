@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from dpassay import checks
 from dpassay.errors import InvalidInput
@@ -11,17 +12,29 @@ from dpassay.privacy.claims import (
     Claim,
     GaussianDP,
     PureDP,
+    RenyiCurveDP,
     RenyiDP,
     ZeroConcentratedDP,
 )
 
-_FORMS = '"eps=1", "eps=1, delta=1e-5", "renyi(order=5)=0.2", "rho=0.5" or "mu=1"'
+_FORMS = (
+    '"eps=1", "eps=1, delta=1e-5", "mu=1", "rho=0.5", "rho=0.5, delta=1e-6", "renyi(order=5)=0.2" or '
+    '"renyi(2)=0.1, renyi(4)=0.3"'
+)
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _RENYI = re.compile(
     rf"(?:renyi|rényi|rdp)\s*\(\s*(?:(?:order|alpha|lambda|λ|α)\s*=\s*)?({_NUMBER})\s*\)"
     rf"\s*(?:=|<=|≤)\s*({_NUMBER})",
     re.IGNORECASE,
 )
+#: What a claim is printed as: "1-DP", "(1, 1e-05)-DP", "(2, 0.1)-Rényi DP".
+_PRINTED = re.compile(
+    rf"(?:({_NUMBER})|\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*\))\s*-\s*(DP|GDP|zCDP|R[ée]nyi\s+DP)",
+    re.IGNORECASE,
+)
+_HEADLINE = re.compile(r"(.*\S)\s+in\s+(δ|delta|ε|eps|epsilon)\s*", re.IGNORECASE | re.DOTALL)
+_CURVE = re.compile(r"\s*f\s*-\s*DP\b.*", re.IGNORECASE | re.DOTALL)
+_MANY_ORDERS = re.compile(r".*R[ée]nyi\s+DP\s+at\b.*", re.IGNORECASE | re.DOTALL)
 _TERM = re.compile(rf"\s*(\w+)\s*(?:=|<=|≤)\s*({_NUMBER})\s*")
 _NAMES = {
     "eps": "epsilon",
@@ -50,7 +63,7 @@ def as_claim(given: object) -> Claim:
 
 
 def claim(text: str) -> Claim:
-    """Read a privacy claim from text.
+    """Read a privacy claim from text, also as claims are printed.
 
     >>> claim("eps=1, delta=1e-5")
     ApproximateDP(epsilon=1.0, delta=1e-05)
@@ -58,13 +71,55 @@ def claim(text: str) -> Claim:
     RenyiDP(order=5.0, epsilon=0.2)
     >>> claim("rho=0.5"), claim("mu=1"), claim("eps=0.1")
     (ZeroConcentratedDP(rho=0.5), GaussianDP(mu=1.0), PureDP(epsilon=0.1))
+    >>> claim("(0.5, 1e-06)-zCDP")
+    ZeroConcentratedDP(rho=0.5, delta=1e-06)
+
+    " in delta" after an (ε, δ) claim asks for lower bounds on δ, with ε held fixed.
+
+    >>> claim("eps=1, delta=1e-5 in delta")
+    ApproximateDP(epsilon=1.0, delta=1e-05, headline='delta')
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidInput(f"a claim must be text such as {_FORMS}, got {text!r}")
-    if found := _RENYI.fullmatch(text.strip()):
-        return RenyiDP(float(found[1]), float(found[2]))
+    if found := _HEADLINE.fullmatch(text):
+        plain = _read(found[1])
+        if not isinstance(plain, ApproximateDP):
+            raise InvalidInput(
+                f"only a claim with eps and delta can be bounded in one of them, got {text!r}; "
+                f"write {found[1].strip()!r}"
+            )
+        return replace(plain, headline=_NAMES[found[2].lower()])
+    return _read(text)
+
+
+def _read(text: str) -> Claim:
+    if _CURVE.fullmatch(text):
+        raise InvalidInput(
+            f"a trade-off curve has no text, got {text!r}; make the claim with "
+            "dp.TradeoffDP(points), dp.TradeoffDP(function of alpha) or "
+            "dp.TradeoffDP.from_delta(function of epsilon)"
+        )
+    if _MANY_ORDERS.fullmatch(text):
+        raise InvalidInput(
+            f"the values are missing in {text!r}; write renyi(2)=0.1, renyi(4)=0.3 or make the "
+            "claim with dp.RenyiCurveDP(orders, epsilons)"
+        )
+    if found := _PRINTED.fullmatch(text.strip()):
+        return _printed(text, found)
+    parts = re.split(r"[,;]", text)
+    renyi = [_RENYI.fullmatch(part.strip()) for part in parts]
+    if given := [one for one in renyi if one]:
+        if len(given) < len(parts):
+            odd = next(part for part, one in zip(parts, renyi, strict=True) if not one)
+            raise InvalidInput(
+                f"{odd.strip()!r} does not go with a Rényi claim in {text!r}; a claim is {_FORMS}"
+            )
+        orders, epsilons = (tuple(float(one[k]) for one in given) for k in (1, 2))
+        return (
+            RenyiDP(orders[0], epsilons[0]) if len(given) == 1 else RenyiCurveDP(orders, epsilons)
+        )
     values: dict[str, float] = {}
-    for part in re.split(r"[,;]", text):
+    for part in parts:
         found = _TERM.fullmatch(part)
         name = _NAMES.get(found[1].lower()) if found else None
         if found is None or name is None:
@@ -79,8 +134,8 @@ def claim(text: str) -> Claim:
             return PureDP(values["epsilon"])
         case ["delta", "epsilon"]:
             return ApproximateDP(values["epsilon"], values["delta"])
-        case ["rho"]:
-            return ZeroConcentratedDP(values["rho"])
+        case ["rho"] | ["delta", "rho"]:
+            return ZeroConcentratedDP(**values)
         case ["mu"]:
             return GaussianDP(values["mu"])
         case ["delta"]:
@@ -89,4 +144,27 @@ def claim(text: str) -> Claim:
             raise InvalidInput(
                 f"{' and '.join(names)} do not go together in the claim {text!r}; "
                 f"a claim is {_FORMS}"
+            )
+
+
+def _printed(text: str, found: re.Match[str]) -> Claim:
+    """The claim that is printed like this."""
+    one, kind = found[1], found[4].lower()
+    numbers = [float(one)] if one else [float(found[2]), float(found[3])]
+    match kind, numbers:
+        case "dp", [epsilon]:
+            return PureDP(epsilon)
+        case "dp", [epsilon, delta]:
+            return ApproximateDP(epsilon, delta)
+        case "gdp", [mu]:
+            return GaussianDP(mu)
+        case "zcdp", _:
+            return ZeroConcentratedDP(*numbers)
+        case "gdp", _:
+            raise InvalidInput(f"Gaussian DP has one parameter, got {text!r}; write 1-GDP")
+        case _, [order, epsilon]:
+            return RenyiDP(order, epsilon)
+        case _:
+            raise InvalidInput(
+                f"Rényi DP has an order and an epsilon, got {text!r}; write (2, 0.1)-Rényi DP"
             )

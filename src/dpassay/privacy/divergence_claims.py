@@ -1,0 +1,304 @@
+"""Claims about divergences: Rényi DP at one order or several, zero-concentrated DP.
+
+P(E) ≤ g(Q(E)) is only implied, so events alone cannot refute every false claim of this kind: the
+moments of a function of the output can.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpassay import checks
+from dpassay._typing import FloatArray
+from dpassay.errors import InvalidInput
+from dpassay.privacy import coins
+from dpassay.privacy.claim import Claim, checked_delta, digits, shaped
+from dpassay.privacy.event_claims import GaussianDP
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DivergenceClaim(Claim):
+    """Base of the claims D_λ(P‖Q) ≤ ε(λ), in both directions, at some orders λ.
+
+    ε(λ) is the parameter times a unit. With probability `_leak` anything may happen: P is a mixture
+    (1 − δ)P' + δP'' and Q is (1 − δ)Q' + δQ'', and what is claimed holds for P' and Q'.
+    """
+
+    symmetric: ClassVar[bool] = False
+    event_complete: ClassVar[bool] = False
+    quick: ClassVar[bool] = False
+
+    @property
+    def _leak(self) -> float:
+        return 0.0
+
+    def _unit(self, order: FloatArray) -> FloatArray:
+        """ε(λ) for the parameter 1; ∞ at orders the claim says nothing of."""
+        raise NotImplementedError
+
+    @cached_property
+    def _solved(self) -> FloatArray:
+        """The orders the region is made of; fewer make it larger."""
+        return np.array(self.orders)
+
+    @cached_property
+    def _units(self) -> FloatArray:
+        return self._unit(self._solved)
+
+    @cached_property
+    def _strictest(self) -> float:
+        """ρ = ε(λ)/λ for the parameter 1 at the order where that is smallest."""
+        return float(np.min(self._units / self._solved))
+
+    def _edges(self, given: FloatArray, direction: float) -> FloatArray:
+        return coins.edge(coins.logit(given), direction, self._solved, self.value * self._units)
+
+    def raw_region(self, q: FloatArray) -> Any:
+        """δ + (1 − δ) g(q/(1 − δ)), where g is the smallest of the Rényi regions.
+
+        max{p : p^λ q^{1−λ} + (1−p)^λ (1−q)^{1−λ} ≤ e^{(λ−1)ε(λ)}} is that of order λ. The most
+        likely event under P'' is the least likely one under Q''.
+        """
+        kept = 1.0 - self._leak
+        inner = np.exp(coins.log_expit(self._edges(np.minimum(q / kept, 1.0), 1.0).min(axis=0)))
+        return np.where(q < kept, self._leak + kept * inner, 1.0)
+
+    def tradeoff(self, alpha: npt.ArrayLike) -> Any:
+        """1 − region(α), accurate where it is tiny."""
+        kept = 1.0 - self._leak
+
+        def f(a: FloatArray) -> FloatArray:
+            edges = self._edges(np.minimum(a / kept, 1.0), 1.0).min(axis=0)
+            return kept * np.exp(coins.log_expit(-edges))
+
+        return shaped(alpha, f)
+
+    def region_inverse(self, p: npt.ArrayLike) -> Any:
+        """The largest, over the orders, of the smallest q that an order allows."""
+        kept = 1.0 - self._leak
+
+        def smallest(p: FloatArray) -> FloatArray:
+            inner = np.clip((p - self._leak) / kept, 0.0, 1.0)
+            return kept * np.exp(coins.log_expit(self._edges(inner, -1.0).max(axis=0)))
+
+        return shaped(p, smallest)
+
+    def slope(self, q: npt.ArrayLike) -> Any:
+        """That of the binding order, by implicit differentiation; 0 where everything is allowed."""
+        q = np.atleast_1d(np.asarray(q, dtype=float))
+        kept = 1.0 - self._leak
+        v = coins.logit(np.minimum(q / kept, 1.0))
+        u, order = coins.binding(v, self._solved, self.value * self._units)
+        return np.where((q < kept) | (self._leak == 0), coins.slope(u, v, order), 0.0)
+
+    def needed(self, p: float, q: float) -> float:
+        """The largest D_λ of two coins, in units of ε(λ); the direction p > q only."""
+        kept = 1.0 - self._leak
+        inner = max((p - self._leak) / kept, 0.0), min(q / kept, 1.0)
+        return float(np.max(_ratio(coins.divergence(*inner, self._solved), self._units)))
+
+    def _delta(self, epsilon: FloatArray) -> FloatArray:
+        """δ + (1 − δ) sup_q g(q) − e^ε q, by the substitution q → (1 − δ)q."""
+        inner = coins.hockey_stick(epsilon, self._solved, self.value * self._units)
+        return self._leak + (1.0 - self._leak) * inner
+
+    def _renyi(self, order: FloatArray) -> FloatArray:
+        """ε(λ); ∞ at any other order, and where a part of the outputs is not spoken of."""
+        unit = self._unit(order)
+        stated = np.isfinite(unit) & (self._leak == 0)
+        return np.where(stated, self.value * np.where(stated, unit, 0.0), math.inf)
+
+    def from_renyi(self, order: float, divergence: float) -> float:
+        """The divergence in units of ε(λ); 0 where the claim sets no limit at this order."""
+        if self._leak > 0:
+            return 0.0
+        return float(_ratio(np.array([max(divergence, 0.0)]), self._unit(np.array([order])))[0])
+
+    def moment_limit(self, order: float, top: float) -> float:
+        """(1 − δ) e^{(λ−1)ε(λ)} + δ λ top^{λ−1}; ∞ where that is beyond what a float holds.
+
+        With r = dP'/dQ', λ r w^{λ−1} − (λ−1) w^λ ≤ r^λ (Young) bounds the part of P' and Q', and
+        dropping −(λ−1) E_Q''[w^λ] ≤ 0 that of P'' and Q''; the mean is linear in the mixture.
+        """
+        unit = float(self._unit(np.array([float(order)]))[0])
+        if math.isinf(unit):
+            return math.inf
+        spoken = math.log1p(-self._leak) + (order - 1) * self.value * unit
+        return _exp(float(np.logaddexp(spoken, self._log_rest(order, top))))
+
+    def from_moment(self, order: float, top: float, mean: float) -> float:
+        """log[(mean − δ λ top^{λ−1})/(1 − δ)]/(λ − 1) in units of ε(λ), at least 0."""
+        mean = checks.real("mean", mean, finite=False)
+        rest = _exp(self._log_rest(order, top))
+        left = (mean - rest) / (1.0 - self._leak) if rest < math.inf else 0.0
+        if left <= 1:
+            return 0.0
+        found = np.array([math.log(left) / (order - 1)])
+        return float(_ratio(found, self._unit(np.array([float(order)])))[0])
+
+    def _log_rest(self, order: float, top: float) -> float:
+        """log δ λ top^{λ−1}."""
+        checks.real("order", order, above=1.0, remedy="order 1 is KL")
+        top = checks.real("top", top, at_least=0.0, finite=False)
+        if self._leak == 0 or top == 0:
+            return -math.inf
+        return math.log(self._leak) + math.log(order) + (order - 1) * math.log(top)
+
+    def gaussian_like(self) -> GaussianDP:
+        """μ = √(2ρ) with ρ = ε(λ)/λ: of that λ-divergence, as N(0, 1) and N(μ, 1) have it."""
+        return GaussianDP(math.sqrt(2 * self.value * self._strictest))
+
+    def far_above(self, value: float) -> bool:
+        """On the scale of μ = √(2ρ), ρ = ε(λ)/λ: twice what is claimed, and at least 1 more."""
+        mu = self.gaussian_like().mu
+        return not math.sqrt(2 * value * self._strictest) < mu + max(1.0, mu)
+
+
+@dataclass(frozen=True)
+class RenyiDP(DivergenceClaim):
+    """(λ, ε)-Rényi DP: D_λ(P‖Q) ≤ ε, in both directions (Mironov 2017, arXiv:1702.07476).
+
+    >>> round(RenyiDP(order=2, epsilon=0.1).region(0.1), 4)
+    0.1973
+    """
+
+    order: float
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", _checked_order(self.order))
+        object.__setattr__(self, "epsilon", checks.real("epsilon", self.epsilon, at_least=0.0))
+
+    @cached_property
+    def orders(self) -> tuple[float, ...]:
+        """Its own."""
+        return (self.order,)
+
+    def _unit(self, order: FloatArray) -> FloatArray:
+        return np.where(order == self.order, 1.0, math.inf)
+
+    def __str__(self) -> str:
+        return f"({digits(self.order)}, {digits(self.epsilon)})-Rényi DP"
+
+
+@dataclass(frozen=True, repr=False)
+class RenyiCurveDP(DivergenceClaim):
+    """D_λ(P‖Q) ≤ ε(λ), in both directions, at every order listed: what a Rényi accountant holds.
+
+    `factor` multiplies all ε(λ). It is the parameter a lower bound is reported on: a bound above 1
+    refutes the curve. An order with ε(λ) = ∞ says nothing and is left out.
+
+    >>> curve = RenyiCurveDP([2, 4, 8], [0.1, 0.2, 0.4])
+    >>> print(curve, curve.renyi(4.0), round(curve.from_renyi(4.0, 0.3), 6))
+    Rényi DP at 3 orders (2 to 8) 0.2 1.5
+    """
+
+    orders: tuple[float, ...] = field()
+    epsilons: tuple[float, ...]
+    factor: float = 1.0
+    parameter: ClassVar[str] = "factor"
+    symbol: ClassVar[str] = "factor"
+
+    def __post_init__(self) -> None:
+        orders, epsilons = (_listed(n, getattr(self, n)) for n in ("orders", "epsilons"))
+        if len(orders) != len(epsilons):
+            raise InvalidInput(
+                f"orders and epsilons must be equally many, got {len(orders)} and {len(epsilons)}"
+            )
+        pairs = sorted(
+            (_checked_order(order), checks.real("epsilon", epsilon, at_least=0.0, finite=False))
+            for order, epsilon in zip(orders, epsilons, strict=True)
+        )
+        pairs = [pair for pair in pairs if pair[1] < math.inf]
+        if not pairs:
+            raise InvalidInput(
+                f"a Rényi curve needs an order with a finite epsilon, got orders "
+                f"{checks.shown(orders)} and epsilons {checks.shown(epsilons)}"
+            )
+        found = [order for order, _ in pairs]
+        if twice := [a for a, b in pairwise(found) if a == b]:
+            raise InvalidInput(f"order {twice[0]:g} is given twice; give each order one epsilon")
+        object.__setattr__(self, "orders", tuple(found))
+        object.__setattr__(self, "epsilons", tuple(epsilon for _, epsilon in pairs))
+        object.__setattr__(self, "factor", checks.real("factor", self.factor, at_least=0.0))
+
+    def _unit(self, order: FloatArray) -> FloatArray:
+        orders, epsilons = np.array(self.orders), np.array(self.epsilons)
+        at = np.minimum(np.searchsorted(orders, order), orders.size - 1)
+        return np.where(orders[at] == order, epsilons[at], math.inf)
+
+    def __str__(self) -> str:
+        first, last, many = self.orders[0], self.orders[-1], len(self.orders)
+        said = f"{many} orders ({digits(first)} to {digits(last)})"
+        said = f"Rényi DP at {said if many > 1 else f'order {digits(first)}'}"
+        return said if self.factor == 1 else f"{digits(self.factor)} × {said}"
+
+
+@dataclass(frozen=True, repr=False)
+class ZeroConcentratedDP(DivergenceClaim):
+    """ρ-zCDP: D_λ(P‖Q) ≤ λρ for every order λ > 1, in both directions (arXiv:1605.02065).
+
+    With `delta` the δ-approximate claim of Bun & Steinke 2016, section 8: P = (1 − δ)P' + δP'' and
+    Q = (1 − δ)Q' + δQ'', where P' and Q' are ρ-zCDP. The region is the intersection over finitely
+    many orders, which can only be larger than the true one: conservative.
+
+    >>> round(ZeroConcentratedDP(0.5).region(0.1), 4)
+    0.4838
+    >>> round(ZeroConcentratedDP(0.5, delta=0.01).region(0.0), 4)
+    0.01
+    """
+
+    rho: float
+    delta: float = 0.0
+    parameter: ClassVar[str] = "rho"
+    symbol: ClassVar[str] = "ρ"
+    orders: ClassVar[tuple[float, ...]] = (
+        *(1.1, 1.25, 1.5, 1.75, 2.0, 2.5),
+        *(3.0, 4.0, 6.0, 8.0, 12.0, 16.0),
+    )
+    _solved: ClassVar[FloatArray] = 1.0 + np.geomspace(0.02, 200.0, 24)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", checks.real("rho", self.rho, at_least=0.0))
+        object.__setattr__(self, "delta", checked_delta(self.delta))
+
+    @property
+    def _leak(self) -> float:
+        return self.delta
+
+    def _unit(self, order: FloatArray) -> FloatArray:
+        return order
+
+    def __str__(self) -> str:
+        if self.delta:
+            return f"({digits(self.rho)}, {digits(self.delta)})-zCDP"
+        return f"{digits(self.rho)}-zCDP"
+
+
+def _checked_order(order: Any) -> float:
+    remedy = "order 1 is KL and ∞ is pure DP: use PureDP"
+    return checks.real("order", order, above=1.0, remedy=remedy)
+
+
+def _listed(name: str, values: Any) -> Sequence[Any]:
+    if isinstance(values, (str, bytes)) or not np.iterable(values):
+        raise InvalidInput(f"{name} must be a list of numbers, got {checks.shown(values)}")
+    return list(values)
+
+
+def _ratio(found: FloatArray, unit: FloatArray) -> FloatArray:
+    """found/unit; 0 where nothing was found or no limit is set, ∞ where nothing is allowed."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((found <= 0) | np.isinf(unit), 0.0, found / unit)
+
+
+def _exp(log: float) -> float:
+    return math.exp(log) if log < 709.0 else math.inf

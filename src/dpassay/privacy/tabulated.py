@@ -1,0 +1,222 @@
+"""Trade-off curves from points, functions and privacy profiles, never above what was given.
+
+A trade-off curve is the stronger a claim the higher it lies. Points on a convex function joined by
+chords lie above it, so functions are replaced by lines that lie below them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from dpassay import checks
+from dpassay._typing import FloatArray
+from dpassay.errors import InvalidInput
+from dpassay.privacy.curves import TradeoffCurve, lower_hull
+
+#: A profile is followed until δ is this small.
+_NEGLIGIBLE = 1e-12
+#: ... or ε this large: past it lines say something of α < e^−256 alone.
+_FAR = 256.0
+#: Added to every δ of a profile: more than rounding takes from the lines and where they meet.
+_ROUNDING = 2e-15
+#: Epsilons to begin with; more are asked for where they could raise f by more than this many
+#: standard deviations of one draw, up to so many in all, in so many rounds.
+_FIRST, _WORTH, _MOST, _ROUNDS = 129, 1e-4, 600, 12
+
+
+def from_points(points: Any) -> TradeoffCurve:
+    """The curve through points (α, β)."""
+    try:
+        array = np.array(list(points), dtype=float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim != 2 or array.shape[1] != 2 or len(array) < 1:
+        raise InvalidInput(
+            f"f must be a function of alpha or a list of (alpha, beta) points, got "
+            f"{checks.shown(points)}"
+        )
+    order = np.argsort(array[:, 0], kind="stable")
+    return TradeoffCurve(array[order, 0], array[order, 1])
+
+
+def from_function(f: Callable[[Any], Any]) -> TradeoffCurve:
+    """A piecewise linear curve nowhere above the convex f.
+
+    Between two knots a convex function lies above the extensions of the chords on either side;
+    the points where those extensions meet, joined up, are below it.
+    """
+    tail = expit(np.linspace(-27.0, 0.0, 1501))
+    x = np.concatenate([[0.0], tail, 1.0 - tail[-2::-1], [1.0]])
+    y = np.array([float(value) for value in np.broadcast_to(_evaluate(f, x), x.shape)])
+    if np.isnan(y).any() or y.min() < 0 or np.any(y > 1 - x + 1e-9):
+        raise InvalidInput(
+            "f must be a trade-off function: 0 ≤ f(alpha) ≤ 1 − alpha on [0, 1]; "
+            f"f(0.5) = {float(y[x.size // 2])!r}"
+        )
+    x, y = lower_hull(x, np.minimum(y, 1.0))
+    if x.size < 4:
+        return TradeoffCurve(x, y)
+    slope = np.diff(y) / np.diff(x)
+    left = np.concatenate([[np.nan], slope[:-1]])  # the chord before each interval
+    right = np.concatenate([slope[1:], [np.nan]])  # the chord after it
+    with np.errstate(invalid="ignore", divide="ignore"):
+        meet = (y[1:] - y[:-1] + left * x[:-1] - right * x[1:]) / (left - right)
+    straight = ~(right - left > 1e-12)  # NaN at the two ends included
+    meet = np.where(straight, x[:-1], np.clip(meet, x[:-1], x[1:]))
+    low = np.where(straight, y[:-1], y[:-1] + left * (meet - x[:-1]))
+    low[0] = y[1] - slope[1] * (x[1] - x[0])  # the first interval has only a chord after it
+    last = max(0.0, y[-2] + slope[-2] * (x[-1] - x[-2]))
+    meet, low = np.append(meet, 1.0), np.append(low, last)
+    return TradeoffCurve(meet, np.clip(low, 0.0, 1.0))
+
+
+def both_orders(curve: TradeoffCurve) -> TradeoffCurve:
+    """max(f, f⁻¹), with the points where the two cross among its own."""
+    other = curve.inverse()
+    x = np.union1d(curve.x, other.x)
+    gap = curve(x) - other(x)
+    k = np.flatnonzero(gap[:-1] * gap[1:] < 0)
+    cross = x[k] + (x[k + 1] - x[k]) * gap[k] / (gap[k] - gap[k + 1])
+    x = np.union1d(x, cross)
+    return TradeoffCurve(x, np.maximum(curve(x), other(x)))
+
+
+def lowered(curve: TradeoffCurve, gap: float) -> TradeoffCurve:
+    """max(f − gap, 0), with the point where it reaches 0 among its own."""
+    if gap == 0:
+        return curve
+    x = np.union1d(curve.x, [min(float(curve.inverse()(min(gap, 1.0))), 1.0)])
+    return TradeoffCurve(x, np.maximum(curve(x) - gap, 0.0))
+
+
+def from_delta(f: Any) -> TradeoffCurve:
+    """The curve a privacy profile ε ↦ δ implies for both orders, from finitely many ε.
+
+    f(α) = sup_ε max(0, 1 − δ(ε) − e^ε α, e^{−ε}(1 − δ(ε) − α)) (Dong, Roth & Su 2022,
+    arXiv:1905.02383, section 2.4; negative ε add nothing to a claim about both orders). Every ε is
+    a valid line by itself, so fewer of them, or too large a δ, give a weaker claim.
+    """
+    if not callable(f):
+        raise InvalidInput(
+            f"f must be a function of epsilon that returns delta, got {checks.shown(f)}; for points "
+            "of a trade-off curve use TradeoffDP(points)"
+        )
+    x, y = _probes(f)
+    fresh = np.setdiff1d(np.linspace(0.0, x[-1], _FIRST), x)
+    for _ in range(_ROUNDS):
+        order = np.argsort(both := np.concatenate([x, fresh]))
+        x, y = both[order], np.concatenate([y, _deltas(f, fresh)])[order]
+        fresh = np.setdiff1d(_worthwhile(x, y, _MOST - x.size), x)
+        if fresh.size == 0:
+            break
+    _falling(x, y)
+    if y.min() >= 1.0:
+        raise InvalidInput(
+            f"delta(epsilon) is 1 up to epsilon = {x[-1]:g}: with delta = 1 nothing is claimed"
+        )
+    return _envelope(x, y)
+
+
+def _probes(f: Callable[[Any], Any]) -> tuple[FloatArray, FloatArray]:
+    """0 and the ε up to which a profile is worth following, with their δ; what was tried between."""
+    seen = {e: float(_deltas(f, np.array([e]))[0]) for e in (0.0, 1.0)}
+    last = 1.0
+    while seen[last] > _NEGLIGIBLE and last < _FAR:
+        last *= 2
+        seen[last] = float(_deltas(f, np.array([last]))[0])
+    _falling(*_columns(seen))
+    floor = max(seen[last] * (1 + 1e-6), _NEGLIGIBLE)
+    last = min((e for e in seen if seen[e] <= floor and e > 0), default=last)
+    while last > 1e-6:  # a claim much below 1 is followed on its own scale
+        half = last / 2
+        if half not in seen:
+            seen[half] = float(_deltas(f, np.array([half]))[0])
+        if seen[half] > floor:
+            break
+        last = half
+    return _columns({e: seen[e] for e in seen if e <= last})
+
+
+def _columns(seen: dict[float, float]) -> tuple[FloatArray, FloatArray]:
+    x = sorted(seen)
+    return np.array(x), np.array([seen[e] for e in x])
+
+
+def _deltas(f: Callable[[Any], Any], eps: FloatArray) -> FloatArray:
+    """δ at every ε, checked."""
+    values = _evaluate(f, eps) if eps.size > 1 else np.empty(0)
+    if values.shape != eps.shape:  # f takes one number, or gives one whatever it is given
+        values = np.array([np.asarray(f(float(e)), dtype=float).item() for e in eps])
+    wrong = np.flatnonzero(~((values >= -1e-9) & (values <= 1 + 1e-9)))
+    if wrong.size:
+        raise InvalidInput(
+            f"delta(epsilon) must lie in [0, 1], got {float(values[wrong[0]])!r} at epsilon = "
+            f"{eps[wrong[0]]:g}; f must return delta for every epsilon of at least 0"
+        )
+    return np.clip(values, 0.0, 1.0)
+
+
+def _falling(x: FloatArray, y: FloatArray) -> None:
+    """A profile never rises, up to the rounding of whatever computed it."""
+    least = np.minimum.accumulate(y)
+    wrong = np.flatnonzero(y > least * (1 + 1e-6) + 1e-9)
+    if wrong.size:
+        k = int(wrong[0])
+        before = int(np.flatnonzero(y[:k] == least[k])[0])
+        raise InvalidInput(
+            f"delta(epsilon) must not increase, got {y[before]:g} at epsilon = {x[before]:g} and "
+            f"{y[k]:g} at epsilon = {x[k]:g}; is f a function of epsilon that returns delta?"
+        )
+
+
+def _worthwhile(x: FloatArray, y: FloatArray, most: int) -> FloatArray:
+    """Epsilons between those known at which δ may lie well below the chord; the `most` promising.
+
+    δ is convex in t = e^ε: between two knots it lies in the triangle of their chord and the
+    extensions of the chords on either side. The corner of that triangle is tried: a kink is hit.
+    """
+    t, d = lower_hull(np.exp(x), y)
+    if t.size < 2:
+        return np.empty(0)
+    chord = np.diff(d) / np.diff(t)
+    # −dδ/dt is the α at which the line touches: at most half of 1 − δ(0), and at least 0
+    left = np.concatenate([[min(-(1 - d[0]) / 2, chord[0])], chord[:-1]])
+    right = np.concatenate([chord[1:], [0.0]])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        corner = (d[1:] - d[:-1] + left * t[:-1] - right * t[1:]) / (left - right)
+        below = (chord - left) * (corner - t[:-1])
+        worth = below / np.sqrt(d[:-1] - t[:-1] * chord)  # 1 − f where the two lines meet
+    inner = (corner > t[:-1] * (1 + 1e-9)) & (corner < t[1:] * (1 - 1e-9))
+    chosen = np.flatnonzero(inner & (worth > _WORTH) & (below > _ROUNDING))
+    chosen = chosen[np.argsort(-worth[chosen])][: max(most, 0)]
+    return np.asarray(np.log(corner[chosen]))
+
+
+def _envelope(x: FloatArray, y: FloatArray) -> TradeoffCurve:
+    """The largest of the lines 1 − δ − e^ε α and their mirror images, exactly.
+
+    A line is part of it if its (e^ε, δ) is on the lower hull, and neighbours meet at minus the slope
+    between them. The lines fall at least as fast as 1 − α, their mirror images no faster: the former
+    are the larger up to the diagonal, which they pass at the largest (1 − δ)/(1 + e^ε).
+    """
+    t, d = lower_hull(np.exp(x), np.minimum(y + _ROUNDING, 1.0))
+    top = 1.0 - d
+    meet = -np.diff(d) / np.diff(t)
+    height = top[:-1] - t[:-1] * meet
+    turn = float(np.max(top / (1 + t)))
+    steep = (meet > 0) & (meet < turn) & (height > turn)
+    alpha = np.concatenate([[0.0], meet[steep][::-1], [turn]])
+    beta = np.concatenate([[top.max()], height[steep][::-1], [turn]])
+    mirrored = beta[-2::-1], alpha[-2::-1]
+    return TradeoffCurve(np.append(alpha, mirrored[0]), np.append(beta, mirrored[1]))
+
+
+def _evaluate(f: Callable[[Any], Any], x: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(f(x), dtype=float)
+    except (TypeError, ValueError):
+        return np.array([f(float(value)) for value in x], dtype=float)  # f takes one number
