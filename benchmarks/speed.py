@@ -95,9 +95,11 @@ def ours_knn(mechanism: Any, pair: Any, n: int) -> Any:
     """The whole curve by counts of the kNN loss on held-out draws."""
     from dpassay.loss.knn import KnnLoss
 
+    from dpassay.loss.training import Training
+
     samples = dp.draw(mechanism, pair, n=2 * n, rng=0)
-    train, test = samples.take(n), samples.take(n)
-    loss = KnnLoss.fit(train.p, train.q)
+    train, test = samples.deal((n, n)), samples.deal((n, n))
+    loss = KnnLoss.fit(Training.of(train))
     return np.sort(loss.score(test.p)), np.sort(loss.score(test.q))
 
 

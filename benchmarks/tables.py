@@ -40,11 +40,11 @@ def joint() -> str:
     import math
 
     from dpassay.bounds import clopper_pearson
-    from dpassay.bounds.joint import family, lower_bound
+    from dpassay.bounds.joint import lower_bound
     from dpassay.bounds.ordering import Counts
     from dpassay.privacy.claims import PureDP
 
-    claims, gamma, rows = family(PureDP(1.0)), 0.05, []
+    claims, gamma, rows = PureDP(1.0), 0.05, []
     for n in (100, 1000, 10_000, 100_000):
         for q in (math.exp(-1) / 2, 0.01):
             c = Counts(round(n * math.e * q), n, round(n * q), n)

@@ -1,10 +1,12 @@
 """The audit: learn on a part of the draws, certify on the rest.
 
-1. Learning. A part of the draws on every pair (a quarter by default) chooses the pair, what ranks the
-   outputs, the event and the input on which it is too likely (`notions.search`); for Rényi and zCDP
-   claims a score, a clip and a direction (`notions.variational`).
-2. Certifying. Fresh draws on the chosen pair: two binomial counts and the exact joint test; for Rényi and
-   zCDP a betting bound, since no event can refute every false claim of that kind.
+1. Learn. A part of the draws on every pair (a quarter by default) chooses the pair, what ranks the
+   outputs, the event and the input on which it is too likely (`learning.cuts`); for Rényi and zCDP claims
+   a function of the ranking and a direction (`learning.variation`). The result is a frozen `Choice`.
+2. Count. Fresh draws on the chosen pair are counted, or scored: a `Counter` is all that travels to
+   workers.
+3. Certify. Two binomial counts and the exact joint test; for Rényi and zCDP claims a betting bound,
+   since no event can refute every false claim of that kind.
 
 Whatever was chosen by looking was chosen on draws the certificate never uses.
 """
@@ -13,36 +15,69 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
 from dpassay import checks
-from dpassay._typing import FloatArray
+from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import joint, power
 from dpassay.bounds.ordering import Counts
+from dpassay.counts import audit_counts, second_bound
 from dpassay.errors import InvalidInput, NotEnoughDraws
-from dpassay.notions.profile import profile_of
-from dpassay.notions.search import Found, search
-from dpassay.notions.variational import Variation, fit_best, learn_variation
+from dpassay.learning.cuts import EventPower, Found, search
+from dpassay.learning.learner import Learner, select
+from dpassay.learning.variation import MomentPower, Variation
+from dpassay.loss.fit import Loss
+from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Guarantee
-from dpassay.privacy.claims import Claim, GaussianDP, RenyiDP, ZeroConcentratedDP
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.pairs import Pair, Relation
 from dpassay.privacy.text import as_claim
-from dpassay.results import Verdict, Witness, settled
+from dpassay.profiles import profile_of
+from dpassay.results import Profile, SecondBound, Verdict, Witness, why_blind
+from dpassay.sampling.budget import Budget, split
 from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.outputs import Outputs
-from dpassay.sampling.samples import Samples, Source, sources
+from dpassay.sampling.samples import Samples, Source, one_source, sources
 
-#: Orders a zCDP claim is tried at.
-_ORDERS = (1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 #: Fewer draws than this behind a variational bound, and the event test is paid for as well.
 _EFFECTIVE = 100.0
 #: The share of the draws that learn, and the most per side that do: more improve no choice.
 _TRAIN, _ENOUGH = 0.25, 50_000
 #: Draws per side with which a time budget is measured out.
 _PILOT = 256
+
+
+class Options(TypedDict, total=False):
+    """The options of an audit; see `audit`."""
+
+    n: int | None
+    confidence: float
+    loss: Any
+    train: float | None
+    time_budget: float | None
+    details: bool
+    relation: Relation | str | None
+    rng: Seed
+    sampling: Sampling | None
+
+
+@overload
+def audit(
+    mechanism: Any, pairs: Any = ..., claim: Claim | str | None = ..., **options: Unpack[Options]
+) -> Verdict: ...
+
+
+@overload
+def audit(
+    mechanism: Any,
+    pairs: Any = ...,
+    claim: Sequence[Claim | str] = ...,
+    **options: Unpack[Options],
+) -> list[Verdict]: ...
 
 
 def audit(
@@ -56,9 +91,10 @@ def audit(
     train: float | None = None,
     time_budget: float | None = None,
     details: bool = False,
+    relation: Relation | str | None = None,
     rng: Seed = None,
     sampling: Sampling | None = None,
-) -> Any:
+) -> Verdict | list[Verdict]:
     """Try to refute a privacy claim, with a probability of at most 1 − confidence of doing so wrongly.
 
     mechanism    a mechanism, or samples (then leave `pairs` out: all draws are used, each once)
@@ -71,6 +107,7 @@ def audit(
     train        the share of the draws that learn; by default a quarter, 50 000 a side at most
     time_budget  seconds to spend, in place of n: a pilot measures the mechanism before anything else
     details      also estimate every notion from the training draws, for charts and reports
+    relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
 
     >>> import dpassay as dp
     >>> def mechanism(x, size, rng):
@@ -87,282 +124,312 @@ def audit(
         raise InvalidInput(
             "give n, the draws per side per pair, or time_budget, the seconds to spend"
         )
-    found = list(sources(mechanism, pairs, rng=rng, sampling=sampling))
+    found = list(sources(mechanism, pairs, rng=rng, sampling=sampling, relation=relation))
     if not found:
         raise InvalidInput("there is no pair to look at: the iterator is empty")
     if time_budget is not None:
         n = _draws_in(found, checks.real("time_budget", time_budget, above=0.0), train)
-    sizes = _sizes(found[0], n, train)
+    share, most = (_TRAIN, _ENOUGH) if train is None else (train, None)
+    budget = split(found[0], n, share, least=(4, 4), most=most)
     for one in claims:
-        _conclusive(one, sizes.test, gamma)
-    stages = [_Stage(one, gamma, loss) for one in claims]
-    kept: list[tuple[Source, Samples]] = []
-    for source in found:
-        learned = _take(source, sizes)
-        for stage in stages:
-            stage.learn(source, learned, sizes.test)
-        if details:
-            kept.append((source, learned))
-    for source in {id(s.chosen): s.chosen for s in stages}.values():
-        group = [stage for stage in stages if stage.chosen is source]
-        for part in _blocks(source, sizes, _Look(group)):
-            for stage, seen in zip(group, part, strict=True):
-                stage.see(seen)
-    profiles = {
-        id(source): profile_of(source, learned) for source, learned in kept if _used(source, stages)
-    }
+        _conclusive(one, budget.test, gamma)
+    choices = learn(found, claims, budget, gamma, loss)
+    seen = count(choices, budget)
+    profiles: dict[int, Profile] = {}
+    if details:
+        profiles = {
+            id(choice.source): profile_of(choice.source, choice.learner) for choice in choices
+        }
     verdicts = [
-        stage.verdict(confidence, len(claims), profiles.get(id(stage.chosen))) for stage in stages
+        certify(choice, counted, gamma, len(claims), profiles.get(id(choice.source)))
+        for choice, counted in zip(choices, seen, strict=True)
     ]
     return verdicts if isinstance(claim, (list, tuple)) else verdicts[0]
 
 
-def _used(source: Source, stages: Sequence[_Stage]) -> bool:
-    return any(stage.chosen is source for stage in stages)
-
-
-class _Stage:
-    """One claim on its way through an audit."""
-
-    def __init__(self, claim: Claim, gamma: float, loss: Any) -> None:
-        self.claim, self.gamma, self.loss = claim, gamma, loss
-        self.pairs: list[tuple[str, float]] = []
-        self._promise: tuple[bool, float] | None = None
-        self.chosen: Source
-        self.event: Found
-        self.learned: tuple[int, int]
-        self.divergence: _Divergence | None = None
-        self._counts = np.zeros(4, dtype=np.int64)
-        self._scores: list[tuple[FloatArray, FloatArray]] = []
-
-    def learn(self, source: Source, train: Samples, test: tuple[int, int]) -> None:
-        """Look at the training draws of one pair; keep what promises most."""
-        train.rewind()
-        event = search(
-            train,
-            _event_claim(self.claim),
-            test=test,
-            gamma=self.gamma,
-            loss=self.loss,
-            rng=source.rng,
-        )
-        divergence = None
-        promise = event.cut.rank
-        if not self.claim.event_complete:
-            divergence = _Divergence.learn(
-                source, train, self.claim, self.loss, min(test), self.gamma
-            )
-            promise = (False, divergence.bound)
-        predicted = event.cut.bound if divergence is None else divergence.bound
-        self.pairs.append((str(source.pair), predicted))
-        if self._promise is None or promise > self._promise:
-            self._promise, self.chosen = promise, source
-            self.event, self.divergence = event, divergence
-            self.learned = train.remaining
-
-    def see(
-        self, seen: tuple[tuple[int, int, int, int], tuple[FloatArray, FloatArray] | None]
-    ) -> None:
-        """Count one block of the draws that certify."""
-        counts, scores = seen
-        self._counts += counts
-        if scores is not None:
-            self._scores.append(scores)
-
-    def verdict(self, confidence: float, claims: int, profile: Any) -> Verdict:
-        """What the fresh draws say."""
-        i, n, j, m = (int(c) for c in self._counts)
-        counts = Counts(i, n, j, m)
-        if self.event.cut.second:  # a symmetric claim says the same of the complement
-            counts = Counts(n - i, n, m - j, m) if self.claim.symmetric else Counts(j, m, i, n)
-        claim, gamma = self.claim, self.gamma
-        share = 0.0 if self.divergence is None else self.divergence.share
-        lower, p_value, budget = 0.0, 1.0, []
-        detectable = math.inf
-        if share < 1.0:
-            level = gamma * (1 - share)
-            lower = joint.claim_bound(counts, claim, level)
-            p_value = min(1.0, joint.p_value(counts, claim, gamma=level) / (1 - share))
-            budget.append(("exact joint test of one event", level))
-            detectable = power.smallest_detectable(counts, claim, level)
-        guarantee, notes = Guarantee.EXACT, self._notes(claims)
-        if self.divergence is not None and share > 0.0:
-            level = gamma * share
-            score_p, score_q = (
-                np.concatenate([part[side] for part in self._scores]) for side in (0, 1)
-            )
-            value, chance, seen = self.divergence.test(score_p, score_q, level)
-            lower, p_value = max(lower, value), min(p_value, chance / share, 1.0)
-            detectable = min(detectable, seen)
-            budget.append(
-                (f"variational bound at order {self.divergence.variation.order:g}", level)
-            )
-        if claims > 1:
-            budget.append((f"the other {claims - 1} claims", gamma * (claims - 1)))
-        violated = lower > claim.value
-        return Verdict(
-            claim=claim,
-            violated=violated,
-            p_value=settled(p_value, violated, gamma),
-            lower_bound=lower,
-            confidence=confidence,
-            guarantee=guarantee,
-            witness=Witness(
-                event=self.event.event, pair=self.chosen.pair, hits_p=i, n_p=n, hits_q=j, n_q=m
-            ),
-            smallest_detectable=detectable,
-            budget=tuple(budget),
-            curve=None if profile is None else profile.tradeoff_curve,
-            profile=profile,
-            pairs=tuple(self.pairs),
-            about=About(
-                method=self._method(),
-                guarantee=guarantee,
-                n=(n + self.learned[0], m + self.learned[1]),
-                seed=self.chosen.seed,
-                pair=self.chosen.pair,
-                notes=(*notes, *self.chosen.notes),
-            ),
-        )
-
-    def _method(self) -> str:
-        if self.divergence is None:
-            return f"exact joint test of an event found by {self.event.loss}"
-        loss = self.divergence.loss
-        if self.divergence.share == 1.0:
-            return f"variational bound with {loss}"
-        return f"variational bound with {loss}, and an event found by {self.event.loss}"
-
-    def _notes(self, claims: int) -> list[str]:
-        notes = []
-        if len(self.pairs) > 1:
-            notes.append(
-                f"the training draws chose {self.chosen.pair} among {len(self.pairs)} pairs"
-            )
-        if claims > 1:
-            notes.append(f"{claims} claims share the error probability equally")
-        if self.divergence is not None:
-            notes.append("the event is an illustration; the divergence is bounded as a whole")
-        if self.event.event.live:
-            notes.append("the event needs the fitted classifier: it cannot be replayed from a file")
-        return notes
+# --- learn
 
 
 @dataclass(frozen=True, eq=False)
-class _Divergence:
-    """The variational way to refute a Rényi or zCDP claim."""
+class Choice:
+    """What the training draws chose for one claim."""
 
     claim: Claim
+    source: Source
+    learner: Learner
+    events: tuple[Found, ...]  # one, or a cautious and a bold one
+    divergence: Divergence | None
+    pairs: tuple[tuple[str, float], ...]  # those looked at, with the bound predicted for each
+
+    @property
+    def promise(self) -> tuple[int, float]:
+        """The larger, the more promising the pair."""
+        return self.events[0].rank if self.divergence is None else (0, self.divergence.bound)
+
+    @property
+    def predicted(self) -> float:
+        """The bound that was predicted."""
+        if self.divergence is not None:
+            return self.divergence.bound
+        return max(found.cut.bound for found in self.events)
+
+
+@dataclass(frozen=True, eq=False)
+class Divergence:
+    """The variational way to refute a Rényi or zCDP claim."""
+
     variation: Variation
-    scorer: Any
-    loss: str
+    loss: Loss
     share: float  # of the error probability; the event test has the rest
     bound: float  # predicted, on the claim's parameter
 
-    @classmethod
-    def learn(
-        cls, source: Source, train: Samples, claim: Claim, loss: Any, test: int, gamma: float
-    ) -> _Divergence:
-        """Choose the loss, the order, the direction and the clip."""
-        orders = np.array([claim.order] if isinstance(claim, RenyiDP) else _ORDERS, dtype=float)
-        train.rewind()
-        middle = orders[[orders.size // 3]] if orders.size > 1 else orders
-        fitted, scores = fit_best(source, train, loss, middle, [False, True], test, gamma)
-        per_order = [
-            max(
-                (learn_variation(float(o), side, *scores, test, gamma) for side in (False, True)),
-                key=lambda found: found.promised,
-            )
-            for o in orders
-        ]
-        best = max(per_order, key=lambda v: _parameter(claim, v.order, v.predicted))
-        bound = _parameter(claim, best.order, best.predicted)
-        share = 1.0 if best.effective >= _EFFECTIVE else 0.5
-        return cls(claim, best, fitted.score, fitted.name, share, bound)
 
-    def test(
-        self, score_p: FloatArray, score_q: FloatArray, gamma: float
-    ) -> tuple[float, float, float]:
-        """(lower bound, p-value, smallest detectable value) of the claim's parameter."""
-        v, claim = self.variation, self.claim
-        allowed = claim.value if isinstance(claim, RenyiDP) else claim.value * v.order
-        bound = _parameter(claim, v.order, v.bound(score_p, score_q, gamma))
-        seen = v.detectable(allowed, min(len(score_p), len(score_q)), gamma)
-        return bound, v.p_value(score_p, score_q, allowed, gamma), _parameter(claim, v.order, seen)
+def learn(
+    found: Sequence[Source], claims: Sequence[Claim], budget: Budget, gamma: float, loss: Any
+) -> list[Choice]:
+    """Look at the training draws of every pair; keep what promises most for each claim."""
+    best: list[Choice | None] = [None] * len(claims)
+    tried: list[list[tuple[str, float]]] = [[] for _ in claims]
+    for source in found:
+        learner = Learner(source.deal(budget.learn), loss, source.rng)
+        for k, claim in enumerate(claims):
+            choice = _choose(source, learner, claim, budget, gamma)
+            tried[k].append((str(source.pair), choice.predicted))
+            held = best[k]
+            if held is None or choice.promise > held.promise:
+                best[k] = choice
+    return [
+        replace(choice, pairs=tuple(listed))
+        for choice, listed in zip(best, tried, strict=True)
+        if choice is not None
+    ]
 
 
-def _event_claim(claim: Claim) -> Claim:
-    """What to seek an event against: the Gaussian mechanism of the same divergence, quick to evaluate."""
-    if claim.event_complete:
-        return claim
-    rho = claim.value / claim.order if isinstance(claim, RenyiDP) else claim.value
-    return GaussianDP(math.sqrt(2 * rho))
+def _choose(source: Source, learner: Learner, claim: Claim, budget: Budget, gamma: float) -> Choice:
+    seek = claim if claim.event_complete else claim.gaussian_like()
+    events = search(learner, EventPower(seek, budget.test, gamma))
+    divergence = None
+    if len(claim.orders):
+        divergence = _learn_divergence(learner, claim, min(budget.test), gamma)
+        events = [replace(events[0], share=1.0)]
+    return Choice(claim, source, learner, tuple(events), divergence, ())
 
 
-def _parameter(claim: Claim, order: float, divergence: float) -> float:
-    """ε itself for a Rényi claim; ρ = ε(λ)/λ for zCDP."""
-    return divergence / order if isinstance(claim, ZeroConcentratedDP) else divergence
+def _learn_divergence(learner: Learner, claim: Claim, test: int, gamma: float) -> Divergence:
+    """Choose the loss, the order, the direction and the clip."""
+    orders = [float(order) for order in claim.orders]
+    power = MomentPower(orders[len(orders) // 3], (False, True), test, gamma)
+    index, _ = select(learner, power)
+    scores = learner.scores(index)
+    assert scores is not None
+
+    def bound(variation: Variation) -> float:
+        return claim.from_moment(variation.order, variation.top, variation.promised)
+
+    best = max((power.at(order, scores) for order in orders), key=bound)
+    share = 1.0 if best.effective >= _EFFECTIVE else 0.5
+    return Divergence(best, learner.fitted(index), share, bound(best))
+
+
+# --- count
 
 
 @dataclass(frozen=True, eq=False)
-class _Look:
+class Counter:
     """What the certificates need of a block: hits, and scores where a divergence is bounded."""
 
-    stages: Sequence[_Stage]
+    events: tuple[tuple[Event, ...], ...]
+    losses: tuple[Loss | None, ...]
 
-    def __call__(self, p: Outputs, q: Outputs) -> list[Any]:
-        out: list[Any] = []
-        for stage in self.stages:
-            scores = None
-            if stage.divergence is not None:
-                scores = stage.divergence.scorer(p), stage.divergence.scorer(q)
-            out.append((np.array(stage.event.count(p, q)), scores))
+    def __call__(self, p: Outputs, q: Outputs) -> list[Counted]:
+        """Hits and draws on both sides, for each claim."""
+        out = []
+        for events, loss in zip(self.events, self.losses, strict=True):
+            counts = [[event.count(p), len(p), event.count(q), len(q)] for event in events]
+            scores = None if loss is None else (loss.score(p), loss.score(q))
+            out.append(Counted(np.array(counts), [] if scores is None else [scores]))
         return out
 
 
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Hits and draws of the events of a claim, a row each; and scores."""
+
+    counts: IntArray
+    scores: list[tuple[FloatArray, FloatArray]]
+
+    def __add__(self, other: Counted) -> Counted:
+        return Counted(self.counts + other.counts, self.scores + other.scores)
+
+
+def count(choices: Sequence[Choice], budget: Budget) -> list[Counted]:
+    """Fresh draws on the chosen pairs, seen through the choices."""
+    seen: list[Counted | None] = [None] * len(choices)
+    for source in {id(choice.source): choice.source for choice in choices}.values():
+        group = [k for k, choice in enumerate(choices) if choice.source is source]
+        losses = (choices[k].divergence for k in group)
+        counter = Counter(
+            tuple(tuple(found.event for found in choices[k].events) for k in group),
+            tuple(None if found is None else found.loss for found in losses),
+        )
+        for part in source.blocks(budget.test, counter):
+            for k, counted in zip(group, part, strict=True):
+                before = seen[k]
+                seen[k] = counted if before is None else before + counted
+    return [one for one in seen if one is not None]
+
+
+# --- certify
+
+
+def certify(
+    choice: Choice, counted: Counted, gamma: float, claims: int, profile: Profile | None
+) -> Verdict:
+    """What the fresh draws say about a claim."""
+    claim = choice.claim
+    share = 0.0 if choice.divergence is None else choice.divergence.share
+    lower, p_value, budget, detectable = 0.0, 1.0, [], math.inf
+    tests = [
+        _test_event(claim, found, row, gamma * (1 - share) * found.share)
+        for found, row in zip(choice.events, counted.counts, strict=True)
+    ]
+    best = max(tests, key=lambda test: (test.lower, -test.p_value))
+    if share < 1.0:
+        lower = best.lower
+        p_value = min(1.0, *(test.p_value * gamma / test.level for test in tests))
+        for test in tests:
+            budget.append((f"exact joint test of an event found by {test.found.ranking}", test.level))
+            if test.second is not None:
+                budget.append((f"the bound on {test.second.symbol}", test.spent))
+        detectable = min(test.detectable for test in tests)
+    if choice.divergence is not None:
+        level = gamma * share
+        score_p, score_q = (
+            np.concatenate([part[side] for part in counted.scores]) for side in (0, 1)
+        )
+        value, chance, least = _bound_divergence(claim, choice.divergence, score_p, score_q, level)
+        lower, p_value = max(lower, value), min(p_value, chance / share, 1.0)
+        detectable = min(detectable, least)
+        order = choice.divergence.variation.order
+        budget.append((f"variational bound at order {order:g}", level))
+    if claims > 1:
+        budget.append((f"the other {claims - 1} claims", gamma * (claims - 1)))
+    violated = p_value <= gamma
+    return Verdict(
+        claim=claim,
+        violated=violated,
+        blind=why_blind(claim, violated, detectable, best.counts.listed, choice.learner.failures),
+        p_value=p_value,
+        lower_bound=lower,
+        confidence=1 - gamma * claims,
+        guarantee=Guarantee.EXACT,
+        witness=best.witness(choice.source.pair),
+        smallest_detectable=detectable,
+        second=max((t.second for t in tests if t.second), key=lambda s: s.lower, default=None),
+        budget=tuple(budget),
+        curve=None if profile is None else profile.tradeoff_curve,
+        profile=profile,
+        pairs=choice.pairs,
+        about=About(
+            method=_method(choice),
+            guarantee=Guarantee.EXACT,
+            n=tuple(np.add(choice.learner.batch.sizes, counted.counts[0, [1, 3]]).tolist()),
+            seed=choice.source.seed,
+            pair=choice.source.pair,
+            notes=(*_notes(choice, claims), *choice.source.notes),
+            files=choice.source.files,
+        ),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _EventTest:
+    """One event, its counts, and what they say at a level."""
+
+    found: Found
+    row: IntArray
+    counts: Counts  # as a test of p ≤ g(q)
+    level: float
+    lower: float
+    p_value: float
+    detectable: float
+    second: SecondBound | None
+    spent: float  # on the second bound
+
+    def witness(self, pair: Pair) -> Witness:
+        """The event and its counts on either input."""
+        i, n, j, m = (int(c) for c in self.row)
+        return Witness(event=self.found.event, pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=m)
+
+
+def _test_event(claim: Claim, found: Found, row: IntArray, gamma: float) -> _EventTest:
+    i, n, j, m = (int(c) for c in row)
+    counts = Counts(i, n, j, m)
+    if found.cut.second:  # a symmetric claim says the same of the complement
+        counts = Counts(n - i, n, m - j, m) if claim.symmetric else Counts(j, m, i, n)
+    if gamma <= 0:
+        return _EventTest(found, row, counts, 0.0, 0.0, 1.0, math.inf, None, 0.0)
+    second, spent = second_bound(counts, claim, gamma)
+    level = gamma - spent
+    evidence = joint.evidence(counts, claim, level)
+    detectable = power.smallest_detectable(counts, claim, level)
+    return _EventTest(
+        found,
+        row,
+        counts,
+        level,
+        evidence.lower_bound,
+        evidence.p_value,
+        detectable,
+        second,
+        spent,
+    )
+
+
+def _bound_divergence(
+    claim: Claim, divergence: Divergence, score_p: FloatArray, score_q: FloatArray, gamma: float
+) -> tuple[float, float, float]:
+    """(lower bound, p-value, smallest detectable value) of the claim's parameter."""
+    v = divergence.variation
+    limit = claim.moment_limit(v.order, v.top)
+    chance = v.p_value(score_p, score_q, limit, gamma)
+    bound = claim.from_moment(v.order, v.top, v.lower_mean(score_p, score_q, gamma))
+    least = v.detectable(limit, min(len(score_p), len(score_q)), gamma)
+    if chance <= gamma:
+        bound = max(bound, claim.value)
+    elif bound >= claim.value:
+        bound = math.nextafter(claim.value, -math.inf)
+    seen = claim.from_moment(v.order, v.top, least) if math.isfinite(least) else math.inf
+    return max(bound, 0.0), chance, seen
+
+
+def _method(choice: Choice) -> str:
+    names = list(dict.fromkeys(found.ranking for found in choice.events))
+    events = "an event" if len(choice.events) == 1 else "two events"
+    event = f"{events} found by {' and '.join(names)}"
+    if choice.divergence is None:
+        return f"exact joint test of {event}"
+    said = f"variational bound with {choice.divergence.loss.name}"
+    return said if choice.divergence.share == 1.0 else f"{said}, and {event}"
+
+
+def _notes(choice: Choice, claims: int) -> list[str]:
+    notes = []
+    if len(choice.pairs) > 1:
+        notes.append(
+            f"the training draws chose {choice.source.pair} among {len(choice.pairs)} pairs"
+        )
+    if claims > 1:
+        notes.append(f"{claims} claims share the error probability equally")
+    if choice.divergence is not None:
+        notes.append("the event is an illustration; the divergence is bounded as a whole")
+    if any(found.event.live for found in choice.events):
+        notes.append("the event needs the fitted classifier: it cannot be replayed from a file")
+    notes += [f"could not be tried: {failure}" for failure in choice.learner.failures]
+    return notes
+
+
 # --- borders
-
-
-@dataclass(frozen=True)
-class _Sizes:
-    """Draws that learn and draws that test, on either side."""
-
-    learn: tuple[int, int]
-    test: tuple[int, int]
-    rest: bool  # samples: all that is left tests
-
-
-def _sizes(source: Source, n: int | None, train: float | None) -> _Sizes:
-    if n is not None:
-        total = checks.whole("n", n, at_least=8)
-        learn = _learners(total, train)
-        return _Sizes((learn, learn), (total - learn, total - learn), False)
-    left = source.remaining
-    assert left is not None
-    if min(left) < 8:
-        raise NotEnoughDraws(f"an audit needs at least 8 draws per side, there are {min(left)}")
-    learns = _learners(left[0], train), _learners(left[1], train)
-    return _Sizes(learns, (left[0] - learns[0], left[1] - learns[1]), True)
-
-
-def _learners(total: int, train: float | None) -> int:
-    if train is not None:
-        return max(4, round(train * total))
-    return max(4, min(round(_TRAIN * total), _ENOUGH))
-
-
-def _take(source: Source, sizes: _Sizes) -> Samples:
-    if isinstance(source, Samples):
-        return source.deal(*sizes.learn)
-    return source.take(sizes.learn[0])
-
-
-def _blocks(source: Source, sizes: _Sizes, look: _Look) -> Iterable[list[Any]]:
-    """The draws that certify; all that samples still hold, also where the sides differ in length."""
-    if sizes.rest:
-        rest = source.take()
-        return [look(rest.p, rest.q)]
-    return source.blocks(min(sizes.test), look)
 
 
 def _claims(given: Any) -> list[Claim]:
@@ -385,11 +452,78 @@ def _conclusive(claim: Claim, test: tuple[int, int], gamma: float) -> None:
 
 def _draws_in(found: Sequence[Source], seconds: float, train: float | None) -> int:
     """The draws per side per pair that fit into the time, from a pilot on the first pair."""
-    if isinstance(found[0], Samples):
+    if found[0].remaining is not None:
         raise InvalidInput("time_budget is for mechanisms: samples are already drawn")
     start = time.perf_counter()
-    found[0].take(_PILOT)
+    found[0].deal((_PILOT, _PILOT))
     per_draw = max(time.perf_counter() - start, 1e-6) / _PILOT
     part = _TRAIN if train is None else train
     share = part * len(found) + 1 - part  # every pair learns, one is tested
     return int(min(max(0.7 * seconds / (per_draw * share), 100), 10**9))
+
+
+# --- replay
+
+
+def replay(
+    witness: Witness | Verdict,
+    mechanism: Any,
+    *,
+    n: int | None = None,
+    claim: Claim | str | None = None,
+    confidence: float = 0.95,
+    rng: Seed = None,
+    sampling: Sampling | None = None,
+) -> Verdict:
+    """Run the event of a witness again on fresh draws: a second person's confirmation.
+
+    The event was fixed before these draws, and so was the input on which it should be likelier, so
+    nothing has to be paid for the search. A verdict brings its claim along; a witness alone needs one.
+
+    >>> import dpassay as dp
+    >>> verdict = dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), dp.PureDP(0.5), n=10_000, rng=0)
+    >>> dp.replay(verdict, dp.zoo.Laplace(1.0), n=10_000, rng=1).violated
+    True
+    """
+    if isinstance(witness, Verdict):
+        claim = witness.claim if claim is None else claim
+        witness = witness.witness
+    if not isinstance(witness, Witness):
+        raise InvalidInput(f"replay takes a witness or a verdict, got {checks.shown(witness)}")
+    if claim is None:
+        raise InvalidInput("a witness alone does not say what was claimed: give claim=…")
+    event = witness.event
+    if not event.replayable:
+        raise InvalidInput(
+            f'the event "{event}" needs the classifier it was found with and cannot be replayed from '
+            "its description; audit again with the seed of the verdict"
+        )
+    if isinstance(mechanism, Samples):
+        source: Source = mechanism
+        sizes = mechanism.remaining
+    else:
+        if witness.pair is None:
+            raise InvalidInput("the witness carries no pair of inputs to run on")
+        source = one_source(mechanism, witness.pair, rng=rng, sampling=sampling)
+        size = checks.whole("n", n)
+        sizes = size, size
+    total = np.zeros(4, dtype=np.int64)
+    for (part,) in source.blocks(sizes, Counter(((event,),), (None,))):
+        total += part.counts[0]
+    i, n_p, j, n_q = (int(t) for t in total)
+    verdict = audit_counts(
+        i,
+        n_p,
+        j,
+        n_q,
+        claim,
+        confidence=confidence,
+        likelier="first" if witness.p >= witness.q else "second",
+    )
+    return replace(
+        verdict,
+        witness=Witness(event=event, pair=source.pair, hits_p=i, n_p=n_p, hits_q=j, n_q=n_q),
+        about=replace(
+            verdict.about, method="replay of an event", seed=source.seed, pair=source.pair
+        ),
+    )

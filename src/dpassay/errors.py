@@ -8,7 +8,9 @@ DpassayError
 │   ├── MechanismRaised             it raised an exception
 │   ├── MechanismTimedOut           one call took longer than the time-out
 │   ├── BadOutput                   wrong count, wrong shape, or a type with no canonical form
-│   └── DependentDraws              blocks of draws are copies of each other
+│   ├── InputChanged                it changed its input in place
+│   ├── WorkerDied                  a process that drew was killed or crashed
+│   └── DependentDraws              draws are copies of each other
 ├── NoClosedForm                    the truth is not known exactly for this mechanism and pair
 └── MissingExtra (ImportError)      an optional dependency is not installed
 Interrupted (KeyboardInterrupt)     Ctrl-C while drawing; `.drawn` says how much there was
@@ -54,8 +56,16 @@ class BadOutput(MechanismError):
     """The mechanism returned the wrong count, the wrong shape or an unusable type."""
 
 
+class InputChanged(MechanismError):
+    """The mechanism changed its input in place: later draws would be on another input."""
+
+
+class WorkerDied(MechanismError):
+    """A process that drew was killed or crashed, also when its block was tried again."""
+
+
 class DependentDraws(MechanismError):
-    """Blocks of draws that should be independent are copies of each other."""
+    """Draws that should be independent are copies of each other."""
 
 
 class NoClosedForm(DpassayError):

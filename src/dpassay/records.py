@@ -20,7 +20,7 @@ import numpy as np
 from dpassay.checks import shown
 from dpassay.errors import InvalidInput
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,11 @@ class Record:
                 f"not a dpassay record: {shown(data)}; expected an object with a 'type'"
             )
         schema = data.get("schema", SCHEMA)
-        if not isinstance(schema, int) or schema > SCHEMA:
+        if schema != SCHEMA:
+            newer = not isinstance(schema, int) or schema > SCHEMA
             raise InvalidInput(
-                f"schema version {schema!r} is newer than this dpassay reads ({SCHEMA}); upgrade"
+                f"schema version {schema!r} is {'newer' if newer else 'older'} than this dpassay reads "
+                f"({SCHEMA}); " + ("upgrade" if newer else "run the analysis again")
             )
         record = decode({key: value for key, value in data.items() if key != "schema"})
         if not isinstance(record, cls):
@@ -93,6 +95,8 @@ def encode(value: Any) -> Any:
     if isinstance(value, Record):
         entries = {}
         for field in dataclasses.fields(value):  # type: ignore[arg-type]
+            if field.metadata.get("live"):  # belongs to this process alone
+                continue
             write = encode if field.metadata.get("verbatim") else _field
             entries[field.name] = write(getattr(value, field.name))
         return {"type": type(value).__name__, **entries}

@@ -1,20 +1,21 @@
 """What an analysis returns: frozen records that say what backs them.
 
 An `Estimate` is not a `LowerBound`: they are different types on purpose. A `Verdict` is
-"violation" or "no violation detected", never "private".
+"violation", "no violation detected" or "could not have seen a violation", never "private".
 """
 
 from __future__ import annotations
 
 import html
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dpassay._typing import FloatArray
-from dpassay.events import Event
+from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Guarantee, level
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import LossCurve, RenyiCurve, Spectrum, TradeoffCurve
@@ -28,6 +29,7 @@ __all__ = [
     "Guarantee",
     "LowerBound",
     "Profile",
+    "SecondBound",
     "TradeoffPoint",
     "Verdict",
     "Witness",
@@ -101,14 +103,6 @@ class LowerBound(Shown):
         )
 
 
-def settled(p_value: float, violated: bool, gamma: float) -> float:
-    """A p-value kept on the side of γ that the bound is on.
-
-    Both come from exact tests, which order the outcomes alike near γ, but not to the last digit.
-    """
-    return min(p_value, gamma) if violated else max(p_value, math.nextafter(gamma, 1.0))
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Witness(Record):
     """The pair, the event and the counts that show what a verdict says."""
@@ -167,12 +161,53 @@ class TradeoffPoint(Shown):
         )
 
 
+def why_blind(
+    claim: Claim,
+    violated: bool,
+    detectable: float,
+    counts: tuple[int, int, int, int],
+    failures: Sequence[str],
+) -> str:
+    """Why an audit could not have refuted the claim, in words; empty if it could have."""
+    if violated:
+        return ""
+    i, n, j, m = counts
+    if i + j == 0 or (i == n and j == m):
+        which = "none" if i == 0 else "all"
+        return f"the event that was tested happened in {which} of the draws on both inputs"
+    if not math.isfinite(detectable):
+        return "with so few draws no excess, however large, is sure to be caught"
+    if claim.far_above(detectable):
+        return f"only {claim.symbol} = {number(detectable)} or more would have been caught 9 times in 10"
+    if failures:
+        return f"a part of the search failed: {failures[0]}"
+    return ""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SecondBound(Record):
+    """A lower bound on the other parameter of an (ε, δ) claim, paid for like the first."""
+
+    symbol: str
+    claimed: float
+    lower: float
+    smallest_detectable: float
+
+    def __str__(self) -> str:
+        return f"{self.symbol} ≥ {number(self.lower)}, claimed {number(self.claimed)}"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Verdict(Shown):
-    """Whether a claim was refuted, and how far."""
+    """Whether a claim was refuted, and how far.
+
+    `tone` is "violation", "clear" (no violation detected) or "blind": the audit could not have
+    refuted anything, and `blind` says why.
+    """
 
     claim: Claim
     violated: bool
+    blind: str = ""
     p_value: float
     lower_bound: float
     confidence: float
@@ -181,6 +216,8 @@ class Verdict(Shown):
     #: About the least actual parameter that would be caught with 90 % probability if it showed in full
     #: on an event as likely as the one tested; what shows elsewhere, or less, takes more.
     smallest_detectable: float | None = None
+    #: For an (ε, δ) claim: the bound on δ at the claimed ε (or on ε, if δ is the claim's headline).
+    second: SecondBound | None = None
     #: How the error probability 1 − confidence is spent.
     budget: tuple[tuple[str, float], ...] = ()
     #: What was learned before the test: the estimated curve, and the point that was tested.
@@ -198,6 +235,22 @@ class Verdict(Shown):
         object.__setattr__(self, "budget", tuple((str(a), float(b)) for a, b in self.budget))
         for name in ("p_value", "lower_bound"):
             object.__setattr__(self, name, float(getattr(self, name)))
+
+    @property
+    def tone(self) -> str:
+        """ "violation", "clear" or "blind"."""
+        return "violation" if self.violated else "blind" if self.blind else "clear"
+
+    @property
+    def headline(self) -> str:
+        """The verdict in a few words."""
+        match self.tone:
+            case "violation":
+                return f"violation of {self.claim}"
+            case "blind":
+                return f"could not have seen a violation of {self.claim}"
+            case _:
+                return f"no violation of {self.claim} detected"
 
     def chart(self) -> Any:
         """The claimed curve, the measured one, and the confidence region of the point tested."""
@@ -220,11 +273,13 @@ class Verdict(Shown):
     def __str__(self) -> str:
         c = self.claim
         bound = f"{c.symbol} ≥ {number(self.lower_bound)} with {level(self.confidence)} confidence"
-        if self.violated:
-            head = f"violation of {c}: {bound} (p ≤ {self.p_value:.2g}, {self.guarantee})"
-        else:
-            head = f"no violation of {c} detected: {bound} (p ≤ {self.p_value:.2g})"
-        lines = [head, f"  witness: {self.witness}"]
+        exact = f", {self.guarantee}" if self.violated else ""
+        lines = [f"{self.headline}: {bound} (p ≤ {self.p_value:.2g}{exact})"]
+        if self.blind:
+            lines.append(f"  blind: {self.blind}")
+        if self.second is not None:
+            lines.append(f"  and at the same time: {self.second}")
+        lines.append(f"  witness: {self.witness}")
         if self.smallest_detectable is not None and math.isfinite(self.smallest_detectable):
             lines.append(f"  power: {self.caught}")
         return "\n".join(lines)

@@ -8,11 +8,11 @@ from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.bounds import clopper_pearson, region
-from dpassay.bounds.joint import Counts, delta_family, family, lower_bound, p_value
+from dpassay.bounds.joint import Counts, lower_bound, p_value
 from dpassay.bounds.ordering import observed_distance, seen_contour, window_of
 from dpassay.bounds.power import detectable, draws_needed, power
 from dpassay.bounds.supremum import supremum
-from dpassay.verdicts import audit_counts
+from dpassay.counts import audit_counts
 
 CLAIMS = [
     dp.PureDP(0.0),
@@ -178,7 +178,7 @@ def test_p_value_at_a_thousand_agrees_with_a_direct_sum():
 
 
 @pytest.mark.parametrize(
-    "claims", [family(dp.PureDP(1)), delta_family(0.3), family(dp.GaussianDP(1))]
+    "claims", [dp.PureDP(1), dp.ApproximateDP(0.3, 0.0, "delta"), dp.GaussianDP(1)]
 )
 @pytest.mark.parametrize("theta", [0.05, 0.4, 0.8])
 def test_bound_exceeds_the_truth_with_probability_at_most_gamma(claims, theta):
@@ -195,11 +195,11 @@ def test_bound_exceeds_the_truth_with_probability_at_most_gamma(claims, theta):
 @pytest.mark.parametrize(
     "claims",
     [
-        family(dp.PureDP(1)),
-        family(dp.ApproximateDP(1, 0.1)),
-        family(dp.GaussianDP(1)),
-        family(dp.TradeoffDP([(0.0, 0.9), (0.2, 0.5), (1.0, 0.0)])),
-        family(dp.TradeoffDP([(0.0, 0.9), (0.2, 0.5), (1.0, 0.0)], ordered=True)),
+        dp.PureDP(1),
+        dp.ApproximateDP(1, 0.1),
+        dp.GaussianDP(1),
+        dp.TradeoffDP([(0.0, 0.9), (0.2, 0.5), (1.0, 0.0)]),
+        dp.TradeoffDP([(0.0, 0.9), (0.2, 0.5), (1.0, 0.0)], ordered=True),
     ],
 )
 @pytest.mark.parametrize(("n", "m"), [(12, 5), (6, 14), (40, 23)])
@@ -216,7 +216,7 @@ def test_bounds_cover_on_sides_of_different_size(claims, n, m):
 
 
 @pytest.mark.parametrize(
-    "claims", [family(dp.PureDP(1)), delta_family(0.3), family(dp.GaussianDP(1))]
+    "claims", [dp.PureDP(1), dp.ApproximateDP(0.3, 0.0, "delta"), dp.GaussianDP(1)]
 )
 def test_bound_is_that_of_a_slow_search(claims, seed):
     """θ* of every outcome by brute force, the outcomes with a larger one, and where they pass γ."""
@@ -275,7 +275,7 @@ def test_a_bound_refutes_as_often_as_the_test(n, p, q, claim):
             total += chance * binom.sf(high - 1, n, p)
         return total
 
-    by_bound = power_of(lambda c: lower_bound(c, family(claim), 0.05) > claim.value)
+    by_bound = power_of(lambda c: lower_bound(c, claim, 0.05) > claim.value)
     assert by_bound == pytest.approx(power_of(lambda c: p_value(c, claim) <= 0.05), abs=0.01)
 
 
@@ -292,12 +292,12 @@ def test_bound_is_never_below_the_clopper_pearson_box(seed):
         hits = zip(rng.integers(n + 1, size=4), rng.integers(m + 1, size=4), strict=True)
         cases += [Counts(int(i), n, int(j), m) for i, j in hits]
     for c in cases:
-        for claims in (family(dp.PureDP(1)), delta_family(0.5), family(dp.GaussianDP(1))):
+        for claims in (dp.PureDP(1), dp.ApproximateDP(0.5, 0.0, "delta"), dp.GaussianDP(1)):
             assert lower_bound(c, claims, 0.05) >= min(box(c, claims, 0.05), claims.largest) - 1e-9
 
 
 def test_margin_is_a_third_shorter_than_that_of_the_box():
-    c, claims = Counts(5000, 10_000, 1840, 10_000), family(dp.PureDP(1))
+    c, claims = Counts(5000, 10_000, 1840, 10_000), dp.PureDP(1)
     estimate = np.log(0.5 / 0.184)
     exact = estimate - lower_bound(c, claims, 0.05)
     assert exact <= 0.7 * (estimate - box(c, claims, 0.05))
@@ -307,7 +307,7 @@ def test_margin_is_a_third_shorter_than_that_of_the_box():
 def test_bounds_of_the_comparison_table(q):
     n = 10_000
     c = Counts(round(n * min(np.e * q, 0.5)), n, round(n * q), n)
-    claims = family(dp.PureDP(1))
+    claims = dp.PureDP(1)
     assert lower_bound(c, claims, 0.05) == pytest.approx({0.184: 0.961, 0.01: 0.810}[q], abs=2e-3)
     assert box(c, claims, 0.05) == pytest.approx({0.184: 0.939, 0.01: 0.685}[q], abs=2e-3)
 
@@ -460,8 +460,8 @@ def test_steep_claims_have_the_p_value_of_a_direct_sum(counts, claim):
 def test_a_renyi_bound_does_not_exceed_the_pure_one(order):
     """D_λ ≤ D_∞, and the regions of the claims are nested."""
     for c in (Counts(6, 30, 0, 1000), Counts(10, 1000, 1, 1000), Counts(40, 200, 0, 2000)):
-        pure = lower_bound(c, family(dp.PureDP(1.0)), 0.05)
-        assert lower_bound(c, family(dp.RenyiDP(order, 1.0)), 0.05) <= pure * 1.02
+        pure = lower_bound(c, dp.PureDP(1.0), 0.05)
+        assert lower_bound(c, dp.RenyiDP(order, 1.0), 0.05) <= pure * 1.02
 
 
 def test_slopes_of_renyi_claims_are_derivatives():
@@ -478,10 +478,10 @@ def test_slopes_of_renyi_claims_are_derivatives():
 @pytest.mark.parametrize(
     ("counts", "claims", "largest"),
     [
-        (Counts(8_010_000, 8_012_521, 1, 2), delta_family(0.5), 0.03),
-        (Counts(97_993, 100_000, 0, 1), family(dp.GaussianDP(1.0)), 0.429),
-        (Counts(25, 25, 0, 1), family(dp.RenyiDP(2, 1.0)), 0.05),
-        (Counts(25, 25, 0, 1), family(dp.ZeroConcentratedDP(1.0)), 0.04),
+        (Counts(8_010_000, 8_012_521, 1, 2), dp.ApproximateDP(0.5, 0.0, "delta"), 0.03),
+        (Counts(97_993, 100_000, 0, 1), dp.GaussianDP(1.0), 0.429),
+        (Counts(25, 25, 0, 1), dp.RenyiDP(2, 1.0), 0.05),
+        (Counts(25, 25, 0, 1), dp.ZeroConcentratedDP(1.0), 0.04),
     ],
 )
 def test_a_few_draws_against_many_say_little(counts, claims, largest):
@@ -495,7 +495,7 @@ def test_a_few_draws_against_many_say_little(counts, claims, largest):
 @pytest.mark.parametrize("claim", [dp.PureDP(1.0), dp.GaussianDP(1.0)], ids=str)
 def test_bounds_cover_where_one_side_has_few_draws(n, m, gamma, claim):
     """For each j the least i with a bound above θ, and the exact probability of all of them."""
-    claims = family(claim)
+    claims = claim
 
     def least(j, theta):
         low, high = 0, n + 1  # does not suffice, suffices
@@ -544,7 +544,7 @@ def test_the_contour_leaves_out_nothing_where_it_passes_the_last_count():
 def test_bounds_at_levels_nobody_needs(gamma):
     c = Counts(80, 100, 0, 100) if gamma < 0.01 else Counts(4, 5, 0, 5)
     for claim in (dp.PureDP(1.0), dp.GaussianDP(1.0)):
-        assert 0 < lower_bound(c, family(claim), gamma) < 20
+        assert 0 < lower_bound(c, claim, gamma) < 20
 
 
 def test_the_outline_of_the_joint_region_reaches_along_an_edge():
@@ -569,7 +569,7 @@ def test_the_outline_of_the_joint_region_reaches_along_an_edge():
 )
 def test_claims_and_counts_at_the_end_of_what_numbers_hold(counts, claim, gamma):
     """No warning (they are errors here), no failure, a bound and a p-value."""
-    assert 0 <= lower_bound(counts, family(claim), gamma) < np.inf
+    assert 0 <= lower_bound(counts, claim, gamma) < np.inf
     assert 0 < p_value(counts, claim, gamma=gamma) <= 1
 
 

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import random
+import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from random import gauss
@@ -15,11 +16,13 @@ from dpassay.errors import (
     BadOutput,
     DependenceWarning,
     DependentDraws,
+    InputChanged,
     Interrupted,
     InvalidInput,
     MechanismRaised,
     MechanismTimedOut,
     NotEnoughDraws,
+    WorkerDied,
 )
 from dpassay.sampling.draw import block_sizes, seed_of
 
@@ -261,9 +264,8 @@ def test_the_printed_seed_replays_the_block():
     [
         (lambda size: np.zeros(size - 1), "outputs for size=5"),
         (lambda size: 1.0, "one value"),
-        (lambda size: np.zeros((size, 2, 2)), "shape"),
-        (lambda size: [[0.0]] * (size - 1) + [[0.0, 1.0]], "unequal length"),
-        (lambda size: np.array([1j] * size), "dtype complex"),
+        (lambda size: {"a": 1}, "must return an array"),
+        (lambda size: [object()] * size, "no canonical form"),
     ],
 )
 def test_wrong_counts_and_shapes_are_errors(returned, words):
@@ -271,9 +273,59 @@ def test_wrong_counts_and_shapes_are_errors(returned, words):
         dp.draw(lambda x, size, rng: returned(size), PAIR, n=10)
 
 
-def test_sides_of_different_dimension_are_an_error():
-    with pytest.raises(BadOutput, match="coordinates"):
-        dp.draw(lambda x, size, rng: rng.normal(size=(size, 2 + int(x))), PAIR, n=10)
+def test_sides_of_different_dimension_are_outputs_of_different_kinds():
+    samples = dp.draw(lambda x, size, rng: rng.normal(size=(size, 2 + int(x))), PAIR, n=10)
+    assert not set(samples.p.codes) & set(samples.q.codes)
+
+
+def test_a_mechanism_that_changes_its_input_is_refused():
+    def sorts(data, size, rng):
+        data.sort()
+        return data.sum() + rng.laplace(size=size)
+
+    for data in (np.array([3, 1, 2]), [3, 1, 2]):
+        other = data.copy()
+
+        def mechanism(data, size, rng, own=type(data)):
+            data.sort() if own is list else sorts(data, 1, rng)
+            return rng.laplace(size=size)
+
+        with pytest.raises(InputChanged, match="deepcopy"):
+            dp.draw(mechanism, (data, other), n=10)
+    dp.draw(lambda x, size, rng: sorts(x.copy(), size, rng), (np.ones(3), np.zeros(3)), n=10)
+
+
+def dies_once(place, rng):
+    import os
+
+    if not os.path.exists(place):
+        with open(place, "w"):
+            pass
+        os.kill(os.getpid(), 9)
+    return rng.random()
+
+
+def test_a_worker_that_dies_costs_its_block_not_the_run(tmp_path):
+    place = str(tmp_path / "died")
+    way = dp.Sampling(workers=2)
+    samples = dp.draw(dp.from_function(dies_once), (place, place), n=1024, rng=0, sampling=way)
+    again = dp.draw(dp.from_function(dies_once), (place, place), n=1024, rng=0)
+    assert np.array_equal(samples.p.numbers, again.p.numbers)
+
+
+def test_a_worker_that_dies_again_is_said_in_a_sentence_and_the_draws_are_kept():
+    def dies_late(x, rng):
+        import os
+
+        if rng.random() < 1 / 2000:
+            os.kill(os.getpid(), 9)
+        return rng.random()
+
+    way = dp.Sampling(workers=2)
+    with pytest.raises(WorkerDied, match="out of memory") as caught:
+        dp.draw(dp.from_function(dies_late), PAIR, n=40_000, rng=3, sampling=way)
+    kept = caught.value.samples
+    assert kept is None or len(kept) % 256 == 0
 
 
 def test_a_hanging_mechanism_times_out():
@@ -336,9 +388,54 @@ def test_vectorised_mechanisms_fail_output_by_output_as_outcomes(seed):
     assert 25 < crashes < 95  # 1 − .9² = .19 of 300
 
 
+def test_lambdas_closures_and_bound_methods_run_in_workers_and_executors(seed):
+    shift = 0.5
+
+    class Holder:
+        def draw(self, x, rng):
+            return x + shift + rng.laplace()
+
+    for function in (lambda x, rng: x + shift + rng.laplace(), Holder().draw):
+        mechanism = dp.from_function(function)
+        one = dp.draw(mechanism, PAIR, n=600, rng=seed)
+        two = dp.draw(mechanism, PAIR, n=600, rng=seed, sampling=dp.Sampling(workers=2))
+        with ProcessPoolExecutor(2) as pool:
+            three = dp.draw(mechanism, PAIR, n=600, rng=seed, sampling=dp.Sampling(executor=pool))
+        assert np.array_equal(one.p.numbers, two.p.numbers)
+        assert np.array_equal(one.p.numbers, three.p.numbers)
+
+
 def test_what_cannot_be_sent_to_processes_is_explained():
-    with pytest.raises(InvalidInput, match="cannot be pickled"):
-        dp.draw(dp.from_function(lambda x, rng: x), PAIR, n=10, sampling=dp.Sampling(workers=2))
+    lock = threading.Lock()
+    mechanism = dp.from_function(lambda x, rng: (lock, x)[1])
+    assert len(dp.draw(mechanism, PAIR, n=10, sampling=dp.Sampling(workers=2))) == 10  # forked
+    with ProcessPoolExecutor(1) as pool, pytest.raises(InvalidInput, match="cannot be pickled"):
+        dp.draw(mechanism, PAIR, n=10, sampling=dp.Sampling(executor=pool))
+
+
+def test_every_verb_runs_on_a_process_pool(seed):
+    with ProcessPoolExecutor(2) as pool:
+        way = {"rng": seed, "sampling": dp.Sampling(executor=pool)}
+        box = dp.zoo.Gaussian()
+        claims = [dp.PureDP(0.5), dp.RenyiDP(2, 0.3), dp.ApproximateDP(0.5, 0.01)]
+        for one, two in zip(
+            dp.audit(box, PAIR, claims, n=4000, **way),
+            dp.audit(box, PAIR, claims, n=4000, rng=seed),
+            strict=True,
+        ):
+            assert one.to_json() == two.to_json()
+        five = (np.zeros(5), np.eye(5)[0])
+        assert dp.audit(box, five, "mu=.3", n=4000, **way).violated
+        dp.spectrum.estimate(box, PAIR, n=4000, **way)
+        dp.spectrum.estimate(box, PAIR, n=4000, classifier="knn", **way)
+        dp.renyi.lower_bound(box, PAIR, order=2, n=4000, method=dp.renyi.Variational(), **way)
+        dp.renyi.estimate(box, PAIR, order=2, n=4000, **way)
+        dp.pure.lower_bound(box, PAIR, n=4000, **way)
+        dp.tradeoff.audit(box, PAIR, "mu=.5", n=4000, **way)
+        dp.tradeoff.estimate(box, PAIR, n=4000, **way)
+        dp.estimate(box, PAIR, n=4000, **way)
+        verdict = dp.audit(box, PAIR, "mu=.5", n=4000, rng=seed)
+        assert dp.replay(verdict, box, n=4000, **way).violated
 
 
 def test_ctrl_c_says_what_was_drawn():

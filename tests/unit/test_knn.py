@@ -7,7 +7,9 @@ from sklearn.neighbors import KNeighborsClassifier
 import dpassay as dp
 from dpassay.errors import InvalidInput
 from dpassay.loss.knn import KnnLoss, _Bits, _Line, _Tree, default_k
-from dpassay.sampling.outputs import from_raw
+from dpassay.loss.training import Training
+from dpassay.outputs.canonical import from_raw
+from dpassay.sampling.samples import Batch
 
 RNG = np.random.default_rng(8)
 
@@ -77,10 +79,14 @@ def test_votes_agree_with_scikit_learn():
     assert ours[0] / 51 == pytest.approx(theirs)
 
 
+def training(p, q):
+    return Training.of(Batch(p, q))
+
+
 def test_score_of_a_mixed_mechanism_uses_its_keys(seed):
     mechanism = dp.zoo.ProposeTestRelease()
     samples = dp.draw(mechanism, mechanism.pair, n=20_000, rng=seed)
-    loss = KnnLoss.fit(samples.p, samples.q)
+    loss = KnnLoss.fit(training(samples.p, samples.q))
     silent = from_raw(np.array([np.nan, np.nan]), 2)
     p, q = (mechanism._silent(data) for data in mechanism.pair)
     assert loss.score(silent)[0] == pytest.approx(np.log(p / q), abs=0.1)
@@ -89,14 +95,14 @@ def test_score_of_a_mixed_mechanism_uses_its_keys(seed):
 def test_sides_of_different_size_are_not_biased(seed):
     rng = np.random.default_rng(seed)
     p, q = from_raw(rng.normal(size=30_000), 30_000), from_raw(rng.normal(size=3000), 3000)
-    assert abs(np.mean(KnnLoss.fit(p, q).score(q))) < 0.1
+    assert abs(np.mean(KnnLoss.fit(training(p, q)).score(q))) < 0.1
 
 
 def test_k_is_a_rule_or_a_number():
     assert default_k(10**6, 1) == round(10**4.8)
     assert default_k(10**6, 5) == 256 or default_k(10**6, 5) < 10**3
     samples = dp.draw(dp.zoo.Laplace(), (0.0, 1.0), n=100, rng=0)
-    assert KnnLoss.fit(samples.p, samples.q, "sqrt").voters[0].k == 14
-    assert KnnLoss.fit(samples.p, samples.q, 9).voters[0].k == 9
+    assert KnnLoss.fit(training(samples.p, samples.q), "sqrt").voters[0].k == 14
+    assert KnnLoss.fit(training(samples.p, samples.q), 9).voters[0].k == 9
     with pytest.raises(InvalidInput, match="k must be one of"):
-        KnnLoss.fit(samples.p, samples.q, "many")
+        KnnLoss.fit(training(samples.p, samples.q), "many")

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from dpassay.events import Event, Intervals, Layout, Score
-from dpassay.sampling.layout import contains, learn, sort, words
-from dpassay.sampling.outputs import align, from_raw
+from dpassay.outputs.canonical import align, from_raw
+from dpassay.outputs.events import Event, Intervals, of_scores
+from dpassay.outputs.layout import Layout, learn
+from dpassay.outputs.ranking import Features, Polynomial, Ranking
 
 RNG = np.random.default_rng(0)
 
@@ -15,7 +16,7 @@ def learned(p, q):
 
 
 def sorted_keys(layout, raw):
-    found = sort(layout, from_raw(raw, len(raw)))
+    found = layout.sort(from_raw(raw, len(raw)))
     return np.zeros(len(raw), int) if found.keys is None else found.keys
 
 
@@ -37,7 +38,7 @@ def test_continuous_numbers_are_one_key_with_free_numbers():
 def test_integers_are_keys():
     p, q = RNG.integers(0, 4, 500), RNG.integers(2, 6, 300)
     layout, left, right = learned(p, q)
-    names = [words(layout, k) for k in range(len(layout))]
+    names = [layout.words(k) for k in range(len(layout))]
     assert names == ["0", "1", "2", "3", "4", "5"]
     assert left.counts()[:6].tolist() == np.bincount(p, minlength=6).tolist()
     assert right.counts()[:6].tolist() == np.bincount(q, minlength=6).tolist()
@@ -47,9 +48,9 @@ def test_integers_are_keys():
 def test_atoms_among_continuous_numbers():
     clipped = np.clip(RNG.normal(size=4000), -1.0, 1.5)
     layout, p, _ = learned(clipped, np.clip(RNG.normal(size=4000), -1.0, 1.5))
-    names = {words(layout, k) for k in range(len(layout))}
+    names = {layout.words(k) for k in range(len(layout))}
     assert names == {"-1", "1.5", "•"}
-    counts = dict(zip((words(layout, k) for k in range(3)), p.counts(), strict=False))
+    counts = dict(zip((layout.words(k) for k in range(3)), p.counts(), strict=False))
     assert counts["-1"] == (clipped == -1).sum()
     assert counts["1.5"] == (clipped == 1.5).sum()
 
@@ -58,7 +59,7 @@ def test_atoms_are_found_coordinate_by_coordinate():
     x, y = RNG.normal(size=(2, 5000, 2))
     x[:, 0], y[:, 0] = np.maximum(x[:, 0], 0.0), np.maximum(y[:, 0], 0.0)
     layout, p, _ = learned(x, y)
-    by_words = {words(layout, k): k for k in range(len(layout))}
+    by_words = {layout.words(k): k for k in range(len(layout))}
     assert set(by_words) == {"(0, •)", "(•, •)"}
     assert layout.free(by_words["(0, •)"]) == [1]
     assert p.numbers(by_words["(0, •)"]).shape == ((x[:, 0] == 0).sum(), 1)
@@ -68,7 +69,7 @@ def test_structures_are_keys():
     x = objects(*["error"] * 20, *[None] * 20, *RNG.normal(size=200).tolist())
     y = objects(*RNG.normal(size=50).tolist())
     layout, p, _ = learned(x, y)
-    assert {words(layout, k) for k in range(len(layout))} == {"'error'", "None", "•"}
+    assert {layout.words(k) for k in range(len(layout))} == {"'error'", "None", "•"}
     assert sorted(p.counts().tolist()) == [0, 20, 20, 200]
 
 
@@ -83,7 +84,7 @@ def test_rows_of_small_integers_are_packed():
     rows = RNG.integers(-1, 2, size=(3000, 6)).astype(np.int8)
     layout, p, _ = learned(rows, rows.copy())
     sums = p.counts()
-    names = {words(layout, k): int(sums[k]) for k in range(len(layout))}
+    names = {layout.words(k): int(sums[k]) for k in range(len(layout))}
     unique, count = np.unique(rows, axis=0, return_counts=True)
     often = {str(tuple(int(v) for v in row)): int(c) for row, c in zip(unique, count, strict=True)}
     assert all(often[name] == total for name, total in names.items())
@@ -100,7 +101,7 @@ def test_combinations_that_hardly_repeat_stay_numbers():
 def test_a_lattice_with_large_steps_is_discrete():
     values = RNG.choice([0.1, 0.2, 0.30000000000000004], size=600)
     layout, _, _ = learned(values, values.copy())
-    assert [words(layout, k) for k in range(len(layout))] == ["0.1", "0.2", "0.3"]
+    assert [layout.words(k) for k in range(len(layout))] == ["0.1", "0.2", "0.3"]
 
 
 def test_integers_that_hardly_repeat_are_numbers():
@@ -122,7 +123,7 @@ def test_layouts_come_back_from_json():
 def test_an_event_takes_keys_whole_in_part_and_otherwise():
     raw = objects(*["error"] * 9, *[None] * 9, *np.linspace(-1, 1, 9).tolist())
     layout, _, _ = learned(raw, objects(*RNG.normal(size=9).tolist()))
-    key = {words(layout, k): k for k in range(len(layout))}
+    key = {layout.words(k): k for k in range(len(layout))}
     event = Event(
         words="an error, or a number in [0.4, 0.6) or at least 0.9",
         layout=layout,
@@ -130,18 +131,31 @@ def test_an_event_takes_keys_whole_in_part_and_otherwise():
         partial=((key["•"], Intervals([0.4, 0.9], [0.6, np.inf])),),
     )
     outputs = from_raw(objects("error", None, 0.5, 0.6, 1.0, -1.0, "new"), 7)
-    assert contains(event, outputs).tolist() == [True, False, True, False, True, False, False]
+    assert event.holds(outputs).tolist() == [True, False, True, False, True, False, False]
     turned = Event(words="", layout=layout, otherwise=True)
-    assert contains(turned, outputs).tolist() == [False] * 6 + [True]
+    assert turned.holds(outputs).tolist() == [False] * 6 + [True]
     again = Event.from_json(event.to_json())
-    assert contains(again, outputs).tolist() == contains(event, outputs).tolist()
+    assert again.holds(outputs).tolist() == event.holds(outputs).tolist()
 
 
-def test_a_score_is_linear_and_quadratic():
-    layout, _, _ = learned(RNG.normal(size=(99, 2)), RNG.normal(size=(99, 2)))
-    event = Event(words="", layout=layout, partial=((0, Score(-1.0, [0.0, 1.0], [1.0, 0.0])),))
+def test_a_ranking_is_linear_and_quadratic_and_comes_back_from_json():
+    _, p, q = learned(RNG.normal(size=(99, 2)), RNG.normal(size=(99, 2)))
+    features = Features(p.layout.parts, 2, np.zeros(2), np.ones(2))
+    model = Polynomial(-1.0, [0.0, 1.0], [[0, 0]], [1.0])
+    event = of_scores(LogisticLike(Ranking("by hand", features, model)), 0.0, True)
     outputs = from_raw(np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1], [-2.0, -2.0]]), 4)
-    assert contains(event, outputs).tolist() == [True, True, False, True]
+    assert event.holds(outputs).tolist() == [True, True, False, True]
+    assert event.words == "-1 +1·x2 +1·x1² ≥ 0"
+    again = Event.from_json(event.to_json())
+    assert not again.live
+    assert again.holds(outputs).tolist() == event.holds(outputs).tolist()
+
+
+class LogisticLike:
+    name = "by hand"
+
+    def __init__(self, ranking):
+        self.ranking, self.score = ranking, ranking.score
 
 
 @pytest.mark.parametrize("x", [-0.5, 0.0, 0.99, 1.0, 5.0])

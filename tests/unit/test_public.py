@@ -26,6 +26,7 @@ PUBLIC = [
     "PureDP",
     "Relation",
     "RenyiCurve",
+    "RenyiCurveDP",
     "RenyiDP",
     "Samples",
     "Sampling",

@@ -6,7 +6,8 @@ from scipy import stats
 
 import dpassay as dp
 from dpassay.errors import InvalidInput, NotEnoughDraws
-from dpassay.loss.grid import GridLoss, Plan, survey
+from dpassay.loss.grid import GridLoss
+from dpassay.loss.tally import tally_draws, tally_of
 from dpassay.sampling.samples import Live
 
 zoo = dp.zoo
@@ -21,7 +22,7 @@ def quantile_samples(law_p, law_q, n=20_001):
 
 def loss_of(mechanism, pair, n, rng):
     live = Live(mechanism, dp.Pair(*pair), seed=rng)
-    return GridLoss.of(survey(live, n))
+    return GridLoss.of(tally_draws(live, (n, n)))
 
 
 # --- the loss on cells
@@ -38,7 +39,7 @@ def test_masses_of_a_grid_loss_are_those_of_the_mechanism(seed):
 def test_a_tally_streamed_in_blocks_is_the_tally_of_all_draws(seed):
     mechanism = zoo.TruncatedLaplace()
     samples = dp.draw(mechanism, PAIR, n=30_000, rng=seed)
-    whole = Plan.learn(samples.p, samples.q)
+    whole = tally_of(samples.p, samples.q)
     parts = [whole.plan.tally(part.p, part.q) for part in (samples.take(10_000) for _ in range(3))]
     added = parts[0] + parts[1] + parts[2]
     assert np.array_equal(added.counts_p, whole.counts_p)
@@ -75,7 +76,7 @@ def test_a_cell_of_one_side_only_is_not_calmed_away(seeds):
     p, q = rng.integers(0, 500, 20_000), rng.integers(0, 500, 20_000)
     p[rng.permutation(20_000)[:400]] = 999
     samples = dp.from_samples(p, q)
-    masses = GridLoss.of(Plan.learn(samples.p, samples.q)).masses()
+    masses = GridLoss.of(tally_of(samples.p, samples.q)).masses()
     assert masses.delta(3.0) == pytest.approx(0.02, abs=0.005)
 
 

@@ -91,7 +91,7 @@ def test_html_is_escaped():
 def test_json_is_strict_and_carries_a_schema_version():
     text = dp.Estimate(value=math.nan, notion="ε", about=ABOUT).to_json()
     data = json.loads(text, parse_constant=lambda name: pytest.fail(name))
-    assert data["schema"] == 1
+    assert data["schema"] == 2
     assert data["type"] == "Estimate"
 
 
@@ -141,6 +141,7 @@ def test_equality_compares_contents():
         ("[]", "not a dpassay record"),
         ('{"type": "Path"}', "unknown record type"),
         ('{"type": "PureDP", "schema": 99, "epsilon": 1}', "newer"),
+        ('{"type": "PureDP", "schema": 1, "epsilon": 1}', "older"),
         ('{"type": "PureDP", "epsilon": 1, "extra": 1}', "no field 'extra'"),
         ('{"type": "PureDP"}', "incomplete"),
         ('{"type": "PureDP", "epsilon": -1}', "at least 0"),

@@ -9,7 +9,10 @@ from scipy.stats import binom, norm
 
 import dpassay as dp
 from dpassay.errors import InvalidInput, MechanismError
-from dpassay.loss.grid import GridLoss, Plan, quadratic, stiffest
+from dpassay.learning.learner import Learner, grid_loss
+from dpassay.loss.grid import GridLoss
+from dpassay.loss.logistic import quadratic
+from dpassay.loss.tally import tally_of
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
@@ -31,7 +34,7 @@ def test_quadratic_loss_is_the_logistic_regression_of_the_draws(seed):
     rng = np.random.default_rng(seed)
     p, q = rng.normal(1, 1.2, 4000), rng.normal(0, 1, 6000)
     pool = dp.from_samples(p, q)
-    tally = Plan.learn(pool.p, pool.q)
+    tally = tally_of(pool.p, pool.q)
     axis = tally.binned_p[0].axes[0]
     loss = quadratic(tally.binned_p[0], tally.binned_q[0], tally.n)
     x = np.concatenate([p, q])
@@ -45,24 +48,22 @@ def test_quadratic_loss_is_the_logistic_regression_of_the_draws(seed):
 
 def test_quadratic_loss_of_separated_sides_stays_finite():
     pool = dp.from_samples(np.linspace(0, 1, 500), np.linspace(5, 6, 500))
-    tally = Plan.learn(pool.p, pool.q)
+    tally = tally_of(pool.p, pool.q)
     assert np.all(np.isfinite(quadratic(tally.binned_p[0], tally.binned_q[0], tally.n)))
 
 
 def test_the_stiff_loss_is_chosen_where_it_is_true(seeds):
     chosen = {
-        mechanism: [stiffest(*(plan_tallies(mechanism, s, 20_000))) for s in seeds[:5]]
+        mechanism: [chosen_loss(mechanism, s, 40_000) for s in seeds[:5]]
         for mechanism in (zoo.Gaussian(), zoo.Laplace())
     }
     assert chosen[zoo.Gaussian()].count("polynomial") >= 4
     assert chosen[zoo.Laplace()] == ["kde"] * 5
 
 
-def plan_tallies(mechanism, seed, n):
-    samples = dp.draw(mechanism, PAIR, n=2 * n, rng=seed)
-    first, second = samples.take(n), samples.take(n)
-    tally = Plan.learn(first.p, first.q)
-    return tally, tally.plan.tally(second.p, second.q)
+def chosen_loss(mechanism, seed, n):
+    samples = dp.draw(mechanism, PAIR, n=n, rng=seed)
+    return grid_loss(Learner(samples.deal((n, n)), "auto", samples.rng)).name
 
 
 def test_levels_count_every_draw_once_and_as_the_score_would(seed):
@@ -74,7 +75,7 @@ def test_levels_count_every_draw_once_and_as_the_score_would(seed):
     ):
         samples = dp.draw(mechanism, mechanism.pair, n=20_000, rng=seed)
         train, test = samples.take(10_000), samples.take(10_000)
-        tally = Plan.learn(train.p, train.q)
+        tally = tally_of(train.p, train.q)
         loss = GridLoss.of(tally)
         levels = loss.levels(tally.plan.tally(test.p, test.q))
         assert levels.p.sum() == levels.q.sum() == 10_000

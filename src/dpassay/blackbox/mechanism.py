@@ -20,8 +20,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from dpassay import checks
-from dpassay._typing import AnyArray
 from dpassay.errors import BadOutput, InvalidInput, MechanismRaised, MechanismTimedOut
+from dpassay.outputs.canonical import Outcome
+
+__all__ = ["Mechanism", "Outcome", "check_mechanism", "from_command", "from_function"]
 
 #: Outputs asked for in one call of a vectorised mechanism.
 BLOCK = 1 << 16
@@ -34,21 +36,6 @@ class Mechanism(Protocol):
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator, /) -> Any:
         """Return `size` independent outputs on `data`."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """An output of its own: the mechanism raised, or took too long.
-
-    Seen with `Sampling(on_error="outcome")`. Failing on one input and not on its neighbour is
-    leakage like any other.
-    """
-
-    kind: str
-    detail: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.detail}".strip()
 
 
 @dataclass(frozen=True)
@@ -65,11 +52,11 @@ class FunctionMechanism:
         """Whether the seed decides the outputs."""
         return self.takes_rng
 
-    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> AnyArray:
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
         """Call the function `size` times."""
         if self.takes_rng:
-            return collect([self.function(data, rng) for _ in range(size)])
-        return collect([self.function(data) for _ in range(size)])
+            return [self.function(data, rng) for _ in range(size)]
+        return [self.function(data) for _ in range(size)]
 
     def __str__(self) -> str:
         return str(getattr(self.function, "__qualname__", self.function))
@@ -85,7 +72,7 @@ def from_function(function: Callable[..., Any]) -> FunctionMechanism:
     >>> import dpassay as dp
     >>> coin = dp.from_function(lambda bit, rng: bit if rng.random() < 0.75 else 1 - bit)
     >>> coin(1, 5, np.random.default_rng(0))
-    array([1, 1, 1, 1, 0])
+    [1, 1, 1, 1, 0]
     """
     if not callable(function):
         raise InvalidInput(f"function must be callable, got {checks.shown(function)}")
@@ -118,7 +105,7 @@ class CommandMechanism:
     timeout: float | None = None
     env: dict[str, str] | None = field(default=None, hash=False)
 
-    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> AnyArray:
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
         """Run the program once for `size` outputs."""
         seed = int(rng.integers(2**63))
         request = json.dumps({"data": _jsonable(data), "size": size, "seed": seed})
@@ -156,7 +143,7 @@ class CommandMechanism:
                     f"{self}: line {number} is not JSON ({error}): {checks.shown(line)}"
                     f"{_tail(done.stderr)}"
                 ) from None
-        return collect(outputs)
+        return outputs
 
     def __str__(self) -> str:
         return "command " + " ".join(self.argv)
@@ -202,30 +189,6 @@ def check_mechanism(mechanism: Any) -> Mechanism:
             hint = "if it returns one output per call, wrap it: dp.from_function(…)"
         raise InvalidInput(f"{_name(mechanism)}{signature} is not a mechanism; {hint}") from None
     return mechanism  # type: ignore[no-any-return]
-
-
-def collect(outputs: list[Any]) -> AnyArray:
-    """Outputs of single calls as one array: numeric where all agree, else an object array."""
-    first = outputs[0] if outputs else 0.0
-    if all(type(item) is type(first) for item in outputs):
-        if isinstance(first, (float, np.floating)):
-            return np.array(outputs, dtype=float)
-        if isinstance(first, (int, np.integer)) and not isinstance(first, bool):
-            try:
-                return np.array(outputs, dtype=np.int64)
-            except OverflowError:
-                pass
-        if (
-            isinstance(first, np.ndarray)
-            and first.ndim == 1
-            and first.dtype.kind in "iuf"
-            and all(o.shape == first.shape and o.dtype == first.dtype for o in outputs)
-        ):
-            return np.stack(outputs)
-    array = np.empty(len(outputs), dtype=object)
-    for index, item in enumerate(outputs):
-        array[index] = item
-    return array
 
 
 def _jsonable(data: Any) -> Any:

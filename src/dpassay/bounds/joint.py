@@ -33,7 +33,7 @@ from scipy.special import ndtri
 
 from dpassay.bounds.ordering import Counts, Window, observed_distance, seen_contour, window_of
 from dpassay.bounds.supremum import supremum
-from dpassay.privacy.claims import ApproximateDP, Claim
+from dpassay.privacy.claims import Claim
 
 #: Share of γ spent on the confidence set C.
 SPENT_ON_SET = 1e-3
@@ -61,52 +61,32 @@ def _p_value(counts: Counts, claim: Claim, spent: float) -> float:
     return min(1.0, spent + supremum(window, seen_contour(window, claim), claim))
 
 
-# --- bounds: the test turned around
+# --- the test and its inversion, by one ordering
 
 
 @dataclass(frozen=True)
-class Family:
-    """Claims with one parameter θ: the larger, the weaker."""
+class Evidence:
+    """What two counts say about a claim at level γ: refuted if and only if p_value ≤ γ.
 
-    at: Callable[[float], Claim]
-    needed: Callable[[float, float], float]
-    largest: float = math.inf
+    The lower bound is at least the claimed value if it is refuted, and below it if it is not.
+    """
 
-
-def family(claim: Claim) -> Family:
-    """The claims that differ from this one in its parameter."""
-    return Family(claim.at, claim.needed, 1.0 if claim.parameter == "gap" else math.inf)
-
-
-def delta_family(epsilon: float) -> Family:
-    """(ε, δ)-DP at a fixed ε, with δ as the parameter."""
-
-    ratio = math.exp(min(epsilon, 700.0))
-
-    def needed(p: float, q: float) -> float:
-        return max(0.0, p - ratio * q, 1 - q - ratio * (1 - p))
-
-    return Family(lambda delta: ApproximateDP(epsilon, delta), needed, 1 - 1e-12)
+    p_value: float
+    lower_bound: float
 
 
 @lru_cache(maxsize=1 << 14)
-def claim_bound(counts: Counts, claim: Claim, gamma: float) -> float:
-    """`lower_bound` on the parameter of a claim, remembered."""
-    return lower_bound(counts, family(claim), gamma)
-
-
-def lower_bound(counts: Counts, claims: Family, gamma: float) -> float:
-    """A lower confidence bound on θ: the largest below which all is refuted (Buehler 1957).
+def evidence(counts: Counts, claim: Claim, gamma: float) -> Evidence:
+    """An exact p-value of the claim and a lower confidence bound on its parameter θ (Buehler 1957).
 
     Outcomes are ordered once for all θ, by the θ* at which their T falls to a level that does not depend
     on θ. T falls with θ for every outcome, so that {θ* ≥ t} is {T_t ≥ level}, above one contour of one
-    claim. Its probability grows with θ, since θ allows more and more, and where it passes γ is the bound.
-    (The p-values of each claim by its own T are not monotone in θ: their lowest root would have to be
-    sought.)
+    claim. Its largest probability under θ is a p-value for θ, and grows with θ, since θ allows more and
+    more; where it passes γ is the bound. (The p-values of each claim by its own T are not monotone in θ.)
     """
-    start = min(claims.needed(counts.i / counts.n, counts.j / counts.m), claims.largest)
+    start = min(claim.needed(counts.i / counts.n, counts.j / counts.m), claim.largest)
     if start <= 0:
-        return 0.0
+        return Evidence(1.0, 0.0)
     window = window_of(counts, SPENT_ON_SET * gamma)
     goal = -float(ndtri(gamma))
     few = 0.8 / math.sqrt(min(counts.n, counts.m))
@@ -115,22 +95,40 @@ def lower_bound(counts: Counts, claims: Family, gamma: float) -> float:
         """What a test of level γ asks of T: the normal quantile, and more where counts are few."""
         return max(goal, 0.1) + few + 1.5 / (j + 4)
 
-    theta, seen, scale = _where_distance(window, claims, start, level(counts.j))
+    theta, seen, scale = _where_distance(window, claim, start, level(counts.j))
     if seen < 0.4:  # the level varies by no more than that
-        return 0.0
-    # below 0 only at θ = 0, where outcomes that do not reach the level are ordered by what they lack
+        return Evidence(1.0, 0.0)
+    # below 0 only at θ = 0: outcomes that do not reach the level are ordered by their distance to it
     lacking = min(seen - level(counts.j), 0.0)
-    least = seen_contour(window, claims.at(theta), lambda j: (level(j) + lacking) ** 2)
+    least = seen_contour(window, claim.at(theta), lambda j: (level(j) + lacking) ** 2)
+
+    def largest(value: float) -> float:
+        return min(1.0, window.spent + supremum(window, least, claim.at(value)))
+
+    p_value = (
+        1.0 if counts.i / counts.n <= claim.region(counts.j / counts.m) else largest(claim.value)
+    )
+    known = (claim.value, -float(ndtri(p_value))) if p_value < 1.0 else None
+    refuted = p_value <= gamma
 
     def z_score(value: float) -> float:
-        largest = window.spent + supremum(window, least, claims.at(value))
-        return -float(ndtri(min(largest, 1.0)))
+        return -float(ndtri(largest(value)))
 
-    return _last_above(z_score, goal, theta, scale, claims.largest)
+    bound = _last_above(z_score, goal, theta, scale, claim.largest, known)
+    if refuted:
+        bound = max(bound, claim.value)
+    elif bound >= claim.value:
+        bound = math.nextafter(claim.value, -math.inf) if claim.value > 0 else 0.0
+    return Evidence(p_value, bound)
+
+
+def lower_bound(counts: Counts, claim: Claim, gamma: float) -> float:
+    """The lower confidence bound on the claim's parameter."""
+    return evidence(counts, claim, gamma).lower_bound
 
 
 def _where_distance(
-    window: Window, claims: Family, start: float, level: float
+    window: Window, claim: Claim, start: float, level: float
 ) -> tuple[float, float, float]:
     """The θ, from below, at which T of what was seen falls to the level; T there; and dθ/dT.
 
@@ -139,10 +137,10 @@ def _where_distance(
     c = window.counts
 
     def distance(theta: float) -> float:
-        claim = claims.at(theta)
-        if c.i / c.n <= claim.region(c.j / c.m):
+        there = claim.at(theta)
+        if c.i / c.n <= there.region(c.j / c.m):
             return 0.0
-        return math.sqrt(observed_distance(window, claim))
+        return math.sqrt(observed_distance(window, there))
 
     low, at_low, high, at_high = 0.0, distance(0.0), start, 0.0
     if not math.isfinite(start):
@@ -165,11 +163,23 @@ def _where_distance(
 
 
 def _last_above(
-    z_score: Callable[[float], float], goal: float, guess: float, scale: float, largest: float
+    z_score: Callable[[float], float],
+    goal: float,
+    guess: float,
+    scale: float,
+    largest: float,
+    known: tuple[float, float] | None,
 ) -> float:
-    """The largest θ found at which a falling z-score still reaches the goal; 0 if none does."""
-    low: tuple[float, float] | None = None
-    high: tuple[float, float] | None = None
+    """The largest θ found at which a falling z-score still reaches the goal; 0 if none does.
+
+    `known` is a θ whose z-score is there already.
+    """
+    low = known if known is not None and known[1] >= goal else None
+    high = known if known is not None and known[1] < goal else None
+    if low is not None and guess <= low[0]:
+        guess = min(low[0] + scale * (low[1] - goal) / 2 + 1e-9, largest)
+    if high is not None and guess >= high[0]:
+        guess = max(0.0, high[0] + scale * (high[1] - goal - _CLOSE))
     for turn in range(60):
         z = max(z_score(guess), min(-3.0, goal - 1))
         if z >= goal:

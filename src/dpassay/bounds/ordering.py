@@ -34,6 +34,11 @@ class Counts:
     j: int
     m: int
 
+    @property
+    def listed(self) -> tuple[int, int, int, int]:
+        """(i, n, j, m)."""
+        return self.i, self.n, self.j, self.m
+
 
 @dataclass(frozen=True)
 class Window:

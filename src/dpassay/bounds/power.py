@@ -81,7 +81,7 @@ def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: flo
     For an event of probability q on the second side whose probability on the first is all that the
     true parameter allows. ∞ if no value would be caught.
     """
-    limit = 1.0 if claim.parameter == "gap" else math.inf
+    limit = claim.largest
     goal = float(ndtri(chance))
 
     def score(value: float) -> float:

@@ -1,9 +1,4 @@
-"""The loss on cells: frequencies of keys (TDDE), kernel densities of the numbers in them (TKDE).
-
-A `Plan` says which keys and grids to use; it is learned from a first look at the draws. A `Tally`
-is what any number of draws amount to under a plan: tallies add up, so draws can be streamed. A
-`GridLoss` is the pair of densities a tally implies.
-"""
+"""The loss on cells: frequencies of keys (TDDE), kernel densities of the numbers in them (TKDE)."""
 
 from __future__ import annotations
 
@@ -13,114 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, log_expit, xlogy
+from scipy.special import expit
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.errors import InvalidInput
-from dpassay.events import Event, Intervals, Layout, Test
 from dpassay.loss import kde
 from dpassay.loss.bandwidth import bandwidth, scale, undersmooth
-from dpassay.loss.binned import SIZES, Axis, Binned, axes_for, bin_linear
+from dpassay.loss.binned import Axis, Binned
+from dpassay.loss.frequencies import without_noise
+from dpassay.loss.logistic import quadratic
+from dpassay.loss.tally import Tally
+from dpassay.outputs.canonical import Outputs, exact, told_apart
+from dpassay.outputs.events import Event, Intervals, of_keys, of_scores
+from dpassay.outputs.layout import Layout
 from dpassay.privacy.curves import LossCurve
 from dpassay.privacy.masses import Masses
-from dpassay.sampling.layout import Sorted, describe, learn, sort, words
-from dpassay.sampling.outputs import Outputs
-from dpassay.sampling.samples import Source
-
-#: A key needs this many draws on the two sides together to get a density of its own.
-_FEW = 40
-#: The draws a plan is learned from.
-PILOT = 1 << 17
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """Which keys there are, and the grid for the numbers of each (None: the key is a cell)."""
-
-    layout: Layout
-    axes: tuple[tuple[Axis, ...] | None, ...]
-
-    @classmethod
-    def learn(cls, p: Outputs, q: Outputs) -> Tally:
-        """Find keys and grids from draws that may be looked at; and the tally of those draws."""
-        layout, *sides = learn(p, q)
-        if any(len(layout.free(key)) > max(SIZES) for key in range(len(layout))):
-            layout, *sides = learn(p, q, whole=True)  # too many numbers for densities: rare keys do
-        if not any(any(part.open) for part in layout.parts):
-            return cls(layout, (None,) * len(layout))._tally(*sides)
-        counts = sides[0].counts() + sides[1].counts()
-        axes: list[tuple[Axis, ...] | None] = []
-        for key in range(len(layout)):
-            free = layout.free(key)
-            if not free or counts[key] < _FEW:
-                axes.append(None)
-                continue
-            if len(free) > max(SIZES):
-                raise InvalidInput(
-                    f"outputs have {len(free)} coordinates; kernel densities serve up to "
-                    f"{max(SIZES)}. Use a classifier or kNN loss instead"
-                )
-            axes.append(axes_for([side.numbers(key) for side in sides]))
-        return cls(layout, tuple(axes))._tally(*sides)
-
-    def tally(self, p: Outputs, q: Outputs) -> Tally:
-        """What these draws amount to."""
-        return self._tally(sort(self.layout, p), sort(self.layout, q))
-
-    def _tally(self, *found: Sorted) -> Tally:
-        binned = [
-            tuple(
-                None if axes is None else bin_linear(side.numbers(key), axes)
-                for key, axes in enumerate(self.axes)
-            )
-            for side in found
-        ]
-        return Tally(self, found[0].counts(), found[1].counts(), binned[0], binned[1])
-
-
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """Counts of keys and binned numbers, both sides; tallies under one plan add up."""
-
-    plan: Plan
-    counts_p: IntArray
-    counts_q: IntArray
-    binned_p: tuple[Binned | None, ...]
-    binned_q: tuple[Binned | None, ...]
-
-    @property
-    def n(self) -> tuple[int, int]:
-        """Draws on each side."""
-        return int(self.counts_p.sum()), int(self.counts_q.sum())
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.plan,
-            self.counts_p + other.counts_p,
-            self.counts_q + other.counts_q,
-            tuple(_sum(a, b) for a, b in zip(self.binned_p, other.binned_p, strict=True)),
-            tuple(_sum(a, b) for a, b in zip(self.binned_q, other.binned_q, strict=True)),
-        )
-
-
-def _sum(a: Binned | None, b: Binned | None) -> Binned | None:
-    return None if a is None or b is None else a + b
-
-
-def survey(source: Source, n: int | None) -> Tally:
-    """Tally `n` draws a side, all there are if None: a first look makes the plan, the rest stream.
-
-    Memory stays that of the first look whatever n is.
-    """
-    if n is None:
-        everything = source.take(None)
-        return Plan.learn(everything.p, everything.q)
-    pilot = source.take(min(n, PILOT))
-    tally = Plan.learn(pilot.p, pilot.q)
-    if n > PILOT:
-        for part in source.blocks(n - PILOT, tally.plan.tally):
-            tally = tally + part
-    return tally
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +132,7 @@ class GridLoss:
         parts = [
             (block.p * block.cell, block.q * block.cell)
             if block.axes is not None
-            else calmed(block.p, block.q, self.tally.n)
+            else without_noise(block.p, block.q, self.tally.n)
             for block in self.blocks
         ]
         p, q = (np.concatenate(side) for side in zip(*parts, strict=True))
@@ -239,8 +140,8 @@ class GridLoss:
 
     def score(self, outputs: Outputs) -> FloatArray:
         """log p̂/q̂ of each output, drawn towards 0 where there is next to nothing."""
-        found = sort(self.layout, outputs)
-        keys = np.zeros(len(outputs), dtype=np.int64) if found.keys is None else found.keys
+        found = self.layout.sort(outputs)
+        keys = found.all_keys()
         levels = np.zeros(len(self.layout) + 2)  # the last two: far outside, and in no key
         for block in self.blocks:
             if block.axes is None:
@@ -284,15 +185,15 @@ class GridLoss:
                 side += [own.counts, np.array([round(own.outside)])]
         return Levels(np.concatenate(found), *(np.concatenate(side) for side in counts))
 
-    def event(self, cut: float, above: bool) -> Event | None:
-        """{loss ≥ cut}, or {loss ≤ cut}, as keys and intervals; None where numbers have more axes.
+    def event(self, cut: float, above: bool) -> Event:
+        """{loss ≥ cut}, or {loss ≤ cut}, as keys and intervals where numbers have one axis.
 
         Slivers of the event, and slivers missing from it, with less than a hundredth of its draws are
         noise of the densities: they are left out and filled in.
         """
         sign = 1.0 if above else -1.0
         whole: list[int] = []
-        partial: list[tuple[int, Test]] = []
+        partial: list[tuple[int, Intervals]] = []
         otherwise = sign * 0.0 >= sign * cut
         for block in self.blocks:
             high = sign * self.shrunk(block) >= sign * cut
@@ -302,24 +203,25 @@ class GridLoss:
                     otherwise = bool(high[block.keys == -1][0])
                 continue
             if len(block.axes) > 1:
-                return None
+                return of_scores(self, cut, above)
             found = _intervals(sign * self.shrunk(block), sign * cut, block)
             if found is not None:
                 partial.append((block.key(0), found))
-        return Event(
-            words=describe(self.layout, whole, partial, otherwise),
-            layout=self.layout,
-            whole=tuple(whole),
-            partial=tuple(partial),
-            otherwise=otherwise,
-        )
+        return of_keys(self.layout, whole, partial, otherwise)
 
     def where(self, block: Block, cell: int) -> str:
         """A cell as an output a person can read."""
         key = block.key(cell)
         if key < 0:
             return "any other output" if key == -1 else "far outside"
-        return words(self.layout, key, self.point(block, cell) if block.axes else None)
+        if not block.axes:
+            return self.layout.words(key)
+        part, free = self.layout.part(key), self.layout.free(key)
+        origins = [part.origins[k] for k in free]
+        numbers = [
+            exact(x, origin=o) for x, o in zip(self.point(block, cell), origins, strict=True)
+        ]
+        return self.layout.words(key, [told_apart([number])[0] for number in numbers])
 
     def point(self, block: Block, cell: int) -> list[float]:
         """The free numbers of a cell."""
@@ -350,7 +252,7 @@ def _intervals(level: FloatArray, cut: float, block: Block) -> Intervals | None:
     if not inside.any():
         return None
     mass = (block.p + block.q) * block.cell
-    sliver = 0.01 * float(mass[inside].sum())
+    sliver = 0.01 * min(float(mass[inside].sum()), float(mass[~inside].sum()))
     for fill in (True, False):  # first close small gaps, then drop small pieces
         edges = np.flatnonzero(np.diff(inside.astype(int))) + 1
         for piece in np.split(np.arange(x.size), edges):
@@ -369,23 +271,6 @@ def _intervals(level: FloatArray, cut: float, block: Block) -> Intervals | None:
     return Intervals(bounds[0::2], bounds[1::2])
 
 
-def stiffest(train: Tally, held: Tally) -> str:
-    """ "polynomial" unless "kde" predicts the side of held-out draws better by a standard error."""
-    stiff, free = GridLoss.polynomial(train), GridLoss.of(train)
-    gain, variance = 0.0, 0.0
-    for a, b in zip(stiff.blocks, free.blocks, strict=True):
-        if a.axes is None:
-            continue
-        losses = stiff.shrunk(a), free.shrunk(b)
-        for sign, side in ((1.0, held.binned_p), (-1.0, held.binned_q)):
-            own = side[a.key(0)]
-            assert own is not None
-            better = log_expit(sign * losses[0]) - log_expit(sign * losses[1])
-            gain += float(own.weights.ravel() @ better)
-            variance += float(own.weights.ravel() @ better**2)
-    return "polynomial" if gain > -math.sqrt(variance) else "kde"
-
-
 @dataclass(frozen=True, eq=False)
 class Levels:
     """Draws by the value of a loss: `p` and `q` of them have the loss `loss`."""
@@ -393,60 +278,6 @@ class Levels:
     loss: FloatArray
     p: IntArray
     q: IntArray
-
-
-def quadratic(p: Binned, q: Binned, n: tuple[int, int]) -> FloatArray:
-    """The maximum-likelihood log p/q of the form a + b·x + c·x² (all products) on a grid.
-
-    Newton's method on the weights of the cells: its cost does not depend on n. The ridge is worth one
-    draw.
-    """
-    # the grid as a unit cube: standardised it is the same, and its squares exist
-    mesh = np.meshgrid(*(np.linspace(0.0, 1.0, axis.size) for axis in p.axes), indexing="ij")
-    x = np.stack([m.ravel() for m in mesh], axis=1)
-    weight_p, weight_q = p.weights.ravel() / n[0], q.weights.ravel() / n[1]
-    both = weight_p + weight_q
-    mass = max(float(both.sum()), 1e-300)
-    centre = both @ x / mass
-    spread = np.sqrt(both @ (x - centre) ** 2 / mass)
-    z = (x - centre) / np.where(spread > 0, spread, 1.0)
-    d = z.shape[1]
-    products = [z[:, i] * z[:, j] for i in range(d) for j in range(i, d)]
-    terms = np.column_stack([np.ones(len(z)), z, *products])
-    some = both > 0
-    inside, weight, hits = terms[some], both[some], weight_p[some]
-    beta, ridge = np.zeros(terms.shape[1]), 1.0 / min(n)
-    for _ in range(50):
-        share = expit(inside @ beta)
-        gradient = inside.T @ (hits - weight * share) - ridge * beta
-        curvature = (inside * (weight * share * (1 - share))[:, None]).T @ inside
-        step = np.linalg.solve(curvature + ridge * np.eye(beta.size), gradient)
-        longest = float(np.abs(inside @ step).max())
-        beta += step * min(1.0, 5.0 / max(longest, 1e-300))
-        if longest < 1e-10:
-            break
-    return np.asarray(np.clip(terms @ beta, -30.0, 30.0))
-
-
-def calmed(p: FloatArray, q: FloatArray, n: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
-    """Frequencies of many rare cells, with the noise in their ratios taken out on average.
-
-    Differences of frequencies are noise plus truth, and functionals of a pair add up the noise: two
-    identical distributions on 1000 cells look far from private at 10⁴ draws. Half a draw is added to
-    either count. The log-ratios of cells whose two frequencies do not differ beyond doubt
-    (likelihood-ratio z < 4) are drawn towards 0 by τ²/(τ² + se²), with τ² their variance beyond that
-    of the noise (empirical Bayes). The pooled mass of a cell stays what it is.
-    """
-    i, j = p * n[0], q * n[1]
-    pooled = (i + j) / (n[0] + n[1])
-    z2 = 2 * (xlogy(i, p) + xlogy(j, q) - xlogy(i + j, pooled))
-    doubtful = z2 < 16.0
-    ell = np.log((i + 0.5) / n[0]) - np.log((j + 0.5) / n[1])
-    se2 = 1 / (i + 0.5) + 1 / (j + 0.5)
-    weight = (i + j) * doubtful
-    tau2 = max(0.0, float(np.sum(weight * (ell**2 - se2)) / max(np.sum(weight), 1e-300)))
-    share = expit(ell * np.where(doubtful, tau2 / (tau2 + se2), 1.0))
-    return (p + q) * share, (p + q) * (1 - share)
 
 
 def _common(p: Binned, q: Binned, rule: str | float, inference: bool) -> tuple[float, ...]:

@@ -19,9 +19,10 @@ import numpy as np
 
 from dpassay import checks
 from dpassay._typing import FloatArray, IntArray
-from dpassay.events import Layout
-from dpassay.sampling.layout import learn, sort
-from dpassay.sampling.outputs import Outputs
+from dpassay.loss.training import Training
+from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.events import Event, of_scores
+from dpassay.outputs.layout import Layout
 
 #: Queries handled at a time where neighbours have to be listed.
 _CHUNK = 1 << 22
@@ -47,16 +48,16 @@ class KnnLoss:
     voters: dict[int, Any]
 
     @classmethod
-    def fit(cls, p: Outputs, q: Outputs, k: int | str | None = None) -> KnnLoss:
+    def fit(cls, training: Training, k: int | str | None = None) -> KnnLoss:
         """Learn from draws; `k` is a number, "sqrt" for the papers' choice, or None for n^0.8."""
-        layout, first, second = learn(p, q)
+        layout, first, second = training.layout, training.p, training.q
         counts = (first.counts(), second.counts())
         totals = (len(first), len(second))
         levels = np.log((counts[0] + 0.5) / (totals[0] + 1)) - np.log(
             (counts[1] + 0.5) / (totals[1] + 1)
         )
         voters = {}
-        for key in range(len(layout)):
+        for key in range(len(layout)) if layout.widest else ():
             free = len(layout.free(key))
             total = int(counts[0][key] + counts[1][key])
             if free and total >= 2:
@@ -71,8 +72,8 @@ class KnnLoss:
 
     def score(self, outputs: Outputs) -> FloatArray:
         """log of the votes, half a vote added to each side."""
-        found = sort(self.layout, outputs)
-        keys = np.zeros(len(outputs), dtype=np.int64) if found.keys is None else found.keys
+        found = self.layout.sort(outputs)
+        keys = found.all_keys()
         result = np.asarray(self.levels[keys])
         for key, voter in self.voters.items():
             inside = slice(None) if found.keys is None else keys == key
@@ -83,6 +84,10 @@ class KnnLoss:
                     (for_q + 0.5) / (self.totals[1] + 1)
                 )
         return result
+
+    def event(self, cut: float, above: bool) -> Event:
+        """{loss ≥ cut} or {loss ≤ cut}."""
+        return of_scores(self, cut, above)
 
 
 def _k(k: int | str | None, total: int, dimension: int) -> int:

@@ -29,17 +29,18 @@ from scipy.special import ndtri
 from dpassay import checks
 from dpassay._typing import BoolArray, FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.events import Layout
 from dpassay.loss import kde
 from dpassay.loss.bandwidth import undersmooth
-from dpassay.loss.grid import Block, GridLoss, survey
+from dpassay.loss.grid import Block, GridLoss
+from dpassay.loss.tally import tally_draws
+from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.layout import Layout
 from dpassay.privacy.about import About, Guarantee
 from dpassay.results import Estimate, LowerBound
+from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.layout import sort, words
-from dpassay.sampling.outputs import Outputs
 from dpassay.sampling.progress import Progress
-from dpassay.sampling.samples import Source, draws_per_side, one_source, sources
+from dpassay.sampling.samples import Sizes, Source, one_source, sources
 
 __all__ = ["estimate", "lower_bound"]
 
@@ -89,9 +90,9 @@ def estimate(
     True
     """
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
-    draws = draws_per_side("n", n, source)
+    draws = totals(source, n)
     _check(region, floor, caution)
-    tally = survey(source, draws)
+    tally = tally_draws(source, draws)
     loss = GridLoss.of(tally, bandwidth)
     errors = 1.0 + _errors(loss, region) if caution is None else caution
     worst = _worst(loss, region, floor, errors)
@@ -145,9 +146,9 @@ def lower_bound(
     with Progress(length, "seeking the worst pair", bar if length > 1 else False, "pairs") as bars:
         for source in found:
             seek, bound_draws = _two_stages(n, n_bound, source)
-            loss = GridLoss.of(survey(source, seek), bandwidth)
+            loss = GridLoss.of(tally_draws(source, seek), bandwidth)
             # what counts is the bound to come: its own standard errors are taken off as well
-            later = (bound_draws or round(seek * (1 - _SEEK) / _SEEK)) / seek
+            later = min(bound_draws) / min(seek)
             errors = _errors(loss, region) if caution is None else caution
             errors += -float(ndtri(gamma)) / math.sqrt(later) if errors else 0.0
             worst = _worst(loss, region, floor, errors)
@@ -233,17 +234,13 @@ def _standard_error(block: Block, n_p: int, n_q: int) -> FloatArray:
 
 
 def _bound_at(
-    worst: Worst, source: Source, n: int | None, gamma: float, floor: float | None
+    worst: Worst, source: Source, sizes: Sizes, gamma: float, floor: float | None
 ) -> tuple[float, tuple[int, int]]:
     """The loss at the chosen output from fresh draws, minus the normal quantile of its error.
 
     The floor only ever raises the denominator: it cannot inflate a bound.
     """
-    block, loss = worst.block, worst.loss
-    if n is None:
-        left = source.remaining
-        assert left is not None
-        n = min(left)
+    block, loss, n = worst.block, worst.loss, min(sizes)
     h: tuple[float, ...] = ()
     point: tuple[float, ...] = ()
     if block.axes is not None:
@@ -254,7 +251,7 @@ def _bound_at(
     at = AtOutput(loss.layout, block.key(worst.cell), point, h)
     sums = np.zeros(2)
     totals = np.zeros(2)
-    for part_sums, part_totals in source.blocks(n, at):
+    for part_sums, part_totals in source.blocks(sizes, at):
         sums += part_sums
         totals += part_totals
     p, q = (sums / totals)[:: worst.sign]
@@ -286,7 +283,7 @@ class AtOutput:
         return np.array([self._sum(p), self._sum(q)]), np.array([len(p), len(q)], dtype=float)
 
     def _sum(self, side: Outputs) -> float:
-        found = sort(self.layout, side)
+        found = self.layout.sort(side)
         if not self.h:
             return float(found.counts()[self.key])
         numbers = found.numbers(self.key)
@@ -315,7 +312,7 @@ def _inside(loss: GridLoss, block: Block, region: Any) -> BoolArray:
 
 def _key_inside(loss: GridLoss, key: int, region: Any) -> bool:
     if _in_words(region):
-        return key >= 0 and words(loss.layout, key) in region
+        return key >= 0 and loss.layout.words(key) in region
     if key < 0:
         return False
     values = loss.layout.part(key).values(int(loss.layout.codes[key]))
@@ -359,19 +356,16 @@ def _check(region: Any, floor: float | None, caution: float | None) -> None:
         )
 
 
-def _two_stages(n: int | None, n_bound: int | None, source: Source) -> tuple[int, int | None]:
-    if n_bound is not None:
-        bound = checks.whole("n_bound", n_bound, at_least=2)
-        total = draws_per_side("n", n, source)
-        left = source.remaining
-        return (total if total is not None else min(left or (2, 2)) - bound), bound
-    total = draws_per_side("n", n, source)
-    if total is None:
-        left = source.remaining
-        assert left is not None
-        return max(2, round(_SEEK * min(left))), None
-    seek = max(2, round(_SEEK * total))
-    return seek, max(2, total - seek)
+def _two_stages(n: int | None, n_bound: int | None, source: Source) -> tuple[Sizes, Sizes]:
+    """Draws that seek the worst output, and draws that bound the loss there."""
+    if n_bound is None:
+        budget = split(source, n, _SEEK)
+        return budget.learn, budget.test
+    bound = checks.whole("n_bound", n_bound, at_least=2)
+    seek = totals(source, n, least=2 if n is not None else bound + 2)
+    if n is None:
+        seek = seek[0] - bound, seek[1] - bound
+    return seek, (bound, bound)
 
 
 def _about(method: str, n: tuple[int, int], source: Source) -> About:

@@ -29,15 +29,19 @@ from scipy.special import logsumexp, ndtri
 from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.loss.grid import GridLoss, Tally, survey
-from dpassay.notions.variational import Variational
-from dpassay.notions.variational import bounds as variational_bounds
+from dpassay.learning.learner import Learner, select
+from dpassay.learning.variation import MomentPower
+from dpassay.loss.fit import Loss
+from dpassay.loss.grid import GridLoss
+from dpassay.loss.tally import Tally, tally_draws
+from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.curves import RenyiCurve
 from dpassay.privacy.pairs import SWAPS, Direction
 from dpassay.results import Estimate, LowerBound
+from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.samples import Source, draws_per_side, one_source, sources
+from dpassay.sampling.samples import Source, one_source, sources
 
 __all__ = ["Softmax", "Variational", "curve", "estimate", "lower_bound"]
 
@@ -63,6 +67,28 @@ class Softmax:
         for name in ("floor", "sharpness"):
             if getattr(self, name) is not None:
                 checks.real(name, getattr(self, name), above=0.0)
+
+
+@dataclass(frozen=True)
+class Variational:
+    """The bound that holds for every sample size.
+
+    loss    what estimates log p/q: "auto" tries "logistic", "kde" and "boosting", as far as they suit
+            the outputs, and takes what promises the largest bound; or one of these names, "knn", "mlp",
+            "torch", or any scikit-learn classifier
+    train   the share of the draws that learn; by default a quarter, less of more than 10⁵
+    """
+
+    loss: Any = "auto"
+    train: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.train is not None:
+            checks.probability("train", self.train)
+
+    def share(self, n: int) -> float:
+        """The share of n draws that learn."""
+        return self.train if self.train is not None else min(0.25, max(0.1, 25_000 / n))
 
 
 Method: TypeAlias = Softmax | Variational
@@ -93,7 +119,7 @@ def estimate(
     if not isinstance(method, Softmax):
         raise InvalidInput("an estimate is made by method=Softmax(…); Variational() gives bounds")
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
-    tally = survey(source, draws_per_side("n", n, source))
+    tally = tally_draws(source, totals(source, n))
     results = _softmax(tally, method, direction)
     best = max((result.at(lam) for result in results), key=lambda point: point.value)
     return Estimate(
@@ -153,7 +179,7 @@ def lower_bound(
     best: tuple[float, Source, Point, tuple[int, int]] | None = None
     values = []
     for source in found:
-        tally = survey(source, draws_per_side("n", n, source))
+        tally = tally_draws(source, totals(source, n))
         points = [result.at(lam) for result in _softmax(tally, method, direction)]
         values.append(max(point.value for point in points))
         for point in points:
@@ -202,7 +228,7 @@ def curve(
         )
         values, lower, guarantee = np.array(estimates), bounds, Guarantee.EXACT
     else:
-        tally = survey(source, draws_per_side("n", n, source))
+        tally = tally_draws(source, totals(source, n))
         results = _softmax(tally, method, direction)
         points = [[result.at(float(order)) for order in lam] for result in results]
         values = np.max([[point.value for point in row] for row in points], axis=0)
@@ -219,6 +245,59 @@ def curve(
         simultaneous=simultaneous,
         about=_about(name, guarantee, used, source, notes),
     )
+
+
+# --- variational
+
+
+def variational_bounds(
+    found: list[Source],
+    orders: FloatArray,
+    n: int | None,
+    gamma: float,
+    method: Variational,
+    direction: str,
+) -> tuple[FloatArray, Source, list[float], tuple[str, ...], tuple[int, int]]:
+    """Learn on every pair, test on the one that promises most; bounds by order."""
+    level = gamma / orders.size
+    candidates = []
+    total = min(totals(found[0], n, least=20))
+    budget = split(found[0], n, method.share(total), least=(10, 10))
+    for source in found:
+        learner = Learner(source.deal(budget.learn), method.loss, source.rng)
+        power = MomentPower(float(orders[0]), SWAPS[direction], min(budget.test), level)
+        index, first = select(learner, power)
+        scores = learner.scores(index)
+        assert scores is not None
+        witnesses = [first, *(power.at(float(order), scores) for order in orders[1:])]
+        candidates.append((first.promised, source, learner.fitted(index), witnesses))
+    _, chosen, loss, witnesses = max(candidates, key=lambda c: c[0])
+    parts = list(chosen.blocks(budget.test, Scores(loss)))
+    score_p, score_q = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+    bounds = np.array([w.bound(score_p, score_q, level) for w in witnesses])
+    estimates = [max(w.estimate, bound) for w, bound in zip(witnesses, bounds, strict=True)]
+    if orders.size == 1 and len(found) > 1:
+        estimates = [c[3][0].estimate for c in candidates]
+    notes = [f"loss: {loss.name}"]
+    weak = [w.order for w in witnesses if w.effective < 100]
+    if weak:
+        listed = ", ".join(f"{order:g}" for order in weak)
+        notes.append(
+            f"order {listed} is beyond what {min(budget.test):,} draws resolve: fewer than 100 of them "
+            "would carry the estimate, so the bound says more about n than about the mechanism"
+        )
+    return bounds, chosen, estimates, tuple(notes), (len(score_p), len(score_q))
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Keeps only the scores of a block."""
+
+    loss: Loss
+
+    def __call__(self, p: Outputs, q: Outputs) -> tuple[FloatArray, FloatArray]:
+        """Scores of both sides."""
+        return self.loss.score(p), self.loss.score(q)
 
 
 # --- softmax

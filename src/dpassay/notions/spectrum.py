@@ -35,7 +35,7 @@ from dpassay.privacy.pairs import Direction, Pair, Relation
 from dpassay.records import Record
 from dpassay.sampling.draw import Sampling, Seed, seed_of
 from dpassay.sampling.progress import Progress
-from dpassay.sampling.samples import Live, draws_per_side, one_source
+from dpassay.sampling.samples import Live, one_source
 
 __all__ = ["SetSpectrum", "distributional", "estimate", "relative"]
 
@@ -81,7 +81,7 @@ def estimate(
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     gamma = 1 - checks.probability("confidence", confidence)
     options = Options.of(eps, classifier, plug_in, train, direction)
-    found = study(source, draws_per_side("n", n, source, at_least=40), options)
+    found = study(source, None if n is None else checks.whole("n", n, at_least=40), options)
     return Spectrum(
         eps,
         found.delta(options),
@@ -264,12 +264,7 @@ class _OnPopulation:
         databases[:, self.row] = data
         if self.batched:
             return self.mechanism(databases, rng)
-        one = [self.mechanism(database, 1, rng)[0] for database in databases]
-        array = np.array(one) if isinstance(one[0], (int, float, np.generic)) else None
-        if array is None:
-            array = np.empty(size, dtype=object)
-            array[:] = one
-        return array
+        return [self.mechanism(database, 1, rng)[0] for database in databases]
 
 
 def _union(

@@ -14,20 +14,21 @@ from dpassay import checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import clopper_pearson, joint
 from dpassay.bounds.ordering import Counts
-from dpassay.errors import InvalidInput
-from dpassay.loss.fit import Loss, fit, likeliest, tried
-from dpassay.loss.grid import GridLoss, Plan, Tally, stiffest
+from dpassay.learning.learner import Learner, LogLoss, grid_loss, select
+from dpassay.loss.fit import Loss
+from dpassay.loss.grid import GridLoss
+from dpassay.loss.tally import FIRST_LOOK, Plan, Tally
+from dpassay.outputs.canonical import Outputs, concatenate
+from dpassay.privacy.claims import ApproximateDP
 from dpassay.privacy.masses import Masses
 from dpassay.privacy.pairs import SWAPS
-from dpassay.sampling.outputs import Outputs, concatenate
-from dpassay.sampling.samples import Samples, Source
+from dpassay.sampling.budget import split
+from dpassay.sampling.samples import Batch, Sizes, Source
 
 #: As many declared ε are bounded by the exact joint test, more by Clopper–Pearson limits.
 _DECLARED = 4
 #: The constant of Stone's lemma in Corollary 2, to the power of the dimension.
 _CONES = 1 + 2 / math.sqrt(2 - math.sqrt(3))
-#: The training draws that are looked at to make a plan; the rest stream.
-_PILOT = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def certified(
         rows = zip(eps, hits, totals[0], misses, totals[1], strict=True)
         bound = [
             joint.lower_bound(
-                Counts(*map(int, row)), joint.delta_family(float(e)), gamma / eps.size
+                Counts(*map(int, row)), ApproximateDP(float(e), 0.0, "delta"), gamma / eps.size
             )
             for e, *row in rows
         ]
@@ -126,53 +127,47 @@ def _ratio(eps: FloatArray) -> FloatArray:
 
 def study(source: Source, n: int | None, options: Options) -> Study:
     """Learn on a part of the draws, look at the rest in blocks."""
-    if n is None:
-        assert source.remaining is not None
-        n = min(source.remaining)
-    learn = max(20, round(options.train * n))
-    if n - learn < 10:
-        raise InvalidInput(f"{n} draws per side leave too few to count after training; give more")
-    pilot = source.take(min(learn, _PILOT))
-    names = tried(options.classifier, pilot.p, pilot.q)
-    if isinstance(names[-1], str) and set(names) & {"kde", "polynomial"}:
-        names = [name for name in names if name in ("kde", "polynomial")]
-        return _on_grid(source, pilot, n, learn, names, options)
-    return _by_scores(source, pilot, n, learn, names, options)
+    budget = split(source, n, options.train, least=(20, 10))
+    learn = budget.learn
+    look = min(learn[0], FIRST_LOOK), min(learn[1], FIRST_LOOK)
+    batch = source.deal(look)
+    more = learn[0] - look[0], learn[1] - look[1]
+    learner = Learner(batch, options.classifier, source.rng)
+    if any(name in ("kde", "polynomial") for name in learner.names if isinstance(name, str)):
+        return _on_grid(source, learner, more, budget.test, options)
+    if max(more):
+        rest = source.deal(more)
+        batch = Batch(concatenate([batch.p, rest.p]), concatenate([batch.q, rest.q]))
+        learner = Learner(batch, options.classifier, source.rng)
+    return _by_scores(source, learner, budget.test, options)
 
 
 # --- losses on a grid: tallies of draws, which add up
 
 
-def _on_grid(
-    source: Source, pilot: Samples, n: int, learn: int, names: list[Any], options: Options
-) -> Study:
-    half = pilot.share(0.5)
-    first = Plan.learn(half.p, half.q)
-    rest = pilot.take()
-    second = first.plan.tally(rest.p, rest.q)
-    for part in _tallies(source, learn - min(learn, _PILOT), first.plan):
-        second = second + part
-    name = names[0] if len(names) == 1 else stiffest(first, second)
-    trained = first + second
-    loss = GridLoss.named(name, trained)
+def _on_grid(source: Source, learner: Learner, more: Sizes, test: Sizes, options: Options) -> Study:
+    found = grid_loss(learner)
+    plan, trained = found.tally.plan, found.tally
+    for part in _tallies(source, more, plan):
+        trained = trained + part
+    loss = found if not max(more) else GridLoss.named(found.name, trained)
     cuts = _cuts(_deltas(loss.masses(), options), options)
     held: Tally | None = None
     above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
     if loss.levels(trained) is not None:
-        for part in _tallies(source, n - learn, first.plan):
+        for part in _tallies(source, test, plan):
             held = part if held is None else held + part
         assert held is not None
         levels = loss.levels(held)
         assert levels is not None
         above += _hits(levels.loss, levels.loss, options.eps, levels.p, levels.q)
     else:  # more than one free coordinate: cells are no sets of draws, so every draw is scored
-        tally = _TallyAndScore(first.plan, loss, options.eps)
-        for part, hits in source.blocks(n - learn, tally):
+        for part, hits in source.blocks(test, _TallyAndScore(plan, loss, options.eps)):
             held = part if held is None else held + part
             above += hits
         assert held is not None
     everything = trained + held
-    smooth = _deltas(GridLoss.named(name, everything).masses(), options)
+    smooth = _deltas(GridLoss.named(found.name, everything).masses(), options)
     return _study_of(loss.name, everything.n, held.n, above, cuts, smooth, options, on_grid=True)
 
 
@@ -181,8 +176,8 @@ def _deltas(masses: Masses, options: Options) -> FloatArray:
     return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.flips])
 
 
-def _tallies(source: Source, n: int, plan: Plan) -> Iterable[Tally]:
-    return source.blocks(n, plan.tally) if n else ()
+def _tallies(source: Source, sizes: Sizes, plan: Plan) -> Iterable[Tally]:
+    return source.blocks(sizes, plan.tally) if max(sizes) else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,24 +257,19 @@ def _study_of(
 # --- any other loss: scores of held-out draws
 
 
-def _by_scores(
-    source: Source, pilot: Samples, n: int, learn: int, names: list[Any], options: Options
-) -> Study:
-    train = pilot
-    if learn > _PILOT:
-        train = _joined(pilot, source.take(learn - _PILOT))
-    name = likeliest(names, train.share(0.7), train.take(), rng=source.rng)
-    train.rewind()
-    loss = fit(name, train.p, train.q, rng=source.rng(3))
+def _by_scores(source: Source, learner: Learner, test: Sizes, options: Options) -> Study:
+    index = 0 if len(learner.names) == 1 else select(learner, LogLoss())[0]
+    loss = learner.fitted(index)
+    train = learner.batch
     scores = loss.score(train.p[:20_000]), loss.score(train.q[:20_000])
-    backward = _cuts(_averages(*scores, options)[0] / min(len(train), 20_000), options)
+    backward = _cuts(_averages(*scores, options)[0] / min(*train.sizes, 20_000), options)
     above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
     sums = np.zeros((len(options.flips), options.eps.size))
     held = np.zeros(2, dtype=np.int64)
-    for part_sums, hits, count in source.blocks(n - learn, _Averages(loss, options)):
+    for part_sums, hits, count in source.blocks(test, _Averages(loss, options)):
         sums, above, held = sums + part_sums, above + hits, held + count
     per = np.array([held[int(side)] for side in options.flips])
-    sizes = int(held[0]) + learn, int(held[1]) + learn
+    sizes = int(held[0]) + train.sizes[0], int(held[1]) + train.sizes[1]
     dimension = train.p.numbers.shape[1]
     return _study_of(
         loss.name,
@@ -291,10 +281,6 @@ def _by_scores(
         options,
         neighbours=(min(sizes), dimension) if loss.name.startswith("knn") else None,
     )
-
-
-def _joined(a: Samples, b: Samples) -> Samples:
-    return Samples(concatenate([a.p, b.p]), concatenate([a.q, b.q]), pair=a.pair, seed=a.seed)
 
 
 @dataclass(frozen=True, eq=False)

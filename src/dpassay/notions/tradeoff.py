@@ -13,6 +13,7 @@ for every sample size; a poor loss costs power. Only the estimate has no error s
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -24,14 +25,18 @@ from dpassay.bounds import joint, power, region
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput
 from dpassay.loss.fit import Loss, fit
-from dpassay.loss.grid import GridLoss, survey
+from dpassay.loss.grid import GridLoss
+from dpassay.loss.tally import tally_draws, tally_of
+from dpassay.loss.training import Training
+from dpassay.outputs.events import Event, of_scores
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffBand, TradeoffCurve
 from dpassay.privacy.text import as_claim
-from dpassay.results import Event, TradeoffPoint, Verdict, Witness, settled
+from dpassay.results import TradeoffPoint, Verdict, Witness, why_blind
+from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.samples import Samples, Source, draws_per_side, one_source
+from dpassay.sampling.samples import Batch, Source, one_source
 
 __all__ = ["audit", "estimate", "point"]
 
@@ -69,12 +74,12 @@ def estimate(
     True
     """
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
-    draws = draws_per_side("n", n, source)
+    draws = totals(source, n)
     checks.real("perturbation", perturbation, at_least=0.0)
     if confidence is not None:
         checks.probability("confidence", confidence)
-    samples = source.take(draws) if confidence is not None else None
-    tally = survey(samples or source, None if samples is not None else draws)
+    batch = source.deal(draws) if confidence is not None else None
+    tally = tally_draws(source, draws) if batch is None else tally_of(batch.p, batch.q)
     masses = GridLoss.of(tally, bandwidth).masses()
     about = About(
         method="PLRT",
@@ -90,9 +95,8 @@ def estimate(
     else:
         x, y = _perturbed(masses.p, masses.q, perturbation, thresholds)
     band = None
-    if samples is not None and confidence is not None:
-        samples.rewind()
-        band = _band(samples, confidence)
+    if batch is not None and confidence is not None:
+        band = _band(batch, confidence)
     return TradeoffCurve(x, y, band=band, about=about)
 
 
@@ -135,10 +139,10 @@ def _perturbed(
     return alpha[order], beta[order]
 
 
-def _band(samples: Samples, confidence: float) -> TradeoffBand:
+def _band(batch: Batch, confidence: float) -> TradeoffBand:
     """Half fits a loss; the ECDFs of that loss on the other half are off by at most w, both sides."""
-    train, test = samples.share(0.5), samples.take()
-    loss = GridLoss.of(survey(train, None))
+    train, test = batch.split(0.5)
+    loss = GridLoss.of(tally_of(train.p, train.q))
     score_p, score_q = (np.sort(loss.score(side)) for side in (test.p, test.q))
     cuts = np.quantile(np.concatenate([score_p, score_q]), np.linspace(0, 1, 401))
     beta = np.searchsorted(score_p, cuts, side="left") / score_p.size
@@ -193,17 +197,20 @@ def point(
     eta = checks.real("threshold", threshold, above=0.0)
     gamma = 1 - checks.probability("confidence", confidence)
     checks.one_of("box", box, _BOXES)
-    draws = draws_per_side("n", n, source, at_least=4)
-    samples = source.take(draws)
-    train, test = samples.share(0.5), samples.take()
-    fitted = fit(loss, train.p, train.q, rng=source.rng(1))
-    return _point(_counts(fitted, test, eta), eta, box, gamma, fitted, source)
+    budget = split(source, n, 0.5)
+    fitted = fit(loss, Training.of(source.deal(budget.learn)), rng=source.rng(1))
+    return _point(_counts(fitted, source.deal(budget.test), eta), eta, box, gamma, fitted, source)
 
 
-def _counts(loss: Loss, test: Samples, eta: float) -> Counts:
-    cut = math.log(eta)
-    hits = [int(np.count_nonzero(loss.score(side) > cut)) for side in (test.p, test.q)]
-    return Counts(hits[0], len(test.p), hits[1], len(test.q))
+def _counts(loss: Loss, test: Batch, eta: float) -> Counts:
+    event = _exceeds(loss, eta)
+    return Counts(event.count(test.p), len(test.p), event.count(test.q), len(test.q))
+
+
+def _exceeds(loss: Loss, eta: float) -> Event:
+    """{loss > log η}."""
+    event = of_scores(loss, math.nextafter(math.log(eta), math.inf), True)
+    return replace(event, words=f"the {loss.name} loss exceeds log {eta:.4g}")
 
 
 def _point(
@@ -234,8 +241,9 @@ def audit(
     pair: Any = None,
     claim: Claim | str | None = None,
     *,
-    n_locate: int,
-    n_test: int,
+    n: int | None = None,
+    n_locate: int | None = None,
+    n_test: int | None = None,
     confidence: float = 0.95,
     box: Box = "joint",
     loss: Any = "knn",
@@ -244,15 +252,16 @@ def audit(
 ) -> Verdict:
     """Test a claimed trade-off curve where it seems weakest (Algorithm 2 of the paper).
 
-    `n_locate` draws per side estimate the curve and find the threshold with the largest gap to the
-    claim; `n_test` fresh ones fit a loss, and `n_test` more count. The claim is any of the library's:
+    Of `n` draws per side a third estimate the curve and find the threshold with the largest gap to the
+    claim, a third fit a loss, and a third count; `n_locate` and `n_test` (for each of the last two) say
+    otherwise. The claim is any of the library's:
     a curve, μ-GDP, (ε, δ). It is violated if the confidence region of the point lies below the
     claimed curve; with the "joint" box that is the exact joint test. See `dpassay.audit` for an audit
     that also chooses the loss, the pair and the event for power.
 
     >>> import dpassay as dp
     >>> verdict = dp.tradeoff.audit(dp.zoo.Gaussian(1.0), (0.0, 1.0), dp.GaussianDP(0.5),
-    ...                             n_locate=10_000, n_test=10_000, rng=0)
+    ...                             n=30_000, rng=0)
     >>> verdict.violated
     True
     """
@@ -260,33 +269,34 @@ def audit(
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     gamma = 1 - checks.probability("confidence", confidence)
     checks.one_of("box", box, _BOXES)
-    locate = checks.whole("n_locate", n_locate, at_least=10)
-    test_size = checks.whole("n_test", n_test, at_least=2)
-    masses = GridLoss.of(survey(source, locate)).masses()
+    locate, test_size = _stages(source, n, n_locate, n_test)
+    masses = GridLoss.of(tally_draws(source, (locate, locate))).masses()
     curve = masses.tradeoff_curve()
     eta = _weakest(curve, claim)
-    train = source.take(test_size)
-    fitted = fit(loss, train.p, train.q, rng=source.rng(1))
-    c = _counts(fitted, source.take(test_size), eta)
+    each = test_size, test_size
+    fitted = fit(loss, Training.of(source.deal(each)), rng=source.rng(1))
+    c = _counts(fitted, source.deal(each), eta)
     found = _point(c, eta, box, gamma, fitted, source)
     lower, p_value = _refute(c, claim, box, gamma)
-    violated = lower > claim.value
+    violated = p_value <= gamma
+    detectable = power.smallest_detectable(c, claim, gamma)
     return Verdict(
         claim=claim,
         violated=violated,
-        p_value=settled(p_value, violated, gamma),
+        blind=why_blind(claim, violated, detectable, c.listed, ()),
+        p_value=p_value,
         lower_bound=lower,
         confidence=confidence,
         guarantee=Guarantee.EXACT,
         witness=Witness(
-            event=Event(words=f"the {fitted.name} loss exceeds log {eta:.4g}", live=True),
+            event=_exceeds(fitted, eta),
             pair=source.pair,
             hits_p=c.i,
             n_p=c.n,
             hits_q=c.j,
             n_q=c.m,
         ),
-        smallest_detectable=power.smallest_detectable(c, claim, gamma),
+        smallest_detectable=detectable,
         budget=((f"{box} region of one point", gamma),),
         curve=curve,
         point=found,
@@ -299,6 +309,26 @@ def audit(
             notes=source.notes,
         ),
     )
+
+
+def _stages(
+    source: Source, n: int | None, n_locate: int | None, n_test: int | None
+) -> tuple[int, int]:
+    """Draws that locate, and draws for each of the two stages after it."""
+    if n_locate is None and n_test is None:
+        total = min(totals(source, n, least=30))
+        return total - 2 * (total // 3), total // 3
+    locate = None if n_locate is None else checks.whole("n_locate", n_locate, at_least=10)
+    test = None if n_test is None else checks.whole("n_test", n_test, at_least=2)
+    if locate is None or test is None:
+        total = min(totals(source, n, least=30))
+        locate = total - 2 * (test or 0) if locate is None else locate
+        test = (total - locate) // 2 if test is None else test
+    if locate < 10 or test < 2:
+        raise InvalidInput(
+            f"n_locate = {n_locate} and n_test = {n_test} leave too few of n = {n} for the other stages"
+        )
+    return locate, test
 
 
 def _weakest(curve: TradeoffCurve, claim: Claim) -> float:
@@ -315,8 +345,8 @@ def _weakest(curve: TradeoffCurve, claim: Claim) -> float:
 def _refute(c: Counts, claim: Claim, box: str, gamma: float) -> tuple[float, float]:
     """A lower bound on the claim's parameter and a p-value, by the region asked for."""
     if box == "joint":
-        bound = joint.lower_bound(c, joint.family(claim), gamma)
-        return bound, joint.p_value(c, claim, gamma=gamma)
+        found = joint.evidence(c, claim, gamma)
+        return found.lower_bound, found.p_value
 
     def bound_at(level: float) -> float:
         found = _REGIONS[box](c, level)
@@ -326,4 +356,5 @@ def _refute(c: Counts, claim: Claim, box: str, gamma: float) -> tuple[float, flo
     for _ in range(30):
         middle = (low + high) / 2
         low, high = (low, middle) if bound_at(middle) > claim.value else (middle, high)
-    return bound_at(gamma), high
+    bound = bound_at(gamma)
+    return bound, min(high, gamma) if bound > claim.value else max(high, math.nextafter(gamma, 1.0))

@@ -28,6 +28,30 @@ class Guarantee(StrEnum):
     HEURISTIC = "heuristic"  # no error statement
 
 
+@dataclass(frozen=True, eq=False)
+class Origin(Record):
+    """Where outputs came from: the file, what it held when it was read, and what was used of it."""
+
+    file: str  # without folders
+    bytes: int
+    sha256: str
+    rows: int
+    columns: tuple[str, ...]  # those used, in order; positions from "1" where there are no names
+    missing: int  # cells without a value in them
+    modified: str  # ISO 8601, UTC
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+
+    def __str__(self) -> str:
+        names = ", ".join(self.columns[:6]) + (", …" if len(self.columns) > 6 else "")
+        blank = f", {self.missing:,} cells without a value" if self.missing else ""
+        return (
+            f"{self.file}: {self.rows:,} rows of {names}{blank}; {self.bytes:,} bytes, SHA-256 "
+            f"{self.sha256[:16]}…, modified {self.modified}"
+        )
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class About(Record):
     """How a result was obtained."""
@@ -38,10 +62,13 @@ class About(Record):
     seed: int | None = None
     pair: Any = None
     notes: tuple[str, ...] = ()
+    #: The files the draws came from.
+    files: tuple[Origin, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "guarantee", Guarantee(self.guarantee))
         object.__setattr__(self, "notes", tuple(self.notes))
+        object.__setattr__(self, "files", tuple(self.files))
         if self.n is not None:
             object.__setattr__(self, "n", tuple(self.n))
 

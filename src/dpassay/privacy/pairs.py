@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +25,24 @@ class Relation(StrEnum):
     REPLACE_ONE = "replace one record"
     SENSITIVITY_ONE = "each query changes by at most 1"
     DISTRIBUTIONAL = "one value within a random population"
+
+
+_SHORT = {
+    "add_remove": Relation.ADD_REMOVE,
+    "replace": Relation.REPLACE_ONE,
+    "sensitivity_one": Relation.SENSITIVITY_ONE,
+}
+
+
+def as_relation(given: Relation | str) -> Relation:
+    """A relation by its name or its short name."""
+    if given in _SHORT:
+        return _SHORT[given]
+    try:
+        return Relation(given)
+    except ValueError:
+        names = ", ".join(repr(name) for name in (*_SHORT, *map(str, Relation)))
+        raise InvalidInput(f"relation must be one of {names}, got {shown(given)}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +70,12 @@ class Pair(Record):
 
     def __getitem__(self, side: int) -> Any:
         return (self.first, self.second)[side]
+
+    def related(self, relation: Relation | str | None) -> Pair:
+        """The pair with this relation, unless it names one already."""
+        if relation is None or self.relation is not Relation.UNSPECIFIED:
+            return self
+        return replace(self, relation=as_relation(relation))
 
     def __str__(self) -> str:
         inputs = f"{shown(self.first, 40)} and {shown(self.second, 40)}"

@@ -1,4 +1,4 @@
-"""A cheap look for draws that are not independent. It warns; it proves nothing."""
+"""Draws that are not independent, as far as they show. A look, not a proof: some go unnoticed."""
 
 from __future__ import annotations
 
@@ -7,38 +7,67 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dpassay._typing import FloatArray
-from dpassay.sampling.outputs import Outputs
+from dpassay._typing import FloatArray, IntArray
+from dpassay.outputs.canonical import Outputs, number_columns
 
-#: Rows looked at, and the z-score past which a correlation is no accident.
+#: Rows looked at for correlations, and the z-score past which one is no accident.
 _ROWS, _Z = 2_000, 6.0
+#: Columns looked at.
+_COLUMNS = 512
+#: Distinct repeated values from which on repeats are looked into.
+_MANY = 20
 
 
 def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
-    """What looks dependent about the draws, in words."""
-    if not (p.is_plain and q.is_plain) or min(len(p), len(q)) < 20:
+    """What looks dependent about the draws in the order they came, in words."""
+    if min(len(p), len(q)) < 20:
         return
-    first, second = (side.numbers[:_ROWS].astype(float) for side in (p, q))
-    for name, side in (("first", first), ("second", second)):
-        for column in range(min(side.shape[1], 8)):
-            r = _lag_one(side[:, column])
-            if abs(r) * math.sqrt(len(side)) > _Z:
-                yield (
-                    f"successive draws on the {name} input are correlated (lag-1 rank correlation "
-                    f"{r:+.2f} over {len(side):,} draws). Every guarantee assumes independent draws"
-                )
-                break
-    if shared := _shared(first, second):
+    for name, side in (("first", p[:_ROWS]), ("second", q[:_ROWS])):
+        r, where = _most_correlated(side)
+        if r:
+            yield (
+                f"successive draws on the {name} input are correlated (lag-1 rank correlation "
+                f"{r:+.2f} {where}). Every guarantee assumes independent draws"
+            )
+    if shared := _shared(p[:_ROWS], q[:_ROWS]):
         yield (
             f"{shared:,} outputs on the second input repeat, digit for digit, outputs on the first "
             "although neither side repeats itself: the two sides seem to share their randomness"
         )
 
 
+def _most_correlated(side: Outputs) -> tuple[float, str]:
+    """The largest lag-1 rank correlation beyond chance, of kinds or of a column; 0 if there is none."""
+    found: list[tuple[float, int, str]] = []
+    if side.codes is not None:
+        found.append((_lag_one(side.codes.astype(float)), len(side), "of the kinds of output"))
+    for code, template in enumerate(side.structures[:50]):
+        columns = number_columns(template)[:_COLUMNS]
+        if not columns:
+            continue
+        rows = slice(None) if side.codes is None else np.flatnonzero(side.codes == code)
+        numbers = side.numbers[rows]
+        if len(numbers) < 20:
+            continue
+        for column in columns:
+            r = _lag_one(
+                side[rows].value_of(column) if side.rest is not None else numbers[:, column]
+            )
+            words = f"over {len(numbers):,} draws"
+            found.append(
+                (r, len(numbers), words if len(columns) == 1 else f"{words} of column {column + 1}")
+            )
+    found = [f for f in found if abs(f[0]) * math.sqrt(f[1]) > _Z]
+    best = max(found, key=lambda f: abs(f[0]), default=(0.0, 0, ""))
+    return best[0], best[2]
+
+
 def _lag_one(values: FloatArray) -> float:
-    steps = np.diff(values)
-    if np.all(steps >= 0) or np.all(steps <= 0):
-        return 0.0  # constant, or a sorted file: its order says nothing about the draws
+    """The correlation of the ranks of successive values; 0 for a constant or a sorted file."""
+    values = np.asarray(values, dtype=float)
+    below = values[:-1] <= values[1:]
+    if below.all() or not (values[:-1] < values[1:]).any():
+        return 0.0  # constant, or sorted: the order says nothing about the draws
     order = np.argsort(values)
     ordered = values[order]
     ranks = np.empty(values.size)  # ties share the place of the first of them
@@ -47,10 +76,90 @@ def _lag_one(values: FloatArray) -> float:
     return float(np.dot(centred[1:], centred[:-1]) / np.dot(centred, centred))
 
 
-def _shared(p: FloatArray, q: FloatArray) -> int:
-    a, b = np.sort(p[:, 0]), np.sort(q[:, 0])
+def _shared(p: Outputs, q: Outputs) -> int:
+    """Rows that occur on both sides although no side repeats itself."""
+    if not (p.is_plain and q.is_plain) or p.structures != q.structures:
+        return 0
+    if not p.numbers.shape[1]:
+        return 0
+    a, b = np.sort(p.numbers[:, 0]), np.sort(q.numbers[:, 0])
     if np.any(a[1:] == a[:-1]) or np.any(b[1:] == b[:-1]):
         return 0  # repeats within a side: discrete outputs or atoms, nothing to see
     place = np.minimum(np.searchsorted(a, b), a.size - 1)
     common = int(np.count_nonzero(a[place] == b))
     return common if common > 2 else 0
+
+
+def repeated_rows(p: Outputs, q: Outputs) -> str | None:
+    """Rows that were copied, as by a join gone wrong, in words; None if nothing speaks for it.
+
+    Two signs, both about how many distinct outputs f_k come exactly k times on a side.
+    1. For independent draws from any distribution at all, k!·f_k is (up to a factor c^k) the k-th moment
+       of a measure, hence log-convex: (k! f_k)² ≤ (k−1)! f_{k−1} · (k+1)! f_{k+1} on average. Copies
+       break this: rows that all come five times have f₅ > 0 and f₄ = f₆ = 0.
+    2. Outputs that come again and again on one side and never on the other, many of them, and that do not
+       lie on a lattice: a discrete mechanism would share its values between neighbouring inputs.
+    """
+    p_rows, q_rows = _rows(p), _rows(q)
+    for name, own, other in (("first", p_rows, q_rows), ("second", q_rows, p_rows)):
+        values, counts = np.unique(own, return_counts=True)
+        again = counts > 1
+        if np.count_nonzero(again) < _MANY:
+            continue
+        said = (
+            f"{int(np.count_nonzero(again)):,} different outputs on the {name} input come more than "
+            f"once, digit for digit ({own.size:,} rows, {values.size:,} different ones)"
+        )
+        if (k := _copies(counts)) is not None:
+            return f"{said}, too many of them exactly {k} times for independent draws"
+        shared = np.isin(values[again], other).mean()
+        if shared < 0.01 and not _lattice(p if name == "first" else q):
+            return f"{said}, and hardly one of them on the other input"
+    return None
+
+
+def _rows(side: Outputs) -> IntArray:
+    """A number for each output, the same for the same output only."""
+    parts = [np.ascontiguousarray(side.numbers, dtype=float) + 0.0]
+    if side.rest is not None:
+        parts.append(side.rest)
+    if side.codes is not None:
+        parts.append(np.array([hash(s) for s in side.structures], dtype=float)[side.codes][:, None])
+    matrix = np.ascontiguousarray(np.hstack(parts))
+    if not matrix.shape[1]:
+        return np.zeros(len(side), dtype=np.int64)
+    mixed = np.zeros(len(matrix), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for column in matrix.view(np.uint64).T:
+            mixed = (mixed ^ column) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+    return mixed.view(np.int64)
+
+
+def _copies(counts: IntArray) -> int | None:
+    """The k at which log-convexity fails by five standard errors; None if it holds."""
+    often = np.bincount(counts[counts < 1000], minlength=3).astype(float)
+    often = np.append(often, [0.0, 0.0])
+    low, high = often - 5 * np.sqrt(often), often + 5 * np.sqrt(often) + 12
+    for k in range(2, often.size - 1):
+        # (k!)² / ((k−1)!(k+1)!) = k/(k+1)
+        if low[k] > 0 and low[k] ** 2 * k / (k + 1) > high[k - 1] * high[k + 1]:
+            return k
+    return None
+
+
+def _lattice(side: Outputs) -> bool:
+    """Whether the numbers of every column are multiples of a step apart, as rounded ones are."""
+    for column in range(side.numbers.shape[1]):
+        values = np.unique(side.value_of(column)[:20_000])
+        if values.size < 3:
+            continue
+        gaps = np.diff(values)
+        step = float(gaps.min())
+        size = max(float(np.abs(values).max()), 1e-300)
+        if step < 1e-12 * size:
+            return False
+        off = np.abs(gaps / step - np.round(gaps / step))
+        if np.any(off > 1e-3 + 1e-15 * size / step * gaps / step):
+            return False
+    return True

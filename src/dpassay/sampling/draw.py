@@ -10,32 +10,41 @@ mechanism, or pickled to every worker, returns the same block twice.
 from __future__ import annotations
 
 import contextlib
-import itertools
+import dataclasses
 import math
 import signal
 import threading
 import traceback
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
 from dpassay import checks
-from dpassay.blackbox.mechanism import BLOCK, Mechanism, Outcome, collect
+from dpassay.blackbox.mechanism import BLOCK, Mechanism
 from dpassay.errors import (
     BadOutput,
     DependentDraws,
+    InputChanged,
     Interrupted,
     InvalidInput,
     MechanismError,
     MechanismRaised,
     MechanismTimedOut,
 )
+from dpassay.outputs.canonical import (
+    Outcome,
+    Outputs,
+    align,
+    check_containers,
+    concatenate,
+    from_raw,
+)
 from dpassay.privacy.pairs import Pair
-from dpassay.sampling.outputs import Outputs, align, from_raw
+from dpassay.sampling.fingerprint import fingerprint
 from dpassay.sampling.progress import Progress
 
 T = TypeVar("T")
@@ -53,12 +62,13 @@ class Sampling:
 
     workers    how many blocks to draw at once; array code runs in threads, one-output functions
                in processes
-    executor   any concurrent.futures.Executor to use instead
+    executor   any concurrent.futures.Executor to use instead (a process pool, Dask's, …)
     timeout    seconds one call of the mechanism may take. Needs the main thread (or processes); a
                call stuck inside C code is stopped only when it returns to Python
     on_error   "raise", or "outcome": an exception or time-out is an output of its own. Every output
                is then a call of its own, so that one failure cannot decide the fate of a block
-    progress   None: a bar on a terminal, past two seconds; True or False to override
+    progress   None: a bar on a terminal past two seconds, elsewhere a line on stderr now and then;
+               True or False to override
     """
 
     workers: int = 1
@@ -98,16 +108,21 @@ def stream(seed: int, *key: int) -> np.random.Generator:
 
 
 @dataclass(frozen=True)
-class Block:
-    """One unit of drawing: `size` outputs on each input of a pair."""
+class Job:
+    """What is drawn in a stage, and what becomes of each block: all that travels to workers."""
 
     mechanism: Mechanism
     pair: Pair
-    size: int
     seed: int
     key: tuple[int, ...]
     each_alone: bool
     timeout: float | None
+    use: Callable[[Outputs, Outputs], Any]
+    inputs: tuple[bytes | None, bytes | None]  # fingerprints, to notice inputs that change
+
+    def stream(self, block: int, side: int) -> tuple[int, ...]:
+        """The address of the randomness of one side of a block."""
+        return (*self.key, block, side)
 
 
 @dataclass(frozen=True)
@@ -136,6 +151,7 @@ class Head:
     rows: int
     log_chance: float  # log-probability that an independent block begins with the same outputs
     constant: bool
+    containers: frozenset[str]
 
 
 def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
@@ -143,22 +159,20 @@ def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
     return p, q
 
 
-def draw_block(block: Block, use: Callable[[Outputs, Outputs], Any]) -> Drawn | Failure:
-    """Draw both sides of a block and hand them to `use`. Runs in a worker."""
+def draw_block(job: Job, block: int, size: int) -> Drawn | Failure:
+    """Draw `size` outputs on either input and hand them to the job's `use`. Runs in a worker."""
     sides = []
-    for side, data in enumerate(block.pair):
-        rng = stream(block.seed, *block.key, side)
+    for side, data in enumerate(job.pair):
+        rng = stream(job.seed, *job.stream(block, side))
         try:
-            if block.each_alone:
-                raw = collect([_call_alone(block, data, rng) for _ in range(block.size)])
+            if job.each_alone:
+                sides.append(concatenate([_call_alone(job, data, rng) for _ in range(size)]))
             else:
-                with _deadline(block.timeout):
-                    raw = block.mechanism(data, block.size, rng)
-            sides.append(from_raw(raw, block.size))
+                with _deadline(job.timeout):
+                    raw = job.mechanism(data, size, rng)
+                sides.append(from_raw(raw, size))
         except _TimeUp:
-            return Failure(
-                side, MechanismTimedOut, f"one call took longer than {block.timeout:g} s"
-            )
+            return Failure(side, MechanismTimedOut, f"one call took longer than {job.timeout:g} s")
         except MechanismError as error:
             return Failure(side, type(error), str(error))
         except InvalidInput:
@@ -166,28 +180,30 @@ def draw_block(block: Block, use: Callable[[Outputs, Outputs], Any]) -> Drawn | 
         except Exception as error:
             message = f"it raised {type(error).__name__}: {error}"
             return Failure(side, MechanismRaised, message, traceback.format_exc(limit=-8))
-    try:
-        p, q = align(sides)
-    except BadOutput as error:
-        return Failure(1, BadOutput, str(error))
-    return Drawn(use(p, q), (_head(p), _head(q)))
+        if job.inputs[side] is not None and fingerprint(data) != job.inputs[side]:
+            return Failure(side, InputChanged, _CHANGED)
+    p, q = align(sides)
+    return Drawn(job.use(p, q), (_head(p), _head(q)))
 
 
-def _call_alone(block: Block, data: Any, rng: np.random.Generator) -> Any:
+_CHANGED = (
+    "it changed its input in place, so that later draws would be on another input; let it work on a "
+    "copy: lambda data, size, rng: mechanism(copy.deepcopy(data), size, rng)"
+)
+
+
+def _call_alone(job: Job, data: Any, rng: np.random.Generator) -> Outputs:
     try:
-        with _deadline(block.timeout):
-            raw = block.mechanism(data, 1, rng)
+        with _deadline(job.timeout):
+            raw = job.mechanism(data, 1, rng)
+        found = from_raw(raw, 1)
     except (_TimeUp, MechanismTimedOut):
-        return Outcome("timed out")
+        found = from_raw([Outcome("timed out")], 1)
     except (BadOutput, InvalidInput):
         raise
     except Exception as error:
-        return Outcome("raised", type(error).__name__)
-    if isinstance(raw, np.ndarray) and raw.dtype.kind != "O" and raw.ndim == 2 and len(raw) == 1:
-        return raw[0]
-    if not hasattr(raw, "__len__") or isinstance(raw, (str, bytes, dict)) or len(raw) != 1:
-        raise BadOutput(f"the mechanism returned {checks.shown(raw)} for size=1")
-    return raw[0]
+        found = from_raw([Outcome("raised", type(error).__name__)], 1)
+    return dataclasses.replace(found, containers=frozenset())  # an array of one changes nothing
 
 
 class _TimeUp(BaseException):
@@ -224,22 +240,23 @@ def _head(outputs: Outputs) -> Head:
     rows = min(len(outputs), max(256, _HEAD // max(row_bytes, 1)))
     numbers = np.ascontiguousarray(outputs.numbers[:rows])
     content = numbers.tobytes()
+    kept = outputs.containers
     if numbers.shape[1] == 1 and outputs.codes is None and rows > 1:
         ordered = np.sort(numbers[:, 0])
         if not np.any(ordered[1:] == ordered[:-1]):  # no repeats, as with every continuous output
-            return Head(content, rows, -rows * math.log(rows), False)
+            return Head(content, rows, -rows * math.log(rows), False, kept)
     labels = numbers.view(f"V{row_bytes}").ravel().tolist() if row_bytes else [b""] * rows
     if outputs.codes is not None:
-        names = [repr(outputs.structures[code].template) for code in outputs.codes[:rows]]
+        names = [repr(outputs.structures[code]) for code in outputs.codes[:rows]]
         content += "".join(names).encode()
         labels = list(zip(labels, names, strict=True))
     counts = np.array(list(Counter(labels).values()))
     log_chance = float(np.sum(counts * np.log(counts / rows)))
-    return Head(content, rows, log_chance, counts.size <= 1)
+    return Head(content, rows, log_chance, counts.size <= 1, kept)
 
 
-class CopyCheck:
-    """Notices blocks that are copies of each other, on each side of a pair."""
+class BlockCheck:
+    """Notices blocks that are copies of each other, or hold outputs in ways that do not agree."""
 
     #: A repetition this improbable is no accident (log-probability, all pairs of blocks counted).
     LOG_LIMIT = math.log(1e-12)
@@ -247,12 +264,15 @@ class CopyCheck:
     def __init__(self) -> None:
         self._seen: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
         self._constant: list[tuple[bytes, int] | None] = [None, None]
+        self._containers: list[frozenset[str]] = [frozenset(), frozenset()]
         self._count = 0
 
     def add(self, heads: tuple[Head, Head], data: Pair) -> None:
-        """Raise DependentDraws if a block repeats one seen before."""
+        """Raise DependentDraws if a block repeats one seen before, BadOutput if it does not fit."""
         self._count += 1
         for side, head in enumerate(heads):
+            self._containers[side] |= head.containers
+            check_containers(self._containers[side])
             before = self._seen[side].setdefault(head.content, self._count)
             chance = head.log_chance + 2 * math.log(self._count)
             if before != self._count and chance < self.LOG_LIMIT:
@@ -295,92 +315,40 @@ def draw_blocks(
     label: str = "drawing",
 ) -> Iterator[T]:
     """Draw `n` outputs on each input and yield `use(p, q)` for each block, in order."""
-    blocks = (
-        Block(
-            mechanism,
-            pair,
-            size,
-            seed,
-            (*key, index),
-            sampling.on_error == "outcome",
-            sampling.timeout,
-        )
-        for index, size in enumerate(block_sizes(mechanism, n))
+    from dpassay.sampling.workers import run_in_order
+
+    job = Job(
+        mechanism,
+        pair,
+        seed,
+        key,
+        sampling.on_error == "outcome",
+        sampling.timeout,
+        use,
+        (fingerprint(pair[0]), fingerprint(pair[1])),
     )
-    check = CopyCheck()
-    with Progress(n, label, sampling.progress) as progress, _executor(mechanism, sampling) as pool:
+    sizes = block_sizes(mechanism, n)
+    check = BlockCheck()
+    with Progress(n, label, sampling.progress) as progress:
         try:
-            for block, done in _in_order(blocks, use, pool, sampling):
+            for block, done in enumerate(run_in_order(job, sizes, sampling)):
                 if isinstance(done, Failure):
-                    raise _explain(done, block)
+                    raise _explain(done, job, block, sizes[block])
                 check.add(done.heads, pair)
-                progress.advance(block.size)
+                progress.advance(sizes[block])
                 yield done.result
         except KeyboardInterrupt:
             raise Interrupted(progress.done, n) from None
 
 
-def _in_order(
-    blocks: Iterator[Block],
-    use: Callable[[Outputs, Outputs], Any],
-    pool: Executor | None,
-    sampling: Sampling,
-) -> Iterator[tuple[Block, Drawn | Failure]]:
-    if pool is None:
-        for block in blocks:
-            yield block, draw_block(block, use)
-        return
-    window = 2 * (getattr(pool, "_max_workers", None) or sampling.workers)
-    waiting = deque(
-        (block, pool.submit(draw_block, block, use)) for block in itertools.islice(blocks, window)
-    )
-    try:
-        while waiting:
-            block, future = waiting.popleft()
-            yield block, future.result()
-            for following in itertools.islice(blocks, 1):
-                waiting.append((following, pool.submit(draw_block, following, use)))
-    finally:
-        for _, future in waiting:
-            future.cancel()
-
-
-@contextlib.contextmanager
-def _executor(mechanism: Mechanism, sampling: Sampling) -> Iterator[Executor | None]:
-    if sampling.executor is not None:
-        yield sampling.executor
-    elif sampling.workers == 1:
-        yield None
-    elif getattr(mechanism, "pool", "threads") == "threads" and sampling.timeout is None:
-        with ThreadPoolExecutor(sampling.workers) as threads:
-            yield threads
-    else:
-        _must_pickle(mechanism)
-        with ProcessPoolExecutor(sampling.workers) as processes:
-            yield processes
-
-
-def _must_pickle(mechanism: Mechanism) -> None:
-    import pickle
-
-    try:
-        pickle.dumps(mechanism)
-    except Exception as error:
-        raise InvalidInput(
-            f"workers > 1 send this mechanism to other processes, and it cannot be pickled "
-            f"({error}); define it at the top level of a module, use workers=1, or pass an "
-            "executor such as concurrent.futures.ThreadPoolExecutor(4)"
-        ) from None
-
-
-def _explain(failure: Failure, block: Block) -> MechanismError:
-    address = f"np.random.SeedSequence({block.seed}, spawn_key={(*block.key, failure.side)})"
-    calls = "1 output at a time" if block.each_alone else f"size={block.size}"
+def _explain(failure: Failure, job: Job, block: int, size: int) -> MechanismError:
+    address = f"np.random.SeedSequence({job.seed}, spawn_key={job.stream(block, failure.side)})"
+    calls = "1 output at a time" if job.each_alone else f"size={size}"
     text = (
-        f"the mechanism failed on input {checks.shown(block.pair[failure.side])}: {failure.message}"
+        f"the mechanism failed on input {checks.shown(job.pair[failure.side])}: {failure.message}"
         f"\n  replay it alone with {calls}, rng=np.random.default_rng({address})"
     )
-    if failure.kind in (MechanismRaised, MechanismTimedOut) and not block.each_alone:
+    if failure.kind in (MechanismRaised, MechanismTimedOut) and not job.each_alone:
         text += (
             '\n  if failing is one of its outcomes, audit it as such: Sampling(on_error="outcome")'
         )

@@ -1,14 +1,15 @@
-"""Samples: a pool of draws on a pair, each dealt out once.
+"""Draws on a pair: batches to look at, and pools that deal each draw out once.
 
-Whatever an analysis looks at to make a choice must not be looked at again to certify it. A pool
-makes that hard to get wrong: `take` hands out draws nobody took before, and says how many there
-are when too many are asked for. `Live` deals from a mechanism, `Samples` from what was collected.
+Whatever an analysis looks at to make a choice must not be looked at again to certify it. A `Batch` is
+what learners get: immutable, without a cursor. A `Source` only deals: what it handed out nobody gets
+again. `Live` deals from a mechanism, `Samples` from what was collected.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -19,18 +20,44 @@ from dpassay.blackbox.mechanism import Mechanism, check_mechanism
 from dpassay.errors import (
     BadOutput,
     DependenceWarning,
+    DependentDraws,
     InvalidInput,
     MechanismError,
     NotEnoughDraws,
 )
-from dpassay.privacy.pairs import Pair, as_pair
-from dpassay.sampling.dependence import symptoms
+from dpassay.outputs.canonical import Outputs, align, concatenate, from_columns, from_raw
+from dpassay.privacy.about import Origin
+from dpassay.privacy.pairs import Pair, Relation, as_pair
+from dpassay.sampling.dependence import repeated_rows, symptoms
 from dpassay.sampling.draw import Sampling, Seed, draw_blocks, keep, seed_of, stream
-from dpassay.sampling.files import read_outputs
-from dpassay.sampling.outputs import Outputs, align, concatenate, from_raw
 
 T = TypeVar("T")
+Sizes = tuple[int, int]
 _OWN_RANDOMNESS = "not replayable: the mechanism draws from a randomness of its own"
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Draws of both sides that may be looked at."""
+
+    p: Outputs
+    q: Outputs
+
+    def __post_init__(self) -> None:
+        if self.p.structures is not self.q.structures:
+            p, q = align([self.p, self.q])
+            object.__setattr__(self, "p", p)
+            object.__setattr__(self, "q", q)
+
+    @property
+    def sizes(self) -> Sizes:
+        """Draws on each side."""
+        return len(self.p), len(self.q)
+
+    def split(self, share: float) -> tuple[Batch, Batch]:
+        """The first `share` of either side, and the rest."""
+        a, b = (round(share * n) for n in self.sizes)
+        return Batch(self.p[:a], self.q[:b]), Batch(self.p[a:], self.q[b:])
 
 
 class Source(Protocol):
@@ -40,22 +67,22 @@ class Source(Protocol):
     seed: int
 
     @property
-    def replayable(self) -> bool:
-        """Whether the seed brings the same draws back."""
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What a result should say about where its draws came from."""
 
     @property
-    def remaining(self) -> tuple[int, int] | None:
+    def remaining(self) -> Sizes | None:
         """Draws left on each side; None if there is no limit."""
 
-    def take(self, n: int | None = None) -> Samples:
-        """Deal out draws that nobody took before."""
+    @property
+    def files(self) -> tuple[Origin, ...]:
+        """The files the draws came from."""
 
-    def blocks(self, n: int, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
-        """Deal out `n` draws per side in blocks, keeping only what `use` makes of each."""
+    def deal(self, sizes: Sizes) -> Batch:
+        """Deal out draws that nobody got before."""
+
+    def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
+        """Deal out draws in blocks, keeping only what `use` makes of each."""
 
     def rng(self, purpose: int) -> np.random.Generator:
         """Randomness for the analysis itself, apart from that of the draws."""
@@ -79,10 +106,13 @@ class Samples:
         pair: Pair,
         seed: int = 0,
         replayable: bool = True,
+        remarks: tuple[str, ...] = (),
+        files: tuple[Origin, ...] = (),
     ) -> None:
         self._p, self._q = align([p, q])
         self._dealt = [0, 0]
         self.pair, self.seed, self.replayable = pair, seed, replayable
+        self.remarks, self.files = remarks, files
 
     @property
     def p(self) -> Outputs:
@@ -95,7 +125,7 @@ class Samples:
         return self._q[self._dealt[1] :]
 
     @property
-    def remaining(self) -> tuple[int, int]:
+    def remaining(self) -> Sizes:
         """Draws left on each side."""
         return len(self._p) - self._dealt[0], len(self._q) - self._dealt[1]
 
@@ -108,43 +138,38 @@ class Samples:
 
     def take(self, n: int | None = None) -> Samples:
         """The next `n` draws of each side as a pool of their own; all that are left by default."""
-        left = self.remaining
-        counts = left if n is None else (checks.whole("n", n), n)
-        if counts[0] > left[0] or counts[1] > left[1]:
-            raise NotEnoughDraws(
-                f"{n:,} draws per side were asked for, but only {left[0]:,} and {left[1]:,} are "
-                f"left of {len(self._p):,} and {len(self._q):,}; bring more draws or ask for fewer"
-            )
-        return self.deal(*counts)
+        sizes = self.remaining if n is None else (checks.whole("n", n), checks.whole("n", n))
+        batch = self.deal(sizes)
+        return Samples(
+            batch.p,
+            batch.q,
+            pair=self.pair,
+            seed=self.seed,
+            replayable=self.replayable,
+            remarks=self.remarks,
+            files=self.files,
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a result should say about where its draws came from."""
-        return () if self.replayable else (_OWN_RANDOMNESS,)
+        return self.remarks if self.replayable else (*self.remarks, _OWN_RANDOMNESS)
 
-    def rewind(self) -> None:
-        """Put all draws back, for another question that may look at them on its own terms."""
-        self._dealt = [0, 0]
-
-    def share(self, fraction: float) -> Samples:
-        """The next `fraction` of what is left on each side, as a pool of its own."""
-        return self.deal(*(round(fraction * left) for left in self.remaining))
-
-    def deal(self, n_p: int, n_q: int) -> Samples:
-        """The next draws of either side as a pool of their own."""
+    def deal(self, sizes: Sizes) -> Batch:
+        """The next draws of either side."""
+        left = self.remaining
+        if sizes[0] > left[0] or sizes[1] > left[1]:
+            raise NotEnoughDraws(
+                f"{max(sizes):,} draws per side were asked for, but only {left[0]:,} and {left[1]:,} "
+                f"are left of {len(self._p):,} and {len(self._q):,}; bring more draws or ask for fewer"
+            )
         a, b = self._dealt
-        self._dealt = [a + n_p, b + n_q]
-        return Samples(
-            self._p[a : a + n_p],
-            self._q[b : b + n_q],
-            pair=self.pair,
-            seed=self.seed,
-            replayable=self.replayable,
-        )
+        self._dealt = [a + sizes[0], b + sizes[1]]
+        return Batch(self._p[a : a + sizes[0]], self._q[b : b + sizes[1]])
 
-    def blocks(self, n: int, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
-        """`use` of the next `n` draws of each side."""
-        part = self.take(n)
+    def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
+        """`use` of the next draws of each side."""
+        part = self.deal(sizes)
         yield use(part.p, part.q)
 
     def rng(self, purpose: int) -> np.random.Generator:
@@ -153,7 +178,7 @@ class Samples:
 
 
 class Live:
-    """Deals draws from a mechanism on one pair; every `take` is a stage with its own streams."""
+    """Deals draws from a mechanism on one pair; every deal is a stage with its own streams."""
 
     def __init__(
         self,
@@ -167,7 +192,9 @@ class Live:
         self.mechanism, self.pair, self.seed = mechanism, pair, seed
         self.index = index
         self.sampling = sampling or Sampling()
+        self.files: tuple[Origin, ...] = ()
         self._stage = 0
+        self._remarks: tuple[str, ...] = ()
 
     @property
     def replayable(self) -> bool:
@@ -177,52 +204,62 @@ class Live:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a result should say about where its draws came from."""
-        return () if self.replayable else (_OWN_RANDOMNESS,)
+        return self._remarks if self.replayable else (*self._remarks, _OWN_RANDOMNESS)
 
     @property
     def remaining(self) -> None:
         """There is no limit."""
         return
 
-    def blocks(self, n: int, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
-        """Draw `n` outputs per side, keeping only what `use` makes of each block."""
+    def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
+        """Draw outputs, as many on either side, keeping only what `use` makes of each block."""
         stage, self._stage = self._stage, self._stage + 1
         return draw_blocks(
             self.mechanism,
             self.pair,
-            n,
+            max(sizes),
             seed=self.seed,
             key=(self.index, stage),
             sampling=self.sampling,
             use=use,
         )
 
-    def take(self, n: int | None = None) -> Samples:
-        """Draw `n` outputs per side. If the mechanism fails, the error carries what was drawn."""
-        if n is None:
-            raise InvalidInput("n must be given when drawing from a mechanism")
+    def deal(self, sizes: Sizes) -> Batch:
+        """Draw outputs. If the mechanism fails, the error carries what was drawn."""
+        first = self.index == 0 and self._stage == 0  # a dependence does not choose its pair
         parts: list[tuple[Outputs, Outputs]] = []
         try:
-            parts.extend(self.blocks(checks.whole("n", n), keep))
+            parts.extend(self.blocks(sizes, keep))
+            batch = _joined(parts)
         except MechanismError as error:
-            error.samples = self._pool(parts) if parts else None
+            error.samples = self._pool(_joined(parts)) if parts else None
             raise
-        try:
-            return self._pool(parts)
-        except BadOutput as error:
-            error.samples = self._pool(parts[:1])
-            raise
+        if first:
+            self._remarks = _warned(batch)
+        return batch
 
-    def _pool(self, parts: Sequence[tuple[Outputs, Outputs]]) -> Samples:
-        p, q = (concatenate([part[side] for part in parts]) for side in (0, 1))
-        pool = Samples(p, q, pair=self.pair, seed=self.seed, replayable=self.replayable)
-        if self.index == 0 and self._stage == 1:  # a dependence does not choose its pair
-            _warn(pool)
-        return pool
+    def _pool(self, batch: Batch) -> Samples:
+        return Samples(
+            batch.p,
+            batch.q,
+            pair=self.pair,
+            seed=self.seed,
+            replayable=self.replayable,
+            remarks=self._remarks,
+        )
+
+    def take(self, n: int) -> Samples:
+        """Draw `n` outputs per side as a pool."""
+        return self._pool(self.deal((n, n)))
 
     def rng(self, purpose: int) -> np.random.Generator:
         """Randomness for the analysis itself."""
         return stream(self.seed, self.index, 1 << 20, purpose)
+
+
+def _joined(parts: Sequence[tuple[Outputs, Outputs]]) -> Batch:
+    p, q = (concatenate([part[side] for part in parts]) for side in (0, 1))
+    return Batch(p, q)
 
 
 def draw(
@@ -245,36 +282,65 @@ def draw(
 
 
 def from_samples(
-    p: Any, q: Any, *, pair: tuple[Any, Any] | Pair | None = None, rng: Seed = 0
+    p: Any,
+    q: Any,
+    *,
+    pair: tuple[Any, Any] | Pair | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    rng: Seed = 0,
 ) -> Samples:
     """Outputs that were collected elsewhere, as a pool of draws.
 
-    `p` and `q` are arrays of outputs on the first and the second input, or paths of .npy, .csv or
-    .parquet files. Rows are shuffled by the seed, since files may be sorted. The two may differ in
-    length. Every row must be an independent run of the mechanism.
+    `p` and `q` are arrays or tables of outputs on the first and the second input, or paths of .csv,
+    .parquet or .npy files, one output a row. Columns of files are matched by name; `columns` says
+    which of them are outputs, `drop` which are not (an identifier, a time stamp). Rows are shuffled by
+    the seed, since files may be sorted. The two may differ in length. Every row must be an independent
+    run of the mechanism: copied rows are refused.
     """
     seed = seed_of(rng)
-    sides = []
-    for name, given in (("p", p), ("q", q)):
-        raw = read_outputs(given) if isinstance(given, (str, Path)) else given
-        try:
-            outputs = from_raw(raw, len(raw))
-        except (BadOutput, TypeError) as error:
-            raise InvalidInput(f"{name} cannot be read as outputs: {error}") from None
-        if len(outputs) == 0:
+    files = isinstance(p, (str, Path)), isinstance(q, (str, Path))
+    origins: tuple[Origin, ...] = ()
+    if all(files):
+        from dpassay.sampling.files import read_pair
+
+        tables = read_pair(p, q, columns=columns, drop=drop)
+        sides = [from_columns(table.names, table.columns) for table in tables]
+        origins = tables[0].origin, tables[1].origin
+    elif any(files):
+        raise InvalidInput("p and q must both be files, or neither")
+    elif columns is not None or drop is not None:
+        raise InvalidInput("columns and drop choose among the columns of files")
+    else:
+        sides = [_side(name, given) for name, given in (("p", p), ("q", q))]
+    for name, side in zip("pq", sides, strict=True):
+        if len(side) == 0:
             raise NotEnoughDraws(f"{name} holds no outputs")
-        sides.append(outputs)
-    try:
-        ordered = align(sides)
-    except BadOutput as error:
-        raise InvalidInput(f"p and q do not go together: {error}") from None
+    widths = [side.numbers.shape[1] for side in sides if side.is_plain]
+    if len(set(widths)) > 1:
+        raise InvalidInput(
+            f"p and q do not go together: outputs have {widths[0]} coordinates in p and {widths[1]} in q"
+        )
     origin = as_pair(pair) if pair is not None else Pair(_origin(p, "p"), _origin(q, "q"))
-    _warn(Samples(*ordered, pair=origin, seed=seed))
+    batch = Batch(*sides)
+    if copied := repeated_rows(batch.p, batch.q):
+        raise DependentDraws(
+            f"{copied}: rows seem to have been copied (a join gone wrong?), and every guarantee "
+            "assumes that each is a run of its own. Remove the copies"
+        )
+    remarks = _warned(batch)
     shuffled = (
         side[stream(seed, 0, 1 << 21, index).permutation(len(side))]
-        for index, side in enumerate(ordered)
+        for index, side in enumerate((batch.p, batch.q))
     )
-    return Samples(*shuffled, pair=origin, seed=seed)
+    return Samples(*shuffled, pair=origin, seed=seed, remarks=remarks, files=origins)
+
+
+def _side(name: str, given: Any) -> Outputs:
+    try:
+        return from_raw(given, len(given))
+    except (BadOutput, TypeError) as error:
+        raise InvalidInput(f"{name} cannot be read as outputs: {error}") from None
 
 
 def _origin(given: Any, name: str) -> str:
@@ -287,15 +353,19 @@ def sources(
     *,
     rng: Seed = None,
     sampling: Sampling | None = None,
+    relation: Relation | str | None = None,
 ) -> Iterator[Source]:
     """One source per pair, from a mechanism and pairs or from samples already drawn.
 
     A tuple of two inputs is a pair; a list or iterator of tuples is several. Pairs are looked at
-    one by one, so that an iterator of thousands costs no memory.
+    one by one, so that an iterator of thousands costs no memory. A `relation` that is given is the one
+    of all pairs that name none.
     """
     if isinstance(target, Samples):
         if pairs is not None:
             raise InvalidInput("samples already belong to a pair: leave `pair` out")
+        if relation is not None:
+            target.pair = target.pair.related(relation)
         return iter((target,))
     mechanism = check_mechanism(target)
     if pairs is None:
@@ -313,7 +383,7 @@ def sources(
             raise InvalidInput("there is no pair to look at: the list is empty")
     seed = seed_of(rng)
     return (
-        Live(mechanism, as_pair(pair), seed=seed, index=index, sampling=sampling)
+        Live(mechanism, as_pair(pair).related(relation), seed=seed, index=index, sampling=sampling)
         for index, pair in enumerate(given)
     )
 
@@ -326,15 +396,9 @@ def one_source(target: Any, pair: Any, *, rng: Seed, sampling: Sampling | None) 
     return found[0]
 
 
-def draws_per_side(name: str, n: int | None, source: Source, *, at_least: int = 2) -> int | None:
-    """`n`, or None for all draws of samples; a mechanism needs a number."""
-    if n is not None:
-        return checks.whole(name, n, at_least=at_least)
-    if source.remaining is None:
-        raise InvalidInput(f"{name} must be given: how many draws per side to make")
-    return None
-
-
-def _warn(pool: Samples) -> None:
-    for text in symptoms(pool.p, pool.q):
+def _warned(batch: Batch) -> tuple[str, ...]:
+    """Warn of what looks dependent; the words go into results as well."""
+    found = tuple(symptoms(batch.p, batch.q))
+    for text in found:
         warnings.warn(text, DependenceWarning, stacklevel=4)
+    return found

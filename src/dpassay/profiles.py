@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray
-from dpassay.loss.fit import fit, likeliest, tried
-from dpassay.loss.grid import GridLoss, Plan, stiffest
+from dpassay.learning.learner import Learner, LogLoss, grid_loss, select
+from dpassay.loss.grid import GridLoss
+from dpassay.loss.tally import tally_of
 from dpassay.notions.pure import careful_epsilon
+from dpassay.outputs.canonical import Outputs, from_array
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.masses import Masses
 from dpassay.results import Profile
-from dpassay.sampling.outputs import Outputs, from_raw
-from dpassay.sampling.samples import Samples, Source
+from dpassay.sampling.budget import totals
+from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.samples import Source, one_source
 
 #: Orders of the Rényi curve.
 ORDERS = np.array([1.25, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32])
@@ -24,10 +27,32 @@ ORDERS = np.array([1.25, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32])
 _POINTS = 500
 
 
-def profile_of(source: Source, samples: Samples, loss: Any = "auto") -> Profile:
-    """Estimate every notion from the draws in `samples`."""
-    samples.rewind()
-    grid, name, notes = _grid_loss(source, samples, loss)
+def estimate(
+    mechanism: Any,
+    pair: Any = None,
+    *,
+    n: int | None = None,
+    loss: Any = "auto",
+    rng: Seed = None,
+    sampling: Sampling | None = None,
+) -> Profile:
+    """Every notion of one pair from one sample and one loss: ε, δ(ε), Rényi, trade-off, μ.
+
+    Estimates, not bounds: nothing here is certified. See `audit` for that.
+
+    >>> import dpassay as dp
+    >>> profile = dp.estimate(dp.zoo.Gaussian(1.0), (0.0, 1.0), n=50_000, rng=0)
+    >>> abs(profile.mu - 1.0) < 0.03, abs(profile.delta(1.0) - 0.1269) < 0.01
+    (True, True)
+    """
+    source = one_source(mechanism, pair, rng=rng, sampling=sampling)
+    batch = source.deal(totals(source, n, least=20))
+    return profile_of(source, Learner(batch, loss, source.rng))
+
+
+def profile_of(source: Source, learner: Learner) -> Profile:
+    """Estimate every notion from the draws a learner has."""
+    grid, name, notes = _grid_loss(learner)
     masses = grid.masses()
     epsilon = careful_epsilon(grid)
     top = max(1.0, min(epsilon, 20.0)) if math.isfinite(epsilon) else 10.0
@@ -58,38 +83,21 @@ def profile_of(source: Source, samples: Samples, loss: Any = "auto") -> Profile:
     )
 
 
-def _grid_loss(
-    source: Source, samples: Samples, loss: Any
-) -> tuple[GridLoss, str, tuple[str, ...]]:
+def _grid_loss(learner: Learner) -> tuple[GridLoss, str, tuple[str, ...]]:
     """A loss with masses: directly for few coordinates, else of a classifier's scores."""
-    p, q = samples.p, samples.q
-    names = tried(loss, p, q)
-    grids = [name for name in names if name in ("kde", "polynomial")]
-    if grids:
-        half, rest = samples.share(0.5), samples.take()
-        samples.rewind()
-        name = grids[0]
-        whole = Plan.learn(p, q)
-        if len(grids) > 1:
-            first = whole.plan.tally(half.p, half.q)
-            name = stiffest(first, whole.plan.tally(rest.p, rest.q))
-        made = GridLoss.named(name, whole)
+    if any(name in ("kde", "polynomial") for name in learner.names if isinstance(name, str)):
+        made = grid_loss(learner)
         return made, made.name, ()
-    half, rest = samples.share(0.5), samples.take()
-    samples.rewind()
-    name = likeliest(names, half.share(0.7), half.take(), rng=source.rng)
-    half.rewind()
-    there = fit(name, half.p, half.q, rng=source.rng(len(names)))
-    scores = there.score(rest.p), there.score(rest.q)
-    tally = Plan.learn(*(_as_outputs(s) for s in scores))
-    note = (
-        "outputs have too many coordinates for densities: all curves are those of a learned score"
-    )
-    return GridLoss.of(tally), f"{there.name} score", (note,)
+    index, _ = select(learner, LogLoss())
+    scores = learner.scores(index)
+    assert scores is not None
+    name = learner.fitted(index).name
+    note = f"all curves are those of a learned score, that of {name}, on draws it was not fitted to"
+    return GridLoss.of(tally_of(*(_as_outputs(s) for s in scores))), f"{name} score", (note,)
 
 
 def _as_outputs(scores: FloatArray) -> Outputs:
-    return from_raw(scores, scores.size)
+    return from_array(scores)
 
 
 def _capped(masses: Masses, epsilon: float) -> Masses:

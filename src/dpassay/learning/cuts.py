@@ -1,0 +1,295 @@
+"""The search for the event that refutes a claim best, or shows the largest parameter.
+
+A ranking's events are {score ≥ c} (too likely on the first input) and {score ≤ c} (on the second). On
+held-back training draws each event has a predicted test statistic
+
+    z_θ = 2(asin √p̂ − asin √g_θ(q̂)) / √(1/n + r/m),      r = g′² q(1−q) / g(1−g),
+
+for the n and m draws that will test, g_θ being the claim with its parameter at θ. (On the scale of
+asin √ the noise of a frequency is the same everywhere, so that z is near the likelihood-ratio distance
+also where counts are few.) The largest of many noisy z is mostly noise, and there are more independent
+rare events than frequent ones: the cuts of one ranking are nested, so that about log(1/share) of them
+are independent, and `caution` times √(2 log(1 + log(½/share))) is taken off, in units of the noise of the
+training draws.
+
+Two events are of interest: the one with the largest z at the claim, which is the most powerful test, and
+the one with the largest θ that would be refuted, which gives the largest lower bound. Where the second is
+sure to refute the claim too, it is taken. How much of the loss shows on rare events alone no training set
+tells beforehand: where a bold look at them promises clearly more than a cautious one, an event of either
+kind is tested, and a quarter of the error probability goes to the bold one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpassay._typing import FloatArray
+from dpassay.bounds.power import normal_limit
+from dpassay.learning.learner import Learner, Scores, select
+from dpassay.loss.fit import Loss
+from dpassay.outputs.events import Event, Intervals, of_keys
+from dpassay.privacy.claims import Claim
+from dpassay.sampling.samples import Sizes
+
+#: Cuts looked at per ranking.
+_CUTS = 200
+#: A ranking that is tried later must promise this much more: in z on the scale of the training draws, or
+#: relative to the bound promised already.
+_MARGIN_Z, _MARGIN_BOUND = 1.0, 0.03
+#: How many times the penalty is taken off, in a cautious and in a bold look; see docs/methods/audit.md.
+_CAUTIOUS, _BOLD = 2.0, 0.5
+#: The share of the error probability that a bold event gets, and how much more it must promise.
+_BOLD_SHARE, _BOLD_GAIN = 0.25, 1.08
+#: Predicted bounds end here.
+_FAR = 100.0
+#: How far beyond the critical value z must be predicted for a refutation to count as sure: its own
+#: standard error is 1, and as much again comes from the noise of the training draws.
+_SURE = 3.5
+
+
+@dataclass(frozen=True)
+class Cut:
+    """{score ≥ at} or {score ≤ at}, and what the training draws promise for it."""
+
+    at: float
+    above: bool
+    second: bool  # it is the second input on which the event is too likely
+    z: float  # the predicted test statistic at the claim, less its penalty
+    bound: float  # the predicted lower bound
+    share: float  # of the held-back draws that the event holds, either side weighing the same
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The two events of interest of one ranking."""
+
+    strongest: Cut
+    largest: Cut
+    noise: float  # how much of a z the noise of the training draws makes up
+    sure: float  # the z from which on a refutation is sure
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """The larger, the more promising."""
+        if self.largest.z >= self.sure:
+            return 2, self.largest.bound
+        if self.strongest.z >= 1.0:
+            return 1, self.strongest.z
+        return 0, self.largest.bound
+
+    @property
+    def cut(self) -> Cut:
+        """The event to test."""
+        return self.strongest if self.rank[0] == 1 else self.largest
+
+
+@dataclass(frozen=True)
+class EventPower:
+    """The ranking whose best event promises most."""
+
+    claim: Claim
+    test: Sizes
+    gamma: float
+    caution: float = _CAUTIOUS
+
+    def judge(self, scores: Scores, *, tails: bool = False) -> Promise:
+        """The best events of a ranking."""
+        return best_cuts(*scores, self.claim, self.test, self.gamma, self.caution, tails=tails)
+
+    def beats(self, new: Promise, best: Promise) -> bool:
+        """Whether it promises clearly more."""
+        (kind, value), (other, level) = new.rank, best.rank
+        if kind != other:
+            return kind > other
+        return value > level + (_MARGIN_Z * new.noise if kind == 1 else _MARGIN_BOUND * level)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The event to test, what ranked the outputs, and what was promised."""
+
+    event: Event
+    cut: Cut
+    rank: tuple[int, float]
+    ranking: str
+    share: float = 1.0  # of the error probability
+
+
+def search(learner: Learner, power: EventPower) -> list[Found]:
+    """The most promising event among all candidates; and a bolder one where that promises more."""
+    index, promise = _best(learner, power)
+    cautious = _found(learner, index, promise, promise.cut)
+    bold = replace(power, gamma=power.gamma * _BOLD_SHARE, caution=_BOLD)
+    other, reach = _best(learner, bold)
+    if reach.largest.bound <= _BOLD_GAIN * promise.largest.bound:
+        return [cautious]
+    found = _found(learner, other, reach, reach.largest)
+    return [replace(cautious, share=1 - _BOLD_SHARE), replace(found, share=_BOLD_SHARE)]
+
+
+def _best(learner: Learner, power: EventPower) -> tuple[int | None, Promise]:
+    """The ranking that promises most: the number of a candidate, or None for the output itself."""
+    line = learner.line
+    on_line = None if line is None else power.judge(line, tails=True)
+    if on_line is not None and learner.small:
+        return None, on_line
+    index, promise = select(learner, power)
+    if on_line is not None and not power.beats(promise, on_line):
+        return None, on_line
+    return index, promise
+
+
+def _found(learner: Learner, index: int | None, promise: Promise, cut: Cut) -> Found:
+    if index is None:
+        low, high = (cut.at, np.inf) if cut.above else (-np.inf, np.nextafter(cut.at, np.inf))
+        inside = [(0, Intervals(np.array([low]), np.array([high])))]
+        event, name = of_keys(learner.training.layout, (), inside), "the output itself"
+    else:
+        loss = learner.fitted(index)
+        event, name = _event(learner, loss, cut), loss.name
+    return Found(event, cut, promise.rank, name)
+
+
+def _event(learner: Learner, loss: Loss, cut: Cut) -> Event:
+    """The event by the loss that all training draws taught, about as likely as was predicted.
+
+    Its scores need not be on the scale of those that half of the draws taught. Where the event holds less
+    than half, or more than twice, what it should, it is cut at the rank instead of the score.
+    """
+    event = loss.event(cut.at, cut.above)
+    sides = learner.batch.p, learner.batch.q
+    held = sum(event.count(side) / len(side) for side in sides) / 2
+    if 0.5 * cut.share <= held <= 2 * cut.share and 0.5 * (1 - cut.share) <= 1 - held:
+        return event
+    scores = np.concatenate([loss.score(side) for side in sides])
+    at = np.quantile(scores, 1 - cut.share if cut.above else cut.share, method="nearest")
+    return loss.event(float(at), cut.above)
+
+
+def best_cuts(
+    score_p: FloatArray,
+    score_q: FloatArray,
+    claim: Claim,
+    test: Sizes,
+    gamma: float,
+    caution: float = _CAUTIOUS,
+    *,
+    tails: bool = False,
+) -> Promise:
+    """The cuts, and the side they lead on, that promise most; with `tails` in either tail."""
+    p, q = np.sort(score_p), np.sort(score_q)
+    cuts = _places(p, q)
+    up = [1 - np.searchsorted(s, cuts, side="left") / s.size for s in (p, q)]  # score ≥ cut
+    down = [np.searchsorted(s, cuts, side="right") / s.size for s in (p, q)]  # score ≤ cut
+    ways = [(up, True, False)]
+    if not claim.one_way:
+        ways.append((down, False, True))
+    if tails:
+        ways.append((down, False, False))
+        if not claim.one_way:
+            ways.append((up, True, True))
+    rates = []
+    for shares, _, second in ways:
+        (a, n), (b, m) = (shares[0], p.size), (shares[1], q.size)
+        if second:
+            (a, n), (b, m) = (b, m), (a, n)
+        # one draw more outside on the side that leads, and inside on the other: no rate is 0 or 1
+        rates.append((a * n / (n + 1), (b * m + 1) / (m + 1)))
+    high = np.concatenate([r[0] for r in rates])
+    low = np.concatenate([r[1] for r in rates])
+    sizes = np.array([test[::-1] if second else test for _, _, second in ways], dtype=float)
+    n_high, n_low = (np.repeat(sizes[:, k], cuts.size) for k in (0, 1))
+    goal = float(ndtri(1 - gamma))
+    noise = math.sqrt(min(test) / min(p.size, q.size))
+    share = np.clip((high + low) / 2, 1e-9, 1 - 1e-9)
+    share = np.minimum(share, 1 - share)
+    penalty = caution * noise * np.sqrt(2 * np.log1p(np.log(0.5 / share)))
+
+    angle = 2 * np.arcsin(np.sqrt(high))
+
+    def statistic(value: float) -> FloatArray:
+        there = claim.at(min(value, claim.largest))
+        allowed, slope = np.asarray(there.region(low)), np.asarray(there.slope(low))
+        room = np.maximum(allowed * (1 - allowed), 1e-300)
+        with np.errstate(over="ignore"):
+            noise_low = slope**2 * low * (1 - low) / (room * n_low)
+        z = (angle - 2 * np.arcsin(np.sqrt(allowed))) / np.sqrt(1 / n_high + noise_low)
+        return np.where(allowed >= 1.0, -np.inf, z - penalty)
+
+    own = statistic(claim.value)
+    strongest = int(np.argmax(own))
+    bound, largest = _largest(statistic, goal, claim)
+    if bound == 0.0:  # nothing promises anything: the event on which an excess would show best
+        largest = _most_sensitive(low, n_high, n_low, claim, goal)
+
+    def made(index: int, reach: float) -> Cut:
+        way, k = divmod(index, cuts.size)
+        held = float(high[index] + low[index]) / 2
+        return Cut(float(cuts[k]), ways[way][1], ways[way][2], float(own[index]), reach, held)
+
+    reach = bound if largest == strongest else _reach(statistic, strongest, goal, claim, bound)
+    sure = goal + _SURE * math.sqrt(1 + noise**2)
+    return Promise(made(strongest, reach), made(largest, bound), noise, sure)
+
+
+def _places(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Where to cut: evenly spaced ranks of all scores, and the extremes, where the rare events are."""
+    both = np.sort(np.concatenate([p, q]), kind="stable")  # two sorted runs are merged
+    if both.size > 2 * _CUTS:
+        ranks = np.unique(
+            np.concatenate([np.linspace(0, 1, _CUTS), np.geomspace(3 / both.size, 1, 40)])
+        )
+        ranks = np.concatenate([ranks, 1 - ranks]) * (both.size - 1)
+        both = both[ranks.round().astype(np.int64)]
+    return np.unique(both)
+
+
+def _largest(
+    statistic: Callable[[float], FloatArray], goal: float, claim: Claim
+) -> tuple[float, int]:
+    """The largest θ, from below, that some event would refute; 0 if none, and that event."""
+    top = min(_FAR, claim.largest)
+    low, index, high = 0.0, 0, min(max(claim.value, 1e-3), top)
+    while True:
+        seen = statistic(high)
+        if seen.max() < goal:
+            break
+        low, index = high, int(np.argmax(seen))
+        if high >= top:
+            return low, index
+        high = min(2 * high + 0.1, top)
+    for _ in range(10):
+        middle = (low + high) / 2
+        seen = statistic(middle)
+        if seen.max() >= goal:
+            low, index = middle, int(np.argmax(seen))
+        else:
+            high = middle
+    return low, index
+
+
+def _reach(
+    statistic: Callable[[float], FloatArray], index: int, goal: float, claim: Claim, most: float
+) -> float:
+    """The largest θ, from below, that one event would refute; at most `most`."""
+    low, high = 0.0, most
+    for _ in range(8):
+        middle = (low + high) / 2
+        low, high = (middle, high) if statistic(middle)[index] >= goal else (low, middle)
+    return low
+
+
+def _most_sensitive(
+    low: FloatArray, n_high: FloatArray, n_low: FloatArray, claim: Claim, goal: float
+) -> int:
+    """The event on which the smallest excess over the claim would be detected nine times in ten."""
+    some = np.unique(np.linspace(0, low.size - 1, 60).astype(np.int64))
+    allowed, spread = normal_limit(low[some], n_high[some], n_low[some], claim)
+    seen = np.minimum(allowed + (goal + 1.2816) * spread, 1 - 1e-12)
+    needed = [claim.needed(float(p), float(q)) for p, q in zip(seen, low[some], strict=True)]
+    return int(some[int(np.argmin(needed))])

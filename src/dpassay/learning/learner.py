@@ -1,0 +1,194 @@
+"""What the training draws of one pair teach, each thing once; and the choice among rankings.
+
+A ranking is judged by scores of draws it was not fitted to: either half of the training draws by what
+the other half taught. The one chosen is then fitted to all of them. A poor choice costs power, never
+validity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from dpassay._typing import FloatArray
+from dpassay.errors import InvalidInput
+from dpassay.loss.fit import Loss, fit
+from dpassay.loss.grid import GridLoss
+from dpassay.loss.training import Training
+from dpassay.sampling.samples import Batch
+
+Streams: TypeAlias = Callable[[int], np.random.Generator]
+Scores: TypeAlias = tuple[FloatArray, FloatArray]
+T = TypeVar("T")
+
+#: Fewer training draws a side than these do not teach trees anything.
+_TREES = 250
+#: Products of all pairs of coordinates are tried up to this many coordinates.
+_PRODUCTS = 200
+#: Fewer training draws a side than these are not split: only what needs no fit is tried.
+_SPLIT = 200
+
+
+def candidates(training: Training) -> list[str]:
+    """The losses worth trying on outputs like these, the stiffest first.
+
+    One free number: a quadratic, densities, and cells whose resolution follows the data. More: also
+    polynomials in all coordinates, and boosted trees. No free number: frequencies; and where combinations
+    of values hardly repeat, what serves for more.
+    """
+    layout, draws = training.layout, min(training.sizes)
+    free = layout.widest
+    width = training.p.outputs.numbers.shape[1]
+    scattered = not free and width > 1 and len(layout) > draws / 100
+    many = free > 1 or scattered or (free == 1 and _mixed(training))
+    names = []
+    if many:
+        names.append("linear" if width > _PRODUCTS else "logistic")
+        if 2 < width <= _PRODUCTS and draws > 20 * width:
+            names.append("products")
+    if free <= 2:
+        names += ["polynomial", "kde"] if free else ["kde"]
+    elif _whole_numbers(training):
+        names.append("kde")  # frequencies of whole combinations
+    if free == 1:
+        names.append("dyadic")
+    if many and draws >= _TREES:
+        names.append("boosting")
+    return names
+
+
+def _mixed(training: Training) -> bool:
+    """Whether a key leaves one number free among several coordinates or kinds."""
+    return bool(training.p.outputs.numbers.shape[1] > 1)
+
+
+def _whole_numbers(training: Training) -> bool:
+    """Whether the coordinates are few whole numbers each, so that combinations of them may repeat."""
+    some = np.asarray(training.p.outputs.numbers[:1000], dtype=float)
+    return bool(np.array_equal(some, np.round(some)) and np.ptp(some, axis=0).max(initial=0) < 256)
+
+
+class Learner:
+    """The training draws of one pair: their layout, and cross-fitted scores by each candidate."""
+
+    def __init__(self, batch: Batch, loss: Any, rng: Streams) -> None:
+        self.batch, self.loss, self._rng = batch, loss, rng
+        self.failures: list[str] = []
+        self._scores: dict[int, Scores | None] = {}
+        self._fitted: dict[int, Loss] = {}
+
+    @cached_property
+    def training(self) -> Training:
+        """The draws, sorted into keys."""
+        return Training.of(self.batch)
+
+    @cached_property
+    def names(self) -> list[Any]:
+        """The losses that the caller's choice stands for."""
+        auto = isinstance(self.loss, str) and self.loss == "auto"
+        return candidates(self.training) if auto else [self.loss]
+
+    @cached_property
+    def line(self) -> Scores | None:
+        """The outputs themselves, where they are single numbers that may be anything."""
+        if self.loss != "auto" or not isinstance(self.loss, str):
+            return None
+        p, q = self.training.p, self.training.q
+        if p.keys is not None or len(self.training.layout.free(0)) != 1:
+            return None
+        return p.numbers(0)[:, 0], q.numbers(0)[:, 0]
+
+    @property
+    def small(self) -> bool:
+        """Whether there are too few draws to be split."""
+        return min(self.training.sizes) < _SPLIT
+
+    def scores(self, index: int) -> Scores | None:
+        """Cross-fitted scores by a candidate; None if it could not be fitted, which is noted."""
+        if index not in self._scores:
+            self._scores[index] = self._cross(index)
+        return self._scores[index]
+
+    def _cross(self, index: int) -> Scores | None:
+        a, b = self.training.halves
+        try:
+            there = fit(self.names[index], a, rng=self._rng(3 * index))
+            back = fit(self.names[index], b, rng=self._rng(3 * index + 1))
+            scores = tuple(
+                np.concatenate([back.score(first.outputs), there.score(second.outputs)])
+                for first, second in ((a.p, b.p), (a.q, b.q))
+            )
+        except Exception as error:
+            if len(self.names) == 1:
+                raise
+            self.failures.append(f"{self.names[index]} ({type(error).__name__}: {error})")
+            return None
+        return scores[0], scores[1]
+
+    def fitted(self, index: int) -> Loss:
+        """A candidate fitted to all training draws."""
+        if index not in self._fitted:
+            self._fitted[index] = fit(
+                self.names[index], self.training, rng=self._rng(3 * index + 2)
+            )
+        return self._fitted[index]
+
+
+class Criterion(Protocol, Generic[T]):
+    """What makes one ranking better than another."""
+
+    def judge(self, scores: Scores) -> T:
+        """What scores of held-back draws promise."""
+
+    def beats(self, new: T, best: T) -> bool:
+        """Whether a later, rougher candidate is clearly better."""
+
+
+def select(learner: Learner, criterion: Criterion[T]) -> tuple[int, T]:
+    """The candidate that does best on draws it was not fitted to, and its promise."""
+    best: tuple[int, T] | None = None
+    for index in range(len(learner.names)):
+        scores = learner.scores(index)
+        if scores is None:
+            continue
+        promise = criterion.judge(scores)
+        if best is None or criterion.beats(promise, best[1]):
+            best = index, promise
+    if best is None:
+        raise InvalidInput(f"no ranking could be fitted: {'; '.join(learner.failures)}")
+    return best
+
+
+class LogLoss:
+    """The ranking that predicts best which side a draw is from, by more than a standard error."""
+
+    def judge(self, scores: Scores) -> FloatArray:
+        """The surprise of each draw."""
+        p, q = scores
+        weights = np.repeat([1.0, p.size / q.size], [p.size, q.size])
+        return np.asarray(np.logaddexp(0, np.concatenate([-p, q])) * weights)
+
+    def beats(self, new: FloatArray, best: FloatArray) -> bool:
+        """By the paired differences."""
+        gain = best - new
+        return bool(gain.mean() > gain.std() / math.sqrt(gain.size))
+
+
+def grid_loss(learner: Learner) -> GridLoss:
+    """The loss on cells, of those tried, that predicts best, fitted to all training draws."""
+    best: tuple[int, FloatArray] | None = None
+    judge = LogLoss()
+    for index, name in enumerate(learner.names):
+        if isinstance(name, str) and name in ("kde", "polynomial"):
+            scores = learner.scores(index) if len(learner.names) > 1 else None
+            surprise = np.zeros(1) if scores is None else judge.judge(scores)
+            if best is None or judge.beats(surprise, best[1]):
+                best = index, surprise
+    assert best is not None
+    found = learner.fitted(best[0])
+    assert isinstance(found, GridLoss)
+    return found

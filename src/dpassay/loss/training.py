@@ -1,0 +1,62 @@
+"""The draws a loss is fitted to, with their keys found once for all losses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from dpassay.loss.tally import Plan, Tally
+from dpassay.outputs.layout import Layout, Sorted, learn
+from dpassay.sampling.samples import Batch, Sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Draws of both sides, sorted into the keys of one layout; parts of them share its plan."""
+
+    p: Sorted
+    q: Sorted
+    whole: Training | None = None  # what this is a part of
+
+    @classmethod
+    def of(cls, batch: Batch) -> Training:
+        """Find the keys of a batch."""
+        _, p, q = learn(batch.p, batch.q)
+        return cls(p, q)
+
+    @property
+    def layout(self) -> Layout:
+        """The keys."""
+        return self.p.layout
+
+    @property
+    def sizes(self) -> Sizes:
+        """Draws on each side."""
+        return len(self.p), len(self.q)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The grids for densities."""
+        return Plan.learn(self.p, self.q) if self.whole is None else self.whole.plan
+
+    @cached_property
+    def tally(self) -> Tally:
+        """The draws as counts on the cells of the plan."""
+        if self.plan.layout is self.layout:
+            return self.plan.of_sorted(self.p, self.q)
+        return self.plan.tally(self.p.outputs, self.q.outputs)
+
+    @cached_property
+    def halves(self) -> tuple[Training, Training]:
+        """The first and the second half of either side."""
+        a, b = (n // 2 for n in self.sizes)
+        return (
+            Training(self.p[:a], self.q[:b], self),
+            Training(self.p[a:], self.q[b:], self),
+        )
+
+    def most(self, n: int) -> Training:
+        """At most the first `n` draws of either side."""
+        if max(self.sizes) <= n:
+            return self
+        return Training(self.p[:n], self.q[:n], self)

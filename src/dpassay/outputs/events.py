@@ -1,0 +1,222 @@
+"""Events: sets of outputs, in words and in a form that somebody else can evaluate.
+
+An `Event` takes some keys of a layout whole, tests the free numbers of others, and says what becomes
+of outputs in no key; or it cuts a ranking. All of it is data: it serialises, and nothing is evaluated
+but comparisons, sums and products. Only an event of a classifier that cannot be written down needs the
+process that fitted it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from dpassay._typing import BoolArray, FloatArray
+from dpassay.errors import InvalidInput
+from dpassay.outputs.canonical import Outputs, exact, told_apart
+from dpassay.outputs.layout import Layout
+from dpassay.outputs.ranking import Ranking
+from dpassay.records import Record
+
+
+class Scorer(Protocol):
+    """Anything that ranks outputs."""
+
+    @property
+    def name(self) -> str:
+        """What it is, for people."""
+
+    def score(self, outputs: Outputs) -> FloatArray:
+        """A number for each output."""
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals(Record):
+    """The free number of a key lies in one of the half-open intervals [low, high)."""
+
+    lows: FloatArray
+    highs: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("lows", "highs"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
+
+    def holds(self, numbers: FloatArray) -> BoolArray:
+        """Which rows of the free numbers are inside."""
+        x = numbers[:, 0]
+        if self.lows.size == 1:
+            return np.asarray((self.lows[0] <= x) & (x < self.highs[0]))
+        place = np.searchsorted(self.lows, x, side="right") - 1
+        return np.asarray((place >= 0) & (x < self.highs[np.maximum(place, 0)]))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Event(Record):
+    """A set of outputs: keys and intervals, or where a ranking is on one side of a cut."""
+
+    words: str
+    layout: Layout | None = field(default=None, repr=False)
+    whole: tuple[int, ...] = field(default=(), repr=False)
+    partial: tuple[tuple[int, Intervals], ...] = field(default=(), repr=False)
+    #: Whether outputs in no key belong to the event.
+    otherwise: bool = False
+    ranking: Ranking | None = field(default=None, repr=False)
+    cut: float = 0.0
+    above: bool = True
+    #: Only the process that made it can evaluate it; it cannot be replayed from a file.
+    live: bool = False
+    scorer: Scorer | None = field(default=None, repr=False, metadata={"live": True})
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "whole", tuple(int(k) for k in self.whole))
+        object.__setattr__(self, "partial", tuple((int(k), t) for k, t in self.partial))
+
+    @property
+    def replayable(self) -> bool:
+        """Whether it can be evaluated here."""
+        return self.layout is not None or self.ranking is not None or self.scorer is not None
+
+    def holds(self, outputs: Outputs) -> BoolArray:
+        """Which outputs belong to the event."""
+        ranked = self.scorer if self.scorer is not None else self.ranking
+        if ranked is not None:
+            scores = ranked.score(outputs)
+            return np.asarray(scores >= self.cut if self.above else scores <= self.cut)
+        if self.layout is None:
+            raise InvalidInput(
+                f'the event "{self}" needs the classifier it was found with and cannot be evaluated '
+                "from its description; audit again with the seed of the verdict"
+            )
+        found = self.layout.sort(outputs)
+        keys = found.all_keys()
+        inside = np.zeros(len(self.layout) + 1, dtype=bool)
+        inside[list(self.whole)] = True
+        inside[-1] = self.otherwise
+        result = inside[keys]
+        for key, test in self.partial:
+            result[keys == key] = test.holds(found.numbers(key))
+        return result
+
+    def count(self, outputs: Outputs) -> int:
+        """How many outputs belong to the event."""
+        return int(np.count_nonzero(self.holds(outputs)))
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def of_keys(
+    layout: Layout,
+    whole: Sequence[int] = (),
+    partial: Sequence[tuple[int, Intervals]] = (),
+    otherwise: bool = False,
+) -> Event:
+    """The event of some keys, and intervals of others, with its words."""
+    words = describe(layout, whole, partial, otherwise)
+    return Event(
+        words=words,
+        layout=layout,
+        whole=tuple(whole),
+        partial=tuple(partial),
+        otherwise=otherwise,
+    )
+
+
+def of_scores(scorer: Scorer, cut: float, above: bool) -> Event:
+    """{score ≥ cut} or {score ≤ cut}, written down if the scorer can be."""
+    ranking = getattr(scorer, "ranking", None)
+    sign = "≥" if above else "≤"
+    words = None if ranking is None else ranking.words(cut, above)
+    return Event(
+        words=words or f"the {scorer.name} loss is {sign} {cut:.4g}",
+        ranking=ranking,
+        cut=cut,
+        above=above,
+        live=ranking is None,
+        scorer=scorer,
+    )
+
+
+#: More keys or intervals than these are counted instead of listed.
+_LISTED = 4
+
+
+def describe(
+    layout: Layout,
+    whole: Sequence[int],
+    partial: Sequence[tuple[int, Intervals]],
+    otherwise: bool,
+) -> str:
+    """An event in words a person can check: "output ≥ 3.21 or output is None"."""
+    parts = []
+    for key, test in partial:
+        name = layout.words(key)
+        numbers = "output" if name == "•" else "•"
+        origin = layout.part(key).origins[layout.free(key)[0]]
+        text = _intervals_in_words(test, numbers, origin)
+        parts.append(text if numbers == "output" else f"output is {name} with {text}")
+    if len(parts) > _LISTED:
+        parts = [
+            *parts[: _LISTED - 1],
+            f"one of {len(parts) - _LISTED + 1} more such kinds of output",
+        ]
+    if whole:
+        names = _names(layout, list(whole)[: _LISTED if len(whole) <= _LISTED else _LISTED - 1])
+        if len(whole) > _LISTED:
+            names = [", ".join(names), f"one of {len(whole) - _LISTED + 1} others"]
+        parts.append(f"output is {_or(names)}")
+    if otherwise:
+        parts.append("output is of a kind that was rare or not seen in training")
+    return _or(parts) if parts else "no output at all"
+
+
+def _names(layout: Layout, keys: Sequence[int]) -> list[str]:
+    """Keys in words; where six digits do not tell them apart, all digits."""
+    names = [layout.words(key) for key in keys]
+    if len(set(names)) == len(names):
+        return names
+    full = []
+    for key in keys:
+        part = layout.part(key)
+        values = part.values(int(layout.codes[key]))
+        full.append(
+            "("
+            + ", ".join(
+                "•" if v is None else f"{exact(v, origin=o)!r}"
+                for v, o in zip(values, part.origins, strict=True)
+            )
+            + ")"
+        )
+    return [
+        name[1:-1] if layout.part(k).atoms[1:] == () else name
+        for name, k in zip(full, keys, strict=True)
+    ]
+
+
+def _or(parts: Sequence[str]) -> str:
+    return " or ".join(parts) if len(parts) < 3 else ", ".join(parts[:-1]) + f" or {parts[-1]}"
+
+
+def _intervals_in_words(test: Intervals, name: str, origin: float) -> str:
+    shown = min(len(test.lows), _LISTED)
+    edges = [*test.lows[:shown].tolist(), *test.highs[:shown].tolist()]
+    finite = [exact(edge, origin=origin) for edge in edges if np.isfinite(edge)]
+    words = iter(told_apart(finite))
+    written = ["" if np.isinf(edge) else next(words) for edge in edges]
+    found = []
+    for low, high in zip(written[:shown], written[shown:], strict=True):
+        if not low and not high:
+            found.append(f"{name} anything")
+        elif not low:
+            found.append(f"{name} < {high}")
+        elif not high:
+            found.append(f"{name} ≥ {low}")
+        else:
+            found.append(f"{low} ≤ {name} < {high}")
+    if len(test.lows) > _LISTED:
+        rest = len(test.lows) - _LISTED + 1
+        return _or([*found[: _LISTED - 1], f"{name} in one of {rest} more intervals"])
+    return _or(found)

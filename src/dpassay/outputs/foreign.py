@@ -1,0 +1,101 @@
+"""Outputs of other libraries as NumPy arrays, recognised by their shape: none of them is imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpassay import checks
+from dpassay._typing import AnyArray
+from dpassay.errors import BadOutput
+
+
+def _library(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is pandas' NA or NaT."""
+    return type(value).__name__ in ("NAType", "NaTType") and _library(value) == "pandas"
+
+
+def columns(value: Any) -> tuple[tuple[str, ...] | None, list[AnyArray]] | None:
+    """Names and columns of a data frame, a table or a series; None for anything else.
+
+    A series has no names: it is one column. What stands for a missing value in these libraries
+    (NaN, NA, NaT, null) depends on what else a column holds, so it is None for all of them.
+    """
+    kind = type(value).__name__
+    match _library(value):
+        case "pandas" if kind == "DataFrame":
+            names = tuple(str(name) for name in value.columns)
+            return names, [_from_pandas(value.iloc[:, k]) for k in range(len(names))]
+        case "pandas" if kind in ("Series", "Index") or hasattr(value, "_from_sequence"):
+            return None, [_from_pandas(value)]
+        case "polars" if kind == "DataFrame":
+            return tuple(value.columns), [_from_polars(value[name]) for name in value.columns]
+        case "polars" if kind == "Series":
+            return None, [_from_polars(value)]
+        case "pyarrow" if kind in ("Table", "RecordBatch"):
+            found = [from_arrow(column) for column in value.columns]
+            return tuple(value.schema.names), found
+        case "pyarrow" if hasattr(value, "to_pylist"):
+            return None, [from_arrow(value)]
+    return None
+
+
+def _from_pandas(series: Any) -> AnyArray:
+    missing = np.asarray(series.isna())
+    array = np.asarray(series) if not missing.any() else None
+    if array is not None and array.dtype.kind != "O":
+        return array
+    found = np.asarray(series.astype(object)).copy()
+    found[missing] = None
+    return found
+
+
+def _from_polars(series: Any) -> AnyArray:
+    if series.null_count() == 0 and series.dtype.is_numeric():
+        return np.asarray(series.to_numpy())
+    return _objects(series.to_list())
+
+
+def from_arrow(column: Any) -> AnyArray:
+    """A column of a table as an array; an object array where it holds nulls or nested values."""
+    kind = str(column.type)
+    plain = kind.startswith(("int", "uint", "float", "double", "halffloat", "bool", "timestamp"))
+    if column.null_count == 0 and plain and "tz=" not in kind:
+        joined = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        return np.asarray(joined.to_numpy(zero_copy_only=False))
+    return _objects(column.to_pylist())
+
+
+def _objects(items: list[Any]) -> AnyArray:
+    found = np.empty(len(items), dtype=object)
+    for index, item in enumerate(items):
+        found[index] = item
+    return found
+
+
+def array(value: Any) -> AnyArray:
+    """A NumPy array of anything that offers itself as one: NumPy's, PyTorch's, JAX', CuPy's."""
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor, wherever it is
+        value = value.detach().cpu()
+        if "bfloat16" in str(value.dtype):
+            value = value.float()
+        return np.asarray(value.numpy())
+    if hasattr(value, "get") and hasattr(value, "__cuda_array_interface__"):
+        return np.asarray(value.get())
+    if hasattr(value, "__array__"):
+        found = np.asarray(value)
+        return found.astype(np.float32) if "bfloat16" in str(found.dtype) else found
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    if isinstance(value, (int, float, complex)):
+        return np.asarray(value)
+    if hasattr(value, "__iter__") and hasattr(value, "__len__"):
+        return _objects(list(value))
+    raise BadOutput(f"an output of type {type(value).__name__} is no array: {checks.shown(value)}")

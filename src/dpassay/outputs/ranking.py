@@ -1,0 +1,222 @@
+"""Rankings that are data: a row of numbers for each output, and a polynomial or trees on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpassay._typing import FloatArray, IntArray
+from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.layout import Part, Sorted
+from dpassay.records import Record
+
+#: Atoms of a coordinate that get an indicator of their own.
+_ATOMS = 10
+#: Structures that get an indicator of their own, the most frequent first.
+_KINDS = 30
+#: Scores end here: no sample tells a larger loss from ∞.
+LARGEST = 30.0
+#: Terms of a polynomial that are listed.
+_LISTED = 4
+_CHUNK = 1 << 16
+#: Standardised coordinates end here for a polynomial, which one far outlier would decide otherwise.
+_FAR = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class Features(Record):
+    """Outputs as rows of numbers.
+
+    Standardised coordinates first, 0 where an output has none; then an indicator for each kind of
+    output beyond the first, and one for each atom of an otherwise continuous coordinate.
+    """
+
+    parts: tuple[Part, ...] = field(repr=False)
+    width: int
+    centre: FloatArray = field(repr=False)
+    scale: FloatArray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        for name in ("centre", "scale"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
+
+    @classmethod
+    def learn(cls, p: Sorted, q: Sorted) -> Features:
+        """Find kinds and atoms, and the centre and spread of every coordinate."""
+        width = p.outputs.numbers.shape[1]
+        parts = list(p.layout.parts)
+        if len(parts) > _KINDS:
+            often = np.zeros(len(parts), dtype=np.int64)
+            for side in (p, q):
+                kinds = p.layout.parts_of[side.all_keys()]
+                often += np.bincount(kinds[side.all_keys() >= 0], minlength=len(parts))
+            parts = [parts[k] for k in np.sort(np.argsort(-often, kind="stable")[:_KINDS])]
+        plain = cls(tuple(parts), width, np.zeros(width), np.ones(width))
+        both = np.concatenate([plain.rows(side.outputs)[:, :width] for side in (p, q)])
+        # the middle of the data, so that no far outlier decides the scale of the rest
+        low, centre, high = np.quantile(
+            both[:: max(1, len(both) // 20_000)], [0.1, 0.5, 0.9], axis=0
+        )
+        with np.errstate(over="ignore"):
+            spread = np.where(high > low, (high - low) / 2.56, both.std(axis=0))
+        good = (spread > 0) & np.isfinite(spread)
+        return cls(tuple(parts), width, np.where(good, centre, 0.0), np.where(good, spread, 1.0))
+
+    @property
+    def plain(self) -> bool:
+        """Whether the features are the coordinates of one kind of output, and no more."""
+        return len(self.parts) == 1 and not any(
+            free and atoms.size
+            for free, atoms in zip(self.parts[0].open, self.parts[0].atoms, strict=True)
+        )
+
+    def rows(self, outputs: Outputs) -> FloatArray:
+        """One row of features an output."""
+        known = {part.template: index for index, part in enumerate(self.parts)}
+        kinds = np.array([known.get(s, -1) for s in outputs.structures])
+        kind = kinds[0] if outputs.codes is None else kinds[outputs.codes]
+        kind = np.broadcast_to(kind, len(outputs))
+        numbers = np.zeros((len(outputs), self.width))
+        extra = [(kind == index).astype(float) for index in range(1, len(self.parts))]
+        for index, part in enumerate(self.parts):
+            rows: Any = np.flatnonzero(kind == index) if len(kinds) > 1 else slice(None)
+            if not part.atoms or (len(kinds) == 1 and kinds[0] != index):
+                extra += [
+                    np.zeros(len(outputs))
+                    for atoms, free in zip(part.atoms, part.open, strict=True)
+                    for _ in (atoms[:_ATOMS] if free else ())
+                ]
+                continue
+            values = np.asarray(part.rows(outputs, rows), dtype=float)
+            columns = [c for c in part.columns if c < self.width]
+            centre, scale = self.centre[columns], self.scale[columns]
+            with np.errstate(over="ignore"):
+                standard = np.clip((values - centre) / scale, -1e100, 1e100)
+            if isinstance(rows, slice):
+                numbers[:, columns] = standard
+            else:
+                numbers[np.ix_(rows, columns)] = standard
+            for k, (atoms, free) in enumerate(zip(part.atoms, part.open, strict=True)):
+                for atom in atoms[:_ATOMS] if free else ():
+                    indicator = np.zeros(len(outputs))
+                    indicator[rows] = values[:, k] == atom
+                    extra.append(indicator)
+        return np.column_stack([numbers, *extra]) if extra else numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomial(Record):
+    """offset + Σ linear·x + Σ weights·x_i·x_j over listed pairs (i, j)."""
+
+    offset: float
+    linear: FloatArray
+    pairs: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    weights: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "linear", np.asarray(self.linear, dtype=float))
+        object.__setattr__(self, "weights", np.asarray(self.weights, dtype=float))
+        pairs = np.asarray(self.pairs, dtype=np.int64).reshape(-1, 2)
+        object.__setattr__(self, "pairs", pairs)
+
+    def score(self, rows: FloatArray) -> FloatArray:
+        """The value of each row."""
+        total = np.empty(len(rows))
+        for start in range(0, len(rows), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            terms = expanded(rows[part], self.pairs)
+            total[part] = self.offset + terms @ np.concatenate([self.linear, self.weights])
+        return total
+
+
+def expanded(rows: FloatArray, pairs: IntArray) -> FloatArray:
+    """The coordinates, held to ±20, and the products of the listed pairs of them."""
+    held = np.clip(rows, -_FAR, _FAR)
+    if not len(pairs):
+        return held
+    return np.hstack([held, held[:, pairs[:, 0]] * held[:, pairs[:, 1]]])
+
+
+@dataclass(frozen=True, eq=False)
+class Trees(Record):
+    """A sum of regression trees, their nodes in one list: left where x[feature] ≤ threshold."""
+
+    baseline: float
+    roots: IntArray
+    feature: IntArray
+    threshold: FloatArray
+    left: IntArray
+    right: IntArray
+    value: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("roots", "feature", "left", "right"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.int64))
+        for name in ("threshold", "value"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
+
+    def score(self, rows: FloatArray) -> FloatArray:
+        """The value of each row: every tree walked by all rows at once."""
+        total = np.full(len(rows), self.baseline)
+        index = np.arange(len(rows))
+        for root in self.roots:
+            at = np.full(len(rows), root)
+            while True:
+                inner = self.left[at] >= 0
+                if not inner.any():
+                    break
+                goes_left = rows[index, self.feature[at]] <= self.threshold[at]
+                at = np.where(inner, np.where(goes_left, self.left[at], self.right[at]), at)
+            total += self.value[at]
+        return total
+
+
+Model: TypeAlias = Polynomial | Trees
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking(Record):
+    """line[0] + line[1] · model(features of the output), an estimate of log p/q."""
+
+    name: str
+    features: Features
+    model: Model
+    line: tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "line", tuple(float(x) for x in self.line))
+
+    def score(self, outputs: Outputs) -> FloatArray:
+        """log p̂/q̂ of each output."""
+        found = self.line[0] + self.line[1] * self.model.score(self.features.rows(outputs))
+        return np.clip(found, -LARGEST, LARGEST)
+
+    def words(self, cut: float, above: bool) -> str | None:
+        """{score ≥ cut} as a polynomial in the coordinates; None where it is no such thing."""
+        model, features = self.model, self.features
+        if not isinstance(model, Polynomial) or not features.plain:
+            return None
+        sign = 1.0 if above else -1.0
+        a, b = self.line
+        c, s = features.centre, features.scale
+        linear = b * model.linear[: features.width] / s
+        i, j = model.pairs.T
+        weights = b * model.weights / (s[i] * s[j])
+        offset = a + b * model.offset - cut - linear @ c + weights @ (c[i] * c[j])
+        linear = linear - np.bincount(i, weights * c[j], linear.size)
+        linear = linear - np.bincount(j, weights * c[i], linear.size)
+        names = [f"x{k + 1}" for k in range(linear.size)]
+        names += [f"x{k + 1}²" if k == m else f"x{k + 1}·x{m + 1}" for k, m in model.pairs]
+        return _polynomial(sign * offset, sign * np.concatenate([linear, weights]), names) + " ≥ 0"
+
+
+def _polynomial(offset: float, weights: FloatArray, names: list[str]) -> str:
+    big = np.argsort(-np.abs(weights), kind="stable")[: 2 * _LISTED]
+    terms = [f"{offset:+.4g}"]
+    terms += [f"{weights[k]:+.4g}·{names[k]}" for k in np.sort(big) if weights[k]]
+    hidden = int(np.count_nonzero(weights)) - len(terms) + 1
+    shown = " ".join(terms).removeprefix("+")
+    return shown + (f" + {hidden} smaller terms" if hidden > 0 else "")

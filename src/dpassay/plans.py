@@ -1,0 +1,87 @@
+"""How many draws an audit needs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpassay import checks
+from dpassay.bounds.power import draws_needed, normal_limit
+from dpassay.privacy.about import level
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.text import as_claim
+from dpassay.records import Record
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan(Record):
+    """How many draws an audit needs."""
+
+    claim: Claim
+    actual: float
+    power: float
+    confidence: float
+    event: float
+    held_out: int | None
+    draws: int | None
+
+    def __str__(self) -> str:
+        c = self.claim
+        if self.draws is None:
+            return f"no number of draws up to 10⁹ tells {c} from {c.at(self.actual)}"
+        return (
+            f"{self.draws:,} draws a side refute {c} with probability {self.power:g} when the truth "
+            f"is {c.at(self.actual)}, at confidence {level(self.confidence)}: {self.held_out:,} of them "
+            f"test an event of probability {self.event:.3g} on the rarer side, the rest find it"
+        )
+
+
+def plan(
+    claim: Claim | str,
+    *,
+    excess: float = 0.1,
+    power: float = 0.9,
+    confidence: float = 0.95,
+    event: float | None = None,
+    train: float = 0.25,
+) -> Plan:
+    """How many draws a side refute a claim with a given probability.
+
+    The truth is taken to exceed the claim's parameter by `excess`, relatively (absolutely where the
+    parameter is 0, and for the gap of a curve), on an event of probability `event` on the rarer side;
+    by default on the one that shows most, which only some mechanisms have (randomized response does, the
+    Laplace mechanism needs half as many again): a lower bound for an unknown one. Rényi and zCDP
+    claims are planned by their events, which is more than their audit needs.
+
+    >>> import dpassay as dp
+    >>> dp.plan(dp.PureDP(0.5), excess=1.0).held_out
+    102
+    >>> dp.plan(dp.PureDP(0.5), excess=1.0, event=0.184).held_out  # Laplace: below 0, e⁻¹/2
+    164
+    """
+    read = as_claim(claim)
+    checks.real("excess", excess, above=0.0)
+    checks.probability("power", power)
+    checks.probability("train", train)
+    gamma = 1 - checks.probability("confidence", confidence)
+    actual = read.value * (1 + excess) if read.value > 0 else excess
+    truth = read.at(actual)
+    if event is not None:
+        rarer = checks.probability("event", event)
+    else:
+        q = 1 / (1 + np.exp(np.linspace(-0.5, 8, 60)))
+        allowed, noise = normal_limit(q, 1, 1, read)
+        # the fewest draws go with the largest distance per draw
+        rarer = float(q[int(np.argmax((truth.region(q) - allowed) / noise))])
+    held = draws_needed(float(truth.region(rarer)), rarer, read, gamma, power)
+    return Plan(
+        claim=read,
+        actual=actual,
+        power=power,
+        confidence=confidence,
+        event=rarer,
+        held_out=held,
+        draws=None if held is None else math.ceil(held / (1 - train)),
+    )

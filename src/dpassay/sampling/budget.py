@@ -1,0 +1,62 @@
+"""How many draws learn and how many test: computed here and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpassay import checks
+from dpassay.errors import InvalidInput, NotEnoughDraws
+from dpassay.sampling.samples import Source
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Draws that learn and draws that test, on either side."""
+
+    learn: tuple[int, int]
+    test: tuple[int, int]
+
+    @property
+    def total(self) -> tuple[int, int]:
+        """All of them."""
+        return self.learn[0] + self.test[0], self.learn[1] + self.test[1]
+
+
+def split(
+    source: Source,
+    n: int | None,
+    share: float,
+    *,
+    least: tuple[int, int] = (2, 2),
+    most: int | None = None,
+    name: str = "n",
+) -> Budget:
+    """`n` draws a side, or all that samples hold, of which about `share` learn.
+
+    At least `least` = (learning, testing) on either side, at most `most` learning.
+    """
+    total = totals(source, n, least=sum(least), name=name)
+    learn = tuple(_learning(side, share, least, most) for side in total)
+    return Budget((learn[0], learn[1]), (total[0] - learn[0], total[1] - learn[1]))
+
+
+def _learning(total: int, share: float, least: tuple[int, int], most: int | None) -> int:
+    wanted = round(share * total)
+    if most is not None:
+        wanted = min(wanted, most)
+    return max(least[0], min(wanted, total - least[1]))
+
+
+def totals(source: Source, n: int | None, *, least: int = 2, name: str = "n") -> tuple[int, int]:
+    """`n` on both sides, or all draws of samples; a mechanism needs a number."""
+    if n is not None:
+        asked = checks.whole(name, n, at_least=least)
+        return asked, asked
+    left = source.remaining
+    if left is None:
+        raise InvalidInput(f"{name} must be given: how many draws per side to make")
+    if min(left) < least:
+        raise NotEnoughDraws(
+            f"at least {least} draws per side are needed, there are {left[0]:,} and {left[1]:,}"
+        )
+    return left

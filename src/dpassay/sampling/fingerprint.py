@@ -1,0 +1,67 @@
+"""Fingerprints of inputs, to notice a mechanism that changes its input."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dpassay.outputs import foreign
+
+#: Larger inputs are not looked at: taking the fingerprint would cost more than drawing.
+_BYTES, _ITEMS = 1 << 24, 20_000
+
+
+class _TooLarge(Exception):
+    pass
+
+
+def fingerprint(value: Any) -> bytes | None:
+    """A digest of what a value holds; None if it cannot change, is very large, or of an unknown kind."""
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.generic)):
+        return None
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        _add(value, digest, [_ITEMS])
+    except (_TooLarge, TypeError, ValueError, AttributeError, RecursionError):
+        return None
+    return digest.digest()
+
+
+def _add(value: Any, digest: Any, left: list[int]) -> None:
+    left[0] -= 1
+    if left[0] < 0:
+        raise _TooLarge
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.generic)):
+        digest.update(repr(value).encode())
+    elif isinstance(value, np.ndarray):
+        if value.dtype.kind == "O":
+            _add(value.tolist(), digest, left)
+            return
+        if value.nbytes > _BYTES:
+            raise _TooLarge
+        digest.update(f"{value.dtype}{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, (list, tuple)):
+        digest.update(f"[{len(value)}".encode())
+        for item in value:
+            _add(item, digest, left)
+    elif isinstance(value, Mapping):
+        digest.update(f"{{{len(value)}".encode())
+        for key, item in value.items():
+            _add(key, digest, left)
+            _add(item, digest, left)
+    elif isinstance(value, (set, frozenset)):
+        _add(sorted(map(repr, value)), digest, left)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            _add(getattr(value, field.name), digest, left)
+    elif (table := foreign.columns(value)) is not None:
+        _add([table[0], *table[1]], digest, left)
+    elif hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+        _add(foreign.array(value), digest, left)
+    else:
+        raise TypeError
