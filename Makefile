@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.ready
 # HistGradientBoosting on busy cores is 100 times slower with OpenMP left alone.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help venv demo test test-slow test-browser check format bench bench-full peers docs reproduce clean
+.PHONY: help venv demo test test-floor test-slow test-browser check format bench bench-full peers docs reproduce clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,14 @@ demo: venv  ## the tour
 
 test: venv  ## unit, statistical and end-to-end tests (under 8 minutes on 2 cores)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser'
+
+test-floor:  ## the unit tests with the lowest versions that pyproject.toml declares
+	test -x .venv-floor/bin/python || $(PYTHON) -m venv .venv-floor
+	$(PYTHON) tests/floor.py > .venv-floor/pins.txt
+	.venv-floor/bin/python -m pip install --quiet --upgrade pip
+	.venv-floor/bin/python -m pip install --quiet --editable . -r .venv-floor/pins.txt \
+	  dp-accounting hypothesis pytest pytest-xdist
+	.venv-floor/bin/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser' tests/unit tests/e2e/test_cli.py
 
 test-slow: venv  ## the long statistical runs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
@@ -63,4 +71,4 @@ reproduce: venv  ## the papers' figures and tables (WHAT=pure/fig4, pure, all; R
 	RUNS='$(RUNS)' $(BIN)/python -m papers $(WHAT)
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build
+	rm -rf $(VENV) .venv-floor build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build

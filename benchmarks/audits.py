@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -32,6 +33,57 @@ def constant(data: Any, size: int, rng: np.random.Generator) -> Any:
     return np.zeros(size)
 
 
+# Outputs that are rarely of another kind: what NumPy makes of a block depends on whether it holds one.
+
+
+def integers_or_nan(data: Any, size: int, rng: np.random.Generator) -> Any:
+    """Integers, a NaN in one of 300; a list, of which NumPy would make integers or doubles."""
+    return [math.nan if rng.random() < 1 / 300 else int(k) for k in rng.integers(0, 9, size=size)]
+
+
+def doubles_or_nan(data: Any, size: int, rng: np.random.Generator) -> Any:
+    """The same as an array: integers in most blocks, doubles in some."""
+    return np.array(integers_or_nan(data, size, rng))
+
+
+def row_or_none(data: Any, rng: np.random.Generator) -> Any:
+    """Three numbers, rarely nothing."""
+    return None if rng.random() < 1 / 300 else rng.integers(0, 3, size=3)
+
+
+def row_or_shorter(data: Any, rng: np.random.Generator) -> Any:
+    """Three numbers, rarely two."""
+    return rng.normal(size=2 if rng.random() < 1 / 300 else 3).tolist()
+
+
+def none_inside(data: Any, size: int, rng: np.random.Generator) -> Any:
+    """Pairs of numbers, rarely with a None in them."""
+    return [[None if rng.random() < 1 / 300 else 1.0, float(x)] for x in rng.normal(size=size)]
+
+
+def number_or_word(data: Any, size: int, rng: np.random.Generator) -> Any:
+    """Numbers, rarely a word."""
+    return ["word" if rng.random() < 1 / 300 else float(x) for x in rng.normal(size=size)]
+
+
+def rarely_raises(data: Any, size: int, rng: np.random.Generator) -> Any:
+    """Two numbers, or an exception."""
+    if rng.random() < 1 / 300:
+        raise ValueError
+    return rng.integers(0, 4, size=(size, 2))
+
+
+RARE = {
+    "integers, rarely NaN": integers_or_nan,
+    "an array of integers, rarely NaN": doubles_or_nan,
+    "a row or, rarely, None": dp.from_function(row_or_none),
+    "a row, rarely shorter": dp.from_function(row_or_shorter),
+    "rows, rarely with a None": none_inside,
+    "numbers, rarely a word": number_or_word,
+    "a row or, rarely, an exception": rarely_raises,
+}
+
+
 @cache
 def true_claims() -> dict[str, tuple[Any, Any, Any]]:
     """Claims that hold with equality on their pair, or as nearly as is known."""
@@ -49,6 +101,7 @@ def true_claims() -> dict[str, tuple[Any, Any, Any]]:
         "ties": (ties, (0, 1), dp.PureDP(1.0)),
         UNEVEN: (zoo.Laplace(), UNIT, dp.PureDP(1.0)),
     }
+    cells |= {name: (mechanism, UNIT, dp.PureDP(0.0)) for name, mechanism in RARE.items()}
     exact: list[Any] = [
         zoo.DiscreteLaplace(),
         zoo.RandomizedResponse(1.5),
@@ -80,7 +133,8 @@ def one_false(seed: int, name: str, n: int) -> float:
         sides = mechanism(pair[0], n, rng), mechanism(pair[1], 4 * n, rng)
         verdict = dp.audit(dp.from_samples(*sides, rng=seed), claim=claim)
     else:
-        verdict = dp.audit(mechanism, pair, claim, n=n, rng=seed)
+        way = dp.Sampling(on_error="outcome") if mechanism is rarely_raises else None
+        verdict = dp.audit(mechanism, pair, claim, n=n, rng=seed, sampling=way)
     return float(verdict.p_value) if verdict.violated else 1.0
 
 

@@ -39,7 +39,7 @@ from dpassay.privacy.pairs import Pair, Relation
 from dpassay.privacy.text import as_claim
 from dpassay.profiles import profile_of
 from dpassay.results import Profile, SecondBound, Verdict, Witness, why_blind
-from dpassay.sampling.budget import Budget, split
+from dpassay.sampling.budget import Budget, split, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.samples import Samples, Source, one_source, sources
 
@@ -298,7 +298,9 @@ def certify(
         lower = best.lower
         p_value = min(1.0, *(test.p_value * gamma / test.level for test in tests))
         for test in tests:
-            budget.append((f"exact joint test of an event found by {test.found.ranking}", test.level))
+            budget.append(
+                (f"exact joint test of an event found by {test.found.ranking}", test.level)
+            )
             if test.second is not None:
                 budget.append((f"the bound on {test.second.symbol}", test.spent))
         detectable = min(test.detectable for test in tests)
@@ -485,8 +487,10 @@ def replay(
     >>> dp.replay(verdict, dp.zoo.Laplace(1.0), n=10_000, rng=1).violated
     True
     """
+    seen: set[str] = set()
     if isinstance(witness, Verdict):
         claim = witness.claim if claim is None else claim
+        seen = {file.sha256 for file in witness.about.files}
         witness = witness.witness
     if not isinstance(witness, Witness):
         raise InvalidInput(f"replay takes a witness or a verdict, got {checks.shown(witness)}")
@@ -500,7 +504,11 @@ def replay(
         )
     if isinstance(mechanism, Samples):
         source: Source = mechanism
-        sizes = mechanism.remaining
+        sizes = totals(source, n)
+        if again := [file.file for file in source.files if file.sha256 in seen]:
+            raise InvalidInput(
+                f"{again[0]} holds the draws on which the event was found: a replay needs fresh ones"
+            )
     else:
         if witness.pair is None:
             raise InvalidInput("the witness carries no pair of inputs to run on")
@@ -520,10 +528,16 @@ def replay(
         confidence=confidence,
         likelier="first" if witness.p >= witness.q else "second",
     )
+    pair = source.pair if witness.pair is None else source.pair.related(witness.pair.relation)
     return replace(
         verdict,
-        witness=Witness(event=event, pair=source.pair, hits_p=i, n_p=n_p, hits_q=j, n_q=n_q),
+        witness=Witness(event=event, pair=pair, hits_p=i, n_p=n_p, hits_q=j, n_q=n_q),
         about=replace(
-            verdict.about, method="replay of an event", seed=source.seed, pair=source.pair
+            verdict.about,
+            method="replay of an event",
+            seed=source.seed,
+            pair=pair,
+            notes=(*verdict.about.notes, *source.notes),
+            files=source.files,
         ),
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import shlex
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +19,7 @@ from rich.table import Table
 from dpassay._version import __version__
 from dpassay.errors import DpassayError, InvalidInput, NoClosedForm
 from dpassay.privacy.about import level
+from dpassay.privacy.pairs import Relation
 from dpassay.results import Profile, Verdict, number
 
 app = typer.Typer(
@@ -53,6 +57,14 @@ SamplesOption = Annotated[
     tuple[Path, Path] | None,
     typer.Option("--samples", metavar="P Q", help="Two files of outputs (.npy, .csv, .parquet)."),
 ]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B", help="The columns of --samples that are outputs."),
+]
+DropOption = Annotated[
+    str | None,
+    typer.Option("--drop", metavar="ID,TIME", help="Columns of --samples that are not outputs."),
+]
 PerCall = Annotated[
     bool,
     typer.Option("--per-call", help="TARGET is f(data) or f(data, rng) and returns one output."),
@@ -72,6 +84,11 @@ OnError = Annotated[
     bool, typer.Option("--errors-are-outputs", help="A failing run is an output of its own.")
 ]
 
+
+#: The verdict in two words, by its tone.
+_SAID = {"violation": "violation", "clear": "none detected", "blind": "could not see"}
+_COLOUR = {"violation": "red", "clear": "green", "blind": "yellow"}
+_PLAN = "more draws (dpassay plan says how many)"
 
 #: What the parser raises for a wrong option; typer brings the class along without naming it.
 _USAGE: Any = typer.BadParameter.__mro__[2]
@@ -98,11 +115,24 @@ def audit(
     pair: PairOption = None,
     pairs: PairsOption = None,
     neighbours: NeighboursOption = None,
+    relation: Annotated[
+        str | None,
+        typer.Option(
+            help="What makes the inputs neighbours, for the record: add_remove, replace or "
+            "sensitivity_one."
+        ),
+    ] = None,
     samples: SamplesOption = None,
+    columns: ColumnsOption = None,
+    drop: DropOption = None,
     command: CommandOption = None,
     claim: Annotated[
         list[str] | None,
-        typer.Option(help='"eps=1", "eps=1, delta=1e-5", "mu=1", "rho=0.5", "renyi(order=5)=0.2".'),
+        typer.Option(
+            help='"eps=1", "eps=1, delta=1e-5", "eps=1, delta=1e-5 in delta", "mu=1", "rho=0.5", '
+            '"rho=0.5, delta=1e-6", "renyi(order=5)=0.2" or "renyi(2)=0.1, renyi(4)=0.3". May be '
+            "given more than once."
+        ),
     ] = None,
     n: Annotated[
         int | None, typer.Option("--n", help="Draws per side per pair, training included.")
@@ -122,18 +152,24 @@ def audit(
     report: ReportOption = None,
     quiet: Quiet = False,
 ) -> None:
-    """Try to refute a privacy claim. Exit status: 0 no violation detected, 1 violation, 2 bad input.
+    """Try to refute a privacy claim.
+
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 4 could not have seen anything. Of
+    several claims a violation counts first, then one that could not be seen.
 
     Example: dpassay audit "zoo:Laplace(scale=0.8)" --pair 0 1 --claim "eps=1"
 
     Example: dpassay audit mine.py:release --pair 0 1 --claim "eps=1, delta=1e-5" --report out.html
 
     Example: dpassay audit --samples p.npy q.npy --claim "mu=1" --json -
+
+    Example: dpassay audit --samples p.csv q.csv --drop id,time --relation replace --claim "eps=1"
     """
     from dpassay.audits import audit as run
     from dpassay.privacy.text import claim as read_claim
 
-    source, found_pairs = _source(target, command, samples, pair, pairs, neighbours, per_call, seed)
+    files = _Files(samples, columns, drop)
+    source, found_pairs = _source(target, command, files, pair, pairs, neighbours, per_call, seed)
     own = getattr(source, "claim", None)
     if not claim and own is None:
         raise InvalidInput('what does it claim? Give --claim "eps=1"')
@@ -149,11 +185,13 @@ def audit(
         confidence=confidence,
         loss=loss,
         details=report is not None,
+        relation=relation,
         rng=None if samples else seed,
         sampling=None if samples else _sampling(workers, quiet, errors_are_outputs),
     )
-    _deliver(verdicts, None, json=json, report=report, quiet=quiet)
-    raise typer.Exit(int(any(verdict.violated for verdict in verdicts)))
+    remedy = f"{_PLAN}, another --loss or a lower --confidence"
+    _deliver(verdicts, None, json=json, report=report, quiet=quiet, remedy=remedy)
+    raise typer.Exit(_status(verdicts))
 
 
 @app.command()
@@ -161,6 +199,8 @@ def estimate(
     target: Target = None,
     pair: PairOption = None,
     samples: SamplesOption = None,
+    columns: ColumnsOption = None,
+    drop: DropOption = None,
     command: CommandOption = None,
     n: Annotated[int | None, typer.Option("--n", help="Draws per side.")] = None,
     loss: Annotated[
@@ -178,9 +218,10 @@ def estimate(
 
     Example: dpassay estimate "zoo:Gaussian(sigma=1.0)" --pair 0 1 --n 100000
     """
-    from dpassay.verdicts import estimate as run
+    from dpassay.profiles import estimate as run
 
-    source, found = _source(target, command, samples, pair, None, None, per_call, seed)
+    files = _Files(samples, columns, drop)
+    source, found = _source(target, command, files, pair, None, None, per_call, seed)
     if n is None and samples is None:
         n = 100_000
     profile = run(
@@ -210,10 +251,12 @@ def counts(
 ) -> None:
     """Test a claim from the counts of an event that was fixed beforehand.
 
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 4 could not have seen anything.
+
     Example: dpassay counts 450 1000 184 1000 --claim "eps=0.5"
     """
+    from dpassay.counts import audit_counts
     from dpassay.privacy.text import claim as read_claim
-    from dpassay.verdicts import audit_counts
 
     verdict = audit_counts(
         hits_p,
@@ -224,8 +267,9 @@ def counts(
         confidence=confidence,
         likelier=likelier,  # type: ignore[arg-type]
     )
-    _deliver([verdict], None, json=json, report=None, quiet=quiet)
-    raise typer.Exit(int(verdict.violated))
+    remedy = f"{_PLAN}, another event or a lower --confidence"
+    _deliver([verdict], None, json=json, report=None, quiet=quiet, remedy=remedy)
+    raise typer.Exit(_status([verdict]))
 
 
 @app.command()
@@ -245,7 +289,7 @@ def plan(
 
     Example: dpassay plan --claim "eps=1" --excess 0.2
     """
-    from dpassay.verdicts import plan as run
+    from dpassay.plans import plan as run
 
     made = run(claim, excess=excess, power=power, confidence=confidence, event=event)
     _write_json(json, made.to_json(indent=2))
@@ -257,8 +301,13 @@ def plan(
 def replay(
     verdict: Annotated[Path, typer.Argument(help="A verdict that was written with --json.")],
     target: Target = None,
+    samples: SamplesOption = None,
+    columns: ColumnsOption = None,
+    drop: DropOption = None,
     command: CommandOption = None,
-    n: Annotated[int, typer.Option("--n", help="Fresh draws per side.")] = 20_000,
+    n: Annotated[
+        int | None, typer.Option("--n", help="Fresh draws per side; 20000, or all of --samples.")
+    ] = None,
     confidence: Confidence = 0.95,
     per_call: PerCall = False,
     seed: Seed = 1,
@@ -268,27 +317,34 @@ def replay(
 ) -> None:
     """Run the event of an earlier verdict again on fresh draws.
 
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 4 could not have seen anything.
+
     Example: dpassay replay verdict.json "zoo:Laplace(scale=0.8)" --n 20000
+
+    Example: dpassay replay verdict.json --samples fresh-p.csv fresh-q.csv
     """
+    from dpassay.audits import replay as run
     from dpassay.errors import UnreadableFile
-    from dpassay.verdicts import replay as run
 
     try:
         text = verdict.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
     earlier = Verdict.from_json(text)
-    source, _ = _source(target, command, None, ("0", "1"), None, None, per_call, seed)
+    files = _Files(samples, columns, drop)
+    pair = None if samples else ("0", "1")  # the witness brings its own
+    source, _ = _source(target, command, files, pair, None, None, per_call, seed)
     again = run(
         earlier,
         source,
-        n=n,
+        n=20_000 if n is None and samples is None else n,
         confidence=confidence,
         rng=seed,
         sampling=_sampling(workers, quiet, False),
     )
-    _deliver([again], None, json=json, report=None, quiet=quiet)
-    raise typer.Exit(int(again.violated))
+    remedy = f"{_PLAN} or a lower --confidence"
+    _deliver([again], None, json=json, report=None, quiet=quiet, remedy=remedy)
+    raise typer.Exit(_status([again]))
 
 
 @app.command()
@@ -341,10 +397,10 @@ def demo(
     for stop in tour(n=n, seed=seed):
         verdict = stop.verdict
         measured = f"{verdict.claim.symbol} ≥ {number(verdict.lower_bound)}"
-        said = "[red]violation[/red]" if verdict.violated else "none detected"
+        plain = _SAID[verdict.tone]
+        said = f"[{_COLOUR[verdict.tone]}]{plain}[/]" if verdict.tone != "clear" else plain
         right = "✓" if stop.right else "[red]✗[/red]"
         table.add_row(stop.name, str(verdict.claim), stop.truth, measured, said, right)
-        plain = "violation" if verdict.violated else "none detected"
         cells = (
             stop.name,
             str(verdict.claim),
@@ -369,10 +425,40 @@ def demo(
 # --- shared
 
 
+def _status(verdicts: Sequence[Verdict]) -> int:
+    """How a command ends that delivers these."""
+    tones = {verdict.tone for verdict in verdicts}
+    return 1 if "violation" in tones else 4 if "blind" in tones else 0
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Two files of outputs, and what was typed about their columns."""
+
+    paths: tuple[Path, Path] | None
+    columns: str | None
+    drop: str | None
+
+    def read(self, seed: int) -> Any:
+        """The outputs as a pool."""
+        from dpassay.sampling.samples import from_samples
+
+        assert self.paths is not None
+        columns, drop = _names(self.columns), _names(self.drop)
+        return from_samples(*self.paths, columns=columns, drop=drop, rng=seed)
+
+
+def _names(typed: str | None) -> list[str] | None:
+    """Names between commas; one that holds a comma stands in double quotes."""
+    if typed is None:
+        return None
+    return [name.strip() for name in next(csv.reader([typed], skipinitialspace=True), [])]
+
+
 def _source(
     target: str | None,
     command: str | None,
-    samples: tuple[Path, Path] | None,
+    files: _Files,
     pair: tuple[str, str] | None,
     pairs: Path | None,
     neighbours: str | None,
@@ -381,14 +467,15 @@ def _source(
 ) -> tuple[Any, Any]:
     """The mechanism and its pairs, or samples and None."""
     from dpassay import targets
-    from dpassay.sampling.samples import from_samples
 
-    if sum(given is not None for given in (target, command, samples)) != 1:
+    if sum(given is not None for given in (target, command, files.paths)) != 1:
         raise InvalidInput("give exactly one of TARGET, --command and --samples")
-    if samples is not None:
+    if files.paths is not None:
         if pair or pairs or neighbours:
             raise InvalidInput("samples already belong to a pair: leave --pair out")
-        return from_samples(*samples, rng=seed), None
+        return files.read(seed), None
+    if files.columns is not None or files.drop is not None:
+        raise InvalidInput("--columns and --drop choose among the columns of --samples")
     box = targets.program(command) if command else targets.mechanism(str(target), per_call=per_call)
     return box, targets.pairs(pair, pairs, neighbours, box)
 
@@ -410,8 +497,9 @@ def _deliver(
     json: str | None,
     report: Path | None,
     quiet: bool,
+    remedy: str = "",
 ) -> None:
-    """The result as a panel, as JSON and as a report, as asked."""
+    """The result as a panel, as JSON and as a report, as asked; `remedy` is for a blind verdict."""
     results: list[Any] = [*verdicts] if profile is None else [profile]
     if len(results) == 1:
         _write_json(json, results[0].to_json(indent=2))
@@ -425,8 +513,10 @@ def _deliver(
     if quiet or json == "-":
         return
     console = Console()
-    for result in results:
-        console.print(_panel(result) if isinstance(result, Verdict) else _profile_panel(result))
+    for verdict in verdicts:
+        console.print(_panel(verdict, remedy))
+    if profile is not None:
+        console.print(_profile_panel(profile))
     if report is not None:
         console.print(f"The report: {report}")
 
@@ -441,36 +531,62 @@ def _write_json(place: str | None, text: str) -> None:
             raise InvalidInput(f"{place} cannot be written: {error}") from None
 
 
-def _panel(verdict: Verdict) -> Panel:
+def _panel(verdict: Verdict, remedy: str) -> Panel:
+    from rich.console import Group
     from rich.text import Text
 
-    claim, witness = verdict.claim, verdict.witness
+    from dpassay.report import words
+
+    claim, witness, tone = verdict.claim, verdict.witness, verdict.tone
     bound = f"{claim.symbol} ≥ {number(verdict.lower_bound)} with confidence {level(verdict.confidence)}"
-    lines = [
-        f"{bound} ({verdict.guarantee}; p ≤ {verdict.p_value:.2g})",
-        f"witness   {witness.event}",
-        f"          {witness.hits_p:,} of {witness.n_p:,} on the first input, "
-        f"{witness.hits_q:,} of {witness.n_q:,} on the second",
+    top = [_capital(verdict.blind)] if verdict.blind else []
+    top.append(f"{bound} ({verdict.guarantee}; p ≤ {verdict.p_value:.2g})")
+    if verdict.second is not None:
+        top.append(f"and {words.second(verdict)}; both hold at once")
+    rows = [
+        ("witness", str(witness.event)),
+        (
+            "",
+            f"{witness.hits_p:,} of {witness.n_p:,} on the first input, "
+            f"{witness.hits_q:,} of {witness.n_q:,} on the second",
+        ),
     ]
     if witness.pair is not None:
-        lines.append(f"inputs    {witness.pair}")
+        relation = witness.pair.relation
+        said = "" if relation is Relation.UNSPECIFIED else f" ({relation})"
+        rows.append(("inputs", f"{witness.pair}{said}"))
+    rows += [("file", str(origin)) for origin in verdict.about.files]
     caught = verdict.smallest_detectable
-    if caught is not None and caught < 1e9:
-        lines.append(f"power     {verdict.caught}")
-    if verdict.violated:
-        title = f"Violation of {claim}"
-        if not witness.event.live:
-            lines.append(
-                "next      --json verdict.json, then dpassay replay verdict.json on fresh draws"
-            )
-    else:
-        title = f"No violation of {claim} detected"
-        lines.append(
-            "next      this does not show that the claim holds; more draws see smaller ones"
-        )
-    return Panel(
-        Text("\n".join(lines)), title=title, border_style="red" if verdict.violated else "green"
-    )
+    if caught is not None and caught < 1e9 and not verdict.blind:
+        rows.append(("power", verdict.caught))
+    match tone:
+        case "violation":
+            if not witness.event.live:
+                again = "--json verdict.json, then dpassay replay verdict.json on fresh draws"
+                rows.append(("next", again))
+        case "blind":
+            rows.append(("next", remedy))
+        case _:
+            more = "this does not show that the claim holds; more draws see smaller ones"
+            rows.append(("next", more))
+    inside = Group(Text("\n".join(top)), _grid(rows))
+    return Panel(inside, title=_capital(verdict.headline), border_style=_COLOUR[tone])
+
+
+def _grid(rows: Sequence[tuple[str, str]]) -> Table:
+    """Names at the left, what they say at the right."""
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(width=8)
+    grid.add_column(overflow="fold")
+    for name, said in rows:
+        grid.add_row(Text(name), Text(said))
+    return grid
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _profile_panel(profile: Profile) -> Panel:
@@ -488,6 +604,7 @@ def _profile_panel(profile: Profile) -> Panel:
         *(f"T({a:g}) ≈ {number(float(profile.tradeoff(a)))}" for a in (0.01, 0.05)),
         f"{profile.about.method}, {profile.about.n[0] if profile.about.n else 0:,} draws a side; "
         "estimates, not bounds: dpassay audit certifies",
+        *(str(origin) for origin in profile.about.files),
     ]
     return Panel(Text("\n".join(shown)), title=f"Estimates on {profile.pair}")
 
@@ -505,7 +622,10 @@ def _truth(notion: object, *arguments: object) -> str:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command line and say how it ended: 0, 1, 2 (bad input), 3 (a bug), 130 (interrupted)."""
+    """Run the command line and say how it ended.
+
+    0, 1 (violation), 2 (bad input), 3 (a bug), 4 (could not have seen anything), 130 (interrupted).
+    """
     debug = "--debug" in arguments
     try:
         status = app(args=[a for a in arguments if a != "--debug"], standalone_mode=False)

@@ -66,6 +66,7 @@ def profile_of(source: Source, learner: Learner) -> Profile:
         seed=source.seed,
         pair=source.pair,
         notes=(*notes, *source.notes),
+        files=source.files,
     )
     delta = np.maximum(masses.delta(eps), masses.swap().delta(eps))
     finite = _capped(masses, epsilon)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 _KEY = "dpassay_verdicts"
+_SAID = {"violation": "violation", "clear": "none detected", "blind": "could not see"}
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -76,7 +77,7 @@ class _Collector:
                     "test": test,
                     "claim": str(verdict.claim),
                     "measured": f"{verdict.claim.symbol} ≥ {number(verdict.lower_bound)}",
-                    "verdict": "violation" if verdict.violated else "none detected",
+                    "verdict": _SAID[verdict.tone],
                 }
             )
         path = self.config.getoption("--dp-report")

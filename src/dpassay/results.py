@@ -39,9 +39,13 @@ __all__ = [
 class Shown(Record):
     """A record that prints as a sentence and shows as a card in notebooks."""
 
+    @property
+    def _colour(self) -> str:
+        return "#2f7ed8"
+
     def _repr_html_(self) -> str:
         return (
-            '<div style="border-left:4px solid #2f7ed8;padding:.4em .8em;margin:.4em 0">'
+            f'<div style="border-left:4px solid {self._colour};padding:.4em .8em;margin:.4em 0">'
             f"{html.escape(str(self)).replace(chr(10), '<br>')}</div>"
         )
 
@@ -242,6 +246,10 @@ class Verdict(Shown):
         return "violation" if self.violated else "blind" if self.blind else "clear"
 
     @property
+    def _colour(self) -> str:
+        return {"violation": "#b3261e", "clear": "#1d5fa8", "blind": "#7a5200"}[self.tone]
+
+    @property
     def headline(self) -> str:
         """The verdict in a few words."""
         match self.tone:
@@ -280,7 +288,8 @@ class Verdict(Shown):
         if self.second is not None:
             lines.append(f"  and at the same time: {self.second}")
         lines.append(f"  witness: {self.witness}")
-        if self.smallest_detectable is not None and math.isfinite(self.smallest_detectable):
+        known = self.smallest_detectable is not None and math.isfinite(self.smallest_detectable)
+        if known and not self.blind:
             lines.append(f"  power: {self.caught}")
         return "\n".join(lines)
 

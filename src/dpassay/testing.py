@@ -7,7 +7,8 @@
 
 A correct mechanism fails the test with probability at most `flake`, by default one in a million: the
 verdict is exact, not asymptotic. The test passing does not show that the claim holds; its draws would
-have seen violations down to the `smallest_detectable` of the verdict that comes back.
+have seen violations down to the `smallest_detectable` of the verdict that comes back. A test whose
+draws could not have seen anything does not pass: it raises `AuditTooWeak`.
 """
 
 from __future__ import annotations
@@ -16,14 +17,23 @@ from collections.abc import Callable
 from typing import Any
 
 from dpassay.audits import audit
+from dpassay.privacy.pairs import Relation
 from dpassay.results import Verdict, number
 from dpassay.sampling.draw import Sampling, Seed
 
-__all__ = ["PrivacyViolation", "assert_private"]
+__all__ = ["AuditTooWeak", "PrivacyViolation", "assert_private"]
 
 
 class PrivacyViolation(AssertionError):
     """A claim was refuted; `verdict` says how."""
+
+    def __init__(self, message: str, verdict: Verdict) -> None:
+        super().__init__(message)
+        self.verdict = verdict
+
+
+class AuditTooWeak(AssertionError):
+    """The test could not have seen a violation; `verdict.blind` says why."""
 
     def __init__(self, message: str, verdict: Verdict) -> None:
         super().__init__(message)
@@ -42,13 +52,17 @@ def assert_private(
     n: int | None = None,
     flake: float = 1e-6,
     time_budget: float | None = None,
+    relation: Relation | str | None = None,
+    loss: Any = "auto",
     rng: Seed = 0,
     sampling: Sampling | None = None,
 ) -> Verdict:
-    """Fail with the witness in the message if the claim is refuted.
+    """Fail with the witness in the message if the claim is refuted, or could not have been.
 
     n            draws per side per pair; 20 000 unless a `time_budget` in seconds is given
-    flake        the probability with which a mechanism that keeps its claim may fail the test
+    flake        the probability with which a mechanism that keeps its claim may be called a violation
+    relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
+    loss         what ranks the outputs, as for `dpassay.audit`
     rng          a fixed seed by default, so that a test that passes keeps passing
 
     >>> import dpassay as dp
@@ -65,18 +79,38 @@ def assert_private(
         n=n,
         time_budget=time_budget,
         confidence=1 - flake,
+        loss=loss,
+        relation=relation,
         details=bool(listeners),
         rng=rng,
         sampling=sampling or Sampling(progress=False),
     )
     for listener in listeners:
         listener(verdict)
-    if verdict.violated:
-        c, w = verdict.claim, verdict.witness
-        raise PrivacyViolation(
-            f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)}, wrong with probability {flake:g} "
-            f"at most\n  on inputs {w.pair}\n  {w.event}: {w.hits_p:,} of {w.n_p:,} against "
-            f"{w.hits_q:,} of {w.n_q:,}",
-            verdict,
+    match verdict.tone:
+        case "violation":
+            raise PrivacyViolation(_refuted(verdict, flake), verdict)
+        case "blind":
+            raise AuditTooWeak(
+                f"{verdict.headline}: {verdict.blind}\n  with {min(verdict.about.n or (0,)):,} draws a "
+                f"side and flake={flake:g}; give a larger n (dp.plan says how many draws it takes), a "
+                "larger flake or another loss",
+                verdict,
+            )
+        case _:
+            return verdict
+
+
+def _refuted(verdict: Verdict, flake: float) -> str:
+    """What a violation is, with its witness."""
+    c, w, other = verdict.claim, verdict.witness, verdict.second
+    lines = [
+        f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)}, wrong with probability {flake:g} at most"
+    ]
+    if other is not None:
+        at = f"{c.symbol} = {number(c.value)}"
+        lines.append(
+            f"and {other.symbol} ≥ {number(other.lower)} at {at}, claimed {number(other.claimed)}; "
+            "both at once"
         )
-    return verdict
+    return "\n  ".join([*lines, f"on inputs {w.pair}", str(w)])

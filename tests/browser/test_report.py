@@ -9,7 +9,8 @@ import pytest
 
 import dpassay as dp
 from dpassay import report
-from dpassay.events import Event, Intervals
+from dpassay.outputs.events import Event, Intervals
+from dpassay.privacy.about import Origin
 
 pytestmark = pytest.mark.browser
 
@@ -48,7 +49,14 @@ def discrete():
     verdict = dp.audit_counts(450, 1000, 184, 1000, dp.PureDP(0.5))
     event = Event(words=HOSTILE, live=True)
     witness = replace(verdict.witness, event=event, pair=dp.Pair(HOSTILE, "x"))
-    return replace(verdict, profile=profile(loss), witness=witness, pairs=((HOSTILE, 1.0),))
+    origin = Origin(HOSTILE, 12, "0123456789abcdef" * 4, 3, ("a", HOSTILE), 0, "2024-02-29")
+    return replace(
+        verdict,
+        profile=profile(loss),
+        witness=witness,
+        pairs=((HOSTILE, 1.0),),
+        about=replace(verdict.about, files=(origin, origin)),
+    )
 
 
 VERDICTS = {"continuous": continuous, "discrete": discrete}
@@ -178,6 +186,22 @@ def test_dark_pages_are_dark(visit):
     ink = "getComputedStyle(document.querySelector('.live svg .role-axis-label text')).fill"
     assert looks["light"].evaluate(ink) == "rgb(27, 32, 39)"
     assert looks["dark"].evaluate(ink) == "rgb(231, 234, 238)"
+
+
+def test_every_tone_has_a_colour_of_its_own(chromium, tmp_path):
+    hits = {"violation": (450, 184), "clear": (250, 184), "blind": (0, 0)}
+    for scheme in ("light", "dark"):
+        colours = {}
+        for tone, (p, q) in hits.items():
+            path = tmp_path / f"{tone}.html"
+            report.write(path, [dp.audit_counts(p, 1000, q, 1000, dp.PureDP(0.5))])
+            page = chromium.new_page(color_scheme=scheme)
+            page.goto(path.as_uri())
+            strong = page.locator(f".banner.{tone} strong")
+            assert strong.is_visible()
+            colours[tone] = strong.evaluate("e => getComputedStyle(e).color")
+            page.close()
+        assert len(set(colours.values())) == 3
 
 
 def test_without_scripts_the_drawings_stand(visit):

@@ -1,12 +1,14 @@
 """The command line, in process: what it says, and how it ends."""
 
+import hashlib
 import json
+import re
 
 import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.cli import run
+from dpassay.cli import _panel, _status, run
 
 MINE = """
 import numpy as np
@@ -69,6 +71,94 @@ def test_counts_exit_status_is_the_verdict(capsys, here):
     status, out, _ = said(capsys, "counts", "450", "1000", "400", "1000", "--claim", "eps=0.5")
     assert status == 0
     assert "No violation of 0.5-DP detected" in out
+    status, out, _ = said(capsys, "counts", "0", "1000", "0", "1000", "--claim", "eps=0.5")
+    assert status == 4
+    assert "Could not have seen a violation of 0.5-DP" in out
+    assert "No violation" not in out
+
+
+# --- an audit that could not have seen anything
+
+
+BLIND = ("audit", "zoo:NoisyHistogram(0.5)", "--claim", "eps=0.5", "--n", "60")
+
+
+def test_a_blind_audit_says_so_first_and_what_to_do(capsys, here):
+    status, out, _ = said(capsys, *BLIND)
+    assert status == 4
+    title, reason = out.splitlines()[:2]
+    assert "Could not have seen a violation of 0.5-DP" in title
+    assert reason.startswith("│ Only ε = ")
+    assert "would have been caught 9 times in 10" in reason
+    (following,) = [line for line in out.splitlines() if line.startswith("│ next")]
+    for remedy in ("more draws", "dpassay plan", "--loss", "--confidence"):
+        assert remedy in following
+    assert "power" not in out  # the reason says it
+    assert "No violation" not in out
+
+
+def test_a_blind_verdict_has_a_border_of_its_own():
+    hits = {"red": (450, 184), "green": (250, 184), "yellow": (0, 0)}
+    for colour, (p, q) in hits.items():
+        verdict = dp.audit_counts(p, 1000, q, 1000, dp.PureDP(0.5))
+        assert _panel(verdict, "").border_style == colour
+
+
+def test_a_blind_verdict_stays_blind_as_json_and_in_a_report(capsys, here):
+    status, out, _ = said(capsys, *BLIND, "--json", "-", "--report", "out.html")
+    assert status == 4
+    verdict = dp.Verdict.from_json(out)
+    assert verdict.tone == "blind"
+    assert verdict.blind == json.loads(out)["blind"]
+    page = (here / "out.html").read_text(encoding="utf-8")
+    assert '<div class="banner blind">' in page
+    assert verdict.blind in page
+
+
+@pytest.mark.parametrize(
+    ("tones", "status"),
+    [
+        (["clear"], 0),
+        (["clear", "blind"], 4),
+        (["blind", "violation"], 1),
+        (["violation", "clear", "blind"], 1),
+        (["clear", "clear"], 0),
+    ],
+)
+def test_the_exit_status_of_several_claims(tones, status):
+    hits = {"violation": (450, 184), "clear": (250, 184), "blind": (0, 0)}
+    verdicts = [dp.audit_counts(p, 1000, q, 1000, "eps=0.5") for p, q in map(hits.get, tones)]
+    assert [verdict.tone for verdict in verdicts] == tones
+    assert _status(verdicts) == status
+
+
+@pytest.mark.parametrize("command", ["audit", "counts", "replay"])
+def test_the_help_lists_the_exit_statuses(capsys, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "160")
+    _, out, _ = said(capsys, command, "--help")
+    assert "4 could not have seen anything" in out
+
+
+def test_a_replay_of_too_few_draws_is_blind(capsys, here):
+    target = "zoo:Laplace(scale=0.8)"
+    said(capsys, "audit", target, "--claim", "eps=1", "--n", "8000", "--json", "verdict.json")
+    status, out, _ = said(capsys, "replay", "verdict.json", target, "--n", "25", "--seed", "3")
+    assert status == 4
+    assert "Could not have seen a violation of 1-DP" in out
+    assert "--loss" not in out  # a replay has none
+
+
+def test_both_bounds_of_an_approximate_claim(capsys, here):
+    counted = ("counts", "450", "1000", "184", "1000", "--claim")
+    status, out, _ = said(capsys, *counted, "eps=0.5, delta=0.01")
+    assert status == 1
+    assert "ε ≥ 0.722 with confidence 0.95" in out
+    assert "and δ ≥ 0.07283 at ε = 0.5, claimed 0.01; both hold at once" in out
+    status, out, _ = said(capsys, *counted, "eps=0.5, delta=0.01 in delta")
+    assert status == 1
+    assert "Violation of (0.5, 0.01)-DP in δ" in out
+    assert "and ε ≥ 0.6638 at δ = 0.01, claimed 0.5; both hold at once" in out
+    assert "both hold" not in said(capsys, *counted, "eps=0.5")[1]
 
 
 @pytest.mark.parametrize(
@@ -119,6 +209,30 @@ def test_json_on_stdout_is_all_that_stdout_holds_and_can_be_replayed(capsys, her
     assert "Violation" in out
 
 
+@pytest.mark.parametrize("loss", ["boosting", "logistic"])
+def test_an_event_of_a_learned_ranking_is_replayed(capsys, here, loss):
+    target = "zoo:NoisyHistogram(0.5, broken=True)"
+    arguments = ("audit", target, "--claim", "eps=0.5", "--n", "4000", "--loss", loss)
+    status, out, _ = said(capsys, *arguments, "--json", "verdict.json")
+    assert status == 1
+    assert "dpassay replay verdict.json" in out
+    event = dp.Verdict.from_json((here / "verdict.json").read_text(encoding="utf-8")).witness.event
+    assert event.ranking is not None
+    status, out, _ = said(capsys, "replay", "verdict.json", target, "--n", "4000")
+    assert status == 1
+    assert "Violation of 0.5-DP" in out
+
+
+def test_an_event_that_is_not_data_offers_no_replay(capsys, here):
+    arguments = ("audit", "zoo:NoisyHistogram(0.5, broken=True)", "--claim", "eps=0.5")
+    status, out, _ = said(
+        capsys, *arguments, "--n", "4000", "--loss", "knn", "--json", "verdict.json"
+    )
+    assert status == 1
+    assert "replay" not in out
+    rejects(capsys, "cannot be replayed", "replay", "verdict.json", arguments[1])
+
+
 def test_several_claims_make_a_list(capsys, here):
     status, out, _ = said(
         capsys,
@@ -144,6 +258,105 @@ def test_samples_from_files(capsys, here):
     status, out, _ = said(capsys, "audit", "--samples", "p.npy", "q.csv", "--claim", "eps=0.5")
     assert status == 1
     assert "p.npy" in out
+
+
+@pytest.fixture
+def tables(here):
+    """p.csv and q.csv hold a row number, a number and words; so do fresh-p.csv and fresh-q.csv."""
+    rng = np.random.default_rng(0)
+    for name in ("p.csv", "q.csv", "fresh-p.csv", "fresh-q.csv"):
+        numbers = rng.laplace(size=1000) + name.endswith("q.csv")
+        words = rng.choice(["x", "y", ""], size=1000)
+        rows = [f"{k},{a},{b}" for k, (a, b) in enumerate(zip(numbers, words, strict=True))]
+        (here / name).write_text("\n".join(["id,a,b", *rows]) + "\n")
+    return here
+
+
+@pytest.mark.parametrize(
+    "chosen", [("--drop", "id"), ("--columns", "a,b"), ("--columns", 'a, "b"')], ids=" ".join
+)
+def test_columns_of_files_are_chosen(capsys, tables, chosen):
+    audit = ("audit", "--samples", "p.csv", "q.csv", "--claim", "eps=0.5")
+    status, out, err = said(capsys, *audit)
+    assert status == 2
+    assert "--drop id" in err
+    status, out, _ = said(capsys, *audit, *chosen, "--relation", "replace")
+    assert status == 1
+    assert "'p.csv' and 'q.csv' (replace one record)" in out
+    lines = [line for line in out.splitlines() if line.startswith("│ file")]
+    assert [line[12:16] for line in lines] == ["p.cs", "q.cs"]
+    assert "1,000 rows of a, b, " in lines[0]
+    assert "cells without a value" in lines[0]
+    assert "SHA-256" in lines[0]
+
+
+def test_where_the_draws_came_from_is_in_the_json_and_the_report(capsys, tables):
+    arguments = ("audit", "--samples", "p.csv", "q.csv", "--columns", "a", "--claim", "eps=0.5")
+    status, out, _ = said(capsys, *arguments, "--json", "-", "--report", "out.html")
+    assert status == 1
+    files = dp.Verdict.from_json(out).about.files
+    assert [(one.file, one.rows, one.columns) for one in files] == [
+        ("p.csv", 1000, ("a",)),
+        ("q.csv", 1000, ("a",)),
+    ]
+    page = (tables / "out.html").read_text(encoding="utf-8")
+    for one in files:
+        assert one.sha256 == hashlib.sha256((tables / one.file).read_bytes()).hexdigest()
+        assert f"<td>{one.sha256}</td>" in page
+    assert str(tables) not in page
+
+
+def test_an_estimate_from_chosen_columns(capsys, tables):
+    arguments = ("estimate", "--samples", "p.csv", "q.csv", "--json", "-")
+    status, out, _ = said(capsys, *arguments, "--drop", "id,b")
+    assert status == 0
+    assert dp.Profile.from_json(out).epsilon == pytest.approx(1.0, abs=0.5)
+    assert said(capsys, *arguments)[0] == 2
+
+
+def test_a_replay_on_samples_needs_fresh_ones(capsys, tables):
+    arguments = ("--samples", "p.csv", "q.csv", "--drop", "id")
+    said(capsys, "audit", *arguments, "--claim", "eps=0.5", "--json", "verdict.json")
+    status, _, err = said(capsys, "replay", "verdict.json", *arguments)
+    assert status == 2
+    assert "p.csv and q.csv held the draws on which the event was found" in err
+    fresh = ("--samples", "fresh-p.csv", "fresh-q.csv", "--columns", "a,b")
+    for draws, counted in (((), "1,000"), (("--n", "900"), "900")):
+        status, out, _ = said(capsys, "replay", "verdict.json", *fresh, *draws)
+        assert status == 1
+        assert f"of {counted} on the first input" in out
+
+
+def test_mixed_columns_are_outcomes(capsys, here):
+    rng = np.random.default_rng(0)
+    for name, share in (("p.csv", 0.3), ("q.csv", 0.1)):
+        failed = rng.random(2000) < share
+        rows = [
+            f"{x}" if not f else "oops" for f, x in zip(failed, rng.normal(size=2000), strict=True)
+        ]
+        (here / name).write_text("\n".join(["a", *rows]) + "\n")
+    status, out, _ = said(capsys, "audit", "--samples", "p.csv", "q.csv", "--claim", "eps=0.5")
+    assert status == 1
+    assert "oops" in out
+
+
+def test_the_relation_is_recorded(capsys, here):
+    audit = ("audit", "mine_dp.py:release", "--pair", "0", "1", "--claim", "eps=0.5", "--n", "4000")
+    status, out, _ = said(capsys, *audit, "--relation", "add_remove")
+    assert status == 1
+    assert "0 and 1 (add or remove one record)" in out
+    assert "unspecified" not in said(capsys, *audit)[1]
+
+
+def test_the_claims_of_the_help_are_read(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    _, out, _ = said(capsys, "audit", "--help")
+    (line,) = [line for line in out.splitlines() if "--claim" in line and "May be given" in line]
+    texts = re.findall(r'"(.*?)"', line)
+    assert "rho=0.5, delta=1e-6" in texts
+    assert "renyi(2)=0.1, renyi(4)=0.3" in texts
+    assert "eps=1, delta=1e-5 in delta" in texts
+    assert len({str(dp.claim(text)) for text in texts}) == len(texts) == 8
 
 
 def test_pairs_and_neighbours(capsys, here):
@@ -195,11 +408,23 @@ def test_a_report_is_written_and_holds_the_verdict(capsys, here):
 
 
 def test_demo_is_right_about_every_mechanism(capsys, here):
-    status, out, _ = said(capsys, "demo", "--n", "8000")
+    status, out, _ = said(capsys, "demo")
     assert status == 0
     assert "✗" not in out
     assert out.count("violation") >= 5
     assert (here / "dpassay-demo.html").stat().st_size > 100_000
+
+
+def test_a_demo_of_too_few_draws_says_that_it_could_not_see(capsys, here):
+    status, out, _ = said(capsys, "demo", "--n", "100", "--report", "few.html")
+    assert status == 0
+    rows = [line for line in out.splitlines() if line.startswith("│")]
+    blind = [row for row in rows if "could not see" in row]
+    assert blind
+    assert all("✗" in row for row in blind)  # it is not right to see nothing
+    assert (here / "few.html").read_text(encoding="utf-8").count(">could not see</td>") == len(
+        blind
+    )
 
 
 # --- the most likely mistakes
@@ -217,7 +442,6 @@ def test_errors_say_what_and_what_to_do(capsys, here):
     np.save("object.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     np.save("two.npy", np.zeros((50, 2)))
     np.save("one.npy", np.arange(50.0))
-    (here / "words.csv").write_text("a,b\n1,2\n3,oops\n")
     (here / "empty.csv").write_text("")
     (here / "broken.py").write_text("import nothing_of_the_kind\n")
     (here / "bad.json").write_text("{")
@@ -250,11 +474,13 @@ def test_errors_say_what_and_what_to_do(capsys, here):
     for files, words in [
         (("absent.npy", "one.npy"), "absent.npy"),
         (("object.npy", "one.npy"), "pickle"),
-        (("words.csv", "one.npy"), "oops"),
         (("empty.csv", "one.npy"), "empty.csv"),
-        (("two.npy", "one.npy"), "p and q"),
+        (("two.npy", "one.npy"), "two.npy has 2 columns"),
     ]:
         rejects(capsys, words, "audit", "--samples", *files, "--claim", "eps=1")
+    rejects(capsys, "columns of --samples", *audit, "--columns", "a")
+    rejects(capsys, "columns of --samples", *audit, "--drop", "a")
+    rejects(capsys, "relation must be one of", *audit, "--relation", "friends")
     rejects(capsys, "absent.json", "replay", "absent.json", "zoo:Laplace()")
     rejects(capsys, "no such command", "audti")
 
@@ -268,7 +494,7 @@ def test_interrupting_ends_cleanly(capsys, here):
 
 
 def test_a_bug_is_an_internal_error(capsys, monkeypatch):
-    monkeypatch.setattr("dpassay.verdicts.plan", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("dpassay.plans.plan", lambda *a, **k: 1 / 0)
     status, _, err = said(capsys, "plan", "--claim", "eps=1")
     assert status == 3
     assert "ZeroDivisionError" in err

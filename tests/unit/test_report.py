@@ -15,11 +15,22 @@ import pytest
 import dpassay as dp
 from dpassay import report
 from dpassay.errors import InvalidInput, MissingExtra
-from dpassay.events import Event, Intervals, Layout, Part
+from dpassay.outputs.events import Event, Intervals
+from dpassay.outputs.layout import Layout, Part
+from dpassay.privacy.about import Origin
 from dpassay.report import embed, figures, words
 
 HOSTILE = "</script><script>alert(1)</script>\u2028&<!--\"'"
 P, Q = np.array([0.5, 0.25, 0.15, 0.1]), np.array([0.2, 0.45, 0.0, 0.35])
+ORIGIN = Origin(
+    file=HOSTILE,
+    bytes=51_455,
+    sha256="0123456789abcdef" * 4,
+    rows=2_000,
+    columns=("a", HOSTILE),
+    missing=676,
+    modified="2024-02-29T12:00:00+00:00",
+)
 ABOUT = dp.About(method="by hand", guarantee="heuristic", n=(1000, 1000), seed=7)
 
 
@@ -61,9 +72,7 @@ def continuous_profile():
 
 def discrete_verdict():
     labels = ("yes", "no", HOSTILE, "none")
-    layout = Layout(
-        tuple(Part((label,), (), (), ()) for label in labels), np.arange(4), np.zeros(4)
-    )
+    layout = Layout(tuple(Part((label,)) for label in labels), np.arange(4), np.zeros(4))
     verdict = dp.audit_counts(650, 1000, 200, 1000, dp.PureDP(0.5))
     event = Event(words=f"the output is yes or {HOSTILE}", layout=layout, whole=(0, 2))
     return replace(
@@ -72,6 +81,7 @@ def discrete_verdict():
         pairs=((HOSTILE, 0.7), ("other", 0.2)),
         budget=((HOSTILE, 0.05),),
         witness=replace(verdict.witness, event=event, pair=dp.Pair([HOSTILE], [])),
+        about=replace(verdict.about, files=(ORIGIN, ORIGIN)),
     )
 
 
@@ -83,6 +93,11 @@ def continuous_verdict(claim=None):
         profile=continuous_profile(),
         witness=replace(verdict.witness, event=event),
     )
+
+
+def blind_verdict(reason=""):
+    verdict = dp.audit_counts(0, 1000, 0, 1000, dp.PureDP(0.5))
+    return replace(verdict, blind=reason) if reason else verdict
 
 
 class Page(HTMLParser):
@@ -122,9 +137,10 @@ def pages():
         "discrete": report.render([discrete_verdict()], title=HOSTILE, command=f"run {HOSTILE}"),
         "continuous": report.render([continuous_verdict()]),
         "counts": report.render([dp.audit_counts(250, 1000, 184, 1000, dp.PureDP(0.5))]),
+        "blind": report.render([blind_verdict(f"a part of the search failed: {HOSTILE}")]),
         "estimate": report.render([], profile=discrete_profile()),
         "several": report.render(
-            [discrete_verdict(), continuous_verdict(), continuous_verdict(dp.GaussianDP(1.0))],
+            [discrete_verdict(), blind_verdict(), continuous_verdict(dp.GaussianDP(1.0))],
             profile=continuous_profile(),
             table=[{"mechanism": HOSTILE, "claim": "0.5-DP"}, {"mechanism": "b"}, {"claim": "c"}],
         ),
@@ -136,7 +152,7 @@ def rendered():
     return {name: (text, Page(text)) for name, text in pages().items()}
 
 
-@pytest.fixture(params=["discrete", "continuous", "counts", "estimate", "several"])
+@pytest.fixture(params=["discrete", "continuous", "counts", "blind", "estimate", "several"])
 def page(request, rendered):
     return rendered[request.param]
 
@@ -189,6 +205,9 @@ def test_results_come_back_from_the_page(rendered):
     record = rendered["discrete"][1].data("records")["v1"]
     assert record["text"] == verdict.to_json()
     assert dp.Verdict.from_json(record["text"]) == verdict
+    assert dp.Verdict.from_json(record["text"]).about.files == (ORIGIN, ORIGIN)
+    blind = dp.Verdict.from_json(rendered["several"][1].data("records")["v2"]["text"])
+    assert (blind.tone, blind) == ("blind", blind_verdict())
     profile = rendered["estimate"][1].data("records")["estimate"]
     assert dp.Profile.from_json(profile["text"]) == discrete_profile()
     assert list(rendered["several"][1].data("records")) == ["v1", "v2", "v3", "estimate"]
@@ -209,6 +228,130 @@ def test_no_page_calls_a_mechanism_private(rendered):
     assert "would be caught 9 times in 10" in clear
     for _, parsed in rendered.values():
         assert not re.search(r"\bis private\b", parsed.text)
+
+
+def banner(parsed):
+    """The kind of the banner at the top of a page."""
+    (found,) = [
+        a["class"] for _, a in parsed.elements if (a.get("class") or "").startswith("banner")
+    ]
+    return found.removeprefix("banner ")
+
+
+def test_an_audit_that_could_not_see_says_so_at_the_top(rendered):
+    text, parsed = rendered["blind"]
+    assert banner(parsed) == "blind"
+    top = text[text.index('<div class="banner blind">') :]
+    assert "Could not have seen a violation" in top[:300]
+    assert "Could not have seen a violation</title>" in text
+    assert words.sentence(blind_verdict()) == (
+        "This audit could not have refuted 0.5-DP: the event that was tested happened in none of the "
+        "draws on both inputs. All it certifies, with 95% confidence, is that ε is at least 0."
+    )
+    assert "</script><script>alert(1)</script>" in parsed.text  # the reason, as text
+    assert "neither for the claim nor against it" in parsed.text
+    assert "More draws" in parsed.text
+    assert "No violation detected" not in parsed.text
+    assert '<span class="sign" aria-hidden="true">?</span>' in text
+
+
+def test_every_tone_has_a_sign_a_colour_and_words_of_its_own(rendered):
+    tones = {name: banner(parsed) for name, (_, parsed) in rendered.items()}
+    assert tones == {
+        "discrete": "violation",
+        "continuous": "violation",
+        "counts": "clear",
+        "blind": "blind",
+        "estimate": "estimate",
+        "several": "violation",
+    }
+    style = re.search(r"<style>(.*?)</style>", rendered["blind"][0], re.DOTALL).group(1)
+    for kind in set(tones.values()):
+        assert f".{kind} {{ --tone: var(--{kind}); }}" in style
+    for scheme in re.findall(r":root \{(.*?)\}", style, re.DOTALL):  # light, dark, paper
+        colours = re.findall(r"--(?:violation|clear|blind): (#\w+);", scheme)
+        assert len(colours) == len(set(colours)) == 3
+        page, card = (re.search(rf"--{name}: (#\w+)", scheme).group(1) for name in ("page", "card"))
+        for colour in colours:
+            assert min(contrast(colour, page), contrast(colour, card)) >= 4.5  # WCAG AA
+
+
+def contrast(one, other):
+    """The contrast of two colours as WCAG 2 defines it."""
+
+    def luminance(colour):
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+        parts = np.array([int(digits[k : k + 2], 16) for k in (0, 2, 4)]) / 255
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_an_overview_counts_all_three_kinds():
+    broken, clear, blind = (
+        dp.audit_counts(*hits, dp.PureDP(0.5))
+        for hits in ((450, 1000, 184, 1000), (250, 1000, 184, 1000), (0, 1000, 0, 1000))
+    )
+    assert words.overview([clear, clear]) == (
+        "No violation detected",
+        "None of the 2 claims was refuted by the draws.",
+    )
+    assert words.overview([broken, broken, clear, blind]) == (
+        "2 violations",
+        "2 of 4 claims are refuted, each at its own confidence. For 1 of 4 no violation was detected. "
+        "1 of 4 audits could not have refuted anything.",
+    )
+    assert words.overview([clear, blind, blind]) == (
+        "2 audits could not have seen a violation",
+        "For 1 of 3 no violation was detected. 2 of 3 audits could not have refuted anything.",
+    )
+    assert words.overview([blind, blind])[1] == "2 of 2 audits could not have refuted anything."
+    assert banner(Page(report.render([clear, blind]))) == "blind"
+    assert banner(Page(report.render([blind, broken]))) == "violation"
+    assert banner(Page(report.render([clear, clear]))) == "clear"
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ("eps=0.5, delta=0.01", "δ ≥ 0.07283 at ε = 0.5, claimed 0.01"),
+        ("eps=0.5, delta=0.01 in delta", "ε ≥ 0.6638 at δ = 0.01, claimed 0.5"),
+    ],
+)
+def test_both_bounds_of_an_approximate_claim_are_shown(claim, said):
+    verdict = dp.audit_counts(450, 1000, 184, 1000, claim)
+    assert words.second(verdict) == said
+    assert f" and, at the same time, {said}, with 95% confidence." in words.sentence(verdict)
+    page = Page(report.render([verdict]))
+    assert said in page.text
+    assert "both bounds hold at once" in page.text
+    assert words.second(dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")) == ""
+
+
+def test_the_files_the_draws_came_from_are_listed(rendered):
+    text, parsed = rendered["discrete"]
+    assert "Where the draws came from" in parsed.text
+    table = re.search(r'<table class="origins">.*?</table>', text, re.DOTALL).group()
+    heads = re.findall(r'<th scope="col">(.*?)</th>', table)
+    assert heads == [
+        *("file", "rows", "columns", "cells without a value", "bytes", "SHA-256", "modified")
+    ]
+    cells = re.findall(r"<td>(.*?)</td>", table)
+    assert len(cells) == 2 * len(heads)
+    assert cells[1:2] + cells[3:7] == [
+        *("2,000", "676", "51,455", ORIGIN.sha256, "2024-02-29T12:00:00+00:00")
+    ]
+    for name in ("continuous", "blind", "estimate"):
+        assert "Where the draws came from" not in rendered[name][1].text
+
+
+def test_the_relation_of_the_inputs_is_named():
+    pair = dp.Pair(1, 2, relation=dp.Relation.REPLACE_ONE)
+    verdict = blind_verdict()
+    verdict = replace(verdict, witness=replace(verdict.witness, pair=pair))
+    assert "1 and 2 (replace one record)" in Page(report.render([verdict])).text
 
 
 def test_infinite_values_are_said_and_not_drawn(rendered):
@@ -239,20 +382,59 @@ def test_a_witness_is_placed_below_the_diagonal():
 @pytest.mark.parametrize(
     "claim", [dp.PureDP(0.8), dp.ApproximateDP(0.8, 0.01), dp.GaussianDP(0.9)], ids=str
 )
-def test_allowed_delta_is_the_conjugate_of_the_claimed_curve(claim):
+def test_the_claimed_delta_is_the_conjugate_of_the_claimed_curve(claim):
     epsilon = np.linspace(0, 2, 9)
     alpha = np.linspace(0, 1, 20_001)
     by_search = np.max(
         1 - claim.tradeoff(alpha) - np.exp(epsilon)[:, None] * alpha, axis=1, initial=0.0
     )
-    assert figures.allowed_delta(claim, epsilon) == pytest.approx(by_search, abs=1e-4)
+    drawn = figures.spectrum("k", dp.Spectrum(epsilon, np.zeros(9)), claim)
+    assert drawn.columns == ("ε", "δ, estimate", "δ, claimed")
+    assert [float(row[2]) for row in drawn.rows] == pytest.approx(by_search, abs=1e-3)
+
+
+def test_a_claim_about_one_order_of_the_pair_has_no_delta_for_both():
+    claim = dp.TradeoffDP([(0, 1), (0.4, 0.2), (1, 0)], ordered=True)
+    drawn = figures.spectrum("k", dp.Spectrum(np.linspace(0, 1, 5), np.zeros(5)), claim)
+    assert drawn.columns == ("ε", "δ, estimate")
+
+
+ORDERS = np.array([1.5, 2.0, 4.0, 8.0])
+
+
+@pytest.mark.parametrize(
+    ("claim", "claimed"),
+    [
+        (dp.ZeroConcentratedDP(0.1), ["0.15", "0.2", "0.4", "0.8"]),
+        (dp.GaussianDP(1.0), ["0.75", "1", "2", "4"]),
+        (dp.PureDP(1.0), [f"{x:.4g}" for x in dp.PureDP(1.0).renyi(ORDERS)]),
+        (dp.RenyiCurveDP([2, 4], [0.1, 0.3]), ["", "0.1", "0.3", ""]),
+        (dp.RenyiDP(2, 0.1), None),  # a diamond
+        (dp.ApproximateDP(1.0, 1e-3), None),
+        (dp.ZeroConcentratedDP(0.1, 1e-6), None),
+    ],
+    ids=str,
+)
+def test_what_a_claim_says_of_renyi_divergences_is_drawn(claim, claimed):
+    drawn = figures.renyi("k", dp.RenyiCurve(ORDERS, [0.1, 0.2, 0.3, 0.4]), claim)
+    assert [row[0] for row in drawn.rows] == ["1.5", "2", "4", "8"]
+    if claimed is None:
+        assert drawn.columns == ("λ", "ε(λ), estimate")
+    else:
+        assert drawn.columns == ("λ", "ε(λ), estimate", "ε(λ), claimed")
+        assert [row[2] for row in drawn.rows] == claimed
+    assert ("The diamond is the claim" in drawn.caption) == isinstance(claim, dp.RenyiDP)
+    assert ("not about those between" in drawn.caption) == isinstance(claim, dp.RenyiCurveDP)
 
 
 @pytest.mark.parametrize(
     "claim",
     [
         dp.RenyiDP(2, 0.05),
+        dp.RenyiCurveDP([2, 4, 64], [0.05, 0.1, 3.0]),
         dp.ZeroConcentratedDP(0.01),
+        dp.ZeroConcentratedDP(0.01, 1e-6),
+        dp.ApproximateDP(0.5, 0.01, headline="delta"),
         dp.TradeoffDP([(0, 1), (0.4, 0.4), (1, 0)]),
     ],
     ids=str,

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from dpassay._typing import FloatArray
+from dpassay.roots import bisect
 
 #: No stake exceeds this share of what could be lost at once.
 _CAUTION = 0.75
@@ -44,12 +45,8 @@ def lower_mean(
     below, above = 0.0, float(z.mean())
     if above <= 0:
         return low
-    for _ in range(40):
-        middle = (below + above) / 2
-        below, above = (middle, above) if wins(middle) else (below, middle)
-        if above - below < 1e-7 * above:
-            break
-    return low + width * below
+    below, _ = bisect(wins, below, above, steps=40, close=1e-7)
+    return low + width * float(below)
 
 
 def p_value(

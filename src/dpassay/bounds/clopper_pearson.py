@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.special import betainc, betaincc, betainccinv, betaincinv, expit
 
 from dpassay._typing import FloatArray
+from dpassay.roots import bisect
 
 
 def lower(hits: npt.ArrayLike, n: npt.ArrayLike, gamma: float) -> Any:
@@ -50,9 +51,6 @@ def _held(
     if not wrong.any():
         return found
     far = -745.0 if rising else 745.0
-    outside, inside = np.full(found.shape, far), np.full(found.shape, -far)
-    for _ in range(70):  # the tail is at most γ at `outside`
-        middle = (outside + inside) / 2
-        small = tail(expit(middle)) <= gamma
-        outside, inside = np.where(small, middle, outside), np.where(small, inside, middle)
-    return np.where(wrong, expit(outside), found)
+    ends = np.full(found.shape, far), np.full(found.shape, -far)
+    safe, _ = bisect(lambda x: tail(expit(x)) <= gamma, *ends, steps=70)
+    return np.where(wrong, expit(safe), found)

@@ -34,6 +34,7 @@ from scipy.special import ndtri
 from dpassay.bounds.ordering import Counts, Window, observed_distance, seen_contour, window_of
 from dpassay.bounds.supremum import supremum
 from dpassay.privacy.claims import Claim
+from dpassay.roots import last_reaching
 
 #: Share of γ spent on the confidence set C.
 SPENT_ON_SET = 1e-3
@@ -112,7 +113,7 @@ def evidence(counts: Counts, claim: Claim, gamma: float) -> Evidence:
     refuted = p_value <= gamma
 
     def z_score(value: float) -> float:
-        return -float(ndtri(largest(value)))
+        return max(-float(ndtri(largest(value))), min(-3.0, goal - 1))
 
     bound = _last_above(z_score, goal, theta, scale, claim.largest, known)
     if refuted:
@@ -147,16 +148,10 @@ def _where_distance(
         high = 1.0
         while (at_high := distance(high)) > level and high < _FAR:
             low, at_low, high = high, at_high, 2 * high
-    for _ in range(40):  # T is nearly linear in θ
-        if at_low <= level + _CLOSE / 4 or high - low <= 1e-9 * high:
-            break
-        share = (at_low - level - _CLOSE / 8) / max(at_low - at_high, 1e-12)
-        middle = low + min(max(share, 0.02), 0.98) * (high - low)
-        found = distance(middle)
-        if found >= level:
-            low, at_low = middle, found
-        else:
-            high, at_high = middle, found
+    if at_low >= level:  # T is nearly linear in θ
+        (low, at_low), (high, _) = last_reaching(
+            distance, level, (low, at_low), (high, at_high), close=_CLOSE / 4
+        )
     top = min(start, 2 * high + 1)
     scale = max(top - low, 1e-9) / max(min(at_low, level), 0.5)
     return low, at_low, scale
@@ -180,23 +175,20 @@ def _last_above(
         guess = min(low[0] + scale * (low[1] - goal) / 2 + 1e-9, largest)
     if high is not None and guess >= high[0]:
         guess = max(0.0, high[0] + scale * (high[1] - goal - _CLOSE))
-    for turn in range(60):
-        z = max(z_score(guess), min(-3.0, goal - 1))
+    turn = 0
+    while low is None or high is None:  # steps along the slope until the goal is between two places
+        z = z_score(guess)
         if z >= goal:
             low = guess, z
             if z - goal <= _CLOSE or guess >= largest:
-                break
+                return guess
         else:
             high = guess, z
             if guess <= 0:
-                break
-        if low is None or high is None:
-            guess = min(max(guess + (1 + turn) * scale * (z - goal - _CLOSE / 2), 0.0), largest)
-            continue
-        if high[0] - low[0] <= _CLOSE * scale:
-            break
-        # it is nearly linear; steps that stay on one side give way to halves
-        share = (low[1] - goal - _CLOSE / 2) / (low[1] - high[1])
-        share = 0.5 if turn % 4 == 3 else min(max(share, 0.02), 0.98)
-        guess = low[0] + share * (high[0] - low[0])
-    return 0.0 if low is None else low[0]
+                return 0.0
+        if turn >= 60:
+            return 0.0 if low is None else low[0]
+        guess = min(max(guess + (1 + turn) * scale * (z - goal - _CLOSE / 2), 0.0), largest)
+        turn += 1
+    found, _ = last_reaching(z_score, goal, low, high, close=_CLOSE, apart=_CLOSE * scale)
+    return found[0]

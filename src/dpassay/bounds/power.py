@@ -17,6 +17,7 @@ from dpassay.bounds.joint import SPENT_ON_SET
 from dpassay.bounds.ordering import Counts, contour, window_of
 from dpassay.bounds.supremum import Lattice, supremum
 from dpassay.privacy.claims import Claim
+from dpassay.roots import last_reaching
 
 #: From these variances of the counts on, T is as good as normal.
 _NORMAL = 10_000.0
@@ -100,17 +101,11 @@ def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: flo
         high, step = low + step, 2 * step
         if high > claim.value + 60 or low >= limit:
             return math.inf
-    for _ in range(5):  # regula falsi; `high` is always caught
-        if high_score - goal < 0.05:
-            break
-        share = (goal + 0.02 - low_score) / max(high_score - low_score, 1e-9)
-        middle = low + min(max(share, 0.02), 0.98) * (high - low)
-        found = score(middle)
-        if found >= goal:
-            high, high_score = middle, found
-        else:
-            low, low_score = middle, found
-    return min(high, limit)
+    # seen from above: −x falls, and the last −x that is caught is the smallest value that is
+    (found, _), _ = last_reaching(
+        lambda x: score(-x), goal, (-high, high_score), (-low, low_score), close=0.05, steps=5
+    )
+    return min(-found, limit)
 
 
 def draws_needed(

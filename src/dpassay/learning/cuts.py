@@ -34,6 +34,7 @@ from dpassay.learning.learner import Learner, Scores, select
 from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event, Intervals, of_keys
 from dpassay.privacy.claims import Claim
+from dpassay.roots import bisect
 from dpassay.sampling.samples import Sizes
 
 #: Cuts looked at per ranking.
@@ -129,7 +130,9 @@ def search(learner: Learner, power: EventPower) -> list[Found]:
     if reach.largest.bound <= _BOLD_GAIN * promise.largest.bound:
         return [cautious]
     found = _found(learner, other, reach, reach.largest)
-    return [replace(cautious, share=1 - _BOLD_SHARE), replace(found, share=_BOLD_SHARE)]
+    # where all that shows is rare, the larger share goes there
+    share = _BOLD_SHARE if 2 * promise.largest.bound > reach.largest.bound else 1 - _BOLD_SHARE
+    return [replace(cautious, share=1 - share), replace(found, share=share)]
 
 
 def _best(learner: Learner, power: EventPower) -> tuple[int | None, Promise]:
@@ -263,32 +266,24 @@ def _largest(
         if high >= top:
             return low, index
         high = min(2 * high + 0.1, top)
-    for _ in range(10):
-        middle = (low + high) / 2
-        seen = statistic(middle)
-        if seen.max() >= goal:
-            low, index = middle, int(np.argmax(seen))
-        else:
-            high = middle
-    return low, index
+    low, _ = bisect(lambda value: statistic(value).max() >= goal, low, high, steps=10)
+    return low, int(np.argmax(statistic(low))) if low else index
 
 
 def _reach(
     statistic: Callable[[float], FloatArray], index: int, goal: float, claim: Claim, most: float
 ) -> float:
     """The largest θ, from below, that one event would refute; at most `most`."""
-    low, high = 0.0, most
-    for _ in range(8):
-        middle = (low + high) / 2
-        low, high = (middle, high) if statistic(middle)[index] >= goal else (low, middle)
-    return low
+    found, _ = bisect(lambda value: statistic(value)[index] >= goal, 0.0, most, steps=8)
+    return float(found)
 
 
 def _most_sensitive(
     low: FloatArray, n_high: FloatArray, n_low: FloatArray, claim: Claim, goal: float
 ) -> int:
     """The event on which the smallest excess over the claim would be detected nine times in ten."""
-    some = np.unique(np.linspace(0, low.size - 1, 60).astype(np.int64))
+    order = np.argsort(np.abs(low - 0.5), kind="stable")  # neither empty nor full
+    some = order[np.unique(np.linspace(0, order.size // 2, 60).astype(np.int64))]
     allowed, spread = normal_limit(low[some], n_high[some], n_low[some], claim)
     seen = np.minimum(allowed + (goal + 1.2816) * spread, 1 - 1e-12)
     needed = [claim.needed(float(p), float(q)) for p, q in zip(seen, low[some], strict=True)]

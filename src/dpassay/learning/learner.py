@@ -46,6 +46,8 @@ def candidates(training: Training) -> list[str]:
     scattered = not free and width > 1 and len(layout) > draws / 100
     many = free > 1 or scattered or (free == 1 and _mixed(training))
     names = []
+    if free and len(layout) > 1:
+        names.append("kinds")
     if many:
         names.append("linear" if width > _PRODUCTS else "logistic")
         if 2 < width <= _PRODUCTS and draws > 20 * width:

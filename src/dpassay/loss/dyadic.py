@@ -2,8 +2,8 @@
 
 The free number of a key is cut into 2^L cells with equally many draws of the two sides together, so that
 no scale, spike or tail is out of reach, however far apart their sizes. Within a cell at any depth the
-odds of the two sides may be constant or not; all trees of halvings are averaged by how well they predict, each
-weighing 2^−(its nodes), with the Krichevsky–Trofimov estimator in the leaves (context-tree weighting:
+odds of the two sides may be constant or not; all trees of halvings are averaged by how well they predict,
+each weighing 2^−(its nodes), with the Krichevsky–Trofimov estimator in the leaves (context-tree weighting:
 Willems, Shtarkov & Tjalkens 1995, doi:10.1109/18.382012). No tuning, one sort, and O(2^L) after it.
 """
 
@@ -44,12 +44,14 @@ class DyadicLoss:
     name: str = "dyadic"
 
     @classmethod
-    def fit(cls, training: Training) -> DyadicLoss:
-        """Halve the draws of every key that leaves one number free."""
+    def fit(cls, training: Training, *, numbers: bool = True) -> DyadicLoss:
+        """Halve the draws of every key that leaves one number free; or look at keys alone."""
         layout, n = training.layout, training.sizes
         counts = training.p.counts(), training.q.counts()
         levels = np.log((counts[0] + 0.5) / (n[0] + 1)) - np.log((counts[1] + 0.5) / (n[1] + 1))
-        cells = {}
+        cells: dict[int, Cells] = {}
+        if not numbers:
+            return cls(layout, levels, cells, "kinds")
         for key in np.flatnonzero(counts[0][:-1] + counts[1][:-1] >= 4 * _FINEST):
             if len(layout.free(int(key))) == 1:
                 a, b = (side.numbers(int(key))[:, 0] for side in (training.p, training.q))

@@ -17,7 +17,7 @@ from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event
 
-NAMES = ("kde", "polynomial", "dyadic", "knn", "linear", "logistic", "products", *PRESETS)
+NAMES = ("kde", "polynomial", "dyadic", "kinds", "knn", "linear", "logistic", "products", *PRESETS)
 
 
 class Loss(Protocol):
@@ -39,8 +39,8 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Loss:
     match loss:
         case "kde" | "polynomial":
             return GridLoss.named(loss, training.tally)
-        case "dyadic":
-            return DyadicLoss.fit(training)
+        case "dyadic" | "kinds":
+            return DyadicLoss.fit(training, numbers=loss == "dyadic")
         case "knn":
             return KnnLoss.fit(training)
         case "linear" | "logistic" | "products":

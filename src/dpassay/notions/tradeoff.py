@@ -34,6 +34,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffBand, TradeoffCurve
 from dpassay.privacy.text import as_claim
 from dpassay.results import TradeoffPoint, Verdict, Witness, why_blind
+from dpassay.roots import bisect
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.samples import Batch, Source, one_source
@@ -352,9 +353,8 @@ def _refute(c: Counts, claim: Claim, box: str, gamma: float) -> tuple[float, flo
         found = _REGIONS[box](c, level)
         return claim.needed(1 - found.high_beta, found.high_alpha)
 
-    low, high = 0.0, 1.0  # the p-value is the smallest level at which the region refutes
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (low, middle) if bound_at(middle) > claim.value else (middle, high)
+    # the p-value is the smallest level at which the region refutes
+    level, _ = bisect(lambda level: bound_at(level) > claim.value, 1.0, 0.0, steps=30)
     bound = bound_at(gamma)
-    return bound, min(high, gamma) if bound > claim.value else max(high, math.nextafter(gamma, 1.0))
+    refuted = bound > claim.value
+    return bound, min(level, gamma) if refuted else max(level, math.nextafter(gamma, 1.0))

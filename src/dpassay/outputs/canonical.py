@@ -688,8 +688,8 @@ def _show_time(template: Template, given: Iterator[Any] | None) -> str:
 
 
 def written(number: float | int, digits: int = 6) -> str:
-    """A number for people: six digits, or all of a whole number."""
-    if isinstance(number, int) or (abs(number) < 1e15 and float(number).is_integer()):
+    """A number for people: six digits, or all of a whole number (up to forty)."""
+    if abs(number) < (1e40 if isinstance(number, int) else 1e15) and number == int(number):
         return str(int(number))
     return f"{number + 0.0:.{digits}g}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,6 +19,8 @@ _ATOMS = 10
 _KINDS = 30
 #: Scores end here: no sample tells a larger loss from ∞.
 LARGEST = 30.0
+#: Standardised coordinates end here, far beyond any that tells something.
+_LARGE = 1e100
 #: Terms of a polynomial that are listed.
 _LISTED = 4
 _CHUNK = 1 << 16
@@ -54,14 +57,14 @@ class Features(Record):
                 kinds = p.layout.parts_of[side.all_keys()]
                 often += np.bincount(kinds[side.all_keys() >= 0], minlength=len(parts))
             parts = [parts[k] for k in np.sort(np.argsort(-often, kind="stable")[:_KINDS])]
-        plain = cls(tuple(parts), width, np.zeros(width), np.ones(width))
-        both = np.concatenate([plain.rows(side.outputs)[:, :width] for side in (p, q)])
+        both = np.zeros((0, width))
+        for side in (p, q):
+            some = side.outputs[:: max(1, len(side) // 10_000)]
+            both = np.concatenate([both, _coordinates(some, parts, width)])
         # the middle of the data, so that no far outlier decides the scale of the rest
-        low, centre, high = np.quantile(
-            both[:: max(1, len(both) // 20_000)], [0.1, 0.5, 0.9], axis=0
-        )
-        with np.errstate(over="ignore"):
-            spread = np.where(high > low, (high - low) / 2.56, both.std(axis=0))
+        low, centre, high = np.quantile(both, [0.1, 0.5, 0.9], axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = np.where(high > low, high / 2.56 - low / 2.56, both.std(axis=0))
         good = (spread > 0) & np.isfinite(spread)
         return cls(tuple(parts), width, np.where(good, centre, 0.0), np.where(good, spread, 1.0))
 
@@ -94,7 +97,7 @@ class Features(Record):
             columns = [c for c in part.columns if c < self.width]
             centre, scale = self.centre[columns], self.scale[columns]
             with np.errstate(over="ignore"):
-                standard = np.clip((values - centre) / scale, -1e100, 1e100)
+                standard = np.clip((values - centre) / scale, -_LARGE, _LARGE)
             if isinstance(rows, slice):
                 numbers[:, columns] = standard
             else:
@@ -105,6 +108,22 @@ class Features(Record):
                     indicator[rows] = values[:, k] == atom
                     extra.append(indicator)
         return np.column_stack([numbers, *extra]) if extra else numbers
+
+
+def _coordinates(outputs: Outputs, parts: Sequence[Part], width: int) -> FloatArray:
+    """The numbers of outputs in their columns, less their origins; 0 where there are none."""
+    found = np.zeros((len(outputs), width))
+    for part in parts:
+        if not part.atoms or part.template not in outputs.structures:
+            continue
+        code = outputs.structures.index(part.template)
+        rows = (
+            np.arange(len(outputs))
+            if outputs.codes is None
+            else np.flatnonzero(outputs.codes == code)
+        )
+        found[np.ix_(rows, np.array(part.columns))] = part.rows(outputs, rows)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,12 +221,15 @@ class Ranking(Record):
         sign = 1.0 if above else -1.0
         a, b = self.line
         c, s = features.centre, features.scale
-        linear = b * model.linear[: features.width] / s
         i, j = model.pairs.T
-        weights = b * model.weights / (s[i] * s[j])
-        offset = a + b * model.offset - cut - linear @ c + weights @ (c[i] * c[j])
-        linear = linear - np.bincount(i, weights * c[j], linear.size)
-        linear = linear - np.bincount(j, weights * c[i], linear.size)
+        with np.errstate(over="ignore", invalid="ignore"):
+            linear = b * model.linear[: features.width] / s
+            weights = b * model.weights / s[i] / s[j]
+            offset = a + b * model.offset - cut - linear @ c + weights @ (c[i] * c[j])
+            linear = linear - np.bincount(i, weights * c[j], linear.size)
+            linear = linear - np.bincount(j, weights * c[i], linear.size)
+        if not np.isfinite([offset, *linear, *weights]).all():
+            return None
         names = [f"x{k + 1}" for k in range(linear.size)]
         names += [f"x{k + 1}²" if k == m else f"x{k + 1}·x{m + 1}" for k, m in model.pairs]
         return _polynomial(sign * offset, sign * np.concatenate([linear, weights]), names) + " ≥ 0"

@@ -8,10 +8,12 @@ solved for ends on the outer side, so that nothing a claim allows is left out.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from dpassay._typing import FloatArray
+from dpassay.roots import bisect
 
 #: Logits beyond this are probabilities 0 and 1.
 _FAR = 745.0
@@ -69,14 +71,15 @@ def edge(
         return np.asarray(_power_sum(*coins, lam) - limit)
 
     near, far = fixed, np.full(fixed.shape, direction * 800.0)
-    at_near, at_far = -np.broadcast_to(limit, fixed.shape), excess(far)
-    for step in range(30):
-        middle = 0.5 * (near + far)
-        if step >= 24:  # the bracket is small: secants a little to either side of the root close it
-            with np.errstate(divide="ignore", invalid="ignore"):
-                share = -at_near / (at_far - at_near) + (1e-3 if step % 2 else -1e-3)
-                secant = near + share * (far - near)
-            middle = np.where((share > 0) & (share < 1), secant, middle)
+    near, far = bisect(lambda other: excess(other) <= 0, near, far, steps=24)
+    at_near, at_far = excess(near), excess(far)
+    for step in range(
+        6
+    ):  # the bracket is small: secants a little to either side of the root close it
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = -at_near / (at_far - at_near) + (1e-3 if step % 2 else -1e-3)
+            secant = near + share * (far - near)
+        middle = np.where((share > 0) & (share < 1), secant, 0.5 * (near + far))
         at_middle = excess(middle)
         inside = at_middle <= 0
         near, at_near = np.where(inside, middle, near), np.where(inside, at_middle, at_near)
@@ -118,11 +121,12 @@ def hockey_stick(epsilon: FloatArray, orders: FloatArray, budgets: FloatArray) -
     low, high = np.full(epsilon.shape, -_FAR), np.full(epsilon.shape, _FAR)
     with np.errstate(over="ignore"):
         ratio = np.exp(epsilon)
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        u, order = binding(middle, orders, budgets)
-        steep = slope(u, middle, order) > ratio
-        low, high = np.where(steep, middle, low), np.where(steep, high, middle)
+
+    def steep(v: FloatArray) -> Any:
+        u, order = binding(v, orders, budgets)
+        return slope(u, v, order) > ratio
+
+    low, high = bisect(steep, low, high, steps=50)
     top = np.exp(log_expit(binding(high, orders, budgets)[0]))
     with np.errstate(over="ignore"):
         paid = np.exp(epsilon + log_expit(low))

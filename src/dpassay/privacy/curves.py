@@ -118,7 +118,7 @@ class TradeoffCurve(Record):
 
         def distance(mu: float) -> float:
             gap = np.abs(mine - gaussian_tradeoff(grid, mu))
-            return float(np.trapezoid(gap, grid) if norm == "l1" else gap.max())
+            return _norm(gap, grid, norm)
 
         return float(minimize_scalar(distance, bounds=(0.0, 20.0), method="bounded").x)
 
@@ -133,7 +133,7 @@ class TradeoffCurve(Record):
         checks.one_of("norm", norm, ("l1", "sup"))
         grid = np.linspace(0.0, 1.0, points)
         gap = np.abs(self(grid) - np.asarray(other(grid), dtype=float))
-        return float(np.trapezoid(gap, grid) if norm == "l1" else gap.max())
+        return _norm(gap, grid, norm)
 
     def chart(self, **others: Any) -> Any:
         """An Altair chart of the curve, with its band, and any other curves given by name."""
@@ -384,6 +384,13 @@ def _backing(about: About | None) -> str:
     return (
         f"; the curve itself is an estimate by {about.method} ({Guarantee.HEURISTIC}){about.noted}"
     )
+
+
+def _norm(gap: FloatArray, grid: FloatArray, norm: str) -> float:
+    """The integral of a gap by the trapezoid rule ("l1"), or its largest value."""
+    if norm != "l1":
+        return float(gap.max())
+    return float(np.sum((gap[1:] + gap[:-1]) / 2 * np.diff(grid)))
 
 
 def lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

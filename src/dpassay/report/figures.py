@@ -7,20 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from dpassay import charts
 from dpassay._typing import FloatArray
 from dpassay.bounds import region
 from dpassay.bounds.ordering import Counts
-from dpassay.privacy.claims import (
-    ApproximateDP,
-    Claim,
-    GaussianDP,
-    PureDP,
-    RenyiDP,
-    ZeroConcentratedDP,
-)
+from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.report.embed import drawing
 from dpassay.report.words import percent
@@ -157,16 +149,15 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     lines: dict[str, charts.Line] = {"estimate": (found.x, found.y)}
     said = ["The smallest δ for which (ε, δ)-DP holds, by ε."]
     point = None
-    allowed = None if claim is None else allowed_delta(claim, found.x)
-    if allowed is not None:
-        lines["claimed"] = (found.x, allowed)
+    if claim is not None and not claim.one_way:  # the estimate is the worse of both directions
+        lines["claimed"] = (found.x, np.asarray(claim.delta_at(found.x)))
         said.append("A curve above the claimed one breaks the claim.")
     if found.lower is not None:
         lines["certified"] = (found.x, found.lower)
         level = "" if found.confidence is None else f" with {percent(found.confidence)} confidence"
         said.append(f"The truth lies above the certified curve{level}.")
     if isinstance(claim, (PureDP, ApproximateDP)) and claim.epsilon <= found.x[-1]:
-        point = (claim.epsilon, claim.delta if isinstance(claim, ApproximateDP) else 0.0)
+        point = (claim.epsilon, float(claim.delta_at(claim.epsilon)))
         said.append(f"The diamond is the claim, {claim}.")
 
     def draw(hover: bool = False) -> Any:
@@ -177,38 +168,21 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     return figure(key, "δ(ε)", " ".join(said), alt, draw, columns, rows)
 
 
-def allowed_delta(claim: Claim, epsilon: FloatArray) -> FloatArray | None:
-    """The largest δ(ε) a claim allows, where that has a closed form."""
-    match claim:
-        case PureDP() | ApproximateDP():
-            delta = claim.delta if isinstance(claim, ApproximateDP) else 0.0
-            # at the kink of f, α = f(α) = (1 − δ)/(1 + e^ε₀); past ε₀ the vertex at α = 0 decides
-            logs = np.logaddexp(0.0, epsilon) - np.logaddexp(0.0, claim.epsilon)
-            return np.asarray(np.maximum(1 - (1 - delta) * np.exp(logs), delta))
-        case GaussianDP() if claim.mu > 0:
-            mu = claim.mu
-            with np.errstate(over="ignore", invalid="ignore"):
-                second = np.exp(epsilon) * ndtr(-epsilon / mu - mu / 2)
-            return np.asarray(np.maximum(ndtr(-epsilon / mu + mu / 2) - np.nan_to_num(second), 0.0))
-        case _:
-            return None
-
-
 def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
     """ε(λ), estimated and bounded, and what the claim allows."""
     lines: dict[str, charts.Line] = {"estimate": (curve.x, curve.y)}
     said = ["The Rényi divergence of the two outputs, the worse direction, by order."]
     point = None
-    match claim:
-        case ZeroConcentratedDP():
-            lines["claimed"] = (curve.x, curve.x * claim.rho)
-        case GaussianDP():
-            lines["claimed"] = (curve.x, curve.x * claim.mu**2 / 2)
-        case PureDP():
-            lines["claimed"] = (curve.x, np.minimum(claim.epsilon, curve.x * claim.epsilon**2 / 2))
-        case RenyiDP():
-            point = (claim.order, claim.epsilon)
+    if claim is not None:
+        stated = _stated(claim, curve.x)
+        if stated is not None and stated[0].size == 1:
+            point = (float(stated[0][0]), float(stated[1][0]))
             said.append(f"The diamond is the claim, {claim}.")
+        elif stated is not None:
+            lines["claimed"] = stated
+            said.append("A curve above the claimed one breaks the claim.")
+            if stated[0] is not curve.x:
+                said.append("The claim is about the orders in the table, not about those between.")
     if curve.lower is not None:
         lines["lower bound"] = (curve.x, curve.lower)
     if not all(np.all(np.isfinite(y)) for _, y in lines.values()):
@@ -226,13 +200,22 @@ def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
     return figure(key, "Rényi curve", " ".join(said), alt, draw, columns, rows)
 
 
+def _stated(claim: Claim, orders: FloatArray) -> charts.Line | None:
+    """What a claim says of Rényi divergences: at all of these orders, or else at its own."""
+    for at in (orders, np.array(claim.orders, dtype=float)):
+        allowed = np.asarray(claim.renyi(at))
+        if at.size and np.isfinite(allowed).all():
+            return at, allowed
+    return None
+
+
 def _tabulated(
     x_name: str, y_name: str, lines: Mapping[str, charts.Line]
 ) -> tuple[list[str], list[list[str]]]:
-    """Lines on one axis as a table."""
-    x = next(iter(lines.values()))[0]
-    keep = some(x.size)
-    rows = [[number(float(x[k])), *(number(float(y[k])) for _, y in lines.values())] for k in keep]
+    """Lines as a table; a cell is blank where a line has no point."""
+    shown = [{float(x[k]): float(y[k]) for k in some(x.size)} for x, y in lines.values()]
+    at = sorted({x for line in shown for x in line})
+    rows = [[number(x), *(number(line[x]) if x in line else "" for line in shown)] for x in at]
     return [x_name, *(f"{y_name}, {name}" for name in lines)], rows
 
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from dpassay import charts
-from dpassay.events import Event, Intervals
+from dpassay.outputs.events import Event
 from dpassay.privacy.curves import LossCurve
 from dpassay.report.figures import Figure, figure, some
 from dpassay.results import number
-from dpassay.sampling.layout import words
 
 #: The share of the outputs beyond either end of a picture of densities.
 _TAIL = 5e-4
@@ -117,7 +116,7 @@ def intervals(event: Event) -> list[tuple[float, float]]:
     found = []
     for key, test in event.partial:
         alone = event.layout is None or len(event.layout.free(key)) == 1
-        if isinstance(test, Intervals) and alone:
+        if alone:
             found += list(zip(test.lows.tolist(), test.highs.tolist(), strict=True))
     if event.layout is not None:
         whole = [k for k in event.whole if len(event.layout.free(k)) == 1]
@@ -129,5 +128,5 @@ def members(event: Event, labels: Sequence[str]) -> list[bool] | None:
     """Which of the outputs named are in an event; None if it cannot be told."""
     if event.layout is None or event.live:
         return None
-    whole = {words(event.layout, key) for key in event.whole}
+    whole = {event.layout.words(key) for key in event.whole}
     return [label in whole or (event.otherwise and label == "any other output") for label in labels]

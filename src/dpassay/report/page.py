@@ -25,7 +25,8 @@ class Section:
     """All there is to say about one verdict, or about one profile."""
 
     key: str
-    kind: str  # "violation", "clear" or "estimate"; the template gives each a sign and a colour
+    #: "violation", "clear", "blind" or "estimate"; the template gives each a sign and a colour
+    kind: str
     headline: str
     sentence: str
     facts: list[tuple[str, str, str]]
@@ -37,6 +38,7 @@ class Section:
     budget: list[tuple[str, str]]
     method: list[tuple[str, str]]
     notes: tuple[str, ...]
+    origins: list[tuple[str, ...]]
     guarantee: str
     meaning: tuple[str, ...]
     file: str
@@ -120,7 +122,8 @@ def _lead(sections: Sequence[Section], verdicts: list[Verdict]) -> dict[str, str
         first = sections[0]
         return {"kind": first.kind, "headline": first.headline, "sentence": first.sentence}
     headline, sentence = words.overview(verdicts)
-    kind = "violation" if any(v.violated for v in verdicts) else "clear"
+    tones = {v.tone for v in verdicts}
+    kind = next(tone for tone in ("violation", "blind", "clear") if tone in tones)
     return {"kind": kind, "headline": headline, "sentence": sentence}
 
 
@@ -135,7 +138,7 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
     pair = verdict.witness.pair or verdict.about.pair
     return Section(
         key=key,
-        kind="violation" if verdict.violated else "clear",
+        kind=verdict.tone,
         headline=words.headline(verdict),
         sentence=words.sentence(verdict),
         facts=words.facts(verdict),
@@ -147,6 +150,7 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
         budget=[(what, f"{share:.3g}") for what, share in verdict.budget],
         method=_method(verdict.about, profile),
         notes=verdict.about.notes,
+        origins=_origins(verdict.about),
         guarantee=words.GUARANTEES[verdict.guarantee],
         meaning=words.meaning(verdict),
         file="verdict.json" if key == "v1" else f"verdict-{key[1:]}.json",
@@ -171,6 +175,7 @@ def _of_profile(key: str, profile: Profile) -> Section:
         budget=[],
         method=_method(profile.about, None),
         notes=profile.about.notes,
+        origins=_origins(profile.about),
         guarantee=words.GUARANTEES[profile.about.guarantee],
         meaning=(words.NOT_A_BOUND,),
         file="profile.json",
@@ -209,6 +214,22 @@ def _method(about: About, profile: Profile | None) -> list[tuple[str, str]]:
         out.append(("Draws", draws))
     out.append(("Seed", "none recorded" if about.seed is None else str(about.seed)))
     return out
+
+
+def _origins(about: About) -> list[tuple[str, ...]]:
+    """The files the draws came from, a row each."""
+    return [
+        (
+            origin.file,
+            f"{origin.rows:,}",
+            ", ".join(origin.columns),
+            f"{origin.missing:,}",
+            f"{origin.bytes:,}",
+            origin.sha256,
+            origin.modified,
+        )
+        for origin in about.files
+    ]
 
 
 def _versions() -> list[tuple[str, str]]:

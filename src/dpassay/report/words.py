@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from dpassay.privacy.about import Guarantee, level
 from dpassay.results import Profile, Verdict, number
@@ -33,9 +34,16 @@ def small(value: float) -> str:
     return f"{float(digits):g} × 10{raised}"
 
 
+_HEADLINES = {
+    "violation": "Violation",
+    "clear": "No violation detected",
+    "blind": "Could not have seen a violation",
+}
+
+
 def headline(verdict: Verdict) -> str:
-    """The verdict in two to four words."""
-    return "Violation" if verdict.violated else "No violation detected"
+    """The verdict in one to six words."""
+    return _HEADLINES[verdict.tone]
 
 
 def sentence(verdict: Verdict) -> str:
@@ -44,23 +52,59 @@ def sentence(verdict: Verdict) -> str:
     if verdict.guarantee is not Guarantee.EXACT:
         level += f" ({verdict.guarantee})"
     bound = number(verdict.lower_bound)
-    if claim.symbol == "gap":
-        found = f"the mechanism falls short of the claimed curve by at least {bound}"
-    else:
-        found = f"{claim.symbol} is at least {bound}"
-    if verdict.violated:
-        return f"The claim of {claim} is false: {found}, with {level}."
-    return f"The draws do not refute {claim}: all they certify, with {level}, is that {found}."
+    match claim.parameter:
+        case "gap":
+            found = f"the mechanism falls short of the claimed curve by at least {bound}"
+        case "factor":
+            found = f"at some order the divergence is at least {bound} times what is claimed"
+        case _:
+            found = f"{claim.symbol} is at least {bound}"
+    if verdict.second is not None:
+        found += f" and, at the same time, {second(verdict)}"
+    match verdict.tone:
+        case "violation":
+            return f"The claim of {claim} is false: {found}, with {level}."
+        case "blind":
+            return (
+                f"This audit could not have refuted {claim}: {verdict.blind}. All it certifies, with "
+                f"{level}, is that {found}."
+            )
+        case _:
+            return (
+                f"The draws do not refute {claim}: all they certify, with {level}, is that {found}."
+            )
 
 
-def overview(verdicts: list[Verdict]) -> tuple[str, str]:
+def second(verdict: Verdict) -> str:
+    """The bound on the other parameter of an (ε, δ) claim: "δ ≥ 0.08 at ε = 0.5, claimed 0.01"."""
+    other, claim = verdict.second, verdict.claim
+    if other is None:
+        return ""
+    return (
+        f"{other.symbol} ≥ {number(other.lower)} at {claim.symbol} = {number(claim.value)}, "
+        f"claimed {number(other.claimed)}"
+    )
+
+
+def overview(verdicts: Sequence[Verdict]) -> tuple[str, str]:
     """Several verdicts in a headline and a sentence."""
-    broken, total = sum(v.violated for v in verdicts), len(verdicts)
-    if not broken:
+    broken, blind = (sum(v.tone == tone for v in verdicts) for tone in ("violation", "blind"))
+    total, clear = len(verdicts), len(verdicts) - broken - blind
+    said = []
+    if broken:
+        head = "1 violation" if broken == 1 else f"{broken} violations"
+        verb = "is" if broken == 1 else "are"
+        said.append(f"{broken} of {total} claims {verb} refuted, each at its own confidence.")
+    elif blind:
+        many = "1 audit" if blind == 1 else f"{blind} audits"
+        head = f"{many} could not have seen a violation"
+    else:
         return "No violation detected", f"None of the {total} claims was refuted by the draws."
-    head = "1 violation" if broken == 1 else f"{broken} violations"
-    is_are = "claim is" if broken == 1 else "claims are"
-    return head, f"{broken} of {total} {is_are} refuted, each at its own confidence."
+    if clear:
+        said.append(f"For {clear} of {total} no violation was detected.")
+    if blind:
+        said.append(f"{blind} of {total} audits could not have refuted anything.")
+    return head, " ".join(said)
 
 
 def estimate(profile: Profile) -> str:
@@ -81,6 +125,11 @@ def meaning(verdict: Verdict) -> tuple[str, str]:
             Guarantee.HEURISTIC: "at a rate nobody has bounded",
         }[verdict.guarantee]
         means = f"If the claim were true, a verdict of violation would come up {error}."
+    elif verdict.blind:
+        means = (
+            "This speaks neither for the claim nor against it: an audit that cannot refute what is false "
+            "says nothing by not refuting it."
+        )
     else:
         means = (
             "“No violation detected” never means private: other inputs, other events or more draws "
@@ -95,6 +144,11 @@ def _power(verdict: Verdict) -> str:
         return (
             "It speaks of the pair of inputs that was tested, and so of the mechanism if the claim "
             "calls them neighbours; the bound is a floor, and the truth may be worse."
+        )
+    if verdict.blind:
+        return (
+            "More draws (dpassay plan says how many), another loss to rank the outputs by, or a lower "
+            "confidence may let it see."
         )
     if least is None:
         return "How large an excess would have been caught was not computed."
@@ -123,11 +177,23 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
             f"{claim.symbol} ≥ {number(verdict.lower_bound)}",
             f"with {percent(verdict.confidence)} confidence, {verdict.guarantee}",
         ),
+        *_second_fact(verdict),
         ("Smallest detectable", detectable, note),
         ("p-value", small(verdict.p_value), "of the claim, given the draws"),
         ("Witness, first input", _share(w.hits_p, w.n_p), f"{w.hits_p:,} of {w.n_p:,} draws"),
         ("Witness, second input", _share(w.hits_q, w.n_q), f"{w.hits_q:,} of {w.n_q:,} draws"),
     ]
+
+
+def _second_fact(verdict: Verdict) -> list[tuple[str, str, str]]:
+    other, claim = verdict.second, verdict.claim
+    if other is None:
+        return []
+    note = (
+        f"at {claim.symbol} = {number(claim.value)}, claimed {number(other.claimed)}; both bounds "
+        "hold at once"
+    )
+    return [("And at the same time", f"{other.symbol} ≥ {number(other.lower)}", note)]
 
 
 def _share(hits: int, total: int) -> str:

@@ -1,0 +1,11 @@
+"""The lowest versions that pyproject.toml declares, as pins for `make test-floor`."""
+
+import re
+import tomllib
+from pathlib import Path
+
+project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+extras = project["optional-dependencies"]
+for requirement in [*project["dependencies"], *extras["report"], *extras["arrow"]]:
+    print(re.sub(r">=", "==", requirement))
+print("click<8.2")  # what the lowest typer was made for; later ones only warn
