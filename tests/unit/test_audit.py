@@ -8,7 +8,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput, NotEnoughDraws
-from dpassay.learning.cuts import EventPower, best_cuts, search
+from dpassay.learning.cuts import EventPower, search
 from dpassay.learning.learner import Learner
 
 zoo = dp.zoo
@@ -236,7 +236,8 @@ def test_best_cut_finds_the_event_of_an_exact_sample():
 
     u = (np.arange(4001) + 0.5) / 4001
     p, q = laplace.ppf(u), 1 + laplace.ppf(u)
-    cut = best_cuts(p, q, dp.PureDP(0.5), (4000, 4000), 0.05, tails=True).strongest
+    power = EventPower(dp.PureDP(0.5), (4000, 4000), 0.05)
+    cut = power.judge((p, q), tails=True).strongest
     expected = 1.0 if cut.second else 0.0
     assert cut.at == pytest.approx(expected, abs=0.6)
     assert cut.above == cut.second

@@ -286,8 +286,8 @@ def test_a_mechanism_that_changes_its_input_is_refused():
     for data in (np.array([3, 1, 2]), [3, 1, 2]):
         other = data.copy()
 
-        def mechanism(data, size, rng, own=type(data)):
-            data.sort() if own is list else sorts(data, 1, rng)
+        def mechanism(data, size, rng):
+            data.sort() if isinstance(data, list) else sorts(data, 1, rng)
             return rng.laplace(size=size)
 
         with pytest.raises(InputChanged, match="deepcopy"):

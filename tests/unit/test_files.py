@@ -812,7 +812,10 @@ def test_rows_that_follow_each_other_are_noticed_in_one_column_of_many_and_among
     with pytest.warns(DependenceWarning, match="column 18"):
         samples = dp.from_samples(*wide)
     assert "correlated" in samples.notes[0]
-    mixed = [[None if u < 0.3 else float(v) for u, v in zip(rng.random(1500), w)] for w in walk]
+    mixed = [
+        [None if u < 0.3 else float(v) for u, v in zip(rng.random(1500), w, strict=True)]
+        for w in walk
+    ]
     with pytest.warns(DependenceWarning, match="correlated"):
         dp.from_samples(*mixed)
     kinds = [["a" if v > 0 else None for v in w] for w in walk]

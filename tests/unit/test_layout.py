@@ -139,7 +139,7 @@ def test_an_event_takes_keys_whole_in_part_and_otherwise():
 
 
 def test_a_ranking_is_linear_and_quadratic_and_comes_back_from_json():
-    _, p, q = learned(RNG.normal(size=(99, 2)), RNG.normal(size=(99, 2)))
+    _, p, _ = learned(RNG.normal(size=(99, 2)), RNG.normal(size=(99, 2)))
     features = Features(p.layout.parts, 2, np.zeros(2), np.ones(2))
     model = Polynomial(-1.0, [0.0, 1.0], [[0, 0]], [1.0])
     event = of_scores(LogisticLike(Ranking("by hand", features, model)), 0.0, True)

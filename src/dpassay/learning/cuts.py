@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -89,7 +89,7 @@ class Promise:
         return self.strongest if self.rank[0] == 1 else self.largest
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EventPower:
     """The ranking whose best event promises most."""
 
@@ -97,10 +97,17 @@ class EventPower:
     test: Sizes
     gamma: float
     caution: float = _CAUTIOUS
+    counted: dict[int, Rates] = field(
+        default_factory=dict, repr=False
+    )  # by ranking, for other looks
 
     def judge(self, scores: Scores, *, tails: bool = False) -> Promise:
         """The best events of a ranking."""
-        return best_cuts(*scores, self.claim, self.test, self.gamma, self.caution, tails=tails)
+        key = id(scores)
+        if key not in self.counted:
+            one_way = self.claim.one_way
+            self.counted[key] = Rates.of(scores, one_way, self.test, tails=tails)
+        return self.counted[key].promise(self.claim, self.gamma, self.caution)
 
     def beats(self, new: Promise, best: Promise) -> bool:
         """Whether it promises clearly more."""
@@ -174,70 +181,91 @@ def _event(learner: Learner, loss: Loss, cut: Cut) -> Event:
     return loss.event(float(at), cut.above)
 
 
-def best_cuts(
-    score_p: FloatArray,
-    score_q: FloatArray,
-    claim: Claim,
-    test: Sizes,
-    gamma: float,
-    caution: float = _CAUTIOUS,
-    *,
-    tails: bool = False,
-) -> Promise:
-    """The cuts, and the side they lead on, that promise most; with `tails` in either tail."""
-    p, q = np.sort(score_p), np.sort(score_q)
-    cuts = _places(p, q)
-    up = [1 - np.searchsorted(s, cuts, side="left") / s.size for s in (p, q)]  # score ≥ cut
-    down = [np.searchsorted(s, cuts, side="right") / s.size for s in (p, q)]  # score ≤ cut
-    ways = [(up, True, False)]
-    if not claim.one_way:
-        ways.append((down, False, True))
-    if tails:
-        ways.append((down, False, False))
-        if not claim.one_way:
-            ways.append((up, True, True))
-    rates = []
-    for shares, _, second in ways:
-        (a, n), (b, m) = (shares[0], p.size), (shares[1], q.size)
-        if second:
-            (a, n), (b, m) = (b, m), (a, n)
-        # one draw more outside on the side that leads, and inside on the other: no rate is 0 or 1
-        rates.append((a * n / (n + 1), (b * m + 1) / (m + 1)))
-    high = np.concatenate([r[0] for r in rates])
-    low = np.concatenate([r[1] for r in rates])
-    sizes = np.array([test[::-1] if second else test for _, _, second in ways], dtype=float)
-    n_high, n_low = (np.repeat(sizes[:, k], cuts.size) for k in (0, 1))
-    goal = float(ndtri(1 - gamma))
-    noise = math.sqrt(min(test) / min(p.size, q.size))
-    share = np.clip((high + low) / 2, 1e-9, 1 - 1e-9)
-    share = np.minimum(share, 1 - share)
-    penalty = caution * noise * np.sqrt(2 * np.log1p(np.log(0.5 / share)))
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """How often the events of a ranking happen on held-back draws: all cuts, in every way of looking."""
 
-    angle = 2 * np.arcsin(np.sqrt(high))
+    cuts: FloatArray
+    ways: list[tuple[bool, bool]]  # (score ≥ cut, too likely on the second input), by way
+    high: FloatArray  # of the side that leads, way after way
+    low: FloatArray  # of the other side
+    n_high: FloatArray  # draws that will test on either
+    n_low: FloatArray
+    noise: float  # how much of a z the noise of the training draws makes up
 
-    def statistic(value: float) -> FloatArray:
-        there = claim.at(min(value, claim.largest))
-        allowed, slope = np.asarray(there.region(low)), np.asarray(there.slope(low))
-        room = np.maximum(allowed * (1 - allowed), 1e-300)
-        with np.errstate(over="ignore"):
-            noise_low = slope**2 * low * (1 - low) / (room * n_low)
-        z = (angle - 2 * np.arcsin(np.sqrt(allowed))) / np.sqrt(1 / n_high + noise_low)
-        return np.where(allowed >= 1.0, -np.inf, z - penalty)
+    @classmethod
+    def of(cls, scores: Scores, one_way: bool, test: Sizes, *, tails: bool) -> Rates:
+        """Count; with `tails` an event may be in either tail of the scores."""
+        p, q = np.sort(scores[0]), np.sort(scores[1])
+        cuts = _places(p, q)
+        up = [1 - np.searchsorted(s, cuts, side="left") / s.size for s in (p, q)]  # score ≥ cut
+        down = [np.searchsorted(s, cuts, side="right") / s.size for s in (p, q)]  # score ≤ cut
+        ways = [(True, False), (False, True), (False, False), (True, True)][: 4 if tails else 2]
+        ways = [way for way in ways if not (one_way and way[1])]
+        high, low = [], []
+        for above, second in ways:
+            (a, n), (b, m) = zip(up if above else down, (p.size, q.size), strict=True)
+            if second:
+                (a, n), (b, m) = (b, m), (a, n)
+            # one draw more outside on the side that leads, and inside on the other: no rate is 0 or 1
+            high.append(a * n / (n + 1))
+            low.append((b * m + 1) / (m + 1))
+        sizes = np.array([test[::-1] if second else test for _, second in ways], dtype=float)
+        return cls(
+            cuts,
+            ways,
+            np.concatenate(high),
+            np.concatenate(low),
+            np.repeat(sizes[:, 0], cuts.size),
+            np.repeat(sizes[:, 1], cuts.size),
+            math.sqrt(min(test) / min(p.size, q.size)),
+        )
 
-    own = statistic(claim.value)
-    strongest = int(np.argmax(own))
-    bound, largest = _largest(statistic, goal, claim)
-    if bound == 0.0:  # nothing promises anything: the event on which an excess would show best
-        largest = _most_sensitive(low, n_high, n_low, claim, goal)
+    def promise(self, claim: Claim, gamma: float, caution: float) -> Promise:
+        """The cut that refutes the claim best, and the one with the largest bound."""
+        goal = float(ndtri(1 - gamma))
+        share = np.clip((self.high + self.low) / 2, 1e-9, 1 - 1e-9)
+        share = np.minimum(share, 1 - share)
+        penalty = caution * self.noise * np.sqrt(2 * np.log1p(np.log(0.5 / share)))
+        angle = 2 * np.arcsin(np.sqrt(self.high))
+        spread_low = self.low * (1 - self.low) / self.n_low
 
-    def made(index: int, reach: float) -> Cut:
-        way, k = divmod(index, cuts.size)
-        held = float(high[index] + low[index]) / 2
-        return Cut(float(cuts[k]), ways[way][1], ways[way][2], float(own[index]), reach, held)
+        def statistic(value: float) -> FloatArray:
+            there = claim.at(min(value, claim.largest))
+            allowed, slope = np.asarray(there.region(self.low)), np.asarray(there.slope(self.low))
+            room = np.maximum(allowed * (1 - allowed), 1e-300)
+            with np.errstate(over="ignore"):
+                noise = np.sqrt(1 / self.n_high + slope**2 * spread_low / room)
+            z = (angle - 2 * np.arcsin(np.sqrt(allowed))) / noise
+            return np.where(allowed >= 1.0, -np.inf, z - penalty)
 
-    reach = bound if largest == strongest else _reach(statistic, strongest, goal, claim, bound)
-    sure = goal + _SURE * math.sqrt(1 + noise**2)
-    return Promise(made(strongest, reach), made(largest, bound), noise, sure)
+        own = statistic(claim.value)
+        strongest = int(np.argmax(own))
+        bound, largest = _largest(statistic, goal, claim)
+        if bound == 0.0:  # nothing promises anything: the event on which an excess would show best
+            largest = self._most_sensitive(claim, goal)
+        sure = goal + _SURE * math.sqrt(1 + self.noise**2)
+        reach = bound
+        if largest != strongest and own[largest] < sure:
+            reach = _reach(statistic, strongest, goal, bound)
+        return Promise(
+            self._cut(strongest, own, reach), self._cut(largest, own, bound), self.noise, sure
+        )
+
+    def _cut(self, index: int, z: FloatArray, bound: float) -> Cut:
+        way, k = divmod(index, self.cuts.size)
+        held = float(self.high[index] + self.low[index]) / 2
+        return Cut(float(self.cuts[k]), *self.ways[way], float(z[index]), bound, held)
+
+    def _most_sensitive(self, claim: Claim, goal: float) -> int:
+        """The event on which the smallest excess over the claim would be detected nine times in ten."""
+        order = np.argsort(np.abs(self.low - 0.5), kind="stable")  # neither empty nor full
+        some = order[np.unique(np.linspace(0, order.size // 2, 60).astype(np.int64))]
+        low = self.low[some]
+        allowed, spread = normal_limit(low, self.n_high[some], self.n_low[some], claim)
+        seen = np.minimum(allowed + (goal + 1.2816) * spread, 1 - 1e-12)
+        needed = [claim.needed(float(p), float(q)) for p, q in zip(seen, low, strict=True)]
+        return int(some[int(np.argmin(needed))])
 
 
 def _places(p: FloatArray, q: FloatArray) -> FloatArray:
@@ -270,21 +298,7 @@ def _largest(
     return low, int(np.argmax(statistic(low))) if low else index
 
 
-def _reach(
-    statistic: Callable[[float], FloatArray], index: int, goal: float, claim: Claim, most: float
-) -> float:
+def _reach(statistic: Callable[[float], FloatArray], index: int, goal: float, most: float) -> float:
     """The largest θ, from below, that one event would refute; at most `most`."""
     found, _ = bisect(lambda value: statistic(value)[index] >= goal, 0.0, most, steps=8)
     return float(found)
-
-
-def _most_sensitive(
-    low: FloatArray, n_high: FloatArray, n_low: FloatArray, claim: Claim, goal: float
-) -> int:
-    """The event on which the smallest excess over the claim would be detected nine times in ten."""
-    order = np.argsort(np.abs(low - 0.5), kind="stable")  # neither empty nor full
-    some = order[np.unique(np.linspace(0, order.size // 2, 60).astype(np.int64))]
-    allowed, spread = normal_limit(low[some], n_high[some], n_low[some], claim)
-    seen = np.minimum(allowed + (goal + 1.2816) * spread, 1 - 1e-12)
-    needed = [claim.needed(float(p), float(q)) for p, q in zip(seen, low[some], strict=True)]
-    return int(some[int(np.argmin(needed))])

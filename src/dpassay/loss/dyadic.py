@@ -2,9 +2,10 @@
 
 The free number of a key is cut into 2^L cells with equally many draws of the two sides together, so that
 no scale, spike or tail is out of reach, however far apart their sizes. Within a cell at any depth the
-odds of the two sides may be constant or not; all trees of halvings are averaged by how well they predict,
-each weighing 2^−(its nodes), with the Krichevsky–Trofimov estimator in the leaves (context-tree weighting:
-Willems, Shtarkov & Tjalkens 1995, doi:10.1109/18.382012). No tuning, one sort, and O(2^L) after it.
+odds of the two sides may be constant or not; all trees of halvings are averaged by how well they
+predict, each weighing 2^−(its nodes), with the Krichevsky–Trofimov estimator in the leaves (context-tree
+weighting: Willems, Shtarkov & Tjalkens 1995, doi:10.1109/18.382012). No tuning, one sort, and O(2^L)
+after it.
 """
 
 from __future__ import annotations
