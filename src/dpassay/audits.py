@@ -27,9 +27,9 @@ from dpassay.bounds import joint, power
 from dpassay.bounds.ordering import Counts
 from dpassay.counts import audit_counts, second_bound
 from dpassay.errors import InvalidInput, NotEnoughDraws
-from dpassay.learning.cuts import EventPower, Found, search
+from dpassay.learning.cuts import ChosenEvent, EventCriterion, search
 from dpassay.learning.learner import Learner, select
-from dpassay.learning.variation import MomentPower, Variation
+from dpassay.learning.variation import MomentCriterion, Variation
 from dpassay.loss.fit import Loss
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event
@@ -157,7 +157,7 @@ class Choice:
     claim: Claim
     source: Source
     learner: Learner
-    events: tuple[Found, ...]  # one, or a cautious and a bold one
+    events: tuple[ChosenEvent, ...]  # one, or a cautious and a bold one
     divergence: Divergence | None
     pairs: tuple[tuple[str, float], ...]  # those looked at, with the bound predicted for each
 
@@ -206,8 +206,9 @@ def learn(
 
 
 def _choose(source: Source, learner: Learner, claim: Claim, budget: Budget, gamma: float) -> Choice:
+    # regions of divergence claims are slow: events are sought against a Gaussian claim like them
     seek = claim if claim.event_complete else claim.gaussian_like()
-    events = search(learner, EventPower(seek, budget.test, gamma))
+    events = search(learner, EventCriterion(seek, budget.test, gamma))
     divergence = None
     if len(claim.orders):
         divergence = _learn_divergence(learner, claim, min(budget.test), gamma)
@@ -218,15 +219,16 @@ def _choose(source: Source, learner: Learner, claim: Claim, budget: Budget, gamm
 def _learn_divergence(learner: Learner, claim: Claim, test: int, gamma: float) -> Divergence:
     """Choose the loss, the order, the direction and the clip."""
     orders = [float(order) for order in claim.orders]
-    power = MomentPower(orders[len(orders) // 3], (False, True), test, gamma)
-    index, _ = select(learner, power)
+    # one ranking serves all orders: it is chosen at a moderate one
+    criterion = MomentCriterion(orders[len(orders) // 3], (False, True), test, gamma)
+    index, _ = select(learner, criterion)
     scores = learner.scores(index)
     assert scores is not None
 
     def bound(variation: Variation) -> float:
         return claim.from_moment(variation.order, variation.top, variation.promised)
 
-    best = max((power.at(order, scores) for order in orders), key=bound)
+    best = max((criterion.at(order, scores) for order in orders), key=bound)
     share = 1.0 if best.effective >= _EFFECTIVE else 0.5
     return Divergence(best, learner.fitted(index), share, bound(best))
 
@@ -348,7 +350,7 @@ def certify(
 class _EventTest:
     """One event, its counts, and what they say at a level."""
 
-    found: Found
+    found: ChosenEvent
     row: IntArray
     counts: Counts  # as a test of p ≤ g(q)
     level: float
@@ -364,7 +366,7 @@ class _EventTest:
         return Witness(event=self.found.event, pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=m)
 
 
-def _test_event(claim: Claim, found: Found, row: IntArray, gamma: float) -> _EventTest:
+def _test_event(claim: Claim, found: ChosenEvent, row: IntArray, gamma: float) -> _EventTest:
     i, n, j, m = (int(c) for c in row)
     counts = Counts(i, n, j, m)
     if found.cut.second:  # a symmetric claim says the same of the complement

@@ -1,6 +1,10 @@
 """Frozen records that go to JSON and come back.
 
-A record is a frozen dataclass. In JSON it is an object with its class name under "type" and one
+A record is a frozen dataclass whose annotations are kept: a field declared as an array, a tuple, an
+enum or a float is one, whatever list, string or NumPy scalar it was given (JSON knows no others). So no
+record has to convert its own fields, and a constructor only checks what a user may get wrong.
+
+In JSON a record is an object with its class name under "type" and one
 entry per field; the outermost also carries the schema version. What JSON lacks is tagged, so that
 an input of a mechanism comes back as what it was: ``{"$tuple": [...]}``, ``{"$array": [...]}``,
 ``{"$float": "inf"}``. Objects nobody can rebuild safely become ``{"$repr": "..."}`` and come back
@@ -12,11 +16,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from enum import Enum
+from functools import cache, partial
+from types import UnionType
+from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from dpassay._typing import BoolArray, FloatArray, IntArray
 from dpassay.checks import shown
 from dpassay.errors import InvalidInput
 
@@ -37,6 +46,17 @@ class Record:
     """Base of everything that serialises. Equality compares contents, arrays included."""
 
     _types: ClassVar[dict[str, type[Record]]] = {}
+
+    def __post_init__(self) -> None:
+        for name, convert in _conversions(type(self)):  # type: ignore[arg-type]
+            value = getattr(self, name)
+            if value is not None:
+                self._set(**{name: convert(value)})
+
+    def _set(self, **values: Any) -> None:
+        """For constructors alone: records are frozen afterwards."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -88,6 +108,43 @@ class Record:
         if known is None:
             known = self.__dict__["_hash"] = hash(json.dumps(encode(self)))
         return int(known)
+
+
+@cache
+def _conversions(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    """The fields of a record class that have a type to be kept, with what makes it."""
+    hints = get_type_hints(cls)
+    found = []
+    for field in dataclasses.fields(cls):
+        kinds = [kind for kind in _choices(hints[field.name]) if kind is not type(None)]
+        convert = _conversion(kinds[0]) if len(kinds) == 1 else None
+        if convert is not None and not field.metadata.get("verbatim"):
+            found.append((field.name, convert))
+    return tuple(found)
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _conversion(hint: Any) -> Callable[[Any], Any] | None:
+    for array, kind in ((FloatArray, float), (IntArray, np.int64), (BoolArray, bool)):
+        if hint == array:
+            return partial(np.asarray, dtype=kind)
+    if hint is float:
+        return float
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint
+    if get_origin(hint) is tuple:
+        inner = get_args(hint)
+        arrays = inner and inner[0] in (FloatArray, IntArray)
+        item = _conversion(inner[0]) if arrays else None
+        return lambda value: tuple((item or _tuples)(one) for one in value)
+    return None
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
 def encode(value: Any) -> Any:

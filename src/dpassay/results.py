@@ -61,9 +61,6 @@ class Estimate(Shown):
     loss: LossCurve | None = field(default=None, repr=False)
     about: About
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", float(self.value))
-
     def chart(self) -> Any:
         """The loss this estimate was read off."""
         if self.loss is None:
@@ -93,11 +90,6 @@ class LowerBound(Shown):
     estimates: tuple[float, ...] = ()  # one per pair looked at, from the selecting stage
     loss: LossCurve | None = field(default=None, repr=False)
     about: About
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", float(self.value))
-        object.__setattr__(self, "guarantee", Guarantee(self.guarantee))
-        object.__setattr__(self, "estimates", tuple(float(e) for e in self.estimates))
 
     def __str__(self) -> str:
         where = f" (at output {self.location})" if self.location is not None else ""
@@ -150,11 +142,6 @@ class TradeoffPoint(Shown):
     confidence: float
     outline: FloatArray | None = field(default=None, repr=False)
     about: About
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "box", tuple(float(edge) for edge in self.box))
-        if self.outline is not None:
-            object.__setattr__(self, "outline", np.asarray(self.outline, dtype=float))
 
     def __str__(self) -> str:
         a0, a1, b0, b1 = self.box
@@ -232,13 +219,6 @@ class Verdict(Shown):
     #: The pairs that were looked at, with the bound the training draws predicted for each.
     pairs: tuple[tuple[str, float], ...] = field(default=(), repr=False)
     about: About
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "guarantee", Guarantee(self.guarantee))
-        object.__setattr__(self, "pairs", tuple((str(a), float(b)) for a, b in self.pairs))
-        object.__setattr__(self, "budget", tuple((str(a), float(b)) for a, b in self.budget))
-        for name in ("p_value", "lower_bound"):
-            object.__setattr__(self, name, float(getattr(self, name)))
 
     @property
     def tone(self) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput, NotEnoughDraws
-from dpassay.learning.cuts import EventPower, search
+from dpassay.learning.cuts import EventCriterion, search
 from dpassay.learning.learner import Learner
 
 zoo = dp.zoo
@@ -76,7 +76,7 @@ def test_an_event_as_written_is_the_event_that_was_counted(seed):
         samples = dp.draw(mechanism, mechanism.pair, n=6000, rng=seed)
         train, test = samples.deal((2000, 2000)), samples.deal((4000, 4000))
         found, *_ = search(
-            Learner(train, "auto", samples.rng), EventPower(dp.PureDP(0.5), (4000, 4000), 0.05)
+            Learner(train, "auto", samples.rng), EventCriterion(dp.PureDP(0.5), (4000, 4000), 0.05)
         )
         again = dp.Event.from_json(found.event.to_json())
         assert np.array_equal(again.holds(test.p), found.event.holds(test.p))
@@ -236,7 +236,7 @@ def test_best_cut_finds_the_event_of_an_exact_sample():
 
     u = (np.arange(4001) + 0.5) / 4001
     p, q = laplace.ppf(u), 1 + laplace.ppf(u)
-    power = EventPower(dp.PureDP(0.5), (4000, 4000), 0.05)
+    power = EventCriterion(dp.PureDP(0.5), (4000, 4000), 0.05)
     cut = power.judge((p, q), tails=True).strongest
     expected = 1.0 if cut.second else 0.0
     assert cut.at == pytest.approx(expected, abs=0.6)

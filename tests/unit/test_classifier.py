@@ -24,7 +24,7 @@ def gaussian(n_p, n_q, seed, d=1):
 
 
 def training(samples):
-    return Training.of(Batch(samples.p, samples.q))
+    return Training.of(Batch.of(samples.p, samples.q))
 
 
 @pytest.mark.parametrize(

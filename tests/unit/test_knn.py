@@ -80,7 +80,7 @@ def test_votes_agree_with_scikit_learn():
 
 
 def training(p, q):
-    return Training.of(Batch(p, q))
+    return Training.of(Batch.of(p, q))
 
 
 def test_score_of_a_mixed_mechanism_uses_its_keys(seed):

@@ -40,7 +40,9 @@ def test_a_tally_streamed_in_blocks_is_the_tally_of_all_draws(seed):
     mechanism = zoo.TruncatedLaplace()
     samples = dp.draw(mechanism, PAIR, n=30_000, rng=seed)
     whole = tally_of(samples.p, samples.q)
-    parts = [whole.plan.tally(part.p, part.q) for part in (samples.take(10_000) for _ in range(3))]
+    parts = [
+        whole.binning.tally(part.p, part.q) for part in (samples.take(10_000) for _ in range(3))
+    ]
     added = parts[0] + parts[1] + parts[2]
     assert np.array_equal(added.counts_p, whole.counts_p)
     for a, b in zip(added.binned_q, whole.binned_q, strict=True):

@@ -77,7 +77,7 @@ def test_levels_count_every_draw_once_and_as_the_score_would(seed):
         train, test = samples.take(10_000), samples.take(10_000)
         tally = tally_of(train.p, train.q)
         loss = GridLoss.of(tally)
-        levels = loss.levels(tally.plan.tally(test.p, test.q))
+        levels = loss.levels(tally.binning.tally(test.p, test.q))
         assert levels.p.sum() == levels.q.sum() == 10_000
         for cut in (0.1, 0.4):
             by_score = np.count_nonzero(loss.score(test.p) > cut)
@@ -364,7 +364,7 @@ def test_errors():
 
 
 def test_hits_agree_with_counting():
-    from dpassay.notions.study import _hits
+    from dpassay.notions.thresholds import _hits
 
     rng = np.random.default_rng(0)
     p, q = rng.integers(-3, 4, 200) / 2, rng.integers(-3, 4, 300) / 2

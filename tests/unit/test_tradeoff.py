@@ -6,7 +6,7 @@ from scipy import stats
 
 import dpassay as dp
 from dpassay.blackbox.zoo.subsampling import one_in_ten
-from dpassay.bounds import region
+from dpassay.bounds import boxes
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput
 from dpassay.notions.tradeoff import _perturbed
@@ -152,9 +152,9 @@ def test_regions_cover_the_truth_by_full_enumeration(kind, truth):
         for j in range(m + 1):
             c = Counts(i, n, j, m)
             if kind == "joint":
-                inside = region.point_p_values(c, np.array([[p, q]]))[0] > gamma
+                inside = boxes.point_p_values(c, np.array([[p, q]]))[0] > gamma
             else:
-                found = getattr(region, kind)(c, gamma)
+                found = getattr(boxes, kind)(c, gamma)
                 inside = (
                     found.low_alpha <= q <= found.high_alpha
                     and found.low_beta <= 1 - p <= found.high_beta
@@ -165,8 +165,8 @@ def test_regions_cover_the_truth_by_full_enumeration(kind, truth):
 
 def test_outline_of_the_joint_region_is_where_its_p_value_is_gamma():
     c = Counts(500, 1000, 184, 1000)
-    found = region.joint(c, 0.05)
-    p_values = region.point_p_values(
+    found = boxes.joint(c, 0.05)
+    p_values = boxes.point_p_values(
         c, np.column_stack([1 - found.outline[:, 1], found.outline[:, 0]])
     )
     assert p_values.max() <= 0.051
@@ -175,9 +175,9 @@ def test_outline_of_the_joint_region_is_where_its_p_value_is_gamma():
 
 def test_areas_of_the_three_regions_are_ordered():
     c = Counts(5000, 10_000, 1840, 10_000)
-    x, y = region.joint(c, 0.05).outline.T
+    x, y = boxes.joint(c, 0.05).outline.T
     joint = 0.5 * abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))
-    box, wide = region.box(c, 0.05), region.hoeffding(c, 0.05)
+    box, wide = boxes.box(c, 0.05), boxes.hoeffding(c, 0.05)
     areas = [(r.high_alpha - r.low_alpha) * (r.high_beta - r.low_beta) for r in (box, wide)]
     assert joint < areas[0] < areas[1]
 

@@ -7,10 +7,11 @@ held-back training draws each event has a predicted test statistic
 
 for the n and m draws that will test, g_θ being the claim with its parameter at θ. (On the scale of
 asin √ the noise of a frequency is the same everywhere, so that z is near the likelihood-ratio distance
-also where counts are few.) The largest of many noisy z is mostly noise, and there are more independent
-rare events than frequent ones: the cuts of one ranking are nested, so that about log(1/share) of them
-are independent, and `caution` times √(2 log(1 + log(½/share))) is taken off, in units of the noise of the
-training draws.
+also where counts are few.)
+
+The largest of many noisy z is mostly noise. The cuts of one ranking are nested, so that of those that
+hold a share of the draws down to s about log(1/s) are independent, and the largest of their errors is
+about √(2 log(1 + log(½/s))) standard errors of the training draws. `caution` times that is taken off z.
 
 Two events are of interest: the one with the largest z at the claim, which is the most powerful test, and
 the one with the largest θ that would be refuted, which gives the largest lower bound. Where the second is
@@ -90,7 +91,7 @@ class Promise:
 
 
 @dataclass(frozen=True, eq=False)
-class EventPower:
+class EventCriterion:
     """The ranking whose best event promises most."""
 
     claim: Claim
@@ -118,7 +119,7 @@ class EventPower:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class ChosenEvent:
     """The event to test, what ranked the outputs, and what was promised."""
 
     event: Event
@@ -128,11 +129,11 @@ class Found:
     share: float = 1.0  # of the error probability
 
 
-def search(learner: Learner, power: EventPower) -> list[Found]:
+def search(learner: Learner, criterion: EventCriterion) -> list[ChosenEvent]:
     """The most promising event among all candidates; and a bolder one where that promises more."""
-    index, promise = _best(learner, power)
+    index, promise = _best(learner, criterion)
     cautious = _found(learner, index, promise, promise.cut)
-    bold = replace(power, gamma=power.gamma * _BOLD_SHARE, caution=_BOLD)
+    bold = replace(criterion, gamma=criterion.gamma * _BOLD_SHARE, caution=_BOLD)
     other, reach = _best(learner, bold)
     if reach.largest.bound <= _BOLD_GAIN * promise.largest.bound:
         return [cautious]
@@ -142,19 +143,19 @@ def search(learner: Learner, power: EventPower) -> list[Found]:
     return [replace(cautious, share=1 - share), replace(found, share=share)]
 
 
-def _best(learner: Learner, power: EventPower) -> tuple[int | None, Promise]:
+def _best(learner: Learner, criterion: EventCriterion) -> tuple[int | None, Promise]:
     """The ranking that promises most: the number of a candidate, or None for the output itself."""
-    line = learner.line
-    on_line = None if line is None else power.judge(line, tails=True)
-    if on_line is not None and learner.small:
-        return None, on_line
-    index, promise = select(learner, power)
-    if on_line is not None and not power.beats(promise, on_line):
-        return None, on_line
+    numbers = learner.plain_numbers
+    as_is = None if numbers is None else criterion.judge(numbers, tails=True)
+    if as_is is not None and learner.small:
+        return None, as_is
+    index, promise = select(learner, criterion)
+    if as_is is not None and not criterion.beats(promise, as_is):
+        return None, as_is
     return index, promise
 
 
-def _found(learner: Learner, index: int | None, promise: Promise, cut: Cut) -> Found:
+def _found(learner: Learner, index: int | None, promise: Promise, cut: Cut) -> ChosenEvent:
     if index is None:
         low, high = (cut.at, np.inf) if cut.above else (-np.inf, np.nextafter(cut.at, np.inf))
         inside = [(0, Intervals(np.array([low]), np.array([high])))]
@@ -162,7 +163,7 @@ def _found(learner: Learner, index: int | None, promise: Promise, cut: Cut) -> F
     else:
         loss = learner.fitted(index)
         event, name = _event(learner, loss, cut), loss.name
-    return Found(event, cut, promise.rank, name)
+    return ChosenEvent(event, cut, promise.rank, name)
 
 
 def _event(learner: Learner, loss: Loss, cut: Cut) -> Event:

@@ -95,7 +95,7 @@ class Learner:
         return candidates(self.training) if auto else [self.loss]
 
     @cached_property
-    def line(self) -> Scores | None:
+    def plain_numbers(self) -> Scores | None:
         """The outputs themselves, where they are single numbers that may be anything."""
         if self.loss != "auto" or not isinstance(self.loss, str):
             return None

@@ -32,7 +32,9 @@ class Variation:
     log_scale: float
     spread: float
     mean: float  # of the values, on held-back training draws
-    promised: float  # the bound, less what a choice by the largest takes in
+    promised: (
+        float  # the bound predicted, less a standard error: the largest of several is too large
+    )
     effective: float  # draws that carry the estimate, of those that will test
     draws: int  # held-back training draws a side
 
@@ -155,7 +157,7 @@ def _log_sum_exp(values: FloatArray) -> float:
 
 
 @dataclass(frozen=True)
-class MomentPower:
+class MomentCriterion:
     """The ranking that promises the largest bound on a divergence."""
 
     order: float

@@ -25,7 +25,7 @@ from dpassay.privacy.masses import Masses
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class GridPart:
     """Cells with masses p and q, one key each; or the grid of one key, with densities."""
 
     keys: IntArray  # −1: outputs in no key; −2: numbers far outside their grid
@@ -56,7 +56,7 @@ class GridLoss:
     """log p̂/q̂ on cells."""
 
     tally: Tally
-    blocks: tuple[Block, ...]
+    blocks: tuple[GridPart, ...]
 
     @classmethod
     def named(cls, name: str, tally: Tally) -> GridLoss:
@@ -67,7 +67,7 @@ class GridLoss:
     def of(cls, tally: Tally, rule: str | float = "sj", *, inference: bool = False) -> GridLoss:
         """Densities with one bandwidth for both sides; a smaller one for `inference`."""
 
-        def block(key: int, p: Binned, q: Binned) -> Block:
+        def block(key: int, p: Binned, q: Binned) -> GridPart:
             h = _common(p, q, rule, inference)
             densities = []
             for own, total in zip((p, q), tally.n, strict=True):
@@ -75,7 +75,7 @@ class GridLoss:
                 on_grid = kde.on_grid(own, h).ravel() if inside > 0 else own.weights.ravel()
                 mass = float(on_grid.sum()) * own.cell
                 densities.append(on_grid * (inside / mass if mass > 0 else 0.0))
-            return Block(np.array([key]), densities[0], densities[1], p.cell, p.axes, h)
+            return GridPart(np.array([key]), densities[0], densities[1], p.cell, p.axes, h)
 
         return cls._of(tally, block)
 
@@ -87,19 +87,19 @@ class GridLoss:
         densities have few draws to go by, borrow from the middle.
         """
 
-        def block(key: int, p: Binned, q: Binned) -> Block:
+        def block(key: int, p: Binned, q: Binned) -> GridPart:
             loss = quadratic(p, q, tally.n)
             pooled = (p.weights / tally.n[0] + q.weights / tally.n[1]).ravel() / p.cell
             share = expit(loss)
             sides = pooled * share, pooled * (1 - share)
-            return Block(np.array([key]), *sides, p.cell, p.axes, loss=loss)
+            return GridPart(np.array([key]), *sides, p.cell, p.axes, loss=loss)
 
         return cls._of(tally, block)
 
     @classmethod
-    def _of(cls, tally: Tally, block: Callable[[int, Binned, Binned], Block]) -> GridLoss:
+    def _of(cls, tally: Tally, block: Callable[[int, Binned, Binned], GridPart]) -> GridLoss:
         n = tally.n
-        single = [key for key, axes in enumerate(tally.plan.axes) if axes is None]
+        single = [key for key, axes in enumerate(tally.binning.axes) if axes is None]
         keys = np.array([*single, -1, -2], dtype=np.int64)
         masses = np.zeros((2, keys.size))
         for side, counts in enumerate((tally.counts_p, tally.counts_q)):
@@ -111,7 +111,7 @@ class GridLoss:
             masses[:, -1] += p.outside / n[0], q.outside / n[1]
             grids.append(block(key, p, q))
         seen = masses.any(axis=0)
-        cells = Block(keys[seen], masses[0, seen], masses[1, seen])
+        cells = GridPart(keys[seen], masses[0, seen], masses[1, seen])
         return cls(tally, (*grids, cells) if seen.any() else tuple(grids))
 
     @property
@@ -125,7 +125,7 @@ class GridLoss:
     @property
     def layout(self) -> Layout:
         """The keys the outputs fall into."""
-        return self.tally.plan.layout
+        return self.tally.binning.layout
 
     def masses(self) -> Masses:
         """The pair as a finite one: every notion can be read off it."""
@@ -155,7 +155,7 @@ class GridLoss:
                 result[inside] = _interpolate(numbers, block.axes, ratio)
         return result
 
-    def shrunk(self, block: Block) -> FloatArray:
+    def shrunk(self, block: GridPart) -> FloatArray:
         """log (p + half a draw)/(q + half a draw)."""
         if block.loss is not None:
             return block.loss
@@ -164,12 +164,12 @@ class GridLoss:
         return np.asarray(np.log(block.p + half / n_p) - np.log(block.q + half / n_q))
 
     def levels(self, tally: Tally) -> Levels | None:
-        """How many draws of a tally under the same plan lie where on the loss, if it can say."""
+        """How many draws of a tally under the same binning lie where on the loss, if it can say."""
         level = np.zeros(len(self.layout) + 2)
         for block in self.blocks:
             if block.axes is None:
                 level[block.keys] = self.shrunk(block)
-        gridded = [k for k, axes in enumerate(self.tally.plan.axes) if axes is not None]
+        gridded = [k for k, axes in enumerate(self.tally.binning.axes) if axes is not None]
         keep = np.setdiff1d(np.arange(level.size - 1), gridded)  # far outside is counted apart
         found = [level[np.where(keep == level.size - 2, -1, keep)]]
         counts: list[list[Any]] = [[tally.counts_p[keep]], [tally.counts_q[keep]]]
@@ -209,7 +209,7 @@ class GridLoss:
                 partial.append((block.key(0), found))
         return of_keys(self.layout, whole, partial, otherwise)
 
-    def where(self, block: Block, cell: int) -> str:
+    def where(self, block: GridPart, cell: int) -> str:
         """A cell as an output a person can read."""
         key = block.key(cell)
         if key < 0:
@@ -223,7 +223,7 @@ class GridLoss:
         ]
         return self.layout.words(key, [told_apart([number])[0] for number in numbers])
 
-    def point(self, block: Block, cell: int) -> list[float]:
+    def point(self, block: GridPart, cell: int) -> list[float]:
         """The free numbers of a cell."""
         axes = block.axes or ()
         index = np.unravel_index(cell, [a.size for a in axes]) if axes else ()
@@ -245,7 +245,7 @@ class GridLoss:
         return LossCurve(np.arange(top.size, dtype=float), ell, p, q, labels=labels)
 
 
-def _intervals(level: FloatArray, cut: float, block: Block) -> Intervals | None:
+def _intervals(level: FloatArray, cut: float, block: GridPart) -> Intervals | None:
     """Where the interpolated level is at least `cut`, without slivers."""
     assert block.axes is not None
     x, inside = block.axes[0].points, level >= cut

@@ -1,7 +1,7 @@
 """Draws as counts on cells: tallies add up, so that draws can be streamed.
 
-A `Plan` says which keys and grids there are; it is learned from a first look at the draws. A `Tally` is
-what any number of draws amount to under a plan.
+A `Binning` says which keys and grids there are; it is learned from a first look at the draws. A `Tally`
+is what any number of draws amount to under a binning.
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from dpassay.sampling.samples import Sizes, Source
 
 #: A key needs this many draws on the two sides together to get a density of its own.
 _FEW = 40
-#: The draws a plan is learned from.
+#: The draws a binning is learned from.
 FIRST_LOOK = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Binning:
     """Which keys there are, and the grid for the numbers of each (None: the key is a cell)."""
 
     layout: Layout
     axes: tuple[tuple[Axis, ...] | None, ...]
 
     @classmethod
-    def learn(cls, p: Sorted, q: Sorted) -> Plan:
+    def learn(cls, p: Sorted, q: Sorted) -> Binning:
         """Find grids for the free numbers of keys, from draws that may be looked at."""
         layout, sides = p.layout, [p, q]
-        if layout.widest > max(SIZES):  # too many numbers for densities: rare keys do
+        if layout.widest > max(
+            SIZES
+        ):  # too many numbers for densities: combinations serve as keys, rare as they are
             layout, *sides = learn(p.outputs, q.outputs, whole=True)
         if not any(any(part.open) for part in layout.parts):
             return cls(layout, (None,) * len(layout))
@@ -69,9 +71,9 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Counts of keys and binned numbers, both sides; tallies under one plan add up."""
+    """Counts of keys and binned numbers, both sides; tallies under one binning add up."""
 
-    plan: Plan
+    binning: Binning
     counts_p: IntArray
     counts_q: IntArray
     binned_p: tuple[Binned | None, ...]
@@ -84,7 +86,7 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
-            self.plan,
+            self.binning,
             self.counts_p + other.counts_p,
             self.counts_q + other.counts_q,
             tuple(_sum(a, b) for a, b in zip(self.binned_p, other.binned_p, strict=True)),
@@ -97,18 +99,20 @@ def _sum(a: Binned | None, b: Binned | None) -> Binned | None:
 
 
 def tally_draws(source: Source, sizes: Sizes) -> Tally:
-    """Tally draws: a first look makes the plan, the rest stream.
+    """Tally draws: a first look makes the binning, the rest stream.
 
     Memory stays that of the first look whatever the sizes are.
     """
     look = min(sizes[0], FIRST_LOOK), min(sizes[1], FIRST_LOOK)
     first = source.deal(look)
     _, p, q = learn(first.p, first.q)
-    plan = Plan.learn(p, q)
-    tally = plan.of_sorted(p, q) if plan.layout is p.layout else plan.tally(first.p, first.q)
+    binning = Binning.learn(p, q)
+    tally = (
+        binning.of_sorted(p, q) if binning.layout is p.layout else binning.tally(first.p, first.q)
+    )
     rest = sizes[0] - look[0], sizes[1] - look[1]
     if max(rest):
-        for part in source.blocks(rest, plan.tally):
+        for part in source.blocks(rest, binning.tally):
             tally = tally + part
     return tally
 
@@ -116,5 +120,7 @@ def tally_draws(source: Source, sizes: Sizes) -> Tally:
 def tally_of(p: Outputs, q: Outputs) -> Tally:
     """The tally of draws at hand."""
     _, first, second = learn(p, q)
-    plan = Plan.learn(first, second)
-    return plan.of_sorted(first, second) if plan.layout is first.layout else plan.tally(p, q)
+    binning = Binning.learn(first, second)
+    return (
+        binning.of_sorted(first, second) if binning.layout is first.layout else binning.tally(p, q)
+    )

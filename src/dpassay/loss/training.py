@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpassay.loss.tally import Plan, Tally
+from dpassay.loss.tally import Binning, Tally
 from dpassay.outputs.layout import Layout, Sorted, learn
 from dpassay.sampling.samples import Batch, Sizes
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Draws of both sides, sorted into the keys of one layout; parts of them share its plan."""
+    """Draws of both sides, sorted into the keys of one layout; parts of them share its binning."""
 
     p: Sorted
     q: Sorted
@@ -35,16 +35,16 @@ class Training:
         return len(self.p), len(self.q)
 
     @cached_property
-    def plan(self) -> Plan:
+    def binning(self) -> Binning:
         """The grids for densities."""
-        return Plan.learn(self.p, self.q) if self.whole is None else self.whole.plan
+        return Binning.learn(self.p, self.q) if self.whole is None else self.whole.binning
 
     @cached_property
     def tally(self) -> Tally:
-        """The draws as counts on the cells of the plan."""
-        if self.plan.layout is self.layout:
-            return self.plan.of_sorted(self.p, self.q)
-        return self.plan.tally(self.p.outputs, self.q.outputs)
+        """The draws as counts on the cells of the binning."""
+        if self.binning.layout is self.layout:
+            return self.binning.of_sorted(self.p, self.q)
+        return self.binning.tally(self.p.outputs, self.q.outputs)
 
     @cached_property
     def halves(self) -> tuple[Training, Training]:

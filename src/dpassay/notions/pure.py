@@ -31,7 +31,7 @@ from dpassay._typing import BoolArray, FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.loss import kde
 from dpassay.loss.bandwidth import undersmooth
-from dpassay.loss.grid import Block, GridLoss
+from dpassay.loss.grid import GridLoss, GridPart
 from dpassay.loss.tally import tally_draws
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.layout import Layout
@@ -56,7 +56,7 @@ class Worst:
     careful: float  # |ℓ̂| minus its standard errors: what pairs are compared by
     sign: int  # of ℓ̂
     loss: GridLoss
-    block: Block
+    block: GridPart
     cell: int
 
     @property
@@ -223,7 +223,7 @@ def _deterministic(loss: GridLoss) -> bool:
     )
 
 
-def _standard_error(block: Block, n_p: int, n_q: int) -> FloatArray:
+def _standard_error(block: GridPart, n_p: int, n_q: int) -> FloatArray:
     """Of log p̂ − log q̂, with half a draw added so that it stays finite."""
     cell = float(block.axes is None)
     variance = np.zeros_like(block.p)
@@ -256,7 +256,7 @@ def _bound_at(
         totals += part_totals
     p, q = (sums / totals)[:: worst.sign]
     n_p, n_q = totals[:: worst.sign]
-    fresh = Block(block.keys, block.p, block.q, h=h)
+    fresh = GridPart(block.keys, block.p, block.q, h=h)
     used = (int(totals[0]), int(totals[1]))
     if p == 0:
         return 0.0, used
@@ -293,7 +293,7 @@ class AtOutput:
         return float(density[0] * len(numbers))
 
 
-def _inside(loss: GridLoss, block: Block, region: Any) -> BoolArray:
+def _inside(loss: GridLoss, block: GridPart, region: Any) -> BoolArray:
     """Which cells of a block lie in the region."""
     if region is None:
         return np.ones(block.p.size, dtype=bool)

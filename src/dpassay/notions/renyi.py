@@ -30,7 +30,7 @@ from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.learning.learner import Learner, select
-from dpassay.learning.variation import MomentPower
+from dpassay.learning.variation import MomentCriterion
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.tally import Tally, tally_draws
@@ -265,7 +265,7 @@ def variational_bounds(
     budget = split(found[0], n, method.share(total), least=(10, 10))
     for source in found:
         learner = Learner(source.deal(budget.learn), method.loss, source.rng)
-        power = MomentPower(float(orders[0]), SWAPS[direction], min(budget.test), level)
+        power = MomentCriterion(float(orders[0]), SWAPS[direction], min(budget.test), level)
         index, first = select(learner, power)
         scores = learner.scores(index)
         assert scores is not None

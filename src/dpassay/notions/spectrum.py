@@ -28,7 +28,7 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.blackbox.neighbours import Population, remove_one
 from dpassay.errors import InvalidInput, MechanismError
-from dpassay.notions.study import Options, certified, study
+from dpassay.notions.thresholds import Options, certified, count_thresholds
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Direction, Pair, Relation
@@ -81,7 +81,9 @@ def estimate(
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     gamma = 1 - checks.probability("confidence", confidence)
     options = Options.of(eps, classifier, plug_in, train, direction)
-    found = study(source, None if n is None else checks.whole("n", n, at_least=40), options)
+    found = count_thresholds(
+        source, None if n is None else checks.whole("n", n, at_least=40), options
+    )
     return Spectrum(
         eps,
         found.delta(options),
@@ -114,11 +116,6 @@ class PairSpectrum(Record):
     misses: IntArray = field(repr=False)
     totals: tuple[IntArray, IntArray] = field(repr=False)
     method: str = ""
-
-    def __post_init__(self) -> None:
-        for name, kind in (("y", float), ("backward", bool), ("hits", int), ("misses", int)):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
-        object.__setattr__(self, "totals", tuple(np.asarray(t, dtype=int) for t in self.totals))
 
     def lower(self, eps: FloatArray, gamma: float) -> FloatArray:
         """The certified curve at a level."""
@@ -286,7 +283,7 @@ def _union(
         for index, (key, pair, mechanism) in enumerate(jobs):
             source = Live(mechanism, pair, seed=seed, index=index, sampling=sampling)
             try:
-                found = study(source, draws, options)
+                found = count_thresholds(source, draws, options)
             except MechanismError as error:
                 failures.append(f"{pair.name}: {error}")
                 first = first or error

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from dpassay import checks
 from dpassay._typing import FloatArray
-from dpassay.bounds import joint, power, region
+from dpassay.bounds import boxes, joint, power
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput
 from dpassay.loss.fit import Loss, fit
@@ -35,7 +35,7 @@ from dpassay.privacy.curves import TradeoffBand, TradeoffCurve
 from dpassay.privacy.text import as_claim
 from dpassay.results import TradeoffPoint, Verdict, Witness, why_blind
 from dpassay.roots import bisect
-from dpassay.sampling.budget import split, totals
+from dpassay.sampling.budget import split, three_stages, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.samples import Batch, Source, one_source
 
@@ -43,7 +43,7 @@ __all__ = ["audit", "estimate", "point"]
 
 Box = Literal["joint", "clopper-pearson", "hoeffding"]
 _BOXES = ("joint", "clopper-pearson", "hoeffding")
-_REGIONS = {"joint": region.joint, "clopper-pearson": region.box, "hoeffding": region.hoeffding}
+_REGIONS = {"joint": boxes.joint, "clopper-pearson": boxes.box, "hoeffding": boxes.hoeffding}
 
 
 def estimate(
@@ -270,7 +270,12 @@ def audit(
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     gamma = 1 - checks.probability("confidence", confidence)
     checks.one_of("box", box, _BOXES)
-    locate, test_size = _stages(source, n, n_locate, n_test)
+    locate, test_size = three_stages(
+        source,
+        n,
+        None if n_locate is None else checks.whole("n_locate", n_locate, at_least=10),
+        None if n_test is None else checks.whole("n_test", n_test, at_least=2),
+    )
     masses = GridLoss.of(tally_draws(source, (locate, locate))).masses()
     curve = masses.tradeoff_curve()
     eta = _weakest(curve, claim)
@@ -310,26 +315,6 @@ def audit(
             notes=source.notes,
         ),
     )
-
-
-def _stages(
-    source: Source, n: int | None, n_locate: int | None, n_test: int | None
-) -> tuple[int, int]:
-    """Draws that locate, and draws for each of the two stages after it."""
-    if n_locate is None and n_test is None:
-        total = min(totals(source, n, least=30))
-        return total - 2 * (total // 3), total // 3
-    locate = None if n_locate is None else checks.whole("n_locate", n_locate, at_least=10)
-    test = None if n_test is None else checks.whole("n_test", n_test, at_least=2)
-    if locate is None or test is None:
-        total = min(totals(source, n, least=30))
-        locate = total - 2 * (test or 0) if locate is None else locate
-        test = (total - locate) // 2 if test is None else test
-    if locate < 10 or test < 2:
-        raise InvalidInput(
-            f"n_locate = {n_locate} and n_test = {n_test} leave too few of n = {n} for the other stages"
-        )
-    return locate, test
 
 
 def _weakest(curve: TradeoffCurve, claim: Claim) -> float:

@@ -35,7 +35,7 @@ import numpy.typing as npt
 from dpassay import checks
 from dpassay._typing import AnyArray, FloatArray
 from dpassay.errors import BadOutput
-from dpassay.outputs import foreign
+from dpassay.outputs import foreign_arrays
 
 Template: TypeAlias = tuple[Any, ...]
 Codes: TypeAlias = npt.NDArray[np.int32]
@@ -76,7 +76,7 @@ class Outputs:
     structures: tuple[Template, ...]
     codes: Codes | None = None  # index into structures; None if there is only one
     rest: FloatArray | None = None  # what `numbers` lack of the exact values; None if nothing
-    #: How arrays held the outputs, as far as that can have changed them; see `check_containers`.
+    #: Which kinds of array the outputs came in: some change what they hold; see `check_containers`.
     containers: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
@@ -202,13 +202,13 @@ def from_raw(raw: Any, size: int) -> Outputs:
         raise BadOutput(
             f"the mechanism returned {checks.shown(raw)} for size={size}; it must return an array"
         )
-    table = foreign.columns(raw)
+    table = foreign_arrays.columns(raw)
     if table is not None:
         outputs = from_columns(*table)
     elif isinstance(raw, (list, tuple)):
         outputs = _from_list(raw)
     else:
-        array = foreign.array(raw)
+        array = foreign_arrays.array(raw)
         if array.ndim == 0:
             raise BadOutput(_count("one value", size))
         outputs = from_array(array)
@@ -464,7 +464,7 @@ class _Leaves:
             return self._float(value)
         if simple is str:
             return self._leaf(("str", value))
-        if value is None or foreign.is_missing(value):
+        if value is None or foreign_arrays.is_missing(value):
             return self._leaf(("none",))
         if isinstance(value, enum.Enum):
             return self._leaf(("enum", str(value)))
@@ -502,13 +502,13 @@ class _Leaves:
             return ("dict", self._entries(value))
         if isinstance(value, AbstractSet):
             return ("set", tuple(self.walk(item) for item in sorted(value, key=repr)))
-        table = foreign.columns(value)
+        table = foreign_arrays.columns(value)
         if table is not None:
             names, columns = table
             listed = {str(n): c.tolist() for n, c in zip(names or (), columns, strict=True)}
             return ("dict", self._entries(listed)) if names else self.walk(columns[0].tolist())
         try:
-            array = foreign.array(value)
+            array = foreign_arrays.array(value)
         except BadOutput:
             array = np.asarray(None)
         if array.dtype.kind in "biufcmMUS":

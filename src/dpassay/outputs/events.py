@@ -40,10 +40,6 @@ class Intervals(Record):
     lows: FloatArray
     highs: FloatArray
 
-    def __post_init__(self) -> None:
-        for name in ("lows", "highs"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
-
     def holds(self, numbers: FloatArray) -> BoolArray:
         """Which rows of the free numbers are inside."""
         x = numbers[:, 0]
@@ -69,10 +65,6 @@ class Event(Record):
     #: Only the process that made it can evaluate it; it cannot be replayed from a file.
     live: bool = False
     scorer: Scorer | None = field(default=None, repr=False, metadata={"live": True})
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "whole", tuple(int(k) for k in self.whole))
-        object.__setattr__(self, "partial", tuple((int(k), t) for k, t in self.partial))
 
     @property
     def replayable(self) -> bool:

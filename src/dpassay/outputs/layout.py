@@ -41,11 +41,6 @@ _SPAN = 256
 _TABLE = 1 << 22
 
 
-def _nested(value: Any) -> Any:
-    """Templates are nested tuples; JSON knows lists only."""
-    return tuple(_nested(item) for item in value) if isinstance(value, (list, tuple)) else value
-
-
 @dataclass(frozen=True, eq=False)
 class Part(Record):
     """Outputs of one structure: the atoms of its number columns, and which may be anything.
@@ -56,16 +51,14 @@ class Part(Record):
 
     template: Template
     atoms: tuple[FloatArray, ...] = field(default=(), repr=False)
-    #: Columns whose other values are numbers; in the rest only the atoms are known.
+    #: By column: whether values that are no atoms are free numbers (True) or unknown (False).
     open: tuple[bool, ...] = ()
     origins: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "template", _nested(self.template))
-        object.__setattr__(self, "atoms", tuple(np.asarray(a, dtype=float) for a in self.atoms))
-        object.__setattr__(self, "open", tuple(bool(o) for o in self.open))
-        origins = self.origins or (0.0,) * len(self.atoms)
-        object.__setattr__(self, "origins", tuple(float(o) for o in origins))
+        super().__post_init__()
+        if len(self.origins) != len(self.atoms):
+            self._set(origins=(0.0,) * len(self.atoms))
 
     @cached_property
     def columns(self) -> tuple[int, ...]:
@@ -123,16 +116,11 @@ def distances(
 
 @dataclass(frozen=True, eq=False)
 class Layout(Record):
-    """How outputs fall into keys: the key of row k is code `codes[k]` of part `parts_of[k]`."""
+    """How outputs fall into keys: key k is code `codes[k]` of part `parts_of[k]`."""
 
     parts: tuple[Part, ...] = field(repr=False)
     parts_of: IntArray = field(repr=False)
     codes: IntArray = field(repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(self.parts))
-        for name in ("parts_of", "codes"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.int64))
 
     def __len__(self) -> int:
         return self.codes.size

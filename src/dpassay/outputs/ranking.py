@@ -41,11 +41,6 @@ class Features(Record):
     centre: FloatArray = field(repr=False)
     scale: FloatArray = field(repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(self.parts))
-        for name in ("centre", "scale"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
-
     @classmethod
     def learn(cls, p: Sorted, q: Sorted) -> Features:
         """Find kinds and atoms, and the centre and spread of every coordinate."""
@@ -136,10 +131,8 @@ class Polynomial(Record):
     weights: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "linear", np.asarray(self.linear, dtype=float))
-        object.__setattr__(self, "weights", np.asarray(self.weights, dtype=float))
-        pairs = np.asarray(self.pairs, dtype=np.int64).reshape(-1, 2)
-        object.__setattr__(self, "pairs", pairs)
+        super().__post_init__()
+        self._set(pairs=self.pairs.reshape(-1, 2))
 
     def score(self, rows: FloatArray) -> FloatArray:
         """The value of each row."""
@@ -171,12 +164,6 @@ class Trees(Record):
     right: IntArray
     value: FloatArray
 
-    def __post_init__(self) -> None:
-        for name in ("roots", "feature", "left", "right"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.int64))
-        for name in ("threshold", "value"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
-
     def score(self, rows: FloatArray) -> FloatArray:
         """The value of each row: every tree walked by all rows at once."""
         total = np.full(len(rows), self.baseline)
@@ -204,9 +191,6 @@ class Ranking(Record):
     features: Features
     model: Model
     line: tuple[float, float] = (0.0, 1.0)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "line", tuple(float(x) for x in self.line))
 
     def score(self, outputs: Outputs) -> FloatArray:
         """log p̂/q̂ of each output."""

@@ -40,9 +40,6 @@ class Origin(Record):
     missing: int  # cells without a value in them
     modified: str  # ISO 8601, UTC
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", tuple(self.columns))
-
     def __str__(self) -> str:
         names = ", ".join(self.columns[:6]) + (", …" if len(self.columns) > 6 else "")
         blank = f", {self.missing:,} cells without a value" if self.missing else ""
@@ -64,13 +61,6 @@ class About(Record):
     notes: tuple[str, ...] = ()
     #: The files the draws came from.
     files: tuple[Origin, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "guarantee", Guarantee(self.guarantee))
-        object.__setattr__(self, "notes", tuple(self.notes))
-        object.__setattr__(self, "files", tuple(self.files))
-        if self.n is not None:
-            object.__setattr__(self, "n", tuple(self.n))
 
     @property
     def noted(self) -> str:

@@ -9,7 +9,7 @@ Where a claim has to be tabulated or solved for, errors fall on its own side: `r
 below the true g, so a claim is never refuted for our rounding.
 """
 
-from dpassay.privacy.claim import Claim
+from dpassay.privacy.claim_base import Claim
 from dpassay.privacy.divergence_claims import (
     DivergenceClaim,
     RenyiCurveDP,

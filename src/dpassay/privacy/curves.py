@@ -56,8 +56,8 @@ class TradeoffCurve(Record):
         if x.shape != y.shape or x[0] < 0 or x[-1] > 1 or y.min() < 0 or y.max() > 1:
             raise InvalidInput("a trade-off curve needs equally many alpha and beta, all in [0, 1]")
         hull = lower_hull(np.concatenate([[0.0], x, [1.0]]), np.concatenate([[1.0], y, [0.0]]))
-        object.__setattr__(self, "x", hull[0])
-        object.__setattr__(self, "y", hull[1])
+        self._set(x=hull[0])
+        self._set(y=hull[1])
 
     def __call__(self, alpha: npt.ArrayLike) -> Any:
         """T(α), exact for the piecewise linear curve."""
@@ -161,9 +161,9 @@ class TradeoffBand(Record):
     confidence: float = 0.95
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x", _axis("alpha", self.x))
+        self._set(x=_axis("alpha", self.x))
         for name in ("lower", "upper"):
-            object.__setattr__(self, name, _axis(name, getattr(self, name), increasing=False))
+            self._set(**{name: _axis(name, getattr(self, name), increasing=False)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,12 +187,12 @@ class Spectrum(Record):
     accuracy: FloatArray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x", _axis("epsilon", self.x))
-        object.__setattr__(self, "y", _axis("delta", self.y, increasing=False))
+        self._set(x=_axis("epsilon", self.x))
+        self._set(y=_axis("delta", self.y, increasing=False))
         if self.x.shape != self.y.shape:
             raise InvalidInput("a spectrum needs equally many epsilon and delta")
         if self.lower is not None:
-            object.__setattr__(self, "lower", _axis("lower", self.lower, increasing=False))
+            self._set(lower=_axis("lower", self.lower, increasing=False))
 
     def __call__(self, epsilon: npt.ArrayLike) -> Any:
         """δ(ε) inside the grid, interpolated on the safe (upper) side."""
@@ -284,12 +284,12 @@ class RenyiCurve(Record):
     about: About | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x", _axis("order", self.x))
-        object.__setattr__(self, "y", _axis("epsilon", self.y, increasing=False))
+        self._set(x=_axis("order", self.x))
+        self._set(y=_axis("epsilon", self.y, increasing=False))
         if self.x[0] <= 1 or self.x.shape != self.y.shape:
             raise InvalidInput("a Rényi curve needs orders above 1 and equally many values")
         if self.lower is not None:
-            object.__setattr__(self, "lower", _axis("lower", self.lower, increasing=False))
+            self._set(lower=_axis("lower", self.lower, increasing=False))
 
     def __call__(self, order: npt.ArrayLike) -> Any:
         """ε(λ) inside the grid, interpolated on the safe (upper) side."""
@@ -353,11 +353,11 @@ class LossCurve(Record):
     about: About | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x", _axis("x", self.x))
+        self._set(x=_axis("x", self.x))
         for name in ("y", "p", "q"):
-            object.__setattr__(self, name, _axis(name, getattr(self, name), increasing=False))
+            self._set(**{name: _axis(name, getattr(self, name), increasing=False)})
         if self.labels is not None:
-            object.__setattr__(self, "labels", tuple(self.labels))
+            self._set(labels=tuple(self.labels))
 
     def __call__(self, t: npt.ArrayLike) -> Any:
         """ℓ(t) for a continuous output, linear between grid points."""

@@ -20,7 +20,7 @@ from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy import coins
-from dpassay.privacy.claim import Claim, checked_delta, digits, shaped
+from dpassay.privacy.claim_base import Claim, checked_delta, digits, shaped
 from dpassay.privacy.event_claims import GaussianDP
 
 
@@ -174,8 +174,8 @@ class RenyiDP(DivergenceClaim):
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "order", _checked_order(self.order))
-        object.__setattr__(self, "epsilon", checks.real("epsilon", self.epsilon, at_least=0.0))
+        self._set(order=_checked_order(self.order))
+        self._set(epsilon=checks.real("epsilon", self.epsilon, at_least=0.0))
 
     @cached_property
     def orders(self) -> tuple[float, ...]:
@@ -226,9 +226,9 @@ class RenyiCurveDP(DivergenceClaim):
         found = [order for order, _ in pairs]
         if twice := [a for a, b in pairwise(found) if a == b]:
             raise InvalidInput(f"order {twice[0]:g} is given twice; give each order one epsilon")
-        object.__setattr__(self, "orders", tuple(found))
-        object.__setattr__(self, "epsilons", tuple(epsilon for _, epsilon in pairs))
-        object.__setattr__(self, "factor", checks.real("factor", self.factor, at_least=0.0))
+        self._set(orders=tuple(found))
+        self._set(epsilons=tuple(epsilon for _, epsilon in pairs))
+        self._set(factor=checks.real("factor", self.factor, at_least=0.0))
 
     def _unit(self, order: FloatArray) -> FloatArray:
         orders, epsilons = np.array(self.orders), np.array(self.epsilons)
@@ -267,8 +267,8 @@ class ZeroConcentratedDP(DivergenceClaim):
     _solved: ClassVar[FloatArray] = 1.0 + np.geomspace(0.02, 200.0, 24)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", checks.real("rho", self.rho, at_least=0.0))
-        object.__setattr__(self, "delta", checked_delta(self.delta))
+        self._set(rho=checks.real("rho", self.rho, at_least=0.0))
+        self._set(delta=checked_delta(self.delta))
 
     @property
     def _leak(self) -> float:

@@ -18,7 +18,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.privacy import tabulated
-from dpassay.privacy.claim import Claim, checked_delta, digits, shaped
+from dpassay.privacy.claim_base import Claim, checked_delta, digits, shaped
 from dpassay.privacy.curves import TradeoffCurve, gaussian_tradeoff
 
 
@@ -40,8 +40,8 @@ class ApproximateDP(Claim):
     headline: str = "epsilon"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checks.real("epsilon", self.epsilon, at_least=0.0))
-        object.__setattr__(self, "delta", checked_delta(self.delta))
+        self._set(epsilon=checks.real("epsilon", self.epsilon, at_least=0.0))
+        self._set(delta=checked_delta(self.delta))
         checks.one_of("headline", self.headline, ("epsilon", "delta"))
 
     @property
@@ -142,7 +142,7 @@ class PureDP(Claim):
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checks.real("epsilon", self.epsilon, at_least=0.0))
+        self._set(epsilon=checks.real("epsilon", self.epsilon, at_least=0.0))
 
     @cached_property
     def _as_approximate(self) -> ApproximateDP:
@@ -189,7 +189,7 @@ class GaussianDP(Claim):
     symbol: ClassVar[str] = "μ"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", checks.real("mu", self.mu, at_least=0.0))
+        self._set(mu=checks.real("mu", self.mu, at_least=0.0))
 
     def raw_region(self, q: FloatArray) -> Any:
         """Φ(μ + Φ⁻¹(q))."""
@@ -254,11 +254,11 @@ class TradeoffDP(Claim):
     largest: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gap", checks.real("gap", self.gap, at_least=0.0))
+        self._set(gap=checks.real("gap", self.gap, at_least=0.0))
         if not isinstance(self.f, TradeoffCurve):
             make = tabulated.from_function if callable(self.f) else tabulated.from_points
             curve = make(self.f)
-            object.__setattr__(self, "f", curve if self.ordered else tabulated.both_orders(curve))
+            self._set(f=curve if self.ordered else tabulated.both_orders(curve))
 
     @classmethod
     def from_delta(cls, f: Callable[[Any], Any]) -> TradeoffDP:

@@ -49,8 +49,8 @@ class Masses:
             if not (np.all(mass >= 0) and abs(total - 1) <= tolerance):
                 raise InvalidInput(f"{name} must be non-negative and sum to 1, sums to {total!r}")
         seen = (mass_p > 0) | (mass_q > 0)
-        object.__setattr__(self, "p", mass_p[seen] / mass_p.sum())
-        object.__setattr__(self, "q", mass_q[seen] / mass_q.sum())
+        for name, mass in (("p", mass_p), ("q", mass_q)):
+            object.__setattr__(self, name, mass[seen] / mass.sum())
 
     @cached_property
     def loss(self) -> FloatArray:

@@ -59,9 +59,6 @@ class Pair(Record):
     relation: Relation = Relation.UNSPECIFIED
     name: str = ""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "relation", Relation(self.relation))
-
     def __iter__(self) -> Iterator[Any]:
         return iter((self.first, self.second))
 

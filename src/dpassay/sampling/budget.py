@@ -47,6 +47,20 @@ def _learning(total: int, share: float, least: tuple[int, int], most: int | None
     return max(least[0], min(wanted, total - least[1]))
 
 
+def three_stages(
+    source: Source, n: int | None, first: int | None, later: int | None
+) -> tuple[int, int]:
+    """Draws a side of a first stage, and of each of two later ones: thirds of n, or as said."""
+    if first is None or later is None:
+        total = min(totals(source, n, least=30))
+        if first is None:
+            first = total - 2 * (total // 3 if later is None else later)
+        later = (total - first) // 2 if later is None else later
+    if first < 10 or later < 2:
+        raise InvalidInput(f"{n} draws a side leave {first} and {later} for the stages: give more")
+    return first, later
+
+
 def totals(source: Source, n: int | None, *, least: int = 2, name: str = "n") -> tuple[int, int]:
     """`n` on both sides, or all draws of samples; a mechanism needs a number."""
     if n is not None:

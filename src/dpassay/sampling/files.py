@@ -127,19 +127,6 @@ def read_pair(
     return _alike(p, q)
 
 
-def _countable(column: AnyArray) -> AnyArray:
-    """A column in which dates are numbers or, among objects, words."""
-    if column.dtype.kind == "M":
-        return column.astype(np.int64)
-    if column.dtype.kind == "O" and any(isinstance(v, datetime.date) for v in column):
-        return _objects(v.isoformat() if isinstance(v, datetime.date) else v for v in column)
-    return column
-
-
-def _beyond(column: AnyArray) -> bool:
-    return bool(len(column)) and max(-int(column.min()), int(column.max())) > _EXACT
-
-
 # What a file holds, before it becomes a table.
 
 

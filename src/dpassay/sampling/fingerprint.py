@@ -1,4 +1,4 @@
-"""Fingerprints of inputs, to notice a mechanism that changes its input."""
+"""Fingerprints of inputs; `draw.draw_block` compares them to notice an input that was changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.outputs import foreign
+from dpassay.outputs import foreign_arrays
 
 #: Larger inputs are not looked at: taking the fingerprint would cost more than drawing.
 _BYTES, _ITEMS = 1 << 24, 20_000
@@ -59,9 +59,9 @@ def _add(value: Any, digest: Any, left: list[int]) -> None:
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             _add(getattr(value, field.name), digest, left)
-    elif (table := foreign.columns(value)) is not None:
+    elif (table := foreign_arrays.columns(value)) is not None:
         _add([table[0], *table[1]], digest, left)
     elif hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
-        _add(foreign.array(value), digest, left)
+        _add(foreign_arrays.array(value), digest, left)
     else:
         raise TypeError

@@ -43,11 +43,10 @@ class Batch:
     p: Outputs
     q: Outputs
 
-    def __post_init__(self) -> None:
-        if self.p.structures is not self.q.structures:
-            p, q = align([self.p, self.q])
-            object.__setattr__(self, "p", p)
-            object.__setattr__(self, "q", q)
+    @classmethod
+    def of(cls, p: Outputs, q: Outputs) -> Batch:
+        """Draws over one table of structures."""
+        return cls(*align([p, q]))
 
     @property
     def sizes(self) -> Sizes:
@@ -226,7 +225,8 @@ class Live:
 
     def deal(self, sizes: Sizes) -> Batch:
         """Draw outputs. If the mechanism fails, the error carries what was drawn."""
-        first = self.index == 0 and self._stage == 0  # a dependence does not choose its pair
+        # one look is enough: draws that depend on each other do so on every pair
+        first = self.index == 0 and self._stage == 0
         parts: list[tuple[Outputs, Outputs]] = []
         try:
             parts.extend(self.blocks(sizes, keep))
@@ -259,7 +259,7 @@ class Live:
 
 def _joined(parts: Sequence[tuple[Outputs, Outputs]]) -> Batch:
     p, q = (concatenate([part[side] for part in parts]) for side in (0, 1))
-    return Batch(p, q)
+    return Batch.of(p, q)
 
 
 def draw(
@@ -322,7 +322,7 @@ def from_samples(
             f"p and q do not go together: outputs have {widths[0]} coordinates in p and {widths[1]} in q"
         )
     origin = as_pair(pair) if pair is not None else Pair(_origin(p, "p"), _origin(q, "q"))
-    batch = Batch(*sides)
+    batch = Batch.of(*sides)
     if copied := repeated_rows(batch.p, batch.q):
         raise DependentDraws(
             f"{copied}: rows seem to have been copied (a join gone wrong?), and every guarantee "

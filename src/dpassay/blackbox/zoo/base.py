@@ -35,6 +35,11 @@ class ZooMechanism:
     #: What a broken mechanism does wrong, and on which pairs it shows; empty if it is correct.
     flaw: ClassVar[str] = ""
 
+    def _set(self, **values: Any) -> None:
+        """For constructors alone: mechanisms are frozen afterwards."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Return `size` independent outputs on `data`."""
         raise NotImplementedError

@@ -90,8 +90,8 @@ class ExponentialCounting(ZooMechanism):
     source: ClassVar[str] = "McSherry & Talwar 2007; Dwork & Roth 2014"
 
     def __init__(self, epsilon: float = 2.0, most: int = 3) -> None:
-        object.__setattr__(self, "epsilon0", checks.real("epsilon", epsilon, above=0.0))
-        object.__setattr__(self, "most", checks.whole("most", most))
+        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
+        self._set(most=checks.whole("most", most))
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Draw from the finite distribution."""

@@ -33,8 +33,8 @@ class NoisyHistogram(ZooMechanism):
     source: ClassVar[str] = "Dwork 2006; Ding et al. 2018 (StatDP), algorithms 9 and 10"
 
     def __init__(self, epsilon: float = 0.5, broken: bool = False) -> None:
-        object.__setattr__(self, "epsilon0", checks.real("epsilon", epsilon, above=0.0))
-        object.__setattr__(self, "broken", bool(broken))
+        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
+        self._set(broken=bool(broken))
 
     @property
     def flaw(self) -> str:  # type: ignore[override]

@@ -86,10 +86,10 @@ class ReportNoisyMax(ZooMechanism):
     source: ClassVar[str] = "Dwork & Roth 2014; Ding et al. 2018 (StatDP), algorithms 5–8"
 
     def __init__(self, epsilon: float = 1.5, variant: int = 5) -> None:
-        object.__setattr__(self, "epsilon0", checks.real("epsilon", epsilon, above=0.0))
+        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
         if variant not in (5, 6, 7, 8):
             raise InvalidInput(f"variant must be 5, 6, 7 or 8, got {variant!r}")
-        object.__setattr__(self, "variant", variant)
+        self._set(variant=variant)
 
     @property
     def flaw(self) -> str:  # type: ignore[override]

@@ -304,8 +304,8 @@ class Staircase(ZooMechanism):
         eps = checks.real("epsilon", epsilon, above=0.0)
         best = 1 / (1 + math.exp(eps / 2))
         share = best if gamma is None else checks.real("gamma", gamma, at_least=0.0, at_most=1.0)
-        object.__setattr__(self, "epsilon0", eps)
-        object.__setattr__(self, "gamma", share)
+        self._set(epsilon0=eps)
+        self._set(gamma=share)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """A sign, a step, a half of it, and a place in it."""

@@ -36,8 +36,8 @@ class ProposeTestRelease(ZooMechanism):
     source: ClassVar[str] = "Dwork & Lei 2009"
 
     def __init__(self, epsilon: float = 0.5, delta: float = 0.01) -> None:
-        object.__setattr__(self, "epsilon0", checks.real("epsilon", epsilon, above=0.0))
-        object.__setattr__(self, "delta0", checks.probability("delta", delta))
+        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
+        self._set(delta0=checks.probability("delta", delta))
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Test, then release."""

@@ -48,7 +48,7 @@ class RandomizedResponse(ZooMechanism):
     source: ClassVar[str] = "Warner 1965"
 
     def __init__(self, epsilon: float = 1.5) -> None:
-        object.__setattr__(self, "epsilon0", checks.real("epsilon", epsilon, at_least=0.0))
+        self._set(epsilon0=checks.real("epsilon", epsilon, at_least=0.0))
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Flip every bit on its own."""
@@ -93,8 +93,8 @@ class KaryRandomizedResponse(ZooMechanism):
     source: ClassVar[str] = "Kairouz, Oh & Viswanath 2014"
 
     def __init__(self, k: int = 5, epsilon: float = 1.0) -> None:
-        object.__setattr__(self, "k", checks.whole("k", k, at_least=2))
-        object.__setattr__(self, "epsilon0", checks.real("epsilon", epsilon, at_least=0.0))
+        self._set(k=checks.whole("k", k, at_least=2))
+        self._set(epsilon0=checks.real("epsilon", epsilon, at_least=0.0))
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """With some probability, move on by 1…k−1."""
@@ -140,7 +140,7 @@ class ShuffledRandomizedResponse(ZooMechanism):
     source: ClassVar[str] = "Girgis, Data, Diggavi, Suresh & Kairouz 2021"
 
     def __init__(self, epsilon: float = 1.5) -> None:
-        object.__setattr__(self, "epsilon0", checks.real("epsilon", epsilon, at_least=0.0))
+        self._set(epsilon0=checks.real("epsilon", epsilon, at_least=0.0))
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Flip every bit, then count: what a random order of the bits leaves to see."""

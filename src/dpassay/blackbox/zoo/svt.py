@@ -68,10 +68,10 @@ class SVT(ZooMechanism):
     ) -> None:
         if variant not in range(1, 7):
             raise InvalidInput(f"variant must be 1 to 6, got {variant!r}")
-        object.__setattr__(self, "variant", variant)
-        object.__setattr__(self, "epsilon0", checks.real("epsilon", epsilon, above=0.0))
-        object.__setattr__(self, "cutoff", checks.whole("cutoff", cutoff))
-        object.__setattr__(self, "threshold", checks.real("threshold", threshold))
+        self._set(variant=variant)
+        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
+        self._set(cutoff=checks.whole("cutoff", cutoff))
+        self._set(threshold=checks.real("threshold", threshold))
 
     @property
     def flaw(self) -> str:  # type: ignore[override]
@@ -279,9 +279,9 @@ class NumericalSVT(ZooMechanism):
     source: ClassVar[str] = "Dwork & Roth 2014; Wang et al. 2019"
 
     def __init__(self, epsilon: float = 1.0, cutoff: int = 1, threshold: float = 1.0) -> None:
-        object.__setattr__(self, "epsilon0", checks.real("epsilon", epsilon, above=0.0))
-        object.__setattr__(self, "cutoff", checks.whole("cutoff", cutoff))
-        object.__setattr__(self, "threshold", checks.real("threshold", threshold))
+        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
+        self._set(cutoff=checks.whole("cutoff", cutoff))
+        self._set(threshold=checks.real("threshold", threshold))
 
     @property
     def threshold_scale(self) -> float:

@@ -1,4 +1,4 @@
-"""What the draws on one pair amount to for δ(ε): learned on one part, counted on the rest."""
+"""How often a loss passes the thresholds of a grid of ε: learned on one part, counted on the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpassay.bounds.ordering import Counts
 from dpassay.learning.learner import Learner, LogLoss, grid_loss, select
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
-from dpassay.loss.tally import FIRST_LOOK, Plan, Tally
+from dpassay.loss.tally import FIRST_LOOK, Binning, Tally
 from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.privacy.claims import ApproximateDP
 from dpassay.privacy.masses import Masses
@@ -55,7 +55,7 @@ class Options:
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class ThresholdCounts:
     """What the draws on one pair amount to, at the thresholds ε of the grid.
 
     Row k of an event array belongs to {ℓ̂ > ε_k} (forward) or {ℓ̂ < −ε_k} (backward).
@@ -66,7 +66,7 @@ class Study:
     eps: FloatArray
     backward: npt.NDArray[np.bool_]  # the direction chosen for the event of each ε
     hits: IntArray  # of the leading side of that direction
-    misses: IntArray  # of the other side
+    misses: IntArray  # hits of the other side
     totals: tuple[IntArray, IntArray]
     smooth: FloatArray
     counted: FloatArray
@@ -121,12 +121,12 @@ def certified(
 
 
 def _ratio(eps: FloatArray) -> FloatArray:
-    """e^ε, as far as a number holds it: beyond, no rate that was counted makes up for it."""
+    """e^ε up to e^700: beyond, no counted rate makes up for the factor, so the cap changes nothing."""
     return np.exp(np.minimum(eps, 700.0))
 
 
-def study(source: Source, n: int | None, options: Options) -> Study:
-    """Learn on a part of the draws, look at the rest in blocks."""
+def count_thresholds(source: Source, n: int | None, options: Options) -> ThresholdCounts:
+    """Learn a loss on a part of the draws; count how often it passes each ε on the rest."""
     budget = split(source, n, options.train, least=(20, 10))
     learn = budget.learn
     look = min(learn[0], FIRST_LOOK), min(learn[1], FIRST_LOOK)
@@ -137,7 +137,7 @@ def study(source: Source, n: int | None, options: Options) -> Study:
         return _on_grid(source, learner, more, budget.test, options)
     if max(more):
         rest = source.deal(more)
-        batch = Batch(concatenate([batch.p, rest.p]), concatenate([batch.q, rest.q]))
+        batch = Batch.of(concatenate([batch.p, rest.p]), concatenate([batch.q, rest.q]))
         learner = Learner(batch, options.classifier, source.rng)
     return _by_scores(source, learner, budget.test, options)
 
@@ -145,30 +145,34 @@ def study(source: Source, n: int | None, options: Options) -> Study:
 # --- losses on a grid: tallies of draws, which add up
 
 
-def _on_grid(source: Source, learner: Learner, more: Sizes, test: Sizes, options: Options) -> Study:
+def _on_grid(
+    source: Source, learner: Learner, more: Sizes, test: Sizes, options: Options
+) -> ThresholdCounts:
     found = grid_loss(learner)
-    plan, trained = found.tally.plan, found.tally
-    for part in _tallies(source, more, plan):
+    binning, trained = found.tally.binning, found.tally
+    for part in _tallies(source, more, binning):
         trained = trained + part
     loss = found if not max(more) else GridLoss.named(found.name, trained)
-    cuts = _cuts(_deltas(loss.masses(), options), options)
+    backward = _directions(_deltas(loss.masses(), options), options)
     held: Tally | None = None
     above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
     if loss.levels(trained) is not None:
-        for part in _tallies(source, test, plan):
+        for part in _tallies(source, test, binning):
             held = part if held is None else held + part
         assert held is not None
         levels = loss.levels(held)
         assert levels is not None
         above += _hits(levels.loss, levels.loss, options.eps, levels.p, levels.q)
     else:  # more than one free coordinate: cells are no sets of draws, so every draw is scored
-        for part, hits in source.blocks(test, _TallyAndScore(plan, loss, options.eps)):
+        for part, hits in source.blocks(test, _TallyAndScore(binning, loss, options.eps)):
             held = part if held is None else held + part
             above += hits
         assert held is not None
     everything = trained + held
     smooth = _deltas(GridLoss.named(found.name, everything).masses(), options)
-    return _study_of(loss.name, everything.n, held.n, above, cuts, smooth, options, on_grid=True)
+    return _threshold_counts(
+        loss.name, everything.n, held.n, above, backward, smooth, options, on_grid=True
+    )
 
 
 def _deltas(masses: Masses, options: Options) -> FloatArray:
@@ -176,18 +180,18 @@ def _deltas(masses: Masses, options: Options) -> FloatArray:
     return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.flips])
 
 
-def _tallies(source: Source, sizes: Sizes, plan: Plan) -> Iterable[Tally]:
-    return source.blocks(sizes, plan.tally) if max(sizes) else ()
+def _tallies(source: Source, sizes: Sizes, binning: Binning) -> Iterable[Tally]:
+    return source.blocks(sizes, binning.tally) if max(sizes) else ()
 
 
 @dataclass(frozen=True, eq=False)
 class _TallyAndScore:
-    plan: Plan
+    binning: Binning
     loss: Loss
     eps: FloatArray
 
     def __call__(self, p: Outputs, q: Outputs) -> tuple[Tally, IntArray]:
-        return self.plan.tally(p, q), _hits(self.loss.score(p), self.loss.score(q), self.eps)
+        return self.binning.tally(p, q), _hits(self.loss.score(p), self.loss.score(q), self.eps)
 
 
 def _hits(
@@ -209,14 +213,14 @@ def _hits(
     return out
 
 
-def _cuts(expected: FloatArray, options: Options) -> npt.NDArray[np.bool_]:
+def _directions(expected: FloatArray, options: Options) -> npt.NDArray[np.bool_]:
     """Which direction to certify at each ε: the one with the larger δ in training."""
     if len(options.flips) == 1:
         return np.full(options.eps.size, options.flips[0])
     return np.asarray(expected[1] > expected[0])
 
 
-def _study_of(
+def _threshold_counts(
     name: str,
     n: tuple[int, int],
     held: tuple[int, int],
@@ -227,7 +231,7 @@ def _study_of(
     notes: tuple[str, ...] = (),
     neighbours: tuple[int, int] | None = None,
     on_grid: bool = False,
-) -> Study:
+) -> ThresholdCounts:
     index = np.arange(options.eps.size)
     flip = backward.astype(int)
     leading, other = above[flip, flip, index], above[flip, 1 - flip, index]
@@ -238,7 +242,7 @@ def _study_of(
         high, low = a / held[int(side)], b / held[1 - int(side)]
         lines = high[:, None] - low[:, None] * _ratio(options.eps)[None, :]
         rates.append(np.max(lines, axis=0, initial=0.0))
-    return Study(
+    return ThresholdCounts(
         name,
         n,
         options.eps,
@@ -257,12 +261,12 @@ def _study_of(
 # --- any other loss: scores of held-out draws
 
 
-def _by_scores(source: Source, learner: Learner, test: Sizes, options: Options) -> Study:
+def _by_scores(source: Source, learner: Learner, test: Sizes, options: Options) -> ThresholdCounts:
     index = 0 if len(learner.names) == 1 else select(learner, LogLoss())[0]
     loss = learner.fitted(index)
     train = learner.batch
     scores = loss.score(train.p[:20_000]), loss.score(train.q[:20_000])
-    backward = _cuts(_averages(*scores, options)[0] / min(*train.sizes, 20_000), options)
+    backward = _directions(_averages(*scores, options)[0] / min(*train.sizes, 20_000), options)
     above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
     sums = np.zeros((len(options.flips), options.eps.size))
     held = np.zeros(2, dtype=np.int64)
@@ -271,7 +275,7 @@ def _by_scores(source: Source, learner: Learner, test: Sizes, options: Options) 
     per = np.array([held[int(side)] for side in options.flips])
     sizes = int(held[0]) + train.sizes[0], int(held[1]) + train.sizes[1]
     dimension = train.p.numbers.shape[1]
-    return _study_of(
+    return _threshold_counts(
         loss.name,
         sizes,
         (int(held[0]), int(held[1])),
