@@ -41,12 +41,15 @@ from dpassay.profiles import profile_of
 from dpassay.results import Profile, SecondBound, Verdict, Witness, why_blind
 from dpassay.sampling.budget import Budget, split, totals
 from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.fingerprint import same_inputs
 from dpassay.sampling.samples import Samples, Source, one_source, sources
 
 #: Fewer draws than this behind a variational bound, and the event test is paid for as well.
 _EFFECTIVE = 100.0
 #: The share of the draws that learn, and the most per side that do: more improve no choice.
 _TRAIN, _ENOUGH = 0.25, 50_000
+#: The stage at which the streams of a replay begin, past all that an audit uses.
+_REPLAY = 1 << 16
 #: Draws per side with which a time budget is measured out.
 _PILOT = 256
 
@@ -322,7 +325,14 @@ def certify(
     return Verdict(
         claim=claim,
         violated=violated,
-        blind=why_blind(claim, violated, detectable, best.counts.listed, choice.learner.failures),
+        blind=why_blind(
+            claim,
+            violated,
+            detectable,
+            tuple(best.row.tolist()),
+            choice.learner.failures,
+            same_inputs(choice.source.pair),
+        ),
         p_value=p_value,
         lower_bound=lower,
         confidence=1 - gamma * claims,
@@ -342,6 +352,7 @@ def certify(
             pair=choice.source.pair,
             notes=(*_notes(choice, claims), *choice.source.notes),
             files=choice.source.files,
+            digest=choice.source.digest,
         ),
     )
 
@@ -489,10 +500,10 @@ def replay(
     >>> dp.replay(verdict, dp.zoo.Laplace(1.0), n=10_000, rng=1).violated
     True
     """
-    seen: set[str] = set()
+    seen = ""
     if isinstance(witness, Verdict):
         claim = witness.claim if claim is None else claim
-        seen = {file.sha256 for file in witness.about.files}
+        seen = witness.about.digest
         witness = witness.witness
     if not isinstance(witness, Witness):
         raise InvalidInput(f"replay takes a witness or a verdict, got {checks.shown(witness)}")
@@ -507,14 +518,15 @@ def replay(
     if isinstance(mechanism, Samples):
         source: Source = mechanism
         sizes = totals(source, n)
-        if again := [file.file for file in source.files if file.sha256 in seen]:
+        if seen and source.digest == seen:
             raise InvalidInput(
-                f"{again[0]} holds the draws on which the event was found: a replay needs fresh ones"
+                "these are the draws on which the event was found: a replay needs fresh ones"
             )
     else:
         if witness.pair is None:
             raise InvalidInput("the witness carries no pair of inputs to run on")
-        source = one_source(mechanism, witness.pair, rng=rng, sampling=sampling)
+        # streams of its own: with the seed of the audit the draws that chose the event would come back
+        source = one_source(mechanism, witness.pair, rng=rng, sampling=sampling, stage=_REPLAY)
         size = checks.whole("n", n)
         sizes = size, size
     total = np.zeros(4, dtype=np.int64)

@@ -6,6 +6,7 @@ import csv
 import shlex
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,6 +169,7 @@ def audit(
     from dpassay.audits import audit as run
     from dpassay.privacy.text import claim as read_claim
 
+    _writable(report)
     files = _Files(samples, columns, drop)
     source, found_pairs = _source(target, command, files, pair, pairs, neighbours, per_call, seed)
     own = getattr(source, "claim", None)
@@ -220,6 +222,7 @@ def estimate(
     """
     from dpassay.profiles import estimate as run
 
+    _writable(report)
     files = _Files(samples, columns, drop)
     source, found = _source(target, command, files, pair, None, None, per_call, seed)
     if n is None and samples is None:
@@ -521,6 +524,14 @@ def _deliver(
         console.print(f"The report: {report}")
 
 
+def _writable(report: Path | None) -> None:
+    """Say before the first draw if a report cannot be written."""
+    if report is not None and (report.is_dir() or not report.resolve().parent.is_dir()):
+        raise InvalidInput(
+            f"the report cannot be written to {str(report)!r}: give a file in a folder that exists"
+        )
+
+
 def _write_json(place: str | None, text: str) -> None:
     if place == "-":
         typer.echo(text)
@@ -627,6 +638,10 @@ def run(arguments: list[str]) -> int:
     0, 1 (violation), 2 (bad input), 3 (a bug), 4 (could not have seen anything), 130 (interrupted).
     """
     debug = "--debug" in arguments
+    # what looks dependent is in the verdict as well: one line here, not a line of source
+    warnings.showwarning = lambda text, *rest, **more: print(
+        f"dpassay: note: {text}", file=sys.stderr
+    )
     try:
         status = app(args=[a for a in arguments if a != "--debug"], standalone_mode=False)
         return status if isinstance(status, int) else 0

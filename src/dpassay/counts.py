@@ -99,7 +99,7 @@ def audit_counts(
     return Verdict(
         claim=claim,
         violated=violated,
-        blind=why_blind(claim, violated, detectable, best.counts.listed, ()),
+        blind=why_blind(claim, violated, detectable, counts.listed, ()),
         p_value=p_value,
         lower_bound=lower,
         confidence=confidence,

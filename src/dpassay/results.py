@@ -158,10 +158,13 @@ def why_blind(
     detectable: float,
     counts: tuple[int, int, int, int],
     failures: Sequence[str],
+    same: bool = False,
 ) -> str:
     """Why an audit could not have refuted the claim, in words; empty if it could have."""
     if violated:
         return ""
+    if same:
+        return "the two inputs are equal, so that there is nothing to tell apart"
     i, n, j, m = counts
     if i + j == 0 or (i == n and j == m):
         which = "none" if i == 0 else "all"

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpassay.audits import audit
+from dpassay.errors import InvalidInput
 from dpassay.privacy.pairs import Relation
 from dpassay.results import Verdict, number
 from dpassay.sampling.draw import Sampling, Seed
@@ -72,6 +73,9 @@ def assert_private(
     """
     if n is None and time_budget is None:
         n = 20_000
+    __tracebackhide__ = True
+    if isinstance(claim, (list, tuple)):
+        raise InvalidInput("assert_private takes one claim; call it once for each")
     verdict: Verdict = audit(
         mechanism,
         pairs,

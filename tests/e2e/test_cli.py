@@ -319,7 +319,7 @@ def test_a_replay_on_samples_needs_fresh_ones(capsys, tables):
     said(capsys, "audit", *arguments, "--claim", "eps=0.5", "--json", "verdict.json")
     status, _, err = said(capsys, "replay", "verdict.json", *arguments)
     assert status == 2
-    assert "p.csv holds the draws on which the event was found" in err
+    assert "the draws on which the event was found" in err
     fresh = ("--samples", "fresh-p.csv", "fresh-q.csv", "--columns", "a,b")
     for draws, counted in (((), "1,000"), (("--n", "900"), "900")):
         status, out, _ = said(capsys, "replay", "verdict.json", *fresh, *draws)

@@ -218,6 +218,25 @@ def test_what_cannot_be_replayed_says_why(seed):
         dp.replay(verdict.witness, zoo.Gaussian(), n=100)
 
 
+def test_a_replay_needs_draws_of_its_own(seeds):
+    """With the seed of the audit as well: its streams are others."""
+    from scipy.stats import binom
+
+    def useless(data, size, rng):
+        return rng.normal(size=(size, 4))
+
+    wrong = 0
+    for seed in seeds[:40]:
+        verdict = dp.audit(useless, (0, 1), "eps=0", n=800, loss="logistic", rng=seed)
+        wrong += dp.replay(verdict, useless, n=200, rng=seed).violated
+    assert wrong <= binom.ppf(1 - 0.01 / 3, 40, 0.05)
+    rng = np.random.default_rng(seeds[0])
+    p, q = rng.normal(size=(2, 900))
+    verdict = dp.audit(dp.from_samples(p, q), claim="eps=.1")
+    with pytest.raises(InvalidInput, match="needs fresh ones"):
+        dp.replay(verdict, dp.from_samples(p, q[::-1]))
+
+
 def test_a_plan_is_what_the_power_says():
     plan = dp.plan(dp.PureDP(0.5), excess=1.0, event=math.exp(-1) / 2)
     assert 155 <= plan.held_out <= 170  # Laplace, the event below 0

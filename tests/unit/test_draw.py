@@ -1,5 +1,6 @@
 """Reproducible, independent, and never a silent wrong number."""
 
+import itertools
 import multiprocessing
 import random
 import threading
@@ -212,8 +213,15 @@ def test_a_random_walk_warns():
 
 def test_shared_randomness_across_sides_warns():
     values = np.random.default_rng(0).normal(size=1000)
-    with pytest.warns(DependenceWarning, match="share their randomness"):
+    with pytest.raises(DependentDraws, match="hold the same draws"):
         dp.from_samples(values, np.random.default_rng(1).permutation(values))
+    calls = itertools.count()
+
+    def same_noise(x, size, rng):  # anew for each block, but not for each side
+        return np.random.default_rng(next(calls) // 2).normal(size=size)
+
+    with pytest.warns(DependenceWarning, match="share their randomness"):
+        dp.draw(same_noise, PAIR, n=1000)
 
 
 def test_independent_draws_do_not_warn(seeds):
@@ -493,3 +501,12 @@ def test_asking_for_too_much_says_how_much_there_is():
     pool.take(4)
     with pytest.raises(NotEnoughDraws, match="only 6 and 16 are left of 10 and 20"):
         pool.take(7)
+
+
+def test_off_a_terminal_a_line_comes_now_and_then(monkeypatch, capsys):
+    monkeypatch.setattr("dpassay.sampling.progress.FIRST_LINE", 0.0)
+    dp.draw(laplace_mechanism, PAIR, n=200_000, rng=0)
+    said = capsys.readouterr().err
+    assert "dpassay: drawing, 65,536 of 200,000 draws" in said
+    dp.draw(laplace_mechanism, PAIR, n=200_000, rng=0, sampling=dp.Sampling(progress=False))
+    assert capsys.readouterr().err == ""

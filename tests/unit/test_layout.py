@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpassay.outputs.canonical import align, from_raw
-from dpassay.outputs.events import Event, Intervals, of_scores
+from dpassay.outputs.events import Event, Intervals, of_keys, of_scores
 from dpassay.outputs.layout import Layout, learn
 from dpassay.outputs.ranking import Features, Polynomial, Ranking
 
@@ -162,3 +162,19 @@ class LogisticLike:
 def test_intervals_are_half_open(x):
     test = Intervals([0.0, 2.0], [1.0, np.inf])
     assert bool(test.holds(np.array([[x]]))[0]) == ((0 <= x < 1) or x >= 2)
+
+
+def test_words_have_as_many_digits_as_tell_values_apart():
+    values = 1e10 + RNG.integers(0, 2, size=600) * 1e-3
+    layout, _, _ = learned(values, values.copy())
+    names = of_keys(layout, range(len(layout))).words
+    assert names == "output is 10000000000 or 10000000000.001"
+    wide = Intervals([1e10 + 0.25], [1e10 + 0.5])
+    open_, _, _ = learned(RNG.normal(size=99), RNG.normal(size=99))
+    assert of_keys(open_, (), [(0, wide)]).words == "10000000000.25 ≤ output < 10000000000.5"
+
+
+def test_many_distinct_strings_cost_no_more_than_their_number():
+    words = np.array([f"w{k}" for k in RNG.integers(0, 20_000, size=40_000)])
+    _, p, _ = learned(words, words.copy())
+    assert p.counts().sum() == 40_000

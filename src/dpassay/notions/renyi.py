@@ -158,6 +158,7 @@ def lower_bound(
     lam = _orders([order])[0]
     gamma = 1 - checks.probability("confidence", confidence)
     checks.one_of("direction", direction, tuple(SWAPS))
+    _check_method(method)
     found = list(sources(mechanism, pairs, rng=rng, sampling=sampling))
     if not found:
         raise InvalidInput("there is no pair to look at: the iterator is empty")
@@ -220,6 +221,7 @@ def curve(
     lam = _orders(orders)
     gamma = 1 - checks.probability("confidence", confidence)
     checks.one_of("direction", direction, tuple(SWAPS))
+    _check_method(method)
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     each = gamma / (lam.size if simultaneous else 1)
     if isinstance(method, Variational):
@@ -443,6 +445,13 @@ def _orders(orders: npt.ArrayLike) -> FloatArray:
             "Kullback–Leibler and ∞ is pure DP"
         )
     return np.sort(array)
+
+
+def _check_method(method: Any) -> None:
+    if not isinstance(method, (Softmax, Variational)):
+        raise InvalidInput(
+            f"method must be dp.renyi.Softmax(…) or dp.renyi.Variational(…), got {checks.shown(method)}"
+        )
 
 
 def _sides(direction: str) -> int:

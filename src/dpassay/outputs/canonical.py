@@ -167,13 +167,17 @@ def check_containers(found: frozenset[str]) -> None:
     NumPy turns the numbers of an array into text if one item is text, and its integers into doubles
     if one item is a double. Whether it did depends on the other items of the array.
     """
-    if "text" in found and "numbers" in found:
+    places: dict[str, set[str]] = {}
+    for mark in found:
+        place, _, kind = mark.rpartition(": ")
+        places.setdefault(place, set()).add(kind)
+    if any({"text", "numbers"} <= kinds for kinds in places.values()):
         raise BadOutput(
             "some blocks of outputs are arrays of text and others hold numbers: an array with one "
             "text in it turns all its numbers into text. Return an object array: "
             "out = np.empty(size, dtype=object); out[:] = outputs"
         )
-    if "large integers" in found and "doubles" in found:
+    if any({"large integers", "doubles"} <= kinds for kinds in places.values()):
         raise BadOutput(
             "some blocks of outputs are arrays of integers beyond 2**53 and others arrays of doubles, "
             "which do not hold them: return integers throughout, or an object array"
@@ -260,9 +264,11 @@ def _inexact(array: AnyArray, items: Sequence[Any]) -> bool:
 def from_array(array: AnyArray) -> Outputs:
     """An array whose first axis counts the outputs; no copy where none is needed."""
     if isinstance(array, np.ma.MaskedArray):
-        filled = np.asarray(array.filled(array.fill_value)).astype(object)
-        filled[np.ma.getmaskarray(array)] = None
-        return _from_objects(filled)
+        plain = np.asarray(array.data)
+        items = _scalars(plain)
+        items[np.ma.getmaskarray(array)] = None
+        kept = from_array(plain if plain.dtype.kind in "iu" else plain[:0]).containers
+        return dataclasses.replace(_from_objects(items), containers=kept)
     kind = array.dtype.kind
     if array.dtype.names is not None:
         return from_columns(array.dtype.names, [array[name] for name in array.dtype.names])
@@ -271,6 +277,11 @@ def from_array(array: AnyArray) -> Outputs:
     if kind in "mM":
         return _from_times(array)
     if kind == "c":
+        real = array.imag == 0  # equal to a number, hence one
+        if real.all():
+            return from_array(np.ascontiguousarray(array.real))
+        if real.any() or array.dtype.itemsize > 16:
+            return _from_objects(_scalars(array))
         parts = np.stack([array.real, array.imag], axis=-1).astype(float)
         return _numeric(parts, ("complex", (NUMBER, NUMBER)), array.shape[1:])
     if kind in "biuf":
@@ -291,8 +302,8 @@ def _numeric(array: AnyArray, leaf: Template, shape: tuple[int, ...]) -> Outputs
         return Outputs(numbers.view(np.uint8), (template,), containers=_NUMBERS)
     if kind in "iu":
         return _integers(numbers, template)
-    if numbers.dtype.itemsize > 8:
-        return _from_objects(array.astype(object) if shape else array[:, 0].astype(object))
+    if numbers.dtype.itemsize > 8:  # only plain numbers come here with more digits than a double
+        return _from_objects(_scalars(array[..., 0]))
     numbers = np.asarray(numbers, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         total = numbers.sum()  # one pass decides nearly always
@@ -301,6 +312,7 @@ def _numeric(array: AnyArray, leaf: Template, shape: tuple[int, ...]) -> Outputs
     return _with_specials(numbers, template)
 
 
+_TEXT = frozenset({"text"})
 _NUMBERS = frozenset({"numbers"})
 _DOUBLES = frozenset({"numbers", "doubles"})
 _LARGE = frozenset({"numbers", "large integers"})
@@ -345,34 +357,42 @@ def _filled(template: Template, leaves: Iterator[Template]) -> Template:
 
 def _from_words(array: AnyArray) -> Outputs:
     if array.ndim > 1:
-        return _from_objects(array.astype(object))
+        return dataclasses.replace(_from_objects(array.astype(object)), containers=_TEXT)
     words, codes = np.unique(array, return_inverse=True)
-    table = tuple(
-        ("bytes", word.hex()) if isinstance(word, bytes) else ("str", str(word)) for word in words
-    )
+    table = tuple(map(_word, words))
     return Outputs(
         np.zeros((len(array), 1)),
         table,
         codes.astype(np.int32) if len(table) > 1 else None,
-        containers=frozenset({"text"}),
+        containers=_TEXT,
     )
 
 
 def _from_times(array: AnyArray) -> Outputs:
     """Dates and durations as seconds; NaT is None."""
-    name = "date" if array.dtype.kind == "M" else "duration"
-    unit = "datetime64[ns]" if name == "date" else "timedelta64[ns]"
-    missing = np.isnat(array)
-    if missing.any():
-        items = array.astype(object)
-        items[missing] = None
-        return _from_objects(items)
-    counts = array.astype(unit).astype(np.int64)
-    if not np.array_equal(counts.astype(unit).astype(array.dtype), array):
-        raise BadOutput(f"dates of dtype {array.dtype} are beyond what nanoseconds hold")
-    whole, part = np.divmod(counts, 1_000_000_000)
+    if np.isnat(array).any():
+        return _from_objects(_scalars(array))
+    name, kind = ("date", "M8") if array.dtype.kind == "M" else ("duration", "m8")
+    if np.datetime_data(array.dtype)[0] == "generic":
+        array = array.astype(f"{kind}[s]")
+    whole = array.astype(f"{kind}[s]")
+    rest = array - whole.astype(array.dtype)
+    nanos = rest.astype("m8[ns]").astype(np.int64)
+    if np.any(nanos.astype("m8[ns]").astype(rest.dtype) != rest):
+        raise BadOutput(f"outputs of dtype {array.dtype} have digits beyond nanoseconds")
+    seconds = whole.astype(np.int64) + np.where(nanos < 0, -1, 0)
+    nanos = np.where(nanos < 0, nanos + 1_000_000_000, nanos)
     leaf = (name, (NUMBER, NUMBER))
-    return _numeric(np.stack([whole, part], axis=-1), leaf, array.shape[1:])
+    return _numeric(np.stack([seconds, nanos], axis=-1), leaf, array.shape[1:])
+
+
+def _scalars(array: AnyArray) -> AnyArray:
+    """The items of an array as objects, as they are (`astype(object)` makes integers of some dates)."""
+    items = np.empty(array.shape, dtype=object)
+    flat = items.reshape(-1)
+    for k, item in enumerate(array.reshape(-1)):
+        flat[k] = item
+    return items
 
 
 def from_columns(names: Sequence[str] | None, columns: Sequence[AnyArray]) -> Outputs:
@@ -385,23 +405,12 @@ def from_columns(names: Sequence[str] | None, columns: Sequence[AnyArray]) -> Ou
     if names is not None:
         order = np.argsort(np.array(names, dtype=object), kind="stable")
         names, columns = [names[k] for k in order], [columns[k] for k in order]
-    parts = [from_array(column) for column in columns]
-    if any(part.numbers.shape[1] != 1 for part in parts):
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        keyed: list[Any] = [
-            tuple(row) if names is None else dict(zip(names, row, strict=True)) for row in rows
-        ]
-        return _from_list(keyed)
-    return _joined(names, parts)
+    return _joined(names, [from_array(column) for column in columns])
 
 
 def _joined(names: Sequence[str] | None, parts: Sequence[Outputs]) -> Outputs:
-    """Outputs of one leaf each, side by side; a structure for each combination that occurs."""
-    numbers = np.hstack([part.numbers for part in parts])
-    rest = None
-    if any(part.rest is not None for part in parts):
-        rest = np.hstack([np.zeros((len(p), 1)) if p.rest is None else p.rest for p in parts])
-    combined = np.zeros(len(numbers), dtype=np.int64)
+    """Outputs side by side; a structure for each combination that occurs."""
+    combined = np.zeros(len(parts[0]), dtype=np.int64)
     first = np.zeros(1, dtype=np.int64)
     for part in parts:  # renumbered column by column, so that codes stay small
         combined = combined * len(part.structures) + _codes(part)
@@ -415,7 +424,30 @@ def _joined(names: Sequence[str] | None, parts: Sequence[Outputs]) -> Outputs:
         else:
             structures.append(("dict", tuple(zip(map(_key, names), children, strict=True))))
     codes = combined.astype(np.int32) if len(structures) > 1 else None
-    return Outputs(numbers, tuple(structures), codes, rest)
+    containers = frozenset(
+        f"column {k}: {kind}" for k, part in enumerate(parts) for kind in part.containers
+    )
+    numbers = np.hstack([part.numbers for part in parts])
+    rest = None
+    if any(part.rest is not None for part in parts):
+        none = [np.zeros(part.numbers.shape) if part.rest is None else part.rest for part in parts]
+        rest = np.hstack(none)
+    if any(part.numbers.shape[1] != 1 for part in parts):  # leaves move up where there are fewer
+        order = np.full((len(structures), numbers.shape[1]), -1)
+        for code, row in enumerate(first):
+            found: list[int] = []
+            start = 0
+            for part in parts:
+                leaves = sum(1 for _ in _leaves(part.structure_of(int(row))))
+                found += range(start, start + leaves)
+                start += part.numbers.shape[1]
+            order[code, : len(found)] = found
+        take = order[combined]
+        here = take >= 0
+        numbers = np.where(here, np.take_along_axis(numbers, np.maximum(take, 0), axis=1), 0.0)
+        if rest is not None:
+            rest = np.where(here, np.take_along_axis(rest, np.maximum(take, 0), axis=1), 0.0)
+    return Outputs(numbers, tuple(structures), codes, rest, containers)
 
 
 # --- objects
@@ -445,8 +477,8 @@ def _from_objects(array: AnyArray) -> Outputs:
         rest = np.zeros(matrix.shape)
         at = np.array([(p, c) for p, c, _ in rests])
         rest[at[:, 0], at[:, 1]] = [left for _, _, left in rests]
-    containers = _NUMBERS if NUMBER in index else frozenset()
     structures = tuple(index)
+    containers = _NUMBERS if any(map(number_columns, structures)) else frozenset()
     return Outputs(matrix, structures, codes if len(structures) > 1 else None, rest, containers)
 
 
@@ -463,7 +495,7 @@ class _Leaves:
         if simple is float:
             return self._float(value)
         if simple is str:
-            return self._leaf(("str", value))
+            return self._leaf(_word(value))
         if value is None or foreign_arrays.is_missing(value):
             return self._leaf(("none",))
         if isinstance(value, enum.Enum):
@@ -478,15 +510,18 @@ class _Leaves:
         if isinstance(value, (Decimal, Fraction)):
             return self._fraction(value)
         if isinstance(value, (str, bytes, bytearray)):
-            word = ("str", str(value)) if isinstance(value, str) else ("bytes", bytes(value).hex())
-            return self._leaf(word)
+            return self._leaf(_word(value if isinstance(value, str) else bytes(value)))
         if isinstance(value, (complex, np.complexfloating)):
+            if value.imag == 0:  # equal to a number, hence one
+                return self.walk(value.real)
             return ("complex", (self._float(float(value.real)), self._float(float(value.imag))))
         if isinstance(value, Outcome):
             return self._leaf(("outcome", value.kind, value.detail))
         if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)):
             return self._time(value)
         if isinstance(value, (np.datetime64, np.timedelta64)):
+            if np.isnat(value):
+                return self._leaf(("none",))
             one = _from_times(np.asarray([value]))
             self.numbers += one.numbers[0].tolist()
             return one.structures[0]
@@ -501,12 +536,13 @@ class _Leaves:
         if isinstance(value, Mapping):
             return ("dict", self._entries(value))
         if isinstance(value, AbstractSet):
-            return ("set", tuple(self.walk(item) for item in sorted(value, key=repr)))
+            return self._set(value)
         table = foreign_arrays.columns(value)
         if table is not None:
             names, columns = table
-            listed = {str(n): c.tolist() for n, c in zip(names or (), columns, strict=True)}
-            return ("dict", self._entries(listed)) if names else self.walk(columns[0].tolist())
+            if names is None:
+                return self._walk_array(columns[0])
+            return ("dict", self._entries(dict(zip(names, columns, strict=True))))
         try:
             array = foreign_arrays.array(value)
         except BadOutput:
@@ -530,6 +566,15 @@ class _Leaves:
     def _entries(self, items: Mapping[Any, Any]) -> Template:
         named = sorted((_key(key), item) for key, item in _sorted_items(items))
         return tuple((key, self.walk(item)) for key, item in named)
+
+    def _set(self, items: AbstractSet[Any]) -> Template:
+        """The items in an order of their own forms: sets have none."""
+        forms = []
+        for item in items:
+            inner = _Leaves()
+            forms.append((repr(inner.walk(item)), inner.numbers, inner.rests, item))
+        forms.sort(key=lambda form: form[:3])
+        return ("set", tuple(self.walk(item) for *_, item in forms))
 
     def _leaf(self, leaf: Template) -> Template:
         self.numbers.append(0.0)
@@ -601,8 +646,23 @@ class _Leaves:
 
 
 def _key(key: Any) -> str:
-    """A dictionary key as text; text keys as they are, so that 1 and "1" differ."""
-    return key if isinstance(key, str) else f"`{key!r}`"
+    """A dictionary key as text: text keys as they are, others by their form, in backticks."""
+    if isinstance(key, str):
+        return f"`{key}" if key.startswith("`") else str(key)
+    return (
+        f"`{from_raw([key], 1).show(0)}`" if not isinstance(key, float) else f"`{_number_key(key)}`"
+    )
+
+
+def _number_key(key: float) -> str:
+    return str(int(key)) if math.isfinite(key) and key.is_integer() else repr(float(key))
+
+
+def _word(word: str | bytes) -> Template:
+    """Text without the zeros at its end, which arrays of text do not keep."""
+    if isinstance(word, bytes):
+        return ("bytes", bytes(word).rstrip(b"\0").hex())
+    return ("str", str(word).rstrip("\0"))
 
 
 def _sorted_items(items: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
@@ -691,6 +751,8 @@ def written(number: float | int, digits: int = 6) -> str:
     """A number for people: six digits, or all of a whole number (up to forty)."""
     if abs(number) < (1e40 if isinstance(number, int) else 1e15) and number == int(number):
         return str(int(number))
+    if 1e4 <= abs(number) < 1e15:  # digits after the point, where there are some
+        digits = max(digits, math.ceil(math.log10(abs(number))) + 3)
     return f"{number + 0.0:.{digits}g}"
 
 

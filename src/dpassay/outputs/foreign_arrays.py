@@ -47,9 +47,11 @@ def columns(value: Any) -> tuple[tuple[str, ...] | None, list[AnyArray]] | None:
 
 def _from_pandas(series: Any) -> AnyArray:
     missing = np.asarray(series.isna())
-    array = np.asarray(series) if not missing.any() else None
-    if array is not None and array.dtype.kind != "O":
-        return array
+    kind = getattr(series.dtype, "kind", "O")
+    if not missing.any() or (kind == "f" and isinstance(series.dtype, np.dtype)):
+        array = np.asarray(series)
+        if array.dtype.kind != "O":
+            return np.ma.array(array, mask=missing) if missing.any() else array
     found = np.asarray(series.astype(object)).copy()
     found[missing] = None
     return found
@@ -98,4 +100,7 @@ def array(value: Any) -> AnyArray:
         return np.asarray(value)
     if hasattr(value, "__iter__") and hasattr(value, "__len__"):
         return _objects(list(value))
-    raise BadOutput(f"an output of type {type(value).__name__} is no array: {checks.shown(value)}")
+    raise BadOutput(
+        f"an output of type {type(value).__name__} is no array: {checks.shown(value)}; return an array "
+        "or a list of outputs (is a `return` missing? a generator goes into list(…))"
+    )

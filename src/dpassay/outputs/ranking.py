@@ -81,7 +81,8 @@ class Features(Record):
         extra = [(kind == index).astype(float) for index in range(1, len(self.parts))]
         for index, part in enumerate(self.parts):
             rows: Any = np.flatnonzero(kind == index) if len(kinds) > 1 else slice(None)
-            if not part.atoms or (len(kinds) == 1 and kinds[0] != index):
+            absent = kinds[0] != index if len(kinds) == 1 else not len(rows)
+            if not part.atoms or absent:
                 extra += [
                     np.zeros(len(outputs))
                     for atoms, free in zip(part.atoms, part.open, strict=True)

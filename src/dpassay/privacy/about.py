@@ -59,8 +59,9 @@ class About(Record):
     seed: int | None = None
     pair: Any = None
     notes: tuple[str, ...] = ()
-    #: The files the draws came from.
+    #: The files the draws came from, and a digest of draws that were collected elsewhere.
     files: tuple[Origin, ...] = ()
+    digest: str = ""
 
     @property
     def noted(self) -> str:

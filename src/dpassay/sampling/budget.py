@@ -69,6 +69,8 @@ def totals(source: Source, n: int | None, *, least: int = 2, name: str = "n") ->
     left = source.remaining
     if left is None:
         raise InvalidInput(f"{name} must be given: how many draws per side to make")
+    if not max(left):
+        source.deal((1, 1))  # says that the samples are used up
     if min(left) < least:
         raise NotEnoughDraws(
             f"at least {least} draws per side are needed, there are {left[0]:,} and {left[1]:,}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
 
@@ -90,32 +91,80 @@ def _shared(p: Outputs, q: Outputs) -> int:
     return common if common > 2 else 0
 
 
+def shared_rows(p: Outputs, q: Outputs) -> str | None:
+    """Rows that both sides hold although hardly one repeats itself on either, in words; else None."""
+    a, b = np.unique(_rows(p)), np.unique(_rows(q))
+    if min(a.size / len(p), b.size / len(q)) < 0.9:
+        return None  # discrete outputs share their values
+    common = int(np.isin(a, b).sum())
+    if common < max(_MANY, 0.02 * min(a.size, b.size)):
+        return None
+    return f"{common:,} of {a.size:,} outputs on the first input are among those on the second"
+
+
+def fingerprint_of(p: Outputs, q: Outputs) -> str:
+    """A digest of draws, whatever their order."""
+    digest = hashlib.sha256()
+    for side in (p, q):
+        digest.update(np.sort(_rows(side)).tobytes())
+    return digest.hexdigest()
+
+
 def repeated_rows(p: Outputs, q: Outputs) -> str | None:
     """Rows that were copied, as by a join gone wrong, in words; None if nothing speaks for it.
 
-    Two signs, both about how many distinct outputs f_k come exactly k times on a side.
-    1. For independent draws from any distribution at all, k!·f_k is (up to a factor c^k) the k-th moment
-       of a measure, hence log-convex: (k! f_k)² ≤ (k−1)! f_{k−1} · (k+1)! f_{k+1} on average. Copies
-       break this: rows that all come five times have f₅ > 0 and f₄ = f₆ = 0.
-    2. Outputs that come again and again on one side and never on the other, many of them, and that do not
-       lie on a lattice: a discrete mechanism would share its values between neighbouring inputs.
+    Let f_k be how many distinct outputs come exactly k times on a side. For independent draws from any
+    distribution at all, k!·f_k is (up to a factor c^k) the k-th moment of a measure, hence log-convex:
+    (k! f_k)² ≤ (k−1)! f_{k−1} · (k+1)! f_{k+1} on average. Copies break this: rows that all come five
+    times have f₅ > 0 and f₄ = f₆ = 0.
+    """
+    for name, side in (("first", p), ("second", q)):
+        values, counts = np.unique(_rows(side), return_counts=True)
+        again = int(np.count_nonzero(counts > 1))
+        if again >= _MANY and (k := _copies(counts)) is not None:
+            return (
+                f"{again:,} different outputs on the {name} input come more than once, digit for digit "
+                f"({len(side):,} rows, {values.size:,} different ones), too many of them exactly {k} "
+                "times for independent draws"
+            )
+    return None
+
+
+def one_sided_repeats(p: Outputs, q: Outputs) -> str | None:
+    """Outputs that come again on one side and never on the other, in words; None if there are few.
+
+    A discrete mechanism shares its values between neighbouring inputs, or has them on a lattice; rows
+    that were copied here and there are neither. It is a sign, no proof.
     """
     p_rows, q_rows = _rows(p), _rows(q)
-    for name, own, other in (("first", p_rows, q_rows), ("second", q_rows, p_rows)):
+    for name, side, own, other in (("first", p, p_rows, q_rows), ("second", q, q_rows, p_rows)):
         values, counts = np.unique(own, return_counts=True)
-        again = counts > 1
-        if np.count_nonzero(again) < _MANY:
-            continue
-        said = (
-            f"{int(np.count_nonzero(again)):,} different outputs on the {name} input come more than "
-            f"once, digit for digit ({own.size:,} rows, {values.size:,} different ones)"
-        )
-        if (k := _copies(counts)) is not None:
-            return f"{said}, too many of them exactly {k} times for independent draws"
-        shared = np.isin(values[again], other).mean()
-        if shared < 0.01 and not _lattice(p if name == "first" else q):
-            return f"{said}, and hardly one of them on the other input"
+        again = values[counts > 1]
+        if again.size >= _MANY and np.isin(again, other).mean() < 0.01 and not _lattice(side):
+            return (
+                f"{again.size:,} outputs on the {name} input come more than once, digit for digit, and "
+                "hardly one of them on the other input: were rows copied? Every guarantee assumes that "
+                "each is a run of its own"
+            )
     return None
+
+
+def _lattice(side: Outputs) -> bool:
+    """Whether the numbers of every column are multiples of a step apart, as rounded ones are."""
+    for column in range(side.numbers.shape[1]):
+        values = np.unique(side.value_of(column)[:20_000])
+        if values.size < 3:
+            continue
+        gaps = np.diff(values)
+        step = float(gaps.min())
+        size = max(float(np.abs(values).max()), 1e-300)
+        if step < 1e-12 * size:
+            return False
+        if np.any(
+            np.abs(gaps / step - np.round(gaps / step)) > 1e-3 + 1e-15 * size / step * gaps / step
+        ):
+            return False
+    return True
 
 
 def _rows(side: Outputs) -> IntArray:
@@ -124,7 +173,11 @@ def _rows(side: Outputs) -> IntArray:
     if side.rest is not None:
         parts.append(side.rest)
     if side.codes is not None:
-        parts.append(np.array([hash(s) for s in side.structures], dtype=float)[side.codes][:, None])
+        digests = [
+            hashlib.blake2b(repr(s).encode(), digest_size=6).digest() for s in side.structures
+        ]
+        marks = np.array([int.from_bytes(d, "big") for d in digests], dtype=float)
+        parts.append(marks[side.codes][:, None])
     matrix = np.ascontiguousarray(np.hstack(parts))
     if not matrix.shape[1]:
         return np.zeros(len(side), dtype=np.int64)
@@ -146,20 +199,3 @@ def _copies(counts: IntArray) -> int | None:
         if low[k] > 0 and low[k] ** 2 * k / (k + 1) > high[k - 1] * high[k + 1]:
             return k
     return None
-
-
-def _lattice(side: Outputs) -> bool:
-    """Whether the numbers of every column are multiples of a step apart, as rounded ones are."""
-    for column in range(side.numbers.shape[1]):
-        values = np.unique(side.value_of(column)[:20_000])
-        if values.size < 3:
-            continue
-        gaps = np.diff(values)
-        step = float(gaps.min())
-        size = max(float(np.abs(values).max()), 1e-300)
-        if step < 1e-12 * size:
-            return False
-        off = np.abs(gaps / step - np.round(gaps / step))
-        if np.any(off > 1e-3 + 1e-15 * size / step * gaps / step):
-            return False
-    return True

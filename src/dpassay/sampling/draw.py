@@ -82,7 +82,8 @@ class Sampling:
         checks.one_of("on_error", self.on_error, ("raise", "outcome"))
         if self.timeout is not None:
             checks.real("timeout", self.timeout, above=0.0)
-        if self.executor is not None and not hasattr(self.executor, "submit"):
+        made = not isinstance(self.executor, type) and hasattr(self.executor, "submit")
+        if self.executor is not None and not made:
             raise InvalidInput(
                 f"executor must be a concurrent.futures.Executor, got {checks.shown(self.executor)}"
             )
@@ -150,7 +151,7 @@ class Head:
     content: bytes
     rows: int
     log_chance: float  # log-probability that an independent block begins with the same outputs
-    constant: bool
+    constant: bytes | None  # the one output of a head that has no other
     containers: frozenset[str]
 
 
@@ -170,7 +171,7 @@ def draw_block(job: Job, block: int, size: int) -> Drawn | Failure:
             else:
                 with _deadline(job.timeout):
                     raw = job.mechanism(data, size, rng)
-                sides.append(from_raw(raw, size))
+                sides.append(_read(raw, size))
         except _TimeUp:
             return Failure(side, MechanismTimedOut, f"one call took longer than {job.timeout:g} s")
         except MechanismError as error:
@@ -186,6 +187,19 @@ def draw_block(job: Job, block: int, size: int) -> Drawn | Failure:
     return Drawn(job.use(p, q), (_head(p), _head(q)))
 
 
+def _read(raw: Any, size: int) -> Outputs:
+    """The canonical form of what came out; whatever goes wrong here is not the mechanism raising."""
+    try:
+        return from_raw(raw, size)
+    except BadOutput:
+        raise
+    except Exception as error:
+        raise BadOutput(
+            f"outputs of type {type(raw).__name__} could not be read ({type(error).__name__}: {error}); "
+            "return numbers, strings, None, tuples, lists or dictionaries of them"
+        ) from error
+
+
 _CHANGED = (
     "it changed its input in place, so that later draws would be on another input; let it work on a "
     "copy: lambda data, size, rng: mechanism(copy.deepcopy(data), size, rng)"
@@ -196,7 +210,7 @@ def _call_alone(job: Job, data: Any, rng: np.random.Generator) -> Outputs:
     try:
         with _deadline(job.timeout):
             raw = job.mechanism(data, 1, rng)
-        found = from_raw(raw, 1)
+        found = _read(raw, 1)
     except (_TimeUp, MechanismTimedOut):
         found = from_raw([Outcome("timed out")], 1)
     except (BadOutput, InvalidInput):
@@ -244,7 +258,7 @@ def _head(outputs: Outputs) -> Head:
     if numbers.shape[1] == 1 and outputs.codes is None and rows > 1:
         ordered = np.sort(numbers[:, 0])
         if not np.any(ordered[1:] == ordered[:-1]):  # no repeats, as with every continuous output
-            return Head(content, rows, -rows * math.log(rows), False, kept)
+            return Head(content, rows, -rows * math.log(rows), None, kept)
     labels = numbers.view(f"V{row_bytes}").ravel().tolist() if row_bytes else [b""] * rows
     if outputs.codes is not None:
         names = [repr(outputs.structures[code]) for code in outputs.codes[:rows]]
@@ -252,7 +266,10 @@ def _head(outputs: Outputs) -> Head:
         labels = list(zip(labels, names, strict=True))
     counts = np.array(list(Counter(labels).values()))
     log_chance = float(np.sum(counts * np.log(counts / rows)))
-    return Head(content, rows, log_chance, counts.size <= 1, kept)
+    only = None
+    if counts.size == 1:
+        only = numbers[:1].tobytes() + repr(outputs.structure_of(0)).encode()
+    return Head(content, rows, log_chance, only, kept)
 
 
 class BlockCheck:
@@ -261,18 +278,20 @@ class BlockCheck:
     #: A repetition this improbable is no accident (log-probability, all pairs of blocks counted).
     LOG_LIMIT = math.log(1e-12)
 
-    def __init__(self) -> None:
+    def __init__(self, containers: frozenset[str] = frozenset()) -> None:
+        self.containers = containers  # of both sides, and of earlier stages
         self._seen: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
-        self._constant: list[tuple[bytes, int] | None] = [None, None]
-        self._containers: list[frozenset[str]] = [frozenset(), frozenset()]
+        self._constant: list[bytes | None] = [None, None]
+        self._varied = [False, False]  # whether a block held different outputs
         self._count = 0
 
     def add(self, heads: tuple[Head, Head], data: Pair) -> None:
         """Raise DependentDraws if a block repeats one seen before, BadOutput if it does not fit."""
         self._count += 1
         for side, head in enumerate(heads):
-            self._containers[side] |= head.containers
-            check_containers(self._containers[side])
+            self.containers |= head.containers
+            check_containers(self.containers)
+            self._varied[side] |= head.constant is None
             before = self._seen[side].setdefault(head.content, self._count)
             chance = head.log_chance + 2 * math.log(self._count)
             if before != self._count and chance < self.LOG_LIMIT:
@@ -284,12 +303,11 @@ class BlockCheck:
                     "each worker. Draw from the `rng` it is given — dp.from_function accepts "
                     "f(data, rng) — or use workers=1"
                 )
-            if head.constant and head.rows >= 16:
+            if head.constant is not None and head.rows >= 16:
                 first = self._constant[side]
-                one = head.content[: len(head.content) // head.rows]
                 if first is None:
-                    self._constant[side] = (one, self._count)
-                elif first[0] != one:
+                    self._constant[side] = head.constant
+                elif first != head.constant and not self._varied[side]:
                     raise DependentDraws(
                         f"on {checks.shown(data[side])} every call returns one value repeated, and "
                         "another one at the next call: the noise is drawn once per call, not once "
@@ -312,6 +330,7 @@ def draw_blocks(
     key: tuple[int, ...],
     sampling: Sampling,
     use: Callable[[Outputs, Outputs], T],
+    check: BlockCheck,
     label: str = "drawing",
 ) -> Iterator[T]:
     """Draw `n` outputs on each input and yield `use(p, q)` for each block, in order."""
@@ -328,7 +347,6 @@ def draw_blocks(
         (fingerprint(pair[0]), fingerprint(pair[1])),
     )
     sizes = block_sizes(mechanism, n)
-    check = BlockCheck()
     with Progress(n, label, sampling.progress) as progress:
         try:
             for block, done in enumerate(run_in_order(job, sizes, sampling)):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.outputs import foreign_arrays
+from dpassay.privacy.pairs import Pair
 
 #: Larger inputs are not looked at: taking the fingerprint would cost more than drawing.
 _BYTES, _ITEMS = 1 << 24, 20_000
@@ -29,6 +30,17 @@ def fingerprint(value: Any) -> bytes | None:
     except (_TooLarge, TypeError, ValueError, AttributeError, RecursionError):
         return None
     return digest.digest()
+
+
+def same_inputs(pair: Pair) -> bool:
+    """Whether the two inputs of a pair are equal, as far as that can be told."""
+    first, second = fingerprint(pair[0]), fingerprint(pair[1])
+    if first is not None or second is not None:
+        return first == second
+    try:
+        return type(pair[0]) is type(pair[1]) and bool(pair[0] == pair[1])
+    except (TypeError, ValueError):
+        return False
 
 
 def _add(value: Any, digest: Any, left: list[int]) -> None:

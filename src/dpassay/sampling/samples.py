@@ -25,11 +25,32 @@ from dpassay.errors import (
     MechanismError,
     NotEnoughDraws,
 )
-from dpassay.outputs.canonical import Outputs, align, concatenate, from_columns, from_raw
+from dpassay.outputs.canonical import (
+    Outputs,
+    align,
+    check_containers,
+    concatenate,
+    from_columns,
+    from_raw,
+)
 from dpassay.privacy.about import Origin
 from dpassay.privacy.pairs import Pair, Relation, as_pair
-from dpassay.sampling.dependence import repeated_rows, symptoms
-from dpassay.sampling.draw import Sampling, Seed, draw_blocks, keep, seed_of, stream
+from dpassay.sampling.dependence import (
+    fingerprint_of,
+    one_sided_repeats,
+    repeated_rows,
+    shared_rows,
+    symptoms,
+)
+from dpassay.sampling.draw import (
+    BlockCheck,
+    Sampling,
+    Seed,
+    draw_blocks,
+    keep,
+    seed_of,
+    stream,
+)
 
 T = TypeVar("T")
 Sizes = tuple[int, int]
@@ -77,6 +98,10 @@ class Source(Protocol):
     def files(self) -> tuple[Origin, ...]:
         """The files the draws came from."""
 
+    @property
+    def digest(self) -> str:
+        """A digest of draws that were collected elsewhere, else empty."""
+
     def deal(self, sizes: Sizes) -> Batch:
         """Deal out draws that nobody got before."""
 
@@ -112,6 +137,7 @@ class Samples:
         self._dealt = [0, 0]
         self.pair, self.seed, self.replayable = pair, seed, replayable
         self.remarks, self.files = remarks, files
+        self.digest = ""  # of draws that were collected elsewhere
 
     @property
     def p(self) -> Outputs:
@@ -158,6 +184,11 @@ class Samples:
         """The next draws of either side."""
         left = self.remaining
         if sizes[0] > left[0] or sizes[1] > left[1]:
+            if not max(left):
+                raise NotEnoughDraws(
+                    "these samples are used up: every draw is dealt out once. For another question make "
+                    "them anew (dp.from_samples), or give all claims to one audit"
+                )
             raise NotEnoughDraws(
                 f"{max(sizes):,} draws per side were asked for, but only {left[0]:,} and {left[1]:,} "
                 f"are left of {len(self._p):,} and {len(self._q):,}; bring more draws or ask for fewer"
@@ -186,13 +217,16 @@ class Live:
         *,
         seed: int,
         index: int = 0,
+        stage: int = 0,
         sampling: Sampling | None = None,
     ) -> None:
         self.mechanism, self.pair, self.seed = mechanism, pair, seed
         self.index = index
         self.sampling = sampling or Sampling()
         self.files: tuple[Origin, ...] = ()
-        self._stage = 0
+        self.digest = ""
+        self._stage = stage
+        self._check = BlockCheck()
         self._remarks: tuple[str, ...] = ()
 
     @property
@@ -213,6 +247,7 @@ class Live:
     def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
         """Draw outputs, as many on either side, keeping only what `use` makes of each block."""
         stage, self._stage = self._stage, self._stage + 1
+        self._check = BlockCheck(self._check.containers)
         return draw_blocks(
             self.mechanism,
             self.pair,
@@ -221,6 +256,7 @@ class Live:
             key=(self.index, stage),
             sampling=self.sampling,
             use=use,
+            check=self._check,
         )
 
     def deal(self, sizes: Sizes) -> Batch:
@@ -321,19 +357,33 @@ def from_samples(
         raise InvalidInput(
             f"p and q do not go together: outputs have {widths[0]} coordinates in p and {widths[1]} in q"
         )
+    try:
+        check_containers(frozenset().union(*(side.containers for side in sides)))
+    except BadOutput as error:
+        raise InvalidInput(f"p and q do not go together: {error}") from None
     origin = as_pair(pair) if pair is not None else Pair(_origin(p, "p"), _origin(q, "q"))
     batch = Batch.of(*sides)
+    if shared := shared_rows(batch.p, batch.q):
+        raise DependentDraws(
+            f"{shared}: the two seem to hold the same draws, in part or in whole, in another order or "
+            "format. Give draws of their own for each input"
+        )
     if copied := repeated_rows(batch.p, batch.q):
         raise DependentDraws(
             f"{copied}: rows seem to have been copied (a join gone wrong?), and every guarantee "
             "assumes that each is a run of its own. Remove the copies"
         )
     remarks = _warned(batch)
+    if again := one_sided_repeats(batch.p, batch.q):
+        warnings.warn(again, DependenceWarning, stacklevel=2)
+        remarks += (again,)
     shuffled = (
         side[stream(seed, 0, 1 << 21, index).permutation(len(side))]
         for index, side in enumerate((batch.p, batch.q))
     )
-    return Samples(*shuffled, pair=origin, seed=seed, remarks=remarks, files=origins)
+    found = Samples(*shuffled, pair=origin, seed=seed, remarks=remarks, files=origins)
+    found.digest = fingerprint_of(batch.p, batch.q)
+    return found
 
 
 def _side(name: str, given: Any) -> Outputs:
@@ -354,6 +404,7 @@ def sources(
     rng: Seed = None,
     sampling: Sampling | None = None,
     relation: Relation | str | None = None,
+    stage: int = 0,
 ) -> Iterator[Source]:
     """One source per pair, from a mechanism and pairs or from samples already drawn.
 
@@ -383,14 +434,23 @@ def sources(
             raise InvalidInput("there is no pair to look at: the list is empty")
     seed = seed_of(rng)
     return (
-        Live(mechanism, as_pair(pair).related(relation), seed=seed, index=index, sampling=sampling)
+        Live(
+            mechanism,
+            as_pair(pair).related(relation),
+            seed=seed,
+            index=index,
+            stage=stage,
+            sampling=sampling,
+        )
         for index, pair in enumerate(given)
     )
 
 
-def one_source(target: Any, pair: Any, *, rng: Seed, sampling: Sampling | None) -> Source:
-    """The source of a method that looks at one pair only."""
-    found = list(sources(target, pair, rng=rng, sampling=sampling))
+def one_source(
+    target: Any, pair: Any, *, rng: Seed, sampling: Sampling | None, stage: int = 0
+) -> Source:
+    """The source of a method that looks at one pair only; `stage` is where its streams begin."""
+    found = list(sources(target, pair, rng=rng, sampling=sampling, stage=stage))
     if len(found) != 1:
         raise InvalidInput(f"this method looks at one pair, got {len(found)}")
     return found[0]

@@ -38,7 +38,9 @@ def run_in_order(job: Job, sizes: Sequence[int], sampling: Sampling) -> Iterator
                 for drawn in _window(executor, run, sizes, done, sampling.workers):
                     yield drawn
                     done += 1
-            except BrokenExecutor as error:
+            except RuntimeError as error:
+                if not isinstance(error, BrokenExecutor):
+                    raise InvalidInput(f"the executor takes no work: {error}") from None
                 died = (done, died[1] + 1 if died[0] == done else 1)
                 if died[1] > _AGAIN or sampling.executor is not None:
                     raise WorkerDied(
