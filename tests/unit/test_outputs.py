@@ -187,6 +187,57 @@ def test_an_event_is_a_function_of_the_output(items, data):
     assert again.holds(canonical(items)).tolist() == alone
 
 
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([1.0, 2.0, 1j, 1 + 0j]),
+        np.array([[1.0, 2j], [3.0, 4.0]]),
+        np.array(["2024-01-01", "NaT", "1960-06-01T12:00:00.000000005"], dtype="M8[ns]"),
+        np.array([5, "NaT"], dtype="m8[ns]"),
+        np.array([[1, 2]], dtype=np.longdouble) / 3,
+        np.array([[True, False]]),
+        np.array(["3000-01-01", "0001-01-01"], dtype="M8[D]"),
+        np.ma.array([1.5, 2.5], mask=[False, True]),
+        np.array([(1, 2.5), (3, 4.5)], dtype=[("a", "i8"), ("b", "f8")]),
+    ],
+    ids=repr,
+)
+def test_an_array_is_the_outputs_it_holds(array):
+    """Together, in slices of one, and in every order: the same form."""
+    whole = canonical(array)
+    for k in range(len(array)):
+        assert form(canonical(array[k : k + 1]), 0) == form(whole, k)
+    back = canonical(array[::-1])
+    assert [form(back, k) for k in range(len(array))] == [
+        form(whole, k) for k in range(len(array))
+    ][::-1]
+
+
+def test_tables_have_the_form_of_their_rows():
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    when = [datetime.datetime(2024, 1, 1), None, datetime.datetime(2023, 5, 5, 1, 2, 3)]
+    columns = {"b": [1, 2, None], "t": when, "a": ["x", None, "y"]}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    wanted = [form(canonical([row]), 0) for row in rows]
+    for table in (pandas.DataFrame(columns), polars.DataFrame(columns)):
+        for first in range(3):
+            part = canonical(table[first:])
+            assert [form(part, k) for k in range(3 - first)] == wanted[first:]
+
+
+def test_sets_and_keys_that_are_equal_have_one_form():
+    groups = [
+        [{10**16, 12}, {1e16, 12}, {12.0, 10**16}],
+        [{1: "a", 2.5: None}, {1.0: "a", 2.5: None}, {True: "a", 2.5: None}],
+        [{frozenset({1, 2}), frozenset({3})}, {frozenset({3.0}), frozenset({2, 1})}],
+    ]
+    for group in groups:
+        forms = [form(canonical([item]), 0) for item in group]
+        assert all(f == forms[0] for f in forms)
+    assert form(canonical([{1: 0}]), 0) != form(canonical([{"`1`": 0}]), 0)
+
+
 def test_arrays_and_objects_of_the_same_outputs_have_the_same_form():
     rows = np.array([[1.0, np.nan, 3.0], [1.0, 2.0, 3.0], [np.inf, 0.0, -1.0]])
     by_array, by_object = canonical(rows), canonical(objects(*[row.tolist() for row in rows]))

@@ -498,6 +498,12 @@ class _Leaves:
             return self._leaf(_word(value))
         if value is None or foreign_arrays.is_missing(value):
             return self._leaf(("none",))
+        if isinstance(value, (np.datetime64, np.timedelta64)):  # the latter is an integer to NumPy
+            if np.isnat(value):
+                return self._leaf(("none",))
+            one = _from_times(np.asarray([value]))
+            self.numbers += one.numbers[0].tolist()
+            return one.structures[0]
         if isinstance(value, enum.Enum):
             return self._leaf(("enum", str(value)))
         if isinstance(value, (bool, np.bool_)):
@@ -519,12 +525,6 @@ class _Leaves:
             return self._leaf(("outcome", value.kind, value.detail))
         if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)):
             return self._time(value)
-        if isinstance(value, (np.datetime64, np.timedelta64)):
-            if np.isnat(value):
-                return self._leaf(("none",))
-            one = _from_times(np.asarray([value]))
-            self.numbers += one.numbers[0].tolist()
-            return one.structures[0]
         return self._container(value)
 
     def _container(self, value: Any) -> Template:

@@ -71,6 +71,9 @@ def _lag_one(values: FloatArray) -> float:
         return 0.0  # constant, or sorted: the order says nothing about the draws
     order = np.argsort(values)
     ordered = values[order]
+    _, counts = np.unique(ordered, return_counts=True)
+    if values.size - counts.max() < max(20, 0.1 * values.size):
+        return 0.0  # nearly constant: two rare values side by side would look like a correlation
     ranks = np.empty(values.size)  # ties share the place of the first of them
     ranks[order] = np.searchsorted(ordered, ordered)
     centred = ranks - ranks.mean()
