@@ -322,6 +322,7 @@ def certify(
     if claims > 1:
         budget.append((f"the other {claims - 1} claims", gamma * (claims - 1)))
     violated = p_value <= gamma
+    second = max((t.second for t in tests if t.second), key=lambda s: s.lower, default=None)
     return Verdict(
         claim=claim,
         violated=violated,
@@ -339,7 +340,7 @@ def certify(
         guarantee=Guarantee.EXACT,
         witness=best.witness(choice.source.pair),
         smallest_detectable=detectable,
-        second=max((t.second for t in tests if t.second), key=lambda s: s.lower, default=None),
+        second=None if second is None else second.given(violated),
         budget=tuple(budget),
         curve=None if profile is None else profile.tradeoff_curve,
         profile=profile,

@@ -106,7 +106,7 @@ def audit_counts(
         guarantee=Guarantee.EXACT,
         witness=Witness(event=event, hits_p=counts.i, n_p=counts.n, hits_q=counts.j, n_q=counts.m),
         smallest_detectable=detectable,
-        second=second,
+        second=None if second is None else second.given(violated),
         budget=tuple(budget),
         about=About(
             method="exact joint test of two binomial counts",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -186,6 +186,10 @@ class SecondBound(Record):
     claimed: float
     lower: float
     smallest_detectable: float
+
+    def given(self, violated: bool) -> SecondBound:
+        """The bound, and no less than what is claimed if the claim is refuted: that is what it means."""
+        return replace(self, lower=max(self.lower, self.claimed)) if violated else self
 
     def __str__(self) -> str:
         return f"{self.symbol} ≥ {number(self.lower)}, claimed {number(self.claimed)}"
