@@ -31,7 +31,7 @@ test-floor:  ## the unit tests with the lowest versions that pyproject.toml decl
 	$(PYTHON) tests/floor.py > .venv-floor/pins.txt
 	.venv-floor/bin/python -m pip install --quiet --upgrade pip
 	.venv-floor/bin/python -m pip install --quiet --editable . -r .venv-floor/pins.txt \
-	  dp-accounting hypothesis pytest pytest-xdist
+	  dp-accounting hypothesis pandas polars pytest pytest-xdist
 	.venv-floor/bin/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser' tests/unit tests/e2e/test_cli.py
 
 test-slow: venv  ## the long statistical runs

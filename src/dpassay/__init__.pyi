@@ -15,8 +15,8 @@ from .notions import pure as pure
 from .notions import renyi as renyi
 from .notions import spectrum as spectrum
 from .notions import tradeoff as tradeoff
-from .outputs.canonical import Outcome as Outcome
 from .outputs.events import Event as Event
+from .outputs.templates import Outcome as Outcome
 from .plans import Plan as Plan
 from .plans import plan as plan
 from .privacy.about import About as About

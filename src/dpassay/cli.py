@@ -14,13 +14,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.panel import Panel
 from rich.table import Table
 
 from dpassay._version import __version__
 from dpassay.errors import DpassayError, InvalidInput, NoClosedForm
-from dpassay.privacy.about import level
-from dpassay.privacy.pairs import Relation
+from dpassay.panels import COLOURS, profile_panel, verdict_panel
 from dpassay.results import Profile, Verdict, number
 
 app = typer.Typer(
@@ -88,7 +86,6 @@ OnError = Annotated[
 
 #: The verdict in two words, by its tone.
 _SAID = {"violation": "violation", "clear": "none detected", "blind": "could not see"}
-_COLOUR = {"violation": "red", "clear": "green", "blind": "yellow"}
 _PLAN = "more draws (dpassay plan says how many)"
 
 #: What the parser raises for a wrong option; typer brings the class along without naming it.
@@ -401,7 +398,7 @@ def demo(
         verdict = stop.verdict
         measured = f"{verdict.claim.symbol} ≥ {number(verdict.lower_bound)}"
         plain = _SAID[verdict.tone]
-        said = f"[{_COLOUR[verdict.tone]}]{plain}[/]" if verdict.tone != "clear" else plain
+        said = f"[{COLOURS[verdict.tone]}]{plain}[/]" if verdict.tone != "clear" else plain
         right = "✓" if stop.right else "[red]✗[/red]"
         table.add_row(stop.name, str(verdict.claim), stop.truth, measured, said, right)
         cells = (
@@ -517,9 +514,9 @@ def _deliver(
         return
     console = Console()
     for verdict in verdicts:
-        console.print(_panel(verdict, remedy))
+        console.print(verdict_panel(verdict, remedy))
     if profile is not None:
-        console.print(_profile_panel(profile))
+        console.print(profile_panel(profile))
     if report is not None:
         console.print(f"The report: {report}")
 
@@ -540,84 +537,6 @@ def _write_json(place: str | None, text: str) -> None:
             Path(place).write_text(text + "\n", encoding="utf-8")
         except OSError as error:
             raise InvalidInput(f"{place} cannot be written: {error}") from None
-
-
-def _panel(verdict: Verdict, remedy: str) -> Panel:
-    from rich.console import Group
-    from rich.text import Text
-
-    from dpassay.report import words
-
-    claim, witness, tone = verdict.claim, verdict.witness, verdict.tone
-    bound = f"{claim.symbol} ≥ {number(verdict.lower_bound)} with confidence {level(verdict.confidence)}"
-    top = [_capital(verdict.blind)] if verdict.blind else []
-    top.append(f"{bound} ({verdict.guarantee}; p ≤ {verdict.p_value:.2g})")
-    if verdict.second is not None:
-        top.append(f"and {words.second(verdict)}; both hold at once")
-    rows = [
-        ("witness", str(witness.event)),
-        (
-            "",
-            f"{witness.hits_p:,} of {witness.n_p:,} on the first input, "
-            f"{witness.hits_q:,} of {witness.n_q:,} on the second",
-        ),
-    ]
-    if witness.pair is not None:
-        relation = witness.pair.relation
-        said = "" if relation is Relation.UNSPECIFIED else f" ({relation})"
-        rows.append(("inputs", f"{witness.pair}{said}"))
-    rows += [("file", str(origin)) for origin in verdict.about.files]
-    caught = verdict.smallest_detectable
-    if caught is not None and caught < 1e9 and not verdict.blind:
-        rows.append(("power", verdict.caught))
-    match tone:
-        case "violation":
-            if not witness.event.live:
-                again = "--json verdict.json, then dpassay replay verdict.json on fresh draws"
-                rows.append(("next", again))
-        case "blind":
-            rows.append(("next", remedy))
-        case _:
-            more = "this does not show that the claim holds; more draws see smaller ones"
-            rows.append(("next", more))
-    inside = Group(Text("\n".join(top)), _grid(rows))
-    return Panel(inside, title=_capital(verdict.headline), border_style=_COLOUR[tone])
-
-
-def _grid(rows: Sequence[tuple[str, str]]) -> Table:
-    """Names at the left, what they say at the right."""
-    from rich.text import Text
-
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(width=8)
-    grid.add_column(overflow="fold")
-    for name, said in rows:
-        grid.add_row(Text(name), Text(said))
-    return grid
-
-
-def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
-
-
-def _profile_panel(profile: Profile) -> Panel:
-    from rich.text import Text
-
-    shown = [
-        f"ε      ≈ {number(profile.epsilon)}",
-        f"μ      ≈ {number(profile.mu)}",
-        *(
-            f"δ({e:g}) ≈ {number(float(profile.delta(e)))}"
-            for e in (0.0, 0.5, 1.0)
-            if e <= profile.spectrum.x[-1]
-        ),
-        *(f"Rényi ε({o:g}) ≈ {number(float(profile.renyi(o)))}" for o in (2.0, 8.0)),
-        *(f"T({a:g}) ≈ {number(float(profile.tradeoff(a)))}" for a in (0.01, 0.05)),
-        f"{profile.about.method}, {profile.about.n[0] if profile.about.n else 0:,} draws a side; "
-        "estimates, not bounds: dpassay audit certifies",
-        *(str(origin) for origin in profile.about.files),
-    ]
-    return Panel(Text("\n".join(shown)), title=f"Estimates on {profile.pair}")
 
 
 def _command_line() -> str:

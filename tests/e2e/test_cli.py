@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.cli import _panel, _status, run
+from dpassay.cli import _status, run
+from dpassay.panels import verdict_panel
 
 MINE = """
 import numpy as np
@@ -101,7 +102,7 @@ def test_a_blind_verdict_has_a_border_of_its_own():
     hits = {"red": (450, 184), "green": (250, 184), "yellow": (0, 0)}
     for colour, (p, q) in hits.items():
         verdict = dp.audit_counts(p, 1000, q, 1000, dp.PureDP(0.5))
-        assert _panel(verdict, "").border_style == colour
+        assert verdict_panel(verdict, "").border_style == colour
 
 
 def test_a_blind_verdict_stays_blind_as_json_and_in_a_report(capsys, here):
@@ -136,7 +137,7 @@ def test_the_exit_status_of_several_claims(tones, status):
 def test_the_help_lists_the_exit_statuses(capsys, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "160")
     _, out, _ = said(capsys, command, "--help")
-    assert "4 could not have seen anything" in out
+    assert "4 could not have seen anything" in " ".join(out.split())
 
 
 def test_a_replay_of_too_few_draws_is_blind(capsys, here):
@@ -170,7 +171,7 @@ def test_audit_of_every_kind_of_target(capsys, here, target):
     )
     assert status == 1
     assert "Violation of 0.5-DP" in out
-    assert "witness   output" in out
+    assert re.search(r"witness +.*output", out)
 
 
 def test_audit_of_a_function_that_is_called_once_per_output(capsys, here):
@@ -284,7 +285,7 @@ def test_columns_of_files_are_chosen(capsys, tables, chosen):
     assert status == 1
     assert "'p.csv' and 'q.csv' (replace one record)" in out
     lines = [line for line in out.splitlines() if line.startswith("│ file")]
-    assert [line[12:16] for line in lines] == ["p.cs", "q.cs"]
+    assert [line.split()[2] for line in lines] == ["p.csv:", "q.csv:"]
     assert "1,000 rows of a, b, " in lines[0]
     assert "cells without a value" in lines[0]
     assert "SHA-256" in lines[0]

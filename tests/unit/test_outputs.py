@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpassay.errors import BadOutput
-from dpassay.outputs.canonical import NUMBER, Outcome, align, concatenate, from_raw
+from dpassay.outputs.canonical import align, concatenate, from_raw
 from dpassay.outputs.events import Intervals, of_keys
 from dpassay.outputs.layout import learn
+from dpassay.outputs.templates import NUMBER, Outcome
 
 
 def objects(*items):

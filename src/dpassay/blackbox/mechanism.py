@@ -21,7 +21,7 @@ import numpy as np
 
 from dpassay import checks
 from dpassay.errors import BadOutput, InvalidInput, MechanismRaised, MechanismTimedOut
-from dpassay.outputs.canonical import Outcome
+from dpassay.outputs.templates import Outcome
 
 __all__ = ["Mechanism", "Outcome", "check_mechanism", "from_command", "from_function"]
 

@@ -17,9 +17,10 @@ from dpassay.loss.binned import Axis, Binned
 from dpassay.loss.frequencies import without_noise
 from dpassay.loss.logistic import quadratic
 from dpassay.loss.tally import Tally
-from dpassay.outputs.canonical import Outputs, exact, told_apart
+from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Intervals, of_keys, of_scores
 from dpassay.outputs.layout import Layout
+from dpassay.outputs.templates import exact, told_apart
 from dpassay.privacy.curves import LossCurve
 from dpassay.privacy.masses import Masses
 

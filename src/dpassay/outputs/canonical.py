@@ -18,15 +18,9 @@ remainder: together 106 bits. Nothing is rounded beyond that, and nothing is jit
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import enum
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,36 +30,20 @@ from dpassay import checks
 from dpassay._typing import AnyArray, FloatArray
 from dpassay.errors import BadOutput
 from dpassay.outputs import foreign_arrays
+from dpassay.outputs.templates import (
+    EXACT,
+    NUMBER,
+    Template,
+    exact,
+    leaves_of,
+    number_columns,
+    show,
+)
+from dpassay.outputs.walk import Leaves, key_name, seconds_and_nanoseconds, word_leaf
 
-Template: TypeAlias = tuple[Any, ...]
 Codes: TypeAlias = npt.NDArray[np.int32]
 
-NUMBER: Template = ("number",)
-#: Integers up to here are doubles.
-_EXACT = 1 << 53
 _SPECIAL: tuple[Template, ...] = (NUMBER, ("nan",), ("inf",), ("-inf",))
-_EPOCH = datetime.datetime(1970, 1, 1)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """An output of its own: the mechanism raised, or took too long.
-
-    Seen with `Sampling(on_error="outcome")`. Failing on one input and not on its neighbour is
-    leakage like any other.
-    """
-
-    kind: str
-    detail: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.detail}".strip()
-
-
-@lru_cache(maxsize=1 << 14)
-def number_columns(template: Template) -> tuple[int, ...]:
-    """The columns of a template's numbers: the places of its number leaves among all leaves."""
-    return tuple(k for k, leaf in enumerate(_leaves(template)) if leaf == NUMBER)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,14 +91,6 @@ class Outputs:
         if origin:
             found = found - origin
         return found if self.rest is None else found + self.rest[:, column]
-
-
-def exact(number: float, rest: float = 0.0, origin: float = 0.0) -> float | int:
-    """origin + number + rest, as a whole number where it is one beyond 2**53."""
-    total = origin + (number + rest)
-    if abs(total) < _EXACT or not (number + rest).is_integer():
-        return total
-    return int(origin) + int(number) + int(rest)
 
 
 def concatenate(parts: Sequence[Outputs]) -> Outputs:
@@ -256,7 +226,7 @@ def _as_listed(outputs: Outputs) -> Outputs:
 
 def _inexact(array: AnyArray, items: Sequence[Any]) -> bool:
     """Whether making doubles of these numbers may have changed some of them."""
-    if array.dtype.kind != "f" or not np.any(np.abs(array) >= _EXACT):
+    if array.dtype.kind != "f" or not np.any(np.abs(array) >= EXACT):
         return False
     return any(isinstance(item, (int, np.integer)) for item in items)
 
@@ -321,7 +291,7 @@ _LARGE = frozenset({"numbers", "large integers"})
 def _integers(numbers: AnyArray, template: Template) -> Outputs:
     if numbers.dtype.itemsize < 8 or not numbers.size:
         return Outputs(numbers, (template,), containers=_NUMBERS)
-    if int(numbers.min()) >= -_EXACT and int(numbers.max()) <= _EXACT:
+    if int(numbers.min()) >= -EXACT and int(numbers.max()) <= EXACT:
         return Outputs(numbers, (template,), containers=_NUMBERS)
     rounded = numbers.astype(np.float64)
     # v = 2³²·high + low; the differences below are exact, each a whole number under 2³⁴
@@ -359,7 +329,7 @@ def _from_words(array: AnyArray) -> Outputs:
     if array.ndim > 1:
         return dataclasses.replace(_from_objects(array.astype(object)), containers=_TEXT)
     words, codes = np.unique(array, return_inverse=True)
-    table = tuple(map(_word, words))
+    table = tuple(map(word_leaf, words))
     return Outputs(
         np.zeros((len(array), 1)),
         table,
@@ -372,16 +342,7 @@ def _from_times(array: AnyArray) -> Outputs:
     """Dates and durations as seconds; NaT is None."""
     if np.isnat(array).any():
         return _from_objects(_scalars(array))
-    name, kind = ("date", "M8") if array.dtype.kind == "M" else ("duration", "m8")
-    if np.datetime_data(array.dtype)[0] == "generic":
-        array = array.astype(f"{kind}[s]")
-    whole = array.astype(f"{kind}[s]")
-    rest = array - whole.astype(array.dtype)
-    nanos = rest.astype("m8[ns]").astype(np.int64)
-    if np.any(nanos.astype("m8[ns]").astype(rest.dtype) != rest):
-        raise BadOutput(f"outputs of dtype {array.dtype} have digits beyond nanoseconds")
-    seconds = whole.astype(np.int64) + np.where(nanos < 0, -1, 0)
-    nanos = np.where(nanos < 0, nanos + 1_000_000_000, nanos)
+    name, seconds, nanos = seconds_and_nanoseconds(array)
     leaf = (name, (NUMBER, NUMBER))
     return _numeric(np.stack([seconds, nanos], axis=-1), leaf, array.shape[1:])
 
@@ -422,7 +383,7 @@ def _joined(names: Sequence[str] | None, parts: Sequence[Outputs]) -> Outputs:
         if names is None:
             structures.append(("seq", children))
         else:
-            structures.append(("dict", tuple(zip(map(_key, names), children, strict=True))))
+            structures.append(("dict", tuple(zip(map(key_name, names), children, strict=True))))
     codes = combined.astype(np.int32) if len(structures) > 1 else None
     containers = frozenset(
         f"column {k}: {kind}" for k, part in enumerate(parts) for kind in part.containers
@@ -438,7 +399,7 @@ def _joined(names: Sequence[str] | None, parts: Sequence[Outputs]) -> Outputs:
             found: list[int] = []
             start = 0
             for part in parts:
-                leaves = sum(1 for _ in _leaves(part.structure_of(int(row))))
+                leaves = sum(1 for _ in leaves_of(part.structure_of(int(row))))
                 found += range(start, start + leaves)
                 start += part.numbers.shape[1]
             order[code, : len(found)] = found
@@ -460,7 +421,7 @@ def _from_objects(array: AnyArray) -> Outputs:
     numbers: list[list[float]] = []
     rests: list[tuple[int, int, float]] = []
     for position, row in enumerate(rows):
-        found = _Leaves()
+        found = Leaves()
         template = found.walk(row)
         codes[position] = index.setdefault(template, len(index))
         numbers.append(found.numbers)
@@ -480,287 +441,3 @@ def _from_objects(array: AnyArray) -> Outputs:
     structures = tuple(index)
     containers = _NUMBERS if any(map(number_columns, structures)) else frozenset()
     return Outputs(matrix, structures, codes if len(structures) > 1 else None, rest, containers)
-
-
-class _Leaves:
-    """Walks one output: its template, and the number of each of its leaves (0 where it has none)."""
-
-    def __init__(self) -> None:
-        self.numbers: list[float] = []
-        self.rests: list[tuple[int, float]] = []
-
-    def walk(self, value: Any) -> Template:
-        """The template of a value; its leaves are appended."""
-        simple = type(value)
-        if simple is float:
-            return self._float(value)
-        if simple is str:
-            return self._leaf(_word(value))
-        if value is None or foreign_arrays.is_missing(value):
-            return self._leaf(("none",))
-        if isinstance(value, (np.datetime64, np.timedelta64)):  # the latter is an integer to NumPy
-            if np.isnat(value):
-                return self._leaf(("none",))
-            one = _from_times(np.asarray([value]))
-            self.numbers += one.numbers[0].tolist()
-            return one.structures[0]
-        if isinstance(value, enum.Enum):
-            return self._leaf(("enum", str(value)))
-        if isinstance(value, (bool, np.bool_)):
-            return self._number(float(value))
-        if isinstance(value, (int, np.integer)):
-            return self._whole(int(value))
-        if isinstance(value, (float, np.floating)):
-            wide = isinstance(value, np.floating) and value.dtype.itemsize > 8
-            return self._wide(value) if wide else self._float(float(value))
-        if isinstance(value, (Decimal, Fraction)):
-            return self._fraction(value)
-        if isinstance(value, (str, bytes, bytearray)):
-            return self._leaf(_word(value if isinstance(value, str) else bytes(value)))
-        if isinstance(value, (complex, np.complexfloating)):
-            if value.imag == 0:  # equal to a number, hence one
-                return self.walk(value.real)
-            return ("complex", (self._float(float(value.real)), self._float(float(value.imag))))
-        if isinstance(value, Outcome):
-            return self._leaf(("outcome", value.kind, value.detail))
-        if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)):
-            return self._time(value)
-        return self._container(value)
-
-    def _container(self, value: Any) -> Template:
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-            return ("object", type(value).__name__, self._entries(fields))
-        if isinstance(value, (tuple, list)):
-            return ("seq", tuple(self.walk(item) for item in value))
-        if isinstance(value, Mapping):
-            return ("dict", self._entries(value))
-        if isinstance(value, AbstractSet):
-            return self._set(value)
-        table = foreign_arrays.columns(value)
-        if table is not None:
-            names, columns = table
-            if names is None:
-                return self._walk_array(columns[0])
-            return ("dict", self._entries(dict(zip(names, columns, strict=True))))
-        try:
-            array = foreign_arrays.array(value)
-        except BadOutput:
-            array = np.asarray(None)
-        if array.dtype.kind in "biufcmMUS":
-            return self._walk_array(array)
-        if array.ndim and array.dtype.kind == "O":
-            return ("seq", tuple(self.walk(item) for item in array.tolist()))
-        raise BadOutput(
-            f"an output of type {type(value).__name__} has no canonical form: "
-            f"{checks.shown(value)}; return numbers, strings, None, tuples, lists or dictionaries"
-        )
-
-    def _walk_array(self, array: AnyArray) -> Template:
-        if array.ndim == 0:
-            return self.walk(array[()])
-        quick = array.dtype.kind in "biuUS" or array.dtype.str[1:] in ("f8", "f4", "f2")
-        items: Any = array.tolist() if quick else array
-        return ("seq", tuple(self.walk(item) for item in items))
-
-    def _entries(self, items: Mapping[Any, Any]) -> Template:
-        named = sorted((_key(key), item) for key, item in _sorted_items(items))
-        return tuple((key, self.walk(item)) for key, item in named)
-
-    def _set(self, items: AbstractSet[Any]) -> Template:
-        """The items in an order of their own forms: sets have none."""
-        forms = []
-        for item in items:
-            inner = _Leaves()
-            forms.append((repr(inner.walk(item)), inner.numbers, inner.rests, item))
-        forms.sort(key=lambda form: form[:3])
-        return ("set", tuple(self.walk(item) for *_, item in forms))
-
-    def _leaf(self, leaf: Template) -> Template:
-        self.numbers.append(0.0)
-        return leaf
-
-    def _number(self, value: float, rest: float = 0.0) -> Template:
-        if rest:
-            self.rests.append((len(self.numbers), rest))
-        self.numbers.append(value)
-        return NUMBER
-
-    def _float(self, value: float) -> Template:
-        if math.isfinite(value):
-            return self._number(value)
-        return self._leaf(("nan",) if math.isnan(value) else ("inf",) if value > 0 else ("-inf",))
-
-    def _whole(self, value: int) -> Template:
-        if -_EXACT <= value <= _EXACT:
-            return self._number(float(value))
-        try:
-            rounded = float(value)
-        except OverflowError:
-            return self._leaf(("integer", str(value)))
-        rest = value - int(rounded)
-        if abs(rest) > _EXACT and float(rest) != rest:  # more digits than two doubles hold
-            return self._leaf(("integer", str(value)))
-        return self._number(rounded, float(rest))
-
-    def _fraction(self, value: Decimal | Fraction) -> Template:
-        if isinstance(value, Decimal) and not value.is_finite():
-            return self._float(float(value))
-        ratio = Fraction(value)
-        if ratio.denominator == 1:
-            return self._whole(ratio.numerator)
-        try:
-            rounded = float(ratio)
-        except OverflowError:
-            return self._leaf(("fraction", str(ratio)))
-        return self._number(rounded, float(ratio - Fraction(rounded)))
-
-    def _wide(self, value: Any) -> Template:
-        if not np.isfinite(value):
-            return self._float(float(value))
-        rounded = float(value)
-        if not math.isfinite(rounded):
-            return self._leaf(("wide", str(value)))
-        return self._number(rounded, float(value - np.longdouble(rounded)))
-
-    def _time(self, value: Any) -> Template:
-        """Seconds and nanoseconds, as arrays of dates have them."""
-        if isinstance(value, datetime.time):
-            return self._leaf(("time", value.isoformat()))
-        zone: tuple[str, ...] = ()
-        name = "duration"
-        if isinstance(value, datetime.date):
-            name = "date"
-            if not isinstance(value, datetime.datetime):
-                value = datetime.datetime(value.year, value.month, value.day)
-            elif value.tzinfo is not None:
-                zone = (str(value.tzinfo),)
-                value = value.astimezone(datetime.UTC).replace(tzinfo=None)
-            nanos = int(getattr(value, "nanosecond", 0))
-            value = value - _EPOCH
-        else:
-            nanos = int(getattr(value, "nanoseconds", 0))
-        seconds = value.days * 86400 + value.seconds
-        places = (self._number(seconds), self._number(value.microseconds * 1000 + nanos))
-        return (name, places, *zone)
-
-
-def _key(key: Any) -> str:
-    """A dictionary key as text: text keys as they are, others by their form, in backticks."""
-    if isinstance(key, str):
-        return f"`{key}" if key.startswith("`") else str(key)
-    return (
-        f"`{from_raw([key], 1).show(0)}`" if not isinstance(key, float) else f"`{_number_key(key)}`"
-    )
-
-
-def _number_key(key: float) -> str:
-    return str(int(key)) if math.isfinite(key) and key.is_integer() else repr(float(key))
-
-
-def _word(word: str | bytes) -> Template:
-    """Text without the zeros at its end, which arrays of text do not keep."""
-    if isinstance(word, bytes):
-        return ("bytes", bytes(word).rstrip(b"\0").hex())
-    return ("str", str(word).rstrip("\0"))
-
-
-def _sorted_items(items: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
-    return sorted(items.items(), key=lambda entry: _key(entry[0]))
-
-
-# --- templates
-
-
-def children(template: Template) -> tuple[Template, ...]:
-    """What a container holds; nothing for a leaf."""
-    match template[0]:
-        case "seq" | "set" | "complex" | "date" | "duration":
-            return tuple(template[1])
-        case "dict":
-            return tuple(child for _, child in template[1])
-        case "object":
-            return tuple(child for _, child in template[2])
-        case _:
-            return ()
-
-
-def _leaves(template: Template) -> Iterator[Template]:
-    inner = children(template)
-    if inner or template[0] in ("seq", "set", "dict", "object"):
-        for child in inner:
-            yield from _leaves(child)
-    else:
-        yield template
-
-
-def show(template: Template, numbers: Sequence[Any] | None = None) -> str:
-    """An output in words; places without a number, or whose number is None, are shown as •."""
-    given = iter(numbers) if numbers is not None else None
-    return _show(template, given)
-
-
-def _show(template: Template, given: Iterator[Any] | None) -> str:
-    def each(items: Sequence[Template]) -> str:
-        return ", ".join(_show(child, given) for child in items)
-
-    match template[0]:
-        case "number":
-            number = None if given is None else next(given)
-            if number is None:
-                return "•"
-            return number if isinstance(number, str) else written(number)
-        case "none":
-            return "None"
-        case "str":
-            return repr(template[1])
-        case "bytes":
-            return repr(bytes.fromhex(template[1]))
-        case "outcome":
-            return " ".join(part for part in template[1:] if part)
-        case "seq":
-            return "(" + each(template[1]) + ")"
-        case "set":
-            return "{" + each(template[1]) + "}"
-        case "complex":
-            return "complex(" + each(template[1]) + ")"
-        case "date" | "duration":
-            return _show_time(template, given)
-        case "dict":
-            return "{" + ", ".join(f"{k!r}: {_show(c, given)}" for k, c in template[1]) + "}"
-        case "object":
-            inner = ", ".join(f"{k}={_show(c, given)}" for k, c in template[2])
-            return f"{template[1]}({inner})"
-        case "integer" | "fraction" | "wide" | "time" | "enum":
-            return str(template[1])
-        case special:
-            return str(special)
-
-
-def _show_time(template: Template, given: Iterator[Any] | None) -> str:
-    seconds, nanos = (None, None) if given is None else (next(given), next(given))
-    if not isinstance(seconds, (int, float)) or not isinstance(nanos, (int, float)):
-        return f"a {template[0]}"
-    if template[0] == "duration":
-        return f"{seconds + nanos / 1e9:g} s"
-    at = np.datetime64(int(seconds), "s") + np.timedelta64(int(nanos), "ns")
-    return str(at).rstrip("0").rstrip(".") + "".join(f" {zone}" for zone in template[2:])
-
-
-def written(number: float | int, digits: int = 6) -> str:
-    """A number for people: six digits, or all of a whole number (up to forty)."""
-    if abs(number) < (1e40 if isinstance(number, int) else 1e15) and number == int(number):
-        return str(int(number))
-    if 1e4 <= abs(number) < 1e15:  # digits after the point, where there are some
-        digits = max(digits, math.ceil(math.log10(abs(number))) + 3)
-    return f"{number + 0.0:.{digits}g}"
-
-
-def told_apart(numbers: Sequence[float | int]) -> list[str]:
-    """Numbers with as many digits as tell them apart, six at least."""
-    distinct = len(set(numbers))
-    for digits in range(6, 17):
-        shown = [written(number, digits) for number in numbers]
-        if len(set(shown)) == distinct:
-            return shown
-    return [written(number, 17) for number in numbers]

@@ -16,9 +16,10 @@ import numpy as np
 
 from dpassay._typing import BoolArray, FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.outputs.canonical import Outputs, exact, told_apart
+from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.layout import Layout
 from dpassay.outputs.ranking import Ranking
+from dpassay.outputs.templates import exact, told_apart
 from dpassay.records import Record
 
 

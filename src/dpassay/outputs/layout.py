@@ -17,14 +17,8 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import AnyArray, FloatArray, IntArray
-from dpassay.outputs.canonical import (
-    Outputs,
-    Template,
-    align,
-    exact,
-    number_columns,
-    show,
-)
+from dpassay.outputs.canonical import Outputs, align
+from dpassay.outputs.templates import Template, exact, number_columns, show
 from dpassay.records import Record
 
 #: Rows per side that are searched for atoms: a quarter of them, between these limits.

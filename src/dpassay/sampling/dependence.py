@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.outputs.canonical import Outputs, number_columns
+from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.templates import number_columns
 
 #: Rows looked at for correlations, and the z-score past which one is no accident.
 _ROWS, _Z = 2_000, 6.0

@@ -35,14 +35,8 @@ from dpassay.errors import (
     MechanismRaised,
     MechanismTimedOut,
 )
-from dpassay.outputs.canonical import (
-    Outcome,
-    Outputs,
-    align,
-    check_containers,
-    concatenate,
-    from_raw,
-)
+from dpassay.outputs.canonical import Outputs, align, check_containers, concatenate, from_raw
+from dpassay.outputs.templates import Outcome
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.fingerprint import fingerprint
 from dpassay.sampling.progress import Progress
