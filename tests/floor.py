@@ -8,3 +8,4 @@ project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["pro
 extras = project["optional-dependencies"]
 for requirement in [*project["dependencies"], *extras["report"], *extras["arrow"]]:
     print(re.sub(r">=", "==", requirement))
+print("click<8.2")  # what the lowest typer was made for; with later ones it warns
