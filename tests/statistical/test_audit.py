@@ -85,7 +85,7 @@ def series_per_call(data, rng):
         keys_that_are_equal,
         dp.from_function(series_per_call),
     ],
-    ids=str,
+    ids=lambda mechanism: getattr(mechanism, "__name__", str(mechanism)),
 )
 def test_what_arrays_make_of_their_companions_raises_no_alarm(mechanism, seeds):
     for seed in seeds[:6]:

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.bounds import clopper_pearson, region
+from dpassay.bounds import boxes, clopper_pearson
 from dpassay.bounds.joint import Counts, lower_bound, p_value
 from dpassay.bounds.ordering import observed_distance, seen_contour, window_of
 from dpassay.bounds.power import detectable, draws_needed, power
@@ -550,9 +550,9 @@ def test_bounds_at_levels_nobody_needs(gamma):
 def test_the_outline_of_the_joint_region_reaches_along_an_edge():
     """All hits on one side: β = 0 with α up to where its p-value is γ."""
     c = Counts(1000, 1000, 300, 1000)
-    outline = region.joint(c, 0.05).outline
+    outline = boxes.joint(c, 0.05).outline
     on_edge = outline[outline[:, 1] < 1e-12][:, 0]
-    assert region.point_p_values(c, np.array([[1.0, on_edge.max()]]))[0] <= 0.05
+    assert boxes.point_p_values(c, np.array([[1.0, on_edge.max()]]))[0] <= 0.05
     assert on_edge.max() == pytest.approx(0.3294, abs=2e-3)
 
 
@@ -585,7 +585,7 @@ def test_billions_of_draws_are_tested_and_do_not_hang(i, j):
 def test_the_box_of_the_joint_region_covers_by_enumeration(n, m, seed):
     """Over every pair of counts, at truths near the edges and inside."""
     regions = {
-        (i, j): region.joint(Counts(i, n, j, m), 0.05) for i in range(n + 1) for j in range(m + 1)
+        (i, j): boxes.joint(Counts(i, n, j, m), 0.05) for i in range(n + 1) for j in range(m + 1)
     }
     rng = np.random.default_rng(seed)
     for p, q in np.concatenate([rng.random((40, 2)), rng.beta(0.2, 0.2, (40, 2))]):
