@@ -26,7 +26,7 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import joint, power
 from dpassay.bounds.ordering import Counts
 from dpassay.counts import audit_counts, second_bound
-from dpassay.errors import InvalidInput, NotEnoughDraws
+from dpassay.errors import InvalidInput, MechanismError, NotEnoughDraws
 from dpassay.learning.cuts import ChosenEvent, EventCriterion, search
 from dpassay.learning.learner import Learner, select
 from dpassay.learning.variation import MomentCriterion, Variation
@@ -277,10 +277,17 @@ def count(choices: Sequence[Choice], budget: Budget) -> list[Counted]:
             tuple(tuple(found.event for found in choices[k].events) for k in group),
             tuple(None if found is None else found.loss for found in losses),
         )
-        for part in source.blocks(budget.test, counter):
-            for k, counted in zip(group, part, strict=True):
-                before = seen[k]
-                seen[k] = counted if before is None else before + counted
+        try:
+            for part in source.blocks(budget.test, counter):
+                for k, counted in zip(group, part, strict=True):
+                    before = seen[k]
+                    seen[k] = counted if before is None else before + counted
+        except (
+            MechanismError
+        ) as error:  # counts are all that is kept of these draws: keep the others
+            learned = choices[group[0]].learner.batch
+            error.samples = Samples(learned.p, learned.q, pair=source.pair, seed=source.seed)
+            raise
     return [one for one in seen if one is not None]
 
 

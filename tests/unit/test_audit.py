@@ -218,6 +218,19 @@ def test_what_cannot_be_replayed_says_why(seed):
         dp.replay(verdict.witness, zoo.Gaussian(), n=100)
 
 
+def test_a_mechanism_that_fails_late_leaves_the_draws_that_learned(seed):
+    calls = iter(range(100))
+
+    def tires(data, size, rng):
+        if next(calls) >= 6:
+            raise ValueError("no more")
+        return data + rng.laplace(size=size)
+
+    with pytest.raises(dp.errors.MechanismRaised) as caught:
+        dp.audit(tires, PAIR, dp.PureDP(0.5), n=4000, rng=seed)
+    assert caught.value.samples.remaining == (1000, 1000)
+
+
 def test_a_replay_needs_draws_of_its_own(seeds):
     """With the seed of the audit as well: its streams are others."""
     from scipy.stats import binom
