@@ -382,9 +382,12 @@ def test_claims_that_events_do_not_exhaust_are_planned_too(claim):
     assert 10 < plan.held_out < 1000
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e300])
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e300])
 def test_outputs_of_any_size_are_audited_alike(scale, seed):
-    """Rescaling the outputs changes nothing, up to where numbers end (warnings are errors here)."""
+    """Rescaling the outputs changes nothing, up to where numbers end (warnings are errors here).
+
+    Near 10⁻³⁰⁰ cells have no width that a number holds, so that one ranking or other may not be tried.
+    """
 
     def laplace(data, size, rng):
         return scale * (data + rng.laplace(size=size))
@@ -392,4 +395,5 @@ def test_outputs_of_any_size_are_audited_alike(scale, seed):
     plain = dp.audit(zoo.Laplace(1.0), PAIR, dp.PureDP(0.5), n=2000, rng=seed)
     scaled = dp.audit(laplace, PAIR, dp.PureDP(0.5), n=2000, rng=seed)
     assert scaled.witness.hits_p == plain.witness.hits_p
-    assert scaled.lower_bound == plain.lower_bound
+    exact = scale != 1e-300
+    assert scaled.lower_bound == pytest.approx(plain.lower_bound, rel=1e-12 if exact else 0.02)
