@@ -94,7 +94,7 @@ def visit(chromium, made):
         page.goto(made[1].as_uri())
         if options.get("java_script_enabled", True):
             for chart in page.locator("[data-chart]").all():
-                chart.scroll_into_view_if_needed()
+                chart.evaluate("e => e.scrollIntoView()")
                 chart.locator(".live svg").wait_for()
         return page
 

@@ -10,8 +10,9 @@ asin √ the noise of a frequency is the same everywhere, so that z is near the 
 also where counts are few.)
 
 The largest of many noisy z is mostly noise. The cuts of one ranking are nested, so that of those that
-hold a share of the draws down to s about log(1/s) are independent, and the largest of their errors is
-about √(2 log(1 + log(½/s))) standard errors of the training draws. `caution` times that is taken off z.
+hold shares of the draws from s₀ (½ where no value repeats) down to s about k = 1 + log(s₀/s) are
+independent, and no more than there are cuts; the largest of k errors is about √(2 log k) standard errors
+of the training draws. `caution` times that is taken off z.
 
 Two events are of interest: the one with the largest z at the claim, which is the most powerful test, and
 the one with the largest θ that would be refuted, which gives the largest lower bound. Where the second is
@@ -138,16 +139,27 @@ def search(learner: Learner, criterion: EventCriterion) -> list[ChosenEvent]:
     if reach.largest.bound <= _BOLD_GAIN * promise.largest.bound:
         return [cautious]
     found = _found(learner, other, reach, reach.largest)
+    if _same(learner, cautious.event, found.event):
+        return [cautious]
     # where all that shows is rare, the larger share goes there
     share = _BOLD_SHARE if 2 * promise.largest.bound > reach.largest.bound else 1 - _BOLD_SHARE
     return [replace(cautious, share=1 - share), replace(found, share=share)]
 
 
+def _same(learner: Learner, one: Event, other: Event) -> bool:
+    """Whether two events tell the training draws apart in the same way."""
+    sides = learner.batch.p, learner.batch.q
+    pairs = [(one.holds(side), other.holds(side)) for side in sides]
+    return all(np.array_equal(a, b) for a, b in pairs) or all(
+        np.array_equal(a, ~b) for a, b in pairs
+    )
+
+
 def _best(learner: Learner, criterion: EventCriterion) -> tuple[int | None, Promise]:
     """The ranking that promises most: the number of a candidate, or None for the output itself."""
     numbers = learner.plain_numbers
-    as_is = None if numbers is None else criterion.judge(numbers, tails=True)
-    if as_is is not None and learner.small:
+    as_is = None if numbers is None else criterion.judge(numbers[1], tails=True)
+    if as_is is not None and learner.small and len(learner.training.layout) == 1:
         return None, as_is
     index, promise = select(learner, criterion)
     if as_is is not None and not criterion.beats(promise, as_is):
@@ -158,7 +170,9 @@ def _best(learner: Learner, criterion: EventCriterion) -> tuple[int | None, Prom
 def _found(learner: Learner, index: int | None, promise: Promise, cut: Cut) -> ChosenEvent:
     if index is None:
         low, high = (cut.at, np.inf) if cut.above else (-np.inf, np.nextafter(cut.at, np.inf))
-        inside = [(0, Intervals(np.array([low]), np.array([high])))]
+        assert learner.plain_numbers is not None
+        key = learner.plain_numbers[0]
+        inside = [(key, Intervals(np.array([low]), np.array([high])))]
         event, name = of_keys(learner.training.layout, (), inside), "the output itself"
     else:
         loss = learner.fitted(index)
@@ -193,24 +207,28 @@ class Rates:
     n_high: FloatArray  # draws that will test on either
     n_low: FloatArray
     noise: float  # how much of a z the noise of the training draws makes up
+    ranked: float  # the share of draws that have a score
 
     @classmethod
     def of(cls, scores: Scores, one_way: bool, test: Sizes, *, tails: bool) -> Rates:
-        """Count; with `tails` an event may be in either tail of the scores."""
-        p, q = np.sort(scores[0]), np.sort(scores[1])
+        """Count; with `tails` an event may be in either tail of the scores. NaN is in no event."""
+        p, q = (np.sort(side[~np.isnan(side)]) for side in scores)
+        n_p, n_q = scores[0].size, scores[1].size
         cuts = _places(p, q)
-        up = [1 - np.searchsorted(s, cuts, side="left") / s.size for s in (p, q)]  # score ≥ cut
-        down = [np.searchsorted(s, cuts, side="right") / s.size for s in (p, q)]  # score ≤ cut
+        up, down = [], []  # score ≥ cut, score ≤ cut
+        for side, total in ((p, n_p), (q, n_q)):
+            up.append((side.size - np.searchsorted(side, cuts, side="left")) / total)
+            down.append(np.searchsorted(side, cuts, side="right") / total)
         ways = [(True, False), (False, True), (False, False), (True, True)][: 4 if tails else 2]
         ways = [way for way in ways if not (one_way and way[1])]
         high, low = [], []
         for above, second in ways:
-            (a, n), (b, m) = zip(up if above else down, (p.size, q.size), strict=True)
+            (a, n), (b, m) = zip(up if above else down, (n_p, n_q), strict=True)
             if second:
                 (a, n), (b, m) = (b, m), (a, n)
             # one draw more outside on the side that leads, and inside on the other: no rate is 0 or 1
             high.append(a * n / (n + 1))
-            low.append((b * m + 1) / (m + 1))
+            low.append((b * m + 0.5) / (m + 1))
         sizes = np.array([test[::-1] if second else test for _, second in ways], dtype=float)
         return cls(
             cuts,
@@ -219,15 +237,14 @@ class Rates:
             np.concatenate(low),
             np.repeat(sizes[:, 0], cuts.size),
             np.repeat(sizes[:, 1], cuts.size),
-            math.sqrt(min(test) / min(p.size, q.size)),
+            math.sqrt(min(test) / min(n_p, n_q)),
+            (p.size / n_p + q.size / n_q) / 2,
         )
 
     def promise(self, claim: Claim, gamma: float, caution: float) -> Promise:
         """The cut that refutes the claim best, and the one with the largest bound."""
         goal = float(ndtri(1 - gamma))
-        share = np.clip((self.high + self.low) / 2, 1e-9, 1 - 1e-9)
-        share = np.minimum(share, 1 - share)
-        penalty = caution * self.noise * np.sqrt(2 * np.log1p(np.log(0.5 / share)))
+        penalty = caution * self.noise * np.sqrt(2 * np.log(self._looks()))
         angle = 2 * np.arcsin(np.sqrt(self.high))
         spread_low = self.low * (1 - self.low) / self.n_low
 
@@ -252,6 +269,17 @@ class Rates:
         return Promise(
             self._cut(strongest, own, reach), self._cut(largest, own, bound), self.noise, sure
         )
+
+    def _looks(self) -> FloatArray:
+        """About how many independent cuts there are up to each, from the middle outwards."""
+        share = np.clip((self.high + self.low) / 2 / self.ranked, 1e-9, 1 - 1e-9)
+        share = share.reshape(len(self.ways), -1)
+        looks = np.ones(share.shape)
+        for tail, inside in ((share, share <= 0.5), (1 - share, share > 0.5)):
+            # the first step outwards leads past all draws that no cut parts
+            first = np.max(tail, axis=1, where=inside, initial=1e-9, keepdims=True)
+            looks = np.where(inside, 1 + np.log(first / tail), looks)
+        return np.minimum(looks, max(self.cuts.size - 1, 1)).ravel()
 
     def _cut(self, index: int, z: FloatArray, bound: float) -> Cut:
         way, k = divmod(index, self.cuts.size)

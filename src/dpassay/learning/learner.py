@@ -32,6 +32,9 @@ _PRODUCTS = 200
 #: Fewer training draws a side than these are not split: only what needs no fit is tried.
 _SPLIT = 200
 
+#: So few kinds of output are ranked by all draws at once.
+_FEW = 10
+
 
 def candidates(training: Training) -> list[str]:
     """The losses worth trying on outputs like these, the stiffest first.
@@ -95,14 +98,22 @@ class Learner:
         return candidates(self.training) if auto else [self.loss]
 
     @cached_property
-    def plain_numbers(self) -> Scores | None:
-        """The outputs themselves, where they are single numbers that may be anything."""
+    def plain_numbers(self) -> tuple[int, Scores] | None:
+        """The one key that leaves a single number free, and that number: NaN for all other outputs."""
         if self.loss != "auto" or not isinstance(self.loss, str):
             return None
-        p, q = self.training.p, self.training.q
-        if p.keys is not None or len(self.training.layout.free(0)) != 1:
+        layout = self.training.layout
+        if layout.widest != 1:
             return None
-        return p.numbers(0)[:, 0], q.numbers(0)[:, 0]
+        keys = [key for key in range(len(layout)) if layout.free(key)]
+        if len(keys) != 1:
+            return None
+        found = []
+        for side in (self.training.p, self.training.q):
+            numbers = np.full(len(side), np.nan)
+            numbers[side.all_keys() == keys[0]] = side.numbers(keys[0])[:, 0]
+            found.append(numbers)
+        return keys[0], (found[0], found[1])
 
     @property
     def small(self) -> bool:
@@ -118,6 +129,9 @@ class Learner:
     def _cross(self, index: int) -> Scores | None:
         a, b = self.training.halves
         try:
+            if self.names[index] == "kinds" and len(self.training.layout) <= _FEW:
+                loss = self.fitted(index)  # nothing is fitted but which kind comes first
+                return loss.score(self.batch.p), loss.score(self.batch.q)
             there = fit(self.names[index], a, rng=self._rng(3 * index))
             back = fit(self.names[index], b, rng=self._rng(3 * index + 1))
             scores = tuple(

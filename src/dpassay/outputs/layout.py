@@ -28,7 +28,7 @@ _SHARE = 1e-4
 #: A column is discrete if at least this share of its values are atoms.
 _DISCRETE = 0.9
 #: A key needs this many draws, both sides together.
-_RARE = 5
+_RARE = 3
 #: Integers of a span below this are coded by their distance from the smallest.
 _SPAN = 256
 #: Codes up to here are looked up in a table, beyond by binary search.

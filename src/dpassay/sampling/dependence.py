@@ -42,7 +42,7 @@ def _most_correlated(side: Outputs) -> tuple[float, str]:
     """The largest lag-1 rank correlation beyond chance, of kinds or of a column; 0 if there is none."""
     found: list[tuple[float, int, str]] = []
     if side.codes is not None:
-        found.append((_lag_one(side.codes.astype(float)), len(side), "of the kinds of output"))
+        found.append((_lag_one(_kind_ranks(side)), len(side), "of the kinds of output"))
     for code, template in enumerate(side.structures[:50]):
         columns = number_columns(template)[:_COLUMNS]
         if not columns:
@@ -62,6 +62,16 @@ def _most_correlated(side: Outputs) -> tuple[float, str]:
     found = [f for f in found if abs(f[0]) * math.sqrt(f[1]) > _Z]
     best = max(found, key=lambda f: abs(f[0]), default=(0.0, 0, ""))
     return best[0], best[2]
+
+
+def _kind_ranks(side: Outputs) -> FloatArray:
+    """A number for the kind of each output, in an order that does not depend on which came first."""
+    assert side.codes is not None
+    seen, place = np.unique(side.codes, return_inverse=True)
+    texts = [repr(side.structures[code]) for code in seen.tolist()]
+    ranks = np.empty(seen.size)
+    ranks[sorted(range(seen.size), key=texts.__getitem__)] = np.arange(seen.size)
+    return np.asarray(ranks[place])
 
 
 def _lag_one(values: FloatArray) -> float:
