@@ -19,6 +19,8 @@ from dpassay.errors import InvalidInput
 from dpassay.loss.fit import Loss, fit
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.training import Training
+from dpassay.outputs.letters import text_of
+from dpassay.outputs.templates import leaves_of
 from dpassay.sampling.samples import Batch
 
 Streams: TypeAlias = Callable[[int], np.random.Generator]
@@ -32,6 +34,10 @@ _PRODUCTS = 200
 #: Fewer training draws a side than these are not split: only what needs no fit is tried.
 _SPLIT = 200
 
+#: Losses that may find nothing at all, which is then no failure.
+_TABLES = ("lowest bit", "bits", "letters")
+#: More kinds of text than these are looked into.
+_TEXTS = 20
 #: So few kinds of output are ranked by all draws at once.
 _FEW = 10
 
@@ -63,7 +69,24 @@ def candidates(training: Training) -> list[str]:
         names.append("dyadic")
     if many and draws >= _TREES:
         names.append("boosting")
+    if _many_texts(training):
+        names.append("letters")
     return names
+
+
+def representations(training: Training) -> list[str]:
+    """What looks at the bits of numbers that may be anything."""
+    layout = training.layout
+    numbers = training.p.outputs.numbers
+    if not layout.widest or numbers.dtype.kind != "f":
+        return []
+    return ["lowest bit", "bits"]
+
+
+def _many_texts(training: Training) -> bool:
+    """Whether many outputs hold text of which few repeat."""
+    parts = training.p.outputs.structures
+    return len(parts) > _TEXTS and any(text_of(leaf) for leaf in leaves_of(parts[0]))
 
 
 def _mixed(training: Training) -> bool:
@@ -94,13 +117,19 @@ class Learner:
     @cached_property
     def names(self) -> list[Any]:
         """The losses that the caller's choice stands for."""
-        auto = isinstance(self.loss, str) and self.loss == "auto"
-        return candidates(self.training) if auto else [self.loss]
+        match self.loss:
+            case "auto":
+                return candidates(self.training) + representations(self.training)
+            case "values":
+                return candidates(self.training)
+            case "bits":
+                return ["lowest bit", "bits"]
+        return [self.loss]
 
     @cached_property
     def plain_numbers(self) -> tuple[int, Scores] | None:
         """The one key that leaves a single number free, and that number: NaN for all other outputs."""
-        if self.loss != "auto" or not isinstance(self.loss, str):
+        if not isinstance(self.loss, str) or self.loss not in ("auto", "values"):
             return None
         layout = self.training.layout
         if layout.widest != 1:
@@ -129,8 +158,12 @@ class Learner:
     def _cross(self, index: int) -> Scores | None:
         a, b = self.training.halves
         try:
-            if self.names[index] == "kinds" and len(self.training.layout) <= _FEW:
-                loss = self.fitted(index)  # nothing is fitted but which kind comes first
+            name = self.names[index]
+            if name in _TABLES and not self.fitted(index).telling:  # type: ignore[attr-defined]
+                return None
+            few = name == "kinds" and len(self.training.layout) <= _FEW
+            if few or name == "lowest bit":  # nothing is fitted but which comes first
+                loss = self.fitted(index)
                 return loss.score(self.batch.p), loss.score(self.batch.q)
             there = fit(self.names[index], a, rng=self._rng(3 * index))
             back = fit(self.names[index], b, rng=self._rng(3 * index + 1))

@@ -13,11 +13,24 @@ from dpassay.loss.dyadic import DyadicLoss
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.knn import KnnLoss
 from dpassay.loss.logistic import LogisticLoss
+from dpassay.loss.tables import TableLoss
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event
 
-NAMES = ("kde", "polynomial", "dyadic", "kinds", "knn", "linear", "logistic", "products", *PRESETS)
+NAMES = (
+    "kde",
+    "polynomial",
+    "dyadic",
+    "kinds",
+    "knn",
+    "linear",
+    "logistic",
+    "products",
+    "bits",
+    "letters",
+    *PRESETS,
+)
 
 
 class Loss(Protocol):
@@ -45,6 +58,8 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Loss:
             return KnnLoss.fit(training)
         case "linear" | "logistic" | "products":
             return LogisticLoss.fit(loss, training)
+        case "lowest bit" | "bits" | "letters":
+            return TableLoss.fit(loss, training)
         case str():
-            checks.one_of("loss", loss, ("auto", *NAMES))
+            checks.one_of("loss", loss, ("auto", "values", *NAMES))
     return ClassifierLoss.fit(loss, training, rng=rng)

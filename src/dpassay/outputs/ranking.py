@@ -1,16 +1,20 @@
-"""Rankings that are data: a row of numbers for each output, and a polynomial or trees on it."""
+"""Rankings that are data: a row of numbers for each output, and a polynomial, trees or tables on it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpassay._typing import FloatArray, IntArray
+from dpassay._typing import AnyArray, FloatArray, IntArray
+from dpassay.errors import InvalidInput
+from dpassay.outputs.bits import Bits, LowestBit
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.layout import Part, Sorted
+from dpassay.outputs.letters import Letters
 from dpassay.records import Record
 
 #: Atoms of a coordinate that get an indicator of their own.
@@ -24,6 +28,8 @@ _LARGE = 1e100
 #: Terms of a polynomial that are listed.
 _LISTED = 4
 _CHUNK = 1 << 16
+#: Codes of a table end here.
+_MOST_CODES = 1 << 20
 #: Standardised coordinates end here for a polynomial, which one far outlier would decide otherwise.
 _FAR = 20.0
 
@@ -181,7 +187,39 @@ class Trees(Record):
         return total
 
 
-Model: TypeAlias = Polynomial | Trees
+@dataclass(frozen=True, eq=False)
+class Tables(Record):
+    """A sum of scores, one for the value of each column: `value[k]` where column[k] holds code[k]."""
+
+    column: IntArray
+    code: IntArray
+    value: FloatArray
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.code.size and not 0 <= self.code.min() <= self.code.max() < _MOST_CODES:
+            raise InvalidInput(f"codes of a table must lie between 0 and {_MOST_CODES:,}")
+
+    @cached_property
+    def _dense(self) -> dict[int, FloatArray]:
+        """By column, with a 0 at the end for codes that have no score."""
+        found = {}
+        for column in np.unique(self.column).tolist():
+            own = self.column == column
+            table = np.zeros(int(self.code[own].max()) + 2)
+            table[self.code[own]] = self.value[own]
+            found[column] = table
+        return found
+
+    def score(self, rows: AnyArray) -> FloatArray:
+        """The value of each row."""
+        total = np.zeros(len(rows))
+        for column, table in self._dense.items():
+            total += table[np.minimum(rows[:, column], table.size - 1)]
+        return total
+
+
+Model: TypeAlias = Polynomial | Trees | Tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,20 +227,37 @@ class Ranking(Record):
     """line[0] + line[1] · model(features of the output), an estimate of log p/q."""
 
     name: str
-    features: Features
+    features: Features | Bits | LowestBit | Letters
     model: Model
     line: tuple[float, float] = (0.0, 1.0)
 
     def score(self, outputs: Outputs) -> FloatArray:
         """log p̂/q̂ of each output."""
         found = self.line[0] + self.line[1] * self.model.score(self.features.rows(outputs))
+        if isinstance(self.features, LowestBit):
+            return found  # a place in an order, no estimate
         return np.clip(found, -LARGEST, LARGEST)
 
+    @property
+    def of_representation(self) -> bool:
+        """Whether it ranks the bits of numbers instead of their values."""
+        return isinstance(self.features, (Bits, LowestBit))
+
     def words(self, cut: float, above: bool) -> str | None:
-        """{score ≥ cut} as a polynomial in the coordinates; None where it is no such thing."""
-        model, features = self.model, self.features
-        if not isinstance(model, Polynomial) or not features.plain:
-            return None
+        """{score ≥ cut} as a person can check it; None where there are no words for it."""
+        match self.features, self.model:
+            case LowestBit() as lowest, Polynomial() as model:
+                slope = self.line[1] * float(model.linear[0])
+                return lowest.words((cut - self.line[0]) / slope, above == (slope < 0))
+            case (Bits() | Letters()) as cells, Tables() as model:
+                return _tables(cells, model, cut, above)
+            case Features(plain=True) as features, Polynomial() as model:
+                return self._polynomial(features, model, cut, above)
+        return None
+
+    def _polynomial(
+        self, features: Features, model: Polynomial, cut: float, above: bool
+    ) -> str | None:
         sign = 1.0 if above else -1.0
         a, b = self.line
         c, s = features.centre, features.scale
@@ -218,6 +273,18 @@ class Ranking(Record):
         names = [f"x{k + 1}" for k in range(linear.size)]
         names += [f"x{k + 1}²" if k == m else f"x{k + 1}·x{m + 1}" for k, m in model.pairs]
         return _polynomial(sign * offset, sign * np.concatenate([linear, weights]), names) + " ≥ 0"
+
+
+def _tables(cells: Bits | Letters, model: Tables, cut: float, above: bool) -> str:
+    """The values that speak most for the event; all of them where one column decides."""
+    sign = 1.0 if above else -1.0
+    what = "bits" if isinstance(cells, Bits) else "text"
+    some = np.flatnonzero(sign * model.value > max(sign * cut, 0.0) * 0.5)
+    best = some[np.argsort(-sign * model.value[some], kind="stable")][:_LISTED]
+    listed = "; ".join(cells.words(int(model.column[k]), int(model.code[k])) for k in best)
+    rest = some.size - best.size
+    more = f"; and {rest} more" if rest > 0 else ""
+    return f"the {what} score {'≥' if above else '≤'} {cut:.4g}, which comes from: {listed}{more}"
 
 
 def _polynomial(offset: float, weights: FloatArray, names: list[str]) -> str:

@@ -11,6 +11,7 @@ from dpassay.blackbox.zoo.exponential import ContinuousExponential, ExponentialC
 from dpassay.blackbox.zoo.faulty import RaisesOnOne, StringOnOne
 from dpassay.blackbox.zoo.histogram import NoiselessHistogram, NoisyHistogram
 from dpassay.blackbox.zoo.maximum import ContinuousNoisyMax, ReportNoisyMax
+from dpassay.blackbox.zoo.naive import NaiveGaussian, NaiveLaplace
 from dpassay.blackbox.zoo.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -39,6 +40,8 @@ __all__ = [
     "Gaussian",
     "KaryRandomizedResponse",
     "Laplace",
+    "NaiveGaussian",
+    "NaiveLaplace",
     "NoiselessHistogram",
     "NoisyGradientDescent",
     "NoisyHistogram",
@@ -64,10 +67,12 @@ def members() -> list[ZooMechanism]:
     """One of each, the broken twins included."""
     return [
         Laplace(),
+        NaiveLaplace(),
         WrongSensitivityLaplace(),
         TruncatedLaplace(honest=True),
         TruncatedLaplace(),
         Gaussian(),
+        NaiveGaussian(),
         DiscreteLaplace(),
         DiscreteGaussian(),
         Staircase(),

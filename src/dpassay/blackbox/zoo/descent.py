@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from dpassay import checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import ZooMechanism
+from dpassay.blackbox.zoo.base import ZooMechanism, on_grid
 from dpassay.blackbox.zoo.law import Law, gaussian, mixture
 from dpassay.blackbox.zoo.noise import Gaussian
 from dpassay.blackbox.zoo.subsampling import one_in_ten
@@ -48,7 +48,7 @@ class NoisyGradientDescent(ZooMechanism):
         for _ in range(self.iterations):
             theta *= 1 - self.step
             theta += rng.normal(self.step * mean, math.sqrt(2 * self.step) * self.sigma, size=size)
-        return theta
+        return on_grid(theta, self.sigma)
 
     def _last(self) -> tuple[float, float]:
         """What the mean is multiplied with, and the standard deviation, of the last iterate."""
@@ -127,7 +127,7 @@ class ToyDPSGD(ZooMechanism):
         for _ in range(self.iterations):
             gradient = theta - self._batch_means(records, size, rng)
             theta -= self.rate * (gradient + rng.normal(scale=self.sigma, size=size))
-        return theta
+        return on_grid(theta, self.rate * self.sigma)
 
     def _batch_means(self, records: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
         matter = records[records != 0]

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpassay import checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import ZooMechanism
+from dpassay.blackbox.zoo.base import ZooMechanism, on_grid
 from dpassay.blackbox.zoo.law import Law
 from dpassay.privacy.claims import Claim, PureDP
 from dpassay.privacy.masses import Masses
@@ -39,7 +39,7 @@ class ContinuousExponential(ZooMechanism):
         below = u < whole - 1  # left of s the mass is 1 − e^{−λs}
         left = s + np.log(np.where(below, u, 0.0) + math.exp(-lam * s)) / lam
         right = s - np.log(np.where(below, 1.0, whole - u)) / lam
-        return np.where(below, left, right)
+        return on_grid(np.where(below, left, right), 1 / lam)
 
     @property
     def claim(self) -> Claim:

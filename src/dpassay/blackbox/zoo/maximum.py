@@ -10,7 +10,7 @@ import numpy as np
 
 from dpassay import checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import ZooMechanism
+from dpassay.blackbox.zoo.base import ZooMechanism, on_grid
 from dpassay.blackbox.zoo.law import Law
 from dpassay.blackbox.zoo.quadrature import integrate
 from dpassay.errors import InvalidInput
@@ -111,7 +111,7 @@ class ReportNoisyMax(ZooMechanism):
         laplace = self.variant in (5, 7)
         noise = rng.laplace(scale=scale, size=shape) if laplace else rng.exponential(scale, shape)
         noise += answers
-        return noise.argmax(axis=1) if self.variant < 7 else noise.max(axis=1)
+        return noise.argmax(axis=1) if self.variant < 7 else on_grid(noise.max(axis=1), scale)
 
     @property
     def claim(self) -> Claim:
@@ -180,7 +180,8 @@ class ContinuousNoisyMax(ZooMechanism):
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Add noise to every number, return the largest."""
         values = np.asarray(data, dtype=float)
-        return (values + rng.laplace(scale=1 / self.rate, size=(size, values.size))).max(axis=1)
+        noise = rng.laplace(scale=1 / self.rate, size=(size, values.size))
+        return on_grid((values + noise).max(axis=1), 1 / self.rate)
 
     @property
     def claim(self) -> Claim:

@@ -13,7 +13,7 @@ from scipy.special import log_ndtr
 
 from dpassay import checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import ZooMechanism
+from dpassay.blackbox.zoo.base import ZooMechanism, on_grid
 from dpassay.blackbox.zoo.law import Law, gaussian, laplace
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP, ZeroConcentratedDP
@@ -57,7 +57,8 @@ class Laplace(ZooMechanism):
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Add independent noise to every coordinate."""
-        return data + rng.laplace(scale=self.scale, size=shape_of(data, size))
+        noise = rng.laplace(scale=self.scale, size=shape_of(data, size))
+        return on_grid(data + noise, self.scale)
 
     @property
     def claim(self) -> Claim:
@@ -140,7 +141,8 @@ class Gaussian(ZooMechanism):
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Add independent noise to every coordinate."""
-        return data + rng.normal(scale=self.sigma, size=shape_of(data, size))
+        noise = rng.normal(scale=self.sigma, size=shape_of(data, size))
+        return on_grid(data + noise, self.sigma)
 
     @property
     def claim(self) -> Claim:
@@ -316,7 +318,7 @@ class Staircase(ZooMechanism):
         u = rng.random(size=shape)
         place = np.where(lower, self.gamma + (1 - self.gamma) * u, self.gamma * u)
         sign = np.where(rng.random(size=shape) < 0.5, -1.0, 1.0)
-        return data + sign * (step + place)
+        return on_grid(data + sign * (step + place), 1.0)
 
     @property
     def claim(self) -> Claim:
@@ -381,7 +383,8 @@ class TruncatedLaplace(ZooMechanism):
         """By inversion."""
         u = rng.random(size=shape_of(data, size)) * 2 - 1
         full = -math.expm1(-self.bound / self.scale)
-        return data - np.sign(u) * self.scale * np.log1p(-np.abs(u) * full)
+        noise = -np.sign(u) * self.scale * np.log1p(-np.abs(u) * full)
+        return on_grid(data + noise, self.scale)
 
     @property
     def claim(self) -> Claim:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpassay import checks
-from dpassay.blackbox.zoo.base import ZooMechanism
+from dpassay.blackbox.zoo.base import ZooMechanism, on_grid
 from dpassay.blackbox.zoo.law import laplace
 from dpassay.blackbox.zoo.law import masses as masses_of_laws
 from dpassay.privacy.claims import ApproximateDP, Claim
@@ -43,7 +43,8 @@ class ProposeTestRelease(ZooMechanism):
         """Test, then release."""
         value, distance = (float(part) for part in data)
         noise = rng.laplace(scale=1 / self.epsilon0, size=(2, size))
-        return np.where(distance + noise[0] > self._line, value + noise[1], np.nan)
+        shown = on_grid(value + noise[1], 1 / self.epsilon0)
+        return np.where(distance + noise[0] > self._line, shown, np.nan)
 
     @property
     def _line(self) -> float:

@@ -23,7 +23,7 @@ import numpy as np
 
 from dpassay import checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import ZooMechanism
+from dpassay.blackbox.zoo.base import ZooMechanism, on_grid
 from dpassay.blackbox.zoo.law import laplace
 from dpassay.blackbox.zoo.law import masses as masses_of_laws
 from dpassay.blackbox.zoo.maximum import log_laplace_cdf
@@ -105,7 +105,9 @@ class SVT(ZooMechanism):
         seen = np.cumsum(above, axis=1, dtype=np.int16)
         stopped = (seen - above) >= self.cutoff
         if self.variant == 3:
-            return np.where(stopped, np.nan, np.where(above, noisy, -np.inf))
+            return np.where(
+                stopped, np.nan, np.where(above, on_grid(noisy, self.query_scale), -np.inf)
+            )
         out = above.view(np.int8).copy()
         out[stopped] = STOPPED
         return out
@@ -307,7 +309,8 @@ class NumericalSVT(ZooMechanism):
         stopped = (np.cumsum(above, axis=1, dtype=np.int16) - above) >= self.cutoff
         out = np.where(stopped, np.nan, -np.inf)
         rows, columns = np.nonzero(above & ~stopped)
-        out[rows, columns] = answers[columns] + rng.laplace(scale=self.number_scale, size=rows.size)
+        noise = rng.laplace(scale=self.number_scale, size=rows.size)
+        out[rows, columns] = on_grid(answers[columns] + noise, self.number_scale)
         return out
 
     @property

@@ -1,0 +1,108 @@
+"""The representation of numbers: which doubles come out, whatever they are worth.
+
+x + noise in floating point is not the ideal mechanism: the doubles that can occur depend on x (Mironov
+2012, doi:10.1145/2382196.2382264; Haney et al. 2022, arXiv:2207.13793). A double is sign · m · 2^low with
+an odd m: `low` is its lowest set bit. Its *cell* is its sign, the power of two below it, and how far the
+lowest set bit lies under that. Values that were float32, or written as decimals, are doubles like others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpassay._typing import FloatArray, IntArray
+from dpassay.outputs.canonical import Outputs
+from dpassay.records import Record
+
+#: Powers of two that are told apart, and bits of a double.
+_TOPS, _BITS = 80, 53
+#: The lowest set bit of 0 and of −0, beyond those of all doubles.
+_ZERO, _MINUS_ZERO = 2000, 2001
+#: How many cells there are: one for each sign, power and lowest bit, and two for zeros.
+CELLS = 2 * _TOPS * _BITS + 2
+#: Coordinates looked at.
+COLUMNS = 512
+
+
+def powers(values: FloatArray) -> tuple[IntArray, IntArray]:
+    """(low, top): the exponents of the lowest and of the highest set bit of each double."""
+    raw = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
+    exponent = (raw >> 52) & 0x7FF
+    digits = (raw & ((1 << 52) - 1)) | np.where(exponent > 0, 1 << 52, 0)
+    unit = np.maximum(exponent, 1) - 1075  # what the last of the 53 bits is worth
+    last = digits & -digits
+    low = unit + np.frexp(last.astype(np.float64))[1] - 1
+    top = unit + np.frexp(digits.astype(np.float64))[1] - 1  # digits have at most 53 bits: exact
+    zero = digits == 0
+    if zero.any():
+        low[zero] = np.where(raw[zero] < 0, _MINUS_ZERO, _ZERO)
+        top[zero] = 0
+    return low, top
+
+
+@dataclass(frozen=True, eq=False)
+class Bits(Record):
+    """The cell of each coordinate, as a whole number."""
+
+    columns: tuple[int, ...]
+    origins: IntArray = field(repr=False)  # by column: the power of two in the middle of its cells
+
+    @classmethod
+    def learn(cls, p: Outputs, q: Outputs) -> Bits:
+        """The usual size of every coordinate."""
+        columns = range(min(p.numbers.shape[1], COLUMNS))
+        origins = []
+        for column in columns:
+            some = [side.numbers[:2000, column] for side in (p, q)]
+            origins.append(int(np.median(powers(np.concatenate(some))[1])))
+        return cls(tuple(columns), np.array(origins, dtype=np.int64))
+
+    def rows(self, outputs: Outputs) -> IntArray:
+        """The cell of each coordinate of each output."""
+        found = np.empty((len(outputs), len(self.columns)), dtype=np.int64)
+        for k, column in enumerate(self.columns):
+            numbers = np.asarray(outputs.numbers[:, column], dtype=float)
+            low, top = powers(numbers)
+            place = np.clip(top - self.origins[k] + _TOPS // 2, 0, _TOPS - 1)
+            cell = (np.signbit(numbers) * _TOPS + place) * _BITS + np.clip(top - low, 0, _BITS - 1)
+            found[:, k] = np.where(low >= _ZERO, low - _ZERO + CELLS - 2, cell)
+        return found
+
+    def words(self, column: int, cell: int) -> str:
+        """A cell as a person can check it."""
+        name = "output" if len(self.columns) == 1 else f"x{self.columns[column] + 1}"
+        if cell >= CELLS - 2:
+            return f"{name} is {'-' if cell == CELLS - 1 else ''}0.0"
+        rest, gap = divmod(cell, _BITS)
+        minus, place = divmod(rest, _TOPS)
+        top = place - _TOPS // 2 + int(self.origins[column])
+        size = f"{power(top)} ≤ {'−' * minus}{name} < {power(top + 1)}"
+        return f"{size} with lowest set bit {power(top - gap)}"
+
+
+@dataclass(frozen=True, eq=False)
+class LowestBit(Record):
+    """The exponent of the lowest set bit of one coordinate, in hundreds: polynomials end at ±20."""
+
+    column: int
+    name: str = "the output"
+
+    def rows(self, outputs: Outputs) -> FloatArray:
+        """It, as a column of numbers."""
+        numbers = np.asarray(outputs.numbers[:, self.column], dtype=float)
+        return powers(numbers)[0][:, None] / 100.0
+
+    def words(self, cut: float, below: bool) -> str:
+        """The event that it is so small, or so large."""
+        exponent = round(100 * cut, 6)
+        edge = power(int(np.floor(exponent) if below else np.ceil(exponent)))
+        if below:
+            return f"the lowest set bit of {self.name} is {edge} or smaller"
+        return f"the lowest set bit of {self.name} is {edge} or larger, or it is 0"
+
+
+def power(exponent: int) -> str:
+    """A power of two, written out."""
+    return f"2^{exponent}" if exponent != 0 else "1"
