@@ -87,7 +87,7 @@ def test_size_comes_close_to_gamma(claim):
     assert size(16, 16, claim, rejected).max() > 0.03
 
 
-# --- the supremum and the ordering, against brute force
+# --- p-values, against brute force
 
 
 def slow_distance(n, m, claim):

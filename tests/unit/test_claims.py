@@ -120,7 +120,7 @@ def test_claims_are_validated(make, words):
         make()
 
 
-# --- text and JSON
+# --- JSON and repr
 
 
 @pytest.mark.parametrize("one", CLAIMS, ids=str)

@@ -1,10 +1,12 @@
 """Each sampler against its own truth, each truth against something independent of it."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import norm
 
 import dpassay as dp
 from dpassay.blackbox.zoo.response import ten_bits
@@ -386,3 +388,10 @@ def test_what_is_not_known_is_not_guessed(unknown):
 def test_parameters_are_validated(make):
     with pytest.raises(InvalidInput):
         make()
+
+
+def test_zoo_truth_agrees_with_the_gaussian_formula():
+    for eps, sigma in itertools.product((0.0, 0.5, 1.0), (0.5, 1.0, 4.0)):
+        a, b = 1 / (2 * sigma) - eps * sigma, -1 / (2 * sigma) - eps * sigma
+        exact = norm.cdf(a) - math.exp(eps) * norm.cdf(b)
+        assert zoo.Gaussian(sigma).delta(eps, PAIR) == pytest.approx(exact, abs=1e-12)
