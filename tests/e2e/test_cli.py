@@ -9,7 +9,6 @@ import pytest
 
 import dpassay as dp
 from dpassay.cli import _status, run
-from dpassay.panels import verdict_panel
 
 MINE = """
 import numpy as np
@@ -96,13 +95,6 @@ def test_a_blind_audit_says_so_first_and_what_to_do(capsys, here):
         assert remedy in following
     assert "power" not in out  # the reason says it
     assert "No violation" not in out
-
-
-def test_a_blind_verdict_has_a_border_of_its_own():
-    hits = {"red": (450, 184), "green": (250, 184), "yellow": (0, 0)}
-    for colour, (p, q) in hits.items():
-        verdict = dp.audit_counts(p, 1000, q, 1000, dp.PureDP(0.5))
-        assert verdict_panel(verdict, "").border_style == colour
 
 
 def test_a_blind_verdict_stays_blind_as_json_and_in_a_report(capsys, here):

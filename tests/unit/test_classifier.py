@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
+from tests.helpers import training, training_of
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
 from dpassay.learning.learner import candidates
+from dpassay.loss.classifier import ClassifierLoss
 from dpassay.loss.fit import fit
-from dpassay.loss.training import Training
-from dpassay.outputs.ranking import Features
-from dpassay.sampling.samples import Batch
+from dpassay.outputs.canonical import from_raw
+from dpassay.outputs.events import Event
 
 zoo = dp.zoo
 
@@ -20,11 +21,7 @@ def gaussian(n_p, n_q, seed, d=1):
     rng = np.random.default_rng(seed)
     p, q = rng.normal(size=(n_p, d)), rng.normal(size=(n_q, d))
     p[:, 0] += 1
-    return training(dp.from_samples(p, q))
-
-
-def training(samples):
-    return Training.of(Batch.of(samples.p, samples.q))
+    return training_of(dp.from_samples(p, q))
 
 
 @pytest.mark.parametrize(
@@ -48,29 +45,10 @@ def test_a_decision_function_is_enough_and_orders_the_outputs(seed):
     assert np.corrcoef(x, p.numbers[:, 0])[0, 1] > 0.99
 
 
-def test_features_of_mixed_outputs():
-    """Kinds and atoms get indicators; numbers are standardised where they are."""
-
-    def values(n):
-        rng = np.random.default_rng(n)
-        raw = np.empty(n, dtype=object)
-        raw[:] = [
-            None if u < 0.3 else (0.0 if u < 0.5 else float(v)) for u, v in rng.random((n, 2))
-        ]
-        return raw
-
-    samples = dp.from_samples(values(1000), values(1001))
-    draws = training(samples)
-    features = Features.learn(draws.p, draws.q)
-    rows = features.rows(samples.p)
-    assert rows.shape[1] == 3  # the number, "is of the second kind", "is the atom 0.0"
-    assert set(np.unique(rows[:, 1])) == set(np.unique(rows[:, 2])) == {0.0, 1.0}
-
-
 def test_candidates_suit_the_outputs(seed):
     def names(mechanism):
         samples = dp.draw(mechanism, mechanism.pair, n=500, rng=seed)
-        return candidates(training(samples))
+        return candidates(training_of(samples))
 
     assert names(zoo.Laplace()) == ["polynomial", "kde", "dyadic"]
     assert names(zoo.DiscreteLaplace()) == ["kde"]
@@ -98,3 +76,28 @@ def test_the_torch_network_fits_or_says_what_is_missing(seed):
         loss = fit("torch", draws, rng=np.random.default_rng(seed))
         p = draws.p.outputs
         assert np.abs(loss.score(p) - (p.numbers[:, 0] - 0.5)).mean() < 0.3
+
+
+def test_trees_written_down_score_like_the_classifier(seed):
+    rng = np.random.default_rng(seed)
+    draws = training(rng.normal(size=(800, 4)), rng.normal(0.3, 1, size=(700, 4)))
+    loss = ClassifierLoss.fit("boosting", draws, rng=rng)
+    fresh = from_raw(rng.normal(size=(500, 4)), 500)
+    event = loss.event(0.1, True)
+    again = Event.from_json(event.to_json())
+    assert not again.live
+    assert again.scorer is None
+    assert again.ranking.score(fresh) == pytest.approx(loss.score(fresh), abs=1e-9)
+    assert np.array_equal(again.holds(fresh), event.holds(fresh))
+
+
+def test_an_event_of_trees_replays_from_a_file(seed):
+    def rings(data, size, rng):
+        angle, radius = 2 * np.pi * rng.random(size), 1 + data + 0.2 * rng.normal(size=size)
+        more = rng.normal(size=(size, 2))
+        return np.column_stack([radius * np.cos(3 * angle), radius * np.sin(3 * angle), more])
+
+    verdict = dp.audit(rings, (0.0, 0.3), "eps=.5", n=8000, loss="boosting", rng=seed)
+    again = dp.Verdict.from_json(verdict.to_json())
+    assert verdict.violated
+    assert dp.replay(again, rings, n=4000, rng=seed + 1).violated

@@ -1,30 +1,17 @@
 """Which keys outputs fall into."""
 
 import numpy as np
-import pytest
+from tests.helpers import learned, objects
 
-from dpassay.outputs.canonical import align, from_raw
-from dpassay.outputs.events import Event, Intervals, of_keys, of_scores
-from dpassay.outputs.layout import Layout, learn
-from dpassay.outputs.ranking import Features, Polynomial, Ranking
+from dpassay.outputs.canonical import from_raw
+from dpassay.outputs.layout import Layout
 
 RNG = np.random.default_rng(0)
-
-
-def learned(p, q):
-    return learn(*align([from_raw(p, len(p)), from_raw(q, len(q))]))
 
 
 def sorted_keys(layout, raw):
     found = layout.sort(from_raw(raw, len(raw)))
     return np.zeros(len(raw), int) if found.keys is None else found.keys
-
-
-def objects(*items):
-    array = np.empty(len(items), dtype=object)
-    for index, item in enumerate(items):
-        array[index] = item
-    return array
 
 
 def test_continuous_numbers_are_one_key_with_free_numbers():
@@ -115,63 +102,6 @@ def test_layouts_come_back_from_json():
     again = Layout.from_json(layout.to_json())
     raw = np.clip(RNG.normal(size=50), 0, None)
     assert np.array_equal(sorted_keys(layout, raw), sorted_keys(again, raw))
-
-
-# --- events
-
-
-def test_an_event_takes_keys_whole_in_part_and_otherwise():
-    raw = objects(*["error"] * 9, *[None] * 9, *np.linspace(-1, 1, 9).tolist())
-    layout, _, _ = learned(raw, objects(*RNG.normal(size=9).tolist()))
-    key = {layout.words(k): k for k in range(len(layout))}
-    event = Event(
-        words="an error, or a number in [0.4, 0.6) or at least 0.9",
-        layout=layout,
-        whole=(key["'error'"],),
-        partial=((key["•"], Intervals([0.4, 0.9], [0.6, np.inf])),),
-    )
-    outputs = from_raw(objects("error", None, 0.5, 0.6, 1.0, -1.0, "new"), 7)
-    assert event.holds(outputs).tolist() == [True, False, True, False, True, False, False]
-    turned = Event(words="", layout=layout, otherwise=True)
-    assert turned.holds(outputs).tolist() == [False] * 6 + [True]
-    again = Event.from_json(event.to_json())
-    assert again.holds(outputs).tolist() == event.holds(outputs).tolist()
-
-
-def test_a_ranking_is_linear_and_quadratic_and_comes_back_from_json():
-    _, p, _ = learned(RNG.normal(size=(99, 2)), RNG.normal(size=(99, 2)))
-    features = Features(p.layout.parts, 2, np.zeros(2), np.ones(2))
-    model = Polynomial(-1.0, [0.0, 1.0], [[0, 0]], [1.0])
-    event = of_scores(LogisticLike(Ranking("by hand", features, model)), 0.0, True)
-    outputs = from_raw(np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1], [-2.0, -2.0]]), 4)
-    assert event.holds(outputs).tolist() == [True, True, False, True]
-    assert event.words == "-1 +1·x2 +1·x1² ≥ 0"
-    again = Event.from_json(event.to_json())
-    assert not again.live
-    assert again.holds(outputs).tolist() == event.holds(outputs).tolist()
-
-
-class LogisticLike:
-    name = "by hand"
-
-    def __init__(self, ranking):
-        self.ranking, self.score = ranking, ranking.score
-
-
-@pytest.mark.parametrize("x", [-0.5, 0.0, 0.99, 1.0, 5.0])
-def test_intervals_are_half_open(x):
-    test = Intervals([0.0, 2.0], [1.0, np.inf])
-    assert bool(test.holds(np.array([[x]]))[0]) == ((0 <= x < 1) or x >= 2)
-
-
-def test_words_have_as_many_digits_as_tell_values_apart():
-    values = 1e10 + RNG.integers(0, 2, size=600) * 1e-3
-    layout, _, _ = learned(values, values.copy())
-    names = of_keys(layout, range(len(layout))).words
-    assert names == "output is 10000000000 or 10000000000.001"
-    wide = Intervals([1e10 + 0.25], [1e10 + 0.5])
-    open_, _, _ = learned(RNG.normal(size=99), RNG.normal(size=99))
-    assert of_keys(open_, (), [(0, wide)]).words == "10000000000.25 ≤ output < 10000000000.5"
 
 
 def test_many_distinct_strings_cost_no_more_than_their_number():

@@ -6,9 +6,6 @@ from scipy import stats
 
 import dpassay as dp
 from dpassay.errors import InvalidInput, NotEnoughDraws
-from dpassay.loss.grid import GridLoss
-from dpassay.loss.tally import tally_draws, tally_of
-from dpassay.sampling.samples import Live
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
@@ -18,68 +15,6 @@ def quantile_samples(law_p, law_q, n=20_001):
     """Deterministic "samples": what the quantiles of the two laws say, without luck."""
     u = (np.arange(n) + 0.5) / n
     return dp.from_samples(law_p.ppf(u), law_q.ppf(u))
-
-
-def loss_of(mechanism, pair, n, rng):
-    live = Live(mechanism, dp.Pair(*pair), seed=rng)
-    return GridLoss.of(tally_draws(live, (n, n)))
-
-
-# --- the loss on cells
-
-
-def test_masses_of_a_grid_loss_are_those_of_the_mechanism(seed):
-    for mechanism in (zoo.Laplace(), zoo.DiscreteLaplace(), zoo.SVT(1, 1.5), zoo.SVT(3, 1.5)):
-        masses = loss_of(mechanism, mechanism.pair, 200_000, seed).masses()
-        assert masses.p.sum() == pytest.approx(1)
-        exact = mechanism.delta(0.3, mechanism.pair)
-        assert masses.delta(0.3) == pytest.approx(exact, abs=0.02)
-
-
-def test_a_tally_streamed_in_blocks_is_the_tally_of_all_draws(seed):
-    mechanism = zoo.TruncatedLaplace()
-    samples = dp.draw(mechanism, PAIR, n=30_000, rng=seed)
-    whole = tally_of(samples.p, samples.q)
-    parts = [
-        whole.binning.tally(part.p, part.q) for part in (samples.take(10_000) for _ in range(3))
-    ]
-    added = parts[0] + parts[1] + parts[2]
-    assert np.array_equal(added.counts_p, whole.counts_p)
-    for a, b in zip(added.binned_q, whole.binned_q, strict=True):
-        assert a is None or a.weights == pytest.approx(b.weights)
-
-
-def test_score_follows_the_exact_loss(seed):
-    loss = loss_of(zoo.Laplace(), PAIR, 400_000, seed)
-    fresh = dp.draw(zoo.Laplace(), PAIR, n=2000, rng=seed + 1)
-    x = fresh.p.numbers[:, 0]
-    exact = np.abs(x - 1) - np.abs(x)
-    inside = np.abs(x) < 3
-    assert np.abs(loss.score(fresh.p) - exact)[inside].max() < 0.2
-
-
-def test_score_of_unseen_outputs_is_tame(seed):
-    loss = loss_of(zoo.DiscreteLaplace(), (0, 1), 1000, seed)
-    strange = dp.from_samples(np.array([10**6, -(10**6)]), np.array([0, 1]))
-    assert np.all(np.abs(loss.score(strange.p)) < 5)
-
-
-def test_rare_cells_do_not_add_up_their_noise(seeds):
-    """Ten bits flipped at random: 1024 outputs, of which only one bit tells."""
-    mechanism = zoo.RandomizedResponse(1.5)
-    for pair in (mechanism.pair, (np.zeros(10), np.zeros(10))):
-        masses = loss_of(mechanism, pair, 20_000, seeds[0]).masses()
-        assert masses.delta(0.0) == pytest.approx(mechanism.delta(0.0, pair), abs=0.03)
-        assert masses.renyi(2.0) == pytest.approx(mechanism.renyi(2.0, pair), abs=0.2)
-
-
-def test_a_cell_of_one_side_only_is_not_calmed_away(seeds):
-    rng = np.random.default_rng(seeds[0])
-    p, q = rng.integers(0, 500, 20_000), rng.integers(0, 500, 20_000)
-    p[rng.permutation(20_000)[:400]] = 999
-    samples = dp.from_samples(p, q)
-    masses = GridLoss.of(tally_of(samples.p, samples.q)).masses()
-    assert masses.delta(3.0) == pytest.approx(0.02, abs=0.005)
 
 
 # --- estimate

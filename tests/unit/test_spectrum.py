@@ -1,18 +1,13 @@
 """The (ε, δ) spectrum."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.errors import InvalidInput, MechanismError
-from dpassay.learning.learner import Learner, grid_loss
-from dpassay.loss.grid import GridLoss
-from dpassay.loss.logistic import quadratic
-from dpassay.loss.tally import tally_of
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
@@ -22,66 +17,6 @@ EPS = np.linspace(0, 2, 41)
 def truth(mechanism, pair, eps=EPS):
     a, b = pair
     return np.maximum(mechanism.delta(eps, (a, b)), mechanism.delta(eps, (b, a)))
-
-
-# --- the quadratic loss
-
-
-def test_quadratic_loss_is_the_logistic_regression_of_the_draws(seed):
-    """Binned, Newton, weights: the same coefficients as scikit-learn's on the raw draws."""
-    from sklearn.linear_model import LogisticRegression
-
-    rng = np.random.default_rng(seed)
-    p, q = rng.normal(1, 1.2, 4000), rng.normal(0, 1, 6000)
-    pool = dp.from_samples(p, q)
-    tally = tally_of(pool.p, pool.q)
-    axis = tally.binned_p[0].axes[0]
-    loss = quadratic(tally.binned_p[0], tally.binned_q[0], tally.n)
-    x = np.concatenate([p, q])
-    weights = np.r_[np.full(4000, 1 / 4000), np.full(6000, 1 / 6000)] * 5000
-    model = LogisticRegression(C=1e9, tol=1e-10, max_iter=1000)
-    model.fit(np.c_[x, x**2], np.arange(10_000) < 4000, sample_weight=weights)
-    inside = np.abs(axis.points) < 2.5
-    exact = model.decision_function(np.c_[axis.points, axis.points**2])
-    assert np.abs(loss - exact)[inside].max() < 0.01
-
-
-def test_quadratic_loss_of_separated_sides_stays_finite():
-    pool = dp.from_samples(np.linspace(0, 1, 500), np.linspace(5, 6, 500))
-    tally = tally_of(pool.p, pool.q)
-    assert np.all(np.isfinite(quadratic(tally.binned_p[0], tally.binned_q[0], tally.n)))
-
-
-def test_the_stiff_loss_is_chosen_where_it_is_true(seeds):
-    chosen = {
-        mechanism: [chosen_loss(mechanism, s, 40_000) for s in seeds[:5]]
-        for mechanism in (zoo.Gaussian(), zoo.Laplace())
-    }
-    assert chosen[zoo.Gaussian()].count("polynomial") >= 4
-    assert chosen[zoo.Laplace()] == ["kde"] * 5
-
-
-def chosen_loss(mechanism, seed, n):
-    samples = dp.draw(mechanism, PAIR, n=n, rng=seed)
-    return grid_loss(Learner(samples.deal((n, n)), "auto", samples.rng)).name
-
-
-def test_levels_count_every_draw_once_and_as_the_score_would(seed):
-    for mechanism in (
-        zoo.Laplace(),
-        zoo.DiscreteLaplace(),
-        zoo.SVT(3, 1.5),
-        zoo.TruncatedLaplace(),
-    ):
-        samples = dp.draw(mechanism, mechanism.pair, n=20_000, rng=seed)
-        train, test = samples.take(10_000), samples.take(10_000)
-        tally = tally_of(train.p, train.q)
-        loss = GridLoss.of(tally)
-        levels = loss.levels(tally.binning.tally(test.p, test.q))
-        assert levels.p.sum() == levels.q.sum() == 10_000
-        for cut in (0.1, 0.4):
-            by_score = np.count_nonzero(loss.score(test.p) > cut)
-            assert abs(levels.p[levels.loss > cut].sum() - by_score) < 200
 
 
 # --- one pair
@@ -361,26 +296,6 @@ def test_errors():
     ]:
         with pytest.raises(InvalidInput, match=words):
             call()
-
-
-def test_hits_agree_with_counting():
-    from dpassay.notions.thresholds import _hits
-
-    rng = np.random.default_rng(0)
-    p, q = rng.integers(-3, 4, 200) / 2, rng.integers(-3, 4, 300) / 2
-    eps = np.array([0.0, 0.5, 0.7])
-    found = _hits(p, q, eps)
-    for k, e in enumerate(eps):
-        for side, scores in enumerate((p, q)):
-            assert found[0, side, k] == np.count_nonzero(scores > e)
-            assert found[1, side, k] == np.count_nonzero(scores < -e)
-
-
-def test_zoo_truth_agrees_with_the_gaussian_formula():
-    for eps, sigma in itertools.product((0.0, 0.5, 1.0), (0.5, 1.0, 4.0)):
-        a, b = 1 / (2 * sigma) - eps * sigma, -1 / (2 * sigma) - eps * sigma
-        exact = norm.cdf(a) - math.exp(eps) * norm.cdf(b)
-        assert zoo.Gaussian(sigma).delta(eps, PAIR) == pytest.approx(exact, abs=1e-12)
 
 
 def test_an_epsilon_beyond_what_numbers_hold(seed):

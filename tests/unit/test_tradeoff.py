@@ -6,8 +6,6 @@ from scipy import stats
 
 import dpassay as dp
 from dpassay.blackbox.zoo.subsampling import one_in_ten
-from dpassay.bounds import boxes
-from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput
 from dpassay.notions.tradeoff import _perturbed
 
@@ -140,46 +138,6 @@ def test_point_lies_near_the_curve_on_both_sides_of_one(box, eta, seed):
     assert a0 <= point.alpha <= a1
     assert b0 <= point.beta <= b1
     assert dp.TradeoffPoint.from_json(point.to_json()) == point
-
-
-@pytest.mark.parametrize("kind", ["joint", "box", "hoeffding"])
-@pytest.mark.parametrize("truth", [(0.5, 0.18), (0.97, 0.6), (0.02, 0.01)])
-def test_regions_cover_the_truth_by_full_enumeration(kind, truth):
-    n, m, gamma = 15, 11, 0.1
-    p, q = truth
-    covered = 0.0
-    for i in range(n + 1):
-        for j in range(m + 1):
-            c = Counts(i, n, j, m)
-            if kind == "joint":
-                inside = boxes.point_p_values(c, np.array([[p, q]]))[0] > gamma
-            else:
-                found = getattr(boxes, kind)(c, gamma)
-                inside = (
-                    found.low_alpha <= q <= found.high_alpha
-                    and found.low_beta <= 1 - p <= found.high_beta
-                )
-            covered += inside * stats.binom.pmf(i, n, p) * stats.binom.pmf(j, m, q)
-    assert covered >= 1 - gamma
-
-
-def test_outline_of_the_joint_region_is_where_its_p_value_is_gamma():
-    c = Counts(500, 1000, 184, 1000)
-    found = boxes.joint(c, 0.05)
-    p_values = boxes.point_p_values(
-        c, np.column_stack([1 - found.outline[:, 1], found.outline[:, 0]])
-    )
-    assert p_values.max() <= 0.051
-    assert p_values.min() >= 0.045
-
-
-def test_areas_of_the_three_regions_are_ordered():
-    c = Counts(5000, 10_000, 1840, 10_000)
-    x, y = boxes.joint(c, 0.05).outline.T
-    joint = 0.5 * abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))
-    box, wide = boxes.box(c, 0.05), boxes.hoeffding(c, 0.05)
-    areas = [(r.high_alpha - r.low_alpha) * (r.high_beta - r.low_beta) for r in (box, wide)]
-    assert joint < areas[0] < areas[1]
 
 
 # --- the auditor

@@ -11,34 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.helpers import canonical, form, objects
 
 from dpassay.errors import BadOutput
 from dpassay.outputs.canonical import align, concatenate, from_raw
 from dpassay.outputs.events import Intervals, of_keys
 from dpassay.outputs.layout import learn
 from dpassay.outputs.templates import NUMBER, Outcome
-
-
-def objects(*items):
-    array = np.empty(len(items), dtype=object)
-    for index, item in enumerate(items):
-        array[index] = item
-    return array
-
-
-def canonical(raw):
-    return from_raw(raw, len(raw))
-
-
-def form(outputs, row):
-    """Everything the canonical form says about one output."""
-    width = outputs.numbers.shape[1]
-    rest = np.zeros(width) if outputs.rest is None else outputs.rest[row]
-    numbers = [float(x) + 0.0 for x in outputs.numbers[row]]
-    while numbers and numbers[-1] == 0.0:  # padding
-        numbers.pop()
-    return outputs.structure_of(row), numbers, [x for x in rest if x]
-
 
 # --- one output, whatever it comes in
 
@@ -330,57 +309,3 @@ def test_a_string_on_one_side_only_is_another_structure():
 def test_what_is_not_an_array_of_outputs_is_refused(raw, words):
     with pytest.raises(BadOutput, match=words):
         from_raw(raw, 2)
-
-
-# --- other libraries
-
-
-def test_masked_values_are_missing():
-    outputs = canonical(np.ma.array([1.0, 2.0], mask=[False, True]))
-    assert [outputs.show(k) for k in range(2)] == ["1", "None"]
-
-
-def test_arrow_tables_are_rows_with_names():
-    pa = pytest.importorskip("pyarrow")
-    table = pa.table({"b": [1, None, 3], "a": ["x", "y", "x"]})
-    outputs = canonical(table)
-    assert [outputs.show(k) for k in range(3)] == [
-        "{'a': 'x', 'b': 1}",
-        "{'a': 'y', 'b': None}",
-        "{'a': 'x', 'b': 3}",
-    ]
-    assert form(outputs, 0) == form(canonical([{"a": "x", "b": 1}]), 0)
-
-
-class FakeTensor:
-    """What a tensor on another device offers."""
-
-    dtype = "float32"
-
-    def __init__(self, array):
-        self._array = array
-
-    def detach(self):
-        return self
-
-    def cpu(self):
-        return self
-
-    def numpy(self):
-        return self._array
-
-
-class Offers:
-    def __init__(self, array):
-        self._array = array
-
-    def __array__(self, dtype=None, copy=None):
-        return self._array
-
-
-@pytest.mark.parametrize("wrap", [FakeTensor, Offers])
-def test_tensors_and_array_likes_are_arrays(wrap):
-    outputs = from_raw(wrap(np.array([[1.0, 2.0]], dtype=np.float32)), 1)
-    assert outputs.show(0) == "(1, 2)"
-    inside = canonical([wrap(np.array([1.0, 2.0])), None])
-    assert inside.show(0) == "(1, 2)"

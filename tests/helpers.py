@@ -1,0 +1,103 @@
+"""What several test files build their cases from. Fixtures are in the conftest.py beside the tests."""
+
+import math
+
+import numpy as np
+
+import dpassay as dp
+from dpassay.loss.binned import axes_for, bin_linear
+from dpassay.loss.training import Training
+from dpassay.outputs.canonical import align, from_raw
+from dpassay.outputs.layout import learn
+from dpassay.sampling.samples import Batch
+
+# --- mechanisms and pairs
+
+
+def laplace_mechanism(x, size, rng):
+    return x + rng.laplace(size=size)
+
+
+def one_laplace(x, rng):
+    return x + rng.laplace()
+
+
+def random_masses(rng, cells, zeros=0):
+    p, q = rng.dirichlet(np.ones(cells)), rng.dirichlet(np.ones(cells))
+    p[:zeros] = 0
+    q[cells - zeros :] = 0
+    return dp.Masses(p / p.sum(), q / q.sum())
+
+
+# --- outputs
+
+
+def objects(*items):
+    array = np.empty(len(items), dtype=object)
+    for index, item in enumerate(items):
+        array[index] = item
+    return array
+
+
+def canonical(raw):
+    return from_raw(raw, len(raw))
+
+
+def form(outputs, row):
+    """Everything the canonical form says about one output."""
+    width = outputs.numbers.shape[1]
+    rest = np.zeros(width) if outputs.rest is None else outputs.rest[row]
+    numbers = [float(x) + 0.0 for x in outputs.numbers[row]]
+    while numbers and numbers[-1] == 0.0:  # padding
+        numbers.pop()
+    return outputs.structure_of(row), numbers, [x for x in rest if x]
+
+
+def learned(p, q):
+    return learn(*align([from_raw(p, len(p)), from_raw(q, len(q))]))
+
+
+# --- training draws
+
+
+def training(p, q):
+    return Training.of(Batch.of(from_raw(p, len(p)), from_raw(q, len(q))))
+
+
+def training_of(samples):
+    return Training.of(Batch.of(samples.p, samples.q))
+
+
+def binned_of(values, size=8192):
+    return bin_linear(values[:, None], axes_for([values[:, None]], size=size))
+
+
+# --- tables in files
+
+
+def listed(table):
+    """Columns as lists, in which NaN equals itself."""
+    return [
+        ["nan" if isinstance(v, float) and math.isnan(v) else v for v in column.tolist()]
+        for column in table.columns
+    ]
+
+
+def same(one, two):
+    assert one.names == two.names
+    assert [c.dtype for c in one.columns] == [c.dtype for c in two.columns]
+    assert listed(one) == listed(two)
+    assert [[type(v) for v in c.tolist()] for c in one.columns] == [
+        [type(v) for v in c.tolist()] for c in two.columns
+    ]
+    assert one.origin.missing == two.origin.missing
+
+
+def csv_of(columns):
+    """Columns as pandas writes them, a null as nothing."""
+    rows = [",".join(columns)]
+    rows += [
+        ",".join("" if v is None else str(v) for v in row)
+        for row in zip(*columns.values(), strict=True)
+    ]
+    return "\n".join(rows) + "\n"

@@ -1,0 +1,40 @@
+"""What the joint test can see, and with how many draws."""
+
+import numpy as np
+from scipy.stats import binom
+
+import dpassay as dp
+from dpassay.bounds.joint import Counts, p_value
+from dpassay.bounds.power import detectable, draws_needed, power
+
+
+def test_power_is_what_a_simulation_of_the_test_shows(seeds):
+    claim, p, q, n, gamma = dp.PureDP(0.5), 0.5, np.exp(-1) / 2, 120, 0.05
+    rng = np.random.default_rng(seeds[0])
+    i, j = rng.binomial(n, p, 400), rng.binomial(n, q, 400)
+    caught = sum(
+        p_value(Counts(int(a), n, int(b), n), claim, gamma=gamma) <= gamma
+        for a, b in zip(i, j, strict=True)
+    )
+    expected = power(p, q, n, n, claim, gamma)
+    low, high = binom.ppf([0.001, 0.999], 400, expected)
+    assert low - 8 <= caught <= high + 8
+
+
+def test_draws_needed_by_an_oracle_that_knows_the_event():
+    needed = [draws_needed(0.5, np.exp(-1) / 2, dp.PureDP(e), 0.05) for e in (0.5, 0.75, 0.9)]
+    for got, reference in zip(needed, (146, 646, 4381), strict=True):
+        assert reference <= got <= 1.15 * reference
+
+
+def test_plans_for_what_nobody_can_see_end():
+    """An event that never happens, or all the draws there are on one side: an answer, and soon."""
+    assert draws_needed(3e-300, 1e-300, dp.PureDP(1.0), 0.05) is None
+    assert detectable(0.5, 10**12, 1, dp.PureDP(0.1), 0.05) == detectable(
+        0.5, 10_000, 1, dp.PureDP(0.1), 0.05
+    )
+
+
+def test_detectable_falls_with_the_number_of_draws():
+    values = [detectable(0.184, n, n, dp.PureDP(1.0), 0.05) for n in (100, 1000, 10_000)]
+    assert values[0] > values[1] > values[2] > 1.0

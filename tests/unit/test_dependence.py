@@ -1,0 +1,110 @@
+"""Draws that are copies of each other or follow each other are noticed, others are not."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import dpassay as dp
+from dpassay.errors import DependenceWarning, DependentDraws
+
+PAIR = (0.0, 1.0)
+
+
+def test_the_same_rows_in_another_order_or_format_are_refused(write):
+    rng = np.random.default_rng(0)
+    columns = {"x": rng.normal(size=500), "g": rng.choice(["a", "b"], size=500)}
+    order = rng.permutation(500)
+    p, q = (
+        write("p.parquet", columns),
+        write("q.parquet", {k: v[order] for k, v in columns.items()}),
+    )
+    with pytest.raises(DependentDraws, match="hold the same draws"):
+        dp.from_samples(p, q)
+
+
+@pytest.mark.parametrize("copies", [2, 5])
+def test_copied_rows_are_refused(copies, seeds):
+    for seed in seeds[:20]:
+        rng = np.random.default_rng(seed)
+        p, q = (rng.permutation(np.repeat(rng.normal(size=300), copies)) for _ in range(2))
+        with pytest.raises(DependentDraws, match="copied"):
+            dp.from_samples(p, q)
+        rows = np.column_stack([p, p**2])
+        with pytest.raises(DependentDraws, match="copied"):
+            dp.from_samples(rows, np.column_stack([q, q**2]))
+
+
+def test_a_few_copied_rows_are_noticed_and_said_in_the_verdict(seeds):
+    rng = np.random.default_rng(seeds[0])
+    p, q = rng.normal(size=1000), rng.normal(size=1000)
+    p[-100:] = p[:100]
+    with pytest.warns(DependenceWarning, match="were rows copied"):
+        samples = dp.from_samples(rng.permutation(p), q)
+    assert any("copied" in note for note in dp.audit(samples, claim="eps=1").about.notes)
+
+
+def test_outputs_that_repeat_by_themselves_are_not_taken_for_copies(seeds):
+    """Lattices, atoms, categories, a choice among many reals, few large counts."""
+    for seed in seeds[:30]:
+        rng = np.random.default_rng(seed)
+        reals = rng.normal(size=700)
+        laws = [
+            lambda rng=rng: np.round(rng.normal(size=3000), 2),
+            lambda rng=rng: 0.1 * np.round(rng.normal(size=3000) * 1000),
+            lambda rng=rng: rng.geometric(0.01, size=3000),
+            lambda rng=rng: rng.zipf(1.5, size=3000).clip(0, 10**9),
+            lambda rng=rng: np.clip(rng.normal(size=3000), -1, 1),
+            lambda rng=rng, reals=reals: rng.choice(reals, size=3000),
+            lambda rng=rng, reals=reals: rng.choice(reals, size=3000, p=(w := reals**2) / w.sum()),
+            lambda rng=rng: rng.integers(0, 2, size=(3000, 9)),
+        ]
+        for law in laws:
+            dp.from_samples(law(), law())
+        dp.from_samples(0.3 + rng.geometric(0.01, 3000), 0.7 + rng.geometric(0.01, 3000))
+
+
+def test_rows_that_follow_each_other_are_noticed_in_one_column_of_many_and_among_mixed_outputs():
+    rng = np.random.default_rng(0)
+    walk = np.cumsum(rng.normal(size=(2, 1500)), axis=1)
+    wide = rng.normal(size=(2, 1500, 30))
+    wide[0, :, 17] = walk[0]
+    with pytest.warns(DependenceWarning, match="column 18"):
+        samples = dp.from_samples(*wide)
+    assert "correlated" in samples.notes[0]
+    mixed = [
+        [None if u < 0.3 else float(v) for u, v in zip(rng.random(1500), w, strict=True)]
+        for w in walk
+    ]
+    with pytest.warns(DependenceWarning, match="correlated"):
+        dp.from_samples(*mixed)
+    kinds = [["a" if v > 0 else None for v in w] for w in walk]
+    with pytest.warns(DependenceWarning, match="kinds of output"):
+        dp.from_samples(*kinds)
+
+
+def test_a_random_walk_warns():
+    def walk(x, size, rng):
+        return x + np.cumsum(rng.normal(size=size))
+
+    with pytest.warns(DependenceWarning, match="successive draws"):
+        dp.draw(walk, PAIR, n=1000, rng=0)
+
+
+def test_shared_randomness_across_sides_warns():
+    values = np.random.default_rng(0).normal(size=1000)
+    with pytest.raises(DependentDraws, match="hold the same draws"):
+        dp.from_samples(values, np.random.default_rng(1).permutation(values))
+    calls = itertools.count()
+
+    def same_noise(x, size, rng):  # anew for each block, but not for each side
+        return np.random.default_rng(next(calls) // 2).normal(size=size)
+
+    with pytest.warns(DependenceWarning, match="share their randomness"):
+        dp.draw(same_noise, PAIR, n=1000)
+
+
+def test_independent_draws_do_not_warn(seeds):
+    for k in seeds[:20]:
+        dp.draw(dp.zoo.Gaussian(), PAIR, n=2000, rng=k)
+        dp.draw(dp.zoo.RandomizedResponse(), (np.zeros(3), np.ones(3)), n=2000, rng=k)

@@ -1,0 +1,72 @@
+"""The loss on cells that halve the draws."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.special import betaln
+from tests.helpers import training
+
+from dpassay.loss.dyadic import DyadicLoss, _averaged_odds, halve
+from dpassay.outputs.events import Event
+
+
+def trees(depth):
+    """Every tree of halvings of 2^depth cells, as lists of (first, last + 1), with its weight."""
+
+    def grow(first, size, level):
+        yield [(first, first + size)], 0.5 if level else 1.0
+        if level:
+            half = size // 2
+            for (a, x), (b, y) in itertools.product(
+                list(grow(first, half, level - 1)), list(grow(first + half, half, level - 1))
+            ):
+                yield a + b, 0.5 * x * y
+
+    return list(grow(0, 2**depth, depth))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+def test_averaged_odds_are_the_average_over_all_trees(depth, seed):
+    rng = np.random.default_rng(seed)
+    hits, misses = rng.integers(0, 9, size=(2, 2**depth))
+    chance, total = np.zeros(2**depth), 0.0
+    for leaves, prior in trees(depth):
+        evidence, odds = prior, np.zeros(2**depth)
+        for first, last in leaves:
+            a, b = hits[first:last].sum(), misses[first:last].sum()
+            evidence *= math.exp(betaln(a + 0.5, b + 0.5) - betaln(0.5, 0.5))
+            odds[first:last] = (a + 0.5) / (a + b + 1)
+        chance += evidence * odds
+        total += evidence
+    exact = np.log(chance / total) - np.log1p(-chance / total)
+    assert _averaged_odds(hits, misses) == pytest.approx(exact)
+
+
+def test_equal_values_are_never_parted():
+    cells = halve(np.repeat([1.0, 2.0], 50), np.repeat([2.0, 3.0], 50), (100, 100))
+    assert set(cells.edges) <= {1.0, 2.0, 3.0}
+    place = np.searchsorted(cells.edges, [1.0, 2.0, 3.0], side="right")
+    assert cells.loss[place[0]] > 2 > -2 > cells.loss[place[2]]
+
+
+def test_halving_does_not_care_for_the_scale(seed):
+    rng = np.random.default_rng(seed)
+    p, q = rng.normal(size=500), rng.normal(1, 1, size=500)
+    plain = halve(p, q, (500, 500))
+    warped = halve(np.exp(9 * p), np.exp(9 * q), (500, 500))
+    assert np.array_equal(plain.loss, warped.loss)
+
+
+def test_an_event_of_cells_is_where_the_score_passes_the_cut(seed):
+    rng = np.random.default_rng(seed)
+    p = [None if u < 0.2 else float(x) for u, x in rng.normal(size=(2000, 2))]
+    q = [None if u < 0.4 else float(x) for u, x in rng.normal(0.5, 1, size=(2000, 2))]
+    draws = training(p, q)
+    for loss in (DyadicLoss.fit(draws), DyadicLoss.fit(draws, numbers=False)):
+        scores = loss.score(draws.p.outputs)
+        for cut, above in itertools.product((-0.3, 0.0, 0.2), (True, False)):
+            event = Event.from_json(loss.event(cut, above).to_json())
+            wanted = scores >= cut if above else scores <= cut
+            assert np.array_equal(event.holds(draws.p.outputs), wanted)

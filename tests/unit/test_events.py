@@ -1,0 +1,44 @@
+"""Events as data."""
+
+import numpy as np
+import pytest
+from tests.helpers import learned, objects
+
+from dpassay.outputs.canonical import from_raw
+from dpassay.outputs.events import Event, Intervals, of_keys
+
+RNG = np.random.default_rng(0)
+
+
+def test_an_event_takes_keys_whole_in_part_and_otherwise():
+    raw = objects(*["error"] * 9, *[None] * 9, *np.linspace(-1, 1, 9).tolist())
+    layout, _, _ = learned(raw, objects(*RNG.normal(size=9).tolist()))
+    key = {layout.words(k): k for k in range(len(layout))}
+    event = Event(
+        words="an error, or a number in [0.4, 0.6) or at least 0.9",
+        layout=layout,
+        whole=(key["'error'"],),
+        partial=((key["•"], Intervals([0.4, 0.9], [0.6, np.inf])),),
+    )
+    outputs = from_raw(objects("error", None, 0.5, 0.6, 1.0, -1.0, "new"), 7)
+    assert event.holds(outputs).tolist() == [True, False, True, False, True, False, False]
+    turned = Event(words="", layout=layout, otherwise=True)
+    assert turned.holds(outputs).tolist() == [False] * 6 + [True]
+    again = Event.from_json(event.to_json())
+    assert again.holds(outputs).tolist() == event.holds(outputs).tolist()
+
+
+@pytest.mark.parametrize("x", [-0.5, 0.0, 0.99, 1.0, 5.0])
+def test_intervals_are_half_open(x):
+    test = Intervals([0.0, 2.0], [1.0, np.inf])
+    assert bool(test.holds(np.array([[x]]))[0]) == ((0 <= x < 1) or x >= 2)
+
+
+def test_words_have_as_many_digits_as_tell_values_apart():
+    values = 1e10 + RNG.integers(0, 2, size=600) * 1e-3
+    layout, _, _ = learned(values, values.copy())
+    names = of_keys(layout, range(len(layout))).words
+    assert names == "output is 10000000000 or 10000000000.001"
+    wide = Intervals([1e10 + 0.25], [1e10 + 0.5])
+    open_, _, _ = learned(RNG.normal(size=99), RNG.normal(size=99))
+    assert of_keys(open_, (), [(0, wide)]).words == "10000000000.25 ≤ output < 10000000000.5"

@@ -1,0 +1,64 @@
+"""The drawings of a report, number by number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dpassay as dp
+from dpassay.report import figures
+
+
+def test_a_witness_is_placed_below_the_diagonal():
+    verdict = dp.audit_counts(184, 1000, 450, 1000, dp.PureDP(0.5))
+    (alpha, beta), counts = figures._placed(verdict)
+    assert (alpha, beta) == pytest.approx((0.55, 0.184))
+    assert (counts.i, counts.j) == (816, 550)
+
+
+@pytest.mark.parametrize(
+    "claim", [dp.PureDP(0.8), dp.ApproximateDP(0.8, 0.01), dp.GaussianDP(0.9)], ids=str
+)
+def test_the_claimed_delta_is_the_conjugate_of_the_claimed_curve(claim):
+    epsilon = np.linspace(0, 2, 9)
+    alpha = np.linspace(0, 1, 20_001)
+    by_search = np.max(
+        1 - claim.tradeoff(alpha) - np.exp(epsilon)[:, None] * alpha, axis=1, initial=0.0
+    )
+    drawn = figures.spectrum("k", dp.Spectrum(epsilon, np.zeros(9)), claim)
+    assert drawn.columns == ("ε", "δ, estimate", "δ, claimed")
+    assert [float(row[2]) for row in drawn.rows] == pytest.approx(by_search, abs=1e-3)
+
+
+def test_a_claim_about_one_order_of_the_pair_has_no_delta_for_both():
+    claim = dp.TradeoffDP([(0, 1), (0.4, 0.2), (1, 0)], ordered=True)
+    drawn = figures.spectrum("k", dp.Spectrum(np.linspace(0, 1, 5), np.zeros(5)), claim)
+    assert drawn.columns == ("ε", "δ, estimate")
+
+
+ORDERS = np.array([1.5, 2.0, 4.0, 8.0])
+
+
+@pytest.mark.parametrize(
+    ("claim", "claimed"),
+    [
+        (dp.ZeroConcentratedDP(0.1), ["0.15", "0.2", "0.4", "0.8"]),
+        (dp.GaussianDP(1.0), ["0.75", "1", "2", "4"]),
+        (dp.PureDP(1.0), [f"{x:.4g}" for x in dp.PureDP(1.0).renyi(ORDERS)]),
+        (dp.RenyiCurveDP([2, 4], [0.1, 0.3]), ["", "0.1", "0.3", ""]),
+        (dp.RenyiDP(2, 0.1), None),  # a diamond
+        (dp.ApproximateDP(1.0, 1e-3), None),
+        (dp.ZeroConcentratedDP(0.1, 1e-6), None),
+    ],
+    ids=str,
+)
+def test_what_a_claim_says_of_renyi_divergences_is_drawn(claim, claimed):
+    drawn = figures.renyi("k", dp.RenyiCurve(ORDERS, [0.1, 0.2, 0.3, 0.4]), claim)
+    assert [row[0] for row in drawn.rows] == ["1.5", "2", "4", "8"]
+    if claimed is None:
+        assert drawn.columns == ("λ", "ε(λ), estimate")
+    else:
+        assert drawn.columns == ("λ", "ε(λ), estimate", "ε(λ), claimed")
+        assert [row[2] for row in drawn.rows] == claimed
+    assert ("The diamond is the claim" in drawn.caption) == isinstance(claim, dp.RenyiDP)
+    assert ("not about those between" in drawn.caption) == isinstance(claim, dp.RenyiCurveDP)

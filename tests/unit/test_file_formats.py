@@ -1,0 +1,232 @@
+"""One file of draws: the same content is the same table in every format, or it is refused."""
+
+import datetime
+import hashlib
+import os
+import sys
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from tests.helpers import csv_of, listed, same
+
+from dpassay.errors import MissingExtra, UnreadableFile
+from dpassay.privacy.about import Origin
+from dpassay.sampling.files import read_table
+
+VALUES = np.array([0.5, 1.5, -2.0, np.nan])
+
+
+def test_the_three_formats_read_the_same(write):
+    files = [
+        write("a.npy", VALUES),
+        write("a.csv", "x\n0.5\n1.5\n-2.0\nnan\n"),
+        write("b.csv", "0.5\n1.5\n-2.0\nnan\n"),
+        write("a.parquet", {"x": VALUES}),
+        write("a.feather", {"x": VALUES}),
+        write("a.arrow", {"x": VALUES}),
+    ]
+    for path in files:
+        table = read_table(str(path))
+        assert listed(table) == [[0.5, 1.5, -2.0, "nan"]]
+        assert table.columns[0].dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"x": [1, 2, 3], "y": [0.5, 1.0, float("inf")]},
+        {"x": [1.0, 2.0, -3.0]},
+        {"x": [True, False, True], "word": ["yes", "no", "yes"]},
+        {"x": [1, None, 3], "y": [None, 0.5, 1.0], "z": [True, None, False]},
+        {"x": ["a", None, "b"], "y": [None, None, None]},
+        {"x": [2**53 + 1, -(2**62), 0]},
+        {"x": [datetime.date(2024, 1, 5), datetime.date(1999, 12, 31)]},
+        {"x": [datetime.date(2024, 1, 5), None]},
+        {"x": [datetime.datetime(2024, 1, 5, 10, 0, 0, 250000), datetime.datetime(2024, 1, 6)]},
+        {"x": [datetime.datetime(2024, 1, 5, 10, tzinfo=datetime.UTC), None]},
+        {"x": [datetime.time(10, 30), datetime.time(11, 15, 0, 500), datetime.time(10, 30)]},
+        {"x": ["1.5", "error", "2"], "y": ["nan", "no", ""]},
+        {"x": ["true", "error", "False"]},
+    ],
+)
+def test_the_same_content_is_the_same_table(write, columns):
+    text = read_table(write("a.csv", csv_of(columns)))
+    same(text, read_table(write("a.parquet", columns)))
+    same(text, read_table(write("a.tsv", csv_of(columns).replace(",", "\t"))))
+
+
+def test_decimals_durations_and_categories_are_what_their_text_is(write):
+    columns = {
+        "a": pyarrow.array([1, None], pyarrow.decimal128(30, 0)),
+        "b": pyarrow.array([10**25, 1], pyarrow.decimal128(30, 0)),
+        "c": pyarrow.array(["1.25", "2"], pyarrow.string()).cast(pyarrow.decimal128(10, 2)),
+        "d": pyarrow.array([1500, 250], pyarrow.duration("ms")),
+        "e": pyarrow.array(["u", "v"]).dictionary_encode(),
+        "f": pyarrow.array([2**64 - 1, 0], pyarrow.uint64()),
+    }
+    text = (
+        "a,b,c,d,e,f\n1,10000000000000000000000000,1.25,1.5,u,18446744073709551615\n,1,2,.25,v,0\n"
+    )
+    same(read_table(write("a.parquet", columns)), read_table(write("a.csv", text)))
+
+
+def test_several_columns_are_vectors(write):
+    csv = write("a.csv", "x;y\n1.5;2\n3;4\n")
+    parquet = write("a.parquet", {"x": [1.5, 3.0], "y": [2.0, 4.0]})
+    for path in (csv, parquet, write("a.npy", np.array([[1.5, 2.0], [3.0, 4.0]]))):
+        assert np.column_stack(read_table(path).columns).tolist() == [[1.5, 2.0], [3.0, 4.0]]
+
+
+def test_whole_numbers_are_integers_however_written(write):
+    for text in ("1\n0\n1\n", "1.0\n0.0\n1.0\n", "+1\n-0\n1e0\n"):
+        assert read_table(write("a.csv", text)).columns[0].dtype == np.int64
+    assert read_table(write("a.npy", np.array([1.0, 0.0]))).columns[0].dtype == np.int64
+    assert read_table(write("a.npy", np.array([1.0, np.inf]))).columns[0].dtype == np.float64
+    assert read_table(write("a.parquet", {"x": [1.0, 0.0]})).columns[0].dtype == np.int64
+
+
+def test_missing_cells_are_outcomes_and_are_counted(write):
+    table = read_table(write("a.csv", "x,y\n1,a\n,NA\nNA,N/A\nnull,None\nNULL,\nNone,b\n"))
+    assert listed(table) == [[1, None, None, None, None, None], ["a", None, None, None, None, "b"]]
+    assert table.origin.missing == 9
+    assert table.origin.rows == 6
+    parquet = read_table(write("a.parquet", {"x": [1, None, None], "y": ["a", "NA", None]}))
+    assert listed(parquet) == [[1, None, None], ["a", None, None]]
+    assert parquet.origin.missing == 4
+    dates = read_table(write("a.npy", np.array(["2024-01-05", "NaT"], dtype="M8[s]")))
+    assert listed(dates) == [[datetime.datetime(2024, 1, 5), None]]
+
+
+def test_arrays_in_npy_may_have_names_words_and_dates(write):
+    fields = np.array([(1, 0.5), (2, 1.5)], dtype=[("n", "u1"), ("x", ">f4")])
+    table = read_table(write("a.npy", fields))
+    assert table.names == ("n", "x")
+    assert [c.dtype for c in table.columns] == [np.int64, np.float32]
+    assert listed(read_table(write("a.npy", np.array(["yes", "", "1"])))) == [["yes", None, 1]]
+    assert listed(read_table(write("a.npy", np.array([b"a", b"b"])))) == [[b"a", b"b"]]
+    days = np.array(["2024-01-05", "2024-01-06"], dtype="M8[D]")
+    same(read_table(write("a.npy", days)), read_table(write("a.csv", "2024-01-05\n2024-01-06\n")))
+    half = read_table(write("a.npy", np.array([0.5, 60000.0], dtype=np.float16))).columns[0]
+    assert half.dtype == np.float32
+    assert half.tolist() == [0.5, 60000.0]
+    spans = np.array([1500, 2000], dtype="m8[ms]")
+    assert listed(read_table(write("a.npy", spans))) == [[1.5, 2.0]]
+    with pytest.raises(UnreadableFile, match="complex one as two columns"):
+        read_table(write("a.npy", np.array([1j])))
+
+
+def test_nested_columns_are_lists_and_dictionaries(write):
+    path = write("a.parquet", {"x": [[1, 2], [], None], "y": [{"a": 1}, {"a": 2}, {"a": None}]})
+    assert listed(read_table(path)) == [[[1, 2], [], None], [{"a": 1}, {"a": 2}, {"a": None}]]
+
+
+def test_the_origin_says_what_was_read(write):
+    path = write("a.csv", "x,y\n1,2\n3,\n")
+    os.utime(path, (0, 86400.0))
+    origin = read_table(path).origin
+    assert origin == Origin(
+        file="a.csv",
+        bytes=11,
+        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        rows=2,
+        columns=("x", "y"),
+        missing=1,
+        modified="1970-01-02T00:00:00+00:00",
+    )
+    assert Origin.from_json(origin.to_json()) == origin
+    assert isinstance(Origin.from_json(origin.to_json()).columns, tuple)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.npy", np.array([object()], dtype=object), "pickled Python objects"),
+        ("a.csv", "", "is empty"),
+        ("a.csv", "\n\r\n", "is empty"),
+        ("a.csv", "\ufeff", "is empty"),
+        ("a.csv", "x", "holds no outputs: a header alone"),
+        ("a.csv", "x\n", "holds no outputs: a header alone"),
+        ("a.csv", "x,y\n", "holds no outputs: a header alone"),
+        ("a.parquet", {"x": []}, "holds no outputs"),
+        ("a.parquet", {}, "holds no outputs"),
+        ("a.csv", "1,2\n3\n", "line 2 has 1 cell, the first row 2 cells"),
+        ("a.csv", "x\n1,5\n", "line 2 has 2 cells, the first row 1 cell"),
+        ("a.csv", 'x,y\n1,"a\nb"\n1,2,3\n', "line 4 has 3 cells"),
+        ("a.csv", "x,x\n1,2\n", "more than one column 'x'"),
+        ("a.csv", b"x\n1\n\xff\n", "not a text file; save it as text in UTF-8"),
+        ("a.csv", b"x\n" + b"1\n" * 5000 + b"\xff\n", "not a text file"),
+        ("a.csv", "x\n1\n".encode("utf-16"), "not a text file"),
+        ("a.csv.gz", "x\n1\n", "not compressed as its name says"),
+        ("a.xlsx", "zip", "read from .npy, .csv or .parquet"),
+        ("a.parquet.gz", "zip", "read from .npy, .csv or .parquet"),
+        ("a", "1\n", "ends in ''"),
+        ("a.npz", b"PK", "several arrays"),
+        ("a.npy", b"PK\x03\x04", "several arrays"),
+        ("b.npy.txt.npy", np.zeros((2, 2, 2)), "shape"),
+        ("a.npy", np.array(1.0), "shape"),
+        ("a.npy", np.zeros(0), "holds no outputs"),
+        ("a.npy", np.zeros((3, 0)), "holds no outputs"),
+        ("a.npy", b"\x93NUMPY\x01\x00broken", "not a .npy file"),
+        ("a.arrow", b"ARROW1\x00\x00broken", "not a .arrow file"),
+        ("a.feather", b"broken", "not a .feather file"),
+        ("a.csv", "x\n" + '"' + "a" * 200_000 + "\n", "line"),
+    ],
+)
+def test_bad_files_are_refused_in_words(write, name, content, words):
+    with pytest.raises(UnreadableFile, match=words):
+        read_table(write(name, content))
+
+
+def test_duplicate_names_in_parquet_are_refused(tmp_path):
+    path = tmp_path / "a.parquet"
+    table = pyarrow.Table.from_arrays([pyarrow.array([1]), pyarrow.array([2])], names=["x", "x"])
+    pyarrow.parquet.write_table(table, path)
+    with pytest.raises(UnreadableFile, match="more than one column 'x'"):
+        read_table(path)
+
+
+def test_files_that_are_not_what_they_say(tmp_path):
+    for name in ("a.npy", "a.parquet"):
+        path = tmp_path / name
+        path.write_bytes(b"\x80\x04 not what it says")
+        with pytest.raises(UnreadableFile, match=f"is not a {path.suffix} file"):
+            read_table(path)
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"\xff\xfe\x00\x01binary")
+    with pytest.raises(UnreadableFile, match="not a text file"):
+        read_table(path)
+    with pytest.raises(UnreadableFile, match="there is no file"):
+        read_table(tmp_path / "none.csv")
+    with pytest.raises(UnreadableFile, match="directory"):
+        read_table(tmp_path)
+
+
+def test_a_file_without_permission_is_refused(write, monkeypatch):
+    path = write("a.csv", "1\n2\n")
+
+    def read_bytes(self):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(path), "read_bytes", read_bytes)
+    with pytest.raises(UnreadableFile, match="cannot be read: Permission denied"):
+        read_table(path)
+
+
+def test_a_missing_extra_is_named(write, monkeypatch):
+    for module, name, content in [
+        ("pyarrow.parquet", "a.parquet", {"x": [1.0]}),
+        ("pyarrow.ipc", "a.arrow", {"x": [1.0]}),
+        ("pyarrow.csv", "a.csv", "1\n2\n"),
+    ]:
+        path = write(name, content)
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(MissingExtra, match=rf"{path.suffix} files .*'dpassay\[arrow\]'"):
+            read_table(path)
+
+
+def test_numbers_in_npy_need_no_extra(write, monkeypatch):
+    path = write("a.npy", VALUES)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert len(read_table(path).columns[0]) == 4

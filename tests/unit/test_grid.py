@@ -1,0 +1,76 @@
+"""The loss on cells of a grid."""
+
+import numpy as np
+import pytest
+
+import dpassay as dp
+from dpassay.loss.grid import GridLoss
+from dpassay.loss.tally import tally_draws, tally_of
+from dpassay.sampling.samples import Live
+
+zoo = dp.zoo
+PAIR = (0.0, 1.0)
+
+
+def test_levels_count_every_draw_once_and_as_the_score_would(seed):
+    for mechanism in (
+        zoo.Laplace(),
+        zoo.DiscreteLaplace(),
+        zoo.SVT(3, 1.5),
+        zoo.TruncatedLaplace(),
+    ):
+        samples = dp.draw(mechanism, mechanism.pair, n=20_000, rng=seed)
+        train, test = samples.take(10_000), samples.take(10_000)
+        tally = tally_of(train.p, train.q)
+        loss = GridLoss.of(tally)
+        levels = loss.levels(tally.binning.tally(test.p, test.q))
+        assert levels.p.sum() == levels.q.sum() == 10_000
+        for cut in (0.1, 0.4):
+            by_score = np.count_nonzero(loss.score(test.p) > cut)
+            assert abs(levels.p[levels.loss > cut].sum() - by_score) < 200
+
+
+def loss_of(mechanism, pair, n, rng):
+    live = Live(mechanism, dp.Pair(*pair), seed=rng)
+    return GridLoss.of(tally_draws(live, (n, n)))
+
+
+def test_masses_of_a_grid_loss_are_those_of_the_mechanism(seed):
+    for mechanism in (zoo.Laplace(), zoo.DiscreteLaplace(), zoo.SVT(1, 1.5), zoo.SVT(3, 1.5)):
+        masses = loss_of(mechanism, mechanism.pair, 200_000, seed).masses()
+        assert masses.p.sum() == pytest.approx(1)
+        exact = mechanism.delta(0.3, mechanism.pair)
+        assert masses.delta(0.3) == pytest.approx(exact, abs=0.02)
+
+
+def test_score_follows_the_exact_loss(seed):
+    loss = loss_of(zoo.Laplace(), PAIR, 400_000, seed)
+    fresh = dp.draw(zoo.Laplace(), PAIR, n=2000, rng=seed + 1)
+    x = fresh.p.numbers[:, 0]
+    exact = np.abs(x - 1) - np.abs(x)
+    inside = np.abs(x) < 3
+    assert np.abs(loss.score(fresh.p) - exact)[inside].max() < 0.2
+
+
+def test_score_of_unseen_outputs_is_tame(seed):
+    loss = loss_of(zoo.DiscreteLaplace(), (0, 1), 1000, seed)
+    strange = dp.from_samples(np.array([10**6, -(10**6)]), np.array([0, 1]))
+    assert np.all(np.abs(loss.score(strange.p)) < 5)
+
+
+def test_rare_cells_do_not_add_up_their_noise(seeds):
+    """Ten bits flipped at random: 1024 outputs, of which only one bit tells."""
+    mechanism = zoo.RandomizedResponse(1.5)
+    for pair in (mechanism.pair, (np.zeros(10), np.zeros(10))):
+        masses = loss_of(mechanism, pair, 20_000, seeds[0]).masses()
+        assert masses.delta(0.0) == pytest.approx(mechanism.delta(0.0, pair), abs=0.03)
+        assert masses.renyi(2.0) == pytest.approx(mechanism.renyi(2.0, pair), abs=0.2)
+
+
+def test_a_cell_of_one_side_only_is_not_calmed_away(seeds):
+    rng = np.random.default_rng(seeds[0])
+    p, q = rng.integers(0, 500, 20_000), rng.integers(0, 500, 20_000)
+    p[rng.permutation(20_000)[:400]] = 999
+    samples = dp.from_samples(p, q)
+    masses = GridLoss.of(tally_of(samples.p, samples.q)).masses()
+    assert masses.delta(3.0) == pytest.approx(0.02, abs=0.005)

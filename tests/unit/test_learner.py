@@ -1,0 +1,104 @@
+"""What is chosen on training draws, and what must not be missed."""
+
+import numpy as np
+import pytest
+
+import dpassay as dp
+from dpassay.learning.learner import Learner, LogLoss, grid_loss, select
+
+zoo = dp.zoo
+PAIR = (0.0, 1.0)
+
+
+def test_the_layout_and_each_fit_are_made_once_for_all_claims(monkeypatch, seed):
+    from dpassay.loss import training as room
+
+    learned = []
+    monkeypatch.setattr(
+        room, "learn", lambda *a, own=room.learn, **k: learned.append(1) or own(*a, **k)
+    )
+    dp.audit(dp.zoo.Laplace(), (0.0, 1.0), ["eps=.5", "mu=.5", "rho=.1"], n=2000, rng=seed)
+    assert len(learned) == 1
+
+
+def test_a_candidate_that_fails_is_said_and_does_not_end_the_search(monkeypatch, seed):
+    def broken(*arguments, **options):
+        raise FloatingPointError("no")
+
+    monkeypatch.setattr("dpassay.loss.dyadic.halve", broken)
+    verdict = dp.audit(dp.zoo.Laplace(), (0.0, 1.0), "eps=2", n=4000, rng=seed)
+    assert verdict.tone == "blind"
+    assert "dyadic" in verdict.blind
+    assert dp.audit(dp.zoo.Laplace(), (0.0, 1.0), "eps=.3", n=4000, rng=seed).violated
+
+
+def test_log_loss_prefers_the_truth(seed):
+    samples = dp.draw(dp.zoo.Gaussian(), (0.0, 1.0), n=20_000, rng=seed)
+    learner = Learner(samples.deal((20_000, 20_000)), "auto", samples.rng)
+    index, _ = select(learner, LogLoss())
+    assert learner.names[index] == "polynomial"
+
+
+def test_where_nothing_is_found_a_sensitive_event_is_tested(seeds):
+    """P = Q: the verdict must not be blind because the search ended at a rare event."""
+    for seed in seeds[:20]:
+        verdict = dp.audit(lambda x, n, r: r.laplace(size=n), (0.0, 1.0), "eps=1", n=2000, rng=seed)
+        assert verdict.tone == "clear"
+        assert verdict.smallest_detectable < 1.8
+    equal = dp.audit(dp.zoo.Laplace(), (0.0, 0.0), "eps=1", n=2000, rng=0)
+    assert equal.tone == "blind"
+    assert "equal" in equal.blind
+
+
+@pytest.mark.parametrize(
+    ("name", "mechanism", "least"),
+    [
+        ("scales", lambda x, n, r: r.laplace(scale=15_000 if x else 3, size=n), 6.0),
+        ("spike", lambda x, n, r: np.where(r.random(n) < x / 2, 1e-10, 1) * r.normal(size=n), 6.0),
+        (
+            "waves",
+            lambda x, n, r: (
+                (r.integers(40, size=n) + (r.random(n) + (r.random(n) < 0.3 + 0.4 * x)) / 2) / 40
+            ),
+            0.6,
+        ),
+        ("product", lambda x, n, r: _tied(x, n, r), 1.0),
+        ("wide", lambda x, n, r: r.normal(size=(n, 210)) + x / np.sqrt(210), 0.3),
+        ("large", lambda x, n, r: 2**62 + int(x) + r.geometric(0.6, n) - r.geometric(0.6, n), 0.7),
+    ],
+)
+def test_what_was_missed_once_is_seen(name, mechanism, least, seeds):
+    for seed in seeds[:3]:
+        n = 8000 if name == "wide" else 20_000
+        verdict = dp.audit(mechanism, (0.0, 1.0), "eps=.05", n=n, rng=seed)
+        assert verdict.lower_bound > least
+
+
+def test_a_release_that_hardly_ever_happens_is_audited(seeds):
+    def sparse(x, n, rng):
+        return [None if u < 0.99 else float(3 * x + rng.laplace()) for u in rng.random(n)]
+
+    found = [dp.audit(sparse, (0.0, 1.0), "eps=.05", n=8000, rng=s) for s in seeds[:6]]
+    assert sum(verdict.violated for verdict in found) >= 3
+
+
+def _tied(x, n, rng):
+    out = rng.normal(size=(n, 10))
+    out[:, 1] *= np.sign(out[:, 0] * out[:, 1]) * np.where(
+        rng.random(n) < 0.85, 1 - 2 * x, 2 * x - 1
+    )
+    return out
+
+
+def test_the_stiff_loss_is_chosen_where_it_is_true(seeds):
+    chosen = {
+        mechanism: [chosen_loss(mechanism, s, 40_000) for s in seeds[:5]]
+        for mechanism in (zoo.Gaussian(), zoo.Laplace())
+    }
+    assert chosen[zoo.Gaussian()].count("polynomial") >= 4
+    assert chosen[zoo.Laplace()] == ["kde"] * 5
+
+
+def chosen_loss(mechanism, seed, n):
+    samples = dp.draw(mechanism, PAIR, n=n, rng=seed)
+    return grid_loss(Learner(samples.deal((n, n)), "auto", samples.rng)).name

@@ -1,0 +1,96 @@
+"""Samples: outputs that were given, each dealt once."""
+
+import numpy as np
+import pytest
+from tests.helpers import laplace_mechanism
+
+import dpassay as dp
+from dpassay.errors import InvalidInput, NotEnoughDraws, UnreadableFile
+
+PAIR = (0.0, 1.0)
+
+
+def shown(p, q, **options):
+    samples = dp.from_samples(p, q, **options)
+    return [sorted(side.show(k) for k in range(len(side))) for side in (samples.p, samples.q)]
+
+
+def test_rows_become_outputs_with_names(write):
+    p, q = write("p.csv", "x,y\n1,2\n3,\n"), write("q.csv", "y,x\n2.5,1\n4,3\n")
+    assert shown(p, q) == [
+        ["{'x': 1, 'y': 2}", "{'x': 3, 'y': None}"],
+        ["{'x': 1, 'y': 2.5}", "{'x': 3, 'y': 4}"],
+    ]
+    assert shown(p, q, columns=["x"]) == [["1", "3"], ["1", "3"]]
+    assert shown(p, q, drop=["x"]) == [["2", "None"], ["2.5", "4"]]
+    q = write("q.csv", f"x,y\n{2**53 + 1},2.5\n3,4.5\n")
+    p = write("p.csv", "x,y\n1,2\n3,4\n")
+    assert shown(p, q)[1] == ["{'x': 3, 'y': 4.5}", f"{{'x': {2**53 + 1}, 'y': 2.5}}"]
+    p, q = write("p.csv", "t\n1970-01-02\n1970-01-03\n"), write("q.csv", "t\n1970-01-02\n\n")
+    assert shown(p, q)[0][0] == shown(p, q)[1][0] == "1970-01-02T00:00:00"
+
+
+def test_a_column_of_words_is_strings(write):
+    p, q = write("p.csv", "yes\nno\nyes\n"), write("q.csv", "no\nno\nyes\n")
+    assert shown(p, q) == [["'no'", "'yes'", "'yes'"], ["'no'", "'no'", "'yes'"]]
+
+
+def test_verdicts_carry_where_the_draws_came_from(write):
+    rng = np.random.default_rng(0)
+    columns = [{"id": list(range(2000)), "x": rng.normal(size=2000) + k} for k in (0, 1)]
+    p, q = write("p.parquet", columns[0]), write("q.parquet", columns[1])
+    with pytest.raises(UnreadableFile, match="drop"):
+        dp.from_samples(p, q)
+    verdict = dp.audit(dp.from_samples(p, q, drop=["id"]), claim="mu=0.5")
+    again = dp.Verdict.from_json(verdict.to_json())
+    assert [f.file for f in again.about.files] == ["p.parquet", "q.parquet"]
+    assert again.about.files[0].columns == ("x",)
+    assert again.about.files[0].rows == 2000
+
+
+def test_rows_are_shuffled_by_the_seed():
+    values = np.arange(1000.0)
+    one, two, three = (
+        dp.from_samples(values, values + 0.5, rng=r).p.numbers[:, 0] for r in (1, 1, 2)
+    )
+    assert np.array_equal(one, two)
+    assert not np.array_equal(one, three)
+    assert np.array_equal(np.sort(one), values)
+
+
+def test_sides_may_differ_in_length():
+    assert dp.from_samples(np.arange(3.0), np.arange(5.0)).remaining == (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "words"),
+    [
+        (np.zeros((3, 2)), np.zeros((3, 3)), "do not go together"),
+        (np.zeros((3, 2, 2)), np.zeros(3), "do not go together"),
+        (3.0, np.zeros(3), "cannot be read"),
+    ],
+)
+def test_arrays_that_are_no_outputs(p, q, words):
+    with pytest.raises(InvalidInput, match=words):
+        dp.from_samples(p, q)
+
+
+def test_empty_arrays_are_not_enough():
+    with pytest.raises(NotEnoughDraws, match="q holds no outputs"):
+        dp.from_samples([1.0], [])
+
+
+def test_a_pool_deals_every_draw_once(seed):
+    pool = dp.draw(laplace_mechanism, PAIR, n=100, rng=seed)
+    everything = pool.p.numbers[:, 0].copy()
+    parts = [pool.take(30), pool.take(50), pool.take()]
+    dealt = np.concatenate([part.p.numbers[:, 0] for part in parts])
+    assert np.array_equal(dealt, everything)
+    assert len(pool) == 0
+
+
+def test_asking_for_too_much_says_how_much_there_is():
+    pool = dp.from_samples(np.arange(10.0), np.arange(20.0))
+    pool.take(4)
+    with pytest.raises(NotEnoughDraws, match="only 6 and 16 are left of 10 and 20"):
+        pool.take(7)

@@ -1,0 +1,161 @@
+"""Trade-off functions and privacy profiles as claims: tabulated from below."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import dpassay as dp
+from dpassay.errors import InvalidInput
+
+
+def test_a_function_is_tabulated_from_below():
+    for f in (
+        lambda a: norm.cdf(norm.ppf(1 - a) - 1.0),
+        lambda a: np.maximum(0, np.maximum(1 - np.e * a, np.exp(-1) * (1 - a))),
+        lambda a: (1 - a) ** 2,
+    ):
+        claim = dp.TradeoffDP(f, ordered=True)
+        a = np.linspace(0, 1, 50_001)
+        gap = f(a) - claim.tradeoff(a)
+        assert gap.min() >= -1e-12
+        assert gap.max() < 1e-4
+
+
+def test_a_function_of_one_number_will_do():
+    one = dp.TradeoffDP(lambda a: max(0.0, 0.9 - a) if a < 0.9 else 0.0)
+    assert one.tradeoff(0.4) == pytest.approx(0.5, abs=1e-4)
+
+
+def test_an_unordered_claim_is_about_both_orders():
+    points = [(0, 1), (0.1, 0.3), (1, 0)]
+    f, both = dp.TradeoffDP(points, ordered=True), dp.TradeoffDP(points)
+    a = np.linspace(0, 1, 1001)
+    assert both.tradeoff(a) == pytest.approx(np.maximum(f.tradeoff(a), f.f.inverse()(a)), abs=1e-12)
+
+
+A = np.concatenate(
+    [
+        np.geomspace(1e-14, 1e-2, 300),
+        np.linspace(0.01, 0.99, 700),
+        1 - np.geomspace(1e-2, 1e-12, 99),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("truth", "within"),
+    [
+        (dp.GaussianDP(0.01), 1e-4),
+        (dp.GaussianDP(1.0), 1e-4),
+        (dp.GaussianDP(8.0), 3e-4),
+        (dp.PureDP(0.0), 3e-15),
+        (dp.PureDP(0.013), 4e-5),
+        (dp.PureDP(1.1), 3e-15),
+        (dp.PureDP(30.0), 3e-15),
+        (dp.ApproximateDP(1.1, 1e-5), 3e-15),
+        (dp.ApproximateDP(0.0, 0.1), 3e-15),
+        (dp.ApproximateDP(2.0, 0.6), 3e-15),
+    ],
+    ids=str,
+)
+def test_the_curve_of_a_profile_is_close_from_below(truth, within):
+    claim = dp.TradeoffDP.from_delta(truth.delta_at)
+    gap = truth.tradeoff(A) - claim.tradeoff(A)
+    assert gap.min() >= -1e-18
+    assert gap.max() <= within
+    assert np.all(claim.region(A) >= truth.region(A) - 4.5e-16)
+    eps = np.linspace(0, 12, 301)
+    assert np.all(claim.delta_at(eps) >= truth.delta_at(eps) - 4.5e-16)
+    assert claim.f.inverse()(A) == pytest.approx(claim.tradeoff(A), abs=1e-12)  # symmetric
+
+
+def test_the_curve_is_exactly_the_largest_of_its_lines():
+    asked = []
+
+    def profile(eps):
+        asked.extend(np.ravel(eps))
+        return dp.GaussianDP(1.3).delta_at(eps)
+
+    claim = dp.TradeoffDP.from_delta(profile)
+    eps = np.unique(asked)[:, None]
+    rest, ratio = 1 - dp.GaussianDP(1.3).delta_at(eps), np.exp(eps)
+    a = np.concatenate([A, claim.f.x])
+    lines = np.maximum(rest - ratio * a, (rest - a) / ratio).max(axis=0)
+    gap = np.maximum(lines, 0.0) - claim.tradeoff(a)
+    assert gap.min() >= 0
+    assert gap.max() < 3e-15
+
+
+def test_a_profile_that_takes_one_number_or_is_rounded_up():
+    true = dp.GaussianDP(1.0)
+
+    def rounded(eps):
+        if eps > 100:
+            return 0.0
+        return math.ceil(1000 * true.delta_at(eps)) / 1000
+
+    claim = dp.TradeoffDP.from_delta(rounded)
+    gap = true.tradeoff(A) - claim.tradeoff(A)
+    assert gap.min() >= 0
+    assert gap.max() < 2e-3
+    scalar = dp.TradeoffDP.from_delta(lambda eps: max(0.0, 1 - math.exp((eps - 1.0) / 2)))
+    laplace = dp.zoo.Laplace(1.0).tradeoff(A, (0.0, 1.0))
+    assert np.all(scalar.tradeoff(A) <= laplace)
+    assert scalar.tradeoff(A) == pytest.approx(laplace, abs=1e-4)
+    constant = dp.TradeoffDP.from_delta(lambda eps: 0.1)  # one number whatever is asked
+    assert constant.tradeoff(A) == pytest.approx(dp.ApproximateDP(0.0, 0.1).tradeoff(A), abs=1e-14)
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.05])
+def test_the_claim_of_an_accountant(rate):
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    found = pld.from_gaussian_mechanism(1.0, sampling_prob=rate, value_discretization_interval=1e-3)
+    claim = dp.TradeoffDP.from_delta(found.get_delta_for_epsilon)
+    eps = np.linspace(0, 4, 41)
+    said = np.array([found.get_delta_for_epsilon(e) for e in eps])
+    assert np.all(claim.delta_at(eps) >= said)
+    assert claim.delta_at(eps) == pytest.approx(said, abs=1e-4)
+    # what the mechanism does: N(0, 1) against (1 − r) N(0, 1) + r N(1, 1), in both orders
+    z = np.linspace(-8, 8, 2001)
+    plain, mixed = norm.sf(z), (1 - rate) * norm.sf(z) + rate * norm.sf(z - 1)
+    for p, q in ((mixed, plain), (1 - plain, 1 - mixed)):
+        p, q = np.clip(p, 0, 1), np.clip(q, 0, 1)
+        assert np.all(p <= claim.region(q) + 1e-12)
+        loose = claim.region(q) - p
+        assert loose.min() < 1e-4  # and the claim is reached somewhere
+
+
+def test_a_falling_step_profile_is_never_overstated(seed):
+    # any non-increasing upper bound of a true profile gives a claim the truth satisfies
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        masses = dp.Masses(*rng.dirichlet(np.ones(4), 2))
+        knots = np.sort(rng.uniform(0, 3, 6))
+
+        def profile(eps, masses=masses, knots=knots):
+            left = np.concatenate([[0.0], knots])[np.searchsorted(knots, eps, side="right")]
+            return max(float(masses.delta(left)), float(masses.swap().delta(left)))
+
+        claim = dp.TradeoffDP.from_delta(profile)
+        curve = masses.tradeoff_curve()
+        assert np.all(curve(A) >= claim.tradeoff(A) - 1e-15)
+        assert np.all(curve.inverse()(A) >= claim.tradeoff(A) - 1e-15)
+
+
+@pytest.mark.parametrize(
+    ("profile", "words"),
+    [
+        (0.1, "f must be a function of epsilon"),
+        (lambda eps: np.nan * eps, "must lie in .*got nan at epsilon = 0"),
+        (lambda eps: 1.5 + 0 * eps, "got 1.5 at epsilon = 0"),
+        (lambda eps: -0.1 + 0 * eps, "got -0.1 at epsilon = 0"),
+        (lambda eps: np.clip(eps / 10, 0, 1), "must not increase, got 0 at epsilon = 0 and 0.1"),
+        (lambda eps: 1.0 + 0 * eps, "nothing is claimed"),
+        (lambda eps: np.where(eps < 3.3, 0.4, 0.5) * (eps < 200), "must not increase"),
+    ],
+)
+def test_what_is_no_profile_is_explained(profile, words):
+    with pytest.raises(InvalidInput, match=words):
+        dp.TradeoffDP.from_delta(profile)

@@ -1,0 +1,104 @@
+"""Claims from text, and what is printed is read back."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpassay as dp
+from dpassay.errors import InvalidInput
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("eps=1", dp.PureDP(1)),
+        (" epsilon = .5 ", dp.PureDP(0.5)),
+        ("ε<=1e-1", dp.PureDP(0.1)),
+        ("eps=1, delta=1e-5", dp.ApproximateDP(1, 1e-5)),
+        ("delta=1e-5; eps=1", dp.ApproximateDP(1, 1e-5)),
+        ("renyi(order=5)=0.2", dp.RenyiDP(5, 0.2)),
+        ("RDP(2.5) <= 1", dp.RenyiDP(2.5, 1)),
+        ("rho=0.5", dp.ZeroConcentratedDP(0.5)),
+        ("mu=1", dp.GaussianDP(1)),
+        ("rho=0.5, delta=1e-6", dp.ZeroConcentratedDP(0.5, 1e-6)),
+        ("δ=1e-6; ρ=0.5", dp.ZeroConcentratedDP(0.5, 1e-6)),
+        ("renyi(2)=0.1, renyi(4)=0.3", dp.RenyiCurveDP((2, 4), (0.1, 0.3))),
+        ("rdp(order=4) <= 0.3; rdp(2) ≤ 0.1", dp.RenyiCurveDP((2, 4), (0.1, 0.3))),
+        ("eps=1, delta=1e-5 in delta", dp.ApproximateDP(1, 1e-5, headline="delta")),
+        ("(1, 1e-5)-DP in ε", dp.ApproximateDP(1, 1e-5)),
+        ("1-dp", dp.PureDP(1)),
+        ("(2, 0.1)-Renyi DP", dp.RenyiDP(2, 0.1)),
+        ("( .5 , 1e-6 )-ZCDP", dp.ZeroConcentratedDP(0.5, 1e-6)),
+    ],
+)
+def test_claims_from_text(text, claim):
+    assert dp.claim(text) == claim
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "must be text such as"),
+        ("privacy", "cannot read 'privacy'"),
+        ("eps=one", "cannot read 'eps=one'"),
+        ("eps=1, mu=2", "epsilon and mu do not go together"),
+        ("eps=1, eps=2", "given twice"),
+        ("delta=0.1", "write eps=0, delta=0.1"),
+        ("eps=-1", "at least 0"),
+        ("__import__('os')", "cannot read"),
+        ("f-DP", r"has no text.*TradeoffDP\(points\).*from_delta"),
+        ("f-DP lowered by 0.1", "has no text"),
+        ("Rényi DP at 3 orders (2 to 8)", r"values are missing.*RenyiCurveDP"),
+        ("renyi(2)=0.1, eps=1", "'eps=1' does not go with a Rényi claim"),
+        ("renyi(2)=0.1, renyi(2)=0.2", "order 2 is given twice"),
+        ("eps=1 in delta", "only a claim with eps and delta"),
+        ("(1, 2)-GDP", "one parameter"),
+        ("2-Rényi DP", "an order and an epsilon"),
+        ("rho=0.5, mu=1", "mu and rho do not go together"),
+        ("(1, 1)-DP", "below 1"),
+    ],
+)
+def test_text_that_is_no_claim_is_explained(text, words):
+    with pytest.raises(InvalidInput, match=words):
+        dp.claim(text)
+
+
+positive = st.floats(min_value=0, max_value=1e6, allow_subnormal=True)
+below_one = st.floats(min_value=0, max_value=1, exclude_max=True)
+above_one = st.floats(min_value=1, max_value=1e6, exclude_min=True)
+WITH_TEXT = st.one_of(
+    st.builds(dp.PureDP, positive),
+    st.builds(dp.ApproximateDP, positive, below_one, st.sampled_from(["epsilon", "delta"])),
+    st.builds(dp.GaussianDP, positive),
+    st.builds(dp.RenyiDP, above_one, positive),
+    st.builds(dp.ZeroConcentratedDP, positive, below_one),
+)
+
+
+@given(WITH_TEXT)
+@settings(max_examples=300, deadline=None)
+def test_what_is_printed_is_read_back(one):
+    assert dp.claim(str(one)) == one
+    assert dp.claim(f"  {one} ") == one
+
+
+@pytest.mark.parametrize(
+    ("one", "text"),
+    [
+        (dp.PureDP(1), "1-DP"),
+        (dp.PureDP(0.1), "0.1-DP"),
+        (dp.PureDP(0.30000000000000004), "0.30000000000000004-DP"),
+        (dp.ApproximateDP(1, 1e-5), "(1, 1e-05)-DP"),
+        (dp.ApproximateDP(1, 1e-5, headline="delta"), "(1, 1e-05)-DP in δ"),
+        (dp.GaussianDP(1), "1-GDP"),
+        (dp.RenyiDP(2, 0.1), "(2, 0.1)-Rényi DP"),
+        (dp.ZeroConcentratedDP(0.5), "0.5-zCDP"),
+        (dp.ZeroConcentratedDP(0.5, 1e-6), "(0.5, 1e-06)-zCDP"),
+        (dp.RenyiCurveDP((2, 4, 8), (0.1, 0.2, 0.4)), "Rényi DP at 3 orders (2 to 8)"),
+        (dp.RenyiCurveDP((2,), (0.1,)), "Rényi DP at order 2"),
+        (dp.RenyiCurveDP((2, 4), (0.1, 0.2), 1.5), "1.5 × Rényi DP at 2 orders (2 to 4)"),
+        (dp.TradeoffDP([(0, 1), (1, 0)], gap=0.1), "f-DP lowered by 0.1"),
+    ],
+)
+def test_how_claims_are_printed(one, text):
+    assert str(one) == text

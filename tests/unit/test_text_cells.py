@@ -1,0 +1,156 @@
+"""Text in files: cells, quotes, headers, and numbers with marks in them."""
+
+import bz2
+import gzip
+import math
+import time
+
+import numpy as np
+import pytest
+from tests.helpers import listed, same
+
+from dpassay.errors import UnreadableFile
+from dpassay.sampling.files import read_table
+
+
+def test_large_integers_stay_exact(write):
+    column = read_table(write("a.csv", f"{2**53 + 1}\n{-(2**63)}\n")).columns[0]
+    assert column.dtype == np.int64
+    assert column.tolist() == [2**53 + 1, -(2**63)]
+    column = read_table(write("a.csv", f"{2**70}\n5\n\n")).columns[0]
+    assert column.tolist() == [2**70, 5, None]
+    assert [type(v) for v in column.tolist()] == [int, int, type(None)]
+    assert read_table(write("a.csv", "9" * 5000 + "\n5\n")).columns[0].tolist() == [math.inf, 5.0]
+
+
+def test_nan_and_the_infinities_are_floats(write):
+    table = read_table(write("a.csv", "nan\nNaN\ninf\n-inf\nInfinity\n-Infinity\n0.5\n\n"))
+    assert listed(table) == [["nan", "nan", math.inf, -math.inf, math.inf, -math.inf, 0.5, None]]
+
+
+def test_blank_lines_in_one_column_are_missing(write):
+    for text in ("x\n1\n\n2\n", "x\r\n1\r\n\r\n2\r\n", "x\n1\n\n2", 'x\n1\n""\n2'):
+        assert listed(read_table(write("a.csv", text))) == [[1, None, 2]]
+    assert listed(read_table(write("a.csv", "x\n1\n\n\n"))) == [[1, None, None]]
+
+
+def test_a_blank_line_among_several_columns_is_refused_but_at_the_end(write):
+    assert listed(read_table(write("a.csv", "x,y\n1,2\n,\n\n\r\n"))) == [[1, None], [2, None]]
+    assert listed(read_table(write("a.csv", "1,2\n\n"))) == [[1], [2]]
+    with pytest.raises(UnreadableFile, match="line 3 is blank, the first row 2 cells"):
+        read_table(write("a.csv", "x,y\n1,2\n\n3,4\n"))
+
+
+def test_text_is_read_as_spreadsheets_write_it(write):
+    plain = read_table(write("a.csv", "x,y\n1,a b\n2,c\n"))
+    for name, content in [
+        ("b.csv", "\ufeffx,y\r\n1,a b\r\n2,c\r\n"),
+        ("b.csv", '"x","y"\n"1","a b"\n"2","c"'),
+        ("b.csv", "x;y\n1;a b\n2;c\n"),
+        ("b.txt", "x\ty\n1\ta b\n2\tc\n"),
+        ("b.tsv", "x\ty\n1\ta b\n2\tc\n"),
+        ("b.csv", "x, y\n1 , a b \n2, c\n"),
+        ("b.csv", "# x,y\n1,a b\n2,c\n"),
+        ("b.csv.gz", gzip.compress(b"x,y\n1,a b\n2,c\n")),
+        ("b.csv.bz2", bz2.compress(b"x,y\n1,a b\n2,c\n")),
+    ]:
+        same(read_table(write(name, content)), plain)
+
+
+def test_quotes_hold_delimiters_and_line_breaks(write):
+    table = read_table(write("a.csv", 'x,y\n1,"a;b,\nc"\n2,"say ""a"""\n'))
+    assert listed(table) == [[1, 2], ["a;b,\nc", 'say "a"']]
+    assert (
+        listed(read_table(write("a.tsv", "said\nno, thanks\nyes; well\n1\n")))[0][0] == "no, thanks"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("x\n1\n2\n", ("x",)),
+        ("1\n2\n", None),
+        ("nan\n2\n", None),
+        ("true\nfalse\ntrue\n", None),
+        ("2024-01-05\n2024-01-06\n", None),
+        ("yes\nno\nyes\n", None),
+        ("answer\nyes\nno\nyes\n", ("answer",)),
+        ("anna\nbert\ncarl\n", None),
+        ("error\n1.5\nerror\n2\n", None),
+        ("x\n1.5\nerror\n2\n", ("x",)),
+        ("x,1\n2,3\n", None),
+        ("x,word\n1,word\n", ("x", "word")),
+        ("who,where\nanna,rome\nbert,oslo\n", ("who", "where")),
+        ("anna,rome\nbert,oslo\nanna,rome\n", None),
+        (",x\n0,0.5\n1,0.25\n", ("1", "x")),
+        ("x,\n1,2\n", None),
+        ("x,y,\n1,2,\n", ("x", "y")),
+        ("NA\n1\n", None),
+        ("x,y\n,\n", ("x", "y")),
+    ],
+)
+def test_the_first_row_is_a_header_by_a_rule(write, text, names):
+    table = read_table(write("a.csv", text))
+    assert table.names == names
+    assert table.origin.rows == text.count("\n") - (names is not None)
+
+
+def test_one_row_alone_is_read(write):
+    for text in ("5", "5\n", "\ufeff5\r\n"):
+        assert listed(read_table(write("a.csv", text))) == [[5]]
+
+
+def test_words_and_numbers_share_a_column(write):
+    table = read_table(write("a.csv", "1.5\nhello\n2\n\ntrue\n"))
+    assert listed(table) == [[1.5, "hello", 2.0, None, True]]
+    assert [type(v) for v in table.columns[0]] == [float, str, float, type(None), bool]
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["1,5", "2", "-0,25", "nan", ""], [1.5, 2.0, -0.25, "nan", None]),
+        (["0,125", "0,250"], [0.125, 0.25]),
+        (["1,5e3", "2,0"], [1500, 2]),
+        (["1,234,567.8", "1,234", "5"], [1234567.8, 1234.0, 5.0]),
+        (["1,234.5", "999.25"], [1234.5, 999.25]),
+        (["1.234,5", "999,25", "1.234"], [1234.5, 999.25, 1234.0]),
+        (["1.234.567", "5"], [1234567, 5]),
+        (["10.0.100.200", "192.168.100.100"], ["10.0.100.200", "192.168.100.100"]),
+    ],
+)
+def test_marks_in_numbers_are_understood_where_they_can_mean_one_thing(write, cells, values):
+    rows = "".join(f"{cell};1\n" for cell in cells)
+    assert listed(read_table(write("a.csv", "x;y\n" + rows)))[0] == values
+    strings = [cell or None for cell in cells]
+    assert listed(read_table(write("a.parquet", {"x": strings})))[0] == values
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x;y\n1,234;1\n2,345;2\n", r"column 'x': '1,234' can be read as a decimal comma, as a th"),
+        ("x;y\n1,5;1\n2.5;2\n", "'1,5' can be read"),
+        ("x;y\n1,5;1\nerror;2\n", "'1,5' can be read"),
+        ('x,y\n"1,5",1\n"2,5",2\n', "'1,5' can be read"),
+        ("1,234;1\n2,345;2\n", "column 1: '1,234' can be read"),
+        ("x;y\n1.234,5;1\n0.5;2\n", r"'1.234,5' can be read"),
+        ("x\n1 234\n5\n", "'1 234' is numbers with spaces or marks between them; write"),
+        ("1.0e+00 2.0e+00\n3.0e+00 4.0e+00\n", r"np.savetxt\(…, delimiter=','\)"),
+        ("x\n1'234\n5\n", "1'234. is numbers with spaces or marks"),
+    ],
+)
+def test_marks_in_numbers_are_refused_where_they_can_mean_two(write, text, words):
+    with pytest.raises(UnreadableFile, match=words):
+        read_table(write("a.csv", text))
+
+
+def test_a_million_rows_are_read_without_a_loop(tmp_path):
+    path = tmp_path / "a.csv"
+    row = "0.123456789,12,-3.5\n-1.5,7,2.25\n"
+    path.write_text("x,y,z\n" + row * 500_000)
+    start = time.process_time()
+    table = read_table(path)
+    assert time.process_time() - start < 5  # about 0.5 s; a loop takes longer
+    assert [c.dtype.kind for c in table.columns] == ["f", "i", "f"]
+    assert table.origin.rows == 10**6
