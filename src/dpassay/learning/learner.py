@@ -18,6 +18,7 @@ from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.loss.fit import Loss, fit
 from dpassay.loss.grid import GridLoss
+from dpassay.loss.tables import TableLoss
 from dpassay.loss.training import Training
 from dpassay.outputs.letters import text_of
 from dpassay.outputs.templates import leaves_of
@@ -159,7 +160,11 @@ class Learner:
         a, b = self.training.halves
         try:
             name = self.names[index]
-            if name in _TABLES and not self.fitted(index).telling:  # type: ignore[attr-defined]
+            if (
+                isinstance(self.loss, str)
+                and self.loss in ("auto", "values")
+                and not self._telling(index)
+            ):
                 return None
             few = name == "kinds" and len(self.training.layout) <= _FEW
             if few or name == "lowest bit":  # nothing is fitted but which comes first
@@ -177,6 +182,11 @@ class Learner:
             self.failures.append(f"{self.names[index]} ({type(error).__name__}: {error})")
             return None
         return scores[0], scores[1]
+
+    def _telling(self, index: int) -> bool:
+        """Whether a candidate shows any difference between the sides, where that is quickly seen."""
+        loss = self.fitted(index) if self.names[index] in _TABLES else None
+        return not isinstance(loss, TableLoss) or loss.telling
 
     def fitted(self, index: int) -> Loss:
         """A candidate fitted to all training draws."""

@@ -98,7 +98,7 @@ class TableLoss:
 
 
 def _largest_z(a: IntArray, b: IntArray) -> float:
-    """The z-score of the tail in which the sides differ most; positive if small values lean to the first."""
+    """The z-score of the tail that differs most; positive if small values lean to the first side."""
     n, m = a.sum(), b.sum()
     below = np.cumsum(a), np.cumsum(b)
     best = 0.0

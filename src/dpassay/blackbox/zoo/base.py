@@ -99,7 +99,7 @@ _KEPT = 36
 def on_grid(values: Any, scale: float) -> Any:
     """The outputs, rounded to a grid that depends on the size of the noise alone.
 
-    Which doubles x + noise can be depends on x (`NaiveLaplace` shows it); which points of a grid does not.
+    Which doubles x + noise can be depends on x (see `NaiveLaplace`); which points of a grid does not.
     """
     step = 2.0 ** (math.floor(math.log2(scale)) - _KEPT)
     return np.rint(np.asarray(values) / step) * step
