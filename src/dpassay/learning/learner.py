@@ -115,6 +115,11 @@ class Learner:
         """The draws, sorted into keys."""
         return Training.of(self.batch)
 
+    @property
+    def _auto(self) -> bool:
+        """Whether the rankings to try are ours to choose."""
+        return isinstance(self.loss, str) and self.loss in ("auto", "values")
+
     @cached_property
     def names(self) -> list[Any]:
         """The losses that the caller's choice stands for."""
@@ -130,7 +135,7 @@ class Learner:
     @cached_property
     def plain_numbers(self) -> tuple[int, Scores] | None:
         """The one key that leaves a single number free, and that number: NaN for all other outputs."""
-        if not isinstance(self.loss, str) or self.loss not in ("auto", "values"):
+        if not self._auto:
             return None
         layout = self.training.layout
         if layout.widest != 1:
@@ -160,11 +165,7 @@ class Learner:
         a, b = self.training.halves
         try:
             name = self.names[index]
-            if (
-                isinstance(self.loss, str)
-                and self.loss in ("auto", "values")
-                and not self._telling(index)
-            ):
+            if self._auto and not self._telling(index):
                 return None
             few = name == "kinds" and len(self.training.layout) <= _FEW
             if few or name == "lowest bit":  # nothing is fitted but which comes first

@@ -61,7 +61,7 @@ class Letters(Record):
         for leaf in range(self.leaves):
             own = [text[leaf] if leaf < len(text) else "" for text in texts]
             columns += self._of_leaf(own)
-        return np.column_stack(columns)[back]
+        return np.asarray(np.column_stack(columns)[back])
 
     def _of_leaf(self, texts: list[str]) -> list[IntArray]:
         length = np.array([len(text) for text in texts], dtype=np.int64)
@@ -84,8 +84,8 @@ class Letters(Record):
             there = from_start[:, 1:] > 0
             pairs = (from_start[:, :-1] * 31 + from_start[:, 1:]) % _BIGRAMS
             found = np.zeros((len(texts), _BIGRAMS), dtype=np.int64)
-            row, place = np.nonzero(there)
-            found[row, pairs[row, place]] = 1
+            row, at = np.nonzero(there)
+            found[row, pairs[row, at]] = 1
             columns += list(found.T)
         return columns
 

@@ -233,7 +233,9 @@ class Ranking(Record):
 
     def score(self, outputs: Outputs) -> FloatArray:
         """log p̂/q̂ of each output."""
-        found = self.line[0] + self.line[1] * self.model.score(self.features.rows(outputs))
+        found = self.line[0] + self.line[1] * self.model.score(
+            np.asarray(self.features.rows(outputs))
+        )
         if isinstance(self.features, LowestBit):
             return found  # a place in an order, no estimate
         return np.clip(found, -LARGEST, LARGEST)
