@@ -4,7 +4,7 @@ from . import charts as charts
 from . import errors as errors
 from ._version import __version__ as __version__
 from .audits import audit as audit
-from .audits import replay as replay
+from .audits import bound as bound
 from .blackbox import neighbours as neighbours
 from .blackbox import zoo as zoo
 from .blackbox.mechanism import Mechanism as Mechanism
@@ -38,6 +38,7 @@ from .privacy.pairs import Pair as Pair
 from .privacy.pairs import Relation as Relation
 from .privacy.text import claim as claim
 from .profiles import estimate as estimate
+from .replays import replay as replay
 from .results import Estimate as Estimate
 from .results import LowerBound as LowerBound
 from .results import Profile as Profile

@@ -323,8 +323,8 @@ def replay(
 
     Example: dpassay replay verdict.json --samples fresh-p.csv fresh-q.csv
     """
-    from dpassay.audits import replay as run
     from dpassay.errors import UnreadableFile
+    from dpassay.replays import replay as run
 
     try:
         text = verdict.read_text(encoding="utf-8")

@@ -89,13 +89,19 @@ class LowerBound(Shown):
     pair: Pair | None = None
     estimates: tuple[float, ...] = ()  # one per pair looked at, from the selecting stage
     loss: LossCurve | None = field(default=None, repr=False)
+    #: The event that shows it, where it is one event; and how the error probability is spent.
+    witness: Witness | None = None
+    budget: tuple[tuple[str, float], ...] = ()
+    #: The pairs that were looked at, with the bound the training draws predicted for each.
+    pairs: tuple[tuple[str, float], ...] = field(default=(), repr=False)
     about: About
 
     def __str__(self) -> str:
         where = f" (at output {self.location})" if self.location is not None else ""
+        shown = "" if self.witness is None else f"\nwitness: {self.witness}"
         return (
             f"{self.notion} ≥ {number(self.value)} with {level(self.confidence, 100)}% confidence"
-            f"{where}, {self.guarantee} guarantee ({self.about.method})" + self.about.noted
+            f"{where}, {self.guarantee} guarantee ({self.about.method}){shown}" + self.about.noted
         )
 
 

@@ -28,7 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from dpassay._typing import FloatArray
 from dpassay.bounds.power import normal_limit
@@ -99,6 +99,7 @@ class EventCriterion:
     test: Sizes
     gamma: float
     caution: float = _CAUTIOUS
+    largest: bool = False  # the largest bound is sought, not the strongest test
     counted: dict[int, Rates] = field(
         default_factory=dict, repr=False
     )  # by ranking, for other looks
@@ -109,7 +110,10 @@ class EventCriterion:
         if key not in self.counted:
             one_way = self.claim.one_way
             self.counted[key] = Rates.of(scores, one_way, self.test, tails=tails)
-        return self.counted[key].promise(self.claim, self.gamma, self.caution)
+        # regions of divergence claims are slow: rankings are compared by a Gaussian claim like them
+        claim = self.claim if self.claim.event_complete else self.claim.gaussian_like()
+        found = self.counted[key].promise(claim, self.gamma, self.caution)
+        return replace(found, sure=-math.inf) if self.largest else found
 
     def beats(self, new: Promise, best: Promise) -> bool:
         """Whether it promises clearly more."""
@@ -129,10 +133,16 @@ class ChosenEvent:
     ranking: str
     share: float = 1.0  # of the error probability
 
+    def power(self, gamma: float) -> float:
+        """About the probability that it refutes the claim."""
+        return float(ndtr(self.cut.z - ndtri(1 - gamma)))
+
 
 def search(learner: Learner, criterion: EventCriterion) -> list[ChosenEvent]:
     """The most promising event among all candidates; and a bolder one where that promises more."""
     index, promise = _best(learner, criterion)
+    if not criterion.claim.event_complete:
+        return [_found(learner, index, promise, _refined(learner, criterion, index, promise))]
     cautious = _found(learner, index, promise, promise.cut)
     bold = replace(criterion, gamma=criterion.gamma * _BOLD_SHARE, caution=_BOLD)
     other, reach = _best(learner, bold)
@@ -144,6 +154,17 @@ def search(learner: Learner, criterion: EventCriterion) -> list[ChosenEvent]:
     # where all that shows is rare, the larger share goes there
     share = _BOLD_SHARE if 2 * promise.largest.bound > reach.largest.bound else 1 - _BOLD_SHARE
     return [replace(cautious, share=1 - share), replace(found, share=share)]
+
+
+def _refined(
+    learner: Learner, criterion: EventCriterion, index: int | None, promise: Promise
+) -> Cut:
+    """The cut of a ranking that refutes a claim about a divergence best, by the claim itself."""
+    scores = learner.plain_numbers[1] if index is None else learner.scores(index)  # type: ignore[index]
+    rates = criterion.counted[id(scores)]
+    if len(criterion.claim.orders) > 1:  # regions of many orders: the Gaussian one is near
+        return promise.cut
+    return rates.strongest(criterion.claim, criterion.caution)
 
 
 def _same(learner: Learner, one: Event, other: Event) -> bool:
@@ -244,6 +265,27 @@ class Rates:
     def promise(self, claim: Claim, gamma: float, caution: float) -> Promise:
         """The cut that refutes the claim best, and the one with the largest bound."""
         goal = float(ndtri(1 - gamma))
+        statistic = self._statistic(claim, caution)
+        own = statistic(claim.value)
+        strongest = int(np.argmax(own))
+        bound, largest = _largest(statistic, goal, claim)
+        if bound == 0.0:  # nothing promises anything: the event on which an excess would show best
+            largest = self._most_sensitive(claim, goal)
+        sure = goal + _SURE * math.sqrt(1 + self.noise**2)
+        reach = bound
+        if largest != strongest and own[largest] < sure:
+            reach = _reach(statistic, strongest, goal, bound)
+        return Promise(
+            self._cut(strongest, own, reach), self._cut(largest, own, bound), self.noise, sure
+        )
+
+    def strongest(self, claim: Claim, caution: float) -> Cut:
+        """The cut that refutes the claim best, without a bound."""
+        own = self._statistic(claim, caution)(claim.value)
+        return self._cut(int(np.argmax(own)), own, 0.0)
+
+    def _statistic(self, claim: Claim, caution: float) -> Callable[[float], FloatArray]:
+        """z of every cut at a value of the parameter, less its penalty."""
         penalty = caution * self.noise * np.sqrt(2 * np.log(self._looks()))
         angle = 2 * np.arcsin(np.sqrt(self.high))
         spread_low = self.low * (1 - self.low) / self.n_low
@@ -257,18 +299,7 @@ class Rates:
             z = (angle - 2 * np.arcsin(np.sqrt(allowed))) / noise
             return np.where(allowed >= 1.0, -np.inf, z - penalty)
 
-        own = statistic(claim.value)
-        strongest = int(np.argmax(own))
-        bound, largest = _largest(statistic, goal, claim)
-        if bound == 0.0:  # nothing promises anything: the event on which an excess would show best
-            largest = self._most_sensitive(claim, goal)
-        sure = goal + _SURE * math.sqrt(1 + self.noise**2)
-        reach = bound
-        if largest != strongest and own[largest] < sure:
-            reach = _reach(statistic, strongest, goal, bound)
-        return Promise(
-            self._cut(strongest, own, reach), self._cut(largest, own, bound), self.noise, sure
-        )
+        return statistic
 
     def _looks(self) -> FloatArray:
         """About how many independent cuts there are up to each, from the middle outwards."""

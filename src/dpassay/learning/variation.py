@@ -1,8 +1,11 @@
-"""A bound on a Rényi divergence that holds for every sample size.
+"""What the training draws choose for a bound on a Rényi divergence: a function of a ranking, and a stake.
 
-For every w ≥ 0, E_Q[(p/q)^λ] ≥ λ E_P[w^{λ−1}] − (λ−1) E_Q[w^λ], with equality at w = p/q. A loss and a
-clip are learned on a part of the draws, w = κ exp(clip(loss)); on the rest the right-hand side is the
-mean of a bounded variable, which betting bounds from below.
+The function is s = κ exp(min(loss, clip)), with κ such that E_Q[s^λ] = 1; see `bounds.product` for the
+bound. With A and B the means of what is bet on, capital grows by about h·m₁ − h²·m₂/2 a pair, where
+
+    m₁ = λ(C^{−1/λ} A − 1) + (λ−1)(1 − B),    m₂ = λ² E[(a/A − 1)²] + (λ−1)² E[(1 − b)²].
+
+So n pairs refute C if m₁ ≥ √(2 log(1/γ) m₂/n), with the stake h = √(2 log(1/γ)/(n m₂)).
 """
 
 from __future__ import annotations
@@ -12,140 +15,151 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from dpassay._typing import FloatArray
-from dpassay.bounds import betting
+from dpassay.bounds.product import Bets
 from dpassay.learning.learner import Scores
 
-#: The largest logarithm of w^λ.
+#: The largest logarithm of s^λ.
 _LARGEST = 300.0
+#: Shares of the draws of P under which the loss may be clipped.
+_CLIPS = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Variation:
-    """w = κ exp(clip(ŝ, low, high)) and what the training draws promise for it."""
+    """s = κ exp(min(ŝ, high)), the stake, and what the training draws promise."""
 
     order: float
     swapped: bool
-    low: float
     high: float
     log_scale: float
-    spread: float
-    mean: float  # of the values, on held-back training draws
-    promised: (
-        float  # the bound predicted, less a standard error: the largest of several is too large
-    )
+    bets: Bets
+    mean: float  # m₁ for C = 1, on held-back training draws
+    slope: float  # λA, by which m₁ falls with C^{−1/λ}
+    spread: float  # √m₂
     effective: float  # draws that carry the estimate, of those that will test
     draws: int  # held-back training draws a side
+    test: int
+    gamma: float
 
-    def values(self, score_p: FloatArray, score_q: FloatArray) -> FloatArray:
-        """λ w(x)^{λ−1} − (λ−1) w(y)^λ for pairs of draws."""
-        lam = self.order
-        x, y = (score_q, score_p) if self.swapped else (score_p, score_q)
-        sign = -1.0 if self.swapped else 1.0
-        log_w = [self.log_scale + np.clip(sign * s, self.low, self.high) for s in (x, y)]
-        return np.asarray(lam * np.exp((lam - 1) * log_w[0]) - (lam - 1) * np.exp(lam * log_w[1]))
+    def _divergence(self, needed: float) -> float:
+        """The D at which m₁ is as needed; 0 if it is too small at D = 0."""
+        shrunk = 1 - (self.mean - needed) / self.slope  # C^{−1/λ}
+        if shrunk >= 1:
+            return 0.0
+        return -self.order * math.log(max(shrunk, 1e-300)) / (self.order - 1)
 
-    @property
-    def range(self) -> tuple[float, float]:
-        """The smallest and the largest the values can be."""
-        lam = self.order
-        small, large = self.log_scale + self.low, self.log_scale + self.high
-        return (
-            lam * math.exp((lam - 1) * small) - (lam - 1) * math.exp(lam * large),
-            lam * math.exp((lam - 1) * large) - (lam - 1) * math.exp(lam * small),
-        )
-
-    @property
-    def top(self) -> float:
-        """The largest value of w."""
-        return math.exp(self.log_scale + self.high)
-
-    def lower_mean(self, score_p: FloatArray, score_q: FloatArray, gamma: float) -> float:
-        """A betting lower bound L of the mean."""
-        m = min(len(score_p), len(score_q))
-        low, high = self.range
-        z = self.values(score_p[:m], score_q[:m])
-        return betting.lower_mean(z, low=low, high=high, gamma=gamma, spread=self.spread)
-
-    def bound(self, score_p: FloatArray, score_q: FloatArray, gamma: float) -> float:
-        """log L/(λ−1), a lower bound of the divergence."""
-        mean = self.lower_mean(score_p, score_q, gamma)
-        return math.log(mean) / (self.order - 1) if mean > 1 else 0.0
-
-    def p_value(
-        self, score_p: FloatArray, score_q: FloatArray, limit: float, gamma: float
-    ) -> float:
-        """For the claim that the mean is at most `limit`."""
-        m = min(len(score_p), len(score_q))
-        low, high = self.range
-        z = self.values(score_p[:m], score_q[:m])
-        return betting.p_value(z, limit, low=low, high=high, gamma=gamma, spread=self.spread)
-
-    @property
-    def predicted(self) -> float:
-        """The bound promised, on the divergence."""
-        return math.log(self.promised) / (self.order - 1) if self.promised > 1 else 0.0
+    def _needed(self, n: int, gamma: float) -> float:
+        """m₁ with which n pairs refute half the time."""
+        wealth, stake = math.log(1 / gamma) / n, self.bets.stake
+        return wealth / stake + stake * self.spread**2 / 2
 
     @property
     def estimate(self) -> float:
         """The divergence as the held-back training draws have it."""
-        return math.log(self.mean) / (self.order - 1) if self.mean > 1 else 0.0
+        return self._divergence(0.0)
 
-    def detectable(self, limit: float, test: int, gamma: float) -> float:
-        """About the smallest mean that would be told from `limit` with 90 % probability.
+    @property
+    def promised(self) -> float:
+        """The bound predicted, less a standard error: the largest of several is too large."""
+        noise = self.spread / math.sqrt(self.draws)
+        return self._divergence(self._needed(self.test, self.gamma) + noise)
 
-        ∞ where that is beyond what clipped values can have, and for so few draws that nothing of the kind
-        can be said.
+    @property
+    def noise(self) -> float:
+        """The standard error of the estimate, from the training draws."""
+        noise = self.spread / math.sqrt(self.draws)
+        return self._divergence(-noise) - self.estimate if self.mean > 0 else noise
+
+    def power(self, divergence: float) -> float:
+        """About the probability of refuting that the divergence is at most so much."""
+        shrunk = math.exp(-(self.order - 1) * divergence / self.order)
+        excess = self.mean - (1 - shrunk) * self.slope - self._needed(self.test, self.gamma)
+        noise = self.spread * math.sqrt(1 / self.test + 1 / self.draws)
+        return float(ndtr(excess / max(noise, 1e-300)))
+
+    def detectable(self, divergence: float, n: int) -> float:
+        """About the smallest divergence that would be told from a claimed one nine times in ten.
+
+        As far above it as this mechanism's divergence lies above what it would refute so often. ∞ for so
+        few draws that nothing of the kind can be said.
         """
-        if test < 30:
+        if n < 30 or self.mean <= 0:
             return math.inf
-        low, high = self.range
-        wealth = math.log(1 / gamma)
-        # few draws show little of the spread there is
-        spread = max(self.spread, (high - low) / (2 * math.sqrt(test)))
-        noise = (math.sqrt(2 * wealth) + 1.2816) * spread / math.sqrt(test)
-        mean = limit + noise + wealth * max(limit - low, 0.0) / test
-        return mean if mean < high else math.inf
+        often = self._needed(n, self.gamma) + 1.2816 * self.spread / math.sqrt(n)
+        reached = self._divergence(often)
+        return divergence + self.estimate - reached if reached > 0 else math.inf
+
+    def _logs(self, score_p: FloatArray, score_q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """log s of pairs of draws."""
+        m = min(len(score_p), len(score_q))
+        x, y = (score_q, score_p) if self.swapped else (score_p, score_q)
+        sign = -1.0 if self.swapped else 1.0
+        return (
+            self.log_scale + np.minimum(sign * x[:m], self.high),
+            self.log_scale + np.minimum(sign * y[:m], self.high),
+        )
+
+    def bound(self, score_p: FloatArray, score_q: FloatArray, gamma: float) -> float:
+        """A lower bound of the divergence, from scores of fresh draws."""
+        log_c = self.bets.largest_log_c(*self._logs(score_p, score_q), gamma)
+        return log_c / (self.order - 1)
+
+    def p_value(self, score_p: FloatArray, score_q: FloatArray, divergence: float) -> float:
+        """For the claim that the divergence is at most so much."""
+        log_c = (self.order - 1) * divergence
+        return math.exp(-self.bets.log_wealth(*self._logs(score_p, score_q), log_c))
 
 
 def learn_variation(
-    order: float, swapped: bool, score_p: FloatArray, score_q: FloatArray, test: int, gamma: float
+    order: float,
+    swapped: bool,
+    score_p: FloatArray,
+    score_q: FloatArray,
+    test: int,
+    gamma: float,
+    leak: float = 0.0,
 ) -> Variation:
-    """Choose clip and scale by the bound they promise on `test` draws, from scores of held-back draws."""
+    """Choose the clip by the bound it promises on `test` draws, from scores of held-back draws."""
     lam, sign = order, (-1.0 if swapped else 1.0)
     x, y = (score_q, score_p) if swapped else (score_p, score_q)
     x, y = sign * x, sign * y
-    m = min(x.size, y.size)
     best: Variation | None = None
-    wealth = math.log(1 / gamma)
-    tops = np.quantile(x, [0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 1.0])
-    for high in np.unique(np.clip(tops, 0.0, _LARGEST / lam)):
-        low = -float(high) - 5.0
-        log_x, log_y = np.clip(x, low, high), np.clip(y, low, high)
-        log_a = _log_sum_exp((lam - 1) * log_x) - math.log(x.size)
-        # one draw of Q more, at the top: that none was seen there does not make w^λ free
+    for high in np.unique(np.clip(np.quantile(x, _CLIPS), 0.0, _LARGEST / lam)).tolist():
+        log_x, log_y = np.minimum(x, high), np.minimum(y, high)
+        # one draw of Q more, at the top: that none was seen there does not make s^λ free
         log_b = float(np.logaddexp(_log_sum_exp(lam * log_y), lam * high)) - math.log(y.size + 1)
-        # the κ that maximises λκ^{λ−1}A − (λ−1)κ^λ B, as far as w^λ can be squared
-        scale = min(log_a - log_b, _LARGEST / lam - float(high))
-        z = lam * np.exp((lam - 1) * (scale + log_x[:m])) - (lam - 1) * np.exp(
-            lam * (scale + log_y[:m])
+        scale = min(-log_b / lam, _LARGEST / lam - high)
+        stake = Bets.largest_stake(lam, scale + high, leak)
+        bets = Bets(lam, scale + high, leak, stake)
+        a, b = bets.terms(scale + log_x, scale + log_y)
+        top = math.exp(lam * (scale + high)) / (1 - leak)
+        mean_a = max(float(a.mean()), 1e-12)
+        mean_b = (float(b.mean()) * y.size + top) / (y.size + 1)
+        square_b = (float(np.sum((1 - b) ** 2)) + (1 - top) ** 2) / (y.size + 1)
+        square = lam**2 * float(np.mean((a / mean_a - 1) ** 2)) + (lam - 1) ** 2 * square_b
+        if square > 0:
+            best_stake = math.sqrt(2 * math.log(1 / gamma) / (test * square))
+            stake = max(min(stake, best_stake), 1e-12 * stake)
+        w = np.exp((lam - 1) * (log_x - log_x.max()))
+        found = Variation(
+            order=lam,
+            swapped=swapped,
+            high=high,
+            log_scale=scale,
+            bets=Bets(lam, scale + high, leak, stake),
+            mean=lam * (mean_a - 1) + (lam - 1) * (1 - mean_b),
+            slope=lam * mean_a,
+            spread=math.sqrt(square),
+            effective=test * float(w.sum()) ** 2 / (x.size * float(np.sum(w**2))),
+            draws=min(x.size, y.size),
+            test=test,
+            gamma=gamma,
         )
-        spread = float(z.std())
-        mean = lam * math.exp((lam - 1) * scale + log_a) - (lam - 1) * math.exp(lam * scale + log_b)
-        reach = mean - (
-            lam * math.exp((lam - 1) * (scale + low)) - (lam - 1) * math.exp(lam * (scale + high))
-        )
-        # betting pays √(2 log(1/γ) σ²/n), or log(1/γ)·reach/n where the largest stake binds; and the
-        # mean itself is known to ±σ/√m, which a choice by the largest must not be taken in by
-        paid = math.sqrt(2 * wealth * spread**2 / test) + wealth * reach / test
-        promised = mean - paid - spread / math.sqrt(m)
-        if best is None or promised > best.promised:
-            w = np.exp((lam - 1) * (log_x - log_x.max()))
-            effective = test * float(w.sum()) ** 2 / (x.size * float(np.sum(w**2)))
-            best = Variation(
-                lam, swapped, low, float(high), scale, spread, mean, promised, effective, m
-            )
+        if best is None or found.promised > best.promised:
+            best = found
     assert best is not None
     return best
 
@@ -164,6 +178,7 @@ class MomentCriterion:
     swaps: Sequence[bool]
     test: int
     gamma: float
+    leak: float = 0.0
 
     def judge(self, scores: Scores) -> Variation:
         """The best function of the scores, in the better direction."""
@@ -172,10 +187,13 @@ class MomentCriterion:
     def at(self, order: float, scores: Scores) -> Variation:
         """The same at another order."""
         return max(
-            (learn_variation(order, s, *scores, self.test, self.gamma) for s in self.swaps),
+            (
+                learn_variation(order, s, *scores, self.test, self.gamma, self.leak)
+                for s in self.swaps
+            ),
             key=lambda found: found.promised,
         )
 
     def beats(self, new: Variation, best: Variation) -> bool:
         """By more than the noise of the promise."""
-        return new.promised > best.promised + new.spread / math.sqrt(new.draws)
+        return new.promised > best.promised + new.noise

@@ -27,7 +27,7 @@ class Claim(Record):
 
     Beside events a claim knows what it says in the terms of others: `delta_at` and `renyi`. Claims
     about divergences (`event_complete` is False) also know how they can be tested: `orders`,
-    `from_renyi`, `moment_limit` and `from_moment`.
+    `leak`, `from_renyi`, `divergence_limit` and `from_divergence`.
     """
 
     #: Whether P(E) ≤ g(Q(E)) for every E says the same as Q(E) ≤ g(P(E)) for every E.
@@ -53,6 +53,11 @@ class Claim(Record):
     def symbol(self) -> str:
         """The parameter's symbol, for people."""
         return "ε"
+
+    @property
+    def meaning(self) -> str:
+        """The symbol, with what is held fixed."""
+        return self.symbol
 
     @property
     def largest(self) -> float:
@@ -138,12 +143,17 @@ class Claim(Record):
         """The smallest value of the parameter that allows this divergence at this order."""
         raise self._no_divergence()
 
-    def moment_limit(self, order: float, top: float) -> float:
-        """What E_P[λ w^{λ−1}] − (λ−1) E_Q[w^λ] cannot exceed under the claim, for any 0 ≤ w ≤ top."""
+    @property
+    def leak(self) -> float:
+        """The share of outputs that a claim about divergences does not speak of."""
+        return 0.0
+
+    def divergence_limit(self, order: float) -> float:
+        """The largest divergence of this order that is allowed where the claim speaks."""
         raise self._no_divergence()
 
-    def from_moment(self, order: float, top: float, mean: float) -> float:
-        """The smallest value of the parameter whose `moment_limit` is `mean`; 0 if all do."""
+    def from_divergence(self, order: float, divergence: float) -> float:
+        """The smallest value of the parameter whose `divergence_limit` is that; 0 if all are larger."""
         raise self._no_divergence()
 
     def gaussian_like(self) -> GaussianDP:

@@ -28,17 +28,13 @@ from dpassay.privacy.event_claims import GaussianDP
 class DivergenceClaim(Claim):
     """Base of the claims D_λ(P‖Q) ≤ ε(λ), in both directions, at some orders λ.
 
-    ε(λ) is the parameter times a unit. With probability `_leak` anything may happen: P is a mixture
+    ε(λ) is the parameter times a unit. With probability `leak` anything may happen: P is a mixture
     (1 − δ)P' + δP'' and Q is (1 − δ)Q' + δQ'', and what is claimed holds for P' and Q'.
     """
 
     symmetric: ClassVar[bool] = False
     event_complete: ClassVar[bool] = False
     quick: ClassVar[bool] = False
-
-    @property
-    def _leak(self) -> float:
-        return 0.0
 
     def _unit(self, order: FloatArray) -> FloatArray:
         """ε(λ) for the parameter 1; ∞ at orders the claim says nothing of."""
@@ -67,13 +63,13 @@ class DivergenceClaim(Claim):
         max{p : p^λ q^{1−λ} + (1−p)^λ (1−q)^{1−λ} ≤ e^{(λ−1)ε(λ)}} is that of order λ. The most
         likely event under P'' is the least likely one under Q''.
         """
-        kept = 1.0 - self._leak
+        kept = 1.0 - self.leak
         inner = np.exp(coins.log_expit(self._edges(np.minimum(q / kept, 1.0), 1.0).min(axis=0)))
-        return np.where(q < kept, self._leak + kept * inner, 1.0)
+        return np.where(q < kept, self.leak + kept * inner, 1.0)
 
     def tradeoff(self, alpha: npt.ArrayLike) -> Any:
         """1 − region(α), accurate where it is tiny."""
-        kept = 1.0 - self._leak
+        kept = 1.0 - self.leak
 
         def f(a: FloatArray) -> FloatArray:
             edges = self._edges(np.minimum(a / kept, 1.0), 1.0).min(axis=0)
@@ -83,10 +79,10 @@ class DivergenceClaim(Claim):
 
     def region_inverse(self, p: npt.ArrayLike) -> Any:
         """The largest, over the orders, of the smallest q that an order allows."""
-        kept = 1.0 - self._leak
+        kept = 1.0 - self.leak
 
         def smallest(p: FloatArray) -> FloatArray:
-            inner = np.clip((p - self._leak) / kept, 0.0, 1.0)
+            inner = np.clip((p - self.leak) / kept, 0.0, 1.0)
             return kept * np.exp(coins.log_expit(self._edges(inner, -1.0).max(axis=0)))
 
         return shaped(p, smallest)
@@ -94,63 +90,41 @@ class DivergenceClaim(Claim):
     def slope(self, q: npt.ArrayLike) -> Any:
         """That of the binding order, by implicit differentiation; 0 where everything is allowed."""
         q = np.atleast_1d(np.asarray(q, dtype=float))
-        kept = 1.0 - self._leak
+        kept = 1.0 - self.leak
         v = coins.logit(np.minimum(q / kept, 1.0))
         u, order = coins.binding(v, self._solved, self.value * self._units)
-        return np.where((q < kept) | (self._leak == 0), coins.slope(u, v, order), 0.0)
+        return np.where((q < kept) | (self.leak == 0), coins.slope(u, v, order), 0.0)
 
     def needed(self, p: float, q: float) -> float:
         """The largest D_λ of two coins, in units of ε(λ); the direction p > q only."""
-        kept = 1.0 - self._leak
-        inner = max((p - self._leak) / kept, 0.0), min(q / kept, 1.0)
+        kept = 1.0 - self.leak
+        inner = max((p - self.leak) / kept, 0.0), min(q / kept, 1.0)
         return float(np.max(_ratio(coins.divergence(*inner, self._solved), self._units)))
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
         """δ + (1 − δ) sup_q g(q) − e^ε q, by the substitution q → (1 − δ)q."""
         inner = coins.hockey_stick(epsilon, self._solved, self.value * self._units)
-        return self._leak + (1.0 - self._leak) * inner
+        return self.leak + (1.0 - self.leak) * inner
 
     def _renyi(self, order: FloatArray) -> FloatArray:
         """ε(λ); ∞ at any other order, and where a part of the outputs is not spoken of."""
         unit = self._unit(order)
-        stated = np.isfinite(unit) & (self._leak == 0)
+        stated = np.isfinite(unit) & (self.leak == 0)
         return np.where(stated, self.value * np.where(stated, unit, 0.0), math.inf)
 
     def from_renyi(self, order: float, divergence: float) -> float:
         """The divergence in units of ε(λ); 0 where the claim sets no limit at this order."""
-        if self._leak > 0:
-            return 0.0
-        return float(_ratio(np.array([max(divergence, 0.0)]), self._unit(np.array([order])))[0])
+        return 0.0 if self.leak > 0 else self.from_divergence(order, divergence)
 
-    def moment_limit(self, order: float, top: float) -> float:
-        """(1 − δ) e^{(λ−1)ε(λ)} + δ λ top^{λ−1}; ∞ where that is beyond what a float holds.
-
-        With r = dP'/dQ', λ r w^{λ−1} − (λ−1) w^λ ≤ r^λ (Young) bounds the part of P' and Q', and
-        dropping −(λ−1) E_Q''[w^λ] ≤ 0 that of P'' and Q''; the mean is linear in the mixture.
-        """
+    def divergence_limit(self, order: float) -> float:
+        """ε(λ), of P' and Q'; ∞ at orders the claim says nothing of."""
         unit = float(self._unit(np.array([float(order)]))[0])
-        if math.isinf(unit):
-            return math.inf
-        spoken = math.log1p(-self._leak) + (order - 1) * self.value * unit
-        return _exp(float(np.logaddexp(spoken, self._log_rest(order, top))))
+        return math.inf if math.isinf(unit) else self.value * unit
 
-    def from_moment(self, order: float, top: float, mean: float) -> float:
-        """log[(mean − δ λ top^{λ−1})/(1 − δ)]/(λ − 1) in units of ε(λ), at least 0."""
-        mean = checks.real("mean", mean, finite=False)
-        rest = _exp(self._log_rest(order, top))
-        left = (mean - rest) / (1.0 - self._leak) if rest < math.inf else 0.0
-        if left <= 1:
-            return 0.0
-        found = np.array([math.log(left) / (order - 1)])
+    def from_divergence(self, order: float, divergence: float) -> float:
+        """The divergence of P' and Q' in units of ε(λ)."""
+        found = np.array([max(checks.real("divergence", divergence, finite=False), 0.0)])
         return float(_ratio(found, self._unit(np.array([float(order)])))[0])
-
-    def _log_rest(self, order: float, top: float) -> float:
-        """log δ λ top^{λ−1}."""
-        checks.real("order", order, above=1.0, remedy="order 1 is KL")
-        top = checks.real("top", top, at_least=0.0, finite=False)
-        if self._leak == 0 or top == 0:
-            return -math.inf
-        return math.log(self._leak) + math.log(order) + (order - 1) * math.log(top)
 
     def gaussian_like(self) -> GaussianDP:
         """μ = √(2ρ) with ρ = ε(λ)/λ: of that λ-divergence, as N(0, 1) and N(μ, 1) have it."""
@@ -181,6 +155,11 @@ class RenyiDP(DivergenceClaim):
     def orders(self) -> tuple[float, ...]:
         """Its own."""
         return (self.order,)
+
+    @property
+    def meaning(self) -> str:
+        """ε at its order."""
+        return f"Rényi ε({digits(self.order)})"
 
     def _unit(self, order: FloatArray) -> FloatArray:
         return np.where(order == self.order, 1.0, math.inf)
@@ -271,7 +250,13 @@ class ZeroConcentratedDP(DivergenceClaim):
         self._set(delta=checked_delta(self.delta))
 
     @property
-    def _leak(self) -> float:
+    def meaning(self) -> str:
+        """ρ, at a δ if there is one."""
+        return f"ρ at δ = {digits(self.delta)}" if self.delta else "ρ"
+
+    @property
+    def leak(self) -> float:
+        """δ."""
         return self.delta
 
     def _unit(self, order: FloatArray) -> FloatArray:
@@ -298,7 +283,3 @@ def _ratio(found: FloatArray, unit: FloatArray) -> FloatArray:
     """found/unit; 0 where nothing was found or no limit is set, ∞ where nothing is allowed."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where((found <= 0) | np.isinf(unit), 0.0, found / unit)
-
-
-def _exp(log: float) -> float:
-    return math.exp(log) if log < 709.0 else math.inf

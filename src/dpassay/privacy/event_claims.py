@@ -55,6 +55,13 @@ class ApproximateDP(Claim):
         return "ε" if self.headline == "epsilon" else "δ"
 
     @property
+    def meaning(self) -> str:
+        """ε at a δ, or δ at an ε."""
+        if self.headline == "epsilon":
+            return f"ε at δ = {digits(self.delta)}"
+        return f"δ at ε = {digits(self.epsilon)}"
+
+    @property
     def largest(self) -> float:
         """For δ just below 1, where nothing would be claimed."""
         return math.inf if self.headline == "epsilon" else 1.0 - 1e-12

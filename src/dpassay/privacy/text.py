@@ -92,6 +92,42 @@ def claim(text: str) -> Claim:
     return _read(text)
 
 
+_PARAMETERS = (
+    '"eps", "eps, delta=1e-5", "delta, eps=1", "mu", "rho", "rho, delta=1e-6" or "renyi(order=2)"'
+)
+_ORDER = re.compile(_RENYI.pattern[: _RENYI.pattern.index(r"\s*(?:=|<=|≤)")], re.IGNORECASE)
+
+
+def parameter(text: str) -> Claim:
+    """What a lower bound is asked for: the claim that it is 0.
+
+    >>> parameter("eps, delta=1e-5")
+    ApproximateDP(epsilon=0.0, delta=1e-05)
+    >>> parameter("delta, eps=1").symbol, parameter("renyi(2)").meaning
+    ('δ', 'Rényi ε(2)')
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInput(f"of must be text such as {_PARAMETERS}, got {text!r}")
+    if found := _ORDER.fullmatch(text.strip()):
+        return RenyiDP(float(found[1]), 0.0)
+    first, *others = (part.strip() for part in re.split(r"[,;]", text))
+    asked = _NAMES.get(first.lower())
+    held = [(_TERM.fullmatch(part), part) for part in others]
+    values = {_NAMES.get(term[1].lower(), ""): float(term[2]) for term, _ in held if term}
+    match asked, sorted(values), all(term for term, _ in held) and len(held) == len(values):
+        case "epsilon", [], True:
+            return PureDP(0.0)
+        case "epsilon", ["delta"], True:
+            return ApproximateDP(0.0, values["delta"])
+        case "delta", ["epsilon"], True:
+            return ApproximateDP(values["epsilon"], 0.0, headline="delta")
+        case "mu", [], True:
+            return GaussianDP(0.0)
+        case "rho", [] | ["delta"], True:
+            return ZeroConcentratedDP(0.0, **values)
+    raise InvalidInput(f"cannot tell what to bound from {text!r}; give {_PARAMETERS}")
+
+
 def _read(text: str) -> Claim:
     if _CURVE.fullmatch(text):
         raise InvalidInput(

@@ -1,0 +1,101 @@
+"""A second person's confirmation: the event of a witness on fresh draws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpassay import checks
+from dpassay.counts import audit_counts
+from dpassay.errors import InvalidInput
+from dpassay.privacy.claims import Claim
+from dpassay.results import LowerBound, Verdict, Witness
+from dpassay.sampling.budget import totals
+from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.samples import Samples, Source, one_source
+from dpassay.stages import Counter
+
+#: The stage at which the streams of a replay begin, past all that an audit uses.
+_REPLAY = 1 << 16
+
+
+def replay(
+    witness: Witness | Verdict | LowerBound,
+    mechanism: Any,
+    *,
+    n: int | None = None,
+    claim: Claim | str | None = None,
+    confidence: float = 0.95,
+    rng: Seed = None,
+    sampling: Sampling | None = None,
+) -> Verdict:
+    """Run the event of a witness again on fresh draws: a second person's confirmation.
+
+    The event was fixed before these draws, and so was the input on which it should be likelier, so
+    nothing has to be paid for the search. A verdict brings its claim along; a witness alone needs one.
+
+    >>> import dpassay as dp
+    >>> verdict = dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), dp.PureDP(0.5), n=10_000, rng=0)
+    >>> dp.replay(verdict, dp.zoo.Laplace(1.0), n=10_000, rng=1).violated
+    True
+    """
+    seen = ""
+    if isinstance(witness, Verdict):
+        claim = witness.claim if claim is None else claim
+        seen = witness.about.digest
+        witness = witness.witness
+    elif isinstance(witness, LowerBound) and witness.witness is not None:
+        seen = witness.about.digest
+        witness = witness.witness
+    if not isinstance(witness, Witness):
+        raise InvalidInput(f"replay takes a witness or a verdict, got {checks.shown(witness)}")
+    if claim is None:
+        raise InvalidInput("a witness alone does not say what was claimed: give claim=…")
+    event = witness.event
+    if not event.replayable:
+        raise InvalidInput(
+            f'the event "{event}" needs the classifier it was found with and cannot be replayed from '
+            "its description; audit again with the seed of the verdict"
+        )
+    if isinstance(mechanism, Samples):
+        source: Source = mechanism
+        sizes = totals(source, n)
+        if seen and source.digest == seen:
+            raise InvalidInput(
+                "these are the draws on which the event was found: a replay needs fresh ones"
+            )
+    else:
+        if witness.pair is None:
+            raise InvalidInput("the witness carries no pair of inputs to run on")
+        # streams of its own: with the seed of the audit the draws that chose the event would come back
+        source = one_source(mechanism, witness.pair, rng=rng, sampling=sampling, stage=_REPLAY)
+        size = checks.whole("n", n)
+        sizes = size, size
+    total = np.zeros(4, dtype=np.int64)
+    for (part,) in source.blocks(sizes, Counter(((event,),), (None,))):
+        total += part.counts[0]
+    i, n_p, j, n_q = (int(t) for t in total)
+    verdict = audit_counts(
+        i,
+        n_p,
+        j,
+        n_q,
+        claim,
+        confidence=confidence,
+        likelier="first" if witness.p >= witness.q else "second",
+    )
+    pair = source.pair if witness.pair is None else source.pair.related(witness.pair.relation)
+    return replace(
+        verdict,
+        witness=Witness(event=event, pair=pair, hits_p=i, n_p=n_p, hits_q=j, n_q=n_q),
+        about=replace(
+            verdict.about,
+            method="replay of an event",
+            seed=source.seed,
+            pair=pair,
+            notes=(*verdict.about.notes, *source.notes),
+            files=source.files,
+        ),
+    )

@@ -1,0 +1,319 @@
+"""The three stages of an audit: learn on a part of the draws, count and certify on the rest.
+
+1. Learn. A part of the draws on every pair (a quarter by default) chooses the pair, what ranks the
+   outputs, the event and the input on which it is too likely (`learning.cuts`); for Rényi and zCDP claims
+   a function of the ranking and a direction (`learning.variation`). The result is a frozen `Choice`.
+2. Count. Fresh draws on the chosen pair are counted, or scored: a `Counter` is all that travels to
+   workers.
+3. Certify. Two binomial counts and the exact joint test; for Rényi and zCDP claims also a bound by
+   betting (`bounds.product`), since no event can refute every false claim of that kind.
+
+Whatever was chosen by looking was chosen on draws the certificate never uses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpassay._typing import FloatArray, IntArray
+from dpassay.bounds import joint, power
+from dpassay.bounds.ordering import Counts
+from dpassay.counts import second_bound
+from dpassay.errors import MechanismError
+from dpassay.learning.cuts import ChosenEvent, EventCriterion, search
+from dpassay.learning.learner import Learner, select
+from dpassay.learning.variation import MomentCriterion, Variation
+from dpassay.loss.fit import Loss
+from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.events import Event
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.pairs import Pair
+from dpassay.results import SecondBound, Witness
+from dpassay.sampling.budget import Budget
+from dpassay.sampling.samples import Samples, Source
+
+#: An event this unlikely to refute a Rényi or zCDP claim gets nothing of the error probability; else it
+#: and the variational bound share by the odds of their predicted power, and each gets at least a tenth.
+_FAINT, _LEAST = 0.02, 0.1
+
+
+# --- learn
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What the training draws chose for one claim."""
+
+    claim: Claim
+    source: Source
+    learner: Learner
+    events: tuple[ChosenEvent, ...]  # one, or a cautious and a bold one
+    divergence: Divergence | None
+    pairs: tuple[tuple[str, float], ...]  # those looked at, with the bound predicted for each
+
+    @property
+    def promise(self) -> tuple[int, float]:
+        """The larger, the more promising the pair."""
+        return self.events[0].rank if self.divergence is None else (0, self.divergence.bound)
+
+    @property
+    def predicted(self) -> float:
+        """The bound that was predicted."""
+        if self.divergence is not None:
+            return self.divergence.bound
+        return max(found.cut.bound for found in self.events)
+
+
+@dataclass(frozen=True, eq=False)
+class Divergence:
+    """The variational way to refute a Rényi or zCDP claim."""
+
+    variation: Variation
+    loss: Loss
+    share: float  # of the error probability; the event test has the rest
+    bound: float  # predicted, on the claim's parameter
+
+
+def learn(
+    found: Sequence[Source],
+    claims: Sequence[Claim],
+    budget: Budget,
+    gamma: float,
+    loss: Any,
+    *,
+    largest: bool = False,
+) -> list[Choice]:
+    """Look at the training draws of every pair; keep what promises most for each claim.
+
+    That is the strongest test of the claim, or with `largest` the largest bound.
+    """
+    best: list[Choice | None] = [None] * len(claims)
+    tried: list[list[tuple[str, float]]] = [[] for _ in claims]
+    for source in found:
+        learner = Learner(source.deal(budget.learn), loss, source.rng)
+        for k, claim in enumerate(claims):
+            choice = _choose(source, learner, claim, budget, gamma, largest)
+            tried[k].append((str(source.pair), choice.predicted))
+            held = best[k]
+            if held is None or choice.promise > held.promise:
+                best[k] = choice
+    return [
+        replace(choice, pairs=tuple(listed))
+        for choice, listed in zip(best, tried, strict=True)
+        if choice is not None
+    ]
+
+
+def _choose(
+    source: Source, learner: Learner, claim: Claim, budget: Budget, gamma: float, largest: bool
+) -> Choice:
+    events = search(learner, EventCriterion(claim, budget.test, gamma, largest=largest))
+    divergence = None
+    if len(claim.orders):
+        divergence = _learn_divergence(learner, claim, min(budget.test), gamma, events[0])
+    return Choice(claim, source, learner, tuple(events), divergence, ())
+
+
+def _learn_divergence(
+    learner: Learner, claim: Claim, test: int, gamma: float, event: ChosenEvent
+) -> Divergence:
+    """Choose the loss, the order, the direction, the clip, and what is left to the event."""
+    orders = [float(order) for order in claim.orders]
+    # one ranking serves all orders: it is chosen at a moderate one
+    criterion = MomentCriterion(orders[len(orders) // 3], (False, True), test, gamma, claim.leak)
+    index, _ = select(learner, criterion)
+    scores = learner.scores(index)
+    assert scores is not None
+
+    def bound(variation: Variation) -> float:
+        return claim.from_divergence(variation.order, variation.promised)
+
+    best = max((criterion.at(order, scores) for order in orders), key=bound)
+    mine, other = best.power(claim.divergence_limit(best.order)), event.power(gamma)
+    share = 1.0
+    if claim.value == 0.0:  # a bound, no claim: events show little of a divergence
+        share = 1 - _LEAST
+    elif other > _FAINT:
+        odds = [power / max(1 - power, 1e-9) for power in (mine, other)]
+        share = min(max(odds[0] / sum(odds), _LEAST), 1 - _LEAST)
+    return Divergence(best, learner.fitted(index), share, bound(best))
+
+
+# --- count
+
+
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """What the certificates need of a block: hits, and scores where a divergence is bounded."""
+
+    events: tuple[tuple[Event, ...], ...]
+    losses: tuple[Loss | None, ...]
+
+    def __call__(self, p: Outputs, q: Outputs) -> list[Counted]:
+        """Hits and draws on both sides, for each claim."""
+        out = []
+        for events, loss in zip(self.events, self.losses, strict=True):
+            counts = [[event.count(p), len(p), event.count(q), len(q)] for event in events]
+            scores = None if loss is None else (loss.score(p), loss.score(q))
+            out.append(Counted(np.array(counts), [] if scores is None else [scores]))
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Hits and draws of the events of a claim, a row each; and scores."""
+
+    counts: IntArray
+    scores: list[tuple[FloatArray, FloatArray]]
+
+    def __add__(self, other: Counted) -> Counted:
+        return Counted(self.counts + other.counts, self.scores + other.scores)
+
+
+def count(choices: Sequence[Choice], budget: Budget) -> list[Counted]:
+    """Fresh draws on the chosen pairs, seen through the choices."""
+    seen: list[Counted | None] = [None] * len(choices)
+    for source in {id(choice.source): choice.source for choice in choices}.values():
+        group = [k for k, choice in enumerate(choices) if choice.source is source]
+        losses = (choices[k].divergence for k in group)
+        counter = Counter(
+            tuple(tuple(found.event for found in choices[k].events) for k in group),
+            tuple(None if found is None else found.loss for found in losses),
+        )
+        try:
+            for part in source.blocks(budget.test, counter):
+                for k, counted in zip(group, part, strict=True):
+                    before = seen[k]
+                    seen[k] = counted if before is None else before + counted
+        except (
+            MechanismError
+        ) as error:  # counts are all that is kept of these draws: keep the others
+            learned = choices[group[0]].learner.batch
+            error.samples = Samples(learned.p, learned.q, pair=source.pair, seed=source.seed)
+            raise
+    return [one for one in seen if one is not None]
+
+
+# --- certify
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What the fresh draws say about a claim's parameter."""
+
+    lower: float
+    p_value: float
+    detectable: float
+    best: EventTest
+    second: SecondBound | None
+    budget: list[tuple[str, float]]
+
+
+def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = True) -> Measured:
+    """Test the events, and bound the divergence; with `second` also the other parameter of (ε, δ)."""
+    claim = choice.claim
+    share = 0.0 if choice.divergence is None else choice.divergence.share
+    lower, p_value, detectable = 0.0, 1.0, math.inf
+    budget: list[tuple[str, float]] = []
+    tests = [
+        _test_event(claim, found, row, gamma * (1 - share) * found.share, second)
+        for found, row in zip(choice.events, counted.counts, strict=True)
+    ]
+    best = max(tests, key=lambda test: (test.lower, -test.p_value))
+    if share < 1.0:
+        lower = best.lower
+        p_value = min(1.0, *(test.p_value * gamma / test.level for test in tests))
+        for test in tests:
+            budget.append(
+                (f"exact joint test of an event found by {test.found.ranking}", test.level)
+            )
+            if test.second is not None:
+                budget.append((f"the bound on {test.second.symbol}", test.spent))
+        detectable = min(test.detectable for test in tests)
+    if choice.divergence is not None:
+        level = gamma * share
+        score_p, score_q = (
+            np.concatenate([part[side] for part in counted.scores]) for side in (0, 1)
+        )
+        value, chance, least = _bound_divergence(claim, choice.divergence, score_p, score_q, level)
+        lower, p_value = max(lower, value), min(p_value, chance / share, 1.0)
+        detectable = min(detectable, least)
+        order = choice.divergence.variation.order
+        budget.append((f"variational bound at order {order:g}", level))
+    others = (test.second for test in tests if test.second is not None)
+    return Measured(
+        lower,
+        p_value,
+        detectable,
+        best,
+        max(others, key=lambda one: one.lower, default=None),
+        budget,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class EventTest:
+    """One event, its counts, and what they say at a level."""
+
+    found: ChosenEvent
+    row: IntArray
+    counts: Counts  # as a test of p ≤ g(q)
+    level: float
+    lower: float
+    p_value: float
+    detectable: float
+    second: SecondBound | None
+    spent: float  # on the second bound
+
+    def witness(self, pair: Pair) -> Witness:
+        """The event and its counts on either input."""
+        i, n, j, m = (int(c) for c in self.row)
+        return Witness(event=self.found.event, pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=m)
+
+
+def _test_event(
+    claim: Claim, found: ChosenEvent, row: IntArray, gamma: float, both: bool
+) -> EventTest:
+    i, n, j, m = (int(c) for c in row)
+    counts = Counts(i, n, j, m)
+    if found.cut.second:  # a symmetric claim says the same of the complement
+        counts = Counts(n - i, n, m - j, m) if claim.symmetric else Counts(j, m, i, n)
+    if gamma <= 0:
+        return EventTest(found, row, counts, 0.0, 0.0, 1.0, math.inf, None, 0.0)
+    second, spent = second_bound(counts, claim, gamma) if both else (None, 0.0)
+    level = gamma - spent
+    evidence = joint.evidence(counts, claim, level)
+    detectable = power.smallest_detectable(counts, claim, level)
+    return EventTest(
+        found,
+        row,
+        counts,
+        level,
+        evidence.lower_bound,
+        evidence.p_value,
+        detectable,
+        second,
+        spent,
+    )
+
+
+def _bound_divergence(
+    claim: Claim, divergence: Divergence, score_p: FloatArray, score_q: FloatArray, gamma: float
+) -> tuple[float, float, float]:
+    """(lower bound, p-value, smallest detectable value) of the claim's parameter."""
+    v = divergence.variation
+    limit = claim.divergence_limit(v.order)
+    chance = v.p_value(score_p, score_q, limit)
+    bound = claim.from_divergence(v.order, v.bound(score_p, score_q, gamma))
+    if chance <= gamma:
+        bound = max(bound, claim.value)
+    elif bound >= claim.value:
+        bound = math.nextafter(claim.value, -math.inf)
+    least = v.detectable(limit, min(len(score_p), len(score_q)))
+    seen = claim.from_divergence(v.order, least) if math.isfinite(least) else math.inf
+    return max(bound, 0.0), chance, seen
