@@ -83,15 +83,16 @@ def audit(
                  comes back, each at confidence 1 − (1 − confidence)/how many there are
     n            draws per side per pair, training included
     loss         what ranks the outputs: "auto", a name ("kde", "knn", "logistic", …) or any
-                 scikit-learn classifier
+                 scikit-learn classifier; "values" is "auto" without a look at how numbers are
+                 represented, "bits" that look alone
     train        the share of the draws that learn; by default a quarter, 50 000 a side at most
     time_budget  seconds to spend, in place of n: a pilot measures the mechanism before anything else
     details      also estimate every notion from the training draws, for charts and reports
     relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
 
-    >>> import dpassay as dp
+    >>> import dpassay as dp, numpy as np
     >>> def mechanism(x, size, rng):
-    ...     return x + rng.laplace(scale=1.0, size=size)
+    ...     return np.round(x + rng.laplace(scale=1.0, size=size), 6)
     >>> verdict = dp.audit(mechanism, (0.0, 1.0), dp.PureDP(0.5), n=10_000, rng=0)
     >>> verdict.violated, verdict.lower_bound > 0.8
     (True, True)
@@ -231,6 +232,11 @@ def _notes(choice: Choice, claims: int) -> list[str]:
         notes.append(f"{claims} claims share the error probability equally")
     if choice.divergence is not None:
         notes.append("the event is an illustration; the divergence is bounded as a whole")
+    if any(found.event.of_representation for found in choice.events):
+        notes.append(
+            "an event that was tested is about which doubles come out, not about their values: if that "
+            "is what leaks, the mechanism that runs breaks the claim, though the ideal one may keep it"
+        )
     if any(found.event.live for found in choice.events):
         notes.append("the event needs the fitted classifier: it cannot be replayed from a file")
     notes += [f"could not be tried: {failure}" for failure in choice.learner.failures]

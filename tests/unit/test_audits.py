@@ -16,7 +16,7 @@ PAIR = (0.0, 1.0)
 
 def test_the_promise_of_the_readme():
     def mechanism(x, size, rng):
-        return x + rng.laplace(scale=1.0, size=size)
+        return np.round(x + rng.laplace(scale=1.0, size=size), 6)
 
     verdict = dp.audit(mechanism, PAIR, dp.PureDP(0.5), n=10_000, confidence=0.95, rng=0)
     assert verdict.violated
@@ -86,7 +86,7 @@ def test_words_are_ones_a_person_can_check(seed):
     assert verdict.witness.event.words.startswith(("output ≥ ", "output < "))
 
     def sometimes(data, size, rng):
-        out = (data + rng.laplace(size=size)).astype(object)
+        out = np.round(data + rng.laplace(size=size), 6).astype(object)
         out[rng.random(size) < (0.02 if data else 0.3)] = None
         return out
 

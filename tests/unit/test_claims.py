@@ -222,29 +222,27 @@ def test_orders_of_a_claim():
 def test_claims_about_events_have_no_order(one):
     for ask in (
         lambda: one.from_renyi(2.0, 0.1),
-        lambda: one.moment_limit(2.0, 3.0),
-        lambda: one.from_moment(2.0, 3.0, 1.5),
+        lambda: one.divergence_limit(2.0),
+        lambda: one.from_divergence(2.0, 1.5),
         lambda: one.gaussian_like(),
     ):
         with pytest.raises(InvalidInput, match="is a claim about events"):
             ask()
 
 
-# --- moments
+# --- divergences
 
 
 @pytest.mark.parametrize("one", DIVERGENCES, ids=str)
-def test_from_moment_undoes_moment_limit(one):
+def test_from_divergence_undoes_divergence_limit(one):
     for order in one.orders:
-        for top in (0.0, 1.0, 30.0):
-            limit = one.moment_limit(order, top)
-            assert one.from_moment(order, top, limit) == pytest.approx(one.value, rel=1e-6)
-            assert one.at(0.0).moment_limit(order, top) <= limit
-        assert one.from_moment(order, 30.0, -5.0) == 0.0
-        assert one.from_moment(order, 30.0, 1.0) == 0.0
-        assert one.from_moment(order, 30.0, np.inf) == np.inf
-        with pytest.raises(InvalidInput, match="mean"):
-            one.from_moment(order, 30.0, np.nan)
+        limit = one.divergence_limit(order)
+        assert one.from_divergence(order, limit) == pytest.approx(one.value, rel=1e-6)
+        assert one.at(0.0).divergence_limit(order) <= limit
+        assert one.from_divergence(order, -5.0) == 0.0
+        assert one.from_divergence(order, np.inf) == np.inf
+        with pytest.raises(InvalidInput, match="divergence"):
+            one.from_divergence(order, np.nan)
 
 
 # --- the parameter

@@ -64,7 +64,7 @@ def test_an_event_of_cells_is_where_the_score_passes_the_cut(seed):
     p = [None if u < 0.2 else float(x) for u, x in rng.normal(size=(2000, 2))]
     q = [None if u < 0.4 else float(x) for u, x in rng.normal(0.5, 1, size=(2000, 2))]
     draws = training(p, q)
-    for loss in (DyadicLoss.fit(draws), DyadicLoss.fit(draws, numbers=False)):
+    for loss in [DyadicLoss.fit(draws, name) for name in ("dyadic", "ranks", "kinds")]:
         scores = loss.score(draws.p.outputs)
         for cut, above in itertools.product((-0.3, 0.0, 0.2), (True, False)):
             event = Event.from_json(loss.event(cut, above).to_json())

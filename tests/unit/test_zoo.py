@@ -22,6 +22,10 @@ ALPHA = np.linspace(0.001, 0.999, 41)
 ONES = np.ones(10, dtype=np.int64)
 HALF = np.array([2] * 5 + [0] * 5)
 MEMBERS = pytest.mark.parametrize("mechanism", zoo.members(), ids=str)
+NAIVE = zoo.NaiveLaplace, zoo.NaiveGaussian
+KNOWN = pytest.mark.parametrize(
+    "mechanism", [m for m in zoo.members() if not isinstance(m, NAIVE)], ids=str
+)
 
 
 def fine_masses(log_p, log_q, low=-30.0, high=31.0, cells=2_000_000):
@@ -42,7 +46,7 @@ def truth(f, *arguments):
         return None
 
 
-@MEMBERS
+@KNOWN
 def test_notions_of_a_member_agree_with_each_other(mechanism):
     pair = mechanism.pair
     eps = truth(mechanism.epsilon, pair)
@@ -59,7 +63,7 @@ def test_notions_of_a_member_agree_with_each_other(mechanism):
     assert curve.delta(EPS) == pytest.approx(mechanism.delta(EPS, pair), abs=2e-4)
 
 
-@MEMBERS
+@KNOWN
 def test_equal_inputs_are_perfectly_private(mechanism):
     same = (mechanism.pair[1], mechanism.pair[1])
     assert mechanism.epsilon(same) == pytest.approx(0.0, abs=1e-9)
@@ -68,7 +72,7 @@ def test_equal_inputs_are_perfectly_private(mechanism):
     assert mechanism.tradeoff(0.3, same) == pytest.approx(0.7, abs=1e-9)
 
 
-@MEMBERS
+@KNOWN
 def test_correct_members_keep_their_claim_and_broken_ones_break_it(mechanism):
     if mechanism.claim is None:
         return
@@ -80,6 +84,27 @@ def test_correct_members_keep_their_claim_and_broken_ones_break_it(mechanism):
     else:
         assert excess > 1e-3
         assert mechanism.flaw
+
+
+@pytest.mark.parametrize("naive", NAIVE)
+def test_what_naive_noise_leaks_is_unbounded_and_not_in_closed_form(naive):
+    assert naive().epsilon((0.0, 1.0)) == math.inf
+    assert naive().epsilon((1.0, 1.0)) == 0.0
+    for ask in (naive().delta, naive().renyi, naive().tradeoff):
+        with pytest.raises(NoClosedForm, match="not known exactly"):
+            ask(1.0, (0.0, 1.0))
+    assert naive().flaw
+
+
+@pytest.mark.parametrize(
+    "mechanism", [m for m in zoo.members() if m.correct and m.claim is not None], ids=str
+)
+def test_which_doubles_correct_members_return_does_not_depend_on_the_input(mechanism):
+    """At a claim far above what they have, only their representation could refute them."""
+    truth = mechanism.epsilon(mechanism.pair)
+    claim = dp.PureDP(truth + 0.5) if np.isfinite(truth) else dp.ApproximateDP(6.0, 1e-3)
+    verdict = dp.audit(mechanism, mechanism.pair, claim, n=4000, loss="bits", rng=1)
+    assert not verdict.violated
 
 
 @MEMBERS

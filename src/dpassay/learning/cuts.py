@@ -17,8 +17,8 @@ of the training draws. `caution` times that is taken off z.
 Two events are of interest: the one with the largest z at the claim, which is the most powerful test, and
 the one with the largest θ that would be refuted, which gives the largest lower bound. Where the second is
 sure to refute the claim too, it is taken. How much of the loss shows on rare events alone no training set
-tells beforehand: where a bold look at them promises clearly more than a cautious one, an event of either
-kind is tested, and a quarter of the error probability goes to the bold one.
+tells beforehand: where a bolder look at them promises clearly more than a cautious one, further events
+are tested and share the error probability.
 """
 
 from __future__ import annotations
@@ -44,15 +44,31 @@ _CUTS = 200
 #: A ranking that is tried later must promise this much more: in z on the scale of the training draws, or
 #: relative to the bound promised already.
 _MARGIN_Z, _MARGIN_BOUND = 1.0, 0.03
-#: How many times the penalty is taken off, in a cautious and in a bold look; see docs/methods/audit.md.
-_CAUTIOUS, _BOLD = 2.0, 0.5
-#: The share of the error probability that a bold event gets, and how much more it must promise.
-_BOLD_SHARE, _BOLD_GAIN = 0.25, 1.08
+#: How many times the penalty is taken off in a cautious look; see docs/methods/audit.md.
+_CAUTIOUS = 2.0
 #: Predicted bounds end here.
 _FAR = 100.0
 #: How far beyond the critical value z must be predicted for a refutation to count as sure: its own
 #: standard error is 1, and as much again comes from the noise of the training draws.
 _SURE = 3.5
+
+
+@dataclass(frozen=True)
+class Look:
+    """A bolder look: how many times the penalty is taken off, how many times the bound of the cautious
+    one it must promise, its share of the error probability, and how many events may share that."""
+
+    caution: float
+    gain: float
+    share: float
+    events: int = 1
+
+
+#: The boldest first.
+_LOOKS = (Look(0.0, 1.5, 0.75, 3), Look(0.25, 1.15, 0.5))
+#: Further events of a bold look must promise this share of what the best does, and hold this many times
+#: more draws, or fewer, than one chosen already.
+_NEAR, _APART = 0.6, 1.5
 
 
 @dataclass(frozen=True)
@@ -106,14 +122,18 @@ class EventCriterion:
 
     def judge(self, scores: Scores, *, tails: bool = False) -> Promise:
         """The best events of a ranking."""
+        # regions of divergence claims are slow: rankings are compared by a Gaussian claim like them
+        claim = self.claim if self.claim.event_complete else self.claim.gaussian_like()
+        found = self.rates(scores, tails=tails).promise(claim, self.gamma, self.caution)
+        return replace(found, sure=-math.inf) if self.largest else found
+
+    def rates(self, scores: Scores, *, tails: bool = False) -> Rates:
+        """How often its events happen, counted once."""
         key = id(scores)
         if key not in self.counted:
             one_way = self.claim.one_way
             self.counted[key] = Rates.of(scores, one_way, self.test, tails=tails)
-        # regions of divergence claims are slow: rankings are compared by a Gaussian claim like them
-        claim = self.claim if self.claim.event_complete else self.claim.gaussian_like()
-        found = self.counted[key].promise(claim, self.gamma, self.caution)
-        return replace(found, sure=-math.inf) if self.largest else found
+        return self.counted[key]
 
     def beats(self, new: Promise, best: Promise) -> bool:
         """Whether it promises clearly more."""
@@ -144,24 +164,38 @@ def search(learner: Learner, criterion: EventCriterion) -> list[ChosenEvent]:
     if not criterion.claim.event_complete:
         return [_found(learner, index, promise, _refined(learner, criterion, index, promise))]
     cautious = _found(learner, index, promise, promise.cut)
-    bold = replace(criterion, gamma=criterion.gamma * _BOLD_SHARE, caution=_BOLD)
-    other, reach = _best(learner, bold)
-    if reach.largest.bound <= _BOLD_GAIN * promise.largest.bound:
-        return [cautious]
-    found = _found(learner, other, reach, reach.largest)
-    if _same(learner, cautious.event, found.event):
-        return [cautious]
-    # where all that shows is rare, the larger share goes there
-    share = _BOLD_SHARE if 2 * promise.largest.bound > reach.largest.bound else 1 - _BOLD_SHARE
-    return [replace(cautious, share=1 - share), replace(found, share=share)]
+    for look in _LOOKS:
+        bold = replace(criterion, gamma=criterion.gamma * look.share, caution=look.caution)
+        other, reach = _best(learner, bold)
+        if reach.largest.bound <= look.gain * promise.largest.bound:
+            continue
+        cuts = bold.rates(_scores(learner, other)).several(bold, reach.largest, look.events)
+        found = [_found(learner, other, reach, cut) for cut in cuts]
+        found = [one for one in found if not _same(learner, cautious.event, one.event)]
+        if not found:
+            return [cautious]
+        # where all that shows is rare, the larger share goes there
+        rare = 2 * promise.largest.bound < reach.largest.bound
+        share = max(look.share, 1 - look.share) if rare else look.share
+        return [
+            replace(cautious, share=1 - share),
+            *(replace(one, share=share / len(found)) for one in found),
+        ]
+    return [cautious]
+
+
+def _scores(learner: Learner, index: int | None) -> Scores:
+    """What a ranking was judged by."""
+    found = learner.plain_numbers[1] if index is None else learner.scores(index)  # type: ignore[index]
+    assert found is not None
+    return found
 
 
 def _refined(
     learner: Learner, criterion: EventCriterion, index: int | None, promise: Promise
 ) -> Cut:
     """The cut of a ranking that refutes a claim about a divergence best, by the claim itself."""
-    scores = learner.plain_numbers[1] if index is None else learner.scores(index)  # type: ignore[index]
-    rates = criterion.counted[id(scores)]
+    rates = criterion.rates(_scores(learner, index))
     if len(criterion.claim.orders) > 1:  # regions of many orders: the Gaussian one is near
         return promise.cut
     return rates.strongest(criterion.claim, criterion.caution)
@@ -283,6 +317,25 @@ class Rates:
         """The cut that refutes the claim best, without a bound."""
         own = self._statistic(claim, caution)(claim.value)
         return self._cut(int(np.argmax(own)), own, 0.0)
+
+    def several(self, look: EventCriterion, best: Cut, most: int) -> list[Cut]:
+        """The best cut, and others that promise nearly as much but hold clearly more or fewer draws."""
+        if most == 1:
+            return [best]
+        statistic, goal = self._statistic(look.claim, look.caution), ndtri(1 - look.gamma)
+        bounds = np.zeros(self.high.size)
+        for value in np.linspace(_NEAR, 1.0, 16) * best.bound:
+            bounds[statistic(float(value)) >= goal] = value
+        found, shares = [best], [min(best.share, 1 - best.share)]
+        for index in np.argsort(-bounds, kind="stable"):
+            held = float(self.high[index] + self.low[index]) / 2
+            held = max(min(held, 1 - held), 1e-9)
+            if len(found) == most or bounds[index] == 0.0:
+                break
+            if min(abs(math.log(held / share)) for share in shares) > math.log(_APART):
+                found.append(self._cut(int(index), np.zeros(self.high.size), float(bounds[index])))
+                shares.append(held)
+        return found
 
     def _statistic(self, claim: Claim, caution: float) -> Callable[[float], FloatArray]:
         """z of every cut at a value of the parameter, less its penalty."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
+from dpassay.loss.classifier import ClassifierLoss
 from dpassay.loss.fit import Loss, fit
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.tables import TableLoss
@@ -40,7 +41,7 @@ _TABLES = ("lowest bit", "bits", "letters")
 #: More kinds of text than these are looked into.
 _TEXTS = 20
 #: So few kinds of output are ranked by all draws at once.
-_FEW = 10
+_FEW = 30
 
 
 def candidates(training: Training) -> list[str]:
@@ -56,7 +57,7 @@ def candidates(training: Training) -> list[str]:
     scattered = not free and width > 1 and len(layout) > draws / 100
     many = free > 1 or scattered or (free == 1 and _mixed(training))
     names = []
-    if free and len(layout) > 1:
+    if len(layout) > 1 and (free or len(layout) <= _FEW):
         names.append("kinds")
     if many:
         names.append("linear" if width > _PRODUCTS else "logistic")
@@ -67,7 +68,7 @@ def candidates(training: Training) -> list[str]:
     elif _whole_numbers(training):
         names.append("kde")  # frequencies of whole combinations
     if free == 1:
-        names.append("dyadic")
+        names += ["ranks", "dyadic"]
     if many and draws >= _TREES:
         names.append("boosting")
     if _many_texts(training):
@@ -109,6 +110,7 @@ class Learner:
         self.failures: list[str] = []
         self._scores: dict[int, Scores | None] = {}
         self._fitted: dict[int, Loss] = {}
+        self._halves: dict[int, Loss] = {}  # what the first half taught
 
     @cached_property
     def training(self) -> Training:
@@ -182,6 +184,7 @@ class Learner:
                 raise
             self.failures.append(f"{self.names[index]} ({type(error).__name__}: {error})")
             return None
+        self._halves[index] = there
         return scores[0], scores[1]
 
     def _telling(self, index: int) -> bool:
@@ -190,11 +193,20 @@ class Learner:
         return not isinstance(loss, TableLoss) or loss.telling
 
     def fitted(self, index: int) -> Loss:
-        """A candidate fitted to all training draws."""
+        """A candidate fitted to all training draws.
+
+        A classifier that then predicts the very draws it learned from worse than its halves predicted
+        each other's has stopped too early, which happens: one of the halves takes its place.
+        """
         if index not in self._fitted:
-            self._fitted[index] = fit(
-                self.names[index], self.training, rng=self._rng(3 * index + 2)
-            )
+            loss = fit(self.names[index], self.training, rng=self._rng(3 * index + 2))
+            known = self._scores.get(index)
+            if known is not None and isinstance(loss, ClassifierLoss):
+                again = loss.score(self.batch.p), loss.score(self.batch.q)
+                surprise = [float(LogLoss().judge(scores).mean()) for scores in (again, known)]
+                if surprise[0] > surprise[1]:
+                    loss = self._halves[index]
+            self._fitted[index] = loss
         return self._fitted[index]
 
 

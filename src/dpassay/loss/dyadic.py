@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln
+from scipy.special import betaln, ndtri
 
 from dpassay._typing import FloatArray, IntArray
+from dpassay.loss.logistic import newton
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Intervals, of_keys
 from dpassay.outputs.layout import Layout
+from dpassay.outputs.ranking import LARGEST
 
 #: Draws in a cell of the finest level, both sides together, and the most levels.
 _FINEST, _DEEPEST = 4, 14
@@ -45,19 +47,20 @@ class DyadicLoss:
     name: str = "dyadic"
 
     @classmethod
-    def fit(cls, training: Training, *, numbers: bool = True) -> DyadicLoss:
-        """Halve the draws of every key that leaves one number free; or look at keys alone."""
+    def fit(cls, training: Training, name: str) -> DyadicLoss:
+        """ "dyadic", or "ranks": a polynomial in the normal scores; or "kinds": keys alone."""
         layout, n = training.layout, training.sizes
         counts = training.p.counts(), training.q.counts()
         levels = np.log((counts[0] + 0.5) / (n[0] + 1)) - np.log((counts[1] + 0.5) / (n[1] + 1))
         cells: dict[int, Cells] = {}
-        if not numbers:
-            return cls(layout, levels, cells, "kinds")
+        if name == "kinds":
+            return cls(layout, levels, cells, name)
+        loss = halve if name == "dyadic" else by_ranks
         for key in np.flatnonzero(counts[0][:-1] + counts[1][:-1] >= 4 * _FINEST):
             if len(layout.free(int(key))) == 1:
                 a, b = (side.numbers(int(key))[:, 0] for side in (training.p, training.q))
-                cells[int(key)] = halve(a, b, n)
-        return cls(layout, levels, cells)
+                cells[int(key)] = loss(a, b, n)
+        return cls(layout, levels, cells, name)
 
     def score(self, outputs: Outputs) -> FloatArray:
         """log p̂/q̂ of each output."""
@@ -87,6 +90,28 @@ class DyadicLoss:
 
 def halve(p: FloatArray, q: FloatArray, n: tuple[int, int]) -> Cells:
     """The averaged loss of one number, on the finest cells."""
+    edges, hits, misses = _finest(p, q)
+    return Cells(edges, _averaged_odds(hits, misses) - math.log(n[0] / n[1]))
+
+
+def by_ranks(p: FloatArray, q: FloatArray, n: tuple[int, int]) -> Cells:
+    """A cubic in the normal scores of the pooled ranks: stiff, and the same on any scale."""
+    edges, hits, misses = _finest(p, q)
+    weight = (hits + misses).astype(float)
+    below = np.cumsum(weight) - weight / 2
+    z = ndtri(np.clip(below / weight.sum(), 1e-12, 1 - 1e-12))
+    terms = np.column_stack([np.ones(z.size), z, z**2, z**3])
+    some = weight > 0
+    # either side weighs the same; the ridge is worth one draw
+    a, b = hits / max(p.size, 1), misses / max(q.size, 1)
+    ridge = 1.0 / max(min(p.size, q.size), 1)
+    beta = newton(terms[some], (a + b)[some], a[some], ridge)
+    shift = math.log((p.size + 0.5) / (n[0] + 1)) - math.log((q.size + 0.5) / (n[1] + 1))
+    return Cells(edges, np.clip(terms @ beta + shift, -LARGEST, LARGEST))
+
+
+def _finest(p: FloatArray, q: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
+    """Edges of cells with equally many draws, and the draws of either side in each."""
     values = np.concatenate([p, q])
     order = np.argsort(values, kind="stable")
     ordered, first = values[order], order < p.size
@@ -98,9 +123,7 @@ def halve(p: FloatArray, q: FloatArray, n: tuple[int, int]) -> Cells:
     edges = ordered[starts] if depth else ordered[:0]
     ends = np.concatenate([[0], starts, [values.size]])
     hits = np.diff(below[ends])
-    misses = np.diff(ends) - hits
-    odds = _averaged_odds(hits, misses)
-    return Cells(edges, odds - math.log(n[0] / n[1]))
+    return edges, hits, np.diff(ends) - hits
 
 
 def _averaged_odds(hits: IntArray, misses: IntArray) -> FloatArray:

@@ -22,6 +22,7 @@ NAMES = (
     "kde",
     "polynomial",
     "dyadic",
+    "ranks",
     "kinds",
     "knn",
     "linear",
@@ -52,8 +53,8 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Loss:
     match loss:
         case "kde" | "polynomial":
             return GridLoss.named(loss, training.tally)
-        case "dyadic" | "kinds":
-            return DyadicLoss.fit(training, numbers=loss == "dyadic")
+        case "dyadic" | "kinds" | "ranks":
+            return DyadicLoss.fit(training, loss)
         case "knn":
             return KnnLoss.fit(training)
         case "linear" | "logistic" | "products":

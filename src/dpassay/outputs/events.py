@@ -72,6 +72,11 @@ class Event(Record):
         """Whether it can be evaluated here."""
         return self.layout is not None or self.ranking is not None or self.scorer is not None
 
+    @property
+    def of_representation(self) -> bool:
+        """Whether it is about the bits of numbers instead of their values."""
+        return self.ranking is not None and self.ranking.of_representation
+
     def holds(self, outputs: Outputs) -> BoolArray:
         """Which outputs belong to the event."""
         ranked = self.scorer if self.scorer is not None else self.ranking
