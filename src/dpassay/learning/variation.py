@@ -39,7 +39,7 @@ class Variation:
     mean: float  # m₁ for C = 1, on held-back training draws
     slope: float  # λA, by which m₁ falls with C^{−1/λ}
     spread: float  # √m₂
-    effective: float  # draws that carry the estimate, of those that will test
+    effective: float  # draws that would carry E_P[(p/q)^{λ−1}] unclipped, of those that will test
     draws: int  # held-back training draws a side
     test: int
     gamma: float
@@ -126,6 +126,8 @@ def learn_variation(
     lam, sign = order, (-1.0 if swapped else 1.0)
     x, y = (score_q, score_p) if swapped else (score_p, score_q)
     x, y = sign * x, sign * y
+    w = np.exp((lam - 1) * (x - x.max()))
+    effective = test * float(w.sum()) ** 2 / (x.size * float(np.sum(w**2)))
     best: Variation | None = None
     for high in np.unique(np.clip(np.quantile(x, _CLIPS), 0.0, _LARGEST / lam)).tolist():
         log_x, log_y = np.minimum(x, high), np.minimum(y, high)
@@ -143,7 +145,6 @@ def learn_variation(
         if square > 0:
             best_stake = math.sqrt(2 * math.log(1 / gamma) / (test * square))
             stake = max(min(stake, best_stake), 1e-12 * stake)
-        w = np.exp((lam - 1) * (log_x - log_x.max()))
         found = Variation(
             order=lam,
             swapped=swapped,
@@ -153,7 +154,7 @@ def learn_variation(
             mean=lam * (mean_a - 1) + (lam - 1) * (1 - mean_b),
             slope=lam * mean_a,
             spread=math.sqrt(square),
-            effective=test * float(w.sum()) ** 2 / (x.size * float(np.sum(w**2))),
+            effective=effective,
             draws=min(x.size, y.size),
             test=test,
             gamma=gamma,
