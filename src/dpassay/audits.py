@@ -23,7 +23,7 @@ from dpassay.sampling.budget import Budget, split
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.fingerprint import same_inputs
 from dpassay.sampling.samples import Samples, Source, sources
-from dpassay.stages import Choice, Counted, certify, count, learn
+from dpassay.stages import Choice, Counted, Measured, certify, count, learn
 
 #: The share of the draws that learn, and the most per side that do: more improve no choice.
 _TRAIN, _ENOUGH = 0.25, 50_000
@@ -146,7 +146,7 @@ def _verdict(
         curve=None if profile is None else profile.tradeoff_curve,
         profile=profile,
         pairs=choice.pairs,
-        about=_about(choice, counted, claims),
+        about=_about(choice, counted, claims, found),
     )
 
 
@@ -195,18 +195,26 @@ def bound(
         witness=seen.best.witness(choice.source.pair),
         budget=tuple(seen.budget),
         pairs=choice.pairs,
-        about=_about(choice, counted, 1),
+        about=_about(choice, counted, 1, seen),
     )
 
 
-def _about(choice: Choice, counted: Counted, claims: int) -> About:
+#: What a witness about the bits of numbers means.
+_BITS = (
+    "what shows here is the representation, which doubles come out, not their values: the mechanism that "
+    "runs leaks, though the ideal one may not"
+)
+
+
+def _about(choice: Choice, counted: Counted, claims: int, found: Measured) -> About:
+    bits = (_BITS,) if found.best.found.event.of_representation and found.lower > 0 else ()
     return About(
         method=_method(choice),
         guarantee=Guarantee.EXACT,
         n=tuple(np.add(choice.learner.batch.sizes, counted.counts[0, [1, 3]]).tolist()),
         seed=choice.source.seed,
         pair=choice.source.pair,
-        notes=(*_notes(choice, claims), *choice.source.notes),
+        notes=(*bits, *_notes(choice, claims), *choice.source.notes),
         files=choice.source.files,
         digest=choice.source.digest,
     )
@@ -232,11 +240,6 @@ def _notes(choice: Choice, claims: int) -> list[str]:
         notes.append(f"{claims} claims share the error probability equally")
     if choice.divergence is not None:
         notes.append("the event is an illustration; the divergence is bounded as a whole")
-    if any(found.event.of_representation for found in choice.events):
-        notes.append(
-            "an event that was tested is about which doubles come out, not about their values: if that "
-            "is what leaks, the mechanism that runs breaks the claim, though the ideal one may keep it"
-        )
     if any(found.event.live for found in choice.events):
         notes.append("the event needs the fitted classifier: it cannot be replayed from a file")
     notes += [f"could not be tried: {failure}" for failure in choice.learner.failures]

@@ -17,8 +17,30 @@ from rich.console import Console
 from rich.table import Table
 
 from dpassay._version import __version__
+from dpassay.cli_options import (
+    ColumnsOption,
+    CommandOption,
+    Confidence,
+    DropOption,
+    JsonOption,
+    LossOption,
+    N,
+    NeighboursOption,
+    OnError,
+    PairOption,
+    PairsOption,
+    PerCall,
+    Quiet,
+    RelationOption,
+    ReportOption,
+    SamplesOption,
+    Seed,
+    Target,
+    TimeBudget,
+    Workers,
+)
 from dpassay.errors import DpassayError, InvalidInput, NoClosedForm
-from dpassay.panels import COLOURS, profile_panel, verdict_panel
+from dpassay.panels import COLOURS, bound_panel, profile_panel, verdict_panel
 from dpassay.results import Profile, Verdict, number
 
 app = typer.Typer(
@@ -29,60 +51,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-
-Target = Annotated[
-    str | None,
-    typer.Argument(
-        help='module:name, file.py:name, or "zoo:Laplace(scale=0.5)".', show_default=False
-    ),
-]
-PairOption = Annotated[
-    tuple[str, str] | None,
-    typer.Option("--pair", metavar="A B", help="Two neighbouring inputs, as JSON."),
-]
-PairsOption = Annotated[
-    Path | None, typer.Option("--pairs", help="A JSON file with a list of pairs: [[0, 1], [0, 2]].")
-]
-NeighboursOption = Annotated[
-    str | None, typer.Option("--neighbours", help="patterns:6, or remove-one:data.csv.")
-]
-CommandOption = Annotated[
-    str | None,
-    typer.Option(
-        "--command", help='A program as the mechanism, in place of TARGET: "./prog --fast".'
-    ),
-]
-SamplesOption = Annotated[
-    tuple[Path, Path] | None,
-    typer.Option("--samples", metavar="P Q", help="Two files of outputs (.npy, .csv, .parquet)."),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option("--columns", metavar="A,B", help="The columns of --samples that are outputs."),
-]
-DropOption = Annotated[
-    str | None,
-    typer.Option("--drop", metavar="ID,TIME", help="Columns of --samples that are not outputs."),
-]
-PerCall = Annotated[
-    bool,
-    typer.Option("--per-call", help="TARGET is f(data) or f(data, rng) and returns one output."),
-]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same answer.")]
-Workers = Annotated[int, typer.Option("--workers", help="Processes that draw.")]
-Confidence = Annotated[float, typer.Option("--confidence", help="One minus the error probability.")]
-JsonOption = Annotated[
-    str | None,
-    typer.Option("--json", help="Write the result here as JSON; - is stdout, and only that."),
-]
-ReportOption = Annotated[
-    Path | None, typer.Option("--report", help="Write a self-contained HTML report here.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no panel.")]
-OnError = Annotated[
-    bool, typer.Option("--errors-are-outputs", help="A failing run is an output of its own.")
-]
-
 
 #: The verdict in two words, by its tone.
 _SAID = {"violation": "violation", "clear": "none detected", "blind": "could not see"}
@@ -113,13 +81,7 @@ def audit(
     pair: PairOption = None,
     pairs: PairsOption = None,
     neighbours: NeighboursOption = None,
-    relation: Annotated[
-        str | None,
-        typer.Option(
-            help="What makes the inputs neighbours, for the record: add_remove, replace or "
-            "sensitivity_one."
-        ),
-    ] = None,
+    relation: RelationOption = None,
     samples: SamplesOption = None,
     columns: ColumnsOption = None,
     drop: DropOption = None,
@@ -132,16 +94,10 @@ def audit(
             "given more than once."
         ),
     ] = None,
-    n: Annotated[
-        int | None, typer.Option("--n", help="Draws per side per pair, training included.")
-    ] = None,
-    time_budget: Annotated[
-        float | None, typer.Option(help="Seconds to spend, in place of --n.")
-    ] = None,
+    n: N = None,
+    time_budget: TimeBudget = None,
     confidence: Confidence = 0.95,
-    loss: Annotated[
-        str, typer.Option(help="What ranks the outputs: auto, kde, knn, logistic …")
-    ] = "auto",
+    loss: LossOption = "auto",
     per_call: PerCall = False,
     errors_are_outputs: OnError = False,
     seed: Seed = 0,
@@ -191,6 +147,63 @@ def audit(
     remedy = f"{_PLAN}, another --loss or a lower --confidence"
     _deliver(verdicts, None, json=json, report=report, quiet=quiet, remedy=remedy)
     raise typer.Exit(_status(verdicts))
+
+
+@app.command()
+def bound(
+    target: Target = None,
+    pair: PairOption = None,
+    pairs: PairsOption = None,
+    neighbours: NeighboursOption = None,
+    relation: RelationOption = None,
+    samples: SamplesOption = None,
+    columns: ColumnsOption = None,
+    drop: DropOption = None,
+    command: CommandOption = None,
+    of: Annotated[
+        str,
+        typer.Option(
+            help='"eps", "eps, delta=1e-5", "delta, eps=1", "mu", "rho" or "renyi(order=2)".'
+        ),
+    ] = "eps",
+    n: N = None,
+    time_budget: TimeBudget = None,
+    confidence: Confidence = 0.95,
+    loss: LossOption = "auto",
+    per_call: PerCall = False,
+    errors_are_outputs: OnError = False,
+    seed: Seed = 0,
+    workers: Workers = 1,
+    json: JsonOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """The largest certified lower bound on a privacy parameter, without any claim.
+
+    Example: dpassay bound "zoo:Gaussian(sigma=1.0)" --pair 0 1 --of "eps, delta=1e-5"
+    """
+    from dpassay.audits import bound as run
+    from dpassay.privacy.text import parameter
+
+    asked = parameter(of)
+    files = _Files(samples, columns, drop)
+    source, found_pairs = _source(target, command, files, pair, pairs, neighbours, per_call, seed)
+    if n is None and time_budget is None and samples is None:
+        n = 20_000
+    found = run(
+        source,
+        found_pairs,
+        asked,
+        n=n,
+        time_budget=time_budget,
+        confidence=confidence,
+        loss=loss,
+        relation=relation,
+        rng=None if samples else seed,
+        sampling=None if samples else _sampling(workers, quiet, errors_are_outputs),
+    )
+    _write_json(json, found.to_json(indent=2))
+    if not quiet and json != "-":
+        Console().print(bound_panel(found))
 
 
 @app.command()

@@ -9,10 +9,41 @@ from rich.table import Table
 
 from dpassay.privacy.about import level
 from dpassay.privacy.pairs import Relation
-from dpassay.results import Profile, Verdict, number
+from dpassay.results import LowerBound, Profile, Verdict, Witness, number
 
 #: The colour of each tone.
 COLOURS = {"violation": "red", "clear": "green", "blind": "yellow"}
+
+
+def bound_panel(bound: LowerBound) -> Panel:
+    """A lower bound with its witness."""
+    from rich.console import Group
+    from rich.text import Text
+
+    said = f"{bound.notion} ≥ {number(bound.value)} with confidence {level(bound.confidence)}"
+    rows = [] if bound.witness is None else _witness(bound.witness)
+    rows += [("file", str(origin)) for origin in bound.about.files]
+    rows.append(("how", bound.about.method))
+    rows += [("note", note) for note in bound.about.notes]
+    top = Text(f"{said} ({bound.guarantee})")
+    return Panel(Group(top, _grid(rows)), title="A lower bound", border_style="blue")
+
+
+def _witness(witness: Witness) -> list[tuple[str, str]]:
+    """The event, its counts and the inputs."""
+    rows = [
+        ("witness", str(witness.event)),
+        (
+            "",
+            f"{witness.hits_p:,} of {witness.n_p:,} on the first input, "
+            f"{witness.hits_q:,} of {witness.n_q:,} on the second",
+        ),
+    ]
+    if witness.pair is not None:
+        relation = witness.pair.relation
+        said = "" if relation is Relation.UNSPECIFIED else f" ({relation})"
+        rows.append(("inputs", f"{witness.pair}{said}"))
+    return rows
 
 
 def verdict_panel(verdict: Verdict, remedy: str) -> Panel:
@@ -28,19 +59,10 @@ def verdict_panel(verdict: Verdict, remedy: str) -> Panel:
     top.append(f"{bound} ({verdict.guarantee}; p ≤ {verdict.p_value:.2g})")
     if verdict.second is not None:
         top.append(f"and {words.second(verdict)}; both hold at once")
-    rows = [
-        ("witness", str(witness.event)),
-        (
-            "",
-            f"{witness.hits_p:,} of {witness.n_p:,} on the first input, "
-            f"{witness.hits_q:,} of {witness.n_q:,} on the second",
-        ),
-    ]
-    if witness.pair is not None:
-        relation = witness.pair.relation
-        said = "" if relation is Relation.UNSPECIFIED else f" ({relation})"
-        rows.append(("inputs", f"{witness.pair}{said}"))
+    rows = _witness(witness)
     rows += [("file", str(origin)) for origin in verdict.about.files]
+    if verdict.violated and witness.event.of_representation:
+        rows.append(("leak", "which doubles come out, not their values: what runs, not the ideal"))
     caught = verdict.smallest_detectable
     if caught is not None and caught < 1e9 and not verdict.blind:
         rows.append(("power", verdict.caught))

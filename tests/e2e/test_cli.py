@@ -49,7 +49,7 @@ def said(capsys, *arguments):
 
 def test_version_and_help(capsys):
     assert said(capsys, "--version")[:2] == (0, f"dpassay {dp.__version__}\n")
-    for command in ("audit", "estimate", "counts", "plan", "replay", "zoo", "demo"):
+    for command in ("audit", "bound", "estimate", "counts", "plan", "replay", "zoo", "demo"):
         status, out, _ = said(capsys, command, "--help")
         assert status == 0
         assert "Example: dpassay" in out
@@ -365,6 +365,20 @@ def test_pairs_and_neighbours(capsys, here):
     ):
         status, _, err = said(capsys, *arguments, "--claim", "eps=0.5", "--n", "4000")
         assert (status, err) == (1, "")
+
+
+def test_bound(capsys, here):
+    status, out, _ = said(capsys, "bound", "zoo:Laplace()", "--pair", "0", "1", "--n", "4000")
+    assert status == 0
+    assert "ε ≥ 0." in out
+    assert "output" in out
+    asked = ("--of", "delta, eps=0.1", "--json", "-")
+    status, out, _ = said(capsys, "bound", "zoo:Laplace()", "--pair", "0", "1", *asked)
+    assert status == 0
+    assert dp.LowerBound.from_json(out).notion == "δ at ε = 0.1"
+    status, _, err = said(capsys, "bound", "zoo:Laplace()", "--pair", "0", "1", "--of", "eps delta")
+    assert status == 2
+    assert "cannot tell what to bound" in err
 
 
 def test_estimate(capsys, here):

@@ -1,0 +1,76 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Target = Annotated[
+    str | None,
+    typer.Argument(
+        help='module:name, file.py:name, or "zoo:Laplace(scale=0.5)".', show_default=False
+    ),
+]
+PairOption = Annotated[
+    tuple[str, str] | None,
+    typer.Option("--pair", metavar="A B", help="Two neighbouring inputs, as JSON."),
+]
+PairsOption = Annotated[
+    Path | None, typer.Option("--pairs", help="A JSON file with a list of pairs: [[0, 1], [0, 2]].")
+]
+NeighboursOption = Annotated[
+    str | None, typer.Option("--neighbours", help="patterns:6, or remove-one:data.csv.")
+]
+CommandOption = Annotated[
+    str | None,
+    typer.Option(
+        "--command", help='A program as the mechanism, in place of TARGET: "./prog --fast".'
+    ),
+]
+SamplesOption = Annotated[
+    tuple[Path, Path] | None,
+    typer.Option("--samples", metavar="P Q", help="Two files of outputs (.npy, .csv, .parquet)."),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B", help="The columns of --samples that are outputs."),
+]
+DropOption = Annotated[
+    str | None,
+    typer.Option("--drop", metavar="ID,TIME", help="Columns of --samples that are not outputs."),
+]
+PerCall = Annotated[
+    bool,
+    typer.Option("--per-call", help="TARGET is f(data) or f(data, rng) and returns one output."),
+]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same answer.")]
+Workers = Annotated[int, typer.Option("--workers", help="Processes that draw.")]
+Confidence = Annotated[float, typer.Option("--confidence", help="One minus the error probability.")]
+JsonOption = Annotated[
+    str | None,
+    typer.Option("--json", help="Write the result here as JSON; - is stdout, and only that."),
+]
+ReportOption = Annotated[
+    Path | None, typer.Option("--report", help="Write a self-contained HTML report here.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no panel.")]
+OnError = Annotated[
+    bool, typer.Option("--errors-are-outputs", help="A failing run is an output of its own.")
+]
+RelationOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What makes the inputs neighbours, for the record: add_remove, replace or "
+        "sensitivity_one."
+    ),
+]
+N = Annotated[int | None, typer.Option("--n", help="Draws per side per pair, training included.")]
+TimeBudget = Annotated[float | None, typer.Option(help="Seconds to spend, in place of --n.")]
+LossOption = Annotated[
+    str,
+    typer.Option(
+        help="What ranks the outputs: auto, values (auto without the bits), bits, kde, knn, logistic …"
+    ),
+]
