@@ -8,6 +8,7 @@ counts.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -18,7 +19,7 @@ import numpy as np
 import dpassay as dp
 from benchmarks.bank_rows import Row, rows
 from benchmarks.tables import markdown, table
-from dpassay.bounds.joint import lower_bound
+from dpassay.bounds.joint import lower_bound, p_value
 from dpassay.bounds.ordering import Counts
 
 #: What `loss="auto"` has to be as good as.
@@ -153,6 +154,104 @@ def bank() -> str:
     headings = ["", "outputs", "claim", "certified", "best single", "oracle"]
     headings += ["over the best single", "over the oracle", "seconds"]
     return markdown(headings, lines)
+
+
+# --- how many draws
+
+
+def truth_of(row: Row) -> float | None:
+    """The largest loss there is, where it is bounded; μ of a shifted Gaussian; None for the rest."""
+    rng = np.random.default_rng(1)
+    loss = np.concatenate([np.asarray(row.ell(row.base(side, 20_000, rng))) for side in (0, 1)])
+    if isinstance(row.claim, dp.GaussianDP):
+        return 1.0 if "Gaussian" in row.name or "scales" in row.name else None
+    if not isinstance(row.claim, dp.PureDP):
+        return None
+    high, rare = np.max(np.abs(loss)), np.quantile(np.abs(loss), 0.999)
+    return float(high) if 0 < high < 20 and rare > 0.98 * high else None
+
+
+def oracle_draws(row: Row, claim: dp.Claim) -> int:
+    """Draws a side with which a test of the best cut of the true loss refutes in 90 % of runs."""
+    rng = np.random.default_rng(2)
+    p, q = (
+        np.sort(np.round(np.asarray(row.ell(row.base(side, 100_000, rng)), dtype=float), 9))
+        for side in (0, 1)
+    )
+    best, events = math.inf, (0.0, 0.0)
+    for cut in np.unique(np.quantile(np.concatenate([p, q]), np.linspace(0.001, 0.999, 200))):
+        above = [1 - np.searchsorted(s, cut, side="left") / s.size for s in (p, q)]
+        below = [np.searchsorted(s, cut, side="right") / s.size for s in (q, p)]
+        for a, b in (above, below):
+            allowed = float(claim.region(b))
+            if a > allowed:
+                slope = float(np.atleast_1d(claim.slope(b))[0])
+                spread = math.sqrt(a * (1 - a) + slope**2 * b * (1 - b))
+                needed = (2.93 * max(spread, 1e-3) / (a - allowed)) ** 2
+                if needed < best:
+                    best, events = needed, (a, b)
+    n = max(int(best), 10)
+    while True:
+        hits = rng.binomial(n, events[0], 200), rng.binomial(n, events[1], 200)
+        won = [
+            p_value(Counts(int(i), n, int(j), n), claim) <= 0.05 for i, j in zip(*hits, strict=True)
+        ]
+        if np.mean(won) >= 0.9:
+            return n
+        n = int(1.1 * n) + 1
+
+
+def draws_of(index: int) -> dict[str, Any] | None:
+    """How often claims at half the truth, and a tenth below it, are refuted with few draws."""
+    row = rows()[index]
+    truth = truth_of(row)
+    if truth is None:
+        return None
+    found: dict[str, Any] = {"name": row.name, "truth": truth}
+    for part, times, audits in ((0.5, 5.0, 30), (0.9, 1.6, 30)):
+        claim = row.claim.at(part * truth)
+        least = oracle_draws(row, claim)
+        n = int(times * least)
+        found[f"oracle {part}"] = least
+        if row.slow or n > 60_000:
+            audits = 10
+        if n > 200_000:
+            found[f"rate {part}"] = None
+            continue
+        refuted = []
+        for seed in range(95_000, 95_000 + audits):
+            try:
+                refuted.append(dp.audit(row, (0, 1), claim, n=max(n, 16), rng=seed).violated)
+            except dp.errors.NotEnoughDraws:
+                refuted.append(False)
+        found[f"rate {part}"] = float(np.mean(refuted))
+    return found
+
+
+@table("bank-draws")
+def bank_draws() -> str:
+    """Draws until claims at half the truth, and a tenth below it, are refuted (12 minutes)."""
+    lines = []
+    with ProcessPoolExecutor(2) as pool:
+        for r in pool.map(draws_of, range(len(rows()))):
+            if r is not None:
+                cells = [r["name"], f"{r['truth']:.3f}"]
+                for part in (0.5, 0.9):
+                    rate = r[f"rate {part}"]
+                    cells += [f"{r[f'oracle {part}']:,}", "–" if rate is None else f"{rate:.2f}"]
+                lines.append(cells)
+                print(*cells, file=sys.stderr, flush=True)
+    return markdown(
+        [
+            "outputs",
+            "truth",
+            "half the truth: the oracle's draws",
+            "refuted with 5 × as many",
+            "a tenth below: the oracle's draws",
+            "refuted with 1.6 × as many",
+        ],
+        lines,
+    )
 
 
 if __name__ == "__main__":
