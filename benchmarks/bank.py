@@ -213,7 +213,7 @@ def draws_of(index: int) -> dict[str, Any] | None:
         least = oracle_draws(row, claim)
         n = int(times * least)
         found[f"oracle {part}"] = least
-        if row.slow or n > 60_000:
+        if row.group in ("vectors", "types") or n > 60_000:
             audits = 10
         if n > 200_000:
             found[f"rate {part}"] = None

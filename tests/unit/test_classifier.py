@@ -50,8 +50,8 @@ def test_candidates_suit_the_outputs(seed):
         samples = dp.draw(mechanism, mechanism.pair, n=500, rng=seed)
         return candidates(training_of(samples))
 
-    assert names(zoo.Laplace()) == ["polynomial", "kde", "dyadic"]
-    assert names(zoo.DiscreteLaplace()) == ["kde"]
+    assert names(zoo.Laplace()) == ["polynomial", "kde", "ranks", "dyadic"]
+    assert names(zoo.DiscreteLaplace()) == ["kinds", "kde"]
     assert names(zoo.RandomizedResponse(1.5)) == ["logistic", "products", "kde", "boosting"]
     assert "kde" not in candidates(gaussian(500, 500, seed, d=20))
     assert candidates(gaussian(500, 500, seed, d=300)) == ["linear", "boosting"]

@@ -40,6 +40,7 @@ PUBLIC = [
     "__version__",
     "audit",
     "audit_counts",
+    "bound",
     "charts",
     "claim",
     "draw",
