@@ -24,7 +24,7 @@ are tested and share the error probability.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -159,14 +159,36 @@ class ChosenEvent:
 
 
 def search(learner: Learner, criterion: EventCriterion) -> list[ChosenEvent]:
-    """The most promising event among all candidates; and a bolder one where that promises more."""
-    index, promise = _best(learner, criterion)
+    """The most promising event among all candidates; and bolder ones where they promise more.
+
+    What numbers are worth and how they are represented are two questions. Where the answer to the second
+    may be the larger one, its events share the error probability, or take it all where that is sure.
+    """
+    values, bits = learner.families
+    found = _events(learner, criterion, values)
+    if not any(learner.scores(index) is not None for index in bits):
+        return found
+    bold = replace(criterion, gamma=criterion.gamma / 2, caution=_LOOKS[-1].caution)
+    known, leak = (_best(learner, bold, family)[1].largest.bound for family in (values, bits))
+    if leak <= _LOOKS[-1].gain * known:
+        return found
+    other = _events(learner, criterion, bits)
+    if other[0].cut.bound > known:
+        return other
+    return [replace(one, share=one.share / 2) for one in (*found, *other)]
+
+
+def _events(
+    learner: Learner, criterion: EventCriterion, family: Sequence[int]
+) -> list[ChosenEvent]:
+    """The events of some rankings that are worth a test."""
+    index, promise = _best(learner, criterion, family)
     if not criterion.claim.event_complete:
         return [_found(learner, index, promise, _refined(learner, criterion, index, promise))]
     cautious = _found(learner, index, promise, promise.cut)
     for look in _LOOKS:
         bold = replace(criterion, gamma=criterion.gamma * look.share, caution=look.caution)
-        other, reach = _best(learner, bold)
+        other, reach = _best(learner, bold, family)
         if reach.largest.bound <= look.gain * promise.largest.bound:
             continue
         cuts = bold.rates(_scores(learner, other)).several(bold, reach.largest, look.events)
@@ -210,13 +232,15 @@ def _same(learner: Learner, one: Event, other: Event) -> bool:
     )
 
 
-def _best(learner: Learner, criterion: EventCriterion) -> tuple[int | None, Promise]:
+def _best(
+    learner: Learner, criterion: EventCriterion, family: Sequence[int]
+) -> tuple[int | None, Promise]:
     """The ranking that promises most: the number of a candidate, or None for the output itself."""
-    numbers = learner.plain_numbers
+    numbers = learner.plain_numbers if family and family[0] == 0 else None
     as_is = None if numbers is None else criterion.judge(numbers[1], tails=True)
     if as_is is not None and learner.small and len(learner.training.layout) == 1:
         return None, as_is
-    index, promise = select(learner, criterion)
+    index, promise = select(learner, criterion, family)
     if as_is is not None and not criterion.beats(promise, as_is):
         return None, as_is
     return index, promise

@@ -8,7 +8,7 @@ validity.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -38,6 +38,8 @@ _SPLIT = 200
 
 #: Losses that may find nothing at all, which is then no failure.
 _TABLES = ("lowest bit", "bits", "letters")
+#: Those that rank the representation of numbers.
+_BITS = ("lowest bit", "bits")
 #: More kinds of text than these are looked into.
 _TEXTS = 20
 #: So few kinds of output are ranked by all draws at once.
@@ -82,7 +84,7 @@ def representations(training: Training) -> list[str]:
     numbers = training.p.outputs.numbers
     if not layout.widest or numbers.dtype.kind != "f":
         return []
-    return ["lowest bit", "bits"]
+    return list(_BITS)
 
 
 def _many_texts(training: Training) -> bool:
@@ -131,8 +133,17 @@ class Learner:
             case "values":
                 return candidates(self.training)
             case "bits":
-                return ["lowest bit", "bits"]
+                return list(_BITS)
         return [self.loss]
+
+    @cached_property
+    def families(self) -> tuple[list[int], list[int]]:
+        """The candidates that rank values, and those that rank representations beside them."""
+        own = [k for k, name in enumerate(self.names) if not self._beside(name)]
+        return own, [k for k in range(len(self.names)) if k not in own]
+
+    def _beside(self, name: Any) -> bool:
+        return self._auto and isinstance(name, str) and name in _BITS
 
     @cached_property
     def plain_numbers(self) -> tuple[int, Scores] | None:
@@ -220,10 +231,12 @@ class Criterion(Protocol, Generic[T]):
         """Whether a later, rougher candidate is clearly better."""
 
 
-def select(learner: Learner, criterion: Criterion[T]) -> tuple[int, T]:
-    """The candidate that does best on draws it was not fitted to, and its promise."""
+def select(
+    learner: Learner, criterion: Criterion[T], family: Sequence[int] | None = None
+) -> tuple[int, T]:
+    """The candidate, of all or of some, that does best on draws it was not fitted to; its promise."""
     best: tuple[int, T] | None = None
-    for index in range(len(learner.names)):
+    for index in range(len(learner.names)) if family is None else family:
         scores = learner.scores(index)
         if scores is None:
             continue
