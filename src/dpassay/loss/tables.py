@@ -94,7 +94,10 @@ class TableLoss:
         z = found[column]
         name = "the output" if width == 1 else f"x{column + 1}"
         order = Polynomial(0.0, np.array([-1.0 if z > 0 else 1.0]))
-        return cls(Ranking("lowest bit", LowestBit(column, name), order), abs(z) > _WORTH)
+        return cls(
+            Ranking("lowest bit", LowestBit(column, name, len(p.structures) > 1), order),
+            abs(z) > _WORTH,
+        )
 
 
 def _largest_z(a: IntArray, b: IntArray) -> float:

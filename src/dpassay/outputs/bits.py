@@ -20,6 +20,8 @@ from dpassay.records import Record
 _TOPS, _BITS = 80, 53
 #: The lowest set bit of 0 and of −0, beyond those of all doubles.
 _ZERO, _MINUS_ZERO = 2000, 2001
+#: The highest bit of any double.
+_LARGEST = 1023
 #: How many cells there are: one for each sign, power and lowest bit, and two for zeros.
 CELLS = 2 * _TOPS * _BITS + 2
 #: Coordinates looked at.
@@ -42,12 +44,20 @@ def powers(values: FloatArray) -> tuple[IntArray, IntArray]:
     return low, top
 
 
+def numbers_of(outputs: Outputs, column: int) -> FloatArray:
+    """The numbers of a column; 0 where there are none, as in a block of shorter outputs."""
+    if column >= outputs.numbers.shape[1]:
+        return np.zeros(len(outputs))
+    return np.asarray(outputs.numbers[:, column], dtype=float)
+
+
 @dataclass(frozen=True, eq=False)
 class Bits(Record):
     """The cell of each coordinate, as a whole number."""
 
     columns: tuple[int, ...]
     origins: IntArray = field(repr=False)  # by column: the power of two in the middle of its cells
+    mixed: bool = False  # whether some outputs lack some of the numbers
 
     @classmethod
     def learn(cls, p: Outputs, q: Outputs) -> Bits:
@@ -57,13 +67,14 @@ class Bits(Record):
         for column in columns:
             some = [side.numbers[:2000, column] for side in (p, q)]
             origins.append(int(np.median(powers(np.concatenate(some))[1])))
-        return cls(tuple(columns), np.array(origins, dtype=np.int64))
+        mixed = len(p.structures) > 1
+        return cls(tuple(columns), np.array(origins, dtype=np.int64), mixed)
 
     def rows(self, outputs: Outputs) -> IntArray:
         """The cell of each coordinate of each output."""
         found = np.empty((len(outputs), len(self.columns)), dtype=np.int64)
         for k, column in enumerate(self.columns):
-            numbers = np.asarray(outputs.numbers[:, column], dtype=float)
+            numbers = numbers_of(outputs, column)
             low, top = powers(numbers)
             place = np.clip(top - self.origins[k] + _TOPS // 2, 0, _TOPS - 1)
             cell = (np.signbit(numbers) * _TOPS + place) * _BITS + np.clip(top - low, 0, _BITS - 1)
@@ -73,13 +84,19 @@ class Bits(Record):
     def words(self, column: int, cell: int) -> str:
         """A cell as a person can check it."""
         name = "output" if len(self.columns) == 1 else f"x{self.columns[column] + 1}"
-        if cell >= CELLS - 2:
-            return f"{name} is {'-' if cell == CELLS - 1 else ''}0.0"
+        if cell == CELLS - 1:
+            return f"{name} is -0.0"
+        if cell == CELLS - 2:
+            return f"{name} is 0.0{' or not there' if self.mixed else ''}"
         rest, gap = divmod(cell, _BITS)
         minus, place = divmod(rest, _TOPS)
         top = place - _TOPS // 2 + int(self.origins[column])
-        size = f"{power(top)} ≤ {'−' * minus}{name} < {power(top + 1)}"
-        return f"{size} with lowest set bit {power(top - gap)}"
+        size, bit = f"{'−' * minus}{name}", f"lowest set bit {power(top - gap)}"
+        if 0 < place < _TOPS - 1:
+            return f"{power(top)} ≤ {size} < {power(top + 1)} with {bit}"
+        # the outermost cells hold all that is smaller or larger
+        size = f"{size} ≥ {power(top)}" if place else f"0 < {size} < {power(top + 1)}"
+        return f"{size} with lowest set bit {gap} places below its highest"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,19 +105,23 @@ class LowestBit(Record):
 
     column: int
     name: str = "the output"
+    mixed: bool = False  # whether some outputs lack the number
 
     def rows(self, outputs: Outputs) -> FloatArray:
         """It, as a column of numbers."""
-        numbers = np.asarray(outputs.numbers[:, self.column], dtype=float)
-        return powers(numbers)[0][:, None] / 100.0
+        return powers(numbers_of(outputs, self.column))[0][:, None] / 100.0
 
     def words(self, cut: float, below: bool) -> str:
         """The event that it is so small, or so large."""
         exponent = round(100 * cut, 6)
-        edge = power(int(np.floor(exponent) if below else np.ceil(exponent)))
+        edge = int(np.floor(exponent) if below else np.ceil(exponent))
+        zero = "0 or not there" if self.mixed else "0"
+        if edge > _LARGEST:  # only 0 is beyond
+            every = "anything" if edge >= _ZERO else f"not {zero}"
+            return f"{self.name} is {every if below else zero}"
         if below:
-            return f"the lowest set bit of {self.name} is {edge} or smaller"
-        return f"the lowest set bit of {self.name} is {edge} or larger, or it is 0"
+            return f"the lowest set bit of {self.name} is {power(edge)} or smaller"
+        return f"the lowest set bit of {self.name} is {power(edge)} or larger, or it is {zero}"
 
 
 def power(exponent: int) -> str:

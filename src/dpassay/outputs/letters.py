@@ -20,8 +20,10 @@ from dpassay.records import Record
 #: Leaves of an output that are looked at; characters from the start of each, alone or among others, and
 #: from its end.
 _LEAVES, _ALONE, _AMONG, _END = 16, 32, 6, 4
-#: Characters, lengths and whole words are told apart modulo this; 0 stands for "not there".
+#: Lengths and whole words are told apart up to this many; 0 stands for "not there".
 _CODES = 256
+#: Characters up to here are themselves, the others are told apart modulo `_GROUPS`.
+_LATIN, _GROUPS = 256, 255
 #: Neighbouring characters are told apart modulo this.
 _BIGRAMS = 256
 
@@ -67,19 +69,20 @@ class Letters(Record):
         length = np.array([len(text) for text in texts], dtype=np.int64)
         whole = [zlib.crc32(text.encode("utf-8", "surrogatepass")) % (_CODES - 1) for text in texts]
         columns = [np.array(whole, dtype=np.int64) + 1, np.minimum(length, _CODES - 1)]
-        width = max(int(length.max(initial=1)), 1)
-        ends = np.array([text.rjust(width)[-_END:] for text in texts], dtype=f"U{_END}")
-        width = min(width, 4 * _ALONE)
+        width = min(max(int(length.max(initial=1)), 1), 4 * _ALONE)
+        ends = np.array([text[-_END:].rjust(_END) for text in texts], dtype=f"U{_END}")
         starts = np.array([text[:width] for text in texts], dtype=f"U{width}")
         from_start = starts.view(np.uint32).reshape(len(texts), width).astype(np.int64)
         from_end = ends.view(np.uint32).reshape(len(texts), _END).astype(np.int64)
         for place in self._places:
             chars = from_end if place < 0 else from_start
             there = length >= -place if place < 0 else length > place
-            if place >= width or -place > min(_END, chars.shape[1]):
+            if place >= width:
                 columns.append(np.zeros(len(texts), dtype=np.int64))
                 continue
-            columns.append(np.where(there, chars[:, place] % (_CODES - 1) + 1, 0))
+            own = chars[:, place]
+            own = np.where(own < _LATIN, own, _LATIN + own % _GROUPS)
+            columns.append(np.where(there, own + 1, 0))
         if self.leaves == 1:
             there = from_start[:, 1:] > 0
             pairs = (from_start[:, :-1] * 31 + from_start[:, 1:]) % _BIGRAMS
@@ -100,8 +103,9 @@ class Letters(Record):
         if kind == 0:
             return f"the word{of} is in group {code}"
         if kind == 1:
-            return f"the length{of} is {code}"
+            return f"the length{of} is {code}{' or more' if code == _CODES - 1 else ''}"
         place = places[kind - 2]
         which = f"letter {place + 1}" if place >= 0 else f"letter {-place} from the end"
-        shown = repr(chr(code - 1)) if code else "missing"
-        return f"{which}{of} is {shown}"
+        if code > _LATIN:
+            return f"{which}{of} is one whose code is {code - 1 - _LATIN} modulo {_GROUPS}"
+        return f"{which}{of} is {repr(chr(code - 1)) if code else 'missing'}"

@@ -102,7 +102,8 @@ def _shared(p: Outputs, q: Outputs) -> int:
         return 0  # repeats within a side: discrete outputs or atoms, nothing to see
     place = np.minimum(np.searchsorted(a, b), a.size - 1)
     common = int(np.count_nonzero(a[place] == b))
-    return common if common > 2 else 0
+    # of the pairs of independent draws that coincide half at most are of different sides: 2^-20 by chance
+    return common if common >= _MANY else 0
 
 
 def shared_rows(p: Outputs, q: Outputs) -> str | None:
