@@ -501,7 +501,7 @@ def relatives() -> Iterator[Row]:
         yield Row(
             "claims",
             f"SVT{variant}",
-            lambda s, n, r, m=svt: m(m.pair.second if s else m.pair.first, n, r),
+            _on_pair(svt),
             _svt_ell(svt),
             dp.PureDP(claim),
         )
@@ -546,7 +546,7 @@ def relatives() -> Iterator[Row]:
             "strings",
             f"letter {place + 1 if place >= 0 else place} of {length}",
             words,
-            lambda x, k=place: np.where(x[:, k] == 0, 1, -1) * np.log(4),
+            _first_letter(place),
             half,
             lambda x: np.array(
                 ["".join(row) for row in (x + 97).astype(np.uint8).view("S1").astype(str)]
@@ -606,6 +606,17 @@ def relatives() -> Iterator[Row]:
         *gaussian_shift(30, spread),
         dp.GaussianDP(0.5),
     )
+
+
+def _on_pair(mechanism: Any) -> Any:
+    """A mechanism of the zoo on its own pair."""
+    first, second = mechanism.pair
+    return lambda side, size, rng: mechanism(second if side else first, size, rng)
+
+
+def _first_letter(place: int) -> Any:
+    """The loss of randomized response on one letter."""
+    return lambda x: np.where(x[:, place] == 0, 1, -1) * np.log(4)
 
 
 def _svt_ell(svt: Any) -> Any:

@@ -222,7 +222,7 @@ def _about(choice: Choice, counted: Counted, claims: int, found: Measured) -> Ab
 
 def _method(choice: Choice) -> str:
     names = list(dict.fromkeys(found.ranking for found in choice.events))
-    events = "an event" if len(choice.events) == 1 else "two events"
+    events = "an event" if len(choice.events) == 1 else f"{len(choice.events)} events"
     event = f"{events} found by {' and '.join(names)}"
     if choice.divergence is None:
         return f"exact joint test of {event}"

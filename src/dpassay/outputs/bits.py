@@ -32,16 +32,20 @@ def powers(values: FloatArray) -> tuple[IntArray, IntArray]:
     """(low, top): the exponents of the lowest and of the highest set bit of each double."""
     raw = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
     exponent = (raw >> 52) & 0x7FF
-    digits = (raw & ((1 << 52) - 1)) | np.where(exponent > 0, 1 << 52, 0)
+    digits = raw & ((1 << 52) - 1)
+    digits |= (exponent > 0).astype(np.int64) << 52
     unit = np.maximum(exponent, 1) - 1075  # what the last of the 53 bits is worth
-    last = digits & -digits
-    low = unit + np.frexp(last.astype(np.float64))[1] - 1
-    top = unit + np.frexp(digits.astype(np.float64))[1] - 1  # digits have at most 53 bits: exact
+    low, top = unit + _place(digits & -digits), unit + _place(digits)
     zero = digits == 0
     if zero.any():
         low[zero] = np.where(raw[zero] < 0, _MINUS_ZERO, _ZERO)
         top[zero] = 0
     return low, top
+
+
+def _place(bits: IntArray) -> IntArray:
+    """The place of the highest set bit of whole numbers below 2⁵³: the exponent of the same double."""
+    return (bits.astype(np.float64).view(np.int64) >> 52) - 1023
 
 
 def numbers_of(outputs: Outputs, column: int) -> FloatArray:
