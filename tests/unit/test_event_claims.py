@@ -87,3 +87,9 @@ def test_needed_delta_is_the_least_that_allows(p, q, epsilon):
     assert claim.at(needed).region(q) >= p - 1e-9
     if needed > 1e-6:
         assert claim.at(needed * (1 - 1e-6)).region(q) < p
+
+
+def test_no_gaussian_region_is_rounded_below_its_argument():
+    q = np.random.default_rng(0).random(20_000)
+    for mu in (0.0, 1e-17, 1e-12, 1e-3):
+        assert np.all(dp.GaussianDP(mu).region(q) >= q)

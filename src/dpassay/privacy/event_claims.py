@@ -199,8 +199,8 @@ class GaussianDP(Claim):
         self._set(mu=checks.real("mu", self.mu, at_least=0.0))
 
     def raw_region(self, q: FloatArray) -> Any:
-        """Φ(μ + Φ⁻¹(q))."""
-        return ndtr(self.mu + ndtri(q))
+        """Φ(μ + Φ⁻¹(q)), and never rounded below q."""
+        return np.maximum(ndtr(self.mu + ndtri(q)), q)
 
     def tradeoff(self, alpha: npt.ArrayLike) -> Any:
         """Φ(Φ⁻¹(1 − α) − μ)."""
