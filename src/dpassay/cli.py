@@ -6,6 +6,7 @@ import csv
 import shlex
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -579,9 +580,10 @@ def run(arguments: list[str]) -> int:
         return status if isinstance(status, int) else 0
     except DpassayError as error:
         if debug:
-            raise
-        said, traceback, _ = str(error).partition("\nTraceback (most recent call last)")
-        hint = "\n  (--debug shows where)" if traceback else ""
+            traceback.print_exc()
+            return 2
+        said, more, _ = str(error).partition("\nTraceback (most recent call last)")
+        hint = "\n  (--debug shows where)" if more else ""
         print(f"dpassay: {said}{hint}", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, typer.Abort) as stop:
@@ -593,7 +595,8 @@ def run(arguments: list[str]) -> int:
             error.show()
             return 2
         if debug:
-            raise
+            traceback.print_exc()
+            return 3
         print(
             f"dpassay: internal error, {type(error).__name__}: {error}; --debug shows where",
             file=sys.stderr,

@@ -23,6 +23,8 @@ from dpassay.sampling.samples import Source, one_source
 
 #: Orders of the Rényi curve.
 ORDERS = np.array([1.25, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32])
+#: Cells of a learned score, before they are joined.
+_CELLS = 200
 #: Points of curves that are kept: more than a chart can show.
 _POINTS = 500
 
@@ -94,11 +96,26 @@ def _grid_loss(learner: Learner) -> tuple[GridLoss, str, tuple[str, ...]]:
     assert scores is not None
     name = learner.fitted(index).name
     note = f"all curves are those of a learned score, that of {name}, on draws it was not fitted to"
-    return GridLoss.of(tally_of(*(_as_outputs(s) for s in scores))), f"{name} score", (note,)
+    return GridLoss.of(tally_of(*_levels(*scores))), f"{name} score", (note,)
 
 
-def _as_outputs(scores: FloatArray) -> Outputs:
-    return from_array(scores)
+def _levels(score_p: FloatArray, score_q: FloatArray) -> tuple[Outputs, Outputs]:
+    """Scores as few levels: cells of equally many draws, joined until odds rise with the score.
+
+    What is left is the concave hull of the ROC curve on these cells. (As they come, scores of a forest are
+    neither few values nor many, and no density or frequency fits them.)
+    """
+    from sklearn.isotonic import isotonic_regression
+
+    both = np.sort(np.concatenate([score_p, score_q]))
+    places = np.linspace(0, both.size - 1, _CELLS + 1).round().astype(np.int64)[1:-1]
+    edges = np.unique(both[places])
+    cells = [np.searchsorted(edges, side, side="right") for side in (score_p, score_q)]
+    a, b = (np.bincount(cell, minlength=edges.size + 1) / cell.size for cell in cells)
+    weight = a + b
+    share = np.divide(a, weight, out=np.full(a.size, 0.5), where=weight > 0)
+    level = isotonic_regression(share, sample_weight=np.maximum(weight, 1e-12))
+    return from_array(level[cells[0]]), from_array(level[cells[1]])
 
 
 def _capped(masses: Masses, epsilon: float) -> Masses:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray
+from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Guarantee, level
 from dpassay.privacy.claims import Claim
@@ -311,8 +312,14 @@ class Profile(Shown):
     about: About
 
     def delta(self, epsilon: Any) -> Any:
-        """δ̂(ε), the worse of the two directions."""
-        return self.spectrum(epsilon)
+        """δ̂(ε), the worse of the two directions; beyond the grid of `spectrum` by the trade-off curve."""
+        eps = np.asarray(epsilon, dtype=float)
+        if not np.all(eps >= 0):
+            raise InvalidInput(f"epsilon must be at least 0, got {epsilon!r}")
+        last = self.spectrum.x[-1]
+        inside = self.spectrum(np.minimum(eps, last))
+        found = np.where(eps <= last, inside, np.asarray(self.tradeoff_curve.delta(eps)))
+        return found if eps.ndim else float(found)
 
     def renyi(self, order: Any) -> Any:
         """The Rényi divergence at an order, the worse of the two directions."""

@@ -3,6 +3,8 @@
 import hashlib
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -505,5 +507,14 @@ def test_a_bug_is_an_internal_error(capsys, monkeypatch):
     status, _, err = said(capsys, "plan", "--claim", "eps=1")
     assert status == 3
     assert "ZeroDivisionError" in err
-    with pytest.raises(ZeroDivisionError):
-        run(["plan", "--claim", "eps=1", "--debug"])
+    status, _, err = said(capsys, "plan", "--claim", "eps=1", "--debug")
+    assert status == 3  # 1 would be a violation
+    assert "Traceback" in err
+    assert said(capsys, "plan", "--claim", "nothing", "--debug")[0] == 2
+
+
+def test_the_package_runs_as_a_module():
+    found = subprocess.run(
+        [sys.executable, "-m", "dpassay", "--version"], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == f"dpassay {dp.__version__}\n"

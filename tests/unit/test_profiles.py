@@ -53,3 +53,30 @@ def test_profile_of_a_deterministic_mechanism():
 
     assert dp.estimate(constant, (1, 1), n=100, rng=0).epsilon == 0.0
     assert math.isinf(dp.estimate(constant, (1, 2), n=100, rng=0).epsilon)
+
+
+@pytest.mark.parametrize("n", [8000, 20_000])
+def test_any_classifier_gives_the_same_answer_through_either_door(n, seed):
+    from sklearn.ensemble import RandomForestClassifier
+
+    forest = RandomForestClassifier(20, min_samples_leaf=60, random_state=0)
+    mechanism = zoo.Laplace(0.8)
+    one = dp.estimate(mechanism, PAIR, n=n, loss=forest, rng=seed)
+    other = dp.spectrum.estimate(mechanism, PAIR, n=n, classifier=forest, rng=seed)
+    truth = mechanism.delta(0.0, PAIR)
+    assert one.delta(0.0) == pytest.approx(truth, abs=0.03)
+    assert one.delta(0.0) == pytest.approx(float(other(0.0)), abs=0.04)
+    assert one.delta(1.0) == pytest.approx(mechanism.delta(1.0, PAIR), abs=0.03)
+
+
+def test_delta_beyond_the_grid_is_that_of_the_trade_off_curve(seed):
+    profile = dp.estimate(zoo.Gaussian(1.0), PAIR, n=50_000, rng=seed)
+    last = profile.spectrum.x[-1]
+    eps = np.linspace(0.0, last + 3.0, 50)
+    delta = profile.delta(eps)
+    assert np.all(np.diff(delta) <= 1e-3)
+    assert profile.delta(last + 2.0) <= profile.delta(last) + 1e-3
+    assert profile.delta(50.0) >= 0.0
+    for wrong in (math.nan, -0.1):
+        with pytest.raises(dp.errors.InvalidInput, match="epsilon must be at least 0"):
+            profile.delta(wrong)
