@@ -102,7 +102,7 @@ def _grid_loss(learner: Learner) -> tuple[GridLoss, str, tuple[str, ...]]:
 def _levels(score_p: FloatArray, score_q: FloatArray) -> tuple[Outputs, Outputs]:
     """Scores as few levels: cells of equally many draws, joined until odds rise with the score.
 
-    What is left is the concave hull of the ROC curve on these cells. (As they come, scores of a forest are
+    What is left is the concave hull of the ROC curve on these cells. (As they come, scores of forests are
     neither few values nor many, and no density or frequency fits them.)
     """
     from sklearn.isotonic import isotonic_regression
