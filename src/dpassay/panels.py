@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.panel import Panel
 from rich.table import Table
 
-from dpassay.privacy.about import level
+from dpassay.privacy.about import Guarantee, level
 from dpassay.privacy.pairs import Relation
 from dpassay.results import LowerBound, Profile, Verdict, Witness, number
 
@@ -61,6 +61,8 @@ def verdict_panel(verdict: Verdict, remedy: str) -> Panel:
         top.append(f"and {words.second(verdict)}; both hold at once")
     rows = _witness(witness)
     rows += [("file", str(origin)) for origin in verdict.about.files]
+    if verdict.guarantee is Guarantee.HEURISTIC:
+        rows += [("note", note) for note in verdict.about.notes]
     if verdict.violated and witness.event.of_representation:
         rows.append(("leak", "which doubles come out, not their values: what runs, not the ideal"))
     caught = verdict.smallest_detectable

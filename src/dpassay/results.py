@@ -285,7 +285,8 @@ class Verdict(Shown):
         known = self.smallest_detectable is not None and math.isfinite(self.smallest_detectable)
         if known and not self.blind:
             lines.append(f"  power: {self.caught}")
-        return "\n".join(lines)
+        doubts = self.about.noted if self.guarantee is Guarantee.HEURISTIC else ""
+        return "\n".join(lines) + doubts
 
     @property
     def caught(self) -> str:

@@ -118,3 +118,24 @@ def test_rounded_outputs_that_meet_by_chance_are_no_symptom(seeds):
     for _ in range(300):
         p, q = (canonical(np.round(x + rng.laplace(size=2000), 6)) for x in (0.0, 1.0))
         assert not list(symptoms(p, q))
+
+
+def test_a_fixed_seed_in_every_call_is_named_and_no_guarantee_is_exact():
+    release = dp.from_function(lambda x: x + np.random.default_rng(0).laplace())
+    with pytest.warns(DependenceWarning, match="fixed seed in every call"):
+        verdict = dp.audit(release, (0.0, 1.0), "eps=1", n=400, rng=0)
+    assert verdict.guarantee is dp.Guarantee.HEURISTIC
+    assert "note: every output" in str(verdict)
+    # a constant that is no noise is an output like any other
+    constant = dp.from_function(lambda x: 0.5 + x)
+    assert dp.audit(constant, (0.0, 1.0), "eps=1", n=400, rng=0).guarantee is dp.Guarantee.EXACT
+
+
+def test_correlated_draws_take_the_guarantee_away(seed):
+    def walk(x, size, rng):
+        return x + np.cumsum(rng.normal(size=size)) / 10
+
+    with pytest.warns(DependenceWarning, match="correlated"):
+        verdict = dp.audit(walk, (0.0, 1.0), "eps=1", n=4000, rng=seed)
+    assert verdict.guarantee is dp.Guarantee.HEURISTIC
+    assert "note: successive draws" in str(verdict)

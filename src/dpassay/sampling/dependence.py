@@ -31,6 +31,12 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
                 f"successive draws on the {name} input are correlated (lag-1 rank correlation "
                 f"{r:+.2f} {where}). Every guarantee assumes independent draws"
             )
+    if (value := _one_double(p)) and _one_double(q):
+        yield (
+            f"every output on either input is one and the same number ({value} on the first): a "
+            "generator that is made anew with a fixed seed in every call does that. Every guarantee assumes "
+            "independent draws"
+        )
     if shared := _shared(p[:_ROWS], q[:_ROWS]):
         yield (
             f"{shared:,} outputs on the second input repeat, digit for digit, outputs on the first "
@@ -89,6 +95,15 @@ def _lag_one(values: FloatArray) -> float:
     ranks[order] = np.searchsorted(ordered, ordered)
     centred = ranks - ranks.mean()
     return float(np.dot(centred[1:], centred[:-1]) / np.dot(centred, centred))
+
+
+def _one_double(side: Outputs) -> str:
+    """The only output of a side, if it is a number of many digits, as noise has them; else nothing."""
+    if not side.is_plain or side.numbers.shape[1] != 1 or side.numbers.dtype.kind != "f":
+        return ""
+    first = float(side.numbers[0, 0])
+    many = first * 2.0**20 != np.floor(first * 2.0**20)
+    return f"{first:.6g}" if many and np.all(side.numbers == first) else ""
 
 
 def _shared(p: Outputs, q: Outputs) -> int:

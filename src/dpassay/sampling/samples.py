@@ -91,6 +91,10 @@ class Source(Protocol):
         """What a result should say about where its draws came from."""
 
     @property
+    def doubts(self) -> tuple[str, ...]:
+        """Signs that the draws are not independent: then no guarantee is exact."""
+
+    @property
     def remaining(self) -> Sizes | None:
         """Draws left on each side; None if there is no limit."""
 
@@ -130,13 +134,13 @@ class Samples:
         pair: Pair,
         seed: int = 0,
         replayable: bool = True,
-        remarks: tuple[str, ...] = (),
+        doubts: tuple[str, ...] = (),
         files: tuple[Origin, ...] = (),
     ) -> None:
         self._p, self._q = align([p, q])
         self._dealt = [0, 0]
         self.pair, self.seed, self.replayable = pair, seed, replayable
-        self.remarks, self.files = remarks, files
+        self.doubts, self.files = doubts, files
         self.digest = ""  # of draws that were collected elsewhere
 
     @property
@@ -171,14 +175,14 @@ class Samples:
             pair=self.pair,
             seed=self.seed,
             replayable=self.replayable,
-            remarks=self.remarks,
+            doubts=self.doubts,
             files=self.files,
         )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a result should say about where its draws came from."""
-        return self.remarks if self.replayable else (*self.remarks, _OWN_RANDOMNESS)
+        return self.doubts if self.replayable else (*self.doubts, _OWN_RANDOMNESS)
 
     def deal(self, sizes: Sizes) -> Batch:
         """The next draws of either side."""
@@ -227,7 +231,7 @@ class Live:
         self.digest = ""
         self._stage = stage
         self._check = BlockCheck()
-        self._remarks: tuple[str, ...] = ()
+        self.doubts: tuple[str, ...] = ()
 
     @property
     def replayable(self) -> bool:
@@ -237,7 +241,7 @@ class Live:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a result should say about where its draws came from."""
-        return self._remarks if self.replayable else (*self._remarks, _OWN_RANDOMNESS)
+        return self.doubts if self.replayable else (*self.doubts, _OWN_RANDOMNESS)
 
     @property
     def remaining(self) -> None:
@@ -271,7 +275,7 @@ class Live:
             error.samples = self._pool(_joined(parts)) if parts else None
             raise
         if first:
-            self._remarks = _warned(batch)
+            self.doubts = _warned(batch)
         return batch
 
     def _pool(self, batch: Batch) -> Samples:
@@ -281,7 +285,7 @@ class Live:
             pair=self.pair,
             seed=self.seed,
             replayable=self.replayable,
-            remarks=self._remarks,
+            doubts=self.doubts,
         )
 
     def take(self, n: int) -> Samples:
@@ -373,15 +377,15 @@ def from_samples(
             f"{copied}: rows seem to have been copied (a join gone wrong?), and every guarantee "
             "assumes that each is a run of its own. Remove the copies"
         )
-    remarks = _warned(batch)
+    doubts = _warned(batch)
     if again := one_sided_repeats(batch.p, batch.q):
         warnings.warn(again, DependenceWarning, stacklevel=2)
-        remarks += (again,)
+        doubts += (again,)
     shuffled = (
         side[stream(seed, 0, 1 << 21, index).permutation(len(side))]
         for index, side in enumerate((batch.p, batch.q))
     )
-    found = Samples(*shuffled, pair=origin, seed=seed, remarks=remarks, files=origins)
+    found = Samples(*shuffled, pair=origin, seed=seed, doubts=doubts, files=origins)
     found.digest = fingerprint_of(batch.p, batch.q)
     return found
 
