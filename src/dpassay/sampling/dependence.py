@@ -33,8 +33,8 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
             )
     if (value := _one_double(p)) and _one_double(q):
         yield (
-            f"every output on either input is one and the same number ({value} on the first): a "
-            "generator that is made anew with a fixed seed in every call does that. Every guarantee assumes "
+            f"every output on either input is one and the same number ({value} on the first): so does "
+            "a generator that is made anew with a fixed seed in every call. Every guarantee assumes "
             "independent draws"
         )
     if shared := _shared(p[:_ROWS], q[:_ROWS]):
