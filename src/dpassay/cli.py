@@ -109,8 +109,9 @@ def audit(
 ) -> None:
     """Try to refute a privacy claim.
 
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 4 could not have seen anything. Of
-    several claims a violation counts first, then one that could not be seen.
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
+    seen anything, 130 interrupted. Of several claims a violation counts first, then one that could not be
+    seen.
 
     Example: dpassay audit "zoo:Laplace(scale=0.8)" --pair 0 1 --claim "eps=1"
 
@@ -123,7 +124,7 @@ def audit(
     from dpassay.audits import audit as run
     from dpassay.privacy.text import claim as read_claim
 
-    _writable(report)
+    _writable(report, json)
     files = _Files(samples, columns, drop)
     source, found_pairs = _source(target, command, files, pair, pairs, neighbours, per_call, seed)
     own = getattr(source, "claim", None)
@@ -185,6 +186,7 @@ def bound(
     from dpassay.audits import bound as run
     from dpassay.privacy.text import parameter
 
+    _writable(None, json)
     asked = parameter(of)
     files = _Files(samples, columns, drop)
     source, found_pairs = _source(target, command, files, pair, pairs, neighbours, per_call, seed)
@@ -233,7 +235,7 @@ def estimate(
     """
     from dpassay.profiles import estimate as run
 
-    _writable(report)
+    _writable(report, json)
     files = _Files(samples, columns, drop)
     source, found = _source(target, command, files, pair, None, None, per_call, seed)
     if n is None and samples is None:
@@ -370,13 +372,16 @@ def zoo() -> None:
     from dpassay.blackbox.zoo import members
 
     table = Table(title="The zoo: what each mechanism claims, and the truth on its default pair")
+    console = Console()
+    wide = console.width >= 110  # else the first columns alone
     table.add_column("mechanism", overflow="fold")
-    for heading in ("claims", "", "true ε", "δ(0.5)", "Rényi ε(2)", "T(0.05)"):
+    for heading in ("claims", "", "true ε", *(("δ(0.5)", "Rényi ε(2)", "T(0.05)") if wide else ())):
         table.add_column(heading)
-    table.add_column("source", overflow="fold")
+    if wide:
+        table.add_column("source", overflow="fold")
     for mechanism in members():
         pair = mechanism.pair
-        table.add_row(
+        cells = [
             str(mechanism),
             str(mechanism.claim or "nothing"),
             "correct" if mechanism.correct else "[red]broken[/red]",
@@ -385,8 +390,13 @@ def zoo() -> None:
             _truth(mechanism.renyi, 2.0, pair),
             _truth(mechanism.tradeoff, 0.05, pair),
             mechanism.source,
+        ]
+        table.add_row(*(cells if wide else cells[:4]))
+    console.print(table)
+    if not wide:
+        console.print(
+            "A terminal of 110 columns also shows δ, Rényi, the trade-off and the source."
         )
-    Console().print(table)
 
 
 @app.command()
@@ -535,12 +545,13 @@ def _deliver(
         console.print(f"The report: {report}")
 
 
-def _writable(report: Path | None) -> None:
-    """Say before the first draw if a report cannot be written."""
-    if report is not None and (report.is_dir() or not report.resolve().parent.is_dir()):
-        raise InvalidInput(
-            f"the report cannot be written to {str(report)!r}: give a file in a folder that exists"
-        )
+def _writable(report: Path | None, json: str | None) -> None:
+    """Say before the first draw if a result cannot be written."""
+    for what, place in (("report", report), ("JSON", None if json in (None, "-") else Path(json))):
+        if place is not None and (place.is_dir() or not place.resolve().parent.is_dir()):
+            raise InvalidInput(
+                f"the {what} cannot be written to {str(place)!r}: give a file in a folder that exists"
+            )
 
 
 def _write_json(place: str | None, text: str) -> None:
@@ -565,6 +576,16 @@ def _truth(notion: object, *arguments: object) -> str:
         return "not known"
 
 
+def _slips(arguments: list[str]) -> None:
+    """Say what is wrong with an option of two values that got one."""
+    for option, example in (("--pair", "--pair 0 1"), ("--samples", "--samples p.npy q.npy")):
+        if option in arguments:
+            given = arguments[arguments.index(option) + 1 :][:2]
+            if len(given) < 2 or any(value.startswith("--") for value in given):
+                got = next((value for value in given if not value.startswith("--")), "nothing")
+                raise InvalidInput(f"{option} takes two values, as in {example}; got {got}")
+
+
 def run(arguments: list[str]) -> int:
     """Run the command line and say how it ended.
 
@@ -576,6 +597,7 @@ def run(arguments: list[str]) -> int:
         f"dpassay: note: {text}", file=sys.stderr
     )
     try:
+        _slips(arguments)
         status = app(args=[a for a in arguments if a != "--debug"], standalone_mode=False)
         return status if isinstance(status, int) else 0
     except DpassayError as error:

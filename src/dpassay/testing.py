@@ -117,4 +117,9 @@ def _refuted(verdict: Verdict, flake: float) -> str:
             f"and {other.symbol} ≥ {number(other.lower)} at {at}, claimed {number(other.claimed)}; "
             "both at once"
         )
-    return "\n  ".join([*lines, f"on inputs {w.pair}", str(w)])
+    lines += [f"on inputs {w.pair}", str(w)]
+    if w.event.of_representation:
+        lines.append(
+            'which doubles come out leaks, not their values; loss="values" leaves that out'
+        )
+    return "\n  ".join(lines)

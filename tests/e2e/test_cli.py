@@ -517,3 +517,27 @@ def test_the_package_runs_as_a_module():
         [sys.executable, "-m", "dpassay", "--version"], capture_output=True, text=True, check=True
     )
     assert found.stdout == f"dpassay {dp.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        (("audit", "zoo:Laplace()", "--pair", "0,1", "--claim", "eps=1"), "--pair 0 1; got 0,1"),
+        (("audit", "--samples", "p.npy", "--claim", "eps=1"), "got p.npy"),
+        (("audit", "zoo:Laplace()", "--claim", "eps=1", "--pair"), "got nothing"),
+        (("audit", "zoo:Laplace()", "--pair", "0", "1", "--json", "no/such/x.json"), "folder that"),
+        (("bound", "zoo:Laplace()", "--pair", "0", "1", "--json", "no/such/x.json"), "folder that"),
+    ],
+)
+def test_likely_slips_are_answered_before_anything_is_drawn(capsys, here, typed, answer):
+    status, _, err = said(capsys, *typed)
+    assert status == 2
+    assert answer in err
+
+
+def test_the_zoo_fits_a_narrow_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    status, out, _ = said(capsys, "zoo")
+    assert status == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert "Laplace(scale=1.0)" in out
