@@ -182,3 +182,14 @@ def test_words_that_tell_nothing_refute_nothing(seeds):
             nothing, PAIR, "eps=0", n=4000, rng=seeds[0], loss=loss, confidence=0.9999
         )
         assert not verdict.violated
+
+
+@pytest.mark.parametrize("loss", ["kde", "kinds", "linear", "logistic", "products", "boosting"])
+def test_words_of_which_none_repeats_stop_no_ranking(loss, seed):
+    def words(data, size, rng):
+        letters = rng.integers(97, 123, size=(size, 12)).astype(np.uint8)
+        return letters.view("S12").ravel().astype(str)
+
+    verdict = dp.audit(words, (0, 1), "eps=1", n=1200, loss=loss, rng=seed)
+    assert not verdict.violated
+    assert verdict.blind

@@ -55,8 +55,8 @@ class Features(Record):
         if len(parts) > _KINDS:
             often = np.zeros(len(parts), dtype=np.int64)
             for side in (p, q):
-                kinds = p.layout.parts_of[side.all_keys()]
-                often += np.bincount(kinds[side.all_keys() >= 0], minlength=len(parts))
+                keys = side.all_keys()
+                often += np.bincount(p.layout.parts_of[keys[keys >= 0]], minlength=len(parts))
             parts = [parts[k] for k in np.sort(np.argsort(-often, kind="stable")[:_KINDS])]
         both = np.zeros((0, width))
         for side in (p, q):
