@@ -234,7 +234,10 @@ def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = Tr
             )
             if test.second is not None:
                 budget.append((f"the bound on {test.second.symbol}", test.spent))
-        detectable = min(test.detectable for test in tests)
+        # the first event is the most frequent one; the others only if it says nothing
+        detectable = next(
+            (least for test in tests if (least := test.detectable) < math.inf), math.inf
+        )
     if choice.divergence is not None:
         level = gamma * share
         score_p, score_q = (
@@ -266,9 +269,18 @@ class EventTest:
     level: float
     lower: float
     p_value: float
-    detectable: float
     second: SecondBound | None
     spent: float  # on the second bound
+    claim: Claim
+
+    @property
+    def detectable(self) -> float:
+        """The smallest value of the parameter that would be caught nine times in ten."""
+        return (
+            power.smallest_detectable(self.counts, self.claim, self.level)
+            if self.level
+            else math.inf
+        )
 
     def witness(self, pair: Pair) -> Witness:
         """The event and its counts on either input."""
@@ -284,22 +296,12 @@ def _test_event(
     if found.cut.second:  # a symmetric claim says the same of the complement
         counts = Counts(n - i, n, m - j, m) if claim.symmetric else Counts(j, m, i, n)
     if gamma <= 0:
-        return EventTest(found, row, counts, 0.0, 0.0, 1.0, math.inf, None, 0.0)
+        return EventTest(found, row, counts, 0.0, 0.0, 1.0, None, 0.0, claim)
     second, spent = second_bound(counts, claim, gamma) if both else (None, 0.0)
     level = gamma - spent
     evidence = joint.evidence(counts, claim, level)
-    detectable = power.smallest_detectable(counts, claim, level)
-    return EventTest(
-        found,
-        row,
-        counts,
-        level,
-        evidence.lower_bound,
-        evidence.p_value,
-        detectable,
-        second,
-        spent,
-    )
+    lower, chance = evidence.lower_bound, evidence.p_value
+    return EventTest(found, row, counts, level, lower, chance, second, spent, claim)
 
 
 def _bound_divergence(
