@@ -1,4 +1,7 @@
-"""Exact confidence limits for one binomial probability (Clopper & Pearson 1934)."""
+"""Exact confidence limits for one binomial probability.
+
+Clopper & Pearson 1934, doi:10.1093/biomet/26.4.404.
+"""
 
 from __future__ import annotations
 

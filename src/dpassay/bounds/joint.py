@@ -6,7 +6,8 @@ increasing. The test orders the outcomes by the likelihood-ratio distance from t
     T(i, j)² = min_{p ≤ g(q)} 2 [n kl(i/n, p) + m kl(j/m, q)]      (0 where i/n ≤ g(j/m)),
 
 which grows with i and falls with j, so {T ≥ t} is i ≥ i*(j) for a non-decreasing i*. With C a
-confidence set for (p, q) of level 1 − b (Berger & Boos 1994),
+confidence set for (p, q) of level 1 − b (Berger & Boos 1994,
+doi:10.1080/01621459.1994.10476836),
 
     p-value = b + sup over (p, q) in C with p ≤ g(q) of  P(T ≥ t_obs)
             = b + sup over q in C of  F(q) = Σ_j Bin(j; m, q) · P(Bin(n, g(q)) ≥ i*(j)),

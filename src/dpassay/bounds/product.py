@@ -8,8 +8,9 @@ E_P[s^{λ−1}] ≤ C^{1/λ} E_Q[s^λ]^{(λ−1)/λ}. For a stake h the factors
 of a draw x of P and a draw y of Q have E[u]·E[v] ≤ 1: with β = E_Q[s^λ]^{(λ−1)/λ} the product is at most
 (1 + hλ(β − 1))(1 + h(λ−1)(1 − β^{λ/(λ−1)})), whose logarithm is concave in β and has its maximum, 0, at
 β = 1. So the product over pairs of draws is a capital that exceeds 1/γ at any time with probability at
-most γ (Ville), if the divergence is D or less. Only u depends on C, and falls with it: what is won
-against C is won against every smaller one, and the largest C so refuted is a lower bound.
+most γ, if the divergence is D or less (Ville 1939; bets on means: Waudby-Smith & Ramdas 2024,
+arXiv:2010.09686). Only u depends on C, and falls with it: what is won against C is won against every
+smaller one, and the largest C so refuted is a lower bound.
 
 Where a share δ of P and of Q may be anything, with s ≤ S, (s^{λ−1} − δS^{λ−1})/(1 − δ) takes the place of
 s^{λ−1} and s^λ/(1 − δ) that of s^λ: their means are on the safe side of those of the rest.

@@ -1,4 +1,4 @@
-"""Pure DP: the local estimator and the lower bound of Askin, Kutta & Dette.
+"""Pure DP: the local estimator and the lower bound of Askin, Kutta & Dette (arXiv:2108.09528).
 
 ε of a pair is the supremum of |ℓ(t)|, ℓ = log p/q (their Theorem 1), so it can be sought at single
 outputs t instead of events. `estimate` (DPL, their Algorithm 3) maximises an estimated loss;

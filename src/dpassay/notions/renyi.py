@@ -2,13 +2,13 @@
 
 ε(λ) = D_λ(P‖Q) = log E_Q[(p/q)^λ] / (λ − 1). Two methods:
 
-`Softmax` (Kutta, Askin & Dunsche): plug in densities, the denominator floored at τ so smoothly that the
-delta method gives a variance. Its bound is **asymptotic**. `Variational`: for every w ≥ 0
+`Softmax` (Kutta, Askin & Dunsche, arXiv:2212.04739): plug in densities, the denominator floored at τ so
+smoothly that the delta method gives a variance; its bound is **asymptotic**. `Variational`: for all s ≥ 0
 
-    E_Q[(p/q)^λ] ≥ λ E_P[w^{λ−1}] − (λ−1) E_Q[w^λ],
+    E_P[s^{λ−1}] ≤ E_Q[(p/q)^λ]^{1/λ} E_Q[s^λ]^{(λ−1)/λ},
 
-with a gap of second order in the error of w. A loss ŝ and a clip are learned on a part of the draws,
-w = κ exp(clip(ŝ)), and a betting bound for the mean of the bounded right-hand side on the rest is
+with a gap of second order around s ∝ p/q. A loss ŝ and a clip are learned on a part of the draws,
+s = κ exp(min(ŝ, clip)), and bets on both sides with the rest (`bounds.product`) give a bound that is
 **exact**: any dimension, atoms allowed.
 
 A lower bound here is not turned into one for (ε, δ): small Rényi divergence implies (ε, δ)-DP, but large

@@ -1,4 +1,6 @@
-"""The (ε, δ) spectrum: δ(ε) for all ε from one loss (Eureka; Lu, Magdon-Ismail, Wei & Zikas).
+"""The (ε, δ) spectrum: δ(ε) for all ε from one loss.
+
+After Eureka (Lu, Magdon-Ismail, Wei & Zikas, IACR ePrint 2022/1250).
 
 δ(ε) = sup_E P(E) − e^ε Q(E) is attained by E = {ℓ > ε}, ℓ = log p/q. The paper trains a classifier of
 P thinned by e^{−ε} against Q for every ε; the log-odds of one classifier are ℓ, and comparing them with

@@ -1,4 +1,6 @@
-"""f-DP: trade-off curves, points with their confidence regions, and the auditor (Askin et al.).
+"""f-DP: trade-off curves, points with their confidence regions, and the auditor.
+
+After Askin, Dette, Dunsche, Kutta, Lu, Wei & Zikas (arXiv:2502.07066).
 
 The curve T(α) is the smallest type-II error of a test of the second input (the null hypothesis)
 against the first with type-I error α: α = Q(E), β = 1 − P(E). By Neyman and Pearson it is the ROC of
