@@ -88,7 +88,11 @@ def profile_of(source: Source, learner: Learner) -> Profile:
 
 def _grid_loss(learner: Learner) -> tuple[GridLoss, str, tuple[str, ...]]:
     """A loss with masses: directly for few coordinates, else of a classifier's scores."""
-    if any(name in ("kde", "polynomial") for name in learner.names if isinstance(name, str)):
+    letters = (
+        "letters" in learner.names and learner.scores(learner.names.index("letters")) is not None
+    )
+    on_cells = any(name in ("kde", "polynomial") for name in learner.names if isinstance(name, str))
+    if on_cells and not letters:
         made = grid_loss(learner)
         return made, made.name, ()
     index, _ = select(learner, LogLoss())

@@ -139,3 +139,29 @@ def test_correlated_draws_take_the_guarantee_away(seed):
         verdict = dp.audit(walk, (0.0, 1.0), "eps=1", n=4000, rng=seed)
     assert verdict.guarantee is dp.Guarantee.HEURISTIC
     assert "note: successive draws" in str(verdict)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng: np.round(rng.laplace(size=600), 3),
+        lambda rng: np.round(rng.normal(size=400), 3),
+        lambda rng: rng.integers(0, 16384, size=1500),
+        lambda rng: np.round(3 * rng.laplace(size=(300, 3))),
+        lambda rng: np.array(["".join(w) for w in rng.choice(list("abcd"), (900, 7))]),
+        lambda rng: rng.integers(0, 2, size=2000),
+    ],
+)
+def test_values_that_meet_by_chance_are_no_copies(draw, seeds):
+    for seed in seeds[:20]:
+        rng = np.random.default_rng(seed)
+        dp.from_samples(draw(rng), draw(rng))
+
+
+@pytest.mark.parametrize("n", [300, 900, 3000])
+def test_rows_copied_to_the_other_side_are_refused(n, seed):
+    rng = np.random.default_rng(seed)
+    p, q = rng.laplace(size=(2, n))
+    q[: n // 5] = rng.permutation(p)[: n // 5]
+    with pytest.raises(DependentDraws, match="the same draws"):
+        dp.from_samples(p, q)

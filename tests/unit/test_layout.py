@@ -1,8 +1,10 @@
 """Which keys outputs fall into."""
 
 import numpy as np
+import pytest
 from tests.helpers import learned, objects
 
+import dpassay as dp
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.layout import Layout
 
@@ -108,3 +110,15 @@ def test_many_distinct_strings_cost_no_more_than_their_number():
     words = np.array([f"w{k}" for k in RNG.integers(0, 20_000, size=40_000)])
     _, p, _ = learned(words, words.copy())
     assert p.counts().sum() == 40_000
+
+
+@pytest.mark.parametrize("loss", ["values", "kde", "knn", "dyadic"])
+def test_a_block_without_the_longest_outputs_is_an_ordinary_one(loss):
+    def answers(x, rng):
+        return [x + float(rng.normal()) for _ in range(1 + (rng.random() < 0.05))]
+
+    for seed in range(3):
+        verdict = dp.audit(
+            dp.from_function(answers), (0.0, 1.0), "eps=1", n=2049, rng=seed, loss=loss
+        )
+        assert verdict.about.n == (2049, 2049)

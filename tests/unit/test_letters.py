@@ -193,3 +193,17 @@ def test_words_of_which_none_repeats_stop_no_ranking(loss, seed):
     verdict = dp.audit(words, (0, 1), "eps=1", n=1200, loss=loss, rng=seed)
     assert not verdict.violated
     assert verdict.blind
+
+
+def test_estimates_look_into_words_too(seed):
+    rng = np.random.default_rng(seed)
+
+    def words(n, weights):
+        letters = rng.choice(list("abcdefgh"), (n, 9), p=weights)
+        return np.array(["".join(word) for word in letters])
+
+    p, q = words(900, None), words(1000, [0.3] + [0.1] * 7)
+    assert dp.estimate(dp.from_samples(p, q)).delta(0.0) > 0.3
+    verdict = dp.audit(dp.from_samples(p, q), claim="eps=0.5")
+    assert verdict.violated
+    assert "letter" in verdict.witness.event.words

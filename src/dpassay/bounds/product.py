@@ -7,13 +7,15 @@ E_P[s^{λ−1}] ≤ C^{1/λ} E_Q[s^λ]^{(λ−1)/λ}. For a stake h the factors
 
 of a draw x of P and a draw y of Q have E[u]·E[v] ≤ 1: with β = E_Q[s^λ]^{(λ−1)/λ} the product is at most
 (1 + hλ(β − 1))(1 + h(λ−1)(1 − β^{λ/(λ−1)})), whose logarithm is concave in β and has its maximum, 0, at
-β = 1. So the product over pairs of draws is a capital that exceeds 1/γ at any time with probability at
-most γ, if the divergence is D or less (Ville 1939; bets on means: Waudby-Smith & Ramdas 2024,
-arXiv:2010.09686). Only u depends on C, and falls with it: what is won against C is won against every
-smaller one, and the largest C so refuted is a lower bound.
+β = 1. So the product over pairs of draws is a capital that exceeds 1/γ with probability at most γ, if the
+divergence is D or less (Markov; bets on means: Waudby-Smith & Ramdas 2024, arXiv:2010.09686). It is the
+final capital that counts, not the largest on the way: it does not depend on the order of the draws, which
+a mechanism may have sorted. Only u depends on C, and falls with it: what is won against C is won against
+every smaller one, and the largest C so refuted is a lower bound.
 
 Where a share δ of P and of Q may be anything, with s ≤ S, (s^{λ−1} − δS^{λ−1})/(1 − δ) takes the place of
-s^{λ−1} and s^λ/(1 − δ) that of s^λ: their means are on the safe side of those of the rest.
+s^{λ−1} and s^λ/(1 − δ) that of s^λ: their means are on the safe side of those of the rest. (Where the
+first is negative it is not multiplied by C^{−1/λ} ≤ 1: that is safe as well, and keeps u falling.)
 """
 
 from __future__ import annotations
@@ -57,14 +59,17 @@ class Bets:
         return a / kept, np.exp(lam * log_y) / kept
 
     def log_wealth(self, log_x: FloatArray, log_y: FloatArray, log_c: float) -> float:
-        """The largest log-capital ever won against C by pairs of draws in their order, at least 0."""
+        """The log-capital won against C by as many draws of either side, in any order; at least 0."""
         return self._wealth(*self.terms(log_x, log_y), log_c)
 
     def _wealth(self, a: FloatArray, b: FloatArray, log_c: float) -> float:
         lam = self.order
-        u = self.stake * lam * (math.exp(-log_c / lam) * a - 1)
+        shrunk = math.exp(-log_c / lam) * a
+        if self.leak:
+            shrunk = np.where(a < 0, a, shrunk)
+        u = self.stake * lam * (shrunk - 1)
         v = self.stake * (lam - 1) * (1 - b)
-        return max(0.0, float(np.max(np.cumsum(np.log1p(u) + np.log1p(v)), initial=0.0)))
+        return max(0.0, float(np.sum(np.log1p(u)) + np.sum(np.log1p(v))))
 
     def largest_log_c(self, log_x: FloatArray, log_y: FloatArray, gamma: float) -> float:
         """The largest log C that is refuted at level γ; 0 if none is.

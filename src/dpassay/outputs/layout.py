@@ -214,6 +214,8 @@ class Sorted:
     def numbers(self, key: int) -> FloatArray:
         """The free numbers of the outputs in a key."""
         part, free = self.layout.part(key), self.layout.free(key)
+        if self.keys is not None and not np.any(self.keys == key):
+            return np.zeros((0, len(free)))  # its columns may be missing altogether
         rows = slice(None) if self.keys is None else np.flatnonzero(self.keys == key)
         columns = [part.columns[k] for k in free]
         found = distances(self.outputs, rows, columns, [part.origins[k] for k in free])

@@ -281,7 +281,7 @@ def _tables(cells: Bits | Letters, model: Tables, cut: float, above: bool) -> st
     """The values that speak most for the event; all of them where one column decides."""
     sign = 1.0 if above else -1.0
     what = "bits" if isinstance(cells, Bits) else "text"
-    some = np.flatnonzero(sign * model.value > max(sign * cut, 0.0) * 0.5)
+    some = np.flatnonzero(sign * model.value > 0.5 * np.max(sign * model.value, initial=0.0))
     best = some[np.argsort(-sign * model.value[some], kind="stable")][:_LISTED]
     listed = "; ".join(cells.words(int(model.column[k]), int(model.code[k])) for k in best)
     rest = some.size - best.size

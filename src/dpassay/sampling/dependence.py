@@ -31,7 +31,7 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
                 f"successive draws on the {name} input are correlated (lag-1 rank correlation "
                 f"{r:+.2f} {where}). Every guarantee assumes independent draws"
             )
-    if (value := _one_double(p)) and _one_double(q):
+    if (value := _one_double(p)) and _one_double(q) not in ("", value):
         yield (
             f"every output on either input is one and the same number ({value} on the first): so does "
             "a generator that is made anew with a fixed seed in every call. Every guarantee assumes "
@@ -122,14 +122,22 @@ def _shared(p: Outputs, q: Outputs) -> int:
 
 
 def shared_rows(p: Outputs, q: Outputs) -> str | None:
-    """Rows that both sides hold although hardly one repeats itself on either, in words; else None."""
-    a, b = np.unique(_rows(p)), np.unique(_rows(q))
-    if min(a.size / len(p), b.size / len(q)) < 0.9:
-        return None  # discrete outputs share their values
-    common = int(np.isin(a, b).sum())
-    if common < max(_MANY, 0.02 * min(a.size, b.size)):
+    """More rows that both sides hold than independent draws would, in words; else None.
+
+    For independent draws from any two distributions the pairs of equal rows across the sides are on
+    average at most (m/n)·(pairs within the first) + (n/m)·(pairs within the second): 2Σpq ≤ Σp² + Σq².
+    """
+    (a, often_a), (b, often_b) = (np.unique(_rows(side), return_counts=True) for side in (p, q))
+    _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
+    across = float(np.sum(often_a[i] * often_b[j].astype(float)))
+    within = [float(np.sum(c * (c - 1.0) / 2)) for c in (often_a, often_b)]
+    n, m = len(p), len(q)
+    allowed = m / n * within[0] + n / m * within[1]
+    if allowed > 0:
+        allowed += 6 * np.sqrt(allowed + across)
+    if across < allowed + max(_MANY, 0.02 * min(n, m)):
         return None
-    return f"{common:,} of {a.size:,} outputs on the first input are among those on the second"
+    return f"{i.size:,} of {a.size:,} different outputs on the first input are among those on the second"
 
 
 def fingerprint_of(p: Outputs, q: Outputs) -> str:
