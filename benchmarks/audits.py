@@ -153,8 +153,8 @@ SLOW = ("10-d", "useless", "P = Q, random", "Randomized", "a row", "rows,", "SVT
 
 
 @table("audit-false")
-def false_alarms(count: int = 500, large: int = 100) -> str:
-    """False alarms at claim = truth: 500 audits a cell at n = 200 and 2000, 100 at 10⁴ (15 minutes)."""
+def false_alarms(count: int = 300, large: int = 60) -> str:
+    """False alarms at claim = truth: 300 audits a cell at n = 200 and 2000, 60 at 10⁴ (12 minutes)."""
     rows = []
     cells = true_claims()
     tests = len(cells) * 3 * 2

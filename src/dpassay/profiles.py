@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray
-from dpassay.learning.learner import Learner, LogLoss, grid_loss, select
+from dpassay.learning.learner import Learner, LogLoss, Scores, grid_loss, select
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.tally import tally_of
 from dpassay.notions.pure import careful_epsilon
@@ -95,12 +95,28 @@ def _grid_loss(learner: Learner) -> tuple[GridLoss, str, tuple[str, ...]]:
     if on_cells and not letters:
         made = grid_loss(learner)
         return made, made.name, ()
-    index, _ = select(learner, LogLoss())
+    # tables of letters order the words, but their sum is no log-ratio
+    index, _ = select(learner, _Distance()) if letters else select(learner, LogLoss())
     scores = learner.scores(index)
     assert scores is not None
     name = learner.fitted(index).name
     note = f"all curves are those of a learned score, that of {name}, on draws it was not fitted to"
     return GridLoss.of(tally_of(*_levels(*scores))), f"{name} score", (note,)
+
+
+class _Distance:
+    """The ranking whose scores have the most different distributions (Kolmogorov & Smirnov)."""
+
+    def judge(self, scores: Scores) -> float:
+        """The largest distance of the distribution functions."""
+        p, q = (np.sort(side) for side in scores)
+        both = np.concatenate([p, q])
+        ranks = [np.searchsorted(side, both, side="right") / side.size for side in (p, q)]
+        return float(np.max(np.abs(ranks[0] - ranks[1])))
+
+    def beats(self, new: float, best: float) -> bool:
+        """Whether it is larger."""
+        return new > best
 
 
 def _levels(score_p: FloatArray, score_q: FloatArray) -> tuple[Outputs, Outputs]:
