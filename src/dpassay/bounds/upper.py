@@ -39,13 +39,16 @@ empty set has Q(C) = 0, with nothing to learn, and the Clopper–Pearson limit o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtr
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import clopper_pearson
+from dpassay.privacy.curves import lower_hull
 from dpassay.roots import bisect
 
 #: So few cells are in or out, all combinations; of more, the largest `_LARGEST` are.
@@ -56,33 +59,39 @@ _POINTS, _CLOSE = 17, 1e-4
 _STEPS = 10
 
 
-def upper_delta(hits_p: IntArray, hits_q: IntArray, epsilon: float, gamma: float) -> float:
-    """The upper bound on δ(ε) of P against Q at error γ. The last cell is everything else.
+def upper_delta(
+    hits_p: IntArray, hits_q: IntArray, epsilons: npt.ArrayLike, gamma: float
+) -> FloatArray:
+    """Upper bounds on δ(ε) of P against Q at every ε, each at error γ. The last cell is everything else.
 
     >>> import numpy as np
     >>> p, q = np.array([731_000, 269_000, 0]), np.array([269_000, 731_000, 0])
-    >>> round(upper_delta(p, q, 0.5, 0.05), 3), upper_delta(p, q, 1.1, 0.05) < 1e-5
-    (0.289, True)
+    >>> found = upper_delta(p, q, [0.5, 1.1], 0.05)
+    >>> round(float(found[0]), 3), bool(found[1] < 1e-5)
+    (0.29, True)
     """
+    eps = np.atleast_1d(np.asarray(epsilons, dtype=float))
     n, m, rest = int(hits_p.sum()), int(hits_q.sum()), int(hits_p[-1])
     if n == 0 or m == 0:
-        return 1.0
-    best = float(clopper_pearson.upper(rest, n, gamma))  # the empty set
+        return np.ones(eps.size)
+    known = np.full(eps.size, float(clopper_pearson.upper(rest, n, gamma)))  # the empty set
     x, y = hits_p[:-1], hits_q[:-1]
     cells = np.flatnonzero(x > 0)  # without a draw of P a cell only takes away
     cells = cells[np.argsort(-(x[cells] + y[cells]), kind="stable")]
     whole = cells.size if cells.size <= _FEW else _LARGEST
     sets = _combinations(x[cells[:whole]], y[cells[:whole]], rest)
-    limit = _Limit(n, m, math.exp(min(epsilon, 300.0)), radius(gamma))
+    limit = _Limit(n, m, radius(gamma))
+    ratio = np.exp(np.minimum(eps, 300.0))
     if cells.size > whole:
         others = cells[whole:]
         with np.errstate(divide="ignore"):
             others = others[np.argsort(-(x[others] / y[others]), kind="stable")]
         edge = [np.concatenate([[0.0], np.cumsum(side[others])]) for side in (x, y)]
-        best = _largest_along(limit, sets, np.array(edge), best)
-    else:
-        best = max(best, float(np.max(limit(*sets[:, 1:]), initial=0.0)))
-    return min(best, 1.0)
+        known = _largest_along(limit, ratio, sets, np.array(edge), known)
+    elif cells.size:
+        found = limit(sets[0, 1:, None], sets[1, 1:, None], ratio)
+        known = np.maximum(known, found.max(axis=0))
+    return np.minimum(known, 1.0)
 
 
 def radius(gamma: float) -> float:
@@ -106,27 +115,34 @@ def _combinations(x: IntArray, y: IntArray, rest: int) -> FloatArray:
     return sets
 
 
-def _largest_along(limit: _Limit, sets: FloatArray, edge: FloatArray, known: float) -> float:
-    """The largest limit of a set that is joined by a part of the edge, or `known` if that is larger.
+def _largest_along(
+    limit: _Limit, ratios: FloatArray, sets: FloatArray, edge: FloatArray, known: FloatArray
+) -> FloatArray:
+    """For each e^ε the largest limit of a set that is joined by a part of the edge, or what is known.
 
     Along the edge the limit rises to its maximum and falls, so that the best of equidistant points has it
     between its neighbours, where it is below that of the larger x with the smaller y.
     """
-    low, high = np.zeros(sets.shape[1]), np.full(sets.shape[1], edge.shape[1] - 1.0)
-    places = np.arange(edge.shape[1])
-    steps = np.linspace(0.0, 1.0, _POINTS)[:, None]
-    while True:
-        at = low + (high - low) * steps
+    which = np.repeat(np.arange(ratios.size), sets.shape[1])  # a column is a set at an ε
+    sets = np.tile(sets, ratios.size)
+    low, high = np.zeros(which.size), np.full(which.size, edge.shape[1] - 1.0)
+    places, steps = np.arange(edge.shape[1]), np.linspace(0.0, 1.0, _POINTS)[:, None]
+    known = known.copy()
+    while which.size:
+        at, own = low + (high - low) * steps, np.arange(which.size)
         x, y = (side + np.interp(at, places, e) for side, e in zip(sets, edge, strict=True))
-        found, own = limit(x, y), np.arange(low.size)
+        found = limit(x, y, ratios[which])
         best = np.argmax(found, axis=0)
         left, right = np.maximum(best - 1, 0), np.minimum(best + 1, _POINTS - 1)
-        top = limit(x[right, own], y[left, own])
-        known = max(known, float(np.max(found)))
-        worth = top > known * (1 + _CLOSE)
-        if not worth.any() or np.max(high - low) < 1e-9:
-            return max(known * (1 + _CLOSE), float(np.max(top, where=worth, initial=0.0)))
-        low, high, sets = at[left, own][worth], at[right, own][worth], sets[:, worth]
+        top = limit(x[right, own], y[left, own], ratios[which])
+        np.maximum.at(known, which, found.max(axis=0))
+        if np.max(high - low) < 1e-9:
+            np.maximum.at(known, which, top)
+            break
+        worth = top > known[which] * (1 + _CLOSE)
+        low, high = at[left, own][worth], at[right, own][worth]
+        which, sets = which[worth], sets[:, worth]
+    return known * (1 + _CLOSE)
 
 
 @dataclass(frozen=True)
@@ -135,19 +151,18 @@ class _Limit:
 
     n: int
     m: int
-    ratio: float
     radius: float
 
-    def __call__(self, x: FloatArray, y: FloatArray) -> FloatArray:
+    def __call__(self, x: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
         """The maximum by Lagrange's method, from above.
 
         For w > 0 it is at most the largest p − t q + (R²/2 − n kl(a, p) − m kl(b, q))/w, which is where
         n(p − a) = w p(1 − p) and m(b − q) = w t q(1 − q), and for the best w it is that.
         """
-        n, m, t, goal = self.n, self.m, self.ratio, self.radius**2 / 2
+        n, m, goal = self.n, self.m, self.radius**2 / 2
         a, b = np.minimum((x + 1) / n, 1.0), np.maximum((y - 1) / m, 0.0)
         w = self.radius / np.sqrt(a * (1 - a) / n + t * t * b * (1 - b) / m + 1 / n**2)
-        best = np.full(np.shape(a), np.inf)
+        best = np.full(w.shape, np.inf)
         for _ in range(_STEPS):
             p, q = _above(a, n, w), _below(b, m, w * t)
             used = n * _kl(a, p) + m * _kl(b, q)
@@ -179,13 +194,30 @@ def _kl(a: FloatArray, p: FloatArray) -> FloatArray:
     return np.maximum(one + other, 0.0)
 
 
-def upper_curve(
-    hits_p: IntArray, hits_q: IntArray, epsilons: FloatArray, gamma: float
+def worse_direction(
+    hits_p: IntArray,
+    hits_q: IntArray,
+    epsilons: npt.ArrayLike,
+    gamma: float,
+    swaps: Sequence[bool] = (False, True),
 ) -> FloatArray:
-    """The upper bound on δ of the worse direction at every ε of a grid, each on its own at error γ."""
-    return np.array(
-        [
-            max(upper_delta(hits_p, hits_q, e, gamma), upper_delta(hits_q, hits_p, e, gamma))
-            for e in epsilons.tolist()
-        ]
-    )
+    """Upper bounds on the larger δ of the two directions, or of those asked for, each at error γ."""
+    sides = [(hits_q, hits_p) if swap else (hits_p, hits_q) for swap in swaps]
+    return np.max([upper_delta(*side, epsilons, gamma) for side in sides], axis=0)
+
+
+def upper_curve(
+    hits_p: IntArray,
+    hits_q: IntArray,
+    epsilons: FloatArray,
+    gamma: float,
+    swaps: Sequence[bool] = (False, True),
+) -> FloatArray:
+    """The same at all ε of an increasing grid at once: γ is shared equally.
+
+    δ is convex in e^ε, and so is the larger of two: it keeps below the lower hull of its bounds.
+    """
+    each = worse_direction(hits_p, hits_q, epsilons, gamma / epsilons.size, swaps)
+    # far out, where e^ε is beyond doubles, falling is all that is used
+    each, t = np.minimum.accumulate(each), np.exp(np.minimum(epsilons, 300.0))
+    return np.interp(t, *lower_hull(t, each))
