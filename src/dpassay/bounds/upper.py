@@ -56,7 +56,7 @@ _FEW, _LARGEST = 10, 6
 #: Points at a time in the search along the edge, which ends within this part of the largest limit.
 _POINTS, _CLOSE = 17, 1e-4
 #: Steps towards the best multiplier; every one of them gives a bound.
-_STEPS = 10
+_HALVINGS, _STEPS = 4, 7
 
 
 def upper_delta(
@@ -161,13 +161,20 @@ class _Limit:
         """
         n, m, goal = self.n, self.m, self.radius**2 / 2
         a, b = np.minimum((x + 1) / n, 1.0), np.maximum((y - 1) / m, 0.0)
-        w = self.radius / np.sqrt(a * (1 - a) / n + t * t * b * (1 - b) / m + 1 / n**2)
-        best = np.full(w.shape, np.inf)
-        for _ in range(_STEPS):
+        alone = a * (1 - a) / n + 1 / n**2
+        # between the w of p alone and that of normal deviations of both; and there `used` is about w²
+        high, low = 1 / np.sqrt(alone), 1 / np.sqrt(alone + t * t * b * (1 - b) / m)
+        high, low = np.broadcast_arrays(self.radius * high, self.radius * low)
+        w, best = high, np.full(high.shape, np.inf)
+        for step in range(_HALVINGS + _STEPS):
             p, q = _above(a, n, w), _below(b, m, w * t)
             used = n * _kl(a, p) + m * _kl(b, q)
             best = np.minimum(best, p - t * q + (goal - used) / w)
-            w = w * np.sqrt(np.clip(goal / np.maximum(used, 1e-300), 1 / 64, 64))
+            if step < _HALVINGS:
+                high, low = np.where(used < goal, high, w), np.where(used < goal, w, low)
+                w = np.sqrt(high * low)
+            else:
+                w = w * np.sqrt(np.clip(goal / np.maximum(used, 1e-300), 1 / 64, 64))
         return best
 
 

@@ -21,7 +21,7 @@ from dpassay.privacy import tabulated
 from dpassay.privacy.claim_base import Claim, checked_delta, digits, shaped
 from dpassay.privacy.curves import TradeoffCurve, gaussian_tradeoff
 
-#: Points of a profile that is to be shown, up to the ε where δ is so small, or the largest ε.
+#: Points of a profile that is to be shown, up to the ε where δ is so near its least, or the largest ε.
 _PROFILE, _NEGLIGIBLE, _FAR = 65, 1e-6, 50.0
 
 
@@ -335,8 +335,14 @@ class TradeoffDP(Claim):
         return np.asarray(tabulated.lowered(self.f, self.gap).delta(epsilon))
 
     def shown_by(self) -> tuple[FloatArray, FloatArray] | None:
-        """δ(ε) on a grid; ε below 0 would be needed for one order of the inputs alone."""
-        return None if self.ordered else _profile(self)
+        """δ(ε) on a grid; None where ε below 0 would be needed.
+
+        That is for one order of the inputs alone, and for a gap beyond the point where f crosses the
+        diagonal: up to there the lowered curve asks no more of the second order than of the first.
+        """
+        if self.ordered or self.f(self.gap) < self.gap:
+            return None
+        return _profile(self)
 
     def __str__(self) -> str:
         return "f-DP" if self.gap == 0 else f"f-DP lowered by {digits(self.gap)}"
@@ -344,8 +350,8 @@ class TradeoffDP(Claim):
 
 def _profile(claim: Claim) -> tuple[FloatArray, FloatArray]:
     """δ(ε) of a symmetric claim, equidistant in ε from 0 to where draws cannot follow."""
-    last = 0.25
-    while last < _FAR and float(claim.delta_at(last)) > _NEGLIGIBLE:
+    last, least = 0.25, float(claim.delta_at(300.0))
+    while last < _FAR and float(claim.delta_at(last)) > least + _NEGLIGIBLE:
         last *= 1.25
     eps = np.linspace(0.0, last, _PROFILE)
     return eps, np.asarray(claim.delta_at(eps))
