@@ -88,12 +88,15 @@ def counted(case: Case, n: int, seed: int) -> IntArray:
     return np.asarray(np.sum(list(source.blocks(budget.test, cells)), axis=0))
 
 
+def above(counts: IntArray, epsilons: Sequence[float]) -> FloatArray:
+    """The bound at every ε, each on its own."""
+    return worse_direction(counts[0], counts[1], epsilons, GAMMA)
+
+
 def wrong(case: Case, n: int, seeds: Sequence[int]) -> tuple[IntArray, FloatArray]:
     """How often the bound is below the truth at each ε, and its median."""
     truth = np.array([case.truth(epsilon) for epsilon in case.epsilons])
-    found = np.array(
-        [worse_direction(*counted(case, n, seed), case.epsilons, GAMMA) for seed in seeds]
-    )
+    found = np.array([above(counted(case, n, seed), case.epsilons) for seed in seeds])
     return np.count_nonzero(found < truth, axis=0), np.median(found, axis=0)
 
 
@@ -153,7 +156,7 @@ def tightness() -> str:
     for name, epsilons in asked:
         case = every[name]
         seen = [counted(case, n, seed) for seed in range(41, 46)]
-        found = np.median([worse_direction(*one, epsilons, GAMMA) for one in seen], axis=0)
+        found = np.median([above(one, epsilons) for one in seen], axis=0)
         for epsilon, bound in zip(epsilons, found, strict=True):
             truth = case.truth(epsilon)
             width = math.sqrt(math.log(4 / GAMMA) / n)

@@ -1,8 +1,8 @@
 """What an analysis returns: frozen records that say what backs them.
 
 An `Estimate` is not a `LowerBound`: they are different types on purpose. A `Verdict` is
-"violation", "no violation detected" or "could not have seen a violation", never "private"; a `Verification`
-says what holds on the pairs that were looked at, and of no others.
+"violation", "no violation detected" or "could not have seen a violation", never "private"; a
+`Verification` says what holds on the pairs that were looked at, and of no others.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = [
     "Event",
     "Guarantee",
     "LowerBound",
+    "PairUpper",
     "Profile",
     "SecondBound",
-    "PairUpper",
     "TradeoffPoint",
     "Verdict",
     "Verification",
@@ -374,8 +374,8 @@ class Verification(Shown):
         if self.holds:
             shown = "" if self.confirmed else f"{self.holds}: "
             lines.append(
-                f"  {shown}{self.bound} with {level(self.confidence)} confidence ({self.guarantee}), and of "
-                "other inputs nothing is said"
+                f"  {shown}{self.bound} with {level(self.confidence)} confidence ({self.guarantee}), and "
+                "of other inputs nothing is said"
             )
         if self.reason:
             lines.append(f"  why: {self.reason}")

@@ -5,8 +5,8 @@
 3. Certify. `bounds.upper`: for every set of outputs a limit of P(C) − e^ε Q(C), and the largest of them.
 
 All pairs, both directions and all ε that a claim speaks of are held against it at the full error
-probability. A claim that is false is false at one pair, in one direction and at one ε, which do not depend on
-the draws; to be confirmed nevertheless the bound of that one must fail.
+probability. A claim that is false is false at one pair, in one direction and at one ε, which do not
+depend on the draws; to be confirmed nevertheless the bound of that one must fail.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.samples import Source, sources
 
 #: The share of the draws that say which outputs there are, and the most per side that do.
-TRAIN, ENOUGH = 0.2, 100_000
+TRAIN, ENOUGH = 0.2, 250_000
 
 
 def verify(
@@ -48,10 +48,10 @@ def verify(
     """Show that a claim holds on the pairs given, as far as draws can show it.
 
     For discrete outputs δ(ε) of a pair is bounded from above, whatever the distributions are; the outputs
-    need not be known. For (ε, δ) claims the result is `confirmed` if the bound is at most δ on every pair. A
-    pure claim holds up to the δ that is `upper`. A Gaussian or trade-off claim is held against the bounds
-    at all ε ≥ 0, approximate zCDP follows from (√(2ρ), δ)-DP, and for Rényi and pure zCDP claims draws show
-    nothing. Nothing is said of other inputs.
+    need not be known. For (ε, δ) claims the result is `confirmed` if the bound is at most δ on every
+    pair. A pure claim holds up to the δ that is `upper`. A Gaussian or trade-off claim is held against
+    the bounds at all ε ≥ 0, approximate zCDP follows from (√(2ρ), δ)-DP, and for Rényi and pure zCDP
+    claims draws show nothing. Nothing is said of other inputs.
 
     n      draws per side per pair, training included
     train  the share of draws that only say which outputs there are; a fifth by default
@@ -116,12 +116,12 @@ def verify(
 
 
 _SPENT = (
-    "the worst pair, in its worse direction, at the ε where it is worst: the bounds of all others may fail "
-    "without harm"
+    "the worst pair, in its worse direction, at the ε where it is worst: the bounds of all others may "
+    "fail without harm"
 )
 _NEVER = (
-    "draws cannot show it: an output too unlikely to be seen can make a Rényi divergence infinite, and a claim "
-    "about one order of the inputs is not looked at; show (ε, δ)-DP instead"
+    "draws cannot show it: an output too unlikely to be seen can make a Rényi divergence infinite, and a "
+    "claim about one order of the inputs is not looked at; show (ε, δ)-DP instead"
 )
 
 
@@ -131,11 +131,13 @@ def _why(worst: PairUpper, allowed: float, single: bool) -> str:
         return trivial
     if worst.unseen > worst.upper / 2:
         return (
-            f"{worst.unseen:.2g} of the draws are outputs that hardly came before, and all of them count; more "
-            "draws, a larger share that trains, or coarser outputs leave fewer"
+            f"{worst.unseen:.2g} of the draws are outputs that hardly came before, and all of them "
+            "count; more draws, a larger share that trains, or coarser outputs leave fewer"
         )
     if not single:
-        return "a curve that falls to 0 is never shown in full: lower it by the δ that will do (gap=)"
+        return (
+            "a curve that falls to 0 is never shown in full: lower it by the δ that will do (gap=)"
+        )
     if allowed == 0:
         return "no number of draws shows δ = 0: claim the δ that will do"
     return ""
@@ -157,9 +159,9 @@ def excess(eps: FloatArray, upper: FloatArray, delta: FloatArray, last: float) -
     """The most by which a spectrum below `upper` at some ε can exceed a claimed curve at any ε ≥ eps[0].
 
     Both are convex in t = e^ε and fall. Between two ε the spectrum is below the chord of its bounds, and
-    the curve above the chords of the intervals on either side, extended; the difference is largest where those
-    two meet, or at an end. To the right of all ε the spectrum is below its last bound and the curve above
-    its limit, `last`; to their left neither is needed.
+    the curve above the chords of the intervals on either side, extended; the difference is largest where
+    those two meet, or at an end. To the right of all ε the spectrum is below its last bound and the curve
+    above its limit, `last`.
     """
     t = np.exp(eps)
     slope = np.diff(delta) / np.diff(t)

@@ -23,7 +23,7 @@ class Cells:
     @classmethod
     def learn(cls, batch: Batch) -> Cells:
         """Outputs that repeat in draws that may be looked at; combinations stay whole."""
-        return cls.of(learn(batch.p, batch.q, whole=True)[0])
+        return cls.of(learn(batch.p, batch.q, whole=True, thorough=True)[0])
 
     @classmethod
     def of(cls, layout: Layout) -> Cells:

@@ -331,7 +331,9 @@ def _union(
     known = [curve for curve in above if curve is not None]
     upper = np.max(known, axis=0) if len(known) == len(parts) and not failures else None
     if upper is None:
-        which = next((part for part, curve in zip(parts, above, strict=True) if curve is None), None)
+        which = next(
+            (part for part, curve in zip(parts, above, strict=True) if curve is None), None
+        )
         notes += ["no upper curve: the mechanism failed on a pair"] if which is None else []
         notes += [] if which is None else _not_above(which.cells)
     return SetSpectrum(

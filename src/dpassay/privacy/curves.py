@@ -217,7 +217,7 @@ class Spectrum(Record):
         return value if eps.ndim else float(value)
 
     def certified_upper(self, epsilon: npt.ArrayLike) -> Any:
-        """The certified upper bound at ε: δ is convex in t = e^ε, and falls in t at most as fast as t rises.
+        """The certified upper bound at ε: δ is convex in t = e^ε, and falls no faster than t rises.
 
         So chords hold between grid points, the last bound beyond the grid, and below it the first one
         raised by the distance in t.
