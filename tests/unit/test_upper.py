@@ -117,7 +117,9 @@ def test_order_of_cells_does_not_matter(seed):
     shuffled = np.append(rng.permutation(30), 30)
     for epsilon in (0.0, 0.5, 2.0):
         one = upper_delta(p, q, [epsilon], GAMMA)
-        assert one == pytest.approx(upper_delta(p[shuffled], q[shuffled], [epsilon], GAMMA), rel=1e-3)
+        assert one == pytest.approx(
+            upper_delta(p[shuffled], q[shuffled], [epsilon], GAMMA), rel=1e-3
+        )
 
 
 def test_the_worse_direction_is_the_same_for_swapped_sides(seed):
