@@ -44,8 +44,10 @@ from .results import LowerBound as LowerBound
 from .results import Profile as Profile
 from .results import TradeoffPoint as TradeoffPoint
 from .results import Verdict as Verdict
+from .results import Verification as Verification
 from .results import Witness as Witness
 from .sampling.draw import Sampling as Sampling
 from .sampling.samples import Samples as Samples
 from .sampling.samples import draw as draw
 from .sampling.samples import from_samples as from_samples
+from .verifications import verify as verify

@@ -137,13 +137,25 @@ def spectrum(
     lines: Mapping[str, Line],
     *,
     log: bool = False,
+    band: tuple[FloatArray, FloatArray, FloatArray] | None = None,
     point: tuple[float, float] | None = None,
     hover: bool = False,
 ) -> Any:
-    """δ as a function of ε, one line a mechanism or method; `point` marks a claim."""
+    """δ as a function of ε, one line a mechanism or method; a band; `point` marks a claim."""
     alt = altair()
     scale = alt.Scale(type="log") if log else alt.Scale(domainMin=0)
-    layers = _lines(
+    layers = []
+    if band is not None:
+        rows = [
+            {"epsilon": e, "low": lo, "high": hi}
+            for e, lo, hi in zip(*(side.tolist() for side in band), strict=True)
+        ]
+        layers.append(
+            _data(rows)
+            .mark_area(opacity=0.18, color=PALETTE[0])
+            .encode(x="epsilon:Q", y=alt.Y("low:Q", scale=scale), y2="high:Q")
+        )
+    layers += _lines(
         lines,
         "epsilon",
         "delta",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import shlex
 import sys
 import time
 import traceback
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +16,9 @@ from rich.console import Console
 from rich.table import Table
 
 from dpassay._version import __version__
+from dpassay.cli_inputs import Files, check_writable, write_json
+from dpassay.cli_inputs import sampling as as_sampling
+from dpassay.cli_inputs import source as read_source
 from dpassay.cli_options import (
     ColumnsOption,
     CommandOption,
@@ -41,7 +42,13 @@ from dpassay.cli_options import (
     Workers,
 )
 from dpassay.errors import DpassayError, InvalidInput, NoClosedForm
-from dpassay.panels import COLOURS, bound_panel, profile_panel, verdict_panel
+from dpassay.panels import (
+    COLOURS,
+    bound_panel,
+    profile_panel,
+    verdict_panel,
+    verification_panel,
+)
 from dpassay.results import Profile, Verdict, number
 
 app = typer.Typer(
@@ -124,9 +131,11 @@ def audit(
     from dpassay.audits import audit as run
     from dpassay.privacy.text import claim as read_claim
 
-    _writable(report, json)
-    files = _Files(samples, columns, drop)
-    source, found_pairs = _source(target, command, files, pair, pairs, neighbours, per_call, seed)
+    check_writable(report, json)
+    files = Files(samples, columns, drop)
+    source, found_pairs = read_source(
+        target, command, files, pair, pairs, neighbours, per_call, seed
+    )
     own = getattr(source, "claim", None)
     if not claim and own is None:
         raise InvalidInput('what does it claim? Give --claim "eps=1"')
@@ -144,7 +153,7 @@ def audit(
         details=report is not None,
         relation=relation,
         rng=None if samples else seed,
-        sampling=None if samples else _sampling(workers, quiet, errors_are_outputs),
+        sampling=None if samples else as_sampling(workers, quiet, errors_are_outputs),
     )
     remedy = f"{_PLAN}, another --loss or a lower --confidence"
     _deliver(verdicts, None, json=json, report=report, quiet=quiet, remedy=remedy)
@@ -186,10 +195,12 @@ def bound(
     from dpassay.audits import bound as run
     from dpassay.privacy.text import parameter
 
-    _writable(None, json)
+    check_writable(None, json)
     asked = parameter(of)
-    files = _Files(samples, columns, drop)
-    source, found_pairs = _source(target, command, files, pair, pairs, neighbours, per_call, seed)
+    files = Files(samples, columns, drop)
+    source, found_pairs = read_source(
+        target, command, files, pair, pairs, neighbours, per_call, seed
+    )
     if n is None and time_budget is None and samples is None:
         n = 20_000
     found = run(
@@ -202,11 +213,68 @@ def bound(
         loss=loss,
         relation=relation,
         rng=None if samples else seed,
-        sampling=None if samples else _sampling(workers, quiet, errors_are_outputs),
+        sampling=None if samples else as_sampling(workers, quiet, errors_are_outputs),
     )
-    _write_json(json, found.to_json(indent=2))
+    write_json(json, found.to_json(indent=2))
     if not quiet and json != "-":
         Console().print(bound_panel(found))
+
+
+@app.command()
+def verify(
+    target: Target = None,
+    pair: PairOption = None,
+    pairs: PairsOption = None,
+    neighbours: NeighboursOption = None,
+    relation: RelationOption = None,
+    samples: SamplesOption = None,
+    columns: ColumnsOption = None,
+    drop: DropOption = None,
+    command: CommandOption = None,
+    claim: Annotated[
+        str | None,
+        typer.Option(help='"eps=1, delta=1e-5"; "eps=1" and "mu=1" are shown up to a δ.'),
+    ] = None,
+    n: N = None,
+    confidence: Confidence = 0.95,
+    per_call: PerCall = False,
+    errors_are_outputs: OnError = False,
+    seed: Seed = 0,
+    workers: Workers = 1,
+    json: JsonOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """Show that a claim holds on these pairs, where outputs are discrete.
+
+    Exit status: 0 confirmed, 2 bad input, 5 not confirmed.
+
+    Example: dpassay verify "zoo:DiscreteLaplace(scale=1.0)" --pair 0 1 --claim "eps=1.1, delta=1e-3"
+    """
+    from dpassay.privacy.text import claim as read_claim
+    from dpassay.verifications import verify as run
+
+    check_writable(None, json)
+    files = Files(samples, columns, drop)
+    source, found_pairs = read_source(
+        target, command, files, pair, pairs, neighbours, per_call, seed
+    )
+    own = getattr(source, "claim", None)
+    if claim is None and own is None:
+        raise InvalidInput('what does it claim? Give --claim "eps=1, delta=1e-5"')
+    found = run(
+        source,
+        found_pairs,
+        own if claim is None else read_claim(claim),
+        n=1_000_000 if n is None and samples is None else n,
+        confidence=confidence,
+        relation=relation,
+        rng=None if samples else seed,
+        sampling=None if samples else as_sampling(workers, quiet, errors_are_outputs),
+    )
+    write_json(json, found.to_json(indent=2))
+    if not quiet and json != "-":
+        Console().print(verification_panel(found))
+    raise typer.Exit(0 if found.confirmed else 5)
 
 
 @app.command()
@@ -235,9 +303,9 @@ def estimate(
     """
     from dpassay.profiles import estimate as run
 
-    _writable(report, json)
-    files = _Files(samples, columns, drop)
-    source, found = _source(target, command, files, pair, None, None, per_call, seed)
+    check_writable(report, json)
+    files = Files(samples, columns, drop)
+    source, found = read_source(target, command, files, pair, None, None, per_call, seed)
     if n is None and samples is None:
         n = 100_000
     profile = run(
@@ -246,7 +314,7 @@ def estimate(
         n=n,
         loss=loss,
         rng=None if samples else seed,
-        sampling=None if samples else _sampling(workers, quiet, errors_are_outputs),
+        sampling=None if samples else as_sampling(workers, quiet, errors_are_outputs),
     )
     _deliver([], profile, json=json, report=report, quiet=quiet)
 
@@ -308,7 +376,7 @@ def plan(
     from dpassay.plans import plan as run
 
     made = run(claim, excess=excess, power=power, confidence=confidence, event=event)
-    _write_json(json, made.to_json(indent=2))
+    write_json(json, made.to_json(indent=2))
     if json != "-":
         typer.echo(str(made))
 
@@ -347,16 +415,16 @@ def replay(
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
     earlier = Verdict.from_json(text)
-    files = _Files(samples, columns, drop)
+    files = Files(samples, columns, drop)
     pair = None if samples else ("0", "1")  # the witness brings its own
-    source, _ = _source(target, command, files, pair, None, None, per_call, seed)
+    source, _ = read_source(target, command, files, pair, None, None, per_call, seed)
     again = run(
         earlier,
         source,
         n=20_000 if n is None and samples is None else n,
         confidence=confidence,
         rng=seed,
-        sampling=_sampling(workers, quiet, False),
+        sampling=as_sampling(workers, quiet, False),
     )
     remedy = f"{_PLAN} or a lower --confidence"
     _deliver([again], None, json=json, report=None, quiet=quiet, remedy=remedy)
@@ -455,65 +523,6 @@ def _status(verdicts: Sequence[Verdict]) -> int:
     return 1 if "violation" in tones else 4 if "blind" in tones else 0
 
 
-@dataclass(frozen=True)
-class _Files:
-    """Two files of outputs, and what was typed about their columns."""
-
-    paths: tuple[Path, Path] | None
-    columns: str | None
-    drop: str | None
-
-    def read(self, seed: int) -> Any:
-        """The outputs as a pool."""
-        from dpassay.sampling.samples import from_samples
-
-        assert self.paths is not None
-        columns, drop = _names(self.columns), _names(self.drop)
-        return from_samples(*self.paths, columns=columns, drop=drop, rng=seed)
-
-
-def _names(typed: str | None) -> list[str] | None:
-    """Names between commas; one that holds a comma stands in double quotes."""
-    if typed is None:
-        return None
-    return [name.strip() for name in next(csv.reader([typed], skipinitialspace=True), [])]
-
-
-def _source(
-    target: str | None,
-    command: str | None,
-    files: _Files,
-    pair: tuple[str, str] | None,
-    pairs: Path | None,
-    neighbours: str | None,
-    per_call: bool,
-    seed: int,
-) -> tuple[Any, Any]:
-    """The mechanism and its pairs, or samples and None."""
-    from dpassay import targets
-
-    if sum(given is not None for given in (target, command, files.paths)) != 1:
-        raise InvalidInput("give exactly one of TARGET, --command and --samples")
-    if files.paths is not None:
-        if pair or pairs or neighbours:
-            raise InvalidInput("samples already belong to a pair: leave --pair out")
-        return files.read(seed), None
-    if files.columns is not None or files.drop is not None:
-        raise InvalidInput("--columns and --drop choose among the columns of --samples")
-    box = targets.program(command) if command else targets.mechanism(str(target), per_call=per_call)
-    return box, targets.pairs(pair, pairs, neighbours, box)
-
-
-def _sampling(workers: int, quiet: bool, outcomes: bool) -> Any:
-    from dpassay.sampling.draw import Sampling
-
-    return Sampling(
-        workers=workers,
-        on_error="outcome" if outcomes else "raise",
-        progress=False if quiet else None,
-    )
-
-
 def _deliver(
     verdicts: list[Verdict],
     profile: Profile | None,
@@ -526,10 +535,10 @@ def _deliver(
     """The result as a panel, as JSON and as a report, as asked; `remedy` is for a blind verdict."""
     results: list[Any] = [*verdicts] if profile is None else [profile]
     if len(results) == 1:
-        _write_json(json, results[0].to_json(indent=2))
+        write_json(json, results[0].to_json(indent=2))
     else:
         inner = ",\n".join(result.to_json(indent=2) for result in results)
-        _write_json(json, f"[{inner}]")
+        write_json(json, f"[{inner}]")
     if report is not None:
         from dpassay.report import write
 
@@ -543,25 +552,6 @@ def _deliver(
         console.print(profile_panel(profile))
     if report is not None:
         console.print(f"The report: {report}")
-
-
-def _writable(report: Path | None, json: str | None) -> None:
-    """Say before the first draw if a result cannot be written."""
-    for what, place in (("report", report), ("JSON", None if json in (None, "-") else Path(json))):
-        if place is not None and (place.is_dir() or not place.resolve().parent.is_dir()):
-            raise InvalidInput(
-                f"the {what} cannot be written to {str(place)!r}: give a file in a folder that exists"
-            )
-
-
-def _write_json(place: str | None, text: str) -> None:
-    if place == "-":
-        typer.echo(text)
-    elif place is not None:
-        try:
-            Path(place).write_text(text + "\n", encoding="utf-8")
-        except OSError as error:
-            raise InvalidInput(f"{place} cannot be written: {error}") from None
 
 
 def _command_line() -> str:
@@ -589,7 +579,8 @@ def _slips(arguments: list[str]) -> None:
 def run(arguments: list[str]) -> int:
     """Run the command line and say how it ended.
 
-    0, 1 (violation), 2 (bad input), 3 (a bug), 4 (could not have seen anything), 130 (interrupted).
+    0, 1 (violation), 2 (bad input), 3 (a bug), 4 (could not have seen anything), 5 (not confirmed),
+    130 (interrupted).
     """
     debug = "--debug" in arguments
     # what looks dependent is in the verdict as well: one line here, not a line of source

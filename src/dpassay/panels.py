@@ -9,7 +9,15 @@ from rich.table import Table
 
 from dpassay.privacy.about import Guarantee, level
 from dpassay.privacy.pairs import Relation
-from dpassay.results import LowerBound, Profile, Verdict, Witness, number
+from dpassay.results import (
+    LowerBound,
+    Profile,
+    Verdict,
+    Verification,
+    Witness,
+    number,
+    rounded_up,
+)
 
 #: The colour of each tone.
 COLOURS = {"violation": "red", "clear": "green", "blind": "yellow"}
@@ -80,6 +88,33 @@ def verdict_panel(verdict: Verdict, remedy: str) -> Panel:
             rows.append(("next", more))
     inside = Group(Text("\n".join(top)), _grid(rows))
     return Panel(inside, title=_capital(verdict.headline), border_style=COLOURS[tone])
+
+
+def verification_panel(found: Verification) -> Panel:
+    """What holds on the pairs given, and on which of them least."""
+    from rich.console import Group
+    from rich.text import Text
+
+    top = [] if found.confirmed or not found.holds else [_capital(found.holds)]
+    if found.holds:
+        top.append(f"{found.bound} with confidence {level(found.confidence)} ({found.guarantee})")
+    worst = max(found.pairs, key=lambda one: one.upper)
+    rows = [("why", found.reason)] if found.reason else []
+    many = len(found.pairs)
+    rows.append(("inputs", str(worst.pair) + (f", the worst of {many} pairs" if many > 1 else "")))
+    if worst.cells:
+        rest = rounded_up(worst.unseen)
+        rows.append(
+            ("outputs", f"{worst.cells:,} counted one by one; {rest} of the draws are others")
+        )
+    rows += [("file", str(origin)) for origin in found.about.files]
+    rows += [("note", note) for note in found.about.notes]
+    rows.append(("scope", f"{found.where}, and no other inputs"))
+    return Panel(
+        Group(Text("\n".join(top)), _grid(rows)),
+        title=_capital(found.headline),
+        border_style="green" if found.confirmed else "yellow",
+    )
 
 
 def _grid(rows: Sequence[tuple[str, str]]) -> Table:

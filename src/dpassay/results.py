@@ -1,7 +1,8 @@
 """What an analysis returns: frozen records that say what backs them.
 
 An `Estimate` is not a `LowerBound`: they are different types on purpose. A `Verdict` is
-"violation", "no violation detected" or "could not have seen a violation", never "private".
+"violation", "no violation detected" or "could not have seen a violation", never "private"; a
+`Verification` says what holds on the pairs that were looked at, and of no others.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ __all__ = [
     "Event",
     "Guarantee",
     "LowerBound",
+    "PairUpper",
     "Profile",
     "SecondBound",
     "TradeoffPoint",
     "Verdict",
+    "Verification",
     "Witness",
 ]
 
@@ -300,6 +303,88 @@ class Verdict(Shown):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class PairUpper(Record):
+    """The bound of one pair, which holds with the confidence on its own."""
+
+    pair: Pair
+    upper: float
+    cells: int  # outputs that were counted one by one
+    unseen: float  # the share of draws of anything else, the larger of the two sides
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Verification(Shown):
+    """Whether a claim was shown to hold on the pairs given, and up to which δ.
+
+    `upper` is certified for all pairs at once: δ at the ε that is claimed, in the worse direction of the
+    worst pair. For claims about a whole curve it is by how much δ(ε) may exceed the claimed one at any
+    ε. `confirmed` says whether that is no more than what is claimed, which is 0 for pure DP: no number of
+    draws shows that. `reason` says why there is no bound, or none below 1.
+    """
+
+    claim: Claim
+    confirmed: bool
+    upper: float
+    #: The ε that was looked at; None for a curve, and where nothing could be shown.
+    epsilon: float | None
+    confidence: float
+    guarantee: Guarantee
+    reason: str = ""
+    pairs: tuple[PairUpper, ...] = field(repr=False)
+    #: How the error probability 1 − confidence is spent.
+    budget: tuple[tuple[str, float], ...] = ()
+    about: About
+
+    @property
+    def _colour(self) -> str:
+        return "#1b6e3c" if self.confirmed else "#7a5200"
+
+    @property
+    def where(self) -> str:
+        """The pairs it speaks of."""
+        return "this pair" if len(self.pairs) == 1 else f"these {len(self.pairs)} pairs"
+
+    @property
+    def holds(self) -> str:
+        """What was shown, in a few words; empty if nothing was."""
+        if self.upper >= 1.0:
+            return ""
+        if self.confirmed:
+            said = str(self.claim)
+        elif self.epsilon is not None:
+            said = f"({number(self.epsilon)}, {rounded_up(self.upper)})-DP"
+        else:
+            said = f"{self.claim}, with {rounded_up(self.upper)} added to every δ,"
+        return f"{said} holds on {self.where}"
+
+    @property
+    def bound(self) -> str:
+        """The bound in symbols."""
+        if self.epsilon is None:
+            return f"δ(ε) − the claimed δ(ε) ≤ {rounded_up(self.upper)} at every ε ≥ 0"
+        return f"δ({number(self.epsilon)}) ≤ {rounded_up(self.upper)}"
+
+    @property
+    def headline(self) -> str:
+        """The result in a few words."""
+        if self.confirmed:
+            return self.holds
+        return f"{self.claim} was not shown to hold on {self.where}"
+
+    def __str__(self) -> str:
+        lines = [self.headline]
+        if self.holds:
+            shown = "" if self.confirmed else f"{self.holds}: "
+            lines.append(
+                f"  {shown}{self.bound} with {level(self.confidence)} confidence ({self.guarantee}), and "
+                "of other inputs nothing is said"
+            )
+        if self.reason:
+            lines.append(f"  why: {self.reason}")
+        return "\n".join(lines) + self.about.noted
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Profile(Shown):
     """Every notion of one pair, estimated from one sample and one loss."""
 
@@ -347,6 +432,15 @@ class Profile(Shown):
             f"Rényi ε({self.renyi_curve.x[0]:g}) ≈ {number(float(self.renyi_curve.y[0]))}{draws}"
             + self.about.noted
         )
+
+
+def rounded_up(value: float) -> str:
+    """A bound from above for people: four significant digits, never less than the value."""
+    if not 0 < value < 1:
+        return number(value)
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    up = math.ceil(value / unit) * unit
+    return f"{up if float(f'{up:.4g}') >= value else up + unit:.4g}"
 
 
 def number(value: float) -> str:

@@ -1,14 +1,18 @@
 """For test suites: fail when a mechanism leaks more than it claims.
 
-    from dpassay.testing import assert_private
+    from dpassay.testing import assert_holds, assert_private
 
     def test_release():
         assert_private(release, (0.0, 1.0), "eps=1", n=20_000)
+        assert_holds(release, (0.0, 1.0), "eps=1.1, delta=1e-4", n=1_000_000)
 
 A correct mechanism fails the test with probability at most `flake`, by default one in a million: the
 verdict is exact, not asymptotic. The test passing does not show that the claim holds; its draws would
 have seen violations down to the `smallest_detectable` of the verdict that comes back. A test whose
 draws could not have seen anything does not pass: it raises `AuditTooWeak`.
+
+`assert_holds` asks for the opposite: it passes only if the draws show that the claim holds on these
+pairs, which discrete outputs allow, and raises `NotShown` otherwise.
 """
 
 from __future__ import annotations
@@ -19,10 +23,11 @@ from typing import Any
 from dpassay.audits import audit
 from dpassay.errors import InvalidInput
 from dpassay.privacy.pairs import Relation
-from dpassay.results import Verdict, number
+from dpassay.results import Verdict, Verification, number
 from dpassay.sampling.draw import Sampling, Seed
+from dpassay.verifications import verify
 
-__all__ = ["AuditTooWeak", "PrivacyViolation", "assert_private"]
+__all__ = ["AuditTooWeak", "NotShown", "PrivacyViolation", "assert_holds", "assert_private"]
 
 
 class PrivacyViolation(AssertionError):
@@ -39,6 +44,14 @@ class AuditTooWeak(AssertionError):
     def __init__(self, message: str, verdict: Verdict) -> None:
         super().__init__(message)
         self.verdict = verdict
+
+
+class NotShown(AssertionError):
+    """A claim was not shown to hold; `verification` says what was."""
+
+    def __init__(self, message: str, verification: Verification) -> None:
+        super().__init__(message)
+        self.verification = verification
 
 
 #: Called with every verdict; the pytest plugin collects them for a report.
@@ -103,6 +116,43 @@ def assert_private(
             )
         case _:
             return verdict
+
+
+def assert_holds(
+    mechanism: Any,
+    pairs: Any,
+    claim: Any,
+    *,
+    n: int = 1_000_000,
+    confidence: float = 0.95,
+    relation: Relation | str | None = None,
+    rng: Seed = 0,
+    sampling: Sampling | None = None,
+) -> Verification:
+    """Fail unless the draws show that the claim holds on these pairs (`dpassay.verify`).
+
+    A claim that is false on one of them passes with probability 1 − `confidence` at most. One that is
+    true passes if it leaves the draws room: claim a δ, and an ε a little above the proven one.
+
+    >>> import dpassay as dp
+    >>> shown = assert_holds(dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1.1, delta=1e-3", n=50_000)
+    >>> shown.upper < 1e-3
+    True
+    """
+    __tracebackhide__ = True
+    found = verify(
+        mechanism,
+        pairs,
+        claim,
+        n=n,
+        confidence=confidence,
+        relation=relation,
+        rng=rng,
+        sampling=sampling or Sampling(progress=False),
+    )
+    if not found.confirmed:
+        raise NotShown(f"{found}\n  worst of them: {found.about.pair}", found)
+    return found
 
 
 def _refuted(verdict: Verdict, flake: float) -> str:

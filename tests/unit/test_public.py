@@ -35,6 +35,7 @@ PUBLIC = [
     "TradeoffDP",
     "TradeoffPoint",
     "Verdict",
+    "Verification",
     "Witness",
     "ZeroConcentratedDP",
     "__version__",
@@ -56,6 +57,7 @@ PUBLIC = [
     "replay",
     "spectrum",
     "tradeoff",
+    "verify",
     "zoo",
 ]
 

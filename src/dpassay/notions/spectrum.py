@@ -11,6 +11,8 @@ P thinned by e^{−ε} against Q for every ε; the log-odds of one classifier ar
   Clopper–Pearson limits of all events hold at once, and every event bounds δ(ε) at every ε, so the curve
   is the largest of lines in e^ε. For up to four ε declared beforehand the exact joint test is used
   instead: it is tighter;
+- `upper`, **exact**, for discrete outputs: held-out counts of the outputs that the training draws show to
+  repeat (`bounds.upper`), at all ε at once; None where outputs are not discrete;
 - `accuracy`, **asymptotic**, for nearest neighbours: the paper's Corollary 2.
 """
 
@@ -30,7 +32,8 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.blackbox.neighbours import Population, remove_one
 from dpassay.errors import InvalidInput, MechanismError
-from dpassay.notions.thresholds import Options, certified, count_thresholds
+from dpassay.learning.cells import outside, why_trivial
+from dpassay.notions.thresholds import Options, bounded_above, certified, count_thresholds
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Direction, Pair, Relation
@@ -91,6 +94,7 @@ def estimate(
         found.delta(options),
         lower=found.lower(gamma),
         confidence=confidence,
+        upper=found.upper(options, gamma),
         accuracy=found.accuracy(options, gamma),
         about=About(
             method=f"Eureka with {found.name}",
@@ -98,9 +102,15 @@ def estimate(
             n=found.n,
             seed=source.seed,
             pair=source.pair,
-            notes=(*found.notes, *source.notes),
+            notes=(*found.notes, *_not_above(found.cells), *source.notes),
         ),
     )
+
+
+def _not_above(cells: IntArray) -> tuple[str, ...]:
+    """Why there is no upper curve, for the notes."""
+    reason = why_trivial(outside(cells))
+    return (f"no upper curve: {reason}",) if reason else ()
 
 
 # --- sets of databases
@@ -117,7 +127,12 @@ class PairSpectrum(Record):
     hits: IntArray = field(repr=False)
     misses: IntArray = field(repr=False)
     totals: tuple[IntArray, IntArray] = field(repr=False)
+    cells: IntArray = field(repr=False)
     method: str = ""
+
+    def upper(self, eps: FloatArray, gamma: float) -> FloatArray | None:
+        """The curve from above at a level; None where outputs are not discrete."""
+        return bounded_above(self.cells, eps, gamma)
 
     def lower(self, eps: FloatArray, gamma: float) -> FloatArray:
         """The certified curve at a level."""
@@ -301,6 +316,7 @@ def _union(
                     hits=found.hits,
                     misses=found.misses,
                     totals=found.totals,
+                    cells=found.cells,
                     method=found.name,
                 )
             )
@@ -312,10 +328,21 @@ def _union(
     notes = [f"{len(parts)} pairs, {len(reused)} of them from an earlier result"]
     if failures:
         notes.append(f"the mechanism failed on {len(failures)} pairs, which are not part of this")
+    # the largest bound needs no union bound: at each ε one pair is the worst, and its bound must fail
+    above = [part.upper(options.eps, gamma) for part in parts]
+    known = [curve for curve in above if curve is not None]
+    upper = np.max(known, axis=0) if len(known) == len(parts) and not failures else None
+    if upper is None:
+        which = next(
+            (part for part, curve in zip(parts, above, strict=True) if curve is None), None
+        )
+        notes += ["no upper curve: the mechanism failed on a pair"] if which is None else []
+        notes += [] if which is None else _not_above(which.cells)
     return SetSpectrum(
         options.eps,
         np.max([part.y for part in parts], axis=0),
         lower=lower,
+        upper=upper,
         confidence=confidence,
         about=About(
             method="Eureka, worst of a set with "

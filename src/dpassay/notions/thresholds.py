@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from dpassay import checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import clopper_pearson, joint
 from dpassay.bounds.ordering import Counts
+from dpassay.bounds.upper import upper_curve
+from dpassay.learning.cells import Cells, outside, why_trivial
 from dpassay.learning.learner import Learner, LogLoss, grid_loss, select
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
@@ -73,6 +75,8 @@ class ThresholdCounts:
     notes: tuple[str, ...]
     neighbours: tuple[int, int] | None = None  # (draws in all, dimension), for nearest neighbours
     on_grid: bool = False
+    #: Held-out draws of outputs that repeat, a row a side; everything else comes last.
+    cells: IntArray = field(default_factory=lambda: np.zeros((2, 1), dtype=np.int64))
 
     def delta(self, options: Options) -> FloatArray:
         """The estimate asked for."""
@@ -85,6 +89,10 @@ class ThresholdCounts:
     def lower(self, gamma: float) -> FloatArray:
         """Bounds at all ε at once."""
         return certified(self.eps, self.hits, self.misses, self.totals, gamma)
+
+    def upper(self, options: Options, gamma: float) -> FloatArray | None:
+        """Bounds from above at all ε at once; None where outputs are not discrete."""
+        return bounded_above(self.cells, self.eps, gamma, options.flips)
 
     def accuracy(self, options: Options, beta: float) -> FloatArray | None:
         """Corollary 2: 24 e^ε c_d √(ln(4/β)/n) + 2 e^ε √(ln(4/β)/n)."""
@@ -118,6 +126,15 @@ def certified(
         low = clopper_pearson.upper(misses, totals[1], each)
         lines = np.max(high[:, None] - low[:, None] * _ratio(eps)[None, :], axis=0, initial=0.0)
     return np.maximum.accumulate(lines[::-1])[::-1]  # δ does not rise with ε
+
+
+def bounded_above(
+    cells: IntArray, eps: FloatArray, gamma: float, swaps: tuple[bool, ...] = (False, True)
+) -> FloatArray | None:
+    """Bounds on δ from above at all ε at once, from counts of cells; None if most draws are in none."""
+    if why_trivial(outside(cells)):
+        return None
+    return upper_curve(cells[0], cells[1], eps, gamma, swaps)
 
 
 def _ratio(eps: FloatArray) -> FloatArray:
@@ -168,10 +185,20 @@ def _on_grid(
             held = part if held is None else held + part
             above += hits
         assert held is not None
+    cells = Cells.of(binning.layout)
+    counts = np.array([cells.fold(side) for side in (held.counts_p, held.counts_q)])
     everything = trained + held
     smooth = _deltas(GridLoss.named(found.name, everything).masses(), options)
     return _threshold_counts(
-        loss.name, everything.n, held.n, above, backward, smooth, options, on_grid=True
+        loss.name,
+        everything.n,
+        held.n,
+        above,
+        backward,
+        smooth,
+        options,
+        on_grid=True,
+        cells=counts,
     )
 
 
@@ -231,6 +258,8 @@ def _threshold_counts(
     notes: tuple[str, ...] = (),
     neighbours: tuple[int, int] | None = None,
     on_grid: bool = False,
+    *,
+    cells: IntArray,
 ) -> ThresholdCounts:
     index = np.arange(options.eps.size)
     flip = backward.astype(int)
@@ -255,6 +284,7 @@ def _threshold_counts(
         notes,
         neighbours,
         on_grid,
+        cells,
     )
 
 
@@ -269,9 +299,11 @@ def _by_scores(source: Source, learner: Learner, test: Sizes, options: Options) 
     backward = _directions(_averages(*scores, options)[0] / min(*train.sizes, 20_000), options)
     above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
     sums = np.zeros((len(options.flips), options.eps.size))
-    held = np.zeros(2, dtype=np.int64)
-    for part_sums, hits, count in source.blocks(test, _Averages(loss, options)):
-        sums, above, held = sums + part_sums, above + hits, held + count
+    cells = Cells.learn(train)
+    counts = np.zeros((2, len(cells) + 1), dtype=np.int64)
+    for part_sums, hits, found in source.blocks(test, _Averages(loss, options, cells)):
+        sums, above, counts = sums + part_sums, above + hits, counts + found
+    held = counts.sum(axis=1)
     per = np.array([held[int(side)] for side in options.flips])
     sizes = int(held[0]) + train.sizes[0], int(held[1]) + train.sizes[1]
     dimension = train.p.numbers.shape[1]
@@ -284,6 +316,7 @@ def _by_scores(source: Source, learner: Learner, test: Sizes, options: Options) 
         sums / per[:, None],
         options,
         neighbours=(min(sizes), dimension) if loss.name.startswith("knn") else None,
+        cells=counts,
     )
 
 
@@ -291,10 +324,11 @@ def _by_scores(source: Source, learner: Learner, test: Sizes, options: Options) 
 class _Averages:
     loss: Loss
     options: Options
+    cells: Cells
 
     def __call__(self, p: Outputs, q: Outputs) -> tuple[FloatArray, IntArray, IntArray]:
         scores = self.loss.score(p), self.loss.score(q)
-        return *_averages(*scores, self.options), np.array([len(p), len(q)])
+        return *_averages(*scores, self.options), self.cells(p, q)
 
 
 def _averages(

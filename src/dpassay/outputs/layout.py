@@ -222,13 +222,18 @@ class Sorted:
         return np.asarray(found, dtype=float)
 
 
-def learn(p: Outputs, q: Outputs, *, whole: bool = False) -> tuple[Layout, Sorted, Sorted]:
+def learn(
+    p: Outputs, q: Outputs, *, whole: bool = False, thorough: bool = False
+) -> tuple[Layout, Sorted, Sorted]:
     """Find the keys from draws of both sides; and those draws, sorted into them.
 
-    Combinations of discrete values that hardly repeat are numbers, unless they are to stay `whole`.
+    Combinations of discrete values that hardly repeat are numbers, unless they are to stay `whole`. All
+    draws are searched for atoms if that is to be `thorough`.
     """
     p, q = align([p, q])
     look = min(max(min(len(p), len(q)) // 4, _LOOK[0]), _LOOK[1])
+    if thorough:
+        look = max(len(p), len(q))
     parts = []
     for code, template in enumerate(p.structures):
         if not number_columns(template):

@@ -117,6 +117,14 @@ class Claim(Record):
     def _delta(self, epsilon: FloatArray) -> FloatArray:
         raise NotImplementedError
 
+    def shown_by(self) -> tuple[FloatArray, FloatArray] | None:
+        """Points (ε, δ) of a spectrum that bounds from above must keep below to show the claim.
+
+        One point is all there is to show. Several are points of a curve that is convex in e^ε and falls,
+        of which all must be shown, those between included. None where no such bound shows the claim.
+        """
+        return None
+
     def renyi(self, order: npt.ArrayLike) -> Any:
         """The Rényi divergence the claim allows at an order λ > 1.
 

@@ -183,6 +183,8 @@ class Spectrum(Record):
     lower: FloatArray | None = field(default=None, repr=False)
     confidence: float | None = None
     about: About | None = None
+    #: Certified from above at all ε at once, where outputs are discrete; each side has the confidence.
+    upper: FloatArray | None = field(default=None, repr=False)
     #: |δ̂ − δ| by the asymptotic statement of Eureka's Corollary 2, where it applies.
     accuracy: FloatArray | None = field(default=None, repr=False)
 
@@ -191,8 +193,9 @@ class Spectrum(Record):
         self._set(y=_axis("delta", self.y, increasing=False))
         if self.x.shape != self.y.shape:
             raise InvalidInput("a spectrum needs equally many epsilon and delta")
-        if self.lower is not None:
-            self._set(lower=_axis("lower", self.lower, increasing=False))
+        for name in ("lower", "upper"):
+            if getattr(self, name) is not None:
+                self._set(**{name: _axis(name, getattr(self, name), increasing=False)})
 
     def __call__(self, epsilon: npt.ArrayLike) -> Any:
         """δ(ε) inside the grid, interpolated on the safe (upper) side."""
@@ -211,6 +214,23 @@ class Spectrum(Record):
         eps = np.asarray(epsilon, dtype=float)
         at = np.searchsorted(self.x, eps, side="left")
         value = np.concatenate([self.lower, [0.0]])[at]
+        return value if eps.ndim else float(value)
+
+    def certified_upper(self, epsilon: npt.ArrayLike) -> Any:
+        """The certified upper bound at ε: δ is convex in t = e^ε, and falls no faster than t rises.
+
+        So chords hold between grid points, the last bound beyond the grid, and below it the first one
+        raised by the distance in t.
+        """
+        if self.upper is None:
+            raise InvalidInput(
+                "this spectrum carries no certified upper curve: for outputs that are not discrete there "
+                "is none"
+            )
+        eps, first = np.asarray(epsilon, dtype=float), math.exp(self.x[0])
+        t = np.exp(np.minimum(eps, self.x[-1]))
+        chords = np.interp(t, np.exp(self.x), self.upper)
+        value = np.minimum(chords + np.maximum(first - t, 0.0), 1.0)
         return value if eps.ndim else float(value)
 
     def epsilon(self, delta: float) -> float:
@@ -249,11 +269,16 @@ class Spectrum(Record):
         lines = {"estimate": (self.x, self.y)} if not others else {"this": (self.x, self.y)}
         if self.lower is not None:
             lines["certified"] = (self.x, self.lower)
+        if self.upper is not None:
+            lines["certified from above"] = (self.x, self.upper)
         for name, other in others.items():
             lines[name] = (
                 (other.x, other.y) if isinstance(other, Spectrum) else (self.x, other(self.x))
             )
-        return charts.spectrum(lines)
+        band = None
+        if self.upper is not None and self.lower is not None:
+            band = self.x, self.lower, self.upper
+        return charts.spectrum(lines, band=band)
 
     def __str__(self) -> str:
         said = (
@@ -264,6 +289,10 @@ class Spectrum(Record):
             said += (
                 f"; at least {self.lower[0]:.4g} and {self.lower[-1]:.4g}, at all ε at once, with "
                 f"confidence {level(self.confidence)} ({Guarantee.EXACT})"
+            )
+        if self.upper is not None and self.confidence is not None:
+            said += (
+                f"; at most {self.upper[0]:.4g} and {self.upper[-1]:.4g}, likewise, on these inputs"
             )
         return said + _backing(self.about)
 

@@ -259,6 +259,15 @@ class ZeroConcentratedDP(DivergenceClaim):
         """δ."""
         return self.delta
 
+    def shown_by(self) -> tuple[FloatArray, FloatArray] | None:
+        """(√(2ρ), δ)-DP, which implies it (Bun & Steinke 2016, Lemma 8.8); without a δ nothing does.
+
+        What is never seen, however unlikely, can make a divergence infinite.
+        """
+        if self.delta == 0:
+            return None
+        return np.array([math.sqrt(2 * self.rho)]), np.array([self.delta])
+
     def _unit(self, order: FloatArray) -> FloatArray:
         return order
 

@@ -21,6 +21,9 @@ from dpassay.privacy import tabulated
 from dpassay.privacy.claim_base import Claim, checked_delta, digits, shaped
 from dpassay.privacy.curves import TradeoffCurve, gaussian_tradeoff
 
+#: Points of a profile that is to be shown, up to the ε where δ is so near its least, or the largest ε.
+_PROFILE, _NEGLIGIBLE, _FAR = 65, 1e-6, 50.0
+
 
 @dataclass(frozen=True, repr=False)
 class ApproximateDP(Claim):
@@ -115,6 +118,10 @@ class ApproximateDP(Claim):
         kink = -np.expm1(np.minimum(epsilon - self.epsilon, 0.0)) / (1 + math.exp(-self.epsilon))
         return self.delta + (1 - self.delta) * np.maximum(kink, -np.expm1(np.minimum(epsilon, 0.0)))
 
+    def shown_by(self) -> tuple[FloatArray, FloatArray]:
+        """δ at its ε."""
+        return np.array([self.epsilon]), np.array([self.delta])
+
     def _renyi(self, order: FloatArray) -> FloatArray:
         """That of pure DP where δ = 0, else none: what happens with probability δ can be anything."""
         return super()._renyi(order) if self.delta else _randomized_response(self.epsilon, order)
@@ -175,6 +182,10 @@ class PureDP(Claim):
         """(e^ε₀ − e^ε)/(1 + e^ε₀), at least 0."""
         return self._as_approximate._delta(epsilon)
 
+    def shown_by(self) -> tuple[FloatArray, FloatArray]:
+        """δ = 0 at its ε, which draws never show: a bound from above is positive."""
+        return np.array([self.epsilon]), np.zeros(1)
+
     def _renyi(self, order: FloatArray) -> FloatArray:
         """That of binary randomized response."""
         return _randomized_response(self.epsilon, order)
@@ -227,6 +238,10 @@ class GaussianDP(Claim):
             bottom = epsilon + log_ndtr(-self.mu / 2 - epsilon / self.mu)
             value = np.exp(top) * -np.expm1(bottom - top)
         return np.where(np.isneginf(top), 0.0, np.clip(value, 0.0, 1.0))
+
+    def shown_by(self) -> tuple[FloatArray, FloatArray]:
+        """δ(ε) on a grid."""
+        return _profile(self)
 
     def _renyi(self, order: FloatArray) -> FloatArray:
         """λμ²/2."""
@@ -319,8 +334,27 @@ class TradeoffDP(Claim):
         """At a knot of the lowered curve."""
         return np.asarray(tabulated.lowered(self.f, self.gap).delta(epsilon))
 
+    def shown_by(self) -> tuple[FloatArray, FloatArray] | None:
+        """δ(ε) on a grid; None where ε below 0 would be needed.
+
+        That is for one order of the inputs alone, and for a gap beyond the point where f crosses the
+        diagonal: up to there the lowered curve asks no more of the second order than of the first.
+        """
+        if self.ordered or self.f(self.gap) < self.gap:
+            return None
+        return _profile(self)
+
     def __str__(self) -> str:
         return "f-DP" if self.gap == 0 else f"f-DP lowered by {digits(self.gap)}"
+
+
+def _profile(claim: Claim) -> tuple[FloatArray, FloatArray]:
+    """δ(ε) of a symmetric claim, equidistant in ε from 0 to where draws cannot follow."""
+    last, least = 0.25, float(claim.delta_at(300.0))
+    while last < _FAR and float(claim.delta_at(last)) > least + _NEGLIGIBLE:
+        last *= 1.25
+    eps = np.linspace(0.0, last, _PROFILE)
+    return eps, np.asarray(claim.delta_at(eps))
 
 
 def _log_ratio(top: float, bottom: float) -> float:

@@ -1,0 +1,92 @@
+"""What commands read and write: targets, files, pairs, sampling, JSON."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dpassay.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Files:
+    """Two files of outputs, and what was typed about their columns."""
+
+    paths: tuple[Path, Path] | None
+    columns: str | None
+    drop: str | None
+
+    def read(self, seed: int) -> Any:
+        """The outputs as a pool."""
+        from dpassay.sampling.samples import from_samples
+
+        assert self.paths is not None
+        columns, drop = _names(self.columns), _names(self.drop)
+        return from_samples(*self.paths, columns=columns, drop=drop, rng=seed)
+
+
+def _names(typed: str | None) -> list[str] | None:
+    """Names between commas; one that holds a comma stands in double quotes."""
+    if typed is None:
+        return None
+    return [name.strip() for name in next(csv.reader([typed], skipinitialspace=True), [])]
+
+
+def source(
+    target: str | None,
+    command: str | None,
+    files: Files,
+    pair: tuple[str, str] | None,
+    pairs: Path | None,
+    neighbours: str | None,
+    per_call: bool,
+    seed: int,
+) -> tuple[Any, Any]:
+    """The mechanism and its pairs, or samples and None."""
+    from dpassay import targets
+
+    if sum(given is not None for given in (target, command, files.paths)) != 1:
+        raise InvalidInput("give exactly one of TARGET, --command and --samples")
+    if files.paths is not None:
+        if pair or pairs or neighbours:
+            raise InvalidInput("samples already belong to a pair: leave --pair out")
+        return files.read(seed), None
+    if files.columns is not None or files.drop is not None:
+        raise InvalidInput("--columns and --drop choose among the columns of --samples")
+    box = targets.program(command) if command else targets.mechanism(str(target), per_call=per_call)
+    return box, targets.pairs(pair, pairs, neighbours, box)
+
+
+def sampling(workers: int, quiet: bool, outcomes: bool) -> Any:
+    """How to draw."""
+    from dpassay.sampling.draw import Sampling
+
+    return Sampling(
+        workers=workers,
+        on_error="outcome" if outcomes else "raise",
+        progress=False if quiet else None,
+    )
+
+
+def write_json(place: str | None, text: str) -> None:
+    """Write a result to a file, or to stdout if the place is "-"."""
+    if place == "-":
+        typer.echo(text)
+    elif place is not None:
+        try:
+            Path(place).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput(f"{place} cannot be written: {error}") from None
+
+
+def check_writable(report: Path | None, json: str | None) -> None:
+    """Say before the first draw if a result cannot be written."""
+    for what, place in (("report", report), ("JSON", None if json in (None, "-") else Path(json))):
+        if place is not None and (place.is_dir() or not place.resolve().parent.is_dir()):
+            raise InvalidInput(
+                f"the {what} cannot be written to {str(place)!r}: give a file in a folder that exists"
+            )

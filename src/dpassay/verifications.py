@@ -1,0 +1,177 @@
+"""Whether a claim holds on pairs of inputs, for discrete outputs: bounds on δ(ε) from above.
+
+1. Learn. A part of the draws on every pair says which outputs repeat.
+2. Count. Fresh draws are counted by output; everything else is one more cell.
+3. Certify. `bounds.upper`: for every set of outputs a limit of P(C) − e^ε Q(C), and the largest of them.
+
+All pairs, both directions and all ε that a claim speaks of are held against it at the full error
+probability. A claim that is false is false at one pair, in one direction and at one ε, which do not
+depend on the draws; to be confirmed nevertheless the bound of that one must fail.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpassay import checks
+from dpassay._typing import FloatArray, IntArray
+from dpassay.bounds.upper import worse_direction
+from dpassay.errors import InvalidInput
+from dpassay.learning.cells import Cells, outside, why_trivial
+from dpassay.privacy.about import About, Guarantee
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.pairs import Relation
+from dpassay.privacy.text import as_claim
+from dpassay.results import PairUpper, Verification
+from dpassay.sampling.budget import split
+from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.samples import Source, sources
+
+#: The share of the draws that say which outputs there are, and the most per side that do.
+TRAIN, ENOUGH = 0.2, 250_000
+
+
+def verify(
+    mechanism: Any,
+    pairs: Any = None,
+    claim: Claim | str | None = None,
+    *,
+    n: int | None = None,
+    confidence: float = 0.95,
+    train: float | None = None,
+    relation: Relation | str | None = None,
+    rng: Seed = None,
+    sampling: Sampling | None = None,
+) -> Verification:
+    """Show that a claim holds on the pairs given, as far as draws can show it.
+
+    For discrete outputs δ(ε) of a pair is bounded from above, whatever the distributions are; the outputs
+    need not be known. For (ε, δ) claims the result is `confirmed` if the bound is at most δ on every
+    pair. A pure claim holds up to the δ that is `upper`. A Gaussian or trade-off claim is held against
+    the bounds at all ε ≥ 0, approximate zCDP follows from (√(2ρ), δ)-DP, and for Rényi and pure zCDP
+    claims draws show nothing. Nothing is said of other inputs.
+
+    n      draws per side per pair, training included
+    train  the share of draws that only say which outputs there are; a fifth by default
+
+    >>> import dpassay as dp
+    >>> found = dp.verify(dp.zoo.DiscreteLaplace(1.0), (0, 1), "eps=1.2, delta=1e-3", n=200_000, rng=0)
+    >>> found.confirmed, found.holds
+    (True, '(1.2, 0.001)-DP holds on this pair')
+    """
+    if claim is None:
+        raise InvalidInput('what is claimed? Give a claim such as "eps=1, delta=1e-5"')
+    asked = as_claim(claim)
+    gamma = 1 - checks.probability("confidence", confidence)
+    share, most = (TRAIN, ENOUGH) if train is None else (checks.probability("train", train), None)
+    target = asked.shown_by()
+    found: list[PairUpper] = []
+    notes: list[str] = []
+    first: Source | None = None
+    drawn = (0, 0)
+    for source in sources(mechanism, pairs, rng=rng, sampling=sampling, relation=relation):
+        first = first or source
+        if target is None:
+            found.append(PairUpper(pair=source.pair, upper=1.0, cells=0, unseen=1.0))
+            continue
+        budget = split(source, n, share, least=(4, 4), most=most)
+        cells = Cells.learn(source.deal(budget.learn))
+        counts = np.zeros((2, len(cells) + 1), dtype=np.int64)
+        for part in source.blocks(budget.test, cells):
+            counts += part
+        upper = _exceeded(counts, asked, target, gamma)
+        one = PairUpper(pair=source.pair, upper=upper, cells=len(cells), unseen=outside(counts))
+        found.append(one)
+        notes += [note for note in source.notes if note not in notes]
+        drawn = budget.total
+    if first is None:
+        raise InvalidInput("there is no pair to look at: the iterator is empty")
+    worst = max(found, key=lambda one: one.upper)
+    single = target is not None and target[0].size == 1
+    allowed = float(target[1][0]) if target is not None and single else 0.0
+    confirmed = target is not None and worst.upper <= allowed
+    return Verification(
+        claim=asked,
+        confirmed=confirmed,
+        upper=worst.upper,
+        epsilon=float(target[0][0]) if target is not None and single else None,
+        confidence=confidence,
+        guarantee=Guarantee.EXACT,
+        reason="" if confirmed else _NEVER if target is None else _why(worst, allowed, single),
+        pairs=tuple(found),
+        budget=((_SPENT, gamma),),
+        about=About(
+            method="the largest limit of a set of outputs",
+            guarantee=Guarantee.EXACT,
+            n=drawn,
+            seed=first.seed,
+            pair=worst.pair,
+            notes=tuple(notes),
+            files=first.files,
+            digest=first.digest,
+        ),
+    )
+
+
+_SPENT = (
+    "the worst pair, in its worse direction, at the ε where it is worst: the bounds of all others may "
+    "fail without harm"
+)
+_NEVER = (
+    "draws cannot show it: an output too unlikely to be seen can make a Rényi divergence infinite, and a "
+    "claim about one order of the inputs is not looked at; show (ε, δ)-DP instead"
+)
+
+
+def _why(worst: PairUpper, allowed: float, single: bool) -> str:
+    """What stands in the way of a smaller bound."""
+    if trivial := why_trivial(worst.unseen):
+        return trivial
+    if worst.unseen > worst.upper / 2:
+        return (
+            f"{worst.unseen:.2g} of the draws are outputs that hardly came before, and all of them "
+            "count; more draws, a larger share that trains, or coarser outputs leave fewer"
+        )
+    if not single:
+        return (
+            "a curve that falls to 0 is never shown in full: lower it by the δ that will do (gap=)"
+        )
+    if allowed == 0:
+        return "no number of draws shows δ = 0: claim the δ that will do"
+    return ""
+
+
+def _exceeded(
+    counts: IntArray, claim: Claim, target: tuple[FloatArray, FloatArray], gamma: float
+) -> float:
+    """δ at the one ε, or the most by which δ may exceed a curve, from above."""
+    eps, delta = target
+    if eps.size == 1:
+        return float(worse_direction(counts[0], counts[1], eps, gamma)[0])
+    # a point of the curve lies between two ε, whose bounds must both hold
+    upper = worse_direction(counts[0], counts[1], eps, gamma / 2)
+    return max(excess(eps, upper, delta, float(claim.delta_at(300.0))), 0.0)
+
+
+def excess(eps: FloatArray, upper: FloatArray, delta: FloatArray, last: float) -> float:
+    """The most by which a spectrum below `upper` at some ε can exceed a claimed curve at any ε ≥ eps[0].
+
+    Both are convex in t = e^ε and fall. Between two ε the spectrum is below the chord of its bounds, and
+    the curve above the chords of the intervals on either side, extended; the difference is largest where
+    those two meet, or at an end. To the right of all ε the spectrum is below its last bound and the curve
+    above its limit, `last`.
+    """
+    t = np.exp(eps)
+    slope = np.diff(delta) / np.diff(t)
+    # before the first interval a curve falls at most as fast as t rises, after the last at least not
+    before = np.concatenate([[-1.0], slope[:-1]])
+    after = np.concatenate([slope[1:], [0.0]])
+    width, rise = np.diff(t), np.diff(delta)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        meet = (rise - after * width) / (before - after)
+    meet = np.where(np.isfinite(meet), np.clip(meet, 0.0, width), 0.0)
+    floor = np.maximum(delta[:-1] + before * meet, delta[1:] + after * (meet - width))
+    chord = upper[:-1] + np.diff(upper) * meet / width
+    return float(np.max([*(upper - delta), *(chord - floor), upper[-1] - last]))

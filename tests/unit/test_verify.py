@@ -1,0 +1,130 @@
+"""Whether claims hold on the pairs given."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dpassay as dp
+from dpassay.errors import InvalidInput
+from dpassay.panels import verification_panel
+from dpassay.results import rounded_up
+from dpassay.testing import NotShown, assert_holds
+from dpassay.verifications import excess
+
+zoo = dp.zoo
+NOISE = zoo.DiscreteLaplace(1.0)
+
+
+def test_a_claim_with_room_is_confirmed_and_comes_back_from_json(seed):
+    found = dp.verify(NOISE, (0, 1), "eps=1.2, delta=0.01", n=20_000, rng=seed)
+    assert found.confirmed
+    assert found.holds == "(1.2, 0.01)-DP holds on this pair"
+    assert "private" not in str(found)
+    assert dp.Verification.from_json(found.to_json()) == found
+    assert verification_panel(found).border_style == "green"
+
+
+def test_a_false_claim_is_not(seed):
+    found = dp.verify(NOISE, (0, 1), "eps=0.5, delta=0.1", n=20_000, rng=seed)
+    assert not found.confirmed
+    assert found.upper > NOISE.delta(0.5, (0, 1))
+    assert verification_panel(found).border_style == "yellow"
+
+
+def test_a_pure_claim_says_up_to_which_delta(seed):
+    found = dp.verify(NOISE, [(0, 1), (1, 0), (3, 3)], "eps=1.2", n=20_000, rng=seed)
+    assert not found.confirmed
+    assert found.holds == f"(1.2, {rounded_up(found.upper)})-DP holds on these 3 pairs"
+    assert found.upper == max(one.upper for one in found.pairs)
+    assert "δ = 0" in found.reason
+
+
+def test_continuous_outputs_get_the_trivial_bound_and_advice(seed):
+    found = dp.verify(zoo.Laplace(1.0), (0.0, 1.0), "eps=1, delta=0.1", n=5000, rng=seed)
+    assert found.upper == 1.0
+    assert "round in the release" in found.reason
+    assert found.holds == ""
+
+
+@pytest.mark.parametrize("claim", ["renyi(2)=1", "rho=1"])
+def test_divergences_are_not_available(claim, seed):
+    found = dp.verify(NOISE, (0, 1), claim, n=5000, rng=seed)
+    assert not found.confirmed
+    assert "cannot show" in found.reason
+
+
+def test_curves_are_shown_up_to_a_gap(seed):
+    wide = dp.verify(NOISE, (0, 1), dp.GaussianDP(1.5), n=50_000, rng=seed)
+    narrow = dp.verify(NOISE, (0, 1), dp.GaussianDP(1.0), n=50_000, rng=seed)
+    assert wide.upper < 0.01 < 0.05 < narrow.upper
+    lowered = dp.TradeoffDP(dp.GaussianDP(1.5).tradeoff, gap=0.02)
+    assert dp.verify(NOISE, (0, 1), lowered, n=50_000, rng=seed).confirmed
+
+
+def test_approximate_zcdp_follows_from_a_point(seed):
+    claim = dp.ZeroConcentratedDP(0.72, delta=0.01)
+    found = dp.verify(NOISE, (0, 1), claim, n=20_000, rng=seed)
+    assert found.confirmed
+    assert found.epsilon == pytest.approx(1.2)
+
+
+def test_the_excess_is_that_of_a_fine_grid():
+    eps = np.linspace(0, 3, 31)
+    curve, above = dp.GaussianDP(1.0).delta_at, dp.GaussianDP(1.1).delta_at
+    fine = np.linspace(0, 8, 4001)
+    exact = float(np.max(above(fine) - curve(fine)))
+    found = excess(eps, above(eps), curve(eps), 0.0)
+    assert exact <= found < exact + 0.005
+
+
+def test_samples_serve_as_well(seed):
+    rng = np.random.default_rng(seed)
+    pool = dp.from_samples(NOISE(0, 20_000, rng), NOISE(1, 20_000, rng))
+    assert dp.verify(pool, claim="eps=1.3, delta=0.01").confirmed
+
+
+def test_a_claim_is_needed():
+    with pytest.raises(InvalidInput, match="what is claimed"):
+        dp.verify(NOISE, (0, 1), n=100)
+
+
+def test_assert_holds_passes_and_fails(seed):
+    assert_holds(NOISE, (0, 1), "eps=1.3, delta=0.01", n=20_000, rng=seed)
+    with pytest.raises(NotShown, match="was not shown to hold"):
+        assert_holds(NOISE, (0, 1), "eps=0.5, delta=0.01", n=20_000, rng=seed)
+
+
+def test_bounds_are_rounded_up():
+    for value in (1.00001e-5, 0.123456, 0.5, 9.9999e-3, 1 / 3):
+        assert value <= float(rounded_up(value)) <= value * 1.0011
+    assert rounded_up(1.0) == "1"
+
+
+def test_a_spectrum_is_bounded_from_above(seed):
+    spectrum = dp.spectrum.estimate(NOISE, (0, 1), n=50_000, rng=seed)
+    exact = NOISE.delta(spectrum.x, (0, 1))
+    assert spectrum.upper is not None
+    assert np.all(spectrum.upper >= exact)
+    assert np.max(spectrum.upper - exact) < 0.05
+    assert spectrum.certified_upper(0.33) >= NOISE.delta(0.33, (0, 1))
+    assert spectrum.certified_upper(9.0) == spectrum.upper[-1]
+    assert math.isfinite(spectrum.certified_upper(-0.5))
+    spectrum.chart()
+
+
+def test_a_spectrum_of_continuous_outputs_has_no_upper_curve(seed):
+    spectrum = dp.spectrum.estimate(zoo.Laplace(1.0), (0.0, 1.0), n=5000, rng=seed)
+    assert spectrum.upper is None
+    assert any("no upper curve" in note for note in spectrum.about.notes)
+    with pytest.raises(InvalidInput, match="no certified upper"):
+        spectrum.certified_upper(1.0)
+
+
+def test_the_command_line_ends_with_0_or_5(capsys):
+    from dpassay.cli import run
+
+    common = ["verify", "zoo:DiscreteLaplace(scale=1.0)", "--pair", "0", "1", "--n", "20000", "-q"]
+    assert run([*common, "--claim", "eps=1.3, delta=0.01"]) == 0
+    assert run([*common, "--claim", "eps=1"]) == 5
+    assert run(common[:1]) == 2
