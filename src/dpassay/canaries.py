@@ -341,16 +341,14 @@ def _result(
     seed: int,
 ) -> Verdict | LowerBound:
     levels = [gamma * test.share for test in tests]
-    lowers = [
-        bounds.lower_bound(claim, t.guessed, level) for t, level in zip(tests, levels, strict=True)
+    found = [
+        bounds.evidence(claim, test.guessed, level)
+        for test, level in zip(tests, levels, strict=True)
     ]
-    ceilings = [
-        bounds.lower_bound(claim, t.guessed.perfect(), level)
-        for t, level in zip(tests, levels, strict=True)
-    ]
-    chances = [bounds.p_value(claim, test.guessed) / test.share for test in tests]
-    best = max(range(len(tests)), key=lambda k: (lowers[k], -chances[k]))
-    lower, ceiling, p_value = max(lowers), max(ceilings), min(1.0, *chances)
+    chances = [one.p_value / test.share for one, test in zip(found, tests, strict=True)]
+    best = max(range(len(tests)), key=lambda k: (found[k].lower_bound, -chances[k]))
+    lower = max(one.lower_bound for one in found)
+    ceiling = max(one.ceiling for one in found)
     test, symbol = tests[best], claim.symbol
     m, r = test.guessed.canaries, test.guessed.guesses
     at = f", δ = {digits(claim.delta)}" if isinstance(claim, ApproximateDP) and symbol == "ε" else ""
@@ -368,7 +366,7 @@ def _result(
     i, n, j, k = (int(count) for count in test.seen)
     words = (
         f"guessed to be included; {test.guessed.right:,} of {r:,} guesses are right, and all right "
-        f"would be {symbol} ≥ {number(ceilings[best])}"
+        f"would be {symbol} ≥ {number(found[best].ceiling)}"
     )
     witness = Witness(
         event=Event(words=words, live=True), pair=_PAIR, hits_p=i, n_p=n, hits_q=j, n_q=k
@@ -385,22 +383,13 @@ def _result(
             budget=budget,
             about=about,
         )
-    violated = any(
-        bounds.refutes(claim, one.guessed, level) for one, level in zip(tests, levels, strict=True)
-    )
-    if violated:  # digits of the root searches must not tell another story
-        lower, p_value = max(lower, claim.value), min(p_value, gamma)
-    else:
-        lower = min(lower, math.nextafter(claim.value, -math.inf)) if claim.value > 0 else 0.0
-        p_value = max(p_value, math.nextafter(gamma, 1.0))
-    caught = min(
-        (bounds.detectable(claim, one.guessed, level) for one, level in zip(tests, levels, strict=True)),
-    )
+    violated = any(one.refuted for one in found)
+    caught = min(one.detectable for one in found)
     return Verdict(
         claim=claim,
         violated=violated,
         blind="" if violated else _blind(claim, ceiling, caught, test.guessed),
-        p_value=p_value,
+        p_value=min(1.0, *chances),
         lower_bound=lower,
         confidence=confidence,
         guarantee=Guarantee.EXACT,

@@ -19,7 +19,8 @@ Edges: with r = 0 or v = 0 nothing is refuted; v = r is the ceiling, what a perf
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import betainc, betaincinv, expit, gammaln, log_expit, logit, ndtr
@@ -51,7 +52,7 @@ class Guessed:
 
     def perfect(self) -> Guessed:
         """The same with all guesses right."""
-        return Guessed(self.canaries, self.guesses, self.guesses, self.least)
+        return replace(self, right=self.guesses)
 
 
 def tail(guessed: Guessed, epsilon: float) -> float:
@@ -142,17 +143,13 @@ def p_value(claim: Claim, guessed: Guessed) -> float:
     """
     if guessed.right == 0:
         return 1.0
-    known = _epsilon_delta(claim)
-    found = 1.0
+    known, found = _epsilon_delta(claim), 1.0
     if known is not None:
         found = averaged(guessed, *known)
-        if known[1] == 0:
-            return found
-    if not guessed.least:
-        if known is not None:
+        if known[1] > 0 and not guessed.least:
             found = min(found, steinke(guessed, *known))
-        found = min(found, _curve_p_value(claim, guessed))
-    return found
+    exact = known is not None and known[1] == 0  # no curve does better
+    return found if exact or guessed.least else _curve_p_value(claim, guessed, found)
 
 
 def refutes(claim: Claim, guessed: Guessed, gamma: float) -> bool:
@@ -194,13 +191,37 @@ def lower_bound(claim: Claim, guessed: Guessed, gamma: float) -> float:
     return float(bisect(refuted, places[held[-1]], outside, steps=50, close=1e-7)[0])
 
 
+@dataclass(frozen=True)
+class Evidence:
+    """What guesses say about a claim at a level."""
+
+    refuted: bool
+    p_value: float
+    lower_bound: float
+    ceiling: float  # the bound if all guesses were right
+    detectable: float
+
+
+@lru_cache(maxsize=4096)
+def evidence(claim: Claim, guessed: Guessed, gamma: float) -> Evidence:
+    """All of it, each on its safe side and all of them telling the same story."""
+    refuted = refutes(claim, guessed, gamma)
+    chance, lower = p_value(claim, guessed), lower_bound(claim, guessed, gamma)
+    if refuted:
+        chance, lower = min(chance, gamma), max(lower, claim.value)
+    else:
+        chance = max(chance, math.nextafter(gamma, 1.0))
+        if lower >= claim.value > 0:
+            lower = math.nextafter(claim.value, 0.0)
+    ceiling = lower_bound(claim, guessed.perfect(), gamma)
+    return Evidence(refuted, chance, lower, ceiling, detectable(claim, guessed, gamma))
+
+
 def fewest(claim: Claim, guessed: Guessed, gamma: float) -> int | None:
     """How many guesses would have to be right to refute the claim; None if all are not enough."""
 
     def enough(right: int) -> bool:
-        return refutes(
-            claim, Guessed(guessed.canaries, guessed.guesses, right, guessed.least), gamma
-        )
+        return refutes(claim, replace(guessed, right=right), gamma)
 
     low, high = 0, guessed.guesses
     if not enough(high):
@@ -238,18 +259,17 @@ def gaussian_rate(mu: float, share: float) -> float:
     return float(0.5 * ndtr(mu - t) / max(share, 1e-300))
 
 
-def _curve_p_value(claim: Claim, guessed: Guessed) -> float:
-    """The smallest probability that the claim does not allow, from above."""
-    low, high = _LEAST, 1.0
-    if bool(fits(claim, guessed, np.array([high]))[0]):
-        return 1.0
+def _curve_p_value(claim: Claim, guessed: Guessed, most: float) -> float:
+    """The smallest probability that the claim does not allow, from above, and at most `most`."""
+    low, high = _LEAST, most
+    if low >= high or fits(claim, guessed, np.array([high]))[0]:
+        return most
     for _ in range(6):
         grid = np.geomspace(low, high, 24)
-        possible = fits(claim, guessed, grid)
-        if not possible.any():
+        possible = np.flatnonzero(fits(claim, guessed, grid))
+        if not possible.size:
             return low
-        first = int(np.flatnonzero(possible)[-1])
-        low, high = float(grid[first]), float(grid[min(first + 1, 23)])
+        low, high = float(grid[possible[-1]]), float(grid[min(possible[-1] + 1, 23)])
     return high
 
 
