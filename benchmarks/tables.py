@@ -105,7 +105,7 @@ def write(name: str) -> None:
 
 def main() -> None:
     """List the tables, or write those asked for."""
-    from benchmarks import audits, bank, bits, fdp, mpl, renyi, spectra  # noqa: F401  (they register their tables)
+    from benchmarks import audits, bank, bits, fdp, mpl, one_run, renyi, spectra  # noqa: F401  (they register their tables)
 
     for asked in sys.argv[1:]:
         write(asked)

@@ -136,9 +136,7 @@ def worst(m, outputs, limits, wins):
         row[z : z + out] = 1.0
         rows.append(row)
         limit_of.append(delta)
-    found = linprog(
-        goal, np.array(rows), np.array(limit_of), equal, np.ones(many), bounds=(0, 1)
-    )
+    found = linprog(goal, np.array(rows), np.array(limit_of), equal, np.ones(many), bounds=(0, 1))
     return -found.fun
 
 
@@ -159,9 +157,7 @@ def right(coins, guess):
 @pytest.mark.parametrize(("m", "r", "v"), [(1, 1, 1), (2, 2, 2), (2, 1, 1), (3, 3, 2), (3, 2, 2)])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.7, 0.0), (0.5, 0.02), (0.0, 0.1), (2.0, 0.05)])
 def test_no_mechanism_exceeds_any_bound(m, r, v, epsilon, delta):
-    true = worst(
-        m, list(guesses_of(m, r)), [(epsilon, delta)], lambda s, g: right(s, g) >= v
-    )
+    true = worst(m, list(guesses_of(m, r)), [(epsilon, delta)], lambda s, g: right(s, g) >= v)
     guessed, slack = Guessed(m, r, v), 1e-7
     claim = dp.ApproximateDP(epsilon, delta)
     assert bounds.steinke(guessed, epsilon, delta) >= true - slack
@@ -212,11 +208,13 @@ def test_more_right_guesses_and_stronger_claims_are_less_likely():
     ]
     assert all(a >= b for a, b in itertools.pairwise(chances))
     by_epsilon = [
-        bounds.p_value(dp.ApproximateDP(e, 1e-4), Guessed(500, 100, 85)) for e in (0, 0.5, 1, 1.5, 2)
+        bounds.p_value(dp.ApproximateDP(e, 1e-4), Guessed(500, 100, 85))
+        for e in (0, 0.5, 1, 1.5, 2)
     ]
     assert by_epsilon == sorted(by_epsilon)
     by_delta = [
-        bounds.p_value(dp.ApproximateDP(1.0, d), Guessed(500, 100, 85)) for d in (0, 1e-6, 1e-4, 1e-2)
+        bounds.p_value(dp.ApproximateDP(1.0, d), Guessed(500, 100, 85))
+        for d in (0, 1e-6, 1e-4, 1e-2)
     ]
     assert by_delta == sorted(by_delta)
     by_mu = [bounds.p_value(dp.GaussianDP(mu), Guessed(500, 50, 45)) for mu in (0.1, 0.3, 0.5, 1)]
@@ -259,7 +257,9 @@ def test_what_is_detectable_is_caught_nine_times_in_ten():
     caught = bounds.detectable(claim, guessed, GAMMA)
     assert binom.sf(needed - 1, 200, 1 / (1 + math.exp(-caught))) == pytest.approx(0.9, abs=1e-6)
     assert bounds.detectable(dp.PureDP(8.0), Guessed(20, 20, 20), GAMMA) == math.inf
-    assert math.isnan(bounds.detectable(dp.TradeoffDP([(0, 1), (0.3, 0.3), (1, 0)]), guessed, GAMMA))
+    assert math.isnan(
+        bounds.detectable(dp.TradeoffDP([(0, 1), (0.3, 0.3), (1, 0)]), guessed, GAMMA)
+    )
     mu = bounds.detectable(dp.GaussianDP(0.5), Guessed(1000, 100, 80), GAMMA)
     assert 0.5 < mu < 2.0
     assert bounds.gaussian_rate(0.0, 0.1) == pytest.approx(0.5)

@@ -25,7 +25,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betainc, betaincinv, expit, gammaln, log_expit, logit, ndtr
 
-from dpassay._typing import BoolArray, FloatArray
+from dpassay._typing import AnyArray, BoolArray, FloatArray
 from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP
 from dpassay.roots import bisect
 
@@ -139,7 +139,7 @@ def p_value(claim: Claim, guessed: Guessed) -> float:
     """An upper bound of the probability of so many right guesses under the claim.
 
     >>> round(p_value(PureDP(1.0), Guessed(100, 100, 85)), 4)
-    0.0027
+    0.0035
     """
     if guessed.right == 0:
         return 1.0
@@ -233,7 +233,7 @@ def fewest(claim: Claim, guessed: Guessed, gamma: float) -> int | None:
 
 
 def detectable(claim: Claim, guessed: Guessed, gamma: float) -> float:
-    """About the parameter that would be caught with 90 % probability if it showed in full; NaN if unknown.
+    """About the parameter that would be caught 9 times in 10 if it showed in full; NaN if unknown.
 
     For ε a mechanism that hands out each coin by randomized response, for μ a Gaussian score.
     """
@@ -280,8 +280,9 @@ def _epsilon_delta(claim: Claim) -> tuple[float, float] | None:
     return (claim.epsilon, claim.delta) if isinstance(claim, ApproximateDP) else None
 
 
-def _binomial(k: FloatArray, n: FloatArray | int, epsilon: float) -> FloatArray:
+def _binomial(k: AnyArray, n: AnyArray | int, epsilon: float) -> FloatArray:
     """P(Bin(n, e^ε/(1 + e^ε)) = k), rounded up."""
     n = np.asarray(n, dtype=float)
     choose = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    return np.exp(choose + k * log_expit(epsilon) + (n - k) * log_expit(-epsilon)) * (1 + _SLACK)
+    log = choose + k * log_expit(epsilon) + (n - k) * log_expit(-epsilon)
+    return np.asarray(np.exp(log) * (1 + _SLACK))
