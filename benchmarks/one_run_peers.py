@@ -24,11 +24,11 @@ def main() -> None:
     grid = []
     for m, r, v, delta in data["grid"]:
         counts = int(m), int(r), int(v), GAMMA, float(delta)
-        found = [
+        both = [
             float(f(0.0, *counts))
             for f in (auditing._epsilon_one_run, auditing._epsilon_one_run_fdp)
         ]
-        grid.append(found)
+        grid.append(both)
     strategies: dict[str, Any] = {
         "split": lambda seed: auditing.Split(0.25, seed=seed),
         "all thresholds": lambda seed: auditing.Bonferroni(),
@@ -37,7 +37,7 @@ def main() -> None:
     seconds: dict[str, float] = {}
     for seed, (scores, included) in enumerate(zip(data["scores"], data["included"], strict=True)):
         auditor = auditing.CanaryScoreAuditor(scores[included], scores[~included])
-        found = {}
+        found: dict[str, float] = {}
         for name, strategy in strategies.items():
             for kind, method in (
                 ("", auditor.epsilon_one_run),

@@ -14,7 +14,7 @@ How many coins are guessed:
   depends on the output. For ε-DP that is free, since the bound holds given the output; for (ε, δ)-DP only
   the bound `averaged` holds, at its price for the fewest guesses that could have been chosen. For
   trade-off curves no such bound is known, and where mδ is large it is dear: there all canaries are used
-  and three numbers are paid for. Which of the two it is depends on m, δ and the claim alone.
+  and three numbers are paid for. Which of the two it is depends on m and δ alone.
 
 Several runs with coins of their own are together one mechanism of all their coins: right guesses add up,
 and one exact test serves them all.
@@ -58,6 +58,8 @@ _AT_LEAST = 0.02
 _COSTLY = 0.25
 #: Shares guessed in all, each paid for, where none can be learned.
 _PAID = (0.5, 0.15, 0.05)
+#: Standard deviations from a half that fair coins do not reach (probability 1e-9 at most).
+_UNFAIR = 6.6
 #: The two inputs a coin decides between.
 _PAIR = Pair("with the canary", "without it", Relation.ADD_REMOVE)
 
@@ -182,6 +184,12 @@ def _coins(given: Any) -> BoolArray:
         raise InvalidInput(
             f"included must be True or False (or 1 or 0) for each canary, got {checks.shown(given)}"
         )
+    heads = int(np.count_nonzero(array))
+    if abs(2 * heads - len(array)) > _UNFAIR * math.sqrt(len(array)):
+        raise InvalidInput(
+            f"included is True for {heads:,} of {len(array):,} canaries, which fair coins do not do; the "
+            "test needs a fair coin for each canary: draw them with dp.Canaries"
+        )
     return np.asarray(array, dtype=bool)
 
 
@@ -198,10 +206,20 @@ class _Ranked:
         return len(self.coins)
 
     def guess(self, top: int, bottom: int) -> IntArray:
-        """Of those guessed: included and guessed so, included, left out and guessed in, left out."""
+        """Right guesses; then, of all canaries, those included and those left out, guessed and in all.
+
+        Counted as guessed are the highest, or, if those are none, the lowest.
+        """
         high, low = self.coins[:top], self.coins[len(self) - bottom :]
-        in_high, in_low = int(high.sum()), int(low.sum())
-        return np.array([in_high, in_high + in_low, top - in_high, top + bottom - in_high - in_low])
+        right = np.count_nonzero(high) + np.count_nonzero(~low)
+        told = high if top else low
+        sides = (
+            np.count_nonzero(told),
+            self.coins.sum(),
+            np.count_nonzero(~told),
+            (~self.coins).sum(),
+        )
+        return np.array([right, *sides])
 
 
 def _ranked(scores: FloatArray, coins: BoolArray, rng: np.random.Generator) -> _Ranked:
@@ -217,6 +235,7 @@ class _Test:
     seen: IntArray  # as `_Ranked.guess`
     guessed: Guessed
     share: float
+    above: bool  # whether some are guessed to be included
 
     @property
     def words(self) -> str:
@@ -227,10 +246,9 @@ class _Test:
 def _test(
     runs: Sequence[_Ranked], sides: Sequence[tuple[int, int]], share: float, least: int = 0
 ) -> _Test:
-    seen = sum((run.guess(*k) for run, k in zip(runs, sides, strict=True)), np.zeros(4, dtype=int))
-    right = int(seen[0] + seen[3] - seen[2])
+    seen = sum((run.guess(*k) for run, k in zip(runs, sides, strict=True)), np.zeros(5, dtype=int))
     canaries, made = sum(map(len, runs)), sum(top + bottom for top, bottom in sides)
-    return _Test(seen, Guessed(canaries, made, right, least), share)
+    return _Test(seen, Guessed(canaries, made, int(seen[0]), least), share, max(sides)[0] > 0)
 
 
 def _tests(
@@ -258,7 +276,7 @@ def _cheap(claim: PureDP | ApproximateDP, guessed: Guessed, gamma: float) -> boo
     """Whether δ leaves most of the error probability to learned guesses, whatever was learned."""
     if isinstance(claim, PureDP) or claim.delta == 0:
         return True
-    return bounds.price(guessed, claim.epsilon, claim.delta) <= _COSTLY * gamma
+    return bounds.price(guessed, 0.0, claim.delta) <= _COSTLY * gamma
 
 
 def _halves(total: float) -> tuple[int, int]:
@@ -363,10 +381,10 @@ def _result(
         seed=seed,
         notes=(said, *notes),
     )
-    i, n, j, k = (int(count) for count in test.seen)
+    _, i, n, j, k = (int(count) for count in test.seen)
     words = (
-        f"guessed to be included; {test.guessed.right:,} of {r:,} guesses are right, and all right "
-        f"would be {symbol} ≥ {number(found[best].ceiling)}"
+        f"guessed to be {'included' if test.above else 'left out'}; {test.guessed.right:,} of {r:,} "
+        f"guesses are right, and all right would be {symbol} ≥ {number(found[best].ceiling)}"
     )
     witness = Witness(
         event=Event(words=words, live=True), pair=_PAIR, hits_p=i, n_p=n, hits_q=j, n_q=k

@@ -81,8 +81,9 @@ def averaged(guessed: Guessed, epsilon: float, delta: float) -> float:
     """P(W ≥ v) + mδ/(1 + e^ε) · the mean over k < r of B_k, at most 1.
 
     B_k is the largest P(Bin(k, e^ε/(1 + e^ε)) = x) over the x that can still matter with k guesses to
-    go: max(0, k − (r − v)) ≤ x < v. If the number of guesses depends on the output, B_k is taken over
-    all x and the mean over the fewest guesses possible, which is the largest of all.
+    go: max(0, k − (r − v)) ≤ x < v. If the number of guesses depends on the output, what is added must
+    be the same for all of them: B_k is taken over all x, the mean over the fewest guesses possible and
+    ε = 0, which is the largest of all, so that whatever is refuted is so at every smaller ε too.
 
     Proof. Reveal the coins in a random order. With k guesses to go and x more needed, let u be
     P(Bin(k, p) ≥ x), p = e^ε/(1 + e^ε): P(W ≥ v) before the first coin, 1{V ≥ v} after the last. A
@@ -103,6 +104,8 @@ def averaged(guessed: Guessed, epsilon: float, delta: float) -> float:
 def price(guessed: Guessed, epsilon: float, delta: float) -> float:
     """What `averaged` adds for δ."""
     r, v = guessed.guesses, guessed.right
+    if guessed.least:
+        epsilon = 0.0
     k = np.arange(guessed.least or r)
     low, high = (0, k) if guessed.least else (np.maximum(k - (r - v), 0), np.minimum(k, v - 1))
     x = np.clip(np.floor((k + 1) * expit(epsilon)), low, high)
