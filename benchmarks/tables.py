@@ -105,7 +105,18 @@ def write(name: str) -> None:
 
 def main() -> None:
     """List the tables, or write those asked for."""
-    from benchmarks import audits, bank, bits, fdp, mpl, renyi, spectra, verify  # noqa: F401  (they register their tables)
+    # they register their tables
+    from benchmarks import (  # noqa: F401
+        audits,
+        bank,
+        bits,
+        fdp,
+        mpl,
+        one_run,
+        renyi,
+        spectra,
+        verify,
+    )
 
     for asked in sys.argv[1:]:
         write(asked)

@@ -10,7 +10,9 @@ from .blackbox import zoo as zoo
 from .blackbox.mechanism import Mechanism as Mechanism
 from .blackbox.mechanism import from_command as from_command
 from .blackbox.mechanism import from_function as from_function
+from .canaries import Canaries as Canaries
 from .counts import audit_counts as audit_counts
+from .guessing import one_run as one_run
 from .notions import pure as pure
 from .notions import renyi as renyi
 from .notions import spectrum as spectrum

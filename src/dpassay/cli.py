@@ -23,7 +23,9 @@ from dpassay.cli_options import (
     ColumnsOption,
     CommandOption,
     Confidence,
+    DeltaOption,
     DropOption,
+    GuessesOption,
     JsonOption,
     LossOption,
     N,
@@ -36,6 +38,7 @@ from dpassay.cli_options import (
     RelationOption,
     ReportOption,
     SamplesOption,
+    ScoresFile,
     Seed,
     Target,
     TimeBudget,
@@ -354,6 +357,40 @@ def counts(
     remedy = f"{_PLAN}, another event or a lower --confidence"
     _deliver([verdict], None, json=json, report=None, quiet=quiet, remedy=remedy)
     raise typer.Exit(_status([verdict]))
+
+
+@app.command("one-run")
+def one_run(
+    scores: ScoresFile,
+    claim: Annotated[
+        str | None, typer.Option(help='The claim, such as "eps=1, delta=1e-5"; without: a bound.')
+    ] = None,
+    guesses: GuessesOption = None,
+    delta: DeltaOption = None,
+    confidence: Confidence = 0.95,
+    seed: Seed = 0,
+    json: JsonOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """Test a claim, or bound ε, from the canaries of one training run.
+
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 4 could not have seen anything.
+
+    Example: dpassay one-run scores.csv --claim "eps=1, delta=1e-5" --guesses 200
+    """
+    from dpassay.canaries import audit_file, read_guesses
+
+    asked = read_guesses(guesses)
+    found = audit_file(
+        scores, claim=claim, guesses=asked, delta=delta, confidence=confidence, rng=seed
+    )
+    if isinstance(found, Verdict):
+        remedy = "more canaries, other --guesses or a lower --confidence"
+        _deliver([found], None, json=json, report=None, quiet=quiet, remedy=remedy)
+        raise typer.Exit(_status([found]))
+    _write_json(json, found.to_json(indent=2))
+    if not quiet and json != "-":
+        Console().print(bound_panel(found))
 
 
 @app.command()

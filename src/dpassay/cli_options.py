@@ -68,6 +68,22 @@ RelationOption = Annotated[
 ]
 N = Annotated[int | None, typer.Option("--n", help="Draws per side per pair, training included.")]
 TimeBudget = Annotated[float | None, typer.Option(help="Seconds to spend, in place of --n.")]
+ScoresFile = Annotated[
+    Path,
+    typer.Argument(help="A file with a row a canary and the columns score and included (0 or 1)."),
+]
+GuessesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--guesses",
+        metavar="R",
+        help="How many canaries are guessed, fixed beforehand: 200 (half on either side), 100+50 (to be "
+        "included, to be left out), or several, each paid for: 100,200,400. Learned if left out.",
+    ),
+]
+DeltaOption = Annotated[
+    float | None, typer.Option("--delta", help="Without a claim: the δ at which ε is bounded.")
+]
 LossOption = Annotated[
     str,
     typer.Option(

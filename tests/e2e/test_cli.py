@@ -51,7 +51,17 @@ def said(capsys, *arguments):
 
 def test_version_and_help(capsys):
     assert said(capsys, "--version")[:2] == (0, f"dpassay {dp.__version__}\n")
-    for command in ("audit", "bound", "estimate", "counts", "plan", "replay", "zoo", "demo"):
+    for command in (
+        "audit",
+        "bound",
+        "estimate",
+        "counts",
+        "one-run",
+        "plan",
+        "replay",
+        "zoo",
+        "demo",
+    ):
         status, out, _ = said(capsys, command, "--help")
         assert status == 0
         assert "Example: dpassay" in out

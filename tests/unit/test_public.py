@@ -10,6 +10,7 @@ import dpassay
 PUBLIC = [
     "About",
     "ApproximateDP",
+    "Canaries",
     "Claim",
     "Estimate",
     "Event",
@@ -51,6 +52,7 @@ PUBLIC = [
     "from_function",
     "from_samples",
     "neighbours",
+    "one_run",
     "plan",
     "pure",
     "renyi",

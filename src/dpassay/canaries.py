@@ -1,0 +1,149 @@
+"""Canaries: records that a coin each includes in the training data, and files of their scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpassay._typing import BoolArray
+from dpassay.errors import InvalidInput, UnreadableFile
+from dpassay.guessing import Guesses, one_run
+from dpassay.privacy.claims import Claim
+from dpassay.records import Record
+from dpassay.results import LowerBound, Verdict
+from dpassay.sampling.draw import seed_of, stream
+from dpassay.sampling.files import read_table
+
+#: The address of the coins' randomness.
+_COINS = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Canaries(Record):
+    """Records that a fair coin each includes in the training data or leaves out.
+
+    The coins come from the seed alone and are written down with it, so that they are honest and the run
+    can be repeated. `to_json` keeps seed and coins, not the records. Train on `dataset()`, score every
+    canary, included or not, and give the scores to `audit`.
+
+    >>> canaries = Canaries(["a", "b", "c", "d"], data=["x", "y"], rng=1)
+    >>> canaries.dataset()
+    ['x', 'y', 'b', 'd']
+    >>> Canaries.from_json(canaries.to_json()).included.tolist()
+    [False, True, False, True]
+    """
+
+    records: Any = field(default=None, repr=False, metadata={"live": True})
+    data: Any = field(default=(), repr=False, kw_only=True, metadata={"live": True})
+    #: The seed of the coins.
+    rng: Any = field(default=None, kw_only=True)
+    included: BoolArray = field(default=None, repr=False, kw_only=True)  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        self._set(rng=seed_of(self.rng))
+        given: Any = self.included
+        records = self.records
+        if given is None and records is None:
+            raise InvalidInput("records must be a list or an array of canaries, got None")
+        many = len(given) if records is None else len(records)
+        if not many:
+            raise InvalidInput("records must hold at least one canary, got none")
+        # from an address of its own: training with the same seed must not use the same randomness
+        coins = stream(self.rng, _COINS).integers(2, size=many).astype(bool)
+        if given is not None and not np.array_equal(np.asarray(given, dtype=bool), coins):
+            raise InvalidInput(
+                f"these {len(given):,} coins are not those of the seed {self.rng}; leave included out"
+            )
+        coins.setflags(write=False)
+        self._set(included=coins)
+
+    def __len__(self) -> int:
+        return len(self.included)
+
+    def dataset(self) -> Any:
+        """What to train on: the data, then the canaries that are included, as a list or an array."""
+        if self.records is None:
+            raise InvalidInput(
+                "a record of coins has no canaries; make Canaries(records, rng=seed)"
+            )
+        if isinstance(self.records, np.ndarray):
+            chosen = self.records[self.included]
+            return np.concatenate([np.asarray(self.data), chosen]) if len(self.data) else chosen
+        return [
+            *self.data,
+            *(r for r, kept in zip(self.records, self.included, strict=True) if kept),
+        ]
+
+    def audit(
+        self,
+        scores: npt.ArrayLike,
+        *,
+        claim: Claim | str | None = None,
+        guesses: Guesses = None,
+        delta: float | None = None,
+        confidence: float = 0.95,
+        rng: Any = None,
+    ) -> Verdict | LowerBound:
+        """`one_run` of the scores of all canaries, in the order of the records."""
+        return one_run(
+            scores,
+            self.included,
+            claim=claim,
+            guesses=guesses,
+            delta=delta,
+            confidence=confidence,
+            rng=rng,
+        )
+
+
+# --- files
+
+
+def audit_file(path: str | Path, **options: Any) -> Verdict | LowerBound:
+    """`one_run` of the columns "score" and "included" of a file."""
+    table = read_table(path)
+    names = table.names or ()
+    for wanted in ("score", "included"):
+        if wanted not in names:
+            has = ", ".join(map(repr, names)) or "none with a name"
+            raise UnreadableFile(
+                f"{str(path)!r} needs the columns score and included, a row a canary, and has {has}; "
+                "name them in a header"
+            )
+    score, coins = (table.columns[names.index(name)] for name in ("score", "included"))
+    for name, column in (("score", score), ("included", coins)):
+        if column.dtype.kind not in "bif":
+            odd = next((v for v in column.tolist() if not isinstance(v, (bool, int, float))), None)
+            at = column.tolist().index(odd) + 1
+            raise UnreadableFile(
+                f"column {name!r} of {str(path)!r} has {odd!r} in row {at:,}; every canary needs a "
+                "number as its score, and 0 or 1 for included"
+            )
+    used = replace(table.origin, columns=("score", "included"))
+    found = one_run(score, coins, **options)
+    return replace(found, about=replace(found.about, files=(used,)))
+
+
+def read_guesses(text: str | None) -> Guesses:
+    """How many to guess, as the command line writes it: 200, 100+50 or 100,200.
+
+    >>> read_guesses("200"), read_guesses("100+50"), read_guesses("100,20+10")
+    (200, (100, 50), [100, (20, 10)])
+    """
+    if text is None:
+        return None
+    try:
+        read = [[int(n) for n in one.split("+")] for one in text.split(",")]
+        if any(len(one) > 2 for one in read):
+            raise ValueError
+    except ValueError:
+        raise InvalidInput(
+            f"guesses must be a number such as 200, two such as 100+50 (to be included, to be left out), "
+            f"or several such as 100,200, got {text!r}"
+        ) from None
+    listed = [one[0] if len(one) == 1 else (one[0], one[1]) for one in read]
+    return listed[0] if len(listed) == 1 else listed

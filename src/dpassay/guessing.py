@@ -1,0 +1,432 @@
+"""One training run: what guessing shows of the coins that included canaries or left them out.
+
+Whatever is guessed must be a function of the output of the run (scores of the canaries under the trained
+model are) and of things the coins do not influence. Then the bounds of `bounds.one_run` hold, for every
+number of canaries.
+
+How many coins are guessed:
+
+- Fixed beforehand: nothing to pay.
+- Several numbers: each is tested at its share of the error probability (Bonferroni).
+- Learned: a random quarter of the canaries says how many of the rest to guess, the rest is certified.
+  Given the coins of the quarter, those of the rest are still fair and independent and the run is a
+  mechanism of them alone, so that m is the number of canaries in the rest. But how many are guessed now
+  depends on the output. For ε-DP that is free, since the bound holds given the output; for (ε, δ)-DP only
+  the bound `averaged` holds, at its price for the fewest guesses that could have been chosen. For
+  trade-off curves no such bound is known, and where mδ is large it is dear: there all canaries are used
+  and three numbers are paid for. Which of the two it is depends on m and δ alone.
+
+Several runs with coins of their own are together one mechanism of all their coins: right guesses add up,
+and one exact test serves them all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpassay import checks
+from dpassay._typing import BoolArray, FloatArray, IntArray
+from dpassay.bounds import clopper_pearson
+from dpassay.bounds import one_run as bounds
+from dpassay.bounds.one_run import Guessed
+from dpassay.errors import InvalidInput
+from dpassay.outputs.events import Event
+from dpassay.privacy.about import About, Guarantee
+from dpassay.privacy.claim_base import digits
+from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
+from dpassay.privacy.pairs import Pair, Relation
+from dpassay.privacy.text import as_claim
+from dpassay.results import LowerBound, Verdict, Witness, number
+from dpassay.sampling.draw import seed_of, stream
+
+#: How many to guess: a number, (to be included, to be left out), several numbers, or None.
+Guesses: TypeAlias = int | tuple[int, int] | Sequence[int | tuple[int, int]] | None
+
+#: Addresses of randomness: the order among equal scores, the quarter that learns.
+_TIES, _SPLIT = 1 << 23, 1 << 24
+#: The share of the canaries that says how many of the others to guess.
+_LEARN = 0.25
+#: What it can say: shares guessed to be included and to be left out, together at least _AT_LEAST.
+_SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+_AT_LEAST = 0.02
+#: The most that δ may cost them, of the error probability.
+_COSTLY = 0.25
+#: Shares guessed in all, each paid for, where none can be learned.
+_PAID = (0.5, 0.15, 0.05)
+#: Standard deviations from a half that fair coins do not reach (probability 1e-9 at most).
+_UNFAIR = 6.6
+#: The two inputs a coin decides between.
+_PAIR = Pair("with the canary", "without it", Relation.ADD_REMOVE)
+
+
+def one_run(
+    scores: Any,
+    included: Any,
+    *,
+    claim: Claim | str | None = None,
+    guesses: Guesses = None,
+    delta: float | None = None,
+    confidence: float = 0.95,
+    rng: Any = None,
+) -> Verdict | LowerBound:
+    """Test a claim, or bound ε at `delta`, from the canaries of one training run.
+
+    `scores` has a number a canary, the higher the likelier it was in the training data; `included` says
+    whether it was, by an independent fair coin each (`Canaries` draws them). The highest scores are
+    guessed to be included, the lowest to be left out, and nothing is said about the others. `guesses` is
+    how many are guessed, half of them on either side, or a tuple (to be included, to be left out), fixed
+    before looking; a list of such numbers, each paid for; or None, learned on a part of the canaries.
+    Equal scores are ordered by `rng`.
+
+    Several runs, each with coins of its own: lists of arrays, and `guesses` is of each run.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> included = rng.random(1000) < 0.5
+    >>> scores = included + rng.normal(size=1000)
+    >>> verdict = one_run(scores, included, claim="eps=0.5, delta=1e-5", guesses=200, rng=0)
+    >>> verdict.violated, round(verdict.lower_bound, 2)
+    (True, 1.62)
+    """
+    runs = _runs(scores, included)
+    if claim is None:
+        d = checks.real("delta", 0.0 if delta is None else delta, at_least=0.0, below=1.0)
+        asked: Claim = ApproximateDP(0.0, d) if d else PureDP(0.0)
+    else:
+        asked = as_claim(claim)
+        if delta is not None:
+            raise InvalidInput(f"{asked} says its own δ, got delta = {delta!r}; leave delta out")
+        _check_claim(asked)
+    gamma = 1.0 - checks.probability("confidence", confidence)
+    seed = seed_of(rng)
+    ranked = [_ranked(s, c, stream(seed, _TIES, k)) for k, (s, c) in enumerate(runs)]
+    tests, notes = _tests(ranked, asked, guesses, gamma, seed)
+    return _result(asked, claim is not None, tests, notes, confidence, gamma, seed)
+
+
+def _check_claim(claim: Claim) -> None:
+    if not claim.event_complete:
+        raise InvalidInput(
+            f"{claim} is a claim about divergences, which guesses do not test in full; give what it "
+            "implies: eps and delta, mu, or a trade-off curve"
+        )
+    if claim.one_way:
+        raise InvalidInput(
+            "a coin takes a canary out as well as in, and this curve is claimed in one order of the "
+            "inputs; make the claim without ordered=True"
+        )
+
+
+# --- what comes in
+
+
+def _runs(scores: Any, included: Any) -> list[tuple[FloatArray, BoolArray]]:
+    """Scores and coins of each run."""
+    several = [_several(one) for one in (scores, included)]
+    if several[0] != several[1]:
+        raise InvalidInput(
+            "scores and included must both be arrays, or both lists of arrays, one a run"
+        )
+    pairs = list(zip(scores, included, strict=False)) if several[0] else [(scores, included)]
+    if several[0] and len(scores) != len(included):
+        raise InvalidInput(
+            f"there are scores of {len(scores)} runs and coins of {len(included)}; give both of each"
+        )
+    runs = [(_scores(s), _coins(c)) for s, c in pairs]
+    for k, (s, c) in enumerate(runs):
+        of = f" of run {k + 1}" if several[0] else ""
+        if len(s) != len(c):
+            raise InvalidInput(
+                f"scores{of} has {len(s):,} canaries and included has {len(c):,}; give one of each a "
+                "canary, in the same order"
+            )
+        if any(len(c) > 20 and np.array_equal(c, other) for _, other in runs[:k]):
+            raise InvalidInput(
+                f"run {k + 1} has the coins of a run before it; every run needs coins of its own: draw "
+                "them with dp.Canaries and another seed"
+            )
+    return runs
+
+
+def _several(given: Any) -> bool:
+    """Whether this is a list of arrays, one a run."""
+    return isinstance(given, (list, tuple)) and len(given) > 0 and np.ndim(given[0]) > 0
+
+
+def _scores(given: Any) -> FloatArray:
+    try:
+        array = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"scores must be numbers, got {checks.shown(given)}") from None
+    if array.ndim != 1 or not array.size:
+        raise InvalidInput(
+            f"scores must be one number a canary, got an array of shape {array.shape}"
+        )
+    if np.isnan(array).any():
+        at = int(np.flatnonzero(np.isnan(array))[0])
+        raise InvalidInput(
+            f"scores[{at}] is NaN; every canary needs a score: give those that could not be scored "
+            "one that does not depend on the coin, such as the lowest of all"
+        )
+    return array
+
+
+def _coins(given: Any) -> BoolArray:
+    array = np.asarray(given)
+    if array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all():
+        array = array.astype(bool)
+    if array.ndim != 1 or array.dtype.kind != "b":
+        raise InvalidInput(
+            f"included must be True or False (or 1 or 0) for each canary, got {checks.shown(given)}"
+        )
+    heads = int(np.count_nonzero(array))
+    if abs(2 * heads - len(array)) > _UNFAIR * math.sqrt(len(array)):
+        raise InvalidInput(
+            f"included is True for {heads:,} of {len(array):,} canaries, which fair coins do not do; the "
+            "test needs a fair coin for each canary: draw them with dp.Canaries"
+        )
+    return np.asarray(array, dtype=bool)
+
+
+# --- what is guessed
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """The coins of a run, by score: the highest first."""
+
+    coins: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.coins)
+
+    def guess(self, top: int, bottom: int) -> IntArray:
+        """Right guesses; then, of all canaries, those included and those left out, guessed and in all.
+
+        Counted as guessed are the highest, or, if those are none, the lowest.
+        """
+        high, low = self.coins[:top], self.coins[len(self) - bottom :]
+        right = np.count_nonzero(high) + np.count_nonzero(~low)
+        told = high if top else low
+        sides = (
+            np.count_nonzero(told),
+            self.coins.sum(),
+            np.count_nonzero(~told),
+            (~self.coins).sum(),
+        )
+        return np.array([right, *sides])
+
+
+def _ranked(scores: FloatArray, coins: BoolArray, rng: np.random.Generator) -> _Ranked:
+    """By score, and equal scores at random: rows may be sorted by what is to be guessed."""
+    mixed = rng.permutation(len(scores))
+    return _Ranked(coins[mixed[np.argsort(-scores[mixed], kind="stable")]])
+
+
+@dataclass(frozen=True, eq=False)
+class _Test:
+    """What was guessed, and the share of the error probability it is tested at."""
+
+    seen: IntArray  # as `_Ranked.guess`
+    guessed: Guessed
+    share: float
+    above: bool  # whether some are guessed to be included
+
+    @property
+    def words(self) -> str:
+        g = self.guessed
+        return f"{g.guesses:,} guesses about {g.canaries:,} canaries"
+
+
+def _test(
+    runs: Sequence[_Ranked], sides: Sequence[tuple[int, int]], share: float, least: int = 0
+) -> _Test:
+    seen = sum((run.guess(*k) for run, k in zip(runs, sides, strict=True)), np.zeros(5, dtype=int))
+    canaries, made = sum(map(len, runs)), sum(top + bottom for top, bottom in sides)
+    return _Test(seen, Guessed(canaries, made, int(seen[0]), least), share, max(sides)[0] > 0)
+
+
+def _tests(
+    runs: list[_Ranked], claim: Claim, guesses: Guesses, gamma: float, seed: int
+) -> tuple[list[_Test], list[str]]:
+    """What is tested, and what to say about it."""
+    if guesses is None:
+        if isinstance(claim, (PureDP, ApproximateDP)):
+            learned = _learned(runs, gamma, seed)
+            if _cheap(claim, learned[0][0].guessed, gamma):
+                return learned
+        listed = [[_halves(share * len(run)) for run in runs] for share in _PAID]
+        listed = [sides for k, sides in enumerate(listed) if sides not in listed[:k]]
+    else:
+        alone = isinstance(guesses, (int, np.integer, tuple, float))
+        several = [guesses] if alone else list(guesses)  # type: ignore[arg-type]
+        if not several:
+            raise InvalidInput("guesses must name a number of guesses, got an empty list")
+        listed = [[_sides(one, len(run)) for run in runs] for one in several]
+    share = 1 / len(listed)
+    return [_test(runs, sides, share) for sides in listed], []
+
+
+def _cheap(claim: PureDP | ApproximateDP, guessed: Guessed, gamma: float) -> bool:
+    """Whether δ leaves most of the error probability to learned guesses, whatever was learned."""
+    if isinstance(claim, PureDP) or claim.delta == 0:
+        return True
+    return bounds.price(guessed, 0.0, claim.delta) <= _COSTLY * gamma
+
+
+def _halves(total: float) -> tuple[int, int]:
+    """An even number of guesses, at least two."""
+    half = max(1, round(total / 2))
+    return half, half
+
+
+def _sides(given: Any, canaries: int) -> tuple[int, int]:
+    """How many are guessed to be included and to be left out."""
+    if isinstance(given, tuple):
+        if len(given) != 2:
+            raise InvalidInput(
+                f"a tuple of guesses is (to be included, to be left out), got {given!r}; several "
+                "numbers of guesses are a list"
+            )
+        top, bottom = (checks.whole("guesses", one, at_least=0) for one in given)
+    else:
+        total = checks.whole("guesses", given, remedy="as many as there are canaries at most")
+        if total % 2:
+            raise InvalidInput(
+                f"guesses must be even, half of them on either side, got {total}; give a tuple: "
+                f"({total - total // 2}, {total // 2})"
+            )
+        top = bottom = total // 2
+    if not 1 <= top + bottom <= canaries:
+        raise InvalidInput(
+            f"guesses must be at least 1 and at most the {canaries:,} canaries of the run, got "
+            f"{checks.shown(given)}"
+        )
+    return top, bottom
+
+
+def _learned(runs: list[_Ranked], gamma: float, seed: int) -> tuple[list[_Test], list[str]]:
+    """Choose on a random quarter of the canaries how many of the rest to guess."""
+    learn, rest = [], []
+    for k, run in enumerate(runs):
+        if len(run) < 8:
+            raise InvalidInput(
+                f"{len(run)} canaries are too few to learn from how many to guess; give guesses = "
+                f"{2 * (len(run) // 2) or (1, 0)}"
+            )
+        quarter = np.zeros(len(run), dtype=bool)
+        chosen = stream(seed, _SPLIT, k).permutation(len(run))[: max(1, round(_LEARN * len(run)))]
+        quarter[chosen] = True
+        learn.append(_Ranked(run.coins[quarter]))
+        rest.append(_Ranked(run.coins[~quarter]))
+    options = [(a, b) for a in _SHARES for b in _SHARES if a + b >= _AT_LEAST]
+
+    def sides(parts: list[_Ranked], option: tuple[float, float]) -> list[tuple[int, int]]:
+        a, b = option
+        tops = [max(a > 0, math.floor(a * len(part))) for part in parts]
+        return [
+            (top, max(b > 0, math.floor(b * len(p)))) for top, p in zip(tops, parts, strict=True)
+        ]
+
+    tried = [_test(learn, sides(learn, option), 1.0).guessed for option in options]
+    made = np.array([sum(map(sum, sides(rest, option))) for option in options])
+    # the bound that the rest would give if its guesses were right as often
+    rate = np.array([(one.right + 0.5) / (one.guesses + 1) for one in tried])
+    promised = clopper_pearson.lower(rate * made, made, gamma)
+    best = options[int(np.argmax(promised))]
+    test = _test(rest, sides(rest, best), 1.0, least=int(made.min()))
+    learned = sum(map(len, learn))
+    return [test], [f"how many to guess was learned on {learned:,} other canaries"]
+
+
+# --- what comes out
+
+
+def _result(
+    claim: Claim,
+    claimed: bool,
+    tests: list[_Test],
+    notes: list[str],
+    confidence: float,
+    gamma: float,
+    seed: int,
+) -> Verdict | LowerBound:
+    levels = [gamma * test.share for test in tests]
+    found = [
+        bounds.evidence(claim, test.guessed, level)
+        for test, level in zip(tests, levels, strict=True)
+    ]
+    chances = [one.p_value / test.share for one, test in zip(found, tests, strict=True)]
+    best = max(range(len(tests)), key=lambda k: (found[k].lower_bound, -chances[k]))
+    lower = max(one.lower_bound for one in found)
+    ceiling = max(one.ceiling for one in found)
+    test, symbol = tests[best], claim.symbol
+    m, r = test.guessed.canaries, test.guessed.guesses
+    at = (
+        f", δ = {digits(claim.delta)}" if isinstance(claim, ApproximateDP) and symbol == "ε" else ""
+    )
+    said = (
+        f"the ceiling of this audit is {symbol} ≥ {number(ceiling)}: no more is certified if all "
+        f"guesses are right ({m:,} canaries, {r:,} guesses{at})"
+    )
+    about = About(
+        method="guesses in one run",
+        guarantee=Guarantee.EXACT,
+        n=(m, m),
+        seed=seed,
+        notes=(said, *notes),
+    )
+    _, i, n, j, k = (int(count) for count in test.seen)
+    words = (
+        f"guessed to be {'included' if test.above else 'left out'}; {test.guessed.right:,} of {r:,} "
+        f"guesses are right, and all right would be {symbol} ≥ {number(found[best].ceiling)}"
+    )
+    witness = Witness(
+        event=Event(words=words, live=True), pair=_PAIR, hits_p=i, n_p=n, hits_q=j, n_q=k
+    )
+    budget = tuple((one.words, level) for one, level in zip(tests, levels, strict=True))
+    if not claimed:
+        return LowerBound(
+            value=lower,
+            confidence=confidence,
+            notion=claim.meaning,
+            guarantee=Guarantee.EXACT,
+            pair=_PAIR,
+            witness=witness,
+            budget=budget,
+            about=about,
+        )
+    violated = any(one.refuted for one in found)
+    caught = min(one.detectable for one in found)
+    return Verdict(
+        claim=claim,
+        violated=violated,
+        blind="" if violated else _blind(claim, ceiling, caught, test.guessed),
+        p_value=min(1.0, *chances),
+        lower_bound=lower,
+        confidence=confidence,
+        guarantee=Guarantee.EXACT,
+        witness=witness,
+        smallest_detectable=None if math.isnan(caught) else caught,
+        budget=budget,
+        about=about,
+    )
+
+
+def _blind(claim: Claim, ceiling: float, caught: float, guessed: Guessed) -> str:
+    """Why the claim could not have been refuted, in words; empty if it could have been."""
+    if caught == math.inf:
+        return (
+            f"from these {guessed.canaries:,} canaries no more than {claim.symbol} ≥ {number(ceiling)} "
+            "is certified even if all guesses are right"
+        )
+    if not math.isnan(caught) and claim.far_above(caught):
+        return (
+            f"only {claim.symbol} = {number(caught)} or more would have been caught 9 times in 10"
+        )
+    return ""

@@ -1,0 +1,131 @@
+"""Canaries: honest coins, and files of scores."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import dpassay as dp
+from dpassay.canaries import audit_file, read_guesses
+from dpassay.cli import run
+from dpassay.errors import InvalidInput, UnreadableFile
+
+
+def test_coins_are_fair_and_come_from_the_seed_alone(seed):
+    canaries = dp.Canaries(range(2000), rng=seed + 5)
+    low, high = binom.ppf([0.0005, 0.9995], 2000, 0.5)
+    assert low <= canaries.included.sum() <= high
+    assert np.array_equal(canaries.included, dp.Canaries(["x"] * 2000, rng=seed + 5).included)
+    assert not np.array_equal(canaries.included, dp.Canaries(range(2000), rng=seed + 6).included)
+    # training with the same seed meets other randomness
+    other = np.random.default_rng(seed + 5).integers(2, size=2000).astype(bool)
+    assert 850 < np.sum(other == canaries.included) < 1150
+
+
+def test_the_data_set_is_the_data_and_what_was_included():
+    canaries = dp.Canaries(["a", "b", "c", "d"], data=("x", "y"), rng=1)
+    kept = [r for r, c in zip("abcd", canaries.included, strict=True) if c]
+    assert canaries.dataset() == ["x", "y", *kept]
+    rows = np.arange(8.0).reshape(4, 2)
+    array = dp.Canaries(rows, data=np.zeros((3, 2)), rng=1)
+    assert array.dataset().shape == (3 + len(kept), 2)
+    assert np.array_equal(dp.Canaries(rows, rng=1).dataset(), rows[canaries.included])
+    assert len(canaries) == 4
+
+
+def test_the_record_keeps_seed_and_coins_and_cannot_be_changed():
+    canaries = dp.Canaries(range(50), rng=7)
+    back = dp.Canaries.from_json(canaries.to_json())
+    assert np.array_equal(back.included, canaries.included)
+    assert back.rng == 7
+    assert back == canaries
+    with pytest.raises(ValueError, match="read-only"):
+        canaries.included[0] = True
+    with pytest.raises(AttributeError):
+        canaries.rng = 8
+    with pytest.raises(InvalidInput, match="has no canaries"):
+        back.dataset()
+    data = canaries.to_dict()
+    data["included"][0] = not data["included"][0]
+    with pytest.raises(InvalidInput, match="not those of the seed 7"):
+        dp.Canaries.from_dict(data)
+    with pytest.raises(InvalidInput, match="at least one canary"):
+        dp.Canaries([])
+    with pytest.raises(InvalidInput, match="None"):
+        dp.Canaries(None)
+    assert isinstance(dp.Canaries([1, 2]).rng, int)
+
+
+def test_a_whole_run():
+    rng = np.random.default_rng(0)
+    canaries = dp.Canaries(np.eye(500), data=np.zeros((10, 500)), rng=0)
+    model = canaries.dataset().sum(axis=0) + rng.normal(scale=0.5, size=500)  # a sum with noise
+    verdict = canaries.audit(model, claim="mu=0.5", guesses=100)
+    assert verdict.violated
+    bound = canaries.audit(model, delta=1e-5, rng=0)
+    assert isinstance(bound, dp.LowerBound)
+    assert bound.value > 1.0
+
+
+# --- files
+
+
+@pytest.fixture
+def scores(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    rng = np.random.default_rng(0)
+    included = rng.random(1000) < 0.5
+    values = included + rng.normal(size=1000)
+    path = tmp_path / "scores.csv"
+    rows = (
+        f"{k},{s:.6f},{int(c)}\n" for k, (s, c) in enumerate(zip(values, included, strict=True))
+    )
+    path.write_text("id,score,included\n" + "".join(rows))
+    return path
+
+
+def said(capsys, *arguments):
+    status = run(list(arguments))
+    out = capsys.readouterr()
+    return status, out.out, out.err
+
+
+def test_the_command_line_ends_as_an_audit_does(scores, capsys):
+    claim = "eps=0.5, delta=1e-5"
+    status, out, _ = said(capsys, "one-run", str(scores), "--claim", claim, "--guesses", "200")
+    assert status == 1
+    assert "Violation of (0.5, 1e-05)-DP" in out
+    assert "of 200 guesses are right" in out
+    assert "1,000 rows of score, included" in out
+    status, out, _ = said(capsys, "one-run", str(scores), "--claim", "eps=6", "--guesses", "100+50")
+    assert status == 4
+    assert "even if all guesses are right" in out
+    assert said(capsys, "one-run", str(scores), "--claim", "eps=2", "--guesses", "600")[0] == 0
+    status, out, _ = said(capsys, "one-run", str(scores), "--delta", "1e-5", "--json", "-")
+    assert status == 0
+    bound = dp.LowerBound.from_json(out)
+    assert json.loads(out)["type"] == "LowerBound"
+    assert bound == audit_file(scores, delta=1e-5, rng=0)
+    status, out, _ = said(capsys, "one-run", str(scores), "--guesses", "100,200")
+    assert status == 0
+    assert "the ceiling of this audit" in out
+
+
+def test_files_that_cannot_be_used_are_refused(scores, tmp_path, capsys):
+    bad = tmp_path / "bad.csv"
+    bad.write_text("score,member\n1.5,1\n2.5,0\n")
+    with pytest.raises(UnreadableFile, match="'score', 'member'"):
+        audit_file(bad)
+    bad.write_text("score,included\n1.5,1\nhigh,0\n2.5,0\n")
+    with pytest.raises(UnreadableFile, match="'high' in row 2"):
+        audit_file(bad)
+    bad.write_text("score,included\n1.5,1\n,0\n2.5,0\n")
+    with pytest.raises(UnreadableFile, match="None in row 2"):
+        audit_file(bad)
+    status, _, err = said(capsys, "one-run", str(scores), "--guesses", "many")
+    assert status == 2
+    assert "100+50" in err
+    assert said(capsys, "one-run", str(scores), "--guesses", "2000")[0] == 2
+    with pytest.raises(InvalidInput):
+        read_guesses("1+2+3")

@@ -1,0 +1,254 @@
+"""One training run: guesses about canaries, however their number is chosen."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import dpassay as dp
+from dpassay.bounds import one_run as bounds
+from dpassay.bounds.one_run import Guessed
+from dpassay.errors import InvalidInput
+
+
+def gaussian(m, mu, seed):
+    """Coins, and scores that are N(1, 1/μ²) for what was included."""
+    rng = np.random.default_rng(seed)
+    included = rng.random(m) < 0.5
+    return mu * included + rng.normal(size=m), included
+
+
+def response(m, epsilon, delta, seed):
+    """Randomized response on each coin; with probability δ each, the coin itself, and seen to be it."""
+    rng = np.random.default_rng(seed)
+    included = rng.random(m) < 0.5
+    kept = rng.random(m) < 1 / (1 + math.exp(-epsilon))
+    told = rng.random(m) < delta
+    return np.where(included == (kept | told), 1.0, -1.0) * (1 + told), included
+
+
+def burst(m, epsilon, delta, seed, share=0.1):
+    """Randomized response that sometimes tells many coins at once, each with probability δ."""
+    rng = np.random.default_rng([seed, 1])
+    scores, included = response(m, epsilon, 0.0, seed)
+    if rng.random() < delta / share:
+        some = rng.permutation(m)[: int(share * m)]
+        scores[some] = np.where(included[some], 2.0, -2.0)
+    return scores, included
+
+
+def right_of(result):
+    """How many guesses were right, by its words."""
+    return int(re.search(r"([\d,]+) of [\d,]+ guesses are right", str(result))[1].replace(",", ""))
+
+
+# --- validity
+
+
+@pytest.mark.parametrize("guesses", [200, 40, (30, 0), (10, 25), [100, 40, 20], None], ids=str)
+@pytest.mark.parametrize(
+    ("make", "epsilon", "delta"),
+    [(response, 1.0, 0.0), (response, 0.0, 0.0), (response, 1.0, 1e-3), (burst, 1.0, 2e-3)],
+)
+def test_true_claims_are_rarely_refuted(make, epsilon, delta, guesses, seeds):
+    claim = dp.ApproximateDP(epsilon, delta) if delta else dp.PureDP(epsilon)
+    runs = 80
+    wrong = sum(
+        dp.one_run(*make(200, epsilon, delta, s), claim=claim, guesses=guesses, rng=s).violated
+        for s in seeds[:runs]
+    )
+    assert wrong <= binom.ppf(1 - 0.01 / 72, runs, 0.05)
+
+
+@pytest.mark.parametrize("guesses", [200, 30, [100, 30], None], ids=str)
+def test_true_gaussian_claims_are_rarely_refuted(guesses, seeds):
+    runs = 60
+    wrong = sum(
+        dp.one_run(*gaussian(200, 0.7, s), claim="mu=0.7", guesses=guesses, rng=s).violated
+        for s in seeds[:runs]
+    )
+    assert wrong <= binom.ppf(1 - 0.01 / 12, runs, 0.05)
+
+
+def test_equal_scores_say_nothing_however_the_rows_are_sorted(seeds):
+    included = np.arange(400) < 200  # the file was sorted by what is to be guessed
+    scores = np.zeros(400)
+    wrong = sum(
+        dp.one_run(scores, included, claim="eps=0", guesses=200, rng=s).violated
+        for s in seeds[:200]
+    )
+    assert wrong <= binom.ppf(1 - 0.01 / 3, 200, 0.05)
+
+
+# --- what is guessed
+
+
+def test_the_highest_are_guessed_in_and_the_lowest_out():
+    scores = np.array([5.0, 4.0, 3.0, 2.0, 1.0, 0.0])
+    included = [True, False, True, True, False, True]
+    bound = dp.one_run(scores, included, guesses=(3, 2))
+    assert bound.witness.hits_p == 2
+    assert (bound.witness.n_p, bound.witness.hits_q, bound.witness.n_q) == (4, 1, 2)
+    assert "3 of 5 guesses are right" in str(bound)
+    want = bounds.lower_bound(dp.PureDP(0.0), Guessed(6, 5, 3), 0.05)
+    assert bound.value == pytest.approx(want)
+
+
+def test_swapped_labels_and_turned_scores_say_the_same():
+    scores, included = gaussian(400, 1.5, 3)
+    one = dp.one_run(scores, included, guesses=100, delta=1e-5)
+    other = dp.one_run(-scores, ~included, guesses=100, delta=1e-5)
+    assert one.value == other.value > 0.5
+    assert dp.one_run(scores, ~included, guesses=100, delta=1e-5).value == 0.0
+    same = dp.one_run(10 * scores - 3, included.astype(int), guesses=100, delta=1e-5)
+    assert same.value == one.value  # only the order counts
+
+
+def test_several_numbers_are_paid_for_and_the_budget_says_so():
+    scores, included = gaussian(1000, 2.0, 1)
+    one = dp.one_run(scores, included, claim="eps=1", guesses=200)
+    more = dp.one_run(scores, included, claim="eps=1", guesses=[200, 100, (20, 0)])
+    assert len(more.budget) == 3
+    assert sum(level for _, level in more.budget) == pytest.approx(0.05)
+    assert more.budget[0] == ("200 guesses about 1,000 canaries", pytest.approx(0.05 / 3))
+    want = bounds.lower_bound(dp.PureDP(0.0), Guessed(1000, 200, right_of(one)), 0.05 / 3)
+    assert more.lower_bound >= want
+
+
+def test_learned_numbers_certify_the_rest_alone():
+    scores, included = gaussian(1000, 2.0, 2)
+    verdict = dp.one_run(scores, included, claim="eps=1, delta=1e-5", rng=0)
+    assert verdict.violated
+    assert verdict.about.n == (750, 750)
+    assert "learned on 250" in verdict.about.notes[1]
+    again = dp.one_run(scores, included, claim="eps=1, delta=1e-5", rng=0)
+    assert again == verdict
+    # where mδ is large the price of learning is too high: three numbers on all canaries
+    paid = dp.one_run(scores, included, claim="eps=1, delta=0.01", rng=0)
+    assert paid.about.n == (1000, 1000)
+    assert len(paid.budget) == 3
+
+
+# --- verdicts
+
+
+def test_the_ceiling_is_said_and_makes_a_verdict_blind():
+    scores, included = gaussian(1000, 9.0, 0)
+    verdict = dp.one_run(scores, included, claim="eps=5", guesses=20, rng=0)
+    assert verdict.tone == "blind"
+    assert "ε ≥ 1.823 is certified even if all guesses are right" in verdict.blind
+    assert "all right would be ε ≥ 1.823" in str(verdict)
+    seen = dp.one_run(scores, included, claim="eps=1", guesses=20, rng=0)
+    assert seen.violated
+    assert not seen.blind
+    assert seen.p_value <= 0.05
+    assert seen.lower_bound >= 1.0
+    bound = dp.one_run(scores, included, guesses=100, delta=1e-5)
+    assert "the ceiling of this audit" in str(bound)
+    assert bound.value == pytest.approx(
+        bounds.lower_bound(dp.ApproximateDP(0.0, 1e-5), Guessed(1000, 100, 100), 0.05)
+    )
+
+
+def test_a_verdict_is_clear_where_it_could_have_seen_more():
+    scores, included = gaussian(2000, 0.1, 0)
+    verdict = dp.one_run(scores, included, claim="eps=1", guesses=1000, rng=0)
+    assert verdict.tone == "clear"
+    assert verdict.lower_bound < 1.0
+    assert verdict.p_value > 0.05
+    assert 1.0 < verdict.smallest_detectable < 1.5
+    assert dp.Verdict.from_json(verdict.to_json()) == verdict
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "mu=0.3",
+        dp.TradeoffDP(dp.GaussianDP(0.3).tradeoff),
+        "eps=0.3, delta=1e-6 in delta",
+        dp.TradeoffDP.from_delta(dp.GaussianDP(0.3).delta_at),
+    ],
+    ids=str,
+)
+def test_every_kind_of_claim_about_events_is_refuted(claim):
+    scores, included = gaussian(1000, 2.0, 4)
+    verdict = dp.one_run(scores, included, claim=claim, guesses=200)
+    assert verdict.violated
+    assert verdict.lower_bound >= verdict.claim.value
+
+
+def test_five_runs_are_better_than_one_and_count_as_one_mechanism():
+    runs = [gaussian(300, 1.0, seed) for seed in range(5)]
+    scores, included = [s for s, _ in runs], [c for _, c in runs]
+    five = dp.one_run(scores, included, guesses=60, delta=1e-5)
+    alone = [dp.one_run(s, c, guesses=60, delta=1e-5).value for s, c in runs]
+    assert five.about.n == (1500, 1500)
+    assert five.value > np.mean(alone)
+    assert five.value == pytest.approx(
+        bounds.lower_bound(dp.ApproximateDP(0.0, 1e-5), Guessed(1500, 300, right_of(five)), 0.05)
+    )
+    assert dp.one_run(scores, included, delta=1e-5, rng=0).about.n == (1125, 1125)
+
+
+# --- the border
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scores": [1.0, 2.0]}, "2 canaries and included has 4"),
+        ({"scores": [1.0, math.nan, 2.0, 3.0]}, r"scores\[1\] is NaN"),
+        ({"scores": ["a", "b", "c", "d"]}, "scores must be numbers"),
+        ({"scores": np.zeros((4, 2))}, r"shape \(4, 2\)"),
+        ({"included": [0, 1, 2, 1]}, "True or False"),
+        ({"included": ["yes", "no", "no", "yes"]}, "True or False"),
+        ({"guesses": 3}, r"even.*\(2, 1\)"),
+        ({"guesses": 6}, "at most the 4 canaries"),
+        ({"guesses": (3, 2)}, "at most the 4 canaries"),
+        ({"guesses": (0, 0)}, "at least 1"),
+        ({"guesses": (1, 1, 1)}, "several numbers of guesses are a list"),
+        ({"guesses": []}, "empty list"),
+        ({"guesses": 2.5}, "whole number"),
+        ({"guesses": None}, "too few to learn"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": 1e-5, "claim": "eps=1"}, "leave delta out"),
+        ({"claim": "rho=1"}, "eps and delta"),
+        ({"claim": dp.TradeoffDP([(0, 1), (0.3, 0.3), (1, 0)], ordered=True)}, "ordered"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"rng": -1}, "rng"),
+        ({"scores": [[1.0, 2.0], [1.0, 2.0]]}, "both be arrays"),
+    ],
+)
+def test_what_is_wrong_is_said_with_a_remedy(change, message):
+    given = {"scores": [1.0, 2.0, 3.0, 4.0], "included": [True, False, True, False], "guesses": 2}
+    given |= change
+    with pytest.raises(InvalidInput, match=message):
+        dp.one_run(given.pop("scores"), given.pop("included"), **given)
+
+
+def test_coins_that_are_not_fair_are_refused():
+    with pytest.raises(InvalidInput, match="True for 95 of 100 canaries"):
+        dp.one_run(np.arange(100.0), np.arange(100) < 95, guesses=20)
+    with pytest.raises(InvalidInput, match="fair coin"):
+        dp.one_run(np.arange(100.0), np.ones(100, dtype=bool), guesses=20)
+
+
+def test_guesses_on_one_side_have_a_witness_too():
+    scores, included = gaussian(400, 3.0, 0)
+    out = dp.one_run(scores, included, claim="eps=0.5", guesses=(0, 40))
+    assert out.violated
+    assert "guessed to be left out" in str(out)
+    assert out.witness.hits_q > 30 > out.witness.hits_p
+    into = dp.one_run(scores, included, claim="eps=0.5", guesses=(40, 0))
+    assert into.witness.hits_p > 30 > into.witness.hits_q
+    assert into.witness.n_p + into.witness.n_q == 400
+
+
+def test_runs_need_coins_of_their_own():
+    scores, included = gaussian(100, 1.0, 0)
+    with pytest.raises(InvalidInput, match="coins of a run before it"):
+        dp.one_run([scores, scores], [included, included], guesses=20)
+    with pytest.raises(InvalidInput, match="2 runs and coins of 1"):
+        dp.one_run([scores, scores], [included], guesses=20)
