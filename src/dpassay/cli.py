@@ -388,7 +388,7 @@ def one_run(
         remedy = "more canaries, other --guesses or a lower --confidence"
         _deliver([found], None, json=json, report=None, quiet=quiet, remedy=remedy)
         raise typer.Exit(_status([found]))
-    _write_json(json, found.to_json(indent=2))
+    write_json(json, found.to_json(indent=2))
     if not quiet and json != "-":
         Console().print(bound_panel(found))
 
