@@ -14,7 +14,7 @@ import numpy as np
 
 from dpassay._typing import AnyArray, FloatArray, IntArray
 from dpassay.loss.training import Training
-from dpassay.outputs.bits import COLUMNS, Bits, LowestBit, powers
+from dpassay.outputs.bits import BITS, CELLS, COLUMNS, Bits, LowestBit, powers
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.letters import Letters
@@ -25,7 +25,7 @@ _BEYOND = 4.0
 #: The z-score from which on a tail of lowest bits is worth a look: the search judges it like any other.
 _WORTH = 2.0
 #: Training draws per side beyond which frequencies learn nothing new.
-_ENOUGH = 50_000
+_ENOUGH = 25_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +63,12 @@ class TableLoss:
                 features = Letters.learn(training.p.outputs.structures)
         rows = features.rows(p), features.rows(q)
         n = len(p), len(q)
-        columns, codes, values = [], [], []
+        columns, codes, values, beyond = [], [], [], name != "bits"
         for column in range(rows[0].shape[1]):
             a, b = _counted(rows[0][:, column], rows[1][:, column])
             weight = _weight(a, b)
             if weight > 0:
+                beyond = beyond or _beyond_values(a, b)
                 own = np.flatnonzero(a + b)
                 odds = np.log((a[own] + 0.5) / (n[0] + 1)) - np.log((b[own] + 0.5) / (n[1] + 1))
                 columns.append(np.full(own.size, column))
@@ -79,7 +80,7 @@ class TableLoss:
             np.concatenate([empty, *codes]),
             np.concatenate([empty.astype(float), *values]),
         )
-        return cls(Ranking(name, features, model), bool(columns))
+        return cls(Ranking(name, features, model), bool(columns) and beyond)
 
     @classmethod
     def _lowest(cls, p: Outputs, q: Outputs) -> TableLoss:
@@ -132,3 +133,19 @@ def _weight(a: IntArray, b: IntArray) -> float:
     if x2 <= free + _BEYOND * np.sqrt(2.0 * free):
         return 0.0
     return 1 - free / x2
+
+
+def _beyond_values(a: IntArray, b: IntArray) -> bool:
+    """Whether lowest bits differ among numbers of one sign and size: those tell of the value alone."""
+    both = np.zeros((2, CELLS - 2))
+    for side, counts in zip(both, (a, b), strict=True):
+        side[: counts.size] = counts[: CELLS - 2]
+    first, second = both.reshape(2, -1, BITS)
+    cells = first + second
+    total = cells.sum(axis=1, keepdims=True)
+    share = first.sum(axis=1, keepdims=True) / np.maximum(total, 1)
+    spread = np.maximum(cells * share * (1 - share), 1e-300)
+    mixed = (cells > 0) & (share > 0) & (share < 1)
+    x2 = float(np.sum(((first - cells * share) ** 2 / spread)[mixed]))
+    free = int(mixed.sum() - np.count_nonzero(mixed.any(axis=1)))
+    return bool(x2 > free + _BEYOND * np.sqrt(2.0 * max(free, 1)))

@@ -17,13 +17,13 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.records import Record
 
 #: Powers of two that are told apart, and bits of a double.
-_TOPS, _BITS = 80, 53
+_TOPS, BITS = 80, 53
 #: The lowest set bit of 0 and of −0, beyond those of all doubles.
 _ZERO, _MINUS_ZERO = 2000, 2001
 #: The highest bit of any double.
 _LARGEST = 1023
 #: How many cells there are: one for each sign, power and lowest bit, and two for zeros.
-CELLS = 2 * _TOPS * _BITS + 2
+CELLS = 2 * _TOPS * BITS + 2
 #: Coordinates looked at.
 COLUMNS = 512
 
@@ -81,7 +81,7 @@ class Bits(Record):
             numbers = numbers_of(outputs, column)
             low, top = powers(numbers)
             place = np.clip(top - self.origins[k] + _TOPS // 2, 0, _TOPS - 1)
-            cell = (np.signbit(numbers) * _TOPS + place) * _BITS + np.clip(top - low, 0, _BITS - 1)
+            cell = (np.signbit(numbers) * _TOPS + place) * BITS + np.clip(top - low, 0, BITS - 1)
             found[:, k] = np.where(low >= _ZERO, low - _ZERO + CELLS - 2, cell)
         return found
 
@@ -92,7 +92,7 @@ class Bits(Record):
             return f"{name} is -0.0"
         if cell == CELLS - 2:
             return f"{name} is 0.0{' or not there' if self.mixed else ''}"
-        rest, gap = divmod(cell, _BITS)
+        rest, gap = divmod(cell, BITS)
         minus, place = divmod(rest, _TOPS)
         top = place - _TOPS // 2 + int(self.origins[column])
         size, bit = f"{'−' * minus}{name}", f"lowest set bit {power(top - gap)}"
