@@ -171,7 +171,7 @@ def truth_of(row: Row) -> float | None:
     if not isinstance(row.claim, dp.PureDP):
         return None
     high, rare = np.max(np.abs(loss)), np.quantile(np.abs(loss), 0.999)
-    return float(high) if 0 < high < 20 and rare > 0.98 * high else None
+    return float(high) if 0 < high < 3 and rare > 0.98 * high else None
 
 
 def oracle_draws(row: Row, claim: dp.Claim) -> int:
