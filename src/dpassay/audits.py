@@ -138,7 +138,7 @@ def _verdict(
         p_value=found.p_value,
         lower_bound=found.lower,
         confidence=1 - gamma * claims,
-        guarantee=_guarantee(choice),
+        guarantee=Guarantee.EXACT.given(choice.source.doubts),
         witness=found.best.witness(choice.source.pair),
         smallest_detectable=found.detectable,
         second=None if found.second is None else found.second.given(violated),
@@ -190,18 +190,13 @@ def bound(
         value=seen.lower,
         confidence=confidence,
         notion=family.meaning,
-        guarantee=_guarantee(choice),
+        guarantee=Guarantee.EXACT.given(choice.source.doubts),
         pair=choice.source.pair,
         witness=seen.best.witness(choice.source.pair),
         budget=tuple(seen.budget),
         pairs=choice.pairs,
         about=_about(choice, counted, 1, seen),
     )
-
-
-def _guarantee(choice: Choice) -> Guarantee:
-    """Exact, unless something speaks against independent draws."""
-    return Guarantee.HEURISTIC if choice.source.doubts else Guarantee.EXACT
 
 
 #: What a witness about the bits of numbers means.
@@ -215,7 +210,7 @@ def _about(choice: Choice, counted: Counted, claims: int, found: Measured) -> Ab
     bits = (_BITS,) if found.best.found.event.of_representation and found.lower > 0 else ()
     return About(
         method=_method(choice),
-        guarantee=_guarantee(choice),
+        guarantee=Guarantee.EXACT.given(choice.source.doubts),
         n=tuple(np.add(choice.learner.batch.sizes, counted.counts[0, [1, 3]]).tolist()),
         seed=choice.source.seed,
         pair=choice.source.pair,

@@ -87,12 +87,15 @@ def replay(
         likelier="first" if witness.p >= witness.q else "second",
     )
     pair = source.pair if witness.pair is None else source.pair.related(witness.pair.relation)
+    guarantee = verdict.guarantee.given(source.doubts)
     return replace(
         verdict,
+        guarantee=guarantee,
         witness=Witness(event=event, pair=pair, hits_p=i, n_p=n_p, hits_q=j, n_q=n_q),
         about=replace(
             verdict.about,
             method="replay of an event",
+            guarantee=guarantee,
             seed=source.seed,
             pair=pair,
             notes=(*verdict.about.notes, *source.notes),

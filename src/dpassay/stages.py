@@ -115,12 +115,13 @@ def _choose(
     events = search(learner, EventCriterion(claim, budget.test, gamma, largest=largest))
     divergence = None
     if len(claim.orders):
-        divergence = _learn_divergence(learner, claim, min(budget.test), gamma, events[0])
+        test = min(budget.test)
+        divergence = _learn_divergence(learner, claim, test, gamma, events[0], largest)
     return Choice(claim, source, learner, tuple(events), divergence, ())
 
 
 def _learn_divergence(
-    learner: Learner, claim: Claim, test: int, gamma: float, event: ChosenEvent
+    learner: Learner, claim: Claim, test: int, gamma: float, event: ChosenEvent, largest: bool
 ) -> Divergence:
     """Choose the loss, the order, the direction, the clip, and what is left to the event."""
     orders = [float(order) for order in claim.orders]
@@ -136,7 +137,7 @@ def _learn_divergence(
     best = max((criterion.at(order, scores) for order in orders), key=bound)
     mine, other = best.power(claim.divergence_limit(best.order)), event.power(gamma)
     share = 1.0
-    if claim.value == 0.0:  # a bound, no claim: events show little of a divergence
+    if largest:  # events show little of a divergence
         share = 1 - _LEAST
     elif other > _FAINT:
         odds = [power / max(1 - power, 1e-9) for power in (mine, other)]

@@ -69,6 +69,7 @@ def verify(
     target = asked.shown_by()
     found: list[PairUpper] = []
     notes: list[str] = []
+    doubts: list[str] = []
     first: Source | None = None
     drawn = (0, 0)
     for source in sources(mechanism, pairs, rng=rng, sampling=sampling, relation=relation):
@@ -85,10 +86,12 @@ def verify(
         one = PairUpper(pair=source.pair, upper=upper, cells=len(cells), unseen=outside(counts))
         found.append(one)
         notes += [note for note in source.notes if note not in notes]
+        doubts += source.doubts
         drawn = budget.total
     if first is None:
         raise InvalidInput("there is no pair to look at: the iterator is empty")
     worst = max(found, key=lambda one: one.upper)
+    guarantee = Guarantee.EXACT.given(doubts)
     single = target is not None and target[0].size == 1
     allowed = float(target[1][0]) if target is not None and single else 0.0
     confirmed = target is not None and worst.upper <= allowed
@@ -98,13 +101,13 @@ def verify(
         upper=worst.upper,
         epsilon=float(target[0][0]) if target is not None and single else None,
         confidence=confidence,
-        guarantee=Guarantee.EXACT,
+        guarantee=guarantee,
         reason="" if confirmed else _NEVER if target is None else _why(worst, allowed, single),
         pairs=tuple(found),
         budget=((_SPENT, gamma),),
         about=About(
             method="the largest limit of a set of outputs",
-            guarantee=Guarantee.EXACT,
+            guarantee=guarantee,
             n=drawn,
             seed=first.seed,
             pair=worst.pair,

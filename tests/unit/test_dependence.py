@@ -1,6 +1,7 @@
 """Draws that are copies of each other or follow each other are noticed, others are not."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -165,3 +166,30 @@ def test_rows_copied_to_the_other_side_are_refused(n, seed):
     q[: n // 5] = rng.permutation(p)[: n // 5]
     with pytest.raises(DependentDraws, match="the same draws"):
         dp.from_samples(p, q)
+
+
+def test_no_result_keeps_a_guarantee_that_its_draws_do_not_support():
+    """Every verb that promises something, on samples that look dependent."""
+    rng = np.random.default_rng(0)
+    walks = np.cumsum(rng.normal(size=(2, 4000)), axis=1) / 10
+
+    def samples(discrete=False):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DependenceWarning)
+            p, q = np.round(walks) if discrete else walks
+            # a file is shuffled, but what it looked like before is remembered
+            return dp.from_samples(p, q + 1.0)
+
+    heuristic = dp.Guarantee.HEURISTIC
+    assert samples().doubts
+    assert dp.audit(samples(), claim="eps=1").guarantee is heuristic
+    assert dp.bound(samples()).guarantee is heuristic
+    assert dp.pure.lower_bound(samples()).guarantee is heuristic
+    for method in (dp.renyi.Softmax(), dp.renyi.Variational()):
+        assert dp.renyi.lower_bound(samples(), order=2, method=method).guarantee is heuristic
+    assert dp.tradeoff.audit(samples(), claim=dp.GaussianDP(1.0)).guarantee is heuristic
+    found = dp.verify(samples(discrete=True), claim="eps=1, delta=0.1")
+    assert found.guarantee is heuristic
+    assert found.about.guarantee is heuristic
+    verdict = dp.audit(dp.zoo.Laplace(1.0), PAIR, "eps=0.5", n=4000, rng=0)
+    assert dp.replay(verdict, samples()).guarantee is heuristic

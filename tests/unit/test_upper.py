@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.stats import binom, norm
+from scipy.stats import binom, multinomial, norm
 
 import dpassay as dp
 from dpassay.bounds.upper import _Limit, radius, upper_curve, upper_delta, worse_direction
@@ -213,3 +213,34 @@ def test_bounds_are_below_the_truth_no_more_often_than_gamma(cells, epsilon, see
         sides = [np.append(rng.multinomial(n, side), 0) for side in (p, q)]
         wrong += float(worse_direction(*sides, [epsilon], GAMMA)[0]) < truth
     assert wrong <= binom.ppf(1 - 1e-4, runs, GAMMA)
+
+
+@pytest.mark.parametrize("gamma", [0.05, 0.3])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+def test_no_rare_cell_is_too_much_for_the_bound_by_enumeration(epsilon, gamma):
+    """All counts of two cells and the rest, the first cell so rare that P may not show it."""
+    n, t = 9, math.exp(epsilon)
+    counts_p = [(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)]
+    counts_q = [(a, n - a, 0) for a in range(n + 1)]
+    bound = {
+        (x, y): float(upper_delta(np.array(x), np.array(y), [epsilon], gamma)[0])
+        for x in counts_p
+        for y in counts_q
+    }
+    for rare, rest, part in itertools.product((0.05, 0.12, 0.25), (0.0, 0.1, 0.3), (0.0, 0.8)):
+        p = rare, 1 - rare - rest, rest
+        q = rare * part / t, 1 - rare * part / t, 0.0
+        truth = sum(max(a - t * b, 0.0) for a, b in zip(p, q, strict=True))
+        chance_p = dict(zip(counts_p, multinomial.pmf(counts_p, n, p), strict=True))
+        chance_q = dict(zip(counts_q, multinomial.pmf(counts_q, n, q), strict=True))
+        wrong = sum(
+            chance_p[x] * chance_q[y] for (x, y), value in bound.items() if value < truth - 1e-12
+        )
+        assert wrong <= gamma
+
+
+def test_cells_that_one_side_does_not_show_count_with_the_rest():
+    """A set of such cells has its own limit, which is that of two counts, not of one."""
+    seen = upper_delta(np.array([0, 50, 0]), np.array([0, 50, 0]), [3.0], 0.05)[0]
+    alone = upper_delta(np.array([50, 0]), np.array([50, 0]), [3.0], 0.05)[0]
+    assert seen > alone

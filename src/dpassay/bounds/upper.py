@@ -33,7 +33,8 @@ are in or out, all combinations. Of the others the first along the edge that is 
 one of the first few, and those after it may be in part: that can only raise the bound.
 
 Guarantee: exact. Edge cases: no cell, then the limit of P(rest) alone, which is 1 where all of P is
-there; the empty set has Q(C) = 0, with nothing to learn, and the Clopper–Pearson limit of P(rest) at γ; δ
+there; the empty set has Q(C) = 0, with nothing to learn, and the Clopper–Pearson limit of P(rest) at γ; a
+set of cells that P does not show has the limit of two counts, which is largest where Q shows least; δ
 falls with ε, so that beyond 300 the bound of 300 serves.
 """
 
@@ -85,6 +86,10 @@ def upper_delta(
     sets = _combinations(x[cells[:whole]], y[cells[:whole]], rest)
     limit = _Limit(n, m, radius(gamma))
     ratio = np.exp(np.minimum(eps, 300.0))
+    none = x == 0
+    if none.any():  # a set of cells of which P shows none has the draws of the rest, and some of Q
+        least = np.array([float(y[none].min())])
+        known = np.maximum(known, limit(np.array([float(rest)]), least, ratio))
     if cells.size > 0:
         found = limit(sets[0, 1:, None], sets[1, 1:, None], ratio)
         known = np.maximum(known, found.max(axis=0))

@@ -305,7 +305,7 @@ class Rates:
             (a, n), (b, m) = zip(up if above else down, (n_p, n_q), strict=True)
             if second:
                 (a, n), (b, m) = (b, m), (a, n)
-            # one draw more outside on the side that leads, and inside on the other: no rate is 0 or 1
+            # a draw more outside on the side that leads, half a one inside on the other: never 0 or 1
             high.append(a * n / (n + 1))
             low.append((b * m + 0.5) / (m + 1))
         sizes = np.array([test[::-1] if second else test for _, second in ways], dtype=float)

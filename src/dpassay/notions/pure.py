@@ -163,7 +163,7 @@ def lower_bound(
         value=value,
         confidence=confidence,
         notion="ε",
-        guarantee=Guarantee.ASYMPTOTIC,
+        guarantee=Guarantee.ASYMPTOTIC.given(chosen.doubts),
         location=best.location,
         pair=chosen.pair,
         estimates=tuple(values),
@@ -369,9 +369,10 @@ def _two_stages(n: int | None, n_bound: int | None, source: Source) -> tuple[Siz
 
 
 def _about(method: str, n: tuple[int, int], source: Source) -> About:
+    guarantee = Guarantee.ASYMPTOTIC if method == "MPL" else Guarantee.HEURISTIC
     return About(
         method=method,
-        guarantee=Guarantee.ASYMPTOTIC if method == "MPL" else Guarantee.HEURISTIC,
+        guarantee=guarantee.given(source.doubts),
         n=n,
         seed=source.seed,
         pair=source.pair,

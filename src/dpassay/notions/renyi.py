@@ -171,7 +171,7 @@ def lower_bound(
             value=float(bounds[0]),
             confidence=confidence,
             notion=notion,
-            guarantee=Guarantee.EXACT,
+            guarantee=Guarantee.EXACT.given(chosen.doubts),
             pair=chosen.pair,
             estimates=tuple(estimates),
             about=_about("variational", Guarantee.EXACT, used, chosen, notes),
@@ -193,7 +193,7 @@ def lower_bound(
         value=max(0.0, value),
         confidence=confidence,
         notion=notion,
-        guarantee=Guarantee.ASYMPTOTIC,
+        guarantee=Guarantee.ASYMPTOTIC.given(chosen.doubts),
         pair=chosen.pair,
         estimates=tuple(values),
         about=_about("softmax", Guarantee.ASYMPTOTIC, used, chosen, _warnings([point])),
@@ -463,7 +463,7 @@ def _about(
 ) -> About:
     return About(
         method=method,
-        guarantee=guarantee,
+        guarantee=guarantee.given(source.doubts),
         n=n,
         seed=source.seed,
         pair=source.pair,

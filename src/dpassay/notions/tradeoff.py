@@ -230,7 +230,7 @@ def _point(
         outline=found.outline,
         about=About(
             method=f"BayBox with {loss.name}",
-            guarantee=Guarantee.EXACT,
+            guarantee=Guarantee.EXACT.given(source.doubts),
             n=(c.n, c.m),
             seed=source.seed,
             pair=source.pair,
@@ -295,7 +295,7 @@ def audit(
         p_value=p_value,
         lower_bound=lower,
         confidence=confidence,
-        guarantee=Guarantee.EXACT,
+        guarantee=Guarantee.EXACT.given(source.doubts),
         witness=Witness(
             event=_exceeds(fitted, eta),
             pair=source.pair,
@@ -310,7 +310,7 @@ def audit(
         point=found,
         about=About(
             method=f"Algorithm 2 with {fitted.name}, {box} region",
-            guarantee=Guarantee.EXACT,
+            guarantee=Guarantee.EXACT.given(source.doubts),
             n=(locate + 2 * test_size, locate + 2 * test_size),
             seed=source.seed,
             pair=source.pair,

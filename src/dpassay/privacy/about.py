@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -26,6 +27,10 @@ class Guarantee(StrEnum):
     EXACT = "exact"  # holds for every sample size
     ASYMPTOTIC = "asymptotic"  # holds in the limit of many draws
     HEURISTIC = "heuristic"  # no error statement
+
+    def given(self, doubts: Sequence[str]) -> Guarantee:
+        """What is left of it where something speaks against independent draws."""
+        return Guarantee.HEURISTIC if doubts else self
 
 
 @dataclass(frozen=True, eq=False)
