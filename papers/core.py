@@ -86,7 +86,8 @@ ITEMS = _words()
 def _package() -> str:
     """A hash of all of dpassay's code but what writes pages and reads command lines."""
     home = Path(dp.__file__).parent
-    files = sorted(p for p in home.rglob("*.py") if "report" not in p.parts and p.name != "cli.py")
+    apart = {"report", "cli"}
+    files = sorted(p for p in home.rglob("*.py") if not apart & set(p.relative_to(home).parts))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.cli import _status, run
+from dpassay.cli import run
+from dpassay.cli.delivery import status as exit_status
 
 MINE = """
 import numpy as np
@@ -134,7 +135,7 @@ def test_the_exit_status_of_several_claims(tones, status):
     hits = {"violation": (450, 184), "clear": (250, 184), "blind": (0, 0)}
     verdicts = [dp.audit_counts(p, 1000, q, 1000, "eps=0.5") for p, q in map(hits.get, tones)]
     assert [verdict.tone for verdict in verdicts] == tones
-    assert _status(verdicts) == status
+    assert exit_status(verdicts) == status
 
 
 @pytest.mark.parametrize("command", ["audit", "counts", "replay"])

@@ -1,0 +1,73 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from typing import Any
+
+import typer
+
+from dpassay.cli import counting, mechanisms, showing  # noqa: F401  (they register their commands)
+from dpassay.cli.app import app
+from dpassay.errors import DpassayError, InvalidInput
+
+#: What the parser raises for a wrong option; typer brings the class along without naming it.
+_USAGE: Any = typer.BadParameter.__mro__[2]
+
+
+def _slips(arguments: list[str]) -> None:
+    """Say what is wrong with an option of two values that got one."""
+    for option, example in (("--pair", "--pair 0 1"), ("--samples", "--samples p.npy q.npy")):
+        if option in arguments:
+            given = arguments[arguments.index(option) + 1 :][:2]
+            if len(given) < 2 or any(value.startswith("--") for value in given):
+                got = next((value for value in given if not value.startswith("--")), "nothing")
+                raise InvalidInput(f"{option} takes two values, as in {example}; got {got}")
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line and say how it ended.
+
+    0, 1 (violation), 2 (bad input), 3 (a bug), 4 (could not have seen anything), 5 (not confirmed),
+    130 (interrupted).
+    """
+    debug = "--debug" in arguments
+    # what looks dependent is in the verdict as well: one line here, not a line of source
+    warnings.showwarning = lambda text, *rest, **more: print(
+        f"dpassay: note: {text}", file=sys.stderr
+    )
+    try:
+        _slips(arguments)
+        status = app(args=[a for a in arguments if a != "--debug"], standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except DpassayError as error:
+        if debug:
+            traceback.print_exc()
+            return 2
+        said, more, _ = str(error).partition("\nTraceback (most recent call last)")
+        hint = "\n  (--debug shows where)" if more else ""
+        print(f"dpassay: {said}{hint}", file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, typer.Abort) as stop:
+        cause = stop if isinstance(stop, KeyboardInterrupt) else stop.__cause__ or stop.__context__
+        print(f"dpassay: {cause or 'interrupted'}", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if isinstance(error, _USAGE):
+            error.show()
+            return 2
+        if debug:
+            traceback.print_exc()
+            return 3
+        print(
+            f"dpassay: internal error, {type(error).__name__}: {error}; --debug shows where",
+            file=sys.stderr,
+        )
+        return 3
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,119 @@
+"""Commands that need no mechanism: counts, the canaries of one run, plans."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dpassay.cli.app import app
+from dpassay.cli.delivery import PLAN, deliver, status
+from dpassay.cli.inputs import write_json
+from dpassay.cli.options import (
+    Confidence,
+    DeltaOption,
+    GuessesOption,
+    JsonOption,
+    Quiet,
+    ScoresFile,
+    Seed,
+)
+from dpassay.panels import bound_panel
+from dpassay.results import Verdict
+
+
+@app.command()
+def counts(
+    hits_p: Annotated[int, typer.Argument(help="How often the event happened on the first input.")],
+    n_p: Annotated[int, typer.Argument(help="Runs on the first input.")],
+    hits_q: Annotated[int, typer.Argument(help="How often it happened on the second input.")],
+    n_q: Annotated[int, typer.Argument(help="Runs on the second input.")],
+    claim: Annotated[str, typer.Option(help='The claim, such as "eps=1, delta=1e-5".')],
+    confidence: Confidence = 0.95,
+    likelier: Annotated[
+        str | None, typer.Option(help="Declared beforehand: 'first' or 'second'.")
+    ] = None,
+    json: JsonOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """Test a claim from the counts of an event that was fixed beforehand.
+
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 4 could not have seen anything.
+
+    Example: dpassay counts 450 1000 184 1000 --claim "eps=0.5"
+    """
+    from dpassay.counts import audit_counts
+    from dpassay.privacy.text import claim as read_claim
+
+    verdict = audit_counts(
+        hits_p,
+        n_p,
+        hits_q,
+        n_q,
+        read_claim(claim),
+        confidence=confidence,
+        likelier=likelier,  # type: ignore[arg-type]
+    )
+    remedy = f"{PLAN}, another event or a lower --confidence"
+    deliver([verdict], None, json=json, report=None, quiet=quiet, remedy=remedy)
+    raise typer.Exit(status([verdict]))
+
+
+@app.command("one-run")
+def one_run(
+    scores: ScoresFile,
+    claim: Annotated[
+        str | None, typer.Option(help='The claim, such as "eps=1, delta=1e-5"; without: a bound.')
+    ] = None,
+    guesses: GuessesOption = None,
+    delta: DeltaOption = None,
+    confidence: Confidence = 0.95,
+    seed: Seed = 0,
+    json: JsonOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """Test a claim, or bound ε, from the canaries of one training run.
+
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 4 could not have seen anything.
+
+    Example: dpassay one-run scores.csv --claim "eps=1, delta=1e-5" --guesses 200
+    """
+    from dpassay.canaries import audit_file, read_guesses
+
+    asked = read_guesses(guesses)
+    found = audit_file(
+        scores, claim=claim, guesses=asked, delta=delta, confidence=confidence, rng=seed
+    )
+    if isinstance(found, Verdict):
+        remedy = "more canaries, other --guesses or a lower --confidence"
+        deliver([found], None, json=json, report=None, quiet=quiet, remedy=remedy)
+        raise typer.Exit(status([found]))
+    write_json(json, found.to_json(indent=2))
+    if not quiet and json != "-":
+        Console().print(bound_panel(found))
+
+
+@app.command()
+def plan(
+    claim: Annotated[str, typer.Option(help='The claim, such as "eps=1".')],
+    excess: Annotated[
+        float, typer.Option(help="By how much the truth exceeds it, relatively.")
+    ] = 0.1,
+    power: Annotated[float, typer.Option(help="The probability of catching that.")] = 0.9,
+    confidence: Confidence = 0.95,
+    event: Annotated[
+        float | None, typer.Option(help="Probability of the telling event on the rarer side.")
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """How many draws an audit needs.
+
+    Example: dpassay plan --claim "eps=1" --excess 0.2
+    """
+    from dpassay.plans import plan as run
+
+    made = run(claim, excess=excess, power=power, confidence=confidence, event=event)
+    write_json(json, made.to_json(indent=2))
+    if json != "-":
+        typer.echo(str(made))

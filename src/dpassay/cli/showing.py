@@ -1,0 +1,113 @@
+"""Commands that show what there is: the zoo, the tour."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dpassay.cli.app import app
+from dpassay.cli.options import (
+    ReportOption,
+    Seed,
+)
+from dpassay.errors import NoClosedForm
+from dpassay.panels import COLOURS
+from dpassay.results import number
+
+#: The verdict in two words, by its tone.
+_SAID = {"violation": "violation", "clear": "none detected", "blind": "could not see"}
+
+
+@app.command()
+def zoo() -> None:
+    """What is in the zoo, with the truths.
+
+    Example: dpassay zoo
+    """
+    from dpassay.blackbox.zoo import members
+
+    table = Table(title="The zoo: what each mechanism claims, and the truth on its default pair")
+    console = Console()
+    wide = console.width >= 110  # else the first columns alone
+    table.add_column("mechanism", overflow="fold")
+    for heading in ("claims", "", "true ε", *(("δ(0.5)", "Rényi ε(2)", "T(0.05)") if wide else ())):
+        table.add_column(heading)
+    if wide:
+        table.add_column("source", overflow="fold")
+    for mechanism in members():
+        pair = mechanism.pair
+        cells = [
+            str(mechanism),
+            str(mechanism.claim or "nothing"),
+            "correct" if mechanism.correct else "[red]broken[/red]",
+            _truth(mechanism.epsilon, pair),
+            _truth(mechanism.delta, 0.5, pair),
+            _truth(mechanism.renyi, 2.0, pair),
+            _truth(mechanism.tradeoff, 0.05, pair),
+            mechanism.source,
+        ]
+        table.add_row(*(cells if wide else cells[:4]))
+    console.print(table)
+    if not wide:
+        console.print(
+            "A terminal of 110 columns also shows δ, Rényi, the trade-off and the source."
+        )
+
+
+@app.command()
+def demo(
+    n: Annotated[int, typer.Option("--n", help="Draws per side for each mechanism.")] = 20_000,
+    report: ReportOption = Path("dpassay-demo.html"),
+    seed: Seed = 0,
+) -> None:
+    """The tour: audits a dozen mechanisms, correct and broken, against what they claim.
+
+    Example: dpassay demo
+    """
+    from dpassay.tour import tour
+
+    console, started = Console(), time.monotonic()
+    table = Table(title="Each mechanism against its own claim")
+    headings = ("mechanism", "claims", "truth", "measured", "verdict", "right?")
+    table.add_column(headings[0], overflow="fold")
+    for heading in headings[1:]:
+        table.add_column(heading)
+    rows, verdicts = [], []
+    for stop in tour(n=n, seed=seed):
+        verdict = stop.verdict
+        measured = f"{verdict.claim.symbol} ≥ {number(verdict.lower_bound)}"
+        plain = _SAID[verdict.tone]
+        said = f"[{COLOURS[verdict.tone]}]{plain}[/]" if verdict.tone != "clear" else plain
+        right = "✓" if stop.right else "[red]✗[/red]"
+        table.add_row(stop.name, str(verdict.claim), stop.truth, measured, said, right)
+        cells = (
+            stop.name,
+            str(verdict.claim),
+            stop.truth,
+            measured,
+            plain,
+            "yes" if stop.right else "no",
+        )
+        rows.append(dict(zip(headings, cells, strict=True)))
+        verdicts.append(verdict)
+        console.print(f"  {stop.name}: {plain}", highlight=False)
+    console.print(table)
+    if report is not None:
+        from dpassay.report import write
+
+        # the one whose witness a reader can check at a glance
+        most = max(verdicts, key=lambda v: (v.violated, -len(v.witness.event.words)))
+        write(report, [most], title="dpassay: the tour", command="dpassay demo", table=rows)
+        console.print(f"The report: {report} ({time.monotonic() - started:.0f} s in all)")
+
+
+def _truth(notion: object, *arguments: object) -> str:
+    try:
+        return number(float(notion(*arguments)))  # type: ignore[operator]
+    except NoClosedForm:
+        return "not known"
