@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from dpassay import checks
@@ -12,7 +12,7 @@ from dpassay.bounds.power import smallest_detectable
 from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Guarantee
-from dpassay.privacy.claims import ApproximateDP, Claim
+from dpassay.privacy.claims import Claim
 from dpassay.privacy.text import as_claim
 from dpassay.results import SecondBound, Verdict, Witness, why_blind
 
@@ -139,9 +139,9 @@ def second_bound(counts: Counts, claim: Claim, gamma: float) -> tuple[SecondBoun
 
     A tenth of γ pays for it, whatever comes out: both bounds hold at once.
     """
-    if not isinstance(claim, ApproximateDP) or claim.delta == 0:
+    other = claim.turned()
+    if other is None:
         return None, 0.0
-    other = replace(claim, headline="delta" if claim.headline == "epsilon" else "epsilon")
     spent = _SECOND * gamma
     second = SecondBound(
         symbol=other.symbol,

@@ -256,9 +256,9 @@ def _tests(
 ) -> tuple[list[_Test], list[str]]:
     """What is tested, and what to say about it."""
     if guesses is None:
-        if isinstance(claim, (PureDP, ApproximateDP)):
+        if claim.point is not None:
             learned = _learned(runs, gamma, seed)
-            if _cheap(claim, learned[0][0].guessed, gamma):
+            if _cheap(claim.point[1], learned[0][0].guessed, gamma):
                 return learned
         listed = [[_halves(share * len(run)) for run in runs] for share in _PAID]
         listed = [sides for k, sides in enumerate(listed) if sides not in listed[:k]]
@@ -272,11 +272,9 @@ def _tests(
     return [_test(runs, sides, share) for sides in listed], []
 
 
-def _cheap(claim: PureDP | ApproximateDP, guessed: Guessed, gamma: float) -> bool:
+def _cheap(delta: float, guessed: Guessed, gamma: float) -> bool:
     """Whether δ leaves most of the error probability to learned guesses, whatever was learned."""
-    if isinstance(claim, PureDP) or claim.delta == 0:
-        return True
-    return bounds.price(guessed, 0.0, claim.delta) <= _COSTLY * gamma
+    return delta == 0 or bounds.price(guessed, 0.0, delta) <= _COSTLY * gamma
 
 
 def _halves(total: float) -> tuple[int, int]:
@@ -367,9 +365,8 @@ def _result(
     ceiling = max(one.ceiling for one in found)
     test, symbol = tests[best], claim.symbol
     m, r = test.guessed.canaries, test.guessed.guesses
-    at = (
-        f", δ = {digits(claim.delta)}" if isinstance(claim, ApproximateDP) and symbol == "ε" else ""
-    )
+    delta = claim.point[1] if claim.point is not None and symbol == "ε" else 0.0
+    at = f", δ = {digits(delta)}" if delta else ""
     said = (
         f"the ceiling of this audit is {symbol} ≥ {number(ceiling)}: no more is certified if all "
         f"guesses are right ({m:,} canaries, {r:,} guesses{at})"

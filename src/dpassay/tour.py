@@ -11,7 +11,7 @@ import numpy as np
 from dpassay.audits import audit
 from dpassay.blackbox import zoo
 from dpassay.errors import NoClosedForm
-from dpassay.privacy.claims import Claim, GaussianDP, PureDP, RenyiDP
+from dpassay.privacy.claims import Claim, GaussianDP, RenyiDP
 from dpassay.results import Verdict, number
 from dpassay.sampling.draw import Sampling
 
@@ -70,7 +70,7 @@ def _false(mechanism: Any, claim: Claim) -> bool:
 def _value(mechanism: Any, claim: Claim) -> float:
     """The least value of the claim's parameter that is true of the pair."""
     first, second = pair = mechanism.pair
-    if isinstance(claim, PureDP):
+    if claim.point is not None and claim.point[1] == 0:
         return float(mechanism.epsilon(pair))
     if claim.orders:
         return max(

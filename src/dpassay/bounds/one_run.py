@@ -19,6 +19,7 @@ Edges: with r = 0 or v = 0 nothing is refuted; v = r is the ceiling, what a perf
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -26,7 +27,7 @@ import numpy as np
 from scipy.special import betainc, betaincinv, expit, gammaln, log_expit, logit, ndtr
 
 from dpassay._typing import AnyArray, BoolArray, FloatArray
-from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP
+from dpassay.privacy.claims import Claim
 from dpassay.roots import bisect
 
 #: Relative slack for rounding, always on the side of the claim.
@@ -141,12 +142,13 @@ def fits(claim: Claim, guessed: Guessed, chances: FloatArray) -> BoolArray:
 def p_value(claim: Claim, guessed: Guessed) -> float:
     """An upper bound of the probability of so many right guesses under the claim.
 
+    >>> from dpassay import PureDP
     >>> round(p_value(PureDP(1.0), Guessed(100, 100, 85)), 4)
     0.0035
     """
     if guessed.right == 0:
         return 1.0
-    known, found = _epsilon_delta(claim), 1.0
+    known, found = claim.point, 1.0
     if known is not None:
         found = averaged(guessed, *known)
         if known[1] > 0 and not guessed.least:
@@ -159,7 +161,7 @@ def refutes(claim: Claim, guessed: Guessed, gamma: float) -> bool:
     """Whether `p_value` is at most γ, without its digits."""
     if guessed.right == 0:
         return False
-    known = _epsilon_delta(claim)
+    known = claim.point
     if known is not None:
         if tail(guessed, known[0]) > gamma:  # less than this is spent by no other
             return False
@@ -178,6 +180,7 @@ def lower_bound(claim: Claim, guessed: Guessed, gamma: float) -> float:
     It holds with probability 1 − γ: a claim with a smaller value says more, so that what is refuted at
     the bound is refuted below it too.
 
+    >>> from dpassay import ApproximateDP
     >>> round(lower_bound(ApproximateDP(0.0, 1e-5), Guessed(1000, 1000, 600), 0.05), 3)
     0.297
     """
@@ -226,13 +229,8 @@ def fewest(claim: Claim, guessed: Guessed, gamma: float) -> int | None:
     def enough(right: int) -> bool:
         return refutes(claim, replace(guessed, right=right), gamma)
 
-    low, high = 0, guessed.guesses
-    if not enough(high):
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    found = bisect_left(range(guessed.guesses + 1), True, key=enough)
+    return found if found <= guessed.guesses else None
 
 
 def detectable(claim: Claim, guessed: Guessed, gamma: float) -> float:
@@ -244,9 +242,9 @@ def detectable(claim: Claim, guessed: Guessed, gamma: float) -> float:
     if needed is None:
         return math.inf
     rate = float(betaincinv(needed, guessed.guesses - needed + 1.0, _POWER))
-    if claim.parameter == "epsilon" and _epsilon_delta(claim) is not None:
+    if claim.parameter == "epsilon" and claim.point is not None:
         return max(0.0, float(logit(rate)))
-    if isinstance(claim, GaussianDP):
+    if claim.parameter == "mu":
         share = guessed.guesses / (2 * guessed.canaries)
         low, high = 0.0, 1.0
         while gaussian_rate(high, share) < rate and high < 64:
@@ -274,13 +272,6 @@ def _curve_p_value(claim: Claim, guessed: Guessed, most: float) -> float:
             return low
         low, high = float(grid[possible[-1]]), float(grid[min(possible[-1] + 1, 23)])
     return high
-
-
-def _epsilon_delta(claim: Claim) -> tuple[float, float] | None:
-    """ε and δ of a claim that is made of them."""
-    if isinstance(claim, PureDP):
-        return claim.epsilon, 0.0
-    return (claim.epsilon, claim.delta) if isinstance(claim, ApproximateDP) else None
 
 
 def _binomial(k: AnyArray, n: AnyArray | int, epsilon: float) -> FloatArray:

@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -36,7 +37,7 @@ from dpassay.learning.learner import Learner, Scores, select
 from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event, Intervals, of_keys
 from dpassay.privacy.claims import Claim
-from dpassay.roots import bisect
+from dpassay.roots import last_reaching
 from dpassay.sampling.samples import Sizes
 
 #: Cuts looked at per ranking.
@@ -46,8 +47,10 @@ _CUTS = 200
 _MARGIN_Z, _MARGIN_BOUND = 1.0, 0.03
 #: How many times the penalty is taken off in a cautious look; see docs/methods/audit.md.
 _CAUTIOUS = 2.0
-#: Predicted bounds end here.
-_FAR = 100.0
+#: Predicted bounds end here, and are searched to within this share of themselves or this much of a z.
+_FAR, _CLOSE, _CLOSE_Z = 100.0, 1e-3, 0.01
+#: A z so far below the critical value as good as never reaches it.
+_HOPELESS = 10.0
 #: How far beyond the critical value z must be predicted for a refutation to count as sure: its own
 #: standard error is 1, and as much again comes from the noise of the training draws.
 _SURE = 3.5
@@ -83,23 +86,29 @@ class Cut:
     share: float  # of the held-back draws that the event holds, either side weighing the same
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Promise:
     """The two events of interest of one ranking."""
 
-    strongest: Cut
     largest: Cut
+    z: float  # of the strongest event
     noise: float  # how much of a z the noise of the training draws makes up
     sure: float  # the z from which on a refutation is sure
+    find_strongest: Callable[[], Cut]  # its bound takes a search that few rankings need
 
     @property
     def rank(self) -> tuple[int, float]:
         """The larger, the more promising."""
         if self.largest.z >= self.sure:
             return 2, self.largest.bound
-        if self.strongest.z >= 1.0:
-            return 1, self.strongest.z
+        if self.z >= 1.0:
+            return 1, self.z
         return 0, self.largest.bound
+
+    @cached_property
+    def strongest(self) -> Cut:
+        """The event with the largest z at the claim."""
+        return self.find_strongest()
 
     @property
     def cut(self) -> Cut:
@@ -287,6 +296,7 @@ class Rates:
     n_low: FloatArray
     noise: float  # how much of a z the noise of the training draws makes up
     ranked: float  # the share of draws that have a score
+    known: dict[tuple[type[Claim], float], FloatArray] = field(default_factory=dict)  # z, by value
 
     @classmethod
     def of(cls, scores: Scores, one_way: bool, test: Sizes, *, tails: bool) -> Rates:
@@ -329,13 +339,16 @@ class Rates:
         bound, largest = _largest(statistic, goal, claim)
         if bound == 0.0:  # nothing promises anything: the event on which an excess would show best
             largest = self._most_sensitive(claim, goal)
+
+        def find_strongest() -> Cut:
+            reach = bound
+            if largest != strongest:
+                reach = _reach(lambda value: float(statistic(value)[strongest]), goal, bound)
+            return self._cut(strongest, own, reach)
+
         sure = goal + _SURE * math.sqrt(1 + self.noise**2)
-        reach = bound
-        if largest != strongest and own[largest] < sure:
-            reach = _reach(statistic, strongest, goal, bound)
-        return Promise(
-            self._cut(strongest, own, reach), self._cut(largest, own, bound), self.noise, sure
-        )
+        z = float(own[strongest])
+        return Promise(self._cut(largest, own, bound), z, self.noise, sure, find_strongest)
 
     def strongest(self, claim: Claim, caution: float) -> Cut:
         """The cut that refutes the claim best, without a bound."""
@@ -363,20 +376,31 @@ class Rates:
 
     def _statistic(self, claim: Claim, caution: float) -> Callable[[float], FloatArray]:
         """z of every cut at a value of the parameter, less its penalty."""
-        penalty = caution * self.noise * np.sqrt(2 * np.log(self._looks()))
-        angle = 2 * np.arcsin(np.sqrt(self.high))
-        spread_low = self.low * (1 - self.low) / self.n_low
+        penalty = caution * self._penalty
 
         def statistic(value: float) -> FloatArray:
-            there = claim.at(min(value, claim.largest))
-            allowed, slope = np.asarray(there.region(self.low)), np.asarray(there.slope(self.low))
-            room = np.maximum(allowed * (1 - allowed), 1e-300)
-            with np.errstate(over="ignore"):
-                noise = np.sqrt(1 / self.n_high + slope**2 * spread_low / room)
-            z = (angle - 2 * np.arcsin(np.sqrt(allowed))) / noise
-            return np.where(allowed >= 1.0, -np.inf, z - penalty)
+            key = type(claim), value
+            if key not in self.known:
+                self.known[key] = self._z(claim.at(min(value, claim.largest)))
+            return self.known[key] - penalty
 
         return statistic
+
+    @cached_property
+    def _penalty(self) -> FloatArray:
+        return np.asarray(self.noise * np.sqrt(2 * np.log(self._looks())))
+
+    @cached_property
+    def _angle(self) -> FloatArray:
+        return np.asarray(2 * np.arcsin(np.sqrt(self.high)))
+
+    def _z(self, claim: Claim) -> FloatArray:
+        allowed, slope = np.asarray(claim.region(self.low)), np.asarray(claim.slope(self.low))
+        room = np.maximum(allowed * (1 - allowed), 1e-300)
+        with np.errstate(over="ignore"):
+            spread = slope**2 * self.low * (1 - self.low) / self.n_low / room
+        z = (self._angle - 2 * np.arcsin(np.sqrt(allowed))) / np.sqrt(1 / self.n_high + spread)
+        return np.where(allowed >= 1.0, -np.inf, z)
 
     def _looks(self) -> FloatArray:
         """About how many independent cuts there are up to each, from the middle outwards."""
@@ -422,20 +446,22 @@ def _largest(
 ) -> tuple[float, int]:
     """The largest θ, from below, that some event would refute; 0 if none, and that event."""
     top = min(_FAR, claim.largest)
-    low, index, high = 0.0, 0, min(max(claim.value, 1e-3), top)
-    while True:
-        seen = statistic(high)
-        if seen.max() < goal:
-            break
-        low, index = high, int(np.argmax(seen))
+    low, high = 0.0, min(max(claim.value, 1e-3), top)
+    while (seen := statistic(high)).max() >= goal:
         if high >= top:
-            return low, index
-        high = min(2 * high + 0.1, top)
-    low, _ = bisect(lambda value: statistic(value).max() >= goal, low, high, steps=10)
-    return low, int(np.argmax(statistic(low))) if low else index
+            return high, int(np.argmax(seen))
+        low, high = high, min(2 * high + 0.1, top)
+    low = _reach(lambda value: float(statistic(value).max()), goal, high, low)
+    return low, int(np.argmax(statistic(low))) if low else 0
 
 
-def _reach(statistic: Callable[[float], FloatArray], index: int, goal: float, most: float) -> float:
-    """The largest θ, from below, that one event would refute; at most `most`."""
-    found, _ = bisect(lambda value: statistic(value)[index] >= goal, 0.0, most, steps=8)
-    return float(found)
+def _reach(z: Callable[[float], float], goal: float, most: float, least: float = 0.0) -> float:
+    """The largest θ, from below, at which z reaches the goal, between two; `least` if at none."""
+
+    def hopeful(value: float) -> float:
+        return max(z(value), goal - _HOPELESS)
+
+    ends = (least, hopeful(least)), (most, hopeful(most))
+    if ends[1][1] >= goal or ends[0][1] < goal:
+        return most if ends[1][1] >= goal else least
+    return last_reaching(hopeful, goal, *ends, close=_CLOSE_Z, apart=_CLOSE * most)[0][0]

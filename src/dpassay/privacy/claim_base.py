@@ -73,6 +73,15 @@ class Claim(Record):
         """The same claim with another value of its parameter."""
         return replace(self, **{self.parameter: value})
 
+    @property
+    def point(self) -> tuple[float, float] | None:
+        """(ε, δ) of a claim that is made of these two; None for any other."""
+        return None
+
+    def turned(self) -> Claim | None:
+        """The same claim with its other parameter as the headline; None where there is no other."""
+        return None
+
     def far_above(self, value: float) -> bool:
         """Whether an audit that detects no less than `value` of the parameter is blind.
 

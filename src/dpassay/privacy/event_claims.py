@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -68,6 +68,16 @@ class ApproximateDP(Claim):
     def largest(self) -> float:
         """For δ just below 1, where nothing would be claimed."""
         return math.inf if self.headline == "epsilon" else 1.0 - 1e-12
+
+    @property
+    def point(self) -> tuple[float, float]:
+        """(ε, δ)."""
+        return self.epsilon, self.delta
+
+    def turned(self) -> ApproximateDP | None:
+        """δ at this ε for ε at this δ, and the other way round; none where δ is 0."""
+        other = "delta" if self.headline == "epsilon" else "epsilon"
+        return replace(self, headline=other) if self.delta else None
 
     def far_above(self, value: float) -> bool:
         """For δ: twice what is claimed, and at least 0.1 more.
@@ -157,6 +167,11 @@ class PureDP(Claim):
 
     def __post_init__(self) -> None:
         self._set(epsilon=checks.real("epsilon", self.epsilon, at_least=0.0))
+
+    @property
+    def point(self) -> tuple[float, float]:
+        """(ε, 0)."""
+        return self.epsilon, 0.0
 
     @cached_property
     def _as_approximate(self) -> ApproximateDP:
