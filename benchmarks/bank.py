@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 import dpassay as dp
-from benchmarks.bank_rows import Row, rows
+from benchmarks.bank_relatives import rows
+from benchmarks.bank_rows import Row
 from benchmarks.tables import markdown, table
 from dpassay.bounds.joint import lower_bound, p_value
 from dpassay.bounds.ordering import Counts

@@ -101,3 +101,25 @@ def csv_of(columns):
         for row in zip(*columns.values(), strict=True)
     ]
     return "\n".join(rows) + "\n"
+
+
+def finite_pairs():
+    """Pairs of finite laws, of two outcomes to many, one with outcomes that a side lacks."""
+    rng = np.random.default_rng(5)
+    return [
+        random_masses(rng, 2),
+        random_masses(rng, 7),
+        random_masses(rng, 200),
+        random_masses(rng, 9, zeros=2),
+    ]
+
+
+def three_samples():
+    """Draws with one bump, a sharp one, and two."""
+    rng = np.random.default_rng(3)
+    normal = rng.normal(size=3000)
+    return {
+        "normal": normal,
+        "laplace": rng.laplace(size=3000),
+        "bimodal": np.concatenate([normal[:1500], 6 + 0.3 * normal[1500:]]),
+    }

@@ -5,19 +5,14 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from tests.helpers import binned_of
+from tests.helpers import binned_of, three_samples
 
 from dpassay.errors import InvalidInput
 from dpassay.loss.bandwidth import NAMES, bandwidth, scale, undersmooth
 from dpassay.loss.binned import Binned
 
-RNG = np.random.default_rng(3)
-NORMAL = RNG.normal(size=3000)
-SAMPLES = {
-    "normal": NORMAL,
-    "laplace": RNG.laplace(size=3000),
-    "bimodal": np.concatenate([NORMAL[:1500], 6 + 0.3 * NORMAL[1500:]]),
-}
+SAMPLES = three_samples()
+NORMAL = SAMPLES["normal"]
 
 
 def slow_sheather_jones(values):

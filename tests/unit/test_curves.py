@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.helpers import random_masses
+from tests.helpers import finite_pairs
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
@@ -10,13 +10,7 @@ from dpassay.errors import InvalidInput
 EPS = np.linspace(0, 3, 61)
 ALPHA = np.linspace(0, 1, 501)
 PAIR = (0.0, 1.0)
-RNG = np.random.default_rng(5)
-FINITE = [
-    random_masses(RNG, 2),
-    random_masses(RNG, 7),
-    random_masses(RNG, 200),
-    random_masses(RNG, 9, zeros=2),
-]
+FINITE = finite_pairs()
 
 
 @pytest.mark.parametrize("masses", FINITE)

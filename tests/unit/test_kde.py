@@ -3,18 +3,14 @@
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from tests.helpers import binned_of
+from tests.helpers import binned_of, three_samples
 
 from dpassay.loss import kde
 from dpassay.loss.binned import axes_for, bin_linear
 
-RNG = np.random.default_rng(3)
-NORMAL = RNG.normal(size=3000)
-SAMPLES = {
-    "normal": NORMAL,
-    "laplace": RNG.laplace(size=3000),
-    "bimodal": np.concatenate([NORMAL[:1500], 6 + 0.3 * NORMAL[1500:]]),
-}
+SAMPLES = three_samples()
+RNG = np.random.default_rng(4)
+NORMAL = SAMPLES["normal"]
 
 
 @pytest.mark.parametrize("name", SAMPLES)

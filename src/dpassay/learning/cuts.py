@@ -1,59 +1,39 @@
 """The search for the event that refutes a claim best, or shows the largest parameter.
 
-A ranking's events are {score ≥ c} (too likely on the first input) and {score ≤ c} (on the second). On
-held-back training draws each event has a predicted test statistic
-
-    z_θ = 2(asin √p̂ − asin √g_θ(q̂)) / √(1/n + r/m),      r = g′² q(1−q) / g(1−g),
-
-for the n and m draws that will test, g_θ being the claim with its parameter at θ. (On the scale of
-asin √ the noise of a frequency is the same everywhere, so that z is near the likelihood-ratio distance
-also where counts are few.)
-
-The largest of many noisy z is mostly noise. The cuts of one ranking are nested, so that of those that
-hold shares of the draws from s₀ (½ where no value repeats) down to s about k = 1 + log(s₀/s) are
-independent, and no more than there are cuts; the largest of k errors is about √(2 log k) standard errors
-of the training draws. `caution` times that is taken off z.
-
-Two events are of interest: the one with the largest z at the claim, which is the most powerful test, and
-the one with the largest θ that would be refuted, which gives the largest lower bound. Where the second is
-sure to refute the claim too, it is taken. How much of the loss shows on rare events alone no training set
-tells beforehand: where a bolder look at them promises clearly more than a cautious one, further events
-are tested and share the error probability.
+Every ranking promises two events (`learning.rates`): the one with the largest z at the claim, which is
+the most powerful test, and the one with the largest θ that would be refuted, which gives the largest
+lower bound. Where the second is sure to refute the claim too, it is taken. How much of the loss shows on
+rare events alone no training set tells beforehand: where a bolder look at them promises clearly more than
+a cautious one, further events are tested and share the error probability. Few kinds of output have few
+events: for those `learning.shares` weighs what may come out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from dpassay._typing import FloatArray
-from dpassay.bounds.power import normal_limit
 from dpassay.learning.learner import Learner, Scores, select
+from dpassay.learning.rates import Cut, Promise, Rates
+from dpassay.learning.shares import divide
 from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event, Intervals, of_keys
 from dpassay.privacy.claims import Claim
-from dpassay.roots import last_reaching
 from dpassay.sampling.samples import Sizes
 
-#: Cuts looked at per ranking.
-_CUTS = 200
 #: A ranking that is tried later must promise this much more: in z on the scale of the training draws, or
 #: relative to the bound promised already.
 _MARGIN_Z, _MARGIN_BOUND = 1.0, 0.03
 #: How many times the penalty is taken off in a cautious look; see docs/methods/audit.md.
 _CAUTIOUS = 2.0
-#: Predicted bounds end here, and are searched to within this share of themselves or this much of a z.
-_FAR, _CLOSE, _CLOSE_Z = 100.0, 1e-3, 0.01
-#: A z so far below the critical value as good as never reaches it.
-_HOPELESS = 10.0
-#: How far beyond the critical value z must be predicted for a refutation to count as sure: its own
-#: standard error is 1, and as much again comes from the noise of the training draws.
-_SURE = 3.5
+#: The address of the randomness with which shares are weighed.
+_SHARES = 1 << 10
+#: What the cautious event among few kinds keeps of the error probability.
+_KEPT = 0.1
 
 
 @dataclass(frozen=True)
@@ -69,51 +49,6 @@ class Look:
 
 #: The boldest first.
 _LOOKS = (Look(0.0, 1.5, 0.75, 3), Look(0.25, 1.15, 0.5))
-#: Further events of a bold look must promise this share of what the best does, and hold this many times
-#: more draws, or fewer, than one chosen already.
-_NEAR, _APART = 0.6, 1.5
-
-
-@dataclass(frozen=True)
-class Cut:
-    """{score ≥ at} or {score ≤ at}, and what the training draws promise for it."""
-
-    at: float
-    above: bool
-    second: bool  # it is the second input on which the event is too likely
-    z: float  # the predicted test statistic at the claim, less its penalty
-    bound: float  # the predicted lower bound
-    share: float  # of the held-back draws that the event holds, either side weighing the same
-
-
-@dataclass(frozen=True, eq=False)
-class Promise:
-    """The two events of interest of one ranking."""
-
-    largest: Cut
-    z: float  # of the strongest event
-    noise: float  # how much of a z the noise of the training draws makes up
-    sure: float  # the z from which on a refutation is sure
-    find_strongest: Callable[[], Cut]  # its bound takes a search that few rankings need
-
-    @property
-    def rank(self) -> tuple[int, float]:
-        """The larger, the more promising."""
-        if self.largest.z >= self.sure:
-            return 2, self.largest.bound
-        if self.z >= 1.0:
-            return 1, self.z
-        return 0, self.largest.bound
-
-    @cached_property
-    def strongest(self) -> Cut:
-        """The event with the largest z at the claim."""
-        return self.find_strongest()
-
-    @property
-    def cut(self) -> Cut:
-        """The event to test."""
-        return self.strongest if self.rank[0] == 1 else self.largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +135,10 @@ def _events(
         other, reach = _best(learner, bold, family)
         if reach.largest.bound <= look.gain * promise.largest.bound:
             continue
-        cuts = bold.rates(_scores(learner, other)).several(bold, reach.largest, look.events)
+        if learner.few is not None:
+            return _of_few_kinds(learner, criterion, learner.few)
+        rates = bold.rates(_scores(learner, other))
+        cuts = rates.several(bold.claim, bold.gamma, bold.caution, reach.largest, look.events)
         found = [_found(learner, other, reach, cut) for cut in cuts]
         found = [one for one in found if not _same(learner, cautious.event, one.event)]
         if not found:
@@ -213,6 +151,26 @@ def _events(
             *(replace(one, share=share / len(found)) for one in found),
         ]
     return [cautious]
+
+
+def _of_few_kinds(learner: Learner, criterion: EventCriterion, index: int) -> list[ChosenEvent]:
+    """The events among few kinds of output, with their shares of the error probability.
+
+    The event of a cautious look keeps a tenth of it: kinds are put in order by the draws that are then
+    weighed, so that rare ones look better than they are.
+    """
+    scores = _scores(learner, index)
+    promise, rates = criterion.judge(scores), criterion.rates(scores)
+    own, first = rates.z(criterion.claim), rates.index(promise.cut)
+    gamma = (1 - _KEPT) * criterion.gamma
+    shares = divide(scores, rates, criterion.claim, gamma, learner.rng(_SHARES))
+    if all(k != first for k, _, _ in shares):
+        shares = [(k, share * (1 - _KEPT), bound) for k, share, bound in shares]
+        shares.append((first, _KEPT, promise.cut.bound))
+    return [
+        replace(_found(learner, index, promise, rates.cut(k, own, bound)), share=share)
+        for k, share, bound in shares
+    ]
 
 
 def _scores(learner: Learner, index: int | None) -> Scores:
@@ -282,186 +240,3 @@ def _event(learner: Learner, loss: Loss, cut: Cut) -> Event:
     scores = np.concatenate([loss.score(side) for side in sides])
     at = np.quantile(scores, 1 - cut.share if cut.above else cut.share, method="nearest")
     return loss.event(float(at), cut.above)
-
-
-@dataclass(frozen=True, eq=False)
-class Rates:
-    """How often the events of a ranking happen on held-back draws: all cuts, in every way of looking."""
-
-    cuts: FloatArray
-    ways: list[tuple[bool, bool]]  # (score ≥ cut, too likely on the second input), by way
-    high: FloatArray  # of the side that leads, way after way
-    low: FloatArray  # of the other side
-    n_high: FloatArray  # draws that will test on either
-    n_low: FloatArray
-    noise: float  # how much of a z the noise of the training draws makes up
-    ranked: float  # the share of draws that have a score
-    known: dict[tuple[type[Claim], float], FloatArray] = field(default_factory=dict)  # z, by value
-
-    @classmethod
-    def of(cls, scores: Scores, one_way: bool, test: Sizes, *, tails: bool) -> Rates:
-        """Count; with `tails` an event may be in either tail of the scores. NaN is in no event."""
-        p, q = (np.sort(side[~np.isnan(side)]) for side in scores)
-        n_p, n_q = scores[0].size, scores[1].size
-        cuts = _places(p, q)
-        up, down = [], []  # score ≥ cut, score ≤ cut
-        for side, total in ((p, n_p), (q, n_q)):
-            up.append((side.size - np.searchsorted(side, cuts, side="left")) / total)
-            down.append(np.searchsorted(side, cuts, side="right") / total)
-        ways = [(True, False), (False, True), (False, False), (True, True)][: 4 if tails else 2]
-        ways = [way for way in ways if not (one_way and way[1])]
-        high, low = [], []
-        for above, second in ways:
-            (a, n), (b, m) = zip(up if above else down, (n_p, n_q), strict=True)
-            if second:
-                (a, n), (b, m) = (b, m), (a, n)
-            # a draw more outside on the side that leads, half a one inside on the other: never 0 or 1
-            high.append(a * n / (n + 1))
-            low.append((b * m + 0.5) / (m + 1))
-        sizes = np.array([test[::-1] if second else test for _, second in ways], dtype=float)
-        return cls(
-            cuts,
-            ways,
-            np.concatenate(high),
-            np.concatenate(low),
-            np.repeat(sizes[:, 0], cuts.size),
-            np.repeat(sizes[:, 1], cuts.size),
-            math.sqrt(min(test) / min(n_p, n_q)),
-            (p.size / n_p + q.size / n_q) / 2,
-        )
-
-    def promise(self, claim: Claim, gamma: float, caution: float) -> Promise:
-        """The cut that refutes the claim best, and the one with the largest bound."""
-        goal = float(ndtri(1 - gamma))
-        statistic = self._statistic(claim, caution)
-        own = statistic(claim.value)
-        strongest = int(np.argmax(own))
-        bound, largest = _largest(statistic, goal, claim)
-        if bound == 0.0:  # nothing promises anything: the event on which an excess would show best
-            largest = self._most_sensitive(claim, goal)
-
-        def find_strongest() -> Cut:
-            reach = bound
-            if largest != strongest:
-                reach = _reach(lambda value: float(statistic(value)[strongest]), goal, bound)
-            return self._cut(strongest, own, reach)
-
-        sure = goal + _SURE * math.sqrt(1 + self.noise**2)
-        z = float(own[strongest])
-        return Promise(self._cut(largest, own, bound), z, self.noise, sure, find_strongest)
-
-    def strongest(self, claim: Claim, caution: float) -> Cut:
-        """The cut that refutes the claim best, without a bound."""
-        own = self._statistic(claim, caution)(claim.value)
-        return self._cut(int(np.argmax(own)), own, 0.0)
-
-    def several(self, look: EventCriterion, best: Cut, most: int) -> list[Cut]:
-        """The best cut, and others that promise nearly as much but hold clearly more or fewer draws."""
-        if most == 1:
-            return [best]
-        statistic, goal = self._statistic(look.claim, look.caution), ndtri(1 - look.gamma)
-        bounds = np.zeros(self.high.size)
-        for value in np.linspace(_NEAR, 1.0, 16) * best.bound:
-            bounds[statistic(float(value)) >= goal] = value
-        found, shares = [best], [min(best.share, 1 - best.share)]
-        for index in np.argsort(-bounds, kind="stable"):
-            held = float(self.high[index] + self.low[index]) / 2
-            held = max(min(held, 1 - held), 1e-9)
-            if len(found) == most or bounds[index] == 0.0:
-                break
-            if min(abs(math.log(held / share)) for share in shares) > math.log(_APART):
-                found.append(self._cut(int(index), np.zeros(self.high.size), float(bounds[index])))
-                shares.append(held)
-        return found
-
-    def _statistic(self, claim: Claim, caution: float) -> Callable[[float], FloatArray]:
-        """z of every cut at a value of the parameter, less its penalty."""
-        penalty = caution * self._penalty
-
-        def statistic(value: float) -> FloatArray:
-            key = type(claim), value
-            if key not in self.known:
-                self.known[key] = self._z(claim.at(min(value, claim.largest)))
-            return self.known[key] - penalty
-
-        return statistic
-
-    @cached_property
-    def _penalty(self) -> FloatArray:
-        return np.asarray(self.noise * np.sqrt(2 * np.log(self._looks())))
-
-    @cached_property
-    def _angle(self) -> FloatArray:
-        return np.asarray(2 * np.arcsin(np.sqrt(self.high)))
-
-    def _z(self, claim: Claim) -> FloatArray:
-        allowed, slope = np.asarray(claim.region(self.low)), np.asarray(claim.slope(self.low))
-        room = np.maximum(allowed * (1 - allowed), 1e-300)
-        with np.errstate(over="ignore"):
-            spread = slope**2 * self.low * (1 - self.low) / self.n_low / room
-        z = (self._angle - 2 * np.arcsin(np.sqrt(allowed))) / np.sqrt(1 / self.n_high + spread)
-        return np.where(allowed >= 1.0, -np.inf, z)
-
-    def _looks(self) -> FloatArray:
-        """About how many independent cuts there are up to each, from the middle outwards."""
-        share = np.clip((self.high + self.low) / 2 / self.ranked, 1e-9, 1 - 1e-9)
-        share = share.reshape(len(self.ways), -1)
-        looks = np.ones(share.shape)
-        for tail, inside in ((share, share <= 0.5), (1 - share, share > 0.5)):
-            # the first step outwards leads past all draws that no cut parts
-            first = np.max(tail, axis=1, where=inside, initial=1e-9, keepdims=True)
-            looks = np.where(inside, 1 + np.log(first / tail), looks)
-        return np.minimum(looks, max(self.cuts.size - 1, 1)).ravel()
-
-    def _cut(self, index: int, z: FloatArray, bound: float) -> Cut:
-        way, k = divmod(index, self.cuts.size)
-        held = float(self.high[index] + self.low[index]) / 2
-        return Cut(float(self.cuts[k]), *self.ways[way], float(z[index]), bound, held)
-
-    def _most_sensitive(self, claim: Claim, goal: float) -> int:
-        """The event on which the smallest excess over the claim would be detected nine times in ten."""
-        order = np.argsort(np.abs(self.low - 0.5), kind="stable")  # neither empty nor full
-        some = order[np.unique(np.linspace(0, order.size // 2, 60).astype(np.int64))]
-        low = self.low[some]
-        allowed, spread = normal_limit(low, self.n_high[some], self.n_low[some], claim)
-        seen = np.minimum(allowed + (goal + 1.2816) * spread, 1 - 1e-12)
-        needed = [claim.needed(float(p), float(q)) for p, q in zip(seen, low, strict=True)]
-        return int(some[int(np.argmin(needed))])
-
-
-def _places(p: FloatArray, q: FloatArray) -> FloatArray:
-    """Where to cut: evenly spaced ranks of all scores, and the extremes, where the rare events are."""
-    both = np.sort(np.concatenate([p, q]), kind="stable")  # two sorted runs are merged
-    if both.size > 2 * _CUTS:
-        ranks = np.unique(
-            np.concatenate([np.linspace(0, 1, _CUTS), np.geomspace(3 / both.size, 1, 40)])
-        )
-        ranks = np.concatenate([ranks, 1 - ranks]) * (both.size - 1)
-        both = both[ranks.round().astype(np.int64)]
-    return np.unique(both)
-
-
-def _largest(
-    statistic: Callable[[float], FloatArray], goal: float, claim: Claim
-) -> tuple[float, int]:
-    """The largest θ, from below, that some event would refute; 0 if none, and that event."""
-    top = min(_FAR, claim.largest)
-    low, high = 0.0, min(max(claim.value, 1e-3), top)
-    while (seen := statistic(high)).max() >= goal:
-        if high >= top:
-            return high, int(np.argmax(seen))
-        low, high = high, min(2 * high + 0.1, top)
-    low = _reach(lambda value: float(statistic(value).max()), goal, high, low)
-    return low, int(np.argmax(statistic(low))) if low else 0
-
-
-def _reach(z: Callable[[float], float], goal: float, most: float, least: float = 0.0) -> float:
-    """The largest θ, from below, at which z reaches the goal, between two; `least` if at none."""
-
-    def hopeful(value: float) -> float:
-        return max(z(value), goal - _HOPELESS)
-
-    ends = (least, hopeful(least)), (most, hopeful(most))
-    if ends[1][1] >= goal or ends[0][1] < goal:
-        return most if ends[1][1] >= goal else least
-    return last_reaching(hopeful, goal, *ends, close=_CLOSE_Z, apart=_CLOSE * most)[0][0]

@@ -44,6 +44,8 @@ _BITS = ("lowest bit", "bits")
 _TEXTS = 20
 #: So few kinds of output are ranked by all draws at once.
 _FEW = 30
+#: So many draws of few kinds, each, tell their frequencies.
+_OFTEN = 20
 
 
 def candidates(training: Training) -> list[str]:
@@ -56,7 +58,8 @@ def candidates(training: Training) -> list[str]:
     layout, draws = training.layout, min(training.sizes)
     free = layout.widest
     width = training.p.outputs.numbers.shape[1]
-    scattered = not free and width > 1 and len(layout) > draws / 100
+    often = len(layout) <= _FEW and draws >= _OFTEN * len(layout)  # each kind by itself
+    scattered = not free and width > 1 and len(layout) > draws / 100 and not often
     many = free > 1 or scattered or (free == 1 and _mixed(training))
     names = []
     if len(layout) > 1 and (free or len(layout) <= _FEW):
@@ -108,7 +111,7 @@ class Learner:
     """The training draws of one pair: their layout, and cross-fitted scores by each candidate."""
 
     def __init__(self, batch: Batch, loss: Any, rng: Streams) -> None:
-        self.batch, self.loss, self._rng = batch, loss, rng
+        self.batch, self.loss, self.rng = batch, loss, rng
         self.failures: list[str] = []
         self._scores: dict[int, Scores | None] = {}
         self._fitted: dict[int, Loss] = {}
@@ -163,6 +166,14 @@ class Learner:
             found.append(numbers)
         return keys[0], (found[0], found[1])
 
+    @cached_property
+    def few(self) -> int | None:
+        """The candidate that ranks outputs which are of few kinds and nothing else."""
+        layout = self.training.layout
+        if not self._auto or layout.widest or not 1 < len(layout) <= _FEW:
+            return None
+        return self.names.index("kinds")
+
     @property
     def small(self) -> bool:
         """Whether there are too few draws to be split."""
@@ -184,8 +195,8 @@ class Learner:
             if few or name == "lowest bit":  # nothing is fitted but which comes first
                 loss = self.fitted(index)
                 return loss.score(self.batch.p), loss.score(self.batch.q)
-            there = fit(self.names[index], a, rng=self._rng(3 * index))
-            back = fit(self.names[index], b, rng=self._rng(3 * index + 1))
+            there = fit(self.names[index], a, rng=self.rng(3 * index))
+            back = fit(self.names[index], b, rng=self.rng(3 * index + 1))
             scores = tuple(
                 np.concatenate([back.score(first.outputs), there.score(second.outputs)])
                 for first, second in ((a.p, b.p), (a.q, b.q))
@@ -210,7 +221,7 @@ class Learner:
         each other's has stopped too early, which happens: one of the halves takes its place.
         """
         if index not in self._fitted:
-            loss = fit(self.names[index], self.training, rng=self._rng(3 * index + 2))
+            loss = fit(self.names[index], self.training, rng=self.rng(3 * index + 2))
             known = self._scores.get(index)
             if known is not None and isinstance(loss, ClassifierLoss):
                 again = loss.score(self.batch.p), loss.score(self.batch.q)
