@@ -1,0 +1,119 @@
+"""CIFAR-10 images, two neighbouring training sets, and what is read off a trained model. Numpy alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+#: Per channel, as is usual for CIFAR-10.
+MEAN, SPREAD = np.array([0.4914, 0.4822, 0.4465]), np.array([0.2470, 0.2435, 0.2616])
+AIRPLANE, FROG = 0, 6
+#: The label byte, then 32 rows of 32 reds, the greens, the blues.
+_RECORD = 1 + 3 * 32 * 32
+
+
+def read(path: str | Path, count: int = 1000) -> tuple[Array, Array]:
+    """The first `count` images (n, 32, 32, 3) and labels of a file.
+
+    Either CIFAR-10's binary version (data_batch_1.bin), or an .npz with `images` and `labels` in it;
+    nothing is unpickled.
+    """
+    path = Path(path)
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as file:
+            images, labels = file["images"][:count], file["labels"][:count]
+    else:
+        records = np.fromfile(path, dtype=np.uint8, count=count * _RECORD)
+        if records.size == 0 or records.size % _RECORD:
+            raise ValueError(
+                f"{path} is no CIFAR-10 file: a record has {_RECORD} bytes (label, then pixels), and "
+                f"this is {records.size} bytes; use the binary version of the data set, or an .npz"
+            )
+        records = records.reshape(-1, _RECORD)
+        labels = records[:, 0]
+        images = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    if len(images) < count:
+        raise ValueError(f"{path} has {len(images)} images, {count} are needed: ask for fewer")
+    return np.ascontiguousarray(images), labels.astype(np.int64)
+
+
+def synthetic(count: int, side: int = 32, seed: int = 0) -> tuple[Array, Array]:
+    """Images of noise whose brightness tells the label, where there is no data set at hand."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(10, size=count)
+    noise = rng.normal(scale=40, size=(count, side, side, 3))
+    return np.clip(60 + 14 * labels[:, None, None, None] + noise, 0, 255).astype(np.uint8), labels
+
+
+def shrunk(images: Array, side: int) -> Array:
+    """Images averaged down to `side` pixels, for small networks."""
+    step = images.shape[1] // side
+    blocks = images.reshape(len(images), side, step, side, step, 3)
+    return np.asarray(blocks.mean(axis=(2, 4)).round().astype(np.uint8))
+
+
+def normalized(images: Array) -> Array:
+    """Pixels as the network sees them: centred and scaled per channel."""
+    return ((images / 255.0 - MEAN) / SPREAD).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Database:
+    """A training set with a canary at index 0, and both canaries: what the adversary asks about."""
+
+    images: Array  # (n, side, side, 3), normalized
+    labels: Array
+    canaries: Array  # (2, side, side, 3): of the first database and of the second
+    canary_labels: Array
+    which: int  # which of the two is at index 0
+
+    def __repr__(self) -> str:
+        return f"Database({len(self.images)} images, canary {self.which})"
+
+
+def pair(
+    images: Array,
+    labels: Array,
+    canaries: tuple[Array, Array] | None = None,
+    canary_labels: tuple[int, int] = (AIRPLANE, AIRPLANE),
+) -> tuple[Database, Database]:
+    """Two training sets that differ at index 0: by default a black and a white "airplane"."""
+    if canaries is None:
+        canaries = np.zeros_like(images[0]), np.full_like(images[0], 255)
+    probes, tags = normalized(np.stack(canaries)), np.asarray(canary_labels, dtype=np.int64)
+    made = []
+    for which in (0, 1):
+        x, y = normalized(images), labels.astype(np.int64).copy()
+        x[0], y[0] = probes[which], tags[which]
+        made.append(Database(x, y, probes, tags, which))
+    return made[0], made[1]
+
+
+def log_softmax(logits: Array) -> Array:
+    """log p of each class, over the last axis."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
+
+
+def scores(logits: Array, label: int = AIRPLANE) -> dict[str, Array]:
+    """One number a model from its logits (models, 2 canaries, 10): the papers' three.
+
+    Each is taken on both canaries and the difference is the score. KL is that of the uniform label
+    distribution smoothed towards the label from the model's: the paper does not say which it takes.
+    """
+    logp = log_softmax(logits.astype(float))
+    target = np.full(logits.shape[-1], 0.1 / logits.shape[-1])
+    target[label] += 0.9
+    kl = (target * (np.log(target) - logp)).sum(axis=-1)
+    values = {"logit": logits[..., label].astype(float), "CE": -logp[..., label], "KL": kl}
+    return {name: value[..., 0] - value[..., 1] for name, value in values.items()}
+
+
+def vector(logits: Array) -> Array:
+    """All logits of a model on both canaries, as one row a model."""
+    return logits.reshape(len(logits), -1).astype(float)
