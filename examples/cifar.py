@@ -100,18 +100,22 @@ def log_softmax(logits: Array) -> Array:
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
 
 
-def scores(logits: Array, label: int = AIRPLANE) -> dict[str, Array]:
-    """One number a model from its logits (models, 2 canaries, 10): the papers' three.
+def scores(logits: Array, labels: tuple[int, int] = (AIRPLANE, AIRPLANE)) -> dict[str, Array]:
+    """One number a model from its logits (…, 2 canaries, classes): the paper's three.
 
-    Each is taken on both canaries and the difference is the score. KL is that of the uniform label
-    distribution smoothed towards the label from the model's: the paper does not say which it takes.
+    Each is taken on either canary with its own label, and the difference is the score: what all
+    models share cancels. KL is the divergence of the model's distribution from the label's, smoothed
+    by a tenth (label smoothing): from a label without it, it would be the cross-entropy.
     """
     logp = log_softmax(logits.astype(float))
-    target = np.full(logits.shape[-1], 0.1 / logits.shape[-1])
-    target[label] += 0.9
-    kl = (target * (np.log(target) - logp)).sum(axis=-1)
-    values = {"logit": logits[..., label].astype(float), "CE": -logp[..., label], "KL": kl}
-    return {name: value[..., 0] - value[..., 1] for name, value in values.items()}
+    found: dict[str, list[Array]] = {"logit": [], "CE": [], "KL": []}
+    for canary, label in enumerate(labels):
+        target = np.full(logits.shape[-1], 0.1 / logits.shape[-1])
+        target[label] += 0.9
+        found["logit"].append(logits[..., canary, label].astype(float))
+        found["CE"].append(-logp[..., canary, label])
+        found["KL"].append((target * (np.log(target) - logp[..., canary, :])).sum(axis=-1))
+    return {name: first - second for name, (first, second) in found.items()}
 
 
 def vector(logits: Array) -> Array:

@@ -1,8 +1,8 @@
 """DP-SGD, many models at once: exact per-example clipping by batched matrix products, in PyTorch.
 
 Every convolution is one product for all models, [models, examples · positions, 9 · channels] times
-[models, 9 · channels, filters]. The backward pass computes the gradient at each layer's output; the norm of
-a layer's per-example gradient comes from the gradient itself or from two Gram matrices, whichever is
+[models, 9 · channels, filters]. The backward pass computes the gradient at each layer's output; the norm
+of a layer's per-example gradient comes from the gradient itself or from two Gram matrices, whichever is
 smaller, and the clipped sum from a second product (ghost clipping: Li et al. 2022, arXiv:2110.05679).
 
 With bfloat16 products (on a GPU) the clipping factors are rounded down by enough that no example adds

@@ -1,8 +1,8 @@
 """Train the models of the DP-SGD audits and keep what was seen of them, a file a run.
 
-    python -m examples.run_dpsgd --smoke --device cuda             20 seconds: gradients checked, steps timed
+    python -m examples.run_dpsgd --smoke --device cuda      gradients checked, steps timed
     python -m examples.run_dpsgd --data FILE --device cuda --out scores paper start label gradient
-    python -m examples.run_dpsgd --small --out scores              every run, small, without a GPU
+    python -m examples.run_dpsgd --small --out scores       every run, small, without a GPU
 
 `--data` (or CIFAR10 in the environment) is data_batch_1.bin of CIFAR-10's binary version, or an .npz with
 images and labels; without it the images are synthetic. `examples.table_dpsgd` reads the files.
@@ -196,7 +196,7 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="check gradients and time a step")
     given = parser.parse_args()
     until = time.perf_counter() + given.limit
-    count = 200 if given.small else 1000
+    count = 100 if given.small else 1000
     images, labels = cifar.read(given.data, count) if given.data else cifar.synthetic(count)
     if given.smoke:
         smoke(given.device, images, labels, given.together or RUNS["paper"].together)
@@ -208,8 +208,8 @@ def main() -> None:
     for name in given.runs or RUNS:
         run = RUNS[name]
         if given.small:
-            training = replace(run.training, steps=min(run.training.steps, 10))
-            run = replace(run, network=SMALL, training=training, models=100, together=50)
+            training = replace(run.training, steps=min(run.training.steps, 6))
+            run = replace(run, network=SMALL, training=training, models=50, together=50)
         if given.models:
             run = replace(run, models=given.models)
         if given.together:
