@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.ready
 # HistGradientBoosting on busy cores is 100 times slower with OpenMP left alone.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help venv demo test test-floor test-slow test-browser check format bench bench-full peers docs reproduce clean
+.PHONY: help venv demo test test-floor test-torch test-slow test-browser check format bench bench-full peers docs reproduce clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -33,6 +33,12 @@ test-floor:  ## the unit tests with the lowest versions that pyproject.toml decl
 	.venv-floor/bin/python -m pip install --quiet --editable . -r .venv-floor/pins.txt \
 	  dp-accounting hypothesis pandas polars pytest pytest-xdist
 	.venv-floor/bin/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser' tests/unit tests/e2e/test_cli.py
+
+test-torch:  ## DP-SGD of examples/ against autograd and Opacus, in an environment of its own (PyTorch)
+	test -x .venv-torch/bin/python || $(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet --upgrade pip
+	.venv-torch/bin/python -m pip install --quiet --editable '.[torch]' dp-accounting opacus pytest
+	.venv-torch/bin/python -m pytest examples
 
 test-slow: venv  ## the long statistical runs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
@@ -71,4 +77,4 @@ reproduce: venv  ## the papers' figures and tables (WHAT=pure/fig4, pure, all; R
 	RUNS='$(RUNS)' $(BIN)/python -m papers $(WHAT)
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-floor build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build
+	rm -rf $(VENV) .venv-floor .venv-torch build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build

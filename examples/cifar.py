@@ -59,7 +59,7 @@ def shrunk(images: Array, side: int) -> Array:
 
 def normalized(images: Array) -> Array:
     """Pixels as the network sees them: centred and scaled per channel."""
-    return ((images / 255.0 - MEAN) / SPREAD).astype(np.float32)
+    return np.asarray((images / 255.0 - MEAN) / SPREAD, dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)

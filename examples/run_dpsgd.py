@@ -45,7 +45,7 @@ class Run:
 
 def _tiny(**settings: Any) -> Run:
     training = Training(canary="gradient", start="fixed", **settings)
-    return Run(training, TINY, models=10_000, together=2000, precision="float32")
+    return Run(training, TINY, models=10_000, together=1000, precision="float32")
 
 
 RUNS = {
@@ -152,14 +152,16 @@ def smoke(device: str, images: Any, labels: Any, together: int) -> None:
         kinds = [torch.float32] + [torch.bfloat16] * device.startswith("cuda")
         for kind in kinds:
             off = float((summed(device, kind) - truth).norm() / truth.norm())
-            allowed = 1e-4 if kind == torch.float32 else 0.03
+            allowed = 1e-4 if kind == torch.float32 else 0.05
             one = [
                 float(summed(device, kind, torch.eye(16)[i].expand(2, 16)).norm(dim=1).max())
                 for i in range(16)
             ]
             print(f"{kind}: relative error {off:.2g}, largest clipped norm {max(one):.6f} of 0.5")
             assert off < allowed, f"{device} and cpu differ"
-            assert max(one) <= 0.5 * (1 + 1e-5), "an example adds more than the clipping norm"
+            assert max(one) <= 0.5 * (1 + 1e-6 * (kind == torch.float32)), (
+                "an example adds more than the clipping norm"
+            )
     data = cifar.pair(images, labels)[0]
     for size in (together // 2, together):
         steps = 6
@@ -175,10 +177,10 @@ def smoke(device: str, images: Any, labels: Any, together: int) -> None:
         activities = [torch.profiler.ProfilerActivity.CUDA]
         with torch.profiler.profile(activities=activities) as profile:
             trainer(data, together, np.random.default_rng(2))
-        table = profile.key_averages().table(
-            sort_by="self_cuda_time_total", row_limit=18, max_name_column_width=90
-        )
-        print(table)
+        kernels = [(e.self_device_time_total / 1e3, e.count, e.key) for e in profile.key_averages()]
+        whole = sum(spent for spent, _, _ in kernels)
+        for spent, count, key in sorted(kernels, reverse=True)[:20]:
+            print(f"{spent / whole:6.1%} {spent / steps:8.2f} ms a step {count:6d} {key[:110]}")
 
 
 def main() -> None:

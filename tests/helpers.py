@@ -1,5 +1,6 @@
 """What several test files build their cases from. Fixtures are in the conftest.py beside the tests."""
 
+import json
 import math
 
 import numpy as np
@@ -123,3 +124,24 @@ def three_samples():
         "laplace": rng.laplace(size=3000),
         "bimodal": np.concatenate([normal[:1500], 6 + 0.3 * normal[1500:]]),
     }
+
+
+# --- trained models
+
+
+def trained_models(path, models=150, steps=(2, 6), shift=1.0, fault=""):
+    """A file as examples.run_dpsgd writes it, of normal logits that differ by `shift` on the canaries."""
+    rng = np.random.default_rng(0)
+    training = {"rate": 0.5, "noise": 1.0, "removed": False, "canary": "gradient", "fault": fault}
+    about = {"run": path.stem, "models": models, "steps": list(steps), "examples": 10}
+    about |= {"seconds": 1.0, "device": "none", "canary_labels": [0, 0], "training": training}
+    kept = {"about": np.array(json.dumps(about))}
+    for side, sign in ((0, 1), (1, -1)):
+        logits = rng.normal(size=(models, len(steps), 2, 10))
+        logits[:, :, 0, 0] += sign * shift
+        kept[f"logits_{side}"] = logits.astype(np.float32)
+        for name in ("losses", "along"):
+            values = rng.normal(size=(models, len(steps))) + sign * shift
+            kept[f"{name}_{side}"] = values.astype(np.float32)
+    np.savez_compressed(path, **kept)
+    return path

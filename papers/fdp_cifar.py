@@ -1,0 +1,159 @@
+"""Paper 004, f-DP: DP-SGD on CIFAR-10 (Figures 6–8), from what was kept of trained models.
+
+`python -m examples.run_dpsgd --data FILE --device cuda paper` trains the models and writes paper.npz;
+SCORES= in the environment names another file than the one in `results/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from examples import audit_dpsgd as models
+
+import dpassay as dp
+from papers import plots
+from papers.core import HOME, Lab, Outcome, Row, item
+
+ALPHA = np.linspace(0, 1, 101)
+CLAIM = dp.GaussianDP(0.15)
+
+
+@cache
+def _scores(path: str, digest: str) -> models.Scores:
+    return models.load(path)
+
+
+def kept() -> tuple[str, str]:
+    """The file of scores, and a digest of it: runs on other models are other runs."""
+    path = Path(os.environ.get("SCORES") or HOME / "results" / "fdp" / "cifar.npz")
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{path} is missing: train the models with python -m examples.run_dpsgd paper, and name "
+            "the file it writes in SCORES"
+        )
+    return str(path), hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
+def curve(seed: int, path: str, digest: str, score: str, mark: int) -> Row:
+    """The estimated curve of one score, the nearest Gaussian curve, and its ε (Algorithm 3)."""
+    found, epsilon = models.estimated(_scores(path, digest).samples(score, mark))
+    return {
+        "curve": [round(float(v), 5) for v in found(ALPHA)],
+        "μ": models.fitted_mu(found),
+        "ε": epsilon,
+    }
+
+
+def audit(seed: int, path: str, digest: str, score: str, mark: int) -> Row:
+    """The paper's auditor (Algorithm 2) with its box, and the library's audit, each on all models."""
+    scores = _scores(path, digest)
+    first = dp.tradeoff.audit(scores.samples(score, mark), claim=CLAIM, box="hoeffding", rng=seed)
+    assert first.curve is not None
+    assert first.point is not None
+    second = dp.audit(scores.samples(score, mark), claim=CLAIM, loss="values", rng=seed)
+    whole = dp.audit(scores.samples("logits", mark), claim=CLAIM, loss="values", rng=seed)
+    gap = np.asarray(CLAIM.tradeoff(first.curve.x)) - first.curve.y
+    return {
+        "violated": bool(first.violated),
+        "p": float(first.p_value),
+        "audit": float(second.p_value),
+        "bound": float(second.lower_bound),
+        "vector": float(whole.p_value),
+        "curve": [round(float(v), 5) for v in first.curve(ALPHA)],
+        "at": float(first.curve.x[int(np.argmax(gap))]),
+        "point": [float(first.point.alpha), float(first.point.beta)],
+        "box": [float(v) for v in first.point.box],
+    }
+
+
+def certified(seed: int, path: str, digest: str, score: str, mark: int) -> float:
+    """A lower bound of ε at δ = .001."""
+    return models.certified(_scores(path, digest).samples(score, mark))
+
+
+def _about(path: str, digest: str) -> tuple[models.Scores, str]:
+    scores = _scores(path, digest)
+    seconds, where = scores.about["seconds"], scores.about["device"]
+    return scores, f"{scores.models} models a side, trained in {seconds:.0f} s ({where})"
+
+
+@item("fdp/fig6")
+def fig6(lab: Lab) -> Outcome:
+    file = kept()
+    scores, trained = _about(*file)
+    last = len(scores.steps) - 1
+    found = {name: lab.runs(curve, *file, name, last, count=1)[0] for name in ("logit", "CE", "KL")}
+    rows: list[Row] = [
+        {"α": float(a), "β": b, "score": name}
+        for name, one in found.items()
+        for a, b in zip(ALPHA, one["curve"], strict=True)
+    ]
+    apart = float(np.abs(np.subtract(found["CE"]["curve"], found["KL"]["curve"])).max())
+    mu = {name: one["μ"] for name, one in found.items()}
+    words = ", ".join(f"{name} {value:.3f}" for name, value in mu.items())
+    return Outcome(
+        rows,
+        f"μ of the nearest Gaussian curve: {words}; cross-entropy and KL are at most {apart:.3f} apart. "
+        f"{trained}.",
+        apart < 0.05 and mu["CE"] > 0.9 * mu["logit"],
+        plots.lines(rows, "α", "β", "score", width=300, height=260),
+    )
+
+
+@item("fdp/fig7")
+def fig7(lab: Lab) -> Outcome:
+    file = kept()
+    scores, trained = _about(*file)
+    seen = lab.runs(audit, *file, "KL", len(scores.steps) - 1, count=1)[0]
+    rows: list[Row] = [
+        {"α": float(a), "β": float(b), "which": which}
+        for which, values in (("claimed", CLAIM.tradeoff(ALPHA)), ("estimated", seen["curve"]))
+        for a, b in zip(ALPHA, values, strict=True)
+    ]
+    chart = plots.lines(rows, "α", "β", "which", width=300, height=260)
+    chart = chart + plots.rule(x=seen["at"], color="#1f9970")
+    box = dict(zip(("α low", "α high", "β low", "β high"), seen["box"], strict=True))
+    words = "refutes" if seen["violated"] else "does not refute"
+    return Outcome(
+        [*rows, {"which": "box", **box, "violated": seen["violated"]}],
+        f"the paper's auditor {words} the claim μ = 0.15; p of dpassay's audit: {seen['audit']:.2g} from "
+        f"KL alone (certified μ ≥ {seen['bound']:.3f}), {seen['vector']:.2g} from all logits. "
+        f"{trained}.",
+        seen["violated"] or seen["audit"] <= 0.05,
+        chart + plots.box(seen["box"], seen["point"]),
+    )
+
+
+@item("fdp/fig8")
+def fig8(lab: Lab) -> Outcome:
+    file = kept()
+    scores, trained = _about(*file)
+    rows: list[Row] = []
+    for mark, steps in enumerate(scores.steps):
+        values = {
+            "accountant, add or remove": models.accounted(
+                scores.about, steps, replaced=False
+            ).get_epsilon_for_delta(models.DELTA),
+            "accountant, replace": models.accounted(scores.about, steps).get_epsilon_for_delta(
+                models.DELTA
+            ),
+            "nearest Gaussian curve": lab.runs(curve, *file, "CE", mark, count=1)[0]["ε"],
+            "certified, loss": lab.runs(certified, *file, "CE", mark, count=1)[0],
+            "certified, all logits": lab.runs(certified, *file, "logits", mark, count=1)[0],
+        }
+        epochs = steps * scores.about["training"]["rate"]
+        rows += [{"epochs": epochs, "ε": float(v), "which": name} for name, v in values.items()]
+    by = {name: [row["ε"] for row in rows if row["which"] == name] for name in values}
+    theory, estimate = by["accountant, add or remove"], by["nearest Gaussian curve"]
+    ends = f"{theory[0]:.3g} to {theory[-1]:.3g}"
+    words = ", ".join(f"{name} {values[-1]:.3g}" for name, values in by.items())
+    return Outcome(
+        rows,
+        f"the accountant's ε goes from {ends}; at the end: {words}. {trained}.",
+        all(e < t for e, t in zip(estimate, theory, strict=True)),
+        plots.lines(rows, "epochs", "ε", "which", points=True, width=320, height=260),
+    )
