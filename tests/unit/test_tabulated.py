@@ -127,6 +127,24 @@ def test_the_claim_of_an_accountant(rate):
         assert loose.min() < 1e-4  # and the claim is reached somewhere
 
 
+def test_the_claim_of_an_accountant_with_much_noise():
+    """β next to 1 is rounded: 1 − 10⁻¹⁶ may come after 1 − 2·10⁻¹⁶."""
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    accounting = pytest.importorskip("dp_accounting")
+    one = pld.from_gaussian_mechanism(
+        16.0,
+        sampling_prob=0.5,
+        value_discretization_interval=1e-3,
+        neighboring_relation=accounting.NeighboringRelation.REPLACE_ONE,
+    )
+    found = one.self_compose(2)
+    claim = dp.TradeoffDP.from_delta(found.get_delta_for_epsilon)
+    eps = np.linspace(0, 0.5, 51)
+    said = np.array([found.get_delta_for_epsilon(e) for e in eps])
+    assert np.all(claim.delta_at(eps) >= said)
+    assert claim.delta_at(eps) == pytest.approx(said, abs=1e-5)
+
+
 def test_a_falling_step_profile_is_never_overstated(seed):
     # any non-increasing upper bound of a true profile gives a claim the truth satisfies
     rng = np.random.default_rng(seed)

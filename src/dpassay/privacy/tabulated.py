@@ -210,7 +210,8 @@ def _envelope(x: FloatArray, y: FloatArray) -> TradeoffCurve:
     turn = float(np.max(top / (1 + t)))
     steep = (meet > 0) & (meet < turn) & (height > turn)
     alpha = np.concatenate([[0.0], meet[steep][::-1], [turn]])
-    beta = np.concatenate([[top.max()], height[steep][::-1], [turn]])
+    # next to 1 rounding can make it rise by a bit: lowered, the claim is no stronger
+    beta = np.minimum.accumulate(np.concatenate([[top.max()], height[steep][::-1], [turn]]))
     mirrored = beta[-2::-1], alpha[-2::-1]
     return TradeoffCurve(np.append(alpha, mirrored[0]), np.append(beta, mirrored[1]))
 
