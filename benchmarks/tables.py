@@ -110,6 +110,7 @@ def main() -> None:
         audits,
         bank,
         bits,
+        dp_sgd,
         fdp,
         mpl,
         one_run,

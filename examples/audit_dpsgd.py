@@ -31,6 +31,11 @@ SEEN = {
     "along": "final weights, along the canary",
     "losses": "all updates, the others' batches",
 }
+#: Noise multipliers that are tried, as multiples of the run's, the strongest claim first.
+_TIMES = (
+    *(64.0, 32.0, 16.0, 12.0, 8.0, 6.0, 5.0, 4.0, 3.5, 3.0, 2.5, 2.2, 2.0, 1.8, 1.6, 1.5, 1.4),
+    *(1.3, 1.25, 1.2, 1.16, 1.13, 1.1, 1.08, 1.06, 1.05, 1.04, 1.03, 1.02, 1.01, 1.0),
+)
 Row = dict[str, Any]
 
 
@@ -110,9 +115,16 @@ def accounted(about: Row, steps: int, *, replaced: bool | None = None) -> Any:
     return accountant(steps, how["rate"], how["noise"], replaced)
 
 
-def claimed(about: Row, steps: int) -> dp.TradeoffDP:
-    """The claim an accountant makes for a run: the whole trade-off curve."""
-    return dp.TradeoffDP.from_delta(accounted(about, steps).get_delta_for_epsilon)
+def claimed(about: Row, steps: int, times: float = 1.0) -> dp.TradeoffDP:
+    """The claim an accountant makes for a run: the whole trade-off curve, with more noise or less."""
+    how = about["training"]
+    return _claim(steps, how["rate"], how["noise"] * times, not how["removed"])
+
+
+@cache
+def _claim(steps: int, rate: float, noise: float, replaced: bool) -> dp.TradeoffDP:
+    found = accountant(steps, rate, noise, replaced)
+    return dp.TradeoffDP.from_delta(found.get_delta_for_epsilon)
 
 
 def fitted_mu(curve: dp.TradeoffCurve) -> float:
@@ -150,6 +162,22 @@ def certified(samples: dp.Samples) -> float:
     return float(found.value)
 
 
+def noise_limit(scores: Scores, name: str, mark: int) -> float | None:
+    """The least noise multiplier whose accountant's curve is refuted at 95 %; None if none is.
+
+    The claims are tried from the strongest on, down to the first that stands. Claims at or below the true
+    noise are true, so that going too far needs a wrong refutation of the first of them: once, at 5 %.
+    """
+    least = None
+    for times in _TIMES:
+        claim = claimed(scores.about, scores.steps[mark], times)
+        verdict = dp.audit(scores.samples(name, mark), claim=claim, loss="values", rng=0)
+        if not verdict.violated:
+            break
+        least = scores.about["training"]["noise"] * times
+    return least
+
+
 @cache
 def most(n: int) -> float:
     """What n models a side could certify if no output of one side ever came from the other."""
@@ -172,12 +200,13 @@ def bounds(scores: Scores, marks: Iterable[int] | None = None) -> list[Row]:
                 "seen": SEEN[name],
                 "models a side": scores.models,
                 "epochs": steps * how["rate"],
-                "accountant": accounted(scores.about, steps).get_epsilon_for_delta(DELTA),
+                "accountant's ε": accounted(scores.about, steps).get_epsilon_for_delta(DELTA),
                 "paper's estimate": None,
             }
             if name != "logits":  # a curve needs one number a model
                 row["paper's estimate"] = estimated(scores.samples(name, mark))[1]
-            rows.append(row | {"certified": certified(samples), "at most": most(scores.models)})
+            row |= {"certified": certified(samples), "n can show": most(scores.models)}
+            rows.append(row | {"noise ≤": noise_limit(scores, name, mark)})
     return rows
 
 
@@ -215,6 +244,11 @@ def table(rows: Sequence[Row]) -> str:
     return text
 
 
+def folder(path: Path) -> dict[str, Scores]:
+    """Every run that was kept in a folder, by name."""
+    return {file.stem: load(file) for file in sorted(path.glob("*.npz"))}
+
+
 def main() -> None:
     """Read every file of a folder, and write both tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -223,7 +257,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="125,250,500,1000,2000,5000,10000")
     given = parser.parse_args()
     sizes = [int(size) for size in given.sizes.split(",")]
-    runs = {path.stem: load(path) for path in sorted(given.scores.glob("*.npz"))}
+    runs = folder(given.scores)
     if not runs:
         parser.error(f"{given.scores} has no .npz file: make some with examples.run_dpsgd")
     whole = [r for s in runs.values() if not s.about["training"]["fault"] for r in bounds(s)]

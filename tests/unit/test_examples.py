@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -135,17 +136,37 @@ def test_the_accountant_is_asked_about_replacement_where_a_canary_is_replaced(ke
     assert audit_dpsgd.accounted(kept.about, 2) is audit_dpsgd.accountant(2, 0.5, 1.0, True)
 
 
+def test_the_noise_limit_is_above_the_noise_and_near_it_for_the_optimal_score(
+    tmp_path, monkeypatch
+):
+    """Losses drawn from one step's own pair: noise 1 is true, so no curve of less noise is refuted."""
+    path = trained_models(tmp_path / "tiny.npz", models=3000, steps=(1,))
+    kept = audit_dpsgd.load(path)
+    monkeypatch.setattr("examples.audit_dpsgd._TIMES", (8.0, 2.0, 1.3, 1.0, 0.9, 0.5))
+    rng = np.random.default_rng(4)
+    sides = []
+    for sign in (1, -1):
+        x = rng.normal(size=3000) + sign * rng.integers(2, size=3000)
+        sides.append((np.logaddexp(0, x - 0.5) - np.logaddexp(0, -x - 0.5))[:, None])
+    kept = replace(kept, columns={"losses": tuple(sides)})
+    limit = audit_dpsgd.noise_limit(kept, "losses", 0)
+    assert limit == 1.3
+    nothing = replace(kept, columns={"losses": (sides[0][:1500], sides[0][1500:])})
+    assert audit_dpsgd.noise_limit(nothing, "losses", 0) is None
+
+
 def test_tables_say_what_is_certified_and_what_is_found(tmp_path, capsys, monkeypatch):
     trained_models(tmp_path / "tiny.npz", 200, (2,), shift=0.5)
     trained_models(tmp_path / "tiny-halved.npz", 200, (2,), shift=3.0, fault="noise halved")
     out = tmp_path / "out"
     monkeypatch.setattr("sys.argv", ["x", str(tmp_path), "--out", str(out), "--sizes", "200"])
+    monkeypatch.setattr("examples.audit_dpsgd._TIMES", (4.0, 2.0, 1.0))
     audit_dpsgd.main()
     assert "| tiny | all updates" in capsys.readouterr().out
     rows = json.loads((out / "dpsgd-bounds.json").read_text())
     assert {row["run"] for row in rows} == {"tiny"}
     for row in rows:
-        assert 0 <= row["certified"] <= row["at most"]
+        assert 0 <= row["certified"] <= row["n can show"]
     seen = {row["seen"]: row["certified"] for row in rows}
     assert seen["all updates, the others' batches"] > 0.1
     found = json.loads((out / "dpsgd-faults.json").read_text())
