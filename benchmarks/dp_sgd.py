@@ -23,6 +23,14 @@ def _runs() -> dict[str, Scores]:
     return runs
 
 
+def _trained(runs: dict[str, Scores]) -> str:
+    """On what, and how long it took."""
+    times = [f"{name} {2 * s.models:,} in {s.about['seconds']:.0f} s" for name, s in runs.items()]
+    first = next(iter(runs.values())).about
+    where = "a processor" if first["device"] == "cpu" else first["device"]
+    return f"\n\nModels on {where}, {first['examples']:,} images: {', '.join(times)}."
+
+
 def _cells(row: Row) -> list[str]:
     return [
         "" if v is None else f"{v:.3g}" if isinstance(v, float) else f"{v}" for v in row.values()
@@ -39,7 +47,7 @@ def bounds() -> str:
         if name in runs
         for row in audit_dpsgd.bounds(runs[name], (0, len(runs[name].steps) - 1))
     ]
-    return markdown(list(rows[0]), [_cells(row) for row in rows])
+    return markdown(list(rows[0]), [_cells(row) for row in rows]) + _trained(runs)
 
 
 @table("dp-sgd-faults")

@@ -40,6 +40,7 @@ class Run:
     together: int = 96
     labels: tuple[int, int] = (AIRPLANE, AIRPLANE)  # of the canaries
     white: bool = False  # both canaries are white
+    alike: bool = False  # all other examples are white frogs: their gradients add up
     precision: str = "auto"
 
 
@@ -48,6 +49,7 @@ def _tiny(**settings: Any) -> Run:
     return Run(training, TINY, models=10_000, together=1000, precision="float32")
 
 
+_AGAINST = Training(canary="against", removed=True, start="fixed")
 RUNS = {
     "paper": Run(),
     "start": Run(Training(start="fixed")),
@@ -56,9 +58,9 @@ RUNS = {
     "tiny": _tiny(),
     "tiny-halved": _tiny(fault="noise halved"),
     "tiny-unclipped": _tiny(fault="layer unclipped"),
-    "tiny-against": replace(_tiny(), training=Training(canary="against", removed=True)),
+    "tiny-against": replace(_tiny(), training=_AGAINST, alike=True),
     "tiny-averaged": replace(
-        _tiny(), training=Training(canary="against", removed=True, fault="averaged by batch")
+        _tiny(), training=replace(_AGAINST, fault="averaged by batch"), alike=True
     ),
 }
 #: Every run without a GPU: fewer and smaller.
@@ -69,6 +71,8 @@ def databases(run: Run, images: Any, labels: Any) -> tuple[cifar.Database, cifar
     """The two neighbouring training sets of a run."""
     x = cifar.shrunk(images, run.network.side)
     white = np.full_like(x[0], 255)
+    if run.alike:
+        x, labels = np.broadcast_to(white, x.shape), np.full_like(labels, FROG)
     return cifar.pair(x, labels, (white if run.white else np.zeros_like(white), white), run.labels)
 
 
@@ -207,6 +211,7 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no run {unknown[0]}: choose from {', '.join(RUNS)}")
     given.out.mkdir(parents=True, exist_ok=True)
+    made = []
     for name in given.runs or RUNS:
         run = RUNS[name]
         if given.small:
@@ -216,8 +221,8 @@ def main() -> None:
             run = replace(run, models=given.models)
         if given.together:
             run = replace(run, together=given.together)
-        about = train(name, run, images, labels, given.device, given.out, given.seed, until)
-        (given.out / f"{name}.json").write_text(json.dumps(about, indent=1) + "\n")
+        made.append(train(name, run, images, labels, given.device, given.out, given.seed, until))
+        (given.out / "runs.json").write_text(json.dumps(made, indent=1) + "\n")
 
 
 if __name__ == "__main__":
