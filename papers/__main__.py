@@ -58,9 +58,13 @@ def main() -> int:
                 continue
             start = time.perf_counter()
             with Progress(*columns, console=console, transient=True) as bar:
-                path = core.run(
-                    i.key, runs=int(number) if number else None, workers=workers, bar=bar
-                )
+                try:
+                    path = core.run(
+                        i.key, runs=int(number) if number else None, workers=workers, bar=bar
+                    )
+                except FileNotFoundError as missing:  # trained models: the others need none
+                    console.print(f"{i.key}: {missing}", markup=False)
+                    continue
             seconds = time.perf_counter() - start
             console.print(f"{i.key}: {seconds:.0f} s, {path}", markup=False, highlight=False)
             page.write()

@@ -56,10 +56,14 @@ def test_the_page_mentions_every_item_run_or_not(tmp_path):
     assert "Missing" in text
 
 
-def test_models_that_were_not_trained_are_asked_for(tmp_path, monkeypatch):
+def test_models_that_were_not_trained_are_asked_for(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SCORES", str(tmp_path / "none.npz"))
     with pytest.raises(FileNotFoundError, match=r"examples\.run_dpsgd"):
         fdp_cifar.kept()
+    monkeypatch.setattr("sys.argv", ["papers", "fdp/fig6"])
+    monkeypatch.setattr(page, "write", lambda: None)
+    assert main() == 0
+    assert "is missing" in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_page_in_the_repository_mentions_every_item():
