@@ -35,6 +35,7 @@ from dpassay.outputs.canonical import (
 )
 from dpassay.privacy.about import Origin
 from dpassay.privacy.pairs import Pair, Relation, as_pair
+from dpassay.sampling.copies import CopyCheck
 from dpassay.sampling.dependence import (
     fingerprint_of,
     one_sided_repeats,
@@ -42,15 +43,8 @@ from dpassay.sampling.dependence import (
     shared_rows,
     symptoms,
 )
-from dpassay.sampling.draw import (
-    BlockCheck,
-    Sampling,
-    Seed,
-    draw_blocks,
-    keep,
-    seed_of,
-    stream,
-)
+from dpassay.sampling.draw import Sampling, Seed, draw_blocks, keep, seed_for, seed_of
+from dpassay.sampling.job import stream
 
 T = TypeVar("T")
 Sizes = tuple[int, int]
@@ -230,7 +224,7 @@ class Live:
         self.files: tuple[Origin, ...] = ()
         self.digest = ""
         self._stage = stage
-        self._check = BlockCheck()
+        self._check = CopyCheck()
         self.doubts: tuple[str, ...] = ()
 
     @property
@@ -251,7 +245,7 @@ class Live:
     def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
         """Draw outputs, as many on either side, keeping only what `use` makes of each block."""
         stage, self._stage = self._stage, self._stage + 1
-        self._check = BlockCheck(self._check.containers)
+        self._check = CopyCheck(self._check.containers)
         return draw_blocks(
             self.mechanism,
             self.pair,
@@ -317,7 +311,8 @@ def draw(
     >>> samples.remaining
     (1000, 1000)
     """
-    live = Live(check_mechanism(mechanism), as_pair(pair), seed=seed_of(rng), sampling=sampling)
+    seed = seed_for(rng, sampling)
+    live = Live(check_mechanism(mechanism), as_pair(pair), seed=seed, sampling=sampling)
     return live.take(checks.whole("n", n))
 
 
@@ -436,7 +431,7 @@ def sources(
         given = [as_pair(pair) for pair in pairs]  # what is wrong is said before the first draw
         if not given:
             raise InvalidInput("there is no pair to look at: the list is empty")
-    seed = seed_of(rng)
+    seed = seed_for(rng, sampling)
     return (
         Live(
             mechanism,
