@@ -2,8 +2,8 @@
 
 Draws are cut into cells and blocks by the mechanism and n alone (`cells`), and each side of each cell has
 a stream of its own, found from (seed, pair, stage, cell, side): the same seed gives the same draws bit
-for bit whatever the number of workers. There are at least two blocks, which is what lets copied streams be
-noticed (`copies`).
+for bit whatever the number of workers. There are at least two blocks, which is what lets copied streams
+be noticed (`copies`).
 """
 
 from __future__ import annotations

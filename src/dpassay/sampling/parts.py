@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -189,14 +189,17 @@ def encode(p: Outputs, q: Outputs) -> bytes:
         }
         columns[name] = _column(pa, numbers)
         columns[f"{name}_rest"] = None if side.rest is None else _column(pa, side.rest)
-        columns[f"{name}_structure"] = None if side.codes is None else pa.array(side.codes)
-    table = [json.dumps(template) for template in p.structures]
+        columns[f"{name}_structure"] = None if side.codes is None else _flat(pa, side.codes)
+    table = [json.dumps(template).encode() for template in p.structures]
     offsets = np.full(len(p) + 1, len(table), dtype=np.int64)
     offsets[0] = 0
-    columns["structures"] = pa.LargeListArray.from_arrays(
-        pa.array(offsets), pa.array(table, pa.large_string())
+    ends = np.cumsum([0, *map(len, table)], dtype=np.int64)
+    texts = pa.LargeStringArray.from_buffers(
+        len(table), pa.py_buffer(ends), pa.py_buffer(b"".join(table))
     )
-    made = pa.table({name: column for name, column in columns.items() if column is not None})
+    columns["structures"] = pa.LargeListArray.from_arrays(_flat(pa, offsets), texts)
+    held = {name: column for name, column in columns.items() if column is not None}
+    made = pa.Table.from_arrays(list(held.values()), names=list(held))
     made = made.replace_schema_metadata({_KEY: json.dumps(about).encode()})
     sink = pa.BufferOutputStream()
     # a dictionary would make one number of 0.0 and −0.0
@@ -210,8 +213,15 @@ def _column(pa: Any, matrix: AnyArray) -> Any:
     width = matrix.shape[1]
     if width == 0:
         return None
-    flat = pa.array(np.ascontiguousarray(matrix).reshape(-1))
+    flat = _flat(pa, matrix)
     return flat if width == 1 else pa.FixedSizeListArray.from_arrays(flat, width)
+
+
+def _flat(pa: Any, array: AnyArray) -> Any:
+    """An array as it is; `pyarrow.array` would import pandas first, in every worker."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    kind = pa.from_numpy_dtype(flat.dtype)
+    return pa.Array.from_buffers(kind, flat.size, [None, pa.py_buffer(flat)])
 
 
 def decode(data: bytes) -> tuple[Outputs, Outputs]:
@@ -236,7 +246,7 @@ def _side(table: Any, name: str, about: Any, structures: tuple[Template, ...]) -
     return Outputs(
         numbers,
         structures,
-        np.array(table[codes].to_numpy(), dtype=np.int32) if codes in table.column_names else None,
+        _numbers(table[codes].chunks, np.int32) if codes in table.column_names else None,
         _matrix(table, f"{name}_rest", width),
         frozenset(map(str, about["containers"])),
     )
@@ -247,8 +257,17 @@ def _matrix(table: Any, name: str, width: int) -> AnyArray | None:
         return None
     column = table[name]
     chunks = column.chunks if width == 1 else [chunk.flatten() for chunk in column.chunks]
-    flat = np.concatenate([chunk.to_numpy(zero_copy_only=False) for chunk in chunks])
-    return flat.reshape(-1, width)
+    return _numbers(chunks, chunks[0].type.to_pandas_dtype()).reshape(-1, width)
+
+
+def _numbers(chunks: Sequence[Any], dtype: Any) -> AnyArray:
+    """Arrays without nulls, as they are."""
+    return np.concatenate(
+        [
+            np.frombuffer(chunk.buffers()[1], dtype)[chunk.offset : chunk.offset + len(chunk)]
+            for chunk in chunks
+        ]
+    )
 
 
 def _tuples(value: Any) -> Any:

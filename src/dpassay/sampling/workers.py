@@ -84,6 +84,7 @@ def _window(
         wide = 2 * (getattr(executor, "_max_workers", None) or max(sampling.workers, 8))
     layout = job.layout
     waiting: deque[tuple[Task, Future[Result] | Part]] = deque()
+    under_way = 0
 
     def plan(cell: int, limit: int, read: bool = True) -> tuple[Task, Future[Result] | Part]:
         if stage is not None and read:
@@ -98,9 +99,12 @@ def _window(
 
     try:
         while waiting or first < layout.cells:
-            while first < layout.cells and len(waiting) < wide:
+            while (
+                first < layout.cells and under_way < wide
+            ):  # past what is read: workers begin at once
                 waiting.append(plan(first, layout.cells))
                 first = waiting[-1][0].last
+                under_way += not isinstance(waiting[-1][1], Part)
             task, item = waiting.popleft()
             if isinstance(item, Part):
                 assert stage is not None
@@ -111,10 +115,12 @@ def _window(
                         again.append(plan(cell, task.last))
                         cell = again[-1][0].last
                     waiting.extendleft(reversed(again))
+                    under_way += len(again)
                     continue
                 yield task, _cells(found, item, task)
             else:
                 done = item.result()
+                under_way -= 1
                 if isinstance(done, Drawn):
                     pace.add(task.last - task.first, done.seconds)
                 yield task, done
