@@ -7,6 +7,7 @@ again. `Live` deals from a mechanism, `Samples` from what was collected.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -226,6 +227,7 @@ class Live:
         self._stage = stage
         self._check = CopyCheck()
         self.doubts: tuple[str, ...] = ()
+        self.drawn, self.spent = 0, 0.0  # draws a side that were dealt, and the seconds they took
 
     @property
     def replayable(self) -> bool:
@@ -262,12 +264,14 @@ class Live:
         # one look is enough: draws that depend on each other do so on every pair
         first = self.index == 0 and self._stage == 0
         parts: list[tuple[Outputs, Outputs]] = []
+        start = time.perf_counter()
         try:
             parts.extend(self.blocks(sizes, keep))
             batch = _joined(parts)
         except MechanismError as error:
             error.samples = self._pool(_joined(parts)) if parts else None
             raise
+        self.drawn, self.spent = self.drawn + max(sizes), self.spent + time.perf_counter() - start
         if first:
             self.doubts = _warned(batch)
         return batch
