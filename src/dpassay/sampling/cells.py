@@ -20,10 +20,15 @@ from dpassay.blackbox.mechanism import BLOCK, CALLS
 
 #: Up to so many cells a stage before cells grow, and the most outputs of a cell of calls: the cost of a
 #: stream (some 20 µs) is nothing to a few draws, and to many no more than a third of a microsecond each.
-_CELLS, _MOST = 1024, 64
+_CELLS, _MOST = 512, 64
 #: Seconds a task should take, how much longer the next may be than the longest one measured, and the most
 #: outputs of a task: they are in memory.
 _SECONDS, _GROWTH, _HELD = 1.0, 8, 1 << 16
+
+
+def by_calls(mechanism: Any, each_alone: bool) -> bool:
+    """Whether every output is a call."""
+    return each_alone or bool(getattr(mechanism, "one_by_one", False))
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Layout:
     @classmethod
     def of(cls, mechanism: Any, n: int, *, each_alone: bool = False) -> Layout:
         """The layout of `n` draws of a mechanism; `each_alone` makes every output a call."""
-        calls = each_alone or bool(getattr(mechanism, "one_by_one", False))
+        calls = by_calls(mechanism, each_alone)
         most = int(getattr(mechanism, "block", BLOCK))
         block = min(most, max(1, math.ceil(n / 2)))
         if not calls:

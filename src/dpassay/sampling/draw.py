@@ -150,14 +150,10 @@ def draw_blocks(
     with contextlib.ExitStack() as held, Progress(n, label, sampling.progress) as progress:
         stage, kept = None, ""
         if sampling.store is not None:
-            from dpassay.sampling.store import opened
+            from dpassay.sampling.store import Entry, opened
 
-            # a failure that is an output, and when, is part of what the draws are
-            way = {"failures are outputs": str(alone)}
-            if alone:
-                way["time-out"] = str(sampling.timeout)
-            opening = opened(sampling.store, mechanism, pair, seed=seed, key=key, way=way)
-            stage = held.enter_context(opening)
+            entry = Entry.of(mechanism, pair, alone, sampling.timeout)
+            stage = held.enter_context(opened(sampling.store, entry, seed=seed, key=key))
             job = dataclasses.replace(job, shelf=stage.shelf)
             kept = f"; they are kept in {stage.root}: start again to go on"
         unfinished = _Unfinished(job.layout)
@@ -167,8 +163,7 @@ def draw_blocks(
                     raise _explain(done, job, f"{progress.done:,} draws a side were made{kept}")
                 if not isinstance(done, Drawn):  # read, not drawn
                     done = finish(job, [done], whole=False)
-                for heads in done.heads:
-                    check.add(heads, pair)
+                check.add(done.heads, pair)
                 if done.marks is not None:
                     check.watch(done.marks, pair)
                 progress.advance(job.layout.draws(task.first, task.last))

@@ -78,7 +78,7 @@ class Drawn:
 
     results: tuple[Any, ...]  # of whole blocks
     piece: tuple[Outputs, Outputs] | None  # of an unfinished one
-    heads: tuple[tuple[Head, Head], ...]  # of the blocks, or of the piece
+    heads: tuple[Head, Head]  # of the task
     marks: tuple[IntArray, IntArray] | None  # of the draws, where each is a call
     seconds: float = 0.0
 
@@ -104,15 +104,12 @@ def draw_task(job: Job, task: Task) -> Drawn | Failure:
 
 def finish(job: Job, blocks: Sequence[tuple[Outputs, Outputs]], whole: bool) -> Drawn:
     """What is handed on of draws: results of whole blocks, or the piece as it is."""
-    marks = None
-    if job.layout.calls:
-        p, q = joined(blocks)
-        marks = row_marks(p), row_marks(q)
+    p, q = joined(blocks) if job.layout.calls else blocks[0]
     return Drawn(
-        tuple(job.use(p, q) for p, q in blocks) if whole else (),
+        tuple(job.use(*block) for block in blocks) if whole else (),
         None if whole else blocks[0],
-        tuple((head(p), head(q)) for p, q in blocks),
-        marks,
+        (head(p), head(q)),
+        (row_marks(p), row_marks(q)) if job.layout.calls else None,
     )
 
 
@@ -126,19 +123,21 @@ def joined(blocks: Sequence[tuple[Outputs, Outputs]]) -> tuple[Outputs, Outputs]
 
 def _draw_block(job: Job, block: Task) -> tuple[Outputs, Outputs] | Failure:
     sides = []
+    sizes = [job.layout.draws(cell, cell + 1) for cell in range(block.first, block.last)]
     for side, data in enumerate(job.pair):
         raws: list[Any] = []
         cell = block.first
         try:
-            for cell in range(block.first, block.last):
+            for cell, size in zip(range(block.first, block.last), sizes, strict=True):
                 rng = stream(job.seed, *job.stream(cell, side))
-                size = job.layout.draws(cell, cell + 1)
                 if job.each_alone:
                     raws += [_call_alone(job, data, rng) for _ in range(size)]
+                elif job.timeout is None:
+                    raws.append(job.mechanism(data, size, rng))
                 else:
                     with _deadline(job.timeout):
                         raws.append(job.mechanism(data, size, rng))
-            sides.append(concatenate(raws) if job.each_alone else _read_cells(job, block, raws))
+            sides.append(concatenate(raws) if job.each_alone else _read_cells(raws, sizes))
         except _TimeUp:
             text = f"one call took longer than {job.timeout:g} s"
             return Failure(cell, side, MechanismTimedOut, text)
@@ -155,9 +154,8 @@ def _draw_block(job: Job, block: Task) -> tuple[Outputs, Outputs] | Failure:
     return arranged(p, q) if job.layout.calls else (p, q)
 
 
-def _read_cells(job: Job, block: Task, raws: list[Any]) -> Outputs:
+def _read_cells(raws: list[Any], sizes: list[int]) -> Outputs:
     """The canonical form of cells, each by itself: it does not matter what they are drawn with."""
-    sizes = [job.layout.draws(cell, cell + 1) for cell in range(block.first, block.last)]
     if len(raws) > 1 and all(type(raw) is list for raw in raws):
         together = [item for raw in raws for item in raw]
         kinds = {type(item) for item in together}

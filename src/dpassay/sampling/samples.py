@@ -29,6 +29,7 @@ from dpassay.errors import (
 from dpassay.outputs.canonical import (
     Outputs,
     align,
+    arranged,
     check_containers,
     concatenate,
     from_columns,
@@ -36,6 +37,7 @@ from dpassay.outputs.canonical import (
 )
 from dpassay.privacy.about import Origin
 from dpassay.privacy.pairs import Pair, Relation, as_pair
+from dpassay.sampling.cells import by_calls
 from dpassay.sampling.copies import CopyCheck
 from dpassay.sampling.dependence import (
     fingerprint_of,
@@ -267,14 +269,19 @@ class Live:
         start = time.perf_counter()
         try:
             parts.extend(self.blocks(sizes, keep))
-            batch = _joined(parts)
+            batch = self._joined(parts)
         except MechanismError as error:
-            error.samples = self._pool(_joined(parts)) if parts else None
+            error.samples = self._pool(self._joined(parts)) if parts else None
             raise
         self.drawn, self.spent = self.drawn + max(sizes), self.spent + time.perf_counter() - start
         if first:
             self.doubts = _warned(batch)
         return batch
+
+    def _joined(self, parts: Sequence[tuple[Outputs, Outputs]]) -> Batch:
+        p, q = (concatenate([part[side] for part in parts]) for side in (0, 1))
+        calls = by_calls(self.mechanism, self.sampling.on_error == "outcome")
+        return Batch(*arranged(p, q)) if calls else Batch.of(p, q)
 
     def _pool(self, batch: Batch) -> Samples:
         return Samples(
@@ -293,11 +300,6 @@ class Live:
     def rng(self, purpose: int) -> np.random.Generator:
         """Randomness for the analysis itself."""
         return stream(self.seed, self.index, 1 << 20, purpose)
-
-
-def _joined(parts: Sequence[tuple[Outputs, Outputs]]) -> Batch:
-    p, q = (concatenate([part[side] for part in parts]) for side in (0, 1))
-    return Batch.of(p, q)
 
 
 def draw(

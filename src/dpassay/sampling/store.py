@@ -33,10 +33,19 @@ import numpy as np
 from dpassay import checks
 from dpassay._typing import BoolArray
 from dpassay._version import __version__
-from dpassay.errors import InvalidInput, NotEnoughDraws, StoreError, StoreWarning
-from dpassay.outputs.canonical import Outputs, concatenate
+from dpassay.errors import (
+    DependenceWarning,
+    DependentDraws,
+    InvalidInput,
+    NotEnoughDraws,
+    StoreError,
+    StoreWarning,
+)
+from dpassay.outputs.canonical import Outputs, align, arranged, concatenate
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Opaque, decode, encode
+from dpassay.sampling.cells import by_calls
+from dpassay.sampling.dependence import repeated_rows, symptoms
 from dpassay.sampling.identity import (
     Identity,
     difference,
@@ -78,14 +87,18 @@ class Entry:
     pair: Pair
     inputs: tuple[Identity, Identity]
     replayable: bool
+    calls: bool  # whether every output is a call
 
     @classmethod
-    def of(cls, mechanism: Any, pair: Pair, way: Identity) -> Entry:
-        """The entry of a mechanism, drawn in a way, on a pair."""
+    def of(cls, mechanism: Any, pair: Pair, each_alone: bool, timeout: float | None) -> Entry:
+        """The entry of a mechanism on a pair; a failure may be an output."""
         replayable = bool(getattr(mechanism, "replayable", True))
         inputs = input_identity(pair[0]), input_identity(pair[1])
-        held = {**identity(mechanism), **way}
-        return cls(name_of(mechanism), held, pair, inputs, replayable)
+        held = {**identity(mechanism), "failures are outputs": str(each_alone)}
+        if each_alone:  # and when it is one
+            held["time-out"] = str(timeout)
+        calls = by_calls(mechanism, each_alone)
+        return cls(name_of(mechanism), held, pair, inputs, replayable, calls)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data."""
@@ -99,6 +112,7 @@ class Entry:
             "inputs": list(self.inputs),
             "pair": pair,
             "replayable": self.replayable,
+            "calls": self.calls,
         }
 
     @classmethod
@@ -109,7 +123,8 @@ class Entry:
         if not isinstance(pair, Pair):
             raise TypeError("no pair")
         held = dict(data["mechanism"])
-        return cls(str(data["name"]), held, pair, (first, second), bool(data["replayable"]))
+        says = bool(data["replayable"]), bool(data["calls"])
+        return cls(str(data["name"]), held, pair, (first, second), *says)
 
     def check(self, here: Entry, root: Path) -> None:
         """Refuse to go on if these are not the draws that are asked for."""
@@ -195,14 +210,11 @@ def stored_seed(store: Any) -> int | None:
 
 
 @contextlib.contextmanager
-def opened(
-    store: Any, mechanism: Any, pair: Pair, *, seed: int, key: tuple[int, ...], way: Identity
-) -> Iterator[Stage]:
+def opened(store: str | Path, here: Entry, *, seed: int, key: tuple[int, int]) -> Iterator[Stage]:
     """A stage of a store, for this process alone; refuses what does not belong into it."""
     arrow()
     root = Path(store).absolute()
     index, stage = key
-    here = Entry.of(mechanism, pair, way)
     manifest_of(root)  # refuses what is no store before anything is written
     with explained(root, "nothing was drawn"):
         (root / PARTS).mkdir(parents=True, exist_ok=True)
@@ -426,7 +438,18 @@ class Store:
         if not blocks:
             raise NotEnoughDraws(f"the store {self.path} holds no draws on {entry.pair}")
         p, q = (concatenate([block[side] for block in blocks]) for side in (0, 1))
-        return Samples(p, q, pair=entry.pair, seed=self.seed, replayable=entry.replayable)
+        p, q = arranged(p, q) if entry.calls else align([p, q])
+        if copied := repeated_rows(p, q):
+            raise DependentDraws(
+                f"{copied}: the mechanism carries a random state of its own that started again with a "
+                "run. Draw anew, from the `rng` it is given"
+            )
+        doubts = tuple(symptoms(p, q))
+        for text in doubts:
+            warnings.warn(text, DependenceWarning, stacklevel=2)
+        return Samples(
+            p, q, pair=entry.pair, seed=self.seed, replayable=entry.replayable, doubts=doubts
+        )
 
     def _entry(self, pair: int | None) -> tuple[int, Entry]:
         entries = self._manifest.entries
