@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -447,10 +448,7 @@ def test_a_store_is_a_folder(given):
 
 
 def test_inputs_of_every_kind_come_back_or_are_shown(tmp_path):
-    class Odd:
-        pass
-
-    for k, data in enumerate([np.arange(3.0), {"a": (1, 2)}, np.zeros(200_000), Odd(), "text"]):
+    for k, data in enumerate([np.arange(3.0), {"a": (1, 2)}, np.zeros(200_000), "text"]):
         pair = (data, data)
         way = dp.Sampling(store=tmp_path / str(k))
         for n in (4, 8):
@@ -460,6 +458,23 @@ def test_inputs_of_every_kind_come_back_or_are_shown(tmp_path):
         if k < 2:
             assert dp.Store(tmp_path / str(k)).samples().pair == found
             assert np.array_equal(found[0], data) if k == 0 else found[0] == data
+
+
+def test_an_input_that_cannot_be_compared_is_said(tmp_path):
+    pair = (object(), object())
+    way = dp.Sampling(store=tmp_path)
+    with pytest.warns(
+        StoreWarning, match=r"builtins.object, which cannot be compared.*same inputs"
+    ):
+        dp.draw(lambda x, size, rng: rng.random(size), pair, n=4, rng=0, sampling=way)
+
+
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
+@pytest.mark.parametrize("mechanism", [laplace_mechanism, dp.from_function(one_laplace)])
+def test_executors_draw_into_a_store(pool, mechanism, tmp_path, seed):
+    with pool(2) as executor:
+        draws(tmp_path, 600, seed, mechanism, executor=executor)
+    assert equal(dp.Store(tmp_path).samples(), dp.draw(mechanism, PAIR, n=600, rng=seed))
 
 
 def test_the_first_draw_is_kept_within_seconds_however_slow_the_mechanism(tmp_path):

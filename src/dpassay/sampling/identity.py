@@ -51,7 +51,12 @@ def difference(stored: Identity, here: Identity) -> str:
 
 def input_identity(data: Any) -> Identity:
     """An input, shown and by what it holds."""
-    return {"shown": checks.shown(data), "holds": _value(data) or f"a {_type(data)}"}
+    held = _value(data)
+    return {
+        "shown": checks.shown(data),
+        "holds": held or f"a {_type(data)}",
+        "compared": "yes" if held else "",
+    }
 
 
 def _describe(value: Any, path: str, found: Identity, seen: set[int]) -> None:

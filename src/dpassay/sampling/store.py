@@ -126,6 +126,16 @@ class Entry:
         says = bool(data["replayable"]), bool(data["calls"])
         return cls(str(data["name"]), held, pair, (first, second), *says)
 
+    def warn(self, root: Path) -> None:
+        """Say if nobody will notice that another input is given."""
+        if unknown := [one["holds"] for one in self.inputs if not one["compared"]]:
+            warnings.warn(
+                f"an input is {unknown[0]}, which cannot be compared from one run to the next: take care "
+                f"that the store {root} is used with the same inputs",
+                StoreWarning,
+                stacklevel=2,
+            )
+
     def check(self, here: Entry, root: Path) -> None:
         """Refuse to go on if these are not the draws that are asked for."""
         if found := difference(self.mechanism, here.mechanism):
@@ -238,6 +248,7 @@ def opened(store: str | Path, here: Entry, *, seed: int, key: tuple[int, int]) -
         with explained(root, "nothing was drawn"):
             _take_over(root)
             if index not in entries:
+                here.warn(root)
                 made = Manifest(seed, {**entries, index: here})
                 write_whole(root, MANIFEST, made.to_bytes())
             (root / work).mkdir()
