@@ -115,6 +115,7 @@ def main() -> None:
         one_run,
         renyi,
         spectra,
+        store,
         verify,
     )
 

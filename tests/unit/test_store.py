@@ -404,6 +404,24 @@ def test_a_worker_that_outlives_its_run_saves_nothing_more(tmp_path, seed):
     assert len(dp.Store(tmp_path)) == 10
 
 
+def test_without_locks_the_last_to_come_takes_over(tmp_path, seed, monkeypatch):
+    from dpassay.outputs.canonical import from_raw
+    from dpassay.privacy.pairs import Pair
+    from dpassay.sampling.cells import Task
+
+    monkeypatch.setattr(store, "fcntl", None)
+    entry = store.Entry.of(dp.from_function(one_laplace), Pair(*PAIR), False, None)
+    side = from_raw([1.0], 1)
+    with store.opened(tmp_path, entry, seed=seed, key=(0, 0)) as first:
+        first.shelf.save(Task(0, 1), (side, side))
+        with store.opened(tmp_path, entry, seed=seed, key=(0, 0)) as second:
+            assert second.at(0, 1) is not None
+            with pytest.raises(StoreError, match="taken over by another process"):
+                first.shelf.save(Task(1, 2), (side, side))
+            second.shelf.save(Task(1, 2), (side, side))
+    assert len(dp.Store(tmp_path)) == 2
+
+
 # --- reading
 
 

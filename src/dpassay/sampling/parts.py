@@ -105,7 +105,7 @@ class Shelf:
             f"pair{self.index}-stage{self.stage}-size{size}-cells{task.first}-{task.last}"
             f".{_digest(data)}.parquet"
         )
-        with explained(self.root, "the draws made before are safe"):
+        with explained(self.root, "the draws made before are safe", ours=True):
             _write(self.root / self.work / name, self.root / PARTS / name, data)
 
 
@@ -140,15 +140,15 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def explained(root: Path, safe: str) -> Iterator[None]:
-    """What goes wrong with a disk, in a sentence."""
+def explained(root: Path, safe: str, ours: bool = False) -> Iterator[None]:
+    """What goes wrong with a disk, in a sentence; `ours` if the folder was there and this run's."""
     try:
         yield
     except OSError as error:
         why = error.strerror or str(error)
         if error.errno in _FULL:
             text = f"the store {root} has no room left ({why}); {safe}: make room and start again"
-        elif error.errno == errno.ENOENT:
+        elif ours and error.errno == errno.ENOENT:
             text = (
                 f"the store {root} was taken over by another process, or this worker does not see its "
                 f"folder; {safe}. Let one process draw into a store, in a folder that all workers share"
