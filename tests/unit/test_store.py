@@ -437,6 +437,15 @@ def test_a_store_says_what_is_in_it(tmp_path):
     assert found.samples().pair == found.pairs[0]
 
 
+def test_the_draws_of_an_audit_replay_nothing(tmp_path):
+    draws(tmp_path / "one", 2000)
+    draws(tmp_path / "two", 2000, rng=1)
+    verdict = dp.audit(dp.Store(tmp_path / "one").samples(), claim="eps=0.5")
+    with pytest.raises(InvalidInput, match="needs fresh ones"):
+        dp.replay(verdict, dp.Store(tmp_path / "one").samples())
+    assert dp.replay(verdict, dp.Store(tmp_path / "two").samples()).violated
+
+
 def test_several_pairs_are_asked_for_by_number(tmp_path):
     way = dp.Sampling(store=tmp_path)
     pairs = [(0.0, 1.0), (0.0, 2.0)]

@@ -45,7 +45,7 @@ from dpassay.outputs.canonical import Outputs, align, arranged, concatenate
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Opaque, decode, encode
 from dpassay.sampling.cells import by_calls
-from dpassay.sampling.dependence import repeated_rows, symptoms
+from dpassay.sampling.dependence import fingerprint_of, repeated_rows, symptoms
 from dpassay.sampling.identity import (
     Identity,
     difference,
@@ -458,9 +458,11 @@ class Store:
         doubts = tuple(symptoms(p, q))
         for text in doubts:
             warnings.warn(text, DependenceWarning, stacklevel=2)
-        return Samples(
+        found = Samples(
             p, q, pair=entry.pair, seed=self.seed, replayable=entry.replayable, doubts=doubts
         )
+        found.digest = fingerprint_of(p, q)  # a replay needs others than those of the audit
+        return found
 
     def _entry(self, pair: int | None) -> tuple[int, Entry]:
         entries = self._manifest.entries
