@@ -357,8 +357,9 @@ def draw(
 
     Example: dpassay audit --store runs --claim "eps=1"
     """
+    from dpassay.sampling.manifest import stored_seed
     from dpassay.sampling.samples import draw as run
-    from dpassay.sampling.store import Store, stored_seed
+    from dpassay.sampling.store import Store
 
     files = Files(None, None, None)
     if seed is None:

@@ -100,7 +100,7 @@ def seed_of(rng: Seed) -> int:
 def seed_for(rng: Seed, sampling: Sampling | None) -> int:
     """The seed of a run; without one, that of the store it draws into."""
     if rng is None and sampling is not None and sampling.store is not None:
-        from dpassay.sampling.store import stored_seed
+        from dpassay.sampling.manifest import stored_seed
 
         found = stored_seed(sampling.store)
         if found is not None:
@@ -150,7 +150,8 @@ def draw_blocks(
     with contextlib.ExitStack() as held, Progress(n, label, sampling.progress) as progress:
         stage, kept = None, ""
         if sampling.store is not None:
-            from dpassay.sampling.store import Entry, opened
+            from dpassay.sampling.manifest import Entry
+            from dpassay.sampling.opening import opened
 
             entry = Entry.of(mechanism, pair, alone, sampling.timeout)
             stage = held.enter_context(opened(sampling.store, entry, seed=seed, key=key))

@@ -33,7 +33,7 @@ from dpassay.sampling.job import Drawn, Failure, Job, draw_task
 from dpassay.sampling.parts import Part
 
 if TYPE_CHECKING:
-    from dpassay.sampling.store import Stage
+    from dpassay.sampling.opening import Stage
 
 Result: TypeAlias = Drawn | Failure
 Run: TypeAlias = Callable[[Task], Result]
