@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -193,7 +194,8 @@ dp.draw(dp.from_function(slow), (0.0, 1.0), n=10, rng=0, sampling=dp.Sampling(st
 
 
 @pytest.mark.skipif(opening.fcntl is None, reason="there is no lock")
-def test_one_process_draws_at_a_time_and_the_lock_goes_with_it(tmp_path):
+def test_one_process_draws_at_a_time_and_the_lock_goes_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(opening, "_PATIENCE", 0.2)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
@@ -207,6 +209,18 @@ def test_one_process_draws_at_a_time_and_the_lock_goes_with_it(tmp_path):
         holder.stdout.close()
     with pytest.raises(StoreError, match="holds draws of __main__.slow"):  # no longer in use
         draws(tmp_path, 10)
+
+
+@pytest.mark.skipif(opening.fcntl is None, reason="there is no lock")
+def test_a_lock_that_is_let_go_in_a_moment_is_waited_for(tmp_path):
+    """A worker that is just being forked has its parent's lock until it gets to run."""
+    draws(tmp_path, 10)
+    handle = os.open(tmp_path / "lock", os.O_RDWR)
+    opening.fcntl.flock(handle, opening.fcntl.LOCK_EX)
+    later = threading.Timer(0.5, os.close, (handle,))
+    later.start()
+    assert len(draws(tmp_path, 20)) == 20
+    later.join()
 
 
 def test_a_worker_that_outlives_its_run_saves_nothing_more(tmp_path, seed):

@@ -44,6 +44,8 @@ except ImportError:  # Windows: the last to come takes a store over, and who dre
     _fcntl = None  # type: ignore[assignment]
 
 fcntl: Any = _fcntl
+#: Seconds to wait for a lock.
+_PATIENCE = 5.0
 
 
 @contextlib.contextmanager
@@ -96,7 +98,7 @@ def _locked(root: Path) -> Iterator[None]:
     _handles.add(handle)
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _wait_for(handle)
         except BlockingIOError:
             said = os.pread(handle, 200, 0).decode(errors="replace").strip()
             raise StoreError(
@@ -116,6 +118,19 @@ def _locked(root: Path) -> Iterator[None]:
     finally:
         _handles.discard(handle)
         os.close(handle)
+
+
+def _wait_for(handle: int) -> None:
+    """Take the lock; a worker that was being forked when its run was killed lets go in a moment."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 _handles: set[int] = set()
