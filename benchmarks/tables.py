@@ -116,6 +116,7 @@ def main() -> None:
         one_run,
         renyi,
         spectra,
+        store,
         verify,
     )
 

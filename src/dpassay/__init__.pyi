@@ -52,4 +52,5 @@ from .sampling.draw import Sampling as Sampling
 from .sampling.samples import Samples as Samples
 from .sampling.samples import draw as draw
 from .sampling.samples import from_samples as from_samples
+from .sampling.store import Store as Store
 from .verifications import verify as verify

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
@@ -20,15 +22,14 @@ from dpassay.privacy.text import as_claim, parameter
 from dpassay.profiles import profile_of
 from dpassay.results import LowerBound, Profile, Verdict, why_blind
 from dpassay.sampling.budget import Budget, split
+from dpassay.sampling.clock import Clock
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.fingerprint import same_inputs
-from dpassay.sampling.samples import Samples, Source, sources
-from dpassay.stages import Choice, Counted, Measured, certify, count, learn
+from dpassay.sampling.samples import Batch, Live, Samples, Source, sources
+from dpassay.stages import Choice, Counted, Measured, certify, count, learn, looks
 
 #: The share of the draws that learn, and the most per side that do: more improve no choice.
 _TRAIN, _ENOUGH = 0.25, 50_000
-#: Draws per side with which a time budget is measured out.
-_PILOT = 256
 
 
 class Options(TypedDict, total=False):
@@ -86,7 +87,8 @@ def audit(
                  scikit-learn classifier; "values" is "auto" without a look at how numbers are
                  represented, "bits" that look alone
     train        the share of the draws that learn; by default a quarter, 50 000 a side at most
-    time_budget  seconds to spend, in place of n: a pilot measures the mechanism before anything else
+    time_budget  seconds to spend, in place of n: a pilot measures the mechanism, and how many draws test
+                 is fixed before the first of them
     details      also estimate every notion from the training draws, for charts and reports
     relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
 
@@ -99,17 +101,17 @@ def audit(
     """
     claims = _claims(claim)
     gamma = (1 - checks.probability("confidence", confidence)) / len(claims)
-    asked = _Asked(n, train, time_budget)
+    asked = _Asked(n, train, time_budget, lambda one: learn(*one, gamma, loss), claims)
     found, budget = asked.of(mechanism, pairs, rng=rng, sampling=sampling, relation=relation)
     for one in claims:
         _conclusive(one, budget.test, gamma)
     choices = learn(found, claims, budget, gamma, loss)
-    seen = count(choices, budget)
     profiles: dict[int, Profile] = {}
     if details:
         profiles = {
             id(choice.source): profile_of(choice.source, choice.learner) for choice in choices
         }
+    seen = count(choices, asked.testing(budget, choices))
     verdicts = [
         _verdict(choice, counted, gamma, len(claims), profiles.get(id(choice.source)))
         for choice, counted in zip(choices, seen, strict=True)
@@ -181,10 +183,12 @@ def bound(
     """
     family = parameter(of) if isinstance(of, str) else as_claim(of).at(0.0)
     gamma = 1 - checks.probability("confidence", confidence)
-    asked = _Asked(n, train, time_budget)
+    asked = _Asked(
+        n, train, time_budget, lambda one: learn(*one, gamma, loss, largest=True), [family]
+    )
     found, budget = asked.of(mechanism, pairs, rng=rng, sampling=sampling, relation=relation)
     (choice,) = learn(found, [family], budget, gamma, loss, largest=True)
-    (counted,) = count([choice], budget)
+    (counted,) = count([choice], asked.testing(budget, [choice]))
     seen = certify(choice, counted, gamma, second=False)
     return LowerBound(
         value=seen.lower,
@@ -249,13 +253,16 @@ def _notes(choice: Choice, claims: int) -> list[str]:
 # --- borders
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Asked:
     """How many draws were asked for, and how they are shared out."""
 
     n: int | None
     train: float | None
     time_budget: float | None
+    learn: Callable[[tuple[list[Source], Sequence[Claim], Budget]], object]
+    claims: Sequence[Claim]
+    clock: Clock | None = None
 
     def of(self, mechanism: Any, pairs: Any, **options: Any) -> tuple[list[Source], Budget]:
         """The pairs to look at, and the draws to make on each."""
@@ -266,13 +273,41 @@ class _Asked:
             raise InvalidInput(
                 "give n, the draws per side per pair, or time_budget, the seconds to spend"
             )
+        if seconds is not None:
+            self.clock = Clock(checks.real("time_budget", seconds, above=0.0))
         found = list(sources(mechanism, pairs, **options))
         if not found:
             raise InvalidInput("there is no pair to look at: the iterator is empty")
-        if seconds is not None:
-            n = _draws_in(found, checks.real("time_budget", seconds, above=0.0), train)
         share, most = (_TRAIN, _ENOUGH) if train is None else (train, None)
-        return found, split(found[0], n, share, least=(4, 4), most=most)
+        if self.clock is None:
+            return found, split(found[0], n, share, least=(4, 4), most=most)
+        first = found[0]
+        if not isinstance(first, Live):
+            raise InvalidInput("time_budget is for mechanisms: samples are already drawn")
+        return found, self.clock.learning(first, len(found), share, most, partial(self._try, first))
+
+    def _try(self, source: Live, batch: Batch) -> None:
+        """Learn from a pilot, to see how long it takes."""
+        pilot = Samples(batch.p, batch.q, pair=source.pair, seed=source.seed)
+        budget = Budget(batch.sizes, batch.sizes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.learn(([pilot], self.claims, budget))
+
+    def testing(self, budget: Budget, choices: Sequence[Choice]) -> Budget:
+        """The draws that test: as asked for, or what fits into the time that is left."""
+        if self.clock is None:
+            return budget
+        found = looks(choices)
+        start = time.perf_counter()
+        size = 0
+        for look in found:  # on training draws, to see how long it takes
+            batch = choices[look.group[0]].learner.batch
+            look.counter(batch.p, batch.q)
+            size += min(batch.sizes)
+        use = (time.perf_counter() - start) / size
+        live = [look.source for look in found if isinstance(look.source, Live)]
+        return self.clock.testing(budget, live, use)
 
 
 def _claims(given: Any) -> list[Claim]:
@@ -291,15 +326,3 @@ def _conclusive(claim: Claim, test: tuple[int, int], gamma: float) -> None:
             "all of them on one input and in none on the other; give more draws (dp.plan says how "
             "many) or a lower confidence"
         )
-
-
-def _draws_in(found: Sequence[Source], seconds: float, train: float | None) -> int:
-    """The draws per side per pair that fit into the time, from a pilot on the first pair."""
-    if found[0].remaining is not None:
-        raise InvalidInput("time_budget is for mechanisms: samples are already drawn")
-    start = time.perf_counter()
-    found[0].deal((_PILOT, _PILOT))
-    per_draw = max(time.perf_counter() - start, 1e-6) / _PILOT
-    part = _TRAIN if train is None else train
-    share = part * len(found) + 1 - part  # every pair learns, one is tested
-    return int(min(max(0.7 * seconds / (per_draw * share), 100), 10**9))

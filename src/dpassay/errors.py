@@ -11,10 +11,12 @@ DpassayError
 │   ├── InputChanged                it changed its input in place
 │   ├── WorkerDied                  a process that drew was killed or crashed
 │   └── DependentDraws              draws are copies of each other
+├── StoreError                      a store of draws cannot be used, or not for these draws
 ├── NoClosedForm                    the truth is not known exactly for this mechanism and pair
 └── MissingExtra (ImportError)      an optional dependency is not installed
 Interrupted (KeyboardInterrupt)     Ctrl-C while drawing; `.drawn` says how much there was
 DependenceWarning (UserWarning)     the draws look dependent; every guarantee assumes they are not
+StoreWarning (UserWarning)          a part of a store is damaged and was left out or drawn again
 """
 
 from __future__ import annotations
@@ -68,6 +70,10 @@ class DependentDraws(MechanismError):
     """Draws that should be independent are copies of each other."""
 
 
+class StoreError(DpassayError):
+    """A store of draws cannot be used: another mechanism's, in use, full, read-only or damaged."""
+
+
 class NoClosedForm(DpassayError):
     """The truth is not known exactly for this mechanism and pair."""
 
@@ -82,11 +88,15 @@ class MissingExtra(DpassayError, ImportError):
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C while drawing."""
 
-    def __init__(self, drawn: int, asked: int) -> None:
-        super().__init__(f"interrupted after {drawn:,} of {asked:,} draws per side")
+    def __init__(self, drawn: int, asked: int, kept: str = "") -> None:
+        super().__init__(f"interrupted after {drawn:,} of {asked:,} draws per side{kept}")
         self.drawn = drawn
         self.asked = asked
 
 
 class DependenceWarning(UserWarning):
     """The draws look dependent, and every guarantee assumes independent draws."""
+
+
+class StoreWarning(UserWarning):
+    """A part of a store of draws is damaged: it was left out, or set aside and drawn again."""

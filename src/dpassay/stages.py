@@ -176,16 +176,34 @@ class Counted:
         return Counted(self.counts + other.counts, self.scores + other.scores)
 
 
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What is counted on one pair, for which choices."""
+
+    source: Source
+    group: tuple[int, ...]
+    counter: Counter
+
+
+def looks(choices: Sequence[Choice]) -> list[Look]:
+    """The chosen pairs, each with all that is counted on it."""
+    found = []
+    for source in {id(choice.source): choice.source for choice in choices}.values():
+        group = tuple(k for k, choice in enumerate(choices) if choice.source is source)
+        losses = (choices[k].divergence for k in group)
+        counter = Counter(
+            tuple(tuple(one.event for one in choices[k].events) for k in group),
+            tuple(None if one is None else one.loss for one in losses),
+        )
+        found.append(Look(source, group, counter))
+    return found
+
+
 def count(choices: Sequence[Choice], budget: Budget) -> list[Counted]:
     """Fresh draws on the chosen pairs, seen through the choices."""
     seen: list[Counted | None] = [None] * len(choices)
-    for source in {id(choice.source): choice.source for choice in choices}.values():
-        group = [k for k, choice in enumerate(choices) if choice.source is source]
-        losses = (choices[k].divergence for k in group)
-        counter = Counter(
-            tuple(tuple(found.event for found in choices[k].events) for k in group),
-            tuple(None if found is None else found.loss for found in losses),
-        )
+    for look in looks(choices):
+        source, group, counter = look.source, look.group, look.counter
         try:
             for part in source.blocks(budget.test, counter):
                 for k, counted in zip(group, part, strict=True):

@@ -264,3 +264,21 @@ def test_n_is_checked(n):
 def test_pairs_are_checked(pair):
     with pytest.raises(InvalidInput, match="tuple of two neighbouring inputs"):
         dp.draw(laplace_mechanism, pair, n=10)
+
+
+def test_a_block_in_work_is_kept_when_the_mechanism_fails(seed):
+    """Draws of the block that was not finished are draws all the same."""
+    calls = iter(range(10_000))
+
+    def fails(x, rng):
+        if next(calls) == 100:
+            raise ValueError
+        return x + rng.random()
+
+    with pytest.raises(MechanismRaised) as caught:
+        dp.draw(dp.from_function(fails), PAIR, n=500, rng=seed)
+    kept = caught.value.samples
+    assert len(kept) % 250
+    calls = iter(range(10_000, 20_000))
+    again = dp.draw(dp.from_function(fails), PAIR, n=500, rng=seed)
+    assert np.array_equal(kept.p.numbers, again.p.numbers[: len(kept)])

@@ -32,6 +32,7 @@ PUBLIC = [
     "Samples",
     "Sampling",
     "Spectrum",
+    "Store",
     "TradeoffCurve",
     "TradeoffDP",
     "TradeoffPoint",

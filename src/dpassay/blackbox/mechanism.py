@@ -1,9 +1,10 @@
 """The black box: `mechanism(data, size, rng)` returns `size` independent outputs on `data`.
 
 Adapters turn what people have into that: `from_function` a function of one output per call,
-`from_command` a program. An adapter may say three things about itself, read with `getattr`:
+`from_command` a program. An adapter may say four things about itself, read with `getattr`:
 
     block        how many outputs to ask for in one call (a stream of randomness each)
+    one_by_one   True if every output is a call of its own, so that few may be asked for at a time
     pool         "threads" (default: array code releases the GIL) or "processes"
     replayable   False if it draws from a randomness of its own, so that no seed brings it back
 """
@@ -27,6 +28,8 @@ __all__ = ["Mechanism", "Outcome", "check_mechanism", "from_command", "from_func
 
 #: Outputs asked for in one call of a vectorised mechanism.
 BLOCK = 1 << 16
+#: Outputs handed on at once where every output is a call.
+CALLS = 256
 #: The tail of a program's stderr quoted in an error.
 _STDERR_TAIL = 2000
 
@@ -44,7 +47,8 @@ class FunctionMechanism:
 
     function: Callable[..., Any]
     takes_rng: bool
-    block: ClassVar[int] = 256  # small blocks, so that slow functions share out over workers
+    block: ClassVar[int] = CALLS
+    one_by_one: ClassVar[bool] = True
     pool: ClassVar[str] = "processes"
 
     @property

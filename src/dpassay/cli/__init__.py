@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from dpassay.cli import counting, mechanisms, showing  # noqa: F401  (they register their commands)
-from dpassay.cli.app import app
+from dpassay.cli.app import Stopped, app
 from dpassay.errors import DpassayError, InvalidInput
 
 #: What the parser raises for a wrong option; typer brings the class along without naming it.
@@ -50,9 +50,8 @@ def run(arguments: list[str]) -> int:
         hint = "\n  (--debug shows where)" if more else ""
         print(f"dpassay: {said}{hint}", file=sys.stderr)
         return 2
-    except (KeyboardInterrupt, typer.Abort) as stop:
-        cause = stop if isinstance(stop, KeyboardInterrupt) else stop.__cause__ or stop.__context__
-        print(f"dpassay: {cause or 'interrupted'}", file=sys.stderr)
+    except (KeyboardInterrupt, Stopped, typer.Abort) as stop:
+        print(f"dpassay: {str(stop) or 'interrupted'}", file=sys.stderr)
         return 130
     except Exception as error:
         if isinstance(error, _USAGE):

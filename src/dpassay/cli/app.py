@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from dpassay._version import __version__
 
+
+class Stopped(Exception):
+    """Ctrl-C, with what there is to say about it: some versions of typer would drop the words."""
+
+
+class _Group(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise Stopped(str(stop) or "interrupted") from stop
+
+
 app = typer.Typer(
     name="dpassay",
+    cls=_Group,
     help="How private is this mechanism really? Measured from its outputs alone.",
     no_args_is_help=True,
     add_completion=False,

@@ -14,17 +14,21 @@ from dpassay.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Files:
-    """Two files of outputs, and what was typed about their columns."""
+    """Two files of outputs and what was typed about their columns, or a store of draws."""
 
     paths: tuple[Path, Path] | None
     columns: str | None
     drop: str | None
+    store: Path | None = None
 
     def read(self, seed: int) -> Any:
         """The outputs as a pool."""
         from dpassay.sampling.samples import from_samples
+        from dpassay.sampling.store import Store
 
-        assert self.paths is not None
+        if self.paths is None:
+            assert self.store is not None
+            return Store(self.store).samples()
         columns, drop = _names(self.columns), _names(self.drop)
         return from_samples(*self.paths, columns=columns, drop=drop, rng=seed)
 
@@ -49,9 +53,14 @@ def source(
     """The mechanism and its pairs, or samples and None."""
     from dpassay import targets
 
-    if sum(given is not None for given in (target, command, files.paths)) != 1:
-        raise InvalidInput("give exactly one of TARGET, --command and --samples")
-    if files.paths is not None:
+    given: list[Any] = [target, command, files.paths]
+    if not any(given):
+        given.append(files.store)  # to look at; else to draw into
+    if sum(one is not None for one in given) != 1:
+        raise InvalidInput("give exactly one of TARGET, --command, --samples and --store")
+    if files.paths is not None and files.store is not None:
+        raise InvalidInput("samples are files already: leave --store out")
+    if target is None and command is None:
         if pair or pairs or neighbours:
             raise InvalidInput("samples already belong to a pair: leave --pair out")
         return files.read(seed), None
@@ -61,7 +70,14 @@ def source(
     return box, targets.pairs(pair, pairs, neighbours, box)
 
 
-def sampling(workers: int, quiet: bool, outcomes: bool) -> Any:
+def live(source: Any) -> bool:
+    """Whether there is something to draw from."""
+    from dpassay.sampling.samples import Samples
+
+    return not isinstance(source, Samples)
+
+
+def sampling(workers: int, quiet: bool, outcomes: bool, store: Path | None = None) -> Any:
     """How to draw."""
     from dpassay.sampling.draw import Sampling
 
@@ -69,6 +85,7 @@ def sampling(workers: int, quiet: bool, outcomes: bool) -> Any:
         workers=workers,
         on_error="outcome" if outcomes else "raise",
         progress=False if quiet else None,
+        store=store,
     )
 
 

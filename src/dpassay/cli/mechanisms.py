@@ -10,7 +10,7 @@ from rich.console import Console
 
 from dpassay.cli.app import app
 from dpassay.cli.delivery import PLAN, deliver, status
-from dpassay.cli.inputs import Files, check_writable, write_json
+from dpassay.cli.inputs import Files, check_writable, live, write_json
 from dpassay.cli.inputs import sampling as as_sampling
 from dpassay.cli.inputs import source as read_source
 from dpassay.cli.options import (
@@ -31,6 +31,7 @@ from dpassay.cli.options import (
     ReportOption,
     SamplesOption,
     Seed,
+    StoreOption,
     Target,
     TimeBudget,
     Workers,
@@ -48,6 +49,7 @@ def audit(
     neighbours: NeighboursOption = None,
     relation: RelationOption = None,
     samples: SamplesOption = None,
+    store: StoreOption = None,
     columns: ColumnsOption = None,
     drop: DropOption = None,
     command: CommandOption = None,
@@ -89,7 +91,7 @@ def audit(
     from dpassay.privacy.text import claim as read_claim
 
     check_writable(report, json)
-    files = Files(samples, columns, drop)
+    files = Files(samples, columns, drop, store)
     source, found_pairs = read_source(
         target, command, files, pair, pairs, neighbours, per_call, seed
     )
@@ -97,7 +99,7 @@ def audit(
     if not claim and own is None:
         raise InvalidInput('what does it claim? Give --claim "eps=1"')
     claims: list[Any] = [read_claim(text) for text in claim] if claim else [own]
-    if n is None and time_budget is None and samples is None:
+    if n is None and time_budget is None and live(source):
         n = 20_000
     verdicts = run(
         source,
@@ -109,8 +111,8 @@ def audit(
         loss=loss,
         details=report is not None,
         relation=relation,
-        rng=None if samples else seed,
-        sampling=None if samples else as_sampling(workers, quiet, errors_are_outputs),
+        rng=seed if live(source) else None,
+        sampling=as_sampling(workers, quiet, errors_are_outputs, store) if live(source) else None,
     )
     remedy = f"{PLAN}, another --loss or a lower --confidence"
     deliver(verdicts, None, json=json, report=report, quiet=quiet, remedy=remedy)
@@ -125,6 +127,7 @@ def bound(
     neighbours: NeighboursOption = None,
     relation: RelationOption = None,
     samples: SamplesOption = None,
+    store: StoreOption = None,
     columns: ColumnsOption = None,
     drop: DropOption = None,
     command: CommandOption = None,
@@ -154,11 +157,11 @@ def bound(
 
     check_writable(None, json)
     asked = parameter(of)
-    files = Files(samples, columns, drop)
+    files = Files(samples, columns, drop, store)
     source, found_pairs = read_source(
         target, command, files, pair, pairs, neighbours, per_call, seed
     )
-    if n is None and time_budget is None and samples is None:
+    if n is None and time_budget is None and live(source):
         n = 20_000
     found = run(
         source,
@@ -169,8 +172,8 @@ def bound(
         confidence=confidence,
         loss=loss,
         relation=relation,
-        rng=None if samples else seed,
-        sampling=None if samples else as_sampling(workers, quiet, errors_are_outputs),
+        rng=seed if live(source) else None,
+        sampling=as_sampling(workers, quiet, errors_are_outputs, store) if live(source) else None,
     )
     write_json(json, found.to_json(indent=2))
     if not quiet and json != "-":
@@ -185,6 +188,7 @@ def verify(
     neighbours: NeighboursOption = None,
     relation: RelationOption = None,
     samples: SamplesOption = None,
+    store: StoreOption = None,
     columns: ColumnsOption = None,
     drop: DropOption = None,
     command: CommandOption = None,
@@ -211,7 +215,7 @@ def verify(
     from dpassay.verifications import verify as run
 
     check_writable(None, json)
-    files = Files(samples, columns, drop)
+    files = Files(samples, columns, drop, store)
     source, found_pairs = read_source(
         target, command, files, pair, pairs, neighbours, per_call, seed
     )
@@ -222,11 +226,11 @@ def verify(
         source,
         found_pairs,
         own if claim is None else read_claim(claim),
-        n=1_000_000 if n is None and samples is None else n,
+        n=1_000_000 if n is None and live(source) else n,
         confidence=confidence,
         relation=relation,
-        rng=None if samples else seed,
-        sampling=None if samples else as_sampling(workers, quiet, errors_are_outputs),
+        rng=seed if live(source) else None,
+        sampling=as_sampling(workers, quiet, errors_are_outputs, store) if live(source) else None,
     )
     write_json(json, found.to_json(indent=2))
     if not quiet and json != "-":
@@ -239,6 +243,7 @@ def estimate(
     target: Target = None,
     pair: PairOption = None,
     samples: SamplesOption = None,
+    store: StoreOption = None,
     columns: ColumnsOption = None,
     drop: DropOption = None,
     command: CommandOption = None,
@@ -261,17 +266,17 @@ def estimate(
     from dpassay.profiles import estimate as run
 
     check_writable(report, json)
-    files = Files(samples, columns, drop)
+    files = Files(samples, columns, drop, store)
     source, found = read_source(target, command, files, pair, None, None, per_call, seed)
-    if n is None and samples is None:
+    if n is None and live(source):
         n = 100_000
     profile = run(
         source,
         found,
         n=n,
         loss=loss,
-        rng=None if samples else seed,
-        sampling=None if samples else as_sampling(workers, quiet, errors_are_outputs),
+        rng=seed if live(source) else None,
+        sampling=as_sampling(workers, quiet, errors_are_outputs, store) if live(source) else None,
     )
     deliver([], profile, json=json, report=report, quiet=quiet)
 
@@ -281,6 +286,7 @@ def replay(
     verdict: Annotated[Path, typer.Argument(help="A verdict that was written with --json.")],
     target: Target = None,
     samples: SamplesOption = None,
+    store: StoreOption = None,
     columns: ColumnsOption = None,
     drop: DropOption = None,
     command: CommandOption = None,
@@ -310,17 +316,61 @@ def replay(
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
     earlier = Verdict.from_json(text)
-    files = Files(samples, columns, drop)
-    pair = None if samples else ("0", "1")  # the witness brings its own
+    files = Files(samples, columns, drop, store)
+    drawn = target is not None or command is not None
+    pair = ("0", "1") if drawn else None  # the witness brings its own
     source, _ = read_source(target, command, files, pair, None, None, per_call, seed)
     again = run(
         earlier,
         source,
-        n=20_000 if n is None and samples is None else n,
+        n=20_000 if n is None and live(source) else n,
         confidence=confidence,
         rng=seed,
-        sampling=as_sampling(workers, quiet, False),
+        sampling=as_sampling(workers, quiet, False, store),
     )
     remedy = f"{PLAN} or a lower --confidence"
     deliver([again], None, json=json, report=None, quiet=quiet, remedy=remedy)
     raise typer.Exit(status([again]))
+
+
+@app.command()
+def draw(
+    target: Target = None,
+    pair: PairOption = None,
+    command: CommandOption = None,
+    n: Annotated[int, typer.Option("--n", help="Draws per side.")] = 1000,
+    store: Annotated[
+        Path, typer.Option("--store", help="The folder that keeps every draw as it comes.")
+    ] = Path("runs"),
+    per_call: PerCall = False,
+    errors_are_outputs: OnError = False,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", "--rng", help="0, or that of the store, if it is left out."),
+    ] = None,
+    workers: Workers = 1,
+    quiet: Quiet = False,
+) -> None:
+    """Draw into a store, and go on where an earlier run was ended.
+
+    Example: dpassay draw mine.py:train --per-call --pair 0 1 --n 1000 --store runs --workers 4
+
+    Example: dpassay audit --store runs --claim "eps=1"
+    """
+    from dpassay.sampling.manifest import stored_seed
+    from dpassay.sampling.samples import draw as run
+    from dpassay.sampling.store import Store
+
+    files = Files(None, None, None)
+    if seed is None:
+        seed = stored_seed(store) or 0
+    source, found = read_source(target, command, files, pair, None, None, per_call, seed)
+    run(
+        source,
+        found,
+        n=n,
+        rng=seed,
+        sampling=as_sampling(workers, quiet, errors_are_outputs, store),
+    )
+    if not quiet:
+        Console().print(repr(Store(store)), highlight=False, markup=False, soft_wrap=True)

@@ -33,6 +33,14 @@ SamplesOption = Annotated[
     tuple[Path, Path] | None,
     typer.Option("--samples", metavar="P Q", help="Two files of outputs (.npy, .csv, .parquet)."),
 ]
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        help="A folder that keeps every draw as it comes; a run that was ended goes on where it was. "
+        "Without a TARGET: the draws to look at.",
+    ),
+]
 ColumnsOption = Annotated[
     str | None,
     typer.Option("--columns", metavar="A,B", help="The columns of --samples that are outputs."),
@@ -45,7 +53,7 @@ PerCall = Annotated[
     bool,
     typer.Option("--per-call", help="TARGET is f(data) or f(data, rng) and returns one output."),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same answer.")]
+Seed = Annotated[int, typer.Option("--seed", "--rng", help="The same seed gives the same answer.")]
 Workers = Annotated[int, typer.Option("--workers", help="Processes that draw.")]
 Confidence = Annotated[float, typer.Option("--confidence", help="One minus the error probability.")]
 JsonOption = Annotated[

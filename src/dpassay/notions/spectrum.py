@@ -38,7 +38,7 @@ from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Direction, Pair, Relation
 from dpassay.records import Record
-from dpassay.sampling.draw import Sampling, Seed, seed_of
+from dpassay.sampling.draw import Sampling, Seed, seed_for
 from dpassay.sampling.progress import Progress
 from dpassay.sampling.samples import Live, one_source
 
@@ -293,7 +293,7 @@ def _union(
     """Every job's spectrum, and the worst of them all."""
     gamma = 1 - checks.probability("confidence", confidence)
     draws = checks.whole("n", n, at_least=40)
-    seed, parts, failures = seed_of(rng), list(reused), []
+    seed, parts, failures = seed_for(rng, sampling), list(reused), []
     first: Exception | None = None
     quiet = Sampling() if sampling is None else sampling
     with Progress(len(jobs), "pairs", quiet.progress, "pairs") as progress:

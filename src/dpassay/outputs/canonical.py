@@ -131,6 +131,42 @@ def align(parts: Sequence[Outputs]) -> list[Outputs]:
     ]
 
 
+def arranged(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
+    """Both sides in an arrangement that their outputs decide, however they were put together.
+
+    Structures are numbered as they first come, those of the first side before those of the second, and
+    remainders are there only where one is not 0.
+    """
+    sides = [
+        dataclasses.replace(side, rest=None)
+        if side.rest is not None and not side.rest.any()
+        else side
+        for side in align([p, q])
+    ]
+    table = sides[0].structures
+    if len(table) == 1:
+        first, second = (dataclasses.replace(side, codes=None) for side in sides)
+        return first, second
+    codes = np.concatenate([_codes(side) for side in sides])
+    come = np.full(len(table), codes.size)
+    come[codes[::-1]] = np.arange(codes.size)[
+        ::-1
+    ]  # the last that is written is the first that came
+    order = np.argsort(come, kind="stable")[: np.count_nonzero(come < codes.size)]
+    number = np.zeros(len(table), dtype=np.int32)
+    number[order] = np.arange(order.size, dtype=np.int32)
+    structures = tuple(table[k] for k in order)
+    first, second = (
+        dataclasses.replace(
+            side,
+            structures=structures,
+            codes=number[_codes(side)] if len(structures) > 1 else None,
+        )
+        for side in sides
+    )
+    return first, second
+
+
 def check_containers(found: frozenset[str]) -> None:
     """Refuse blocks of one side whose arrays turned the same output into different things.
 

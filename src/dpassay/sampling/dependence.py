@@ -127,7 +127,7 @@ def shared_rows(p: Outputs, q: Outputs) -> str | None:
     For independent draws from any two distributions the pairs of equal rows across the sides are on
     average at most (m/n)·(pairs within the first) + (n/m)·(pairs within the second): 2Σpq ≤ Σp² + Σq².
     """
-    (a, often_a), (b, often_b) = (np.unique(_rows(side), return_counts=True) for side in (p, q))
+    (a, often_a), (b, often_b) = (np.unique(row_marks(side), return_counts=True) for side in (p, q))
     _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
     across = float(np.sum(often_a[i] * often_b[j].astype(float)))
     within = [float(np.sum(c * (c - 1.0) / 2)) for c in (often_a, often_b)]
@@ -144,7 +144,7 @@ def fingerprint_of(p: Outputs, q: Outputs) -> str:
     """A digest of draws, whatever their order."""
     digest = hashlib.sha256()
     for side in (p, q):
-        digest.update(np.sort(_rows(side)).tobytes())
+        digest.update(np.sort(row_marks(side)).tobytes())
     return digest.hexdigest()
 
 
@@ -157,9 +157,9 @@ def repeated_rows(p: Outputs, q: Outputs) -> str | None:
     times have f₅ > 0 and f₄ = f₆ = 0.
     """
     for name, side in (("first", p), ("second", q)):
-        values, counts = np.unique(_rows(side), return_counts=True)
-        again = int(np.count_nonzero(counts > 1))
-        if again >= _MANY and (k := _copies(counts)) is not None:
+        values, counts = np.unique(row_marks(side), return_counts=True)
+        if (k := copied(counts)) is not None:
+            again = int(np.count_nonzero(counts > 1))
             return (
                 f"{again:,} different outputs on the {name} input come more than once, digit for digit "
                 f"({len(side):,} rows, {values.size:,} different ones), too many of them exactly {k} "
@@ -174,7 +174,7 @@ def one_sided_repeats(p: Outputs, q: Outputs) -> str | None:
     A discrete mechanism shares its values between neighbouring inputs, or has them on a lattice; rows
     that were copied here and there are neither. It is a sign, no proof.
     """
-    p_rows, q_rows = _rows(p), _rows(q)
+    p_rows, q_rows = row_marks(p), row_marks(q)
     for name, side, own, other in (("first", p, p_rows, q_rows), ("second", q, q_rows, p_rows)):
         values, counts = np.unique(own, return_counts=True)
         again = values[counts > 1]
@@ -205,7 +205,7 @@ def _lattice(side: Outputs) -> bool:
     return True
 
 
-def _rows(side: Outputs) -> IntArray:
+def row_marks(side: Outputs) -> IntArray:
     """A number for each output, the same for the same output only."""
     parts = [np.ascontiguousarray(side.numbers, dtype=float) + 0.0]
     if side.rest is not None:
@@ -227,8 +227,13 @@ def _rows(side: Outputs) -> IntArray:
     return mixed.view(np.int64)
 
 
-def _copies(counts: IntArray) -> int | None:
-    """The k at which log-convexity fails by five standard errors; None if it holds."""
+def copied(counts: IntArray) -> int | None:
+    """How often copied outputs come, from how often each different output does; None if none are.
+
+    That is the k at which log-convexity fails by five standard errors; see `repeated_rows`.
+    """
+    if np.count_nonzero(counts > 1) < _MANY:
+        return None
     often = np.bincount(counts[counts < 1000], minlength=3).astype(float)
     often = np.append(often, [0.0, 0.0])
     low, high = often - 5 * np.sqrt(often), often + 5 * np.sqrt(often) + 12

@@ -1,66 +1,63 @@
-"""Drawing: seeds, blocks, workers, time-outs, and mechanisms that misbehave.
+"""Drawing: seeds, blocks, workers, time-outs, stores, and mechanisms that misbehave.
 
-Draws come in blocks of a size that depends on the mechanism and n alone. Each side of each block
-has a stream of its own, found from (seed, pair, stage, block, side), so the same seed gives the
-same draws bit for bit whatever the number of workers. There are at least two blocks, which is what
-lets copied streams be noticed: a generator that is re-created with a fixed seed inside the
-mechanism, or pickled to every worker, returns the same block twice.
+Draws are cut into cells and blocks by the mechanism and n alone (`cells`), and each side of each cell has
+a stream of its own, found from (seed, pair, stage, cell, side): the same seed gives the same draws bit
+for bit whatever the number of workers. There are at least two blocks, which is what lets copied streams
+be noticed (`copies`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
-import signal
-import threading
-import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from dpassay import checks
-from dpassay.blackbox.mechanism import BLOCK, Mechanism
+from dpassay.blackbox.mechanism import Mechanism
 from dpassay.errors import (
-    BadOutput,
-    DependentDraws,
-    InputChanged,
+    DpassayError,
     Interrupted,
     InvalidInput,
     MechanismError,
     MechanismRaised,
     MechanismTimedOut,
+    StoreError,
 )
-from dpassay.outputs.canonical import Outputs, align, check_containers, concatenate, from_raw
-from dpassay.outputs.templates import Outcome
+from dpassay.outputs.canonical import Outputs, arranged
 from dpassay.privacy.pairs import Pair
+from dpassay.sampling.cells import Layout, Pace
+from dpassay.sampling.copies import CopyCheck
 from dpassay.sampling.fingerprint import fingerprint
+from dpassay.sampling.job import Drawn, Failure, Job, finish, joined, stream
 from dpassay.sampling.progress import Progress
+
+__all__ = ["CopyCheck", "Sampling", "Seed", "draw_blocks", "keep", "seed_for", "seed_of", "stream"]
 
 T = TypeVar("T")
 Seed: TypeAlias = (
     "int | np.random.Generator | np.random.SeedSequence | np.random.BitGenerator | None"
 )
 
-#: Bytes at the head of a block that are compared to find copied streams.
-_HEAD = 2048
-
 
 @dataclass(frozen=True)
 class Sampling:
     """How to draw.
 
-    workers    how many blocks to draw at once; array code runs in threads, one-output functions
+    workers    how many tasks to draw at once; array code runs in threads, one-output functions
                in processes
     executor   any concurrent.futures.Executor to use instead (a process pool, Dask's, …)
     timeout    seconds one call of the mechanism may take. Needs the main thread (or processes); a
                call stuck inside C code is stopped only when it returns to Python
     on_error   "raise", or "outcome": an exception or time-out is an output of its own. Every output
                is then a call of its own, so that one failure cannot decide the fate of a block
+    store      a folder in which every draw is kept as it comes (see `Store`): a run that was ended
+               goes on where it was. Needs dpassay[arrow]
     progress   None: a bar on a terminal past two seconds, elsewhere a line on stderr now and then;
                True or False to override
     """
@@ -70,12 +67,15 @@ class Sampling:
     timeout: float | None = None
     on_error: str = "raise"
     progress: bool | None = None
+    store: str | Path | None = None
 
     def __post_init__(self) -> None:
         checks.whole("workers", self.workers)
         checks.one_of("on_error", self.on_error, ("raise", "outcome"))
         if self.timeout is not None:
             checks.real("timeout", self.timeout, above=0.0)
+        if self.store is not None and not isinstance(self.store, (str, Path)):
+            raise InvalidInput(f"store must be a folder, got {checks.shown(self.store)}")
         made = not isinstance(self.executor, type) and hasattr(self.executor, "submit")
         if self.executor is not None and not made:
             raise InvalidInput(
@@ -97,56 +97,15 @@ def seed_of(rng: Seed) -> int:
         ) from None
 
 
-def stream(seed: int, *key: int) -> np.random.Generator:
-    """The generator at an address; the same address is the same stream."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+def seed_for(rng: Seed, sampling: Sampling | None) -> int:
+    """The seed of a run; without one, that of the store it draws into."""
+    if rng is None and sampling is not None and sampling.store is not None:
+        from dpassay.sampling.manifest import stored_seed
 
-
-@dataclass(frozen=True)
-class Job:
-    """What is drawn in a stage, and what becomes of each block: all that travels to workers."""
-
-    mechanism: Mechanism
-    pair: Pair
-    seed: int
-    key: tuple[int, ...]
-    each_alone: bool
-    timeout: float | None
-    use: Callable[[Outputs, Outputs], Any]
-    inputs: tuple[bytes | None, bytes | None]  # fingerprints, to notice inputs that change
-
-    def stream(self, block: int, side: int) -> tuple[int, ...]:
-        """The address of the randomness of one side of a block."""
-        return (*self.key, block, side)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """What went wrong in a block; exceptions do not always survive the way between processes."""
-
-    side: int
-    kind: type[MechanismError]
-    message: str
-    trace: str = ""
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A finished block: what was made of its outputs, and their heads for the copy check."""
-
-    result: Any
-    heads: tuple[Head, Head]
-
-
-@dataclass(frozen=True)
-class Head:
-    """The first bytes of a block and how improbable a chance repetition of them is."""
-
-    content: bytes
-    rows: int
-    log_chance: float  # log-probability that an independent block begins with the same outputs
-    constant: bytes | None  # the one output of a head that has no other
-    containers: frozenset[str]
+        found = stored_seed(sampling.store)
+        if found is not None:
+            return found
+    return seed_of(rng)
 
 
 def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
@@ -154,165 +113,9 @@ def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
     return p, q
 
 
-def draw_block(job: Job, block: int, size: int) -> Drawn | Failure:
-    """Draw `size` outputs on either input and hand them to the job's `use`. Runs in a worker."""
-    sides = []
-    for side, data in enumerate(job.pair):
-        rng = stream(job.seed, *job.stream(block, side))
-        try:
-            if job.each_alone:
-                sides.append(concatenate([_call_alone(job, data, rng) for _ in range(size)]))
-            else:
-                with _deadline(job.timeout):
-                    raw = job.mechanism(data, size, rng)
-                sides.append(_read(raw, size))
-        except _TimeUp:
-            return Failure(side, MechanismTimedOut, f"one call took longer than {job.timeout:g} s")
-        except MechanismError as error:
-            return Failure(side, type(error), str(error))
-        except InvalidInput:
-            raise
-        except Exception as error:
-            message = f"it raised {type(error).__name__}: {error}"
-            return Failure(side, MechanismRaised, message, traceback.format_exc(limit=-8))
-        if job.inputs[side] is not None and fingerprint(data) != job.inputs[side]:
-            return Failure(side, InputChanged, _CHANGED)
-    p, q = align(sides)
-    return Drawn(job.use(p, q), (_head(p), _head(q)))
-
-
-def _read(raw: Any, size: int) -> Outputs:
-    """The canonical form of what came out; whatever goes wrong here is not the mechanism raising."""
-    try:
-        return from_raw(raw, size)
-    except BadOutput:
-        raise
-    except Exception as error:
-        raise BadOutput(
-            f"outputs of type {type(raw).__name__} could not be read ({type(error).__name__}: {error}); "
-            "return numbers, strings, None, tuples, lists or dictionaries of them"
-        ) from error
-
-
-_CHANGED = (
-    "it changed its input in place, so that later draws would be on another input; let it work on a "
-    "copy: lambda data, size, rng: mechanism(copy.deepcopy(data), size, rng)"
-)
-
-
-def _call_alone(job: Job, data: Any, rng: np.random.Generator) -> Outputs:
-    try:
-        with _deadline(job.timeout):
-            raw = job.mechanism(data, 1, rng)
-        found = _read(raw, 1)
-    except (_TimeUp, MechanismTimedOut):
-        found = from_raw([Outcome("timed out")], 1)
-    except (BadOutput, InvalidInput):
-        raise
-    except Exception as error:
-        found = from_raw([Outcome("raised", type(error).__name__)], 1)
-    return dataclasses.replace(found, containers=frozenset())  # an array of one changes nothing
-
-
-class _TimeUp(BaseException):
-    """Not an Exception, so that a mechanism's own `except Exception` cannot swallow it."""
-
-
-@contextlib.contextmanager
-def _deadline(seconds: float | None) -> Iterator[None]:
-    if seconds is None:
-        yield
-        return
-    if threading.current_thread() is not threading.main_thread() or not hasattr(
-        signal, "setitimer"
-    ):
-        raise InvalidInput(
-            "a time-out needs the main thread of a process on a Unix system: call from the main "
-            "thread, use a process pool, or dp.from_command(…, timeout=…)"
-        )
-
-    def up(signum: int, frame: Any) -> NoReturn:
-        raise _TimeUp
-
-    before = signal.signal(signal.SIGALRM, up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def _head(outputs: Outputs) -> Head:
-    row_bytes = outputs.numbers.shape[1] * outputs.numbers.itemsize
-    rows = min(len(outputs), max(256, _HEAD // max(row_bytes, 1)))
-    numbers = np.ascontiguousarray(outputs.numbers[:rows])
-    content = numbers.tobytes()
-    kept = outputs.containers
-    if numbers.shape[1] == 1 and outputs.codes is None and rows > 1:
-        ordered = np.sort(numbers[:, 0])
-        if not np.any(ordered[1:] == ordered[:-1]):  # no repeats, as with every continuous output
-            return Head(content, rows, -rows * math.log(rows), None, kept)
-    labels = numbers.view(f"V{row_bytes}").ravel().tolist() if row_bytes else [b""] * rows
-    if outputs.codes is not None:
-        names = [repr(outputs.structures[code]) for code in outputs.codes[:rows]]
-        content += "".join(names).encode()
-        labels = list(zip(labels, names, strict=True))
-    counts = np.array(list(Counter(labels).values()))
-    log_chance = float(np.sum(counts * np.log(counts / rows)))
-    only = None
-    if counts.size == 1:
-        only = numbers[:1].tobytes() + repr(outputs.structure_of(0)).encode()
-    return Head(content, rows, log_chance, only, kept)
-
-
-class BlockCheck:
-    """Notices blocks that are copies of each other, or hold outputs in ways that do not agree."""
-
-    #: A repetition this improbable is no accident (log-probability, all pairs of blocks counted).
-    LOG_LIMIT = math.log(1e-12)
-
-    def __init__(self, containers: frozenset[str] = frozenset()) -> None:
-        self.containers = containers  # of both sides, and of earlier stages
-        self._seen: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
-        self._constant: list[bytes | None] = [None, None]
-        self._varied = [False, False]  # whether a block held different outputs
-        self._count = 0
-
-    def add(self, heads: tuple[Head, Head], data: Pair) -> None:
-        """Raise DependentDraws if a block repeats one seen before, BadOutput if it does not fit."""
-        self._count += 1
-        for side, head in enumerate(heads):
-            self.containers |= head.containers
-            check_containers(self.containers)
-            self._varied[side] |= head.constant is None
-            before = self._seen[side].setdefault(head.content, self._count)
-            chance = head.log_chance + 2 * math.log(self._count)
-            if before != self._count and chance < self.LOG_LIMIT:
-                raise DependentDraws(
-                    f"blocks {before} and {self._count} of the draws on {checks.shown(data[side])} "
-                    "are the same outputs in the same order, so the draws are not independent. "
-                    "The mechanism carries a random state of its own that starts again at every "
-                    "block: a generator made inside it with a fixed seed, or a state copied to "
-                    "each worker. Draw from the `rng` it is given — dp.from_function accepts "
-                    "f(data, rng) — or use workers=1"
-                )
-            if head.constant is not None and head.rows >= 16:
-                first = self._constant[side]
-                if first is None:
-                    self._constant[side] = head.constant
-                elif first != head.constant and not self._varied[side]:
-                    raise DependentDraws(
-                        f"on {checks.shown(data[side])} every call returns one value repeated, and "
-                        "another one at the next call: the noise is drawn once per call, not once "
-                        "per output (pass size= to it, or wrap the function: dp.from_function)"
-                    )
-
-
 def block_sizes(mechanism: Mechanism, n: int) -> list[int]:
     """How `n` outputs are cut into blocks: by the mechanism and n alone, two blocks at least."""
-    size = min(int(getattr(mechanism, "block", BLOCK)), max(1, math.ceil(n / 2)))
-    return [size] * (n // size) + ([n % size] if n % size else [])
+    return Layout.of(mechanism, n).sizes()
 
 
 def draw_blocks(
@@ -321,40 +124,105 @@ def draw_blocks(
     n: int,
     *,
     seed: int,
-    key: tuple[int, ...],
+    key: tuple[int, int],
     sampling: Sampling,
     use: Callable[[Outputs, Outputs], T],
-    check: BlockCheck,
+    check: CopyCheck,
     label: str = "drawing",
 ) -> Iterator[T]:
     """Draw `n` outputs on each input and yield `use(p, q)` for each block, in order."""
     from dpassay.sampling.workers import run_in_order
 
+    alone = sampling.on_error == "outcome"
     job = Job(
         mechanism,
         pair,
         seed,
         key,
-        sampling.on_error == "outcome",
+        Layout.of(mechanism, n, each_alone=alone),
+        alone,
         sampling.timeout,
         use,
         (fingerprint(pair[0]), fingerprint(pair[1])),
     )
-    sizes = block_sizes(mechanism, n)
-    with Progress(n, label, sampling.progress) as progress:
+    pace = Pace(job.layout, 1 if sampling.executor is None else 8)
+    pace.workers = max(pace.workers, sampling.workers)
+    with contextlib.ExitStack() as held, Progress(n, label, sampling.progress) as progress:
+        stage, kept = None, ""
+        if sampling.store is not None:
+            from dpassay.sampling.manifest import Entry
+            from dpassay.sampling.opening import opened
+
+            entry = Entry.of(mechanism, pair, alone, sampling.timeout)
+            stage = held.enter_context(opened(sampling.store, entry, seed=seed, key=key))
+            job = dataclasses.replace(job, shelf=stage.shelf)
+            kept = f"; they are kept in {stage.root}: start again to go on"
+        unfinished = _Unfinished(job.layout)
         try:
-            for block, done in enumerate(run_in_order(job, sizes, sampling)):
+            for task, done in run_in_order(job, sampling, stage, pace):
                 if isinstance(done, Failure):
-                    raise _explain(done, job, block, sizes[block])
+                    raise _explain(done, job, f"{progress.done:,} draws a side were made{kept}")
+                if not isinstance(done, Drawn):  # read, not drawn
+                    done = finish(job, [done], whole=False)
                 check.add(done.heads, pair)
-                progress.advance(sizes[block])
-                yield done.result
+                if done.marks is not None:
+                    check.watch(done.marks, pair)
+                progress.advance(job.layout.draws(task.first, task.last))
+                yield from done.results
+                if done.piece is not None:
+                    for p, q in unfinished.add(done.piece):
+                        yield use(p, q)
+                else:
+                    unfinished.skip(len(done.results))
+        except MechanismError:
+            if (rest := unfinished.rest()) is not None:
+                yield use(*rest)
+            raise
         except KeyboardInterrupt:
-            raise Interrupted(progress.done, n) from None
+            raise Interrupted(progress.done, n, kept) from None
 
 
-def _explain(failure: Failure, job: Job, block: int, size: int) -> MechanismError:
-    address = f"np.random.SeedSequence({job.seed}, spawn_key={job.stream(block, failure.side)})"
+class _Unfinished:
+    """Pieces of blocks in order, and the blocks that they fill."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout, self._block = layout, 0
+        self._pieces: list[tuple[Outputs, Outputs]] = []
+
+    def add(self, sides: tuple[Outputs, Outputs]) -> Iterator[tuple[Outputs, Outputs]]:
+        """The blocks that are full with these draws."""
+        p, q = sides
+        block = self._layout.block
+        while len(p):
+            full = min(block, self._layout.n - self._block * block)
+            need = full - sum(len(piece[0]) for piece in self._pieces)
+            here = (p, q) if need >= len(p) else (p[:need], q[:need])
+            self._pieces.append(here)
+            p, q = p[need:], q[need:]
+            if len(here[0]) == need:
+                made = self.rest()
+                assert made is not None
+                self._pieces, self._block = [], self._block + 1
+                yield made
+
+    def skip(self, blocks: int) -> None:
+        """Blocks that came whole."""
+        self._block += blocks
+
+    def rest(self) -> tuple[Outputs, Outputs] | None:
+        """The draws of the block that is not full."""
+        if not self._pieces:
+            return None
+        p, q = joined(self._pieces)
+        return arranged(p, q) if self._layout.calls else (p, q)
+
+
+def _explain(failure: Failure, job: Job, kept: str) -> DpassayError:
+    if failure.kind is StoreError:
+        return StoreError(failure.message)
+    cell = failure.cell
+    address = f"np.random.SeedSequence({job.seed}, spawn_key={job.stream(cell, failure.side)})"
+    size = job.layout.draws(cell, cell + 1)
     calls = "1 output at a time" if job.each_alone else f"size={size}"
     text = (
         f"the mechanism failed on input {checks.shown(job.pair[failure.side])}: {failure.message}"
@@ -364,6 +232,8 @@ def _explain(failure: Failure, job: Job, block: int, size: int) -> MechanismErro
         text += (
             '\n  if failing is one of its outcomes, audit it as such: Sampling(on_error="outcome")'
         )
+    if job.shelf is not None:
+        text += f"\n  {kept}"
     if failure.trace:
         text += f"\n{failure.trace.rstrip()}"
     return failure.kind(text)

@@ -1,4 +1,4 @@
-"""Fingerprints of inputs; `draw.draw_block` compares them to notice an input that was changed."""
+"""Fingerprints of inputs; `job.draw_task` compares them to notice an input that was changed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,14 @@ def fingerprint(value: Any) -> bytes | None:
     """A digest of what a value holds; None if it cannot change, is very large, or of an unknown kind."""
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.generic)):
         return None
+    return digest_of(value, _ITEMS, _BYTES)
+
+
+def digest_of(value: Any, items: int = 1 << 22, most: int = 1 << 32) -> bytes | None:
+    """A digest of what a value holds; None if it holds more than so much, or is of an unknown kind."""
     digest = hashlib.blake2b(digest_size=16)
     try:
-        _add(value, digest, [_ITEMS])
+        _add(value, digest, [items, most])
     except (_TooLarge, TypeError, ValueError, AttributeError, RecursionError):
         return None
     return digest.digest()
@@ -53,7 +58,7 @@ def _add(value: Any, digest: Any, left: list[int]) -> None:
         if value.dtype.kind == "O":
             _add(value.tolist(), digest, left)
             return
-        if value.nbytes > _BYTES:
+        if value.nbytes > left[1]:
             raise _TooLarge
         digest.update(f"{value.dtype}{value.shape}".encode())
         digest.update(np.ascontiguousarray(value).tobytes())

@@ -7,6 +7,7 @@ again. `Live` deals from a mechanism, `Samples` from what was collected.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from dpassay.errors import (
 from dpassay.outputs.canonical import (
     Outputs,
     align,
+    arranged,
     check_containers,
     concatenate,
     from_columns,
@@ -35,6 +37,8 @@ from dpassay.outputs.canonical import (
 )
 from dpassay.privacy.about import Origin
 from dpassay.privacy.pairs import Pair, Relation, as_pair
+from dpassay.sampling.cells import by_calls
+from dpassay.sampling.copies import CopyCheck
 from dpassay.sampling.dependence import (
     fingerprint_of,
     one_sided_repeats,
@@ -42,15 +46,8 @@ from dpassay.sampling.dependence import (
     shared_rows,
     symptoms,
 )
-from dpassay.sampling.draw import (
-    BlockCheck,
-    Sampling,
-    Seed,
-    draw_blocks,
-    keep,
-    seed_of,
-    stream,
-)
+from dpassay.sampling.draw import Sampling, Seed, draw_blocks, keep, seed_for, seed_of
+from dpassay.sampling.job import stream
 
 T = TypeVar("T")
 Sizes = tuple[int, int]
@@ -230,8 +227,9 @@ class Live:
         self.files: tuple[Origin, ...] = ()
         self.digest = ""
         self._stage = stage
-        self._check = BlockCheck()
+        self._check = CopyCheck()
         self.doubts: tuple[str, ...] = ()
+        self.drawn, self.spent = 0, 0.0  # draws a side that were dealt, and the seconds they took
 
     @property
     def replayable(self) -> bool:
@@ -251,7 +249,7 @@ class Live:
     def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
         """Draw outputs, as many on either side, keeping only what `use` makes of each block."""
         stage, self._stage = self._stage, self._stage + 1
-        self._check = BlockCheck(self._check.containers)
+        self._check = CopyCheck(self._check.containers)
         return draw_blocks(
             self.mechanism,
             self.pair,
@@ -268,15 +266,22 @@ class Live:
         # one look is enough: draws that depend on each other do so on every pair
         first = self.index == 0 and self._stage == 0
         parts: list[tuple[Outputs, Outputs]] = []
+        start = time.perf_counter()
         try:
             parts.extend(self.blocks(sizes, keep))
-            batch = _joined(parts)
+            batch = self._joined(parts)
         except MechanismError as error:
-            error.samples = self._pool(_joined(parts)) if parts else None
+            error.samples = self._pool(self._joined(parts)) if parts else None
             raise
+        self.drawn, self.spent = self.drawn + max(sizes), self.spent + time.perf_counter() - start
         if first:
             self.doubts = _warned(batch)
         return batch
+
+    def _joined(self, parts: Sequence[tuple[Outputs, Outputs]]) -> Batch:
+        p, q = (concatenate([part[side] for part in parts]) for side in (0, 1))
+        calls = by_calls(self.mechanism, self.sampling.on_error == "outcome")
+        return Batch(*arranged(p, q)) if calls else Batch.of(p, q)
 
     def _pool(self, batch: Batch) -> Samples:
         return Samples(
@@ -297,11 +302,6 @@ class Live:
         return stream(self.seed, self.index, 1 << 20, purpose)
 
 
-def _joined(parts: Sequence[tuple[Outputs, Outputs]]) -> Batch:
-    p, q = (concatenate([part[side] for part in parts]) for side in (0, 1))
-    return Batch.of(p, q)
-
-
 def draw(
     mechanism: Mechanism,
     pair: tuple[Any, Any] | Pair,
@@ -317,7 +317,8 @@ def draw(
     >>> samples.remaining
     (1000, 1000)
     """
-    live = Live(check_mechanism(mechanism), as_pair(pair), seed=seed_of(rng), sampling=sampling)
+    seed = seed_for(rng, sampling)
+    live = Live(check_mechanism(mechanism), as_pair(pair), seed=seed, sampling=sampling)
     return live.take(checks.whole("n", n))
 
 
@@ -436,7 +437,7 @@ def sources(
         given = [as_pair(pair) for pair in pairs]  # what is wrong is said before the first draw
         if not given:
             raise InvalidInput("there is no pair to look at: the list is empty")
-    seed = seed_of(rng)
+    seed = seed_for(rng, sampling)
     return (
         Live(
             mechanism,

@@ -1,0 +1,101 @@
+"""Draws that fit into a time. Their number is fixed before a draw that tests is made.
+
+A pilot measures what a draw costs, with streams of its own and outside any store. It decides how many
+learn; how many test is decided when learning is done, by the time that is left. Both are functions of the
+clock and of draws that the test never sees, so the test is as exact as with a number that was given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+from dpassay.errors import NotEnoughDraws
+from dpassay.sampling.budget import Budget
+from dpassay.sampling.samples import Batch, Live
+
+#: The stage at which the streams of pilots begin, past all that audits and replays use.
+_STAGE = 1 << 18
+#: A pilot grows until it takes this share of the time, or is this large.
+_SHARE, _LARGE = 0.02, 1 << 15
+#: The most of the time that learning may take, as far as a pilot tells; what is kept back for the rest.
+_LEARN, _BACK = 0.4, 0.03
+#: The least that learn and test; the most that test, whatever the time.
+_LEAST, _MOST = 4, 10**9
+
+
+class Clock:
+    """Measures out a time budget, from now on."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._start = time.perf_counter()
+
+    @property
+    def left(self) -> float:
+        """Seconds left."""
+        return self.seconds - (time.perf_counter() - self._start)
+
+    def learning(
+        self,
+        source: Live,
+        pairs: int,
+        share: float,
+        most: int | None,
+        trial: Callable[[Batch], None],
+    ) -> Budget:
+        """How many draws a side learn on each pair, and how many are likely to test.
+
+        `trial` learns from the draws of a pilot: what is imported then is not imported later.
+        """
+        batch, self._cost = self._pilot(source)
+        k = batch.sizes[0]
+        fit = 0.0
+        if k >= 32:
+            few = Batch(batch.p[:4096], batch.q[:4096])
+            start = time.perf_counter()
+            trial(few)
+            fit = (time.perf_counter() - start) / few.sizes[0]
+        left = max(self.left, 0.0)
+        n = left / (self._cost * (share * pairs + 1 - share))
+        learn = min(share * n, _LEARN * left / (pairs * (self._cost + fit)), most or _MOST)
+        test = (left - learn * pairs * (self._cost + fit)) / self._cost
+        if n < 2 * _LEAST:
+            needed = self.seconds - left + 2 * _LEAST * self._cost * pairs
+            raise NotEnoughDraws(
+                f"a draw on either input takes {self._cost:.3g} s, so that {self.seconds:g} s are enough "
+                f"for {int(n)} a side: give at least {needed:.3g} s, and much more to conclude something"
+            )
+        sizes = [min(max(int(size), _LEAST), _MOST) for size in (learn, test)]
+        return Budget((sizes[0], sizes[0]), (sizes[1], sizes[1]))
+
+    def _pilot(self, source: Live) -> tuple[Batch, float]:
+        """Draws that nobody tests with, and the seconds that one on either side takes."""
+        probe = Live(
+            source.mechanism,
+            source.pair,
+            seed=source.seed,
+            index=source.index,
+            stage=_STAGE,
+            sampling=dataclasses.replace(source.sampling, store=None),
+        )
+        k = 1
+        while True:
+            start = time.perf_counter()
+            batch = probe.deal((k, k))
+            took = max(time.perf_counter() - start, 1e-9)
+            if took >= _SHARE * self.seconds or k >= _LARGE:
+                return batch, took / k
+            k = min(_LARGE, k * (16 if took < 0.1 * _SHARE * self.seconds else 4))
+
+    def testing(self, budget: Budget, sources: list[Live], use: float) -> Budget:
+        """How many draws a side test: what fits, where looking at one takes `use` seconds."""
+        cost = self._cost
+        if all(source.sampling.store is None for source in sources):  # else some were only read
+            drawn = sum(source.drawn for source in sources)
+            if drawn:
+                cost = sum(source.spent for source in sources) / drawn
+        room = (1 - _BACK) * self.left / (len(sources) * (cost + use))
+        size = min(max(int(room), _LEAST), _MOST)
+        return Budget(budget.learn, (size, size))

@@ -1,0 +1,231 @@
+"""What a worker does: draw the cells of a task, and hand on what is made of them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from dpassay._typing import IntArray
+from dpassay.blackbox.mechanism import Mechanism
+from dpassay.errors import (
+    BadOutput,
+    DpassayError,
+    InputChanged,
+    InvalidInput,
+    MechanismError,
+    MechanismRaised,
+    MechanismTimedOut,
+    StoreError,
+)
+from dpassay.outputs.canonical import Outputs, align, arranged, concatenate, from_raw
+from dpassay.outputs.templates import Outcome
+from dpassay.privacy.pairs import Pair
+from dpassay.sampling.cells import Layout, Task
+from dpassay.sampling.copies import Head, head
+from dpassay.sampling.dependence import row_marks
+from dpassay.sampling.fingerprint import fingerprint
+from dpassay.sampling.parts import Shelf
+
+
+def stream(seed: int, *key: int) -> np.random.Generator:
+    """The generator at an address; the same address is the same stream."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is drawn in a stage, and what becomes of each block: all that travels to workers."""
+
+    mechanism: Mechanism
+    pair: Pair
+    seed: int
+    key: tuple[int, ...]
+    layout: Layout
+    each_alone: bool
+    timeout: float | None
+    use: Callable[[Outputs, Outputs], Any]
+    inputs: tuple[bytes | None, bytes | None]  # fingerprints, to notice inputs that change
+    shelf: Shelf | None = None  # where every task is saved
+
+    def stream(self, cell: int, side: int) -> tuple[int, ...]:
+        """The address of the randomness of one side of a cell."""
+        return (*self.key, cell, side)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong in a task; exceptions do not always survive the way between processes."""
+
+    cell: int
+    side: int
+    kind: type[DpassayError]
+    message: str
+    trace: str = ""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A finished task: what was made of its blocks, or the draws of a piece of one."""
+
+    results: tuple[Any, ...]  # of whole blocks
+    piece: tuple[Outputs, Outputs] | None  # of an unfinished one
+    heads: tuple[Head, Head]  # of the task
+    marks: tuple[IntArray, IntArray] | None  # of the draws, where each is a call
+    seconds: float = 0.0
+
+
+def draw_task(job: Job, task: Task) -> Drawn | Failure:
+    """Draw the cells of a task on either input, save them, and use those that fill blocks."""
+    start = time.perf_counter()
+    blocks: list[tuple[Outputs, Outputs]] = []
+    for block in task.blocks(job.layout):
+        found = _draw_block(job, block)
+        if isinstance(found, Failure):
+            return found
+        blocks.append(found)
+    seconds = time.perf_counter() - start
+    if job.shelf is not None:
+        try:
+            job.shelf.save(task, joined(blocks))
+        except StoreError as error:
+            return Failure(task.first, 0, StoreError, str(error))
+    drawn = finish(job, blocks, task.whole(job.layout))
+    return dataclasses.replace(drawn, seconds=seconds)
+
+
+def finish(job: Job, blocks: Sequence[tuple[Outputs, Outputs]], whole: bool) -> Drawn:
+    """What is handed on of draws: results of whole blocks, or the piece as it is."""
+    p, q = joined(blocks) if job.layout.calls else blocks[0]
+    return Drawn(
+        tuple(job.use(*block) for block in blocks) if whole else (),
+        None if whole else blocks[0],
+        (head(p), head(q)),
+        (row_marks(p), row_marks(q)) if job.layout.calls else None,
+    )
+
+
+def joined(blocks: Sequence[tuple[Outputs, Outputs]]) -> tuple[Outputs, Outputs]:
+    """Several runs as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    p, q = (concatenate([block[side] for block in blocks]) for side in (0, 1))
+    return arranged(p, q)
+
+
+def _draw_block(job: Job, block: Task) -> tuple[Outputs, Outputs] | Failure:
+    sides = []
+    sizes = [job.layout.draws(cell, cell + 1) for cell in range(block.first, block.last)]
+    for side, data in enumerate(job.pair):
+        raws: list[Any] = []
+        cell = block.first
+        try:
+            for cell, size in zip(range(block.first, block.last), sizes, strict=True):
+                rng = stream(job.seed, *job.stream(cell, side))
+                if job.each_alone:
+                    raws += [_call_alone(job, data, rng) for _ in range(size)]
+                elif job.timeout is None:
+                    raws.append(job.mechanism(data, size, rng))
+                else:
+                    with _deadline(job.timeout):
+                        raws.append(job.mechanism(data, size, rng))
+            sides.append(concatenate(raws) if job.each_alone else _read_cells(raws, sizes))
+        except _TimeUp:
+            text = f"one call took longer than {job.timeout:g} s"
+            return Failure(cell, side, MechanismTimedOut, text)
+        except MechanismError as error:
+            return Failure(cell, side, type(error), str(error))
+        except InvalidInput:
+            raise
+        except Exception as error:
+            message = f"it raised {type(error).__name__}: {error}"
+            return Failure(cell, side, MechanismRaised, message, traceback.format_exc(limit=-8))
+        if job.inputs[side] is not None and fingerprint(data) != job.inputs[side]:
+            return Failure(block.first, side, InputChanged, _CHANGED)
+    p, q = align(sides)
+    return arranged(p, q) if job.layout.calls else (p, q)
+
+
+def _read_cells(raws: list[Any], sizes: list[int]) -> Outputs:
+    """The canonical form of cells, each by itself: it does not matter what they are drawn with."""
+    if len(raws) > 1 and all(type(raw) is list for raw in raws):
+        together = [item for raw in raws for item in raw]
+        kinds = {type(item) for item in together}
+        if len(kinds) == 1 and kinds <= {
+            float,
+            int,
+            bool,
+            np.float64,
+        }:  # a list of these is its items
+            return _read(together, sum(sizes))
+    return concatenate([_read(raw, size) for raw, size in zip(raws, sizes, strict=True)])
+
+
+def _read(raw: Any, size: int) -> Outputs:
+    """The canonical form of what came out; whatever goes wrong here is not the mechanism raising."""
+    try:
+        return from_raw(raw, size)
+    except BadOutput:
+        raise
+    except Exception as error:
+        raise BadOutput(
+            f"outputs of type {type(raw).__name__} could not be read ({type(error).__name__}: {error}); "
+            "return numbers, strings, None, tuples, lists or dictionaries of them"
+        ) from error
+
+
+_CHANGED = (
+    "it changed its input in place, so that later draws would be on another input; let it work on a "
+    "copy: lambda data, size, rng: mechanism(copy.deepcopy(data), size, rng)"
+)
+
+
+def _call_alone(job: Job, data: Any, rng: np.random.Generator) -> Outputs:
+    try:
+        with _deadline(job.timeout):
+            raw = job.mechanism(data, 1, rng)
+        found = _read(raw, 1)
+    except (_TimeUp, MechanismTimedOut):
+        found = from_raw([Outcome("timed out")], 1)
+    except (BadOutput, InvalidInput):
+        raise
+    except Exception as error:
+        found = from_raw([Outcome("raised", type(error).__name__)], 1)
+    return dataclasses.replace(found, containers=frozenset())  # an array of one changes nothing
+
+
+class _TimeUp(BaseException):
+    """Not an Exception, so that a mechanism's own `except Exception` cannot swallow it."""
+
+
+@contextlib.contextmanager
+def _deadline(seconds: float | None) -> Iterator[None]:
+    if seconds is None:
+        yield
+        return
+    if threading.current_thread() is not threading.main_thread() or not hasattr(
+        signal, "setitimer"
+    ):
+        raise InvalidInput(
+            "a time-out needs the main thread of a process on a Unix system: call from the main "
+            "thread, use a process pool, or dp.from_command(…, timeout=…)"
+        )
+
+    def up(signum: int, frame: Any) -> NoReturn:
+        raise _TimeUp
+
+    before = signal.signal(signal.SIGALRM, up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
