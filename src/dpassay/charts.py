@@ -7,6 +7,7 @@ white and near-black and stay apart for colour-blind readers.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -21,7 +22,7 @@ PALETTE = ("#2f7ed8", "#d1690e", "#1f9970", "#9a62c7", "#7d8590", "#c9507f")
 _DASHES = ([1, 0], [8, 4], [3, 3], [10, 3, 2, 3], [1, 3], [6, 2])
 _INK = "currentColor"
 #: More points than a screen has columns only make the file larger.
-_POINTS = 800
+_POINTS = 300
 #: Points a line answers a pointer at, and outputs a bar chart shows.
 _HOVER = 160
 OUTPUTS = 24
@@ -86,16 +87,7 @@ def tradeoff(
     unit = {"scale": alt.Scale(domain=[0, 1], nice=False)}
     layers = []
     if band is not None:
-        x, low, high = (_thin(band[0], values) for values in (band[0], band[1], band[2]))
-        rows = [
-            {"alpha": a, "low": lo, "high": hi}
-            for a, lo, hi in zip(x[1], low[1], high[1], strict=True)
-        ]
-        layers.append(
-            _data(rows)
-            .mark_area(opacity=0.18, color=PALETTE[0])
-            .encode(x=alt.X("alpha:Q", **unit), y=alt.Y("low:Q", **unit), y2="high:Q")
-        )
+        layers.append(_band(band, "alpha", alt.X("alpha:Q", **unit), alt.Y("low:Q", **unit)))
     diagonal = [{"alpha": 0.0, "beta": 1.0}, {"alpha": 1.0, "beta": 0.0}]
     layers.append(
         _data(diagonal)
@@ -146,15 +138,7 @@ def spectrum(
     scale = alt.Scale(type="log") if log else alt.Scale(domainMin=0)
     layers = []
     if band is not None:
-        rows = [
-            {"epsilon": e, "low": lo, "high": hi}
-            for e, lo, hi in zip(*(side.tolist() for side in band), strict=True)
-        ]
-        layers.append(
-            _data(rows)
-            .mark_area(opacity=0.18, color=PALETTE[0])
-            .encode(x="epsilon:Q", y=alt.Y("low:Q", scale=scale), y2="high:Q")
-        )
+        layers.append(_band(band, "epsilon", "epsilon:Q", alt.Y("low:Q", scale=scale)))
     layers += _lines(
         lines,
         "epsilon",
@@ -329,6 +313,31 @@ def _data(rows: Sequence[Mapping[str, Any]]) -> Any:
     return altair().Chart({"values": list(rows)})
 
 
+def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Any:
+    """Rows that hold columns of numbers, a row a curve, as the data of a chart.
+
+    As text they are a quarter of the size of a row a point, and altair, which copies data at every step,
+    copies them at once.
+    """
+    text = json.dumps(list(rows), separators=(",", ":"))
+    chart = altair().Chart({"values": text, "format": {"type": "json"}})
+    return chart.transform_flatten(list(columns))
+
+
+def _band(band: tuple[FloatArray, FloatArray, FloatArray], name: str, x: Any, y: Any) -> Any:
+    """What lies between two curves."""
+    at, low = _thin(band[0], band[1])
+    high = _thin(band[0], band[2])[1]
+    row = {name: _short(at), "low": _short(low), "high": _short(high)}
+    area = _table([row], list(row)).mark_area(opacity=0.18, color=PALETTE[0])
+    return area.encode(x=x, y=y, y2="high:Q")
+
+
+def _short(values: Sequence[float]) -> list[float]:
+    """Five digits: more than a chart shows."""
+    return [float(f"{value:.5g}") for value in values]
+
+
 def _outputs() -> Any:
     # in the order of the data: a list to sort by would become an expression with the outputs in it
     alt = altair()
@@ -386,7 +395,7 @@ def _lines(
     tooltip = [alt.Tooltip("series:N", title="curve")] if len(names) > 1 else []
     tooltip += [_figures(x_name, symbols[0]), _figures(y_name, symbols[1])]
     drawn = (
-        _data(_rows(lines, x_name, y_name, _POINTS))
+        _table(_curves(lines, x_name, y_name, _POINTS), (x_name, y_name))
         .mark_line()
         .encode(
             x=x,
@@ -400,7 +409,7 @@ def _lines(
         return [drawn]
     near = alt.selection_point(on="pointerover", clear="pointerout", nearest=True, empty=False)
     dots = (
-        _data(_rows(lines, x_name, y_name, _HOVER))
+        _table(_curves(lines, x_name, y_name, _HOVER), (x_name, y_name))
         .mark_point(filled=True, size=70)
         .encode(
             x=x,
@@ -414,18 +423,17 @@ def _lines(
     return [drawn, dots]
 
 
-def _rows(
+def _curves(
     lines: Mapping[str, Line], x_name: str, y_name: str, points: int
-) -> list[dict[str, float | str]]:
-    rows: list[dict[str, float | str]] = []
+) -> list[dict[str, Any]]:
+    out = []
     for name, (xs, ys) in lines.items():
-        thin = _thin(np.asarray(xs, dtype=float), np.asarray(ys, dtype=float), points)
-        rows += [
-            {x_name: float(f"{a:.6g}"), y_name: float(f"{b:.6g}"), "series": name}
-            for a, b in zip(*thin, strict=True)
-            if np.isfinite(a) and np.isfinite(b)
-        ]
-    return rows
+        x, y = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
+        seen = np.isfinite(x) & np.isfinite(y)
+        if seen.any():
+            thin = _thin(x[seen], y[seen], points)
+            out.append({x_name: _short(thin[0]), y_name: _short(thin[1]), "series": name})
+    return out
 
 
 def _thin(x: FloatArray, y: FloatArray, points: int = _POINTS) -> tuple[list[float], list[float]]:

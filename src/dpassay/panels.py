@@ -98,7 +98,7 @@ def verification_panel(found: Verification) -> Panel:
     top = [] if found.confirmed or not found.holds else [_capital(found.holds)]
     if found.holds:
         top.append(f"{found.bound} with confidence {level(found.confidence)} ({found.guarantee})")
-    worst = max(found.pairs, key=lambda one: one.upper)
+    worst = found.worst
     rows = [("why", found.reason)] if found.reason else []
     many = len(found.pairs)
     rows.append(("inputs", str(worst.pair) + (f", the worst of {many} pairs" if many > 1 else "")))

@@ -169,12 +169,19 @@ def why_blind(
     counts: tuple[int, int, int, int],
     failures: Sequence[str],
     same: bool = False,
+    only: str = "",
 ) -> str:
-    """Why an audit could not have refuted the claim, in words; empty if it could have."""
+    """Why an audit could not have refuted the claim, in words; empty if it could have.
+
+    `same` says that the two inputs are equal, `only` is the one output that training draws showed.
+    """
     if violated:
         return ""
     if same:
         return "the two inputs are equal, so that there is nothing to tell apart"
+    if only:
+        hint = "; is a `return` missing?" if only == "None" else ""
+        return f"the output is {only} every time, on both inputs{hint}"
     i, n, j, m = counts
     if i + j == 0 or (i == n and j == m):
         which = "none" if i == 0 else "all"
@@ -336,8 +343,18 @@ class Verification(Shown):
     about: About
 
     @property
+    def tone(self) -> str:
+        """ "confirmed" or "unshown"."""
+        return "confirmed" if self.confirmed else "unshown"
+
+    @property
     def _colour(self) -> str:
-        return "#1b6e3c" if self.confirmed else "#7a5200"
+        return "#1b6e3c" if self.confirmed else "#57606c"
+
+    @property
+    def worst(self) -> PairUpper:
+        """The pair with the largest bound."""
+        return max(self.pairs, key=lambda one: one.upper)
 
     @property
     def where(self) -> str:
@@ -358,11 +375,15 @@ class Verification(Shown):
         return f"{said} holds on {self.where}"
 
     @property
+    def symbol(self) -> str:
+        """What `upper` bounds."""
+        return "δ(ε) − claimed δ(ε)" if self.epsilon is None else f"δ({number(self.epsilon)})"
+
+    @property
     def bound(self) -> str:
         """The bound in symbols."""
-        if self.epsilon is None:
-            return f"δ(ε) − the claimed δ(ε) ≤ {rounded_up(self.upper)} at every ε ≥ 0"
-        return f"δ({number(self.epsilon)}) ≤ {rounded_up(self.upper)}"
+        everywhere = " at every ε ≥ 0" if self.epsilon is None else ""
+        return f"{self.symbol} ≤ {rounded_up(self.upper)}{everywhere}"
 
     @property
     def headline(self) -> str:
@@ -436,11 +457,19 @@ class Profile(Shown):
 
 def rounded_up(value: float) -> str:
     """A bound from above for people: four significant digits, never less than the value."""
-    if not 0 < value < 1:
-        return number(value)
-    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
-    up = math.ceil(value / unit) * unit
-    return f"{up if float(f'{up:.4g}') >= value else up + unit:.4g}"
+    return _rounded(value, 1) if 0 < value < 1 else number(value)
+
+
+def rounded_down(value: float) -> str:
+    """A bound from below for people: four significant digits, never more than the value."""
+    return _rounded(value, -1) if 0 < value < math.inf else number(value)
+
+
+def _rounded(value: float, side: int) -> str:
+    near = float(f"{value:.4g}")
+    if (near - value) * side >= 0:
+        return f"{near:.4g}"
+    return f"{near + side * 10.0 ** (math.floor(math.log10(value)) - 3):.4g}"
 
 
 def number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""What commands read and write: targets, files, pairs, sampling, JSON."""
+"""What commands read and write: targets, files, pairs, sampling, JSON, pages."""
 
 from __future__ import annotations
 
@@ -81,6 +81,16 @@ def write_json(place: str | None, text: str) -> None:
             Path(place).write_text(text + "\n", encoding="utf-8")
         except OSError as error:
             raise InvalidInput(f"{place} cannot be written: {error}") from None
+
+
+def write_report(place: Path, results: Any, **more: Any) -> None:
+    """Write an HTML page, or say why that cannot be."""
+    from dpassay.report import write
+
+    try:
+        write(place, results, **more)
+    except OSError as error:
+        raise InvalidInput(f"{place} cannot be written: {error}") from None
 
 
 def check_writable(report: Path | None, json: str | None) -> None:

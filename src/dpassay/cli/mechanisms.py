@@ -36,7 +36,7 @@ from dpassay.cli.options import (
     Workers,
 )
 from dpassay.errors import InvalidInput
-from dpassay.panels import bound_panel, verification_panel
+from dpassay.panels import bound_panel
 from dpassay.results import Verdict
 
 
@@ -199,6 +199,7 @@ def verify(
     seed: Seed = 0,
     workers: Workers = 1,
     json: JsonOption = None,
+    report: ReportOption = None,
     quiet: Quiet = False,
 ) -> None:
     """Show that a claim holds on these pairs, where outputs are discrete.
@@ -210,7 +211,7 @@ def verify(
     from dpassay.privacy.text import claim as read_claim
     from dpassay.verifications import verify as run
 
-    check_writable(None, json)
+    check_writable(report, json)
     files = Files(samples, columns, drop)
     source, found_pairs = read_source(
         target, command, files, pair, pairs, neighbours, per_call, seed
@@ -228,9 +229,7 @@ def verify(
         rng=None if samples else seed,
         sampling=None if samples else as_sampling(workers, quiet, errors_are_outputs),
     )
-    write_json(json, found.to_json(indent=2))
-    if not quiet and json != "-":
-        Console().print(verification_panel(found))
+    deliver([found], None, json=json, report=report, quiet=quiet)
     raise typer.Exit(0 if found.confirmed else 5)
 
 

@@ -156,12 +156,20 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
         lines["certified"] = (found.x, found.lower)
         level = "" if found.confidence is None else f" with {percent(found.confidence)} confidence"
         said.append(f"The truth lies above the certified curve{level}.")
+    band = None
+    if found.upper is not None:
+        lines["certified from above"] = (found.x, found.upper)
+        said.append(
+            "On these inputs it lies below the curve that is certified from above, likewise."
+        )
+        if found.lower is not None:
+            band = found.x, found.lower, found.upper
     if isinstance(claim, (PureDP, ApproximateDP)) and claim.epsilon <= found.x[-1]:
         point = (claim.epsilon, float(claim.delta_at(claim.epsilon)))
         said.append(f"The diamond is the claim, {claim}.")
 
     def draw(hover: bool = False) -> Any:
-        return charts.spectrum(lines, point=point, hover=hover)
+        return charts.spectrum(lines, band=band, point=point, hover=hover)
 
     columns, rows = _tabulated("ε", "δ", lines)
     alt = "δ as a function of ε: " + ", ".join(lines)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from dpassay.privacy.about import Guarantee, level
-from dpassay.results import Profile, Verdict, number
+from dpassay.privacy.curves import Spectrum
+from dpassay.results import Profile, Verdict, number, rounded_down, rounded_up
 
 GUARANTEES = {
     Guarantee.EXACT: "exact: it holds for every number of draws, provided they are independent",
@@ -17,6 +17,12 @@ GUARANTEES = {
 NOT_A_BOUND = (
     "Estimates are read off a sample and may lie above or below the truth. Only an audit makes a "
     "statement with an error probability."
+)
+
+
+CERTIFIED = (
+    "The estimate is read off a sample and may lie above or below the truth; the certified curves are "
+    "bounds, and speak of these inputs alone."
 )
 
 
@@ -86,33 +92,35 @@ def second(verdict: Verdict) -> str:
     )
 
 
-def overview(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """Several verdicts in a headline and a sentence."""
-    broken, blind = (sum(v.tone == tone for v in verdicts) for tone in ("violation", "blind"))
-    total, clear = len(verdicts), len(verdicts) - broken - blind
-    said = []
-    if broken:
-        head = "1 violation" if broken == 1 else f"{broken} violations"
-        verb = "is" if broken == 1 else "are"
-        said.append(f"{broken} of {total} claims {verb} refuted, each at its own confidence.")
-    elif blind:
-        many = "1 audit" if blind == 1 else f"{blind} audits"
-        head = f"{many} could not have seen a violation"
-    else:
-        return "No violation detected", f"None of the {total} claims was refuted by the draws."
-    if clear:
-        said.append(f"For {clear} of {total} no violation was detected.")
-    if blind:
-        said.append(f"{blind} of {total} audits could not have refuted anything.")
-    return head, " ".join(said)
-
-
 def estimate(profile: Profile) -> str:
     """A profile in one sentence."""
     said = f"ε is about {number(profile.epsilon)} and μ about {number(profile.mu)}"
     if profile.about.n:
         said += f", estimated from {profile.about.n[0]:,} draws a side"
     return f"{said}."
+
+
+def spectrum(found: Spectrum) -> str:
+    """A spectrum in one sentence."""
+    first, last = found.x[0], found.x[-1]
+    ends = number(found.y[0]), number(found.y[-1])
+    said = f"δ({number(first)}) is about {ends[0]}, δ({number(last)}) about {ends[1]}"
+    if found.about is not None and found.about.n:
+        said += f", estimated from {found.about.n[0]:,} draws a side"
+    return f"{said}."
+
+
+def of_spectrum(found: Spectrum) -> list[tuple[str, str, str]]:
+    """The key numbers of a spectrum: at its first ε, at one in the middle and at its last."""
+    ends = []
+    for k in dict.fromkeys((0, found.x.size // 2, found.x.size - 1)):
+        low = "" if found.lower is None else f"at least {rounded_down(found.lower[k])}"
+        high = "" if found.upper is None else f"at most {rounded_up(found.upper[k])}"
+        level = "" if found.confidence is None else f", with {percent(found.confidence)} confidence"
+        sides = " and ".join(filter(None, (low, high)))
+        note = f"certified {sides}{level}" if sides else "an estimate"
+        ends.append((f"δ at ε = {number(found.x[k])}", f"δ ≈ {number(found.y[k])}", note))
+    return ends
 
 
 def meaning(verdict: Verdict) -> tuple[str, str]:
