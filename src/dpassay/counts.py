@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,12 +13,14 @@ from dpassay.bounds.power import smallest_detectable
 from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Guarantee
-from dpassay.privacy.claims import ApproximateDP, Claim
+from dpassay.privacy.claims import ApproximateDP, Claim, TradeoffDP
 from dpassay.privacy.text import as_claim
 from dpassay.results import SecondBound, Verdict, Witness, why_blind
 
-#: The share of γ spent on the bound that is not the headline of an (ε, δ) claim.
+#: The share of γ spent on the bound that is not the headline of an (ε, δ) claim or of a curve.
 _SECOND = 0.1
+#: The δ at which ε is bounded beside the gap of a curve, and the largest ε that is looked for.
+_SMALL, _FAR = 1e-5, 300.0
 
 
 @dataclass(frozen=True)
@@ -135,18 +138,41 @@ def _counts(hits_p: int, n_p: int, hits_q: int, n_q: int) -> Counts:
 
 
 def second_bound(counts: Counts, claim: Claim, gamma: float) -> tuple[SecondBound | None, float]:
-    """For an (ε, δ) claim the bound on the parameter that is not its headline, and what it costs.
+    """The bound on another parameter that the same counts give, and what it costs.
 
-    A tenth of γ pays for it, whatever comes out: both bounds hold at once.
+    For an (ε, δ) claim that is the parameter which is not its headline. For a curve, whose gap means
+    little to people, it is ε at a δ that is fixed for all audits. A tenth of γ pays for it, whatever
+    comes out: both bounds hold at once.
     """
-    if not isinstance(claim, ApproximateDP) or claim.delta == 0:
+    other: ApproximateDP
+    if isinstance(claim, ApproximateDP) and claim.delta > 0:
+        other = replace(claim, headline="delta" if claim.headline == "epsilon" else "epsilon")
+        claimed, at = other.value, ""
+    elif isinstance(claim, TradeoffDP) and not claim.one_way:
+        other = ApproximateDP(0.0, _SMALL)
+        claimed, at = _epsilon_of(claim, _SMALL), f"δ = {_SMALL:g}"
+    else:
         return None, 0.0
-    other = replace(claim, headline="delta" if claim.headline == "epsilon" else "epsilon")
     spent = _SECOND * gamma
     second = SecondBound(
         symbol=other.symbol,
-        claimed=other.value,
+        claimed=claimed,
         lower=joint.lower_bound(counts, other, spent),
         smallest_detectable=smallest_detectable(counts, other, spent),
+        at=at,
     )
     return second, spent
+
+
+def _epsilon_of(claim: Claim, delta: float) -> float:
+    """The smallest ε that a curve claims at a δ, from above; ∞ if there is none."""
+    if float(claim.delta_at(_FAR)) > delta:
+        return math.inf
+    low, high = 0.0, _FAR
+    for _ in range(60):
+        middle = (low + high) / 2
+        if float(claim.delta_at(middle)) > delta:
+            low = middle
+        else:
+            high = middle
+    return high

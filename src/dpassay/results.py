@@ -197,18 +197,29 @@ def why_blind(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SecondBound(Record):
-    """A lower bound on the other parameter of an (ε, δ) claim, paid for like the first."""
+    """A lower bound on another parameter, paid for like the first.
+
+    For an (ε, δ) claim that is the parameter which is not its headline; for a curve ε at a small δ.
+    """
 
     symbol: str
     claimed: float
     lower: float
     smallest_detectable: float
+    #: What is held fixed, where it is not the claim's own parameter: "δ = 1e-05".
+    at: str = ""
 
     def given(self, violated: bool) -> SecondBound:
-        """The bound, and no less than what is claimed if the claim is refuted: that is what it means."""
-        return replace(self, lower=max(self.lower, self.claimed)) if violated else self
+        """The bound, and no less than what is claimed if the claim is refuted: that is what it means.
+
+        That a curve is refuted does not say at which ε.
+        """
+        told = violated and not self.at
+        return replace(self, lower=max(self.lower, self.claimed)) if told else self
 
     def __str__(self) -> str:
+        if self.at:
+            return f"every {self.symbol} below {rounded_down(self.lower)} is refuted at {self.at}"
         return f"{self.symbol} ≥ {number(self.lower)}, claimed {number(self.claimed)}"
 
 

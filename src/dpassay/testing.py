@@ -181,7 +181,9 @@ def _refuted(verdict: Verdict, flake: float) -> str:
         f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)} on {w.pair}",
         f"wrong with probability {flake:g} at most",
     ]
-    if other is not None:
+    if other is not None and other.at:
+        lines.append(f"and {other}; both at once")
+    elif other is not None:
         at = f"{c.symbol} = {number(c.value)}"
         lines.append(
             f"and {other.symbol} ≥ {number(other.lower)} at {at}, claimed {number(other.claimed)}; "

@@ -18,19 +18,35 @@ ROWS = np.arange(60.0).reshape(20, 3)
         (ZEROS, ONE, "two arrays of 200 that differ at [137]: 0.0 against 1.0"),
         (list(ZEROS), list(ONE), "two lists of 200 that differ at [137]: 0.0 against 1.0"),
         (ZEROS, 1 - ZEROS, "two arrays of 200 that differ at [0] and 199 more: 0.0 against 1.0"),
-        (ONE, np.delete(ONE, 137), "two arrays of 200 and 199, of which only the first has [137], 1.0"),
+        (
+            ONE,
+            np.delete(ONE, 137),
+            "two arrays of 200 and 199, of which only the first has [137], 1.0",
+        ),
         (ZEROS[1:], ZEROS, "two arrays of 199 and 200, of which only the second has [199], 0.0"),
-        ({"a": 0, "b": [1, 2]}, {"a": 0, "b": [1, 3]}, "two dicts of 2 that differ at ['b'][1]: 2 against 3"),
+        (
+            {"a": 0, "b": [1, 2]},
+            {"a": 0, "b": [1, 3]},
+            "two dicts of 2 that differ at ['b'][1]: 2 against 3",
+        ),
         ({"a": 0}, {"a": 0, "b": 1}, "two dicts of 1 and 2, of which only the second has ['b']"),
-        (ROWS, np.where(ROWS == 10, np.nan, ROWS), "two arrays of 20 that differ at [3][1]: 10.0 against nan"),
+        (
+            ROWS,
+            np.where(ROWS == 10, np.nan, ROWS),
+            "two arrays of 20 that differ at [3][1]: 10.0 against nan",
+        ),
         (
             pd.DataFrame(ROWS),
             pd.DataFrame(np.where(ROWS == 10, 7, ROWS)),
             "two DataFrames of 20 that differ at [3][1]: 10.0 against 7.0",
         ),
-        ([["bob", 3]] * 2, [["bob", 3], ["al", 3]], "two lists of 2 that differ at [1][0]: 'bob' against 'al'"),
+        (
+            [["bob", 3]] * 2,
+            [["bob", 3], ["al", 3]],
+            "two lists of 2 that differ at [1][0]: 'bob' against 'al'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_difference_is_named(first, second, said):
     assert difference(first, second) == said
 

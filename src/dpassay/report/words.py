@@ -82,10 +82,12 @@ def sentence(verdict: Verdict) -> str:
 
 
 def second(verdict: Verdict) -> str:
-    """The bound on the other parameter of an (ε, δ) claim: "δ ≥ 0.08 at ε = 0.5, claimed 0.01"."""
+    """The second bound: "δ ≥ 0.08 at ε = 0.5, claimed 0.01", or what it says of ε at a small δ."""
     other, claim = verdict.second, verdict.claim
     if other is None:
         return ""
+    if other.at:
+        return f"{other}, where the curve claims {number(other.claimed)}"
     return (
         f"{other.symbol} ≥ {number(other.lower)} at {claim.symbol} = {number(claim.value)}, "
         f"claimed {number(other.claimed)}"
@@ -197,6 +199,9 @@ def _second_fact(verdict: Verdict) -> list[tuple[str, str, str]]:
     other, claim = verdict.second, verdict.claim
     if other is None:
         return []
+    if other.at:
+        note = f"at {other.at}, where the curve claims {number(other.claimed)}; both hold at once"
+        return [("And at the same time", f"{other.symbol} ≥ {rounded_down(other.lower)}", note)]
     note = (
         f"at {claim.symbol} = {number(claim.value)}, claimed {number(other.claimed)}; both bounds "
         "hold at once"
