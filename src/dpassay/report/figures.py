@@ -151,7 +151,10 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     point = None
     if claim is not None and not claim.one_way:  # the estimate is the worse of both directions
         lines["claimed"] = (found.x, np.asarray(claim.delta_at(found.x)))
-        said.append("A curve above the claimed one breaks the claim.")
+        said.append(
+            "The claim allows δ up to the claimed curve. An estimate above it is no refutation: the "
+            "verdict is, or a certified curve above it."
+        )
     if found.lower is not None:
         lines["certified"] = (found.x, found.lower)
         level = "" if found.confidence is None else f" with {percent(found.confidence)} confidence"
@@ -188,7 +191,10 @@ def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
             said.append(f"The diamond is the claim, {claim}.")
         elif stated is not None:
             lines["claimed"] = stated
-            said.append("A curve above the claimed one breaks the claim.")
+            said.append(
+                "The claim allows divergences up to the claimed curve; an estimate above it is no "
+                "refutation."
+            )
             if stated[0] is not curve.x:
                 said.append("The claim is about the orders in the table, not about those between.")
     if curve.lower is not None:

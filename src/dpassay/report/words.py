@@ -189,10 +189,21 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
         ),
         *_second_fact(verdict),
         ("Smallest detectable", detectable, note),
-        ("p-value", small(verdict.p_value), "of the claim, given the draws"),
+        ("p-value", f"p ≤ {small(verdict.p_value)}", _p_note(verdict)),
         ("Witness, first input", _share(w.hits_p, w.n_p), f"{w.hits_p:,} of {w.n_p:,} draws"),
         ("Witness, second input", _share(w.hits_q, w.n_q), f"{w.hits_q:,} of {w.n_q:,} draws"),
     ]
+
+
+def _p_note(verdict: Verdict) -> str:
+    """What a p-value is; the joint test spends a thousandth of the error probability on a nuisance."""
+    said = "how often draws speak so strongly against a claim that is true, at most"
+    if verdict.guarantee is not Guarantee.EXACT:
+        return f"{said} ({verdict.guarantee})"
+    least = 1.001e-3 * (1 - verdict.confidence)
+    return (
+        f"{said}; less is not told apart at this confidence" if verdict.p_value <= least else said
+    )
 
 
 def _second_fact(verdict: Verdict) -> list[tuple[str, str, str]]:
