@@ -54,8 +54,8 @@ def _witness(witness: Witness) -> list[tuple[str, str]]:
     return rows
 
 
-def verdict_panel(verdict: Verdict, remedy: str) -> Panel:
-    """A verdict; `remedy` is what helps a blind one."""
+def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
+    """A verdict; `remedy` is what helps a blind one, `kept` the file it was written to."""
     from rich.console import Group
     from rich.text import Text
 
@@ -79,7 +79,11 @@ def verdict_panel(verdict: Verdict, remedy: str) -> Panel:
     match tone:
         case "violation":
             if not witness.event.live:
-                again = "--json verdict.json, then dpassay replay verdict.json on fresh draws"
+                fresh = (
+                    "--samples and two files of fresh draws" if verdict.about.files else "TARGET"
+                )
+                first = "" if kept else "--json verdict.json, then "
+                again = f"{first}dpassay replay {kept or 'verdict.json'} {fresh}"
                 rows.append(("next", again))
         case "blind":
             rows.append(("next", remedy))

@@ -26,3 +26,24 @@ def test_a_p_value_is_about_draws_and_says_where_it_ends():
     assert "given the draws" not in str(words.facts(strong))
     said = {name: note for name, _, note in words.facts(weak)}["p-value"]
     assert "told apart" not in said
+
+
+def test_a_violation_says_how_somebody_else_checks_it():
+    import shlex
+
+    import dpassay as dp
+    from dpassay.cli import run
+
+    found = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=4000, rng=0)
+    (fresh, again), (_, counted) = words.checks(found, "verdict.json")
+    assert fresh.startswith("On fresh draws")
+    assert again == "dpassay replay verdict.json TARGET"
+    assert run(shlex.split(counted)[1:]) == 1
+    w = found.witness
+    assert f"dpassay counts {w.hits_p} {w.n_p} {w.hits_q} {w.n_q} --claim" in counted
+    assert words.checks(dp.audit_counts(250, 1000, 184, 1000, "eps=1"), "verdict.json") == []
+    curve = dp.TradeoffDP(dp.GaussianDP(0.5).tradeoff)
+    found = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), curve, n=4000, rng=0)
+    assert [command for _, command in words.checks(found, "v.json")] == [
+        "dpassay replay v.json TARGET"
+    ]

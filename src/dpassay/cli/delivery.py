@@ -41,7 +41,7 @@ def deliver(
     console, said = Console(), not quiet and json != "-"
     if said:
         for one in results:
-            console.print(_panel(one, remedy))
+            console.print(_panel(one, remedy, json if json and len(results) == 1 else ""))
         if profile is not None:
             console.print(profile_panel(profile))
     made: list[Any] = [*results] if profile is None else [profile]
@@ -56,10 +56,10 @@ def deliver(
             console.print(f"The report: {report}")
 
 
-def _panel(result: Verdict | Verification, remedy: str) -> Panel:
+def _panel(result: Verdict | Verification, remedy: str, kept: str) -> Panel:
     if isinstance(result, Verification):
         return verification_panel(result)
-    return verdict_panel(result, remedy)
+    return verdict_panel(result, remedy, kept)
 
 
 def command_line() -> str:

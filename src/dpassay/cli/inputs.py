@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,14 @@ def write_report(place: Path, results: Any, **more: Any) -> None:
 def check_writable(report: Path | None, json: str | None) -> None:
     """Say before the first draw if a result cannot be written."""
     for what, place in (("report", report), ("JSON", None if json in (None, "-") else Path(json))):
-        if place is not None and (place.is_dir() or not place.resolve().parent.is_dir()):
+        if place is None:
+            continue
+        folder = place.resolve().parent
+        if place.is_dir() or not folder.is_dir():
             raise InvalidInput(
                 f"the {what} cannot be written to {str(place)!r}: give a file in a folder that exists"
+            )
+        if not os.access(place if place.exists() else folder, os.W_OK):
+            raise InvalidInput(
+                f"the {what} cannot be written to {str(place)!r}: no permission; give another place"
             )

@@ -34,6 +34,7 @@ from dpassay.cli.options import (
     Target,
     TimeBudget,
     Workers,
+    whole,
 )
 from dpassay.errors import InvalidInput
 from dpassay.panels import bound_panel
@@ -147,6 +148,8 @@ def bound(
 ) -> None:
     """The largest certified lower bound on a privacy parameter, without any claim.
 
+    Exit status: 0 done, 2 bad input, 3 an internal error, 130 interrupted.
+
     Example: dpassay bound "zoo:Gaussian(sigma=1.0)" --pair 0 1 --of "eps, delta=1e-5"
     """
     from dpassay.audits import bound as run
@@ -172,9 +175,9 @@ def bound(
         rng=None if samples else seed,
         sampling=None if samples else as_sampling(workers, quiet, errors_are_outputs),
     )
-    write_json(json, found.to_json(indent=2))
     if not quiet and json != "-":
         Console().print(bound_panel(found))
+    write_json(json, found.to_json(indent=2))
 
 
 @app.command()
@@ -204,7 +207,7 @@ def verify(
 ) -> None:
     """Show that a claim holds on these pairs, where outputs are discrete.
 
-    Exit status: 0 confirmed, 2 bad input, 5 not confirmed.
+    Exit status: 0 confirmed, 2 bad input, 3 an internal error, 5 not confirmed, 130 interrupted.
 
     Example: dpassay verify "zoo:DiscreteLaplace(scale=1.0)" --pair 0 1 --claim "eps=1.1, delta=1e-3"
     """
@@ -241,7 +244,9 @@ def estimate(
     columns: ColumnsOption = None,
     drop: DropOption = None,
     command: CommandOption = None,
-    n: Annotated[int | None, typer.Option("--n", help="Draws per side.")] = None,
+    n: Annotated[
+        int | None, typer.Option("--n", parser=whole, metavar="N", help="Draws per side.")
+    ] = None,
     loss: Annotated[
         str, typer.Option(help="auto, kde, polynomial, knn, logistic, boosting …")
     ] = "auto",
@@ -254,6 +259,8 @@ def estimate(
     quiet: Quiet = False,
 ) -> None:
     """Every notion of one pair: ε, δ(ε), Rényi, trade-off, μ. Estimates, not bounds.
+
+    Exit status: 0 done, 2 bad input, 3 an internal error, 130 interrupted.
 
     Example: dpassay estimate "zoo:Gaussian(sigma=1.0)" --pair 0 1 --n 100000
     """
@@ -284,7 +291,13 @@ def replay(
     drop: DropOption = None,
     command: CommandOption = None,
     n: Annotated[
-        int | None, typer.Option("--n", help="Fresh draws per side; 20000, or all of --samples.")
+        int | None,
+        typer.Option(
+            "--n",
+            parser=whole,
+            metavar="N",
+            help="Fresh draws per side; 20000, or all of --samples.",
+        ),
     ] = None,
     confidence: Confidence = 0.95,
     per_call: PerCall = False,
@@ -295,7 +308,8 @@ def replay(
 ) -> None:
     """Run the event of an earlier verdict again on fresh draws.
 
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 4 could not have seen anything.
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
+    seen anything, 130 interrupted.
 
     Example: dpassay replay verdict.json "zoo:Laplace(scale=0.8)" --n 20000
 
@@ -303,6 +317,8 @@ def replay(
     """
     from dpassay.errors import UnreadableFile
     from dpassay.replays import replay as run
+
+    check_writable(None, json)
 
     try:
         text = verdict.read_text(encoding="utf-8")

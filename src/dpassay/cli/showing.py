@@ -27,6 +27,8 @@ _SAID = {"violation": "violation", "clear": "none detected", "blind": "could not
 def zoo() -> None:
     """What is in the zoo, with the truths.
 
+    Exit status: 0 done.
+
     Example: dpassay zoo
     """
     from dpassay.blackbox.zoo import members
@@ -66,6 +68,8 @@ def demo(
     seed: Seed = 0,
 ) -> None:
     """The tour: audits a dozen mechanisms, correct and broken, against what they claim.
+
+    Exit status: 0 done, 2 bad input, 3 an internal error, 130 interrupted.
 
     Example: dpassay demo
     """

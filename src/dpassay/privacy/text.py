@@ -175,8 +175,10 @@ def _read(text: str) -> Claim:
         found = _TERM.fullmatch(part)
         name = _NAMES.get(found[1].lower()) if found else None
         if found is None or name is None:
+            bare = re.fullmatch(_NUMBER, part.strip()) and len(parts) == 1
+            hint = f"write eps={part.strip()}; " if bare else ""
             raise InvalidInput(
-                f"cannot read {part.strip()!r} in the claim {text!r}; a claim is {_FORMS}"
+                f"cannot read {part.strip()!r} in the claim {text!r}; {hint}a claim is {_FORMS}"
             )
         if name in values:
             raise InvalidInput(f"{name} is given twice in the claim {text!r}")

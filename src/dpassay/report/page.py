@@ -46,6 +46,8 @@ class Section:
     file: str
     json: str
     advice: str = ""
+    #: How somebody else checks it: what to do, and a command.
+    checks: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,7 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
     if profile is not None:
         drawn += _of_notions(key, profile, verdict)
     pair = verdict.witness.pair or verdict.about.pair
+    file = "verdict.json" if key == "v1" else f"verdict-{key[1:]}.json"
     return Section(
         key=key,
         kind=verdict.tone,
@@ -186,8 +189,9 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
         origins=_origins(verdict.about),
         guarantee=words.GUARANTEES[verdict.guarantee],
         meaning=words.meaning(verdict),
-        file="verdict.json" if key == "v1" else f"verdict-{key[1:]}.json",
+        file=file,
         json=verdict.to_json(),
+        checks=tuple(words.checks(verdict, file)),
     )
 
 

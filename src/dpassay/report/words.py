@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+from dpassay.errors import InvalidInput
 from dpassay.privacy.about import Guarantee, level
 from dpassay.privacy.curves import Spectrum
+from dpassay.privacy.text import claim as claim_of
 from dpassay.results import Profile, Verdict, number, rounded_down, rounded_up
 
 GUARANTEES = {
@@ -171,6 +173,7 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
     """The key numbers: name, number, what it is."""
     claim, w = verdict.claim, verdict.witness
     least = verdict.smallest_detectable
+    draws = "held-out rows" if verdict.about.files else "draws"
     if least is None:
         detectable, note = "not computed", "by this method"
     elif math.isfinite(least):
@@ -190,8 +193,8 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
         *_second_fact(verdict),
         ("Smallest detectable", detectable, note),
         ("p-value", f"p ≤ {small(verdict.p_value)}", _p_note(verdict)),
-        ("Witness, first input", _share(w.hits_p, w.n_p), f"{w.hits_p:,} of {w.n_p:,} draws"),
-        ("Witness, second input", _share(w.hits_q, w.n_q), f"{w.hits_q:,} of {w.n_q:,} draws"),
+        ("Witness, first input", _share(w.hits_p, w.n_p), f"{w.hits_p:,} of {w.n_p:,} {draws}"),
+        ("Witness, second input", _share(w.hits_q, w.n_q), f"{w.hits_q:,} of {w.n_q:,} {draws}"),
     ]
 
 
@@ -204,6 +207,37 @@ def _p_note(verdict: Verdict) -> str:
     return (
         f"{said}; less is not told apart at this confidence" if verdict.p_value <= least else said
     )
+
+
+def checks(verdict: Verdict, file: str) -> list[tuple[str, str]]:
+    """How somebody else checks a violation: what to do, and the command that does it."""
+    w, found = verdict.witness, []
+    if not verdict.violated:
+        return []
+    if w.event.replayable:
+        fresh = "--samples FRESH-FIRST FRESH-SECOND" if verdict.about.files else "TARGET"
+        found.append(
+            (
+                "On fresh draws: save the result and count its event again. Nothing is searched for, so "
+                "nothing is paid for a search.",
+                f"dpassay replay {file} {fresh}",
+            )
+        )
+    try:
+        same = str(claim_of(str(verdict.claim))) == str(verdict.claim)
+    except InvalidInput:
+        same = False
+    if same and verdict.claim.event_complete and verdict.point is None:
+        likelier = "first" if w.p >= w.q else "second"
+        counts = f"{w.hits_p} {w.n_p} {w.hits_q} {w.n_q}"
+        found.append(
+            (
+                "From the counts alone, by the same exact test:",
+                f'dpassay counts {counts} --claim "{verdict.claim}" --likelier {likelier} '
+                f"--confidence {level(verdict.confidence)}",
+            )
+        )
+    return found
 
 
 def _second_fact(verdict: Verdict) -> list[tuple[str, str, str]]:
