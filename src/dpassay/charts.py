@@ -1,8 +1,7 @@
 """Arrays → Altair charts. Nothing here knows where the arrays came from.
 
-One theme for light pages, dark pages and print: text and rules take the page's own text colour,
-the background is transparent, and the series colours keep a contrast of at least 3:1 against both
-white and near-black and stay apart for colour-blind readers.
+Charts can be layered and set side by side with Altair's operators; `compare` draws several results of a
+kind into one chart.
 """
 
 from __future__ import annotations
@@ -14,59 +13,18 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpassay._typing import FloatArray
-from dpassay.errors import MissingExtra
+from dpassay.errors import InvalidInput
+from dpassay.theme import CONFIG as CONFIG
+from dpassay.theme import INK, PALETTE, altair, column, layers, row
 
 Line: TypeAlias = tuple[FloatArray, FloatArray]
 
-PALETTE = ("#2f7ed8", "#d1690e", "#1f9970", "#9a62c7", "#7d8590", "#c9507f")
 _DASHES = ([1, 0], [8, 4], [3, 3], [10, 3, 2, 3], [1, 3], [6, 2])
-_INK = "currentColor"
 #: More points than a screen has columns only make the file larger.
 _POINTS = 300
 #: Points a line answers a pointer at, and outputs a bar chart shows.
 _HOVER = 160
 OUTPUTS = 24
-
-CONFIG: dict[str, Any] = {
-    "background": "transparent",
-    "font": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": _INK,
-        "titleColor": _INK,
-        "domainColor": _INK,
-        "tickColor": _INK,
-        "gridColor": _INK,
-        "gridOpacity": 0.12,
-        "labelFlush": False,
-        "tickCount": 6,
-        "labelFontSize": 12,
-        "titleFontSize": 13,
-        "titleFontWeight": "normal",
-    },
-    "legend": {
-        "labelColor": _INK,
-        "titleColor": _INK,
-        "labelFontSize": 12,
-        "orient": "top",
-        "title": None,
-        "labelLimit": 320,
-        "symbolStrokeWidth": 2,
-        "symbolSize": 450,
-    },
-    "title": {"color": _INK, "fontSize": 14, "fontWeight": "normal", "anchor": "start"},
-    "line": {"strokeWidth": 2},
-    "range": {"category": list(PALETTE)},
-}
-
-
-def altair() -> Any:
-    """The altair module, or an error that says how to get it."""
-    try:
-        import altair as module
-    except ImportError:
-        raise MissingExtra("a chart", "report") from None
-    return module
 
 
 def tradeoff(
@@ -85,16 +43,16 @@ def tradeoff(
     """
     alt = altair()
     unit = {"scale": alt.Scale(domain=[0, 1], nice=False)}
-    layers = []
+    parts = []
     if band is not None:
-        layers.append(_band(band, "alpha", alt.X("alpha:Q", **unit), alt.Y("low:Q", **unit)))
+        parts.append(_band(band, "alpha", alt.X("alpha:Q", **unit), alt.Y("low:Q", **unit)))
     diagonal = [{"alpha": 0.0, "beta": 1.0}, {"alpha": 1.0, "beta": 0.0}]
-    layers.append(
+    parts.append(
         _data(diagonal)
-        .mark_line(strokeDash=[2, 4], strokeWidth=1, color=_INK, opacity=0.5)
+        .mark_line(strokeDash=[2, 4], strokeWidth=1, color=INK, opacity=0.5)
         .encode(x="alpha:Q", y="beta:Q")
     )
-    layers += _lines(
+    parts += _lines(
         lines,
         "alpha",
         "beta",
@@ -106,23 +64,23 @@ def tradeoff(
     if outline is not None:
         ring = [*outline.tolist(), outline[0].tolist()]
         points = [{"alpha": a, "beta": b, "order": k} for k, (a, b) in enumerate(ring)]
-        layers.append(
+        parts.append(
             _data(points)
             .mark_line(filled=True, fillOpacity=0.35, color=PALETTE[5], strokeWidth=1)
             .encode(x="alpha:Q", y="beta:Q", order="order:Q")
         )
     elif box is not None:
         a0, a1, b0, b1 = box
-        layers.append(
+        parts.append(
             _data([{"a0": a0, "a1": a1, "b0": b0, "b1": b1}])
             .mark_rect(color=PALETTE[5], opacity=0.35, stroke=PALETTE[5])
             .encode(x="a0:Q", x2="a1:Q", y="b0:Q", y2="b1:Q")
         )
     if at is not None:
-        layers.append(_rule(at, "alpha"))
+        parts.append(_rule(at, "alpha"))
     if point is not None:
-        layers.append(_mark(point, ("alpha", "beta"), ("α counted", "β counted"), "circle"))
-    return _finish(alt.layer(*layers), width=380, height=380)
+        parts.append(_mark(point, ("alpha", "beta"), ("α counted", "β counted"), "circle"))
+    return _finish(parts, width=380, height=380)
 
 
 def spectrum(
@@ -136,10 +94,10 @@ def spectrum(
     """δ as a function of ε, one line a mechanism or method; a band; `point` marks a claim."""
     alt = altair()
     scale = alt.Scale(type="log") if log else alt.Scale(domainMin=0)
-    layers = []
+    parts = []
     if band is not None:
-        layers.append(_band(band, "epsilon", "epsilon:Q", alt.Y("low:Q", scale=scale)))
-    layers += _lines(
+        parts.append(_band(band, "epsilon", "epsilon:Q", alt.Y("low:Q", scale=scale)))
+    parts += _lines(
         lines,
         "epsilon",
         "delta",
@@ -149,8 +107,8 @@ def spectrum(
         hover=hover,
     )
     if point is not None:
-        layers.append(_mark(point, ("epsilon", "delta"), ("claimed ε", "claimed δ"), "diamond"))
-    return _finish(alt.layer(*layers))
+        parts.append(_mark(point, ("epsilon", "delta"), ("claimed ε", "claimed δ"), "diamond"))
+    return _finish(parts)
 
 
 def renyi(
@@ -158,7 +116,7 @@ def renyi(
 ) -> Any:
     """Rényi divergence as a function of its order; `point` marks a claim."""
     alt = altair()
-    layers = _lines(
+    parts = _lines(
         lines,
         "order",
         "value",
@@ -168,8 +126,8 @@ def renyi(
         hover=hover,
     )
     if point is not None:
-        layers.append(_mark(point, ("order", "value"), ("claimed order", "claimed ε"), "diamond"))
-    return _finish(alt.layer(*layers))
+        parts.append(_mark(point, ("order", "value"), ("claimed order", "claimed ε"), "diamond"))
+    return _finish(parts)
 
 
 def loss(
@@ -181,17 +139,15 @@ def loss(
     labels: Sequence[str] | None = None,
     location: float | None = None,
     truth: Line | None = None,
+    part: str = "output",
 ) -> Any:
-    """The two output distributions above, the privacy loss below."""
-    alt = altair()
+    """The two output distributions above, the privacy loss below; `part` says what of outputs x is."""
     if labels is not None:
         both = masses(labels, p, q), mass_loss(labels, p, q, ell)
     else:
-        both = densities(x, p, q), loss_line(x, ell, location=location, truth=truth)
-    for chart in both:
-        chart.config = alt.Undefined  # one theme, at the top
-    stack = alt.vconcat(*both).resolve_scale(color="independent", strokeDash="independent")
-    return stack.configure(**CONFIG)
+        above = densities(x, p, q, part=part)
+        both = above, loss_line(x, ell, location=location, truth=truth, part=part)
+    return column(both)
 
 
 def densities(
@@ -200,20 +156,21 @@ def densities(
     q: FloatArray,
     *,
     event: Sequence[tuple[float, float]] = (),
+    part: str = "output",
     hover: bool = False,
 ) -> Any:
     """The two densities, with the intervals of an event shaded."""
     alt = altair()
-    layers = _shade(event, x) + _lines(
+    parts = _shade(event, x, part) + _lines(
         {"first input": (x, p), "second input": (x, q)},
         "x",
         "y",
-        x=_output_axis(x),
-        y=alt.Y("y:Q", title="density"),
-        symbols=("output", "density"),
+        x=_output_axis(x, part),
+        y=alt.Y("y:Q", title="density", axis=alt.Axis(format="~g")),
+        symbols=(part, "density"),
         hover=hover,
     )
-    return _finish(alt.layer(*layers), height=160)
+    return _finish(parts, height=160)
 
 
 def loss_line(
@@ -223,6 +180,7 @@ def loss_line(
     location: float | None = None,
     truth: Line | None = None,
     event: Sequence[tuple[float, float]] = (),
+    part: str = "output",
     hover: bool = False,
 ) -> Any:
     """|log p/q| along the outputs, with the intervals of an event shaded."""
@@ -230,18 +188,18 @@ def loss_line(
     lines = {"loss": (x, np.abs(ell))}
     if truth is not None:
         lines["exact loss"] = truth
-    layers = _shade(event, x) + _lines(
+    parts = _shade(event, x, part) + _lines(
         lines,
         "x",
         "y",
-        x=_output_axis(x),
+        x=_output_axis(x, part),
         y=alt.Y("y:Q", title="|log p/q|"),
-        symbols=("output", "|log p/q|"),
+        symbols=(part, "|log p/q|"),
         hover=hover,
     )
     if location is not None:
-        layers.append(_rule(location, "x"))
-    return _finish(alt.layer(*layers), height=160)
+        parts.append(_rule(location, "x"))
+    return _finish(parts, height=160)
 
 
 def masses(
@@ -272,7 +230,7 @@ def masses(
             **_pale(inside),
         )
     )
-    return _finish(chart, height=max(60, 26 * len(shown)))
+    return _finish([chart], height=max(60, 26 * len(shown)))
 
 
 def mass_loss(
@@ -298,8 +256,8 @@ def mass_loss(
     bars = base.mark_bar(color=PALETTE[4]).encode(
         tooltip=["output:N", alt.Tooltip("shown:N", title="|log p/q|")], **_pale(inside)
     )
-    text = base.mark_text(align="left", dx=4, color=_INK).encode(text="shown:N")
-    return _finish(alt.layer(bars, text), height=max(60, 22 * len(rows)))
+    text = base.mark_text(align="left", dx=4, color=INK).encode(text="shown:N")
+    return _finish([bars, text], height=max(60, 22 * len(rows)))
 
 
 def likeliest(p: FloatArray, q: FloatArray) -> list[int]:
@@ -341,7 +299,7 @@ def _short(values: Sequence[float]) -> list[float]:
 def _outputs() -> Any:
     # in the order of the data: a list to sort by would become an expression with the outputs in it
     alt = altair()
-    return alt.Y("output:N", sort=None, title=None, axis=alt.Axis(labelLimit=110, ticks=False))
+    return alt.Y("output:N", sort=None, title=None, axis=alt.Axis(labelLimit=170, ticks=False))
 
 
 def _member(inside: Sequence[bool] | None, k: int) -> dict[str, str | float]:
@@ -356,13 +314,20 @@ def _pale(inside: Sequence[bool] | None) -> dict[str, Any]:
     return {"opacity": altair().Opacity("shade:Q", scale=None, legend=None)}
 
 
-def _output_axis(x: FloatArray) -> Any:
+def _output_axis(x: FloatArray, part: str) -> Any:
     alt = altair()
     ends = [float(x[0]), float(x[-1])]
-    return alt.X("x:Q", title="output", scale=alt.Scale(domain=ends, zero=False, nice=False))
+    wide = max(abs(ends[0]), abs(ends[1])) < 1e4 * max(ends[1] - ends[0], 1e-300)
+    return alt.X(
+        "x:Q",
+        title=part,
+        # six digits say nothing where numbers are large and close together
+        axis=alt.Axis(format="~g", labelOverlap=True) if wide else alt.Axis(labelOverlap=True),
+        scale=alt.Scale(domain=ends, zero=False, nice=False),
+    )
 
 
-def _shade(event: Sequence[tuple[float, float]], x: FloatArray) -> list[Any]:
+def _shade(event: Sequence[tuple[float, float]], x: FloatArray, part: str) -> list[Any]:
     """The part of an event's intervals that the axis shows, behind everything."""
     alt = altair()
     clipped = [(max(low, float(x[0])), min(high, float(x[-1]))) for low, high in event]
@@ -370,7 +335,7 @@ def _shade(event: Sequence[tuple[float, float]], x: FloatArray) -> list[Any]:
     if not rows:
         return []
     chart = _data(rows).mark_rect(color=PALETTE[5], opacity=0.16)
-    return [chart.encode(x=alt.X("from:Q", title="output"), x2="to:Q")]
+    return [chart.encode(x=alt.X("from:Q", title=part), x2="to:Q")]
 
 
 def _lines(
@@ -470,16 +435,43 @@ def _mark(
     )
 
 
-def _finish(chart: Any, *, width: int = 480, height: int = 280) -> Any:
-    return chart.properties(width=width, height=height).configure(**CONFIG)
+def _finish(parts: Sequence[Any], *, width: int = 480, height: int = 280) -> Any:
+    return layers(parts).properties(width=width, height=height)
 
 
 def panels(charts: Sequence[Any], columns: int = 2) -> Any:
-    """Finished charts on one page, `columns` in a row."""
-    alt = altair()
-    bare = [chart.copy() for chart in charts]
-    for chart in bare:
-        chart.config = alt.Undefined
-    rows = [alt.hconcat(*bare[k : k + columns]) for k in range(0, len(bare), columns)]
-    page = alt.vconcat(*rows).resolve_scale(color="independent", strokeDash="independent")
-    return page.configure(**CONFIG)
+    """Charts on one page, `columns` in a row."""
+    rows = [row(charts[k : k + columns]) for k in range(0, len(charts), columns)]
+    return column(rows)
+
+
+def compare(results: Mapping[str, Any]) -> Any:
+    """Several spectra, trade-off curves, Rényi curves or profiles in one chart, a line each.
+
+    >>> import dpassay as dp
+    >>> made = {f"μ = {mu}": dp.TradeoffDP(dp.GaussianDP(mu).tradeoff).f for mu in (0.5, 1.0)}
+    >>> chart = dp.charts.compare(made)
+    """
+    if not isinstance(results, Mapping) or not results:
+        raise InvalidInput(
+            'compare takes names and results, as in compare({"A": one, "B": other}), got '
+            f"{results!r:.60}"
+        )
+    kinds = {name: getattr(type(result), "drawn_as", "") for name, result in results.items()}
+    odd = next((name for name, kind in kinds.items() if not kind), None)
+    if odd is not None:
+        raise InvalidInput(
+            f"compare draws spectra, trade-off curves, Rényi curves and profiles; {odd!r} is a "
+            f"{type(results[odd]).__name__}"
+        )
+    if len(set(kinds.values())) > 1:
+        raise InvalidInput(f"compare draws results of one kind, got {sorted(set(kinds.values()))}")
+    match next(iter(kinds.values())):
+        case "profile":
+            parts = ("tradeoff_curve", "spectrum", "renyi_curve")
+            return panels(
+                [compare({n: getattr(r, part) for n, r in results.items()}) for part in parts]
+            )
+        case kind:
+            draw: Any = {"tradeoff": tradeoff, "spectrum": spectrum, "renyi": renyi}[kind]
+            return draw({str(name): (r.x, r.y) for name, r in results.items()})

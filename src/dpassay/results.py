@@ -11,7 +11,7 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import LossCurve, RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
+from dpassay.tables import Table
 
 __all__ = [
     "About",
@@ -48,9 +49,12 @@ class Shown(Record):
         return "#2f7ed8"
 
     def _repr_html_(self) -> str:
+        first, *rest = html.escape(str(self)).split("\n")
+        head, colon, tail = first.partition(": ")
+        more = "".join(f"<br>{line}" for line in rest)
         return (
             f'<div style="border-left:4px solid {self._colour};padding:.4em .8em;margin:.4em 0">'
-            f"{html.escape(str(self)).replace(chr(10), '<br>')}</div>"
+            f'<b style="border-bottom:2px solid {self._colour}">{head}</b>{colon}{tail}{more}</div>'
         )
 
 
@@ -331,7 +335,7 @@ class PairUpper(Record):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Verification(Shown):
+class Verification(Shown, Table):
     """Whether a claim was shown to hold on the pairs given, and up to which δ.
 
     `upper` is certified for all pairs at once: δ at the ε that is claimed, in the worse direction of the
@@ -352,6 +356,13 @@ class Verification(Shown):
     #: How the error probability 1 − confidence is spent.
     budget: tuple[tuple[str, float], ...] = ()
     about: About
+
+    def columns(self) -> dict[str, Any]:
+        """pair, upper, cells and unseen: a row for every pair."""
+        names = ("upper", "cells", "unseen")
+        return {"pair": [str(one.pair) for one in self.pairs]} | {
+            name: [getattr(one, name) for one in self.pairs] for name in names
+        }
 
     @property
     def tone(self) -> str:
@@ -419,6 +430,8 @@ class Verification(Shown):
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Profile(Shown):
     """Every notion of one pair, estimated from one sample and one loss."""
+
+    drawn_as: ClassVar[str] = "profile"
 
     epsilon: float
     mu: float

@@ -214,7 +214,7 @@ def checks(verdict: Verdict, file: str) -> list[tuple[str, str]]:
     w, found = verdict.witness, []
     if not verdict.violated:
         return []
-    if w.event.replayable:
+    if not w.event.live:
         fresh = "--samples FRESH-FIRST FRESH-SECOND" if verdict.about.files else "TARGET"
         found.append(
             (
