@@ -79,11 +79,10 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
     match tone:
         case "violation":
             if not witness.event.live:
-                fresh = (
-                    "--samples and two files of fresh draws" if verdict.about.files else "TARGET"
-                )
-                first = "" if kept else "--json verdict.json, then "
-                again = f"{first}dpassay replay {kept or 'verdict.json'} {fresh}"
+                again = "--json verdict.json, then dpassay replay verdict.json on fresh draws"
+                if kept:
+                    files = "--samples and two files of fresh draws"
+                    again = f"dpassay replay {kept} {files if verdict.about.files else 'TARGET'}"
                 rows.append(("next", again))
         case "blind":
             rows.append(("next", remedy))

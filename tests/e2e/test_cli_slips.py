@@ -123,7 +123,7 @@ def test_the_next_step_names_the_file_that_was_written(capsys, here):
     assert "dpassay replay mine.json TARGET" in out
     assert "--json" not in out
     _, out, _ = said(capsys, *AUDIT)
-    assert "--json verdict.json, then dpassay replay verdict.json TARGET" in out
+    assert "--json verdict.json, then dpassay replay verdict.json on fresh draws" in out
 
 
 def test_shells_complete_commands_and_options():
