@@ -427,7 +427,11 @@ def test_demo_is_right_about_every_mechanism(capsys, here):
     assert status == 0
     assert "✗" not in out
     assert out.count("violation") >= 5
-    assert (here / "dpassay-demo.html").stat().st_size > 100_000
+    page = (here / "dpassay-demo.html").read_text(encoding="utf-8")
+    assert len(page) > 100_000
+    lead = re.search(r"<strong>.*?</span>(.*?)</strong>", page)[1]
+    assert re.fullmatch(r".+: violation", lead)  # which mechanism it is about
+    assert lead.partition(": violation")[0] in out.replace("\n", " ")
 
 
 def test_a_demo_of_too_few_draws_says_that_it_could_not_see(capsys, here):
