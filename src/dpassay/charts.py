@@ -223,7 +223,7 @@ def masses(
             color=alt.Color(
                 "side:N",
                 scale=alt.Scale(range=list(PALETTE[:2])),
-                legend=alt.Legend(symbolType="square", symbolSize=140),
+                legend=alt.Legend(symbolType="square", symbolSize=140, columns=1),
             ),
             tooltip=["output:N", alt.Tooltip("side:N", title="on the"), _figures("probability")]
             + ([] if inside is None else [alt.Tooltip("event:N", title="in the event")]),
@@ -251,7 +251,7 @@ def mass_loss(
         said = f"{abs(ell[k]):.4g}" if finite[k] else "∞"
         rows.append({"output": labels[k], "loss": value, "shown": said} | _member(inside, k))
     base = _data(rows).encode(
-        y=_outputs(), x=alt.X("loss:Q", title="|log p/q|", scale=alt.Scale(domainMax=1.2 * cap))
+        y=_outputs(), x=alt.X("loss:Q", title="|log p/q|", scale=alt.Scale(domainMax=1.6 * cap))
     )
     bars = base.mark_bar(color=PALETTE[4]).encode(
         tooltip=["output:N", alt.Tooltip("shown:N", title="|log p/q|")], **_pale(inside)
@@ -299,7 +299,7 @@ def _short(values: Sequence[float]) -> list[float]:
 def _outputs() -> Any:
     # in the order of the data: a list to sort by would become an expression with the outputs in it
     alt = altair()
-    return alt.Y("output:N", sort=None, title=None, axis=alt.Axis(labelLimit=170, ticks=False))
+    return alt.Y("output:N", sort=None, title=None, axis=alt.Axis(labelLimit=130, ticks=False))
 
 
 def _member(inside: Sequence[bool] | None, k: int) -> dict[str, str | float]:
