@@ -50,7 +50,7 @@ def tradeoff(
     parts.append(
         _data(diagonal)
         .mark_line(strokeDash=[2, 4], strokeWidth=1, color=INK, opacity=0.5)
-        .encode(x="alpha:Q", y="beta:Q")
+        .encode(x=alt.X("alpha:Q"), y=alt.Y("beta:Q"))
     )
     parts += _lines(
         lines,
@@ -67,14 +67,14 @@ def tradeoff(
         parts.append(
             _data(points)
             .mark_line(filled=True, fillOpacity=0.35, color=PALETTE[5], strokeWidth=1)
-            .encode(x="alpha:Q", y="beta:Q", order="order:Q")
+            .encode(x=alt.X("alpha:Q"), y=alt.Y("beta:Q"), order=alt.Order("order:Q"))
         )
     elif box is not None:
         a0, a1, b0, b1 = box
         parts.append(
             _data([{"a0": a0, "a1": a1, "b0": b0, "b1": b1}])
             .mark_rect(color=PALETTE[5], opacity=0.35, stroke=PALETTE[5])
-            .encode(x="a0:Q", x2="a1:Q", y="b0:Q", y2="b1:Q")
+            .encode(x=alt.X("a0:Q"), x2=alt.X2("a1:Q"), y=alt.Y("b0:Q"), y2=alt.Y2("b1:Q"))
         )
     if at is not None:
         parts.append(_rule(at, "alpha"))
@@ -96,7 +96,7 @@ def spectrum(
     scale = alt.Scale(type="log") if log else alt.Scale(domainMin=0)
     parts = []
     if band is not None:
-        parts.append(_band(band, "epsilon", "epsilon:Q", alt.Y("low:Q", scale=scale)))
+        parts.append(_band(band, "epsilon", alt.X("epsilon:Q"), alt.Y("low:Q", scale=scale)))
     parts += _lines(
         lines,
         "epsilon",
@@ -218,14 +218,18 @@ def masses(
         .mark_bar()
         .encode(
             y=_outputs(),
-            yOffset="side:N",
+            yOffset=alt.YOffset("side:N"),
             x=alt.X("probability:Q", title="probability"),
             color=alt.Color(
                 "side:N",
                 scale=alt.Scale(range=list(PALETTE[:2])),
                 legend=alt.Legend(symbolType="square", symbolSize=140, columns=1),
             ),
-            tooltip=["output:N", alt.Tooltip("side:N", title="on the"), _figures("probability")]
+            tooltip=[
+                alt.Tooltip("output:N"),
+                alt.Tooltip("side:N", title="on the"),
+                _figures("probability"),
+            ]
             + ([] if inside is None else [alt.Tooltip("event:N", title="in the event")]),
             **_pale(inside),
         )
@@ -254,9 +258,10 @@ def mass_loss(
         y=_outputs(), x=alt.X("loss:Q", title="|log p/q|", scale=alt.Scale(domainMax=1.6 * cap))
     )
     bars = base.mark_bar(color=PALETTE[4]).encode(
-        tooltip=["output:N", alt.Tooltip("shown:N", title="|log p/q|")], **_pale(inside)
+        tooltip=[alt.Tooltip("output:N"), alt.Tooltip("shown:N", title="|log p/q|")],
+        **_pale(inside),
     )
-    text = base.mark_text(align="left", dx=4, color=INK).encode(text="shown:N")
+    text = base.mark_text(align="left", dx=4, color=INK).encode(text=alt.Text("shown:N"))
     return _finish([bars, text], height=max(60, 22 * len(rows)))
 
 
@@ -288,7 +293,7 @@ def _band(band: tuple[FloatArray, FloatArray, FloatArray], name: str, x: Any, y:
     high = _thin(band[0], band[2])[1]
     row = {name: _short(at), "low": _short(low), "high": _short(high)}
     area = _table([row], list(row)).mark_area(opacity=0.18, color=PALETTE[0])
-    return area.encode(x=x, y=y, y2="high:Q")
+    return area.encode(x=x, y=y, y2=altair().Y2("high:Q"))
 
 
 def _short(values: Sequence[float]) -> list[float]:
@@ -335,7 +340,7 @@ def _shade(event: Sequence[tuple[float, float]], x: FloatArray, part: str) -> li
     if not rows:
         return []
     chart = _data(rows).mark_rect(color=PALETTE[5], opacity=0.16)
-    return [chart.encode(x=alt.X("from:Q", title=part), x2="to:Q")]
+    return [chart.encode(x=alt.X("from:Q", title=part), x2=alt.X2("to:Q"))]
 
 
 def _lines(
@@ -417,7 +422,8 @@ def _figures(name: str, title: str | None = None) -> Any:
 
 
 def _rule(at: float, name: str) -> Any:
-    return _data([{name: at}]).mark_rule(strokeDash=[4, 3], color=PALETTE[5]).encode(x=f"{name}:Q")
+    rule = _data([{name: at}]).mark_rule(strokeDash=[4, 3], color=PALETTE[5])
+    return rule.encode(x=altair().X(f"{name}:Q"))
 
 
 def _mark(
@@ -428,8 +434,8 @@ def _mark(
         _data([dict(zip(names, point, strict=True))])
         .mark_point(shape=shape, size=110, strokeWidth=2, color=PALETTE[5])
         .encode(
-            x=f"{names[0]}:Q",
-            y=f"{names[1]}:Q",
+            x=altair().X(f"{names[0]}:Q"),
+            y=altair().Y(f"{names[1]}:Q"),
             tooltip=[_figures(n, t) for n, t in zip(names, titles, strict=True)],
         )
     )

@@ -59,6 +59,16 @@ def altair() -> Any:
     return module
 
 
+def unchecked() -> Any:
+    """Charts made in this context are not held against Altair's schema piece by piece, which takes long.
+
+    For charts of our own alone; the tests check them.
+    """
+    from altair.utils import schemapi
+
+    return schemapi.debug_mode(False)
+
+
 @cache
 def _classes() -> dict[str, Any]:
     """Altair's compound charts with our theme; made on first use, since altair is optional."""

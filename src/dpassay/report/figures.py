@@ -17,6 +17,7 @@ from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.report.embed import drawing
 from dpassay.report.words import percent
 from dpassay.results import Verdict, number
+from dpassay.theme import unchecked
 
 #: Rows of the table behind a chart.
 _ROWS = 25
@@ -50,8 +51,9 @@ def figure(
     hover: bool = True,
 ) -> Figure:
     """`draw` is called once for the interactive chart and once for the drawing."""
-    chart = draw(hover=True) if hover else draw()
-    spec, still = (c.to_dict(validate=False) for c in (chart, draw()))
+    with unchecked():
+        chart = draw(hover=True) if hover else draw()
+        spec, still = (c.to_dict(validate=False) for c in (chart, draw()))
     still["width"], spec["width"] = _WIDTH, "container"
     table = tuple(tuple(row) for row in rows)
     return Figure(key, title, caption, alt, spec, drawing(still, key, alt), tuple(columns), table)
