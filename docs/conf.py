@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from typing import Any
 
 from dpassay import __version__
@@ -17,19 +19,59 @@ exclude_patterns = ["_build", "screenshots.py", "pictures.py"]
 html_theme = "furo"
 html_title = "dpassay"
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+# a parameter a line where a signature is long: nothing runs off the page
+python_maximum_signature_line_length = 72
+autodoc_preserve_defaults = True
+autodoc_type_aliases = {
+    name: name for name in ("Seed", "FloatArray", "IntArray", "ArrayLike", "Direction", "Line")
+}
+html_static_path = ["_static"]
+html_css_files = ["own.css"]
+#: "name   what it is": a parameter in a docstring, with lines that go on further in.
+_PARAMETER = re.compile(r"(\w+)\s{2,}(\S.*)")
 
 
 def _as_written(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings are plain text: the first paragraph is prose, the rest is shown as it stands."""
-    first = next((k for k, line in enumerate(lines) if not line.strip()), len(lines))
-    head = [
-        line.replace("*", "\\*").replace("|", "\\|").replace("`", "``") for line in lines[:first]
-    ]
-    rest = lines[first + 1 :]
-    lines[:] = head
-    if any(line.strip() for line in rest):
-        lines += ["", "::", "", *(f"    {line}" for line in rest), ""]
+    """Docstrings are plain text: prose, tables of parameters, examples, and drawings as they stand."""
+    out: list[str] = []
+    for block in _blocks(lines):
+        if block[0].startswith(">>>"):
+            out += [*block, ""]
+        elif found := _parameters(block):
+            out += [f":param {argument}: {_escaped(text)}" for argument, text in found] + [""]
+        elif block[0].startswith(" "):
+            out += ["::", "", *(f"    {line}" for line in block), ""]
+        else:
+            out += [_escaped(" ".join(block)), ""]
+    lines[:] = out
+
+
+def _blocks(lines: list[str]) -> list[list[str]]:
+    """Lines between blank ones."""
+    groups = itertools.groupby(lines, key=lambda line: bool(line.strip()))
+    return [list(group) for full, group in groups if full]
+
+
+def _parameters(block: list[str]) -> list[tuple[str, str]]:
+    """The parameters a block lists; none if it is something else."""
+    found: list[tuple[str, str]] = []
+    for line in block:
+        if match := _PARAMETER.fullmatch(line):
+            found.append((match[1], match[2].strip()))
+        elif found and line.startswith("   "):
+            found[-1] = found[-1][0], f"{found[-1][1]} {line.strip()}"
+        else:
+            return []
+    return found
+
+
+def _escaped(text: str) -> str:
+    for sign in ("\\", "*", "|"):
+        text = text.replace(sign, f"\\{sign}")
+    return re.sub(r"`+([^`]+)`+", r"``\1``", text)
 
 
 def setup(app: Any) -> None:

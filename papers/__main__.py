@@ -1,7 +1,8 @@
 """`python -m papers [what]`: list the figures and tables, or regenerate some of them.
 
 `what` is an item (pure/fig4), a paper (pure, renyi, eureka, fdp) or all. RUNS= in the environment sets
-the number of simulation runs (1000 in the papers), WORKERS= the processes.
+the number of simulation runs (1000 in the papers), WORKERS= the processes. What comes out goes to
+papers/mine, beside the results of the repository, which WRITE=1 replaces.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ def main() -> int:
             console.print(f"there is no {word}: run without a word for the list", markup=False)
             return 2
         items += [i for i in found if i not in items]
+    write = os.environ.get("WRITE", "").strip() not in ("", "0")
+    home = core.HOME if write else core.HOME / "mine"
+    home.mkdir(exist_ok=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -52,7 +56,10 @@ def main() -> int:
         TimeRemainingColumn(),
     )
     try:
-        for i in items:
+        for count, i in enumerate(items, 1):
+            console.print(
+                f"{count} of {len(items)}: {i.key}, {i.title}", markup=False, highlight=False
+            )
             if i.make is None:
                 console.print(f"{i.key}: not yet ({i.setting})", markup=False)
                 continue
@@ -60,18 +67,24 @@ def main() -> int:
             with Progress(*columns, console=console, transient=True) as bar:
                 try:
                     path = core.run(
-                        i.key, runs=int(number) if number else None, workers=workers, bar=bar
+                        i.key,
+                        runs=int(number) if number else None,
+                        workers=workers,
+                        results=home / "results",
+                        bar=bar,
                     )
                 except FileNotFoundError as missing:  # trained models: the others need none
                     console.print(f"{i.key}: {missing}", markup=False)
                     continue
             seconds = time.perf_counter() - start
             console.print(f"{i.key}: {seconds:.0f} s, {path}", markup=False, highlight=False)
-            page.write()
+            page.write(home / "RESULTS.md", home / "results")
     except KeyboardInterrupt:
         console.print("interrupted: run it again to go on from here")
         return 130
-    page.write()
+    console.print(f"{home / 'RESULTS.md'} has them all", markup=False, highlight=False)
+    if not write:
+        console.print("(WRITE=1 replaces the results of the repository)", highlight=False)
     return 0
 
 

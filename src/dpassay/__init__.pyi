@@ -3,6 +3,8 @@
 from . import charts as charts
 from . import errors as errors
 from ._version import __version__ as __version__
+from .attacks import AttackRates as AttackRates
+from .attacks import attack_rates as attack_rates
 from .audits import audit as audit
 from .audits import bound as bound
 from .blackbox import neighbours as neighbours

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from dpassay import checks
 from dpassay.bounds import joint
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput, NotEnoughDraws
+from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation
@@ -40,7 +41,7 @@ class Options(TypedDict, total=False):
     loss: Any
     train: float | None
     time_budget: float | None
-    details: bool
+    details: bool | Literal["violation"]
     relation: Relation | str | None
     rng: Seed
     sampling: Sampling | None
@@ -71,7 +72,7 @@ def audit(
     loss: Any = "auto",
     train: float | None = None,
     time_budget: float | None = None,
-    details: bool = False,
+    details: bool | Literal["violation"] = False,
     relation: Relation | str | None = None,
     rng: Seed = None,
     sampling: Sampling | None = None,
@@ -89,7 +90,8 @@ def audit(
     train        the share of the draws that learn; by default a quarter, 50 000 a side at most
     time_budget  seconds to spend, in place of n: a pilot measures the mechanism, and how many draws test
                  is fixed before the first of them
-    details      also estimate every notion from the training draws, for charts and reports
+    details      also estimate every notion from the training draws, for charts and reports; "violation"
+                 does so only where the claim is refuted
     relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
 
     >>> import dpassay as dp, numpy as np
@@ -106,22 +108,35 @@ def audit(
     for one in claims:
         _conclusive(one, budget.test, gamma)
     choices = learn(found, claims, budget, gamma, loss)
-    profiles: dict[int, Profile] = {}
-    if details:
-        profiles = {
-            id(choice.source): profile_of(choice.source, choice.learner) for choice in choices
-        }
     seen = count(choices, asked.testing(budget, choices))
     verdicts = [
-        _verdict(choice, counted, gamma, len(claims), profiles.get(id(choice.source)))
+        _verdict(choice, counted, gamma, len(claims))
         for choice, counted in zip(choices, seen, strict=True)
     ]
+    if details:
+        verdicts = _detailed(verdicts, choices, details == "violation")
     return verdicts if isinstance(claim, (list, tuple)) else verdicts[0]
 
 
-def _verdict(
-    choice: Choice, counted: Counted, gamma: float, claims: int, profile: Profile | None
-) -> Verdict:
+def _detailed(
+    verdicts: Sequence[Verdict], choices: Sequence[Choice], refuted: bool
+) -> list[Verdict]:
+    """The verdicts with every notion of their pair, estimated once; or only those that are violations."""
+    profiles: dict[int, Profile] = {}
+    out = []
+    for verdict, choice in zip(verdicts, choices, strict=True):
+        if refuted and not verdict.violated:
+            out.append(verdict)
+            continue
+        key = id(choice.source)
+        if key not in profiles:
+            profiles[key] = profile_of(choice.source, choice.learner)
+        found = profiles[key]
+        out.append(replace(verdict, curve=found.tradeoff_curve, profile=found))
+    return out
+
+
+def _verdict(choice: Choice, counted: Counted, gamma: float, claims: int) -> Verdict:
     """What the fresh draws say about a claim."""
     claim, found = choice.claim, certify(choice, counted, gamma)
     violated = found.p_value <= gamma
@@ -136,6 +151,7 @@ def _verdict(
             tuple(found.best.row.tolist()),
             choice.learner.failures,
             same_inputs(choice.source.pair),
+            _only(found.best.found.event),
         ),
         p_value=found.p_value,
         lower_bound=found.lower,
@@ -145,11 +161,17 @@ def _verdict(
         smallest_detectable=found.detectable,
         second=None if found.second is None else found.second.given(violated),
         budget=(*found.budget, *rest),
-        curve=None if profile is None else profile.tradeoff_curve,
-        profile=profile,
         pairs=choice.pairs,
         about=_about(choice, counted, claims, found),
     )
+
+
+def _only(event: Event) -> str:
+    """The one output there is, in words; empty if there are more."""
+    layout = event.layout
+    if layout is None or layout.parts_of.size != 1 or layout.free(0):
+        return ""
+    return layout.words(0)
 
 
 def bound(
@@ -243,7 +265,13 @@ def _notes(choice: Choice, claims: int) -> list[str]:
     if claims > 1:
         notes.append(f"{claims} claims share the error probability equally")
     if choice.divergence is not None:
-        notes.append("the event is an illustration; the divergence is bounded as a whole")
+        share = choice.divergence.share
+        notes.append(
+            "the event is an illustration; the divergence is bounded as a whole"
+            if share == 1.0
+            else f"the divergence is bounded as a whole, with {share:.3g} of the error probability, and "
+            "the event is tested with the rest"
+        )
     if any(found.event.live for found in choice.events):
         notes.append("the event needs the fitted classifier: it cannot be replayed from a file")
     notes += [f"could not be tried: {failure}" for failure in choice.learner.failures]

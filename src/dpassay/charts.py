@@ -1,71 +1,30 @@
 """Arrays → Altair charts. Nothing here knows where the arrays came from.
 
-One theme for light pages, dark pages and print: text and rules take the page's own text colour,
-the background is transparent, and the series colours keep a contrast of at least 3:1 against both
-white and near-black and stay apart for colour-blind readers.
+Charts can be layered and set side by side with Altair's operators; `compare` draws several results of a
+kind into one chart.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dpassay._typing import FloatArray
-from dpassay.errors import MissingExtra
+from dpassay.errors import InvalidInput
+from dpassay.theme import CONFIG as CONFIG
+from dpassay.theme import INK, PALETTE, altair, column, layers, row
 
 Line: TypeAlias = tuple[FloatArray, FloatArray]
 
-PALETTE = ("#2f7ed8", "#d1690e", "#1f9970", "#9a62c7", "#7d8590", "#c9507f")
 _DASHES = ([1, 0], [8, 4], [3, 3], [10, 3, 2, 3], [1, 3], [6, 2])
-_INK = "currentColor"
 #: More points than a screen has columns only make the file larger.
-_POINTS = 800
+_POINTS = 300
 #: Points a line answers a pointer at, and outputs a bar chart shows.
 _HOVER = 160
 OUTPUTS = 24
-
-CONFIG: dict[str, Any] = {
-    "background": "transparent",
-    "font": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": _INK,
-        "titleColor": _INK,
-        "domainColor": _INK,
-        "tickColor": _INK,
-        "gridColor": _INK,
-        "gridOpacity": 0.12,
-        "labelFlush": False,
-        "tickCount": 6,
-        "labelFontSize": 12,
-        "titleFontSize": 13,
-        "titleFontWeight": "normal",
-    },
-    "legend": {
-        "labelColor": _INK,
-        "titleColor": _INK,
-        "labelFontSize": 12,
-        "orient": "top",
-        "title": None,
-        "labelLimit": 320,
-        "symbolStrokeWidth": 2,
-        "symbolSize": 450,
-    },
-    "title": {"color": _INK, "fontSize": 14, "fontWeight": "normal", "anchor": "start"},
-    "line": {"strokeWidth": 2},
-    "range": {"category": list(PALETTE)},
-}
-
-
-def altair() -> Any:
-    """The altair module, or an error that says how to get it."""
-    try:
-        import altair as module
-    except ImportError:
-        raise MissingExtra("a chart", "report") from None
-    return module
 
 
 def tradeoff(
@@ -84,25 +43,16 @@ def tradeoff(
     """
     alt = altair()
     unit = {"scale": alt.Scale(domain=[0, 1], nice=False)}
-    layers = []
+    parts = []
     if band is not None:
-        x, low, high = (_thin(band[0], values) for values in (band[0], band[1], band[2]))
-        rows = [
-            {"alpha": a, "low": lo, "high": hi}
-            for a, lo, hi in zip(x[1], low[1], high[1], strict=True)
-        ]
-        layers.append(
-            _data(rows)
-            .mark_area(opacity=0.18, color=PALETTE[0])
-            .encode(x=alt.X("alpha:Q", **unit), y=alt.Y("low:Q", **unit), y2="high:Q")
-        )
+        parts.append(_band(band, "alpha", alt.X("alpha:Q", **unit), alt.Y("low:Q", **unit)))
     diagonal = [{"alpha": 0.0, "beta": 1.0}, {"alpha": 1.0, "beta": 0.0}]
-    layers.append(
+    parts.append(
         _data(diagonal)
-        .mark_line(strokeDash=[2, 4], strokeWidth=1, color=_INK, opacity=0.5)
-        .encode(x="alpha:Q", y="beta:Q")
+        .mark_line(strokeDash=[2, 4], strokeWidth=1, color=INK, opacity=0.5)
+        .encode(x=alt.X("alpha:Q"), y=alt.Y("beta:Q"))
     )
-    layers += _lines(
+    parts += _lines(
         lines,
         "alpha",
         "beta",
@@ -114,23 +64,23 @@ def tradeoff(
     if outline is not None:
         ring = [*outline.tolist(), outline[0].tolist()]
         points = [{"alpha": a, "beta": b, "order": k} for k, (a, b) in enumerate(ring)]
-        layers.append(
+        parts.append(
             _data(points)
             .mark_line(filled=True, fillOpacity=0.35, color=PALETTE[5], strokeWidth=1)
-            .encode(x="alpha:Q", y="beta:Q", order="order:Q")
+            .encode(x=alt.X("alpha:Q"), y=alt.Y("beta:Q"), order=alt.Order("order:Q"))
         )
     elif box is not None:
         a0, a1, b0, b1 = box
-        layers.append(
+        parts.append(
             _data([{"a0": a0, "a1": a1, "b0": b0, "b1": b1}])
             .mark_rect(color=PALETTE[5], opacity=0.35, stroke=PALETTE[5])
-            .encode(x="a0:Q", x2="a1:Q", y="b0:Q", y2="b1:Q")
+            .encode(x=alt.X("a0:Q"), x2=alt.X2("a1:Q"), y=alt.Y("b0:Q"), y2=alt.Y2("b1:Q"))
         )
     if at is not None:
-        layers.append(_rule(at, "alpha"))
+        parts.append(_rule(at, "alpha"))
     if point is not None:
-        layers.append(_mark(point, ("alpha", "beta"), ("α counted", "β counted"), "circle"))
-    return _finish(alt.layer(*layers), width=380, height=380)
+        parts.append(_mark(point, ("alpha", "beta"), ("α counted", "β counted"), "circle"))
+    return _finish(parts, width=380, height=380)
 
 
 def spectrum(
@@ -144,18 +94,10 @@ def spectrum(
     """δ as a function of ε, one line a mechanism or method; a band; `point` marks a claim."""
     alt = altair()
     scale = alt.Scale(type="log") if log else alt.Scale(domainMin=0)
-    layers = []
+    parts = []
     if band is not None:
-        rows = [
-            {"epsilon": e, "low": lo, "high": hi}
-            for e, lo, hi in zip(*(side.tolist() for side in band), strict=True)
-        ]
-        layers.append(
-            _data(rows)
-            .mark_area(opacity=0.18, color=PALETTE[0])
-            .encode(x="epsilon:Q", y=alt.Y("low:Q", scale=scale), y2="high:Q")
-        )
-    layers += _lines(
+        parts.append(_band(band, "epsilon", alt.X("epsilon:Q"), alt.Y("low:Q", scale=scale)))
+    parts += _lines(
         lines,
         "epsilon",
         "delta",
@@ -165,8 +107,8 @@ def spectrum(
         hover=hover,
     )
     if point is not None:
-        layers.append(_mark(point, ("epsilon", "delta"), ("claimed ε", "claimed δ"), "diamond"))
-    return _finish(alt.layer(*layers))
+        parts.append(_mark(point, ("epsilon", "delta"), ("claimed ε", "claimed δ"), "diamond"))
+    return _finish(parts)
 
 
 def renyi(
@@ -174,7 +116,7 @@ def renyi(
 ) -> Any:
     """Rényi divergence as a function of its order; `point` marks a claim."""
     alt = altair()
-    layers = _lines(
+    parts = _lines(
         lines,
         "order",
         "value",
@@ -184,8 +126,8 @@ def renyi(
         hover=hover,
     )
     if point is not None:
-        layers.append(_mark(point, ("order", "value"), ("claimed order", "claimed ε"), "diamond"))
-    return _finish(alt.layer(*layers))
+        parts.append(_mark(point, ("order", "value"), ("claimed order", "claimed ε"), "diamond"))
+    return _finish(parts)
 
 
 def loss(
@@ -197,17 +139,15 @@ def loss(
     labels: Sequence[str] | None = None,
     location: float | None = None,
     truth: Line | None = None,
+    part: str = "output",
 ) -> Any:
-    """The two output distributions above, the privacy loss below."""
-    alt = altair()
+    """The two output distributions above, the privacy loss below; `part` says what of outputs x is."""
     if labels is not None:
         both = masses(labels, p, q), mass_loss(labels, p, q, ell)
     else:
-        both = densities(x, p, q), loss_line(x, ell, location=location, truth=truth)
-    for chart in both:
-        chart.config = alt.Undefined  # one theme, at the top
-    stack = alt.vconcat(*both).resolve_scale(color="independent", strokeDash="independent")
-    return stack.configure(**CONFIG)
+        above = densities(x, p, q, part=part)
+        both = above, loss_line(x, ell, location=location, truth=truth, part=part)
+    return column(both)
 
 
 def densities(
@@ -216,20 +156,21 @@ def densities(
     q: FloatArray,
     *,
     event: Sequence[tuple[float, float]] = (),
+    part: str = "output",
     hover: bool = False,
 ) -> Any:
     """The two densities, with the intervals of an event shaded."""
     alt = altair()
-    layers = _shade(event, x) + _lines(
+    parts = _shade(event, x, part) + _lines(
         {"first input": (x, p), "second input": (x, q)},
         "x",
         "y",
-        x=_output_axis(x),
-        y=alt.Y("y:Q", title="density"),
-        symbols=("output", "density"),
+        x=_output_axis(x, part),
+        y=alt.Y("y:Q", title="density", axis=alt.Axis(format="~g")),
+        symbols=(part, "density"),
         hover=hover,
     )
-    return _finish(alt.layer(*layers), height=160)
+    return _finish(parts, height=160)
 
 
 def loss_line(
@@ -239,6 +180,7 @@ def loss_line(
     location: float | None = None,
     truth: Line | None = None,
     event: Sequence[tuple[float, float]] = (),
+    part: str = "output",
     hover: bool = False,
 ) -> Any:
     """|log p/q| along the outputs, with the intervals of an event shaded."""
@@ -246,18 +188,18 @@ def loss_line(
     lines = {"loss": (x, np.abs(ell))}
     if truth is not None:
         lines["exact loss"] = truth
-    layers = _shade(event, x) + _lines(
+    parts = _shade(event, x, part) + _lines(
         lines,
         "x",
         "y",
-        x=_output_axis(x),
+        x=_output_axis(x, part),
         y=alt.Y("y:Q", title="|log p/q|"),
-        symbols=("output", "|log p/q|"),
+        symbols=(part, "|log p/q|"),
         hover=hover,
     )
     if location is not None:
-        layers.append(_rule(location, "x"))
-    return _finish(alt.layer(*layers), height=160)
+        parts.append(_rule(location, "x"))
+    return _finish(parts, height=160)
 
 
 def masses(
@@ -276,19 +218,23 @@ def masses(
         .mark_bar()
         .encode(
             y=_outputs(),
-            yOffset="side:N",
+            yOffset=alt.YOffset("side:N"),
             x=alt.X("probability:Q", title="probability"),
             color=alt.Color(
                 "side:N",
                 scale=alt.Scale(range=list(PALETTE[:2])),
-                legend=alt.Legend(symbolType="square", symbolSize=140),
+                legend=alt.Legend(symbolType="square", symbolSize=140, columns=1),
             ),
-            tooltip=["output:N", alt.Tooltip("side:N", title="on the"), _figures("probability")]
+            tooltip=[
+                alt.Tooltip("output:N"),
+                alt.Tooltip("side:N", title="on the"),
+                _figures("probability"),
+            ]
             + ([] if inside is None else [alt.Tooltip("event:N", title="in the event")]),
             **_pale(inside),
         )
     )
-    return _finish(chart, height=max(60, 26 * len(shown)))
+    return _finish([chart], height=max(60, 26 * len(shown)))
 
 
 def mass_loss(
@@ -309,13 +255,14 @@ def mass_loss(
         said = f"{abs(ell[k]):.4g}" if finite[k] else "∞"
         rows.append({"output": labels[k], "loss": value, "shown": said} | _member(inside, k))
     base = _data(rows).encode(
-        y=_outputs(), x=alt.X("loss:Q", title="|log p/q|", scale=alt.Scale(domainMax=1.2 * cap))
+        y=_outputs(), x=alt.X("loss:Q", title="|log p/q|", scale=alt.Scale(domainMax=1.6 * cap))
     )
     bars = base.mark_bar(color=PALETTE[4]).encode(
-        tooltip=["output:N", alt.Tooltip("shown:N", title="|log p/q|")], **_pale(inside)
+        tooltip=[alt.Tooltip("output:N"), alt.Tooltip("shown:N", title="|log p/q|")],
+        **_pale(inside),
     )
-    text = base.mark_text(align="left", dx=4, color=_INK).encode(text="shown:N")
-    return _finish(alt.layer(bars, text), height=max(60, 22 * len(rows)))
+    text = base.mark_text(align="left", dx=4, color=INK).encode(text=alt.Text("shown:N"))
+    return _finish([bars, text], height=max(60, 22 * len(rows)))
 
 
 def likeliest(p: FloatArray, q: FloatArray) -> list[int]:
@@ -329,10 +276,35 @@ def _data(rows: Sequence[Mapping[str, Any]]) -> Any:
     return altair().Chart({"values": list(rows)})
 
 
+def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Any:
+    """Rows that hold columns of numbers, a row a curve, as the data of a chart.
+
+    As text they are a quarter of the size of a row a point, and altair, which copies data at every step,
+    copies them at once.
+    """
+    text = json.dumps(list(rows), separators=(",", ":"))
+    chart = altair().Chart({"values": text, "format": {"type": "json"}})
+    return chart.transform_flatten(list(columns))
+
+
+def _band(band: tuple[FloatArray, FloatArray, FloatArray], name: str, x: Any, y: Any) -> Any:
+    """What lies between two curves."""
+    at, low = _thin(band[0], band[1])
+    high = _thin(band[0], band[2])[1]
+    row = {name: _short(at), "low": _short(low), "high": _short(high)}
+    area = _table([row], list(row)).mark_area(opacity=0.18, color=PALETTE[0])
+    return area.encode(x=x, y=y, y2=altair().Y2("high:Q"))
+
+
+def _short(values: Sequence[float]) -> list[float]:
+    """Five digits: more than a chart shows."""
+    return [float(f"{value:.5g}") for value in values]
+
+
 def _outputs() -> Any:
     # in the order of the data: a list to sort by would become an expression with the outputs in it
     alt = altair()
-    return alt.Y("output:N", sort=None, title=None, axis=alt.Axis(labelLimit=110, ticks=False))
+    return alt.Y("output:N", sort=None, title=None, axis=alt.Axis(labelLimit=130, ticks=False))
 
 
 def _member(inside: Sequence[bool] | None, k: int) -> dict[str, str | float]:
@@ -347,13 +319,20 @@ def _pale(inside: Sequence[bool] | None) -> dict[str, Any]:
     return {"opacity": altair().Opacity("shade:Q", scale=None, legend=None)}
 
 
-def _output_axis(x: FloatArray) -> Any:
+def _output_axis(x: FloatArray, part: str) -> Any:
     alt = altair()
     ends = [float(x[0]), float(x[-1])]
-    return alt.X("x:Q", title="output", scale=alt.Scale(domain=ends, zero=False, nice=False))
+    wide = max(abs(ends[0]), abs(ends[1])) < 1e4 * max(ends[1] - ends[0], 1e-300)
+    return alt.X(
+        "x:Q",
+        title=part,
+        # six digits say nothing where numbers are large and close together
+        axis=alt.Axis(format="~g", labelOverlap=True) if wide else alt.Axis(labelOverlap=True),
+        scale=alt.Scale(domain=ends, zero=False, nice=False),
+    )
 
 
-def _shade(event: Sequence[tuple[float, float]], x: FloatArray) -> list[Any]:
+def _shade(event: Sequence[tuple[float, float]], x: FloatArray, part: str) -> list[Any]:
     """The part of an event's intervals that the axis shows, behind everything."""
     alt = altair()
     clipped = [(max(low, float(x[0])), min(high, float(x[-1]))) for low, high in event]
@@ -361,7 +340,7 @@ def _shade(event: Sequence[tuple[float, float]], x: FloatArray) -> list[Any]:
     if not rows:
         return []
     chart = _data(rows).mark_rect(color=PALETTE[5], opacity=0.16)
-    return [chart.encode(x=alt.X("from:Q", title="output"), x2="to:Q")]
+    return [chart.encode(x=alt.X("from:Q", title=part), x2=alt.X2("to:Q"))]
 
 
 def _lines(
@@ -386,7 +365,7 @@ def _lines(
     tooltip = [alt.Tooltip("series:N", title="curve")] if len(names) > 1 else []
     tooltip += [_figures(x_name, symbols[0]), _figures(y_name, symbols[1])]
     drawn = (
-        _data(_rows(lines, x_name, y_name, _POINTS))
+        _table(_curves(lines, x_name, y_name, _POINTS), (x_name, y_name))
         .mark_line()
         .encode(
             x=x,
@@ -400,7 +379,7 @@ def _lines(
         return [drawn]
     near = alt.selection_point(on="pointerover", clear="pointerout", nearest=True, empty=False)
     dots = (
-        _data(_rows(lines, x_name, y_name, _HOVER))
+        _table(_curves(lines, x_name, y_name, _HOVER), (x_name, y_name))
         .mark_point(filled=True, size=70)
         .encode(
             x=x,
@@ -414,18 +393,17 @@ def _lines(
     return [drawn, dots]
 
 
-def _rows(
+def _curves(
     lines: Mapping[str, Line], x_name: str, y_name: str, points: int
-) -> list[dict[str, float | str]]:
-    rows: list[dict[str, float | str]] = []
+) -> list[dict[str, Any]]:
+    out = []
     for name, (xs, ys) in lines.items():
-        thin = _thin(np.asarray(xs, dtype=float), np.asarray(ys, dtype=float), points)
-        rows += [
-            {x_name: float(f"{a:.6g}"), y_name: float(f"{b:.6g}"), "series": name}
-            for a, b in zip(*thin, strict=True)
-            if np.isfinite(a) and np.isfinite(b)
-        ]
-    return rows
+        x, y = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
+        seen = np.isfinite(x) & np.isfinite(y)
+        if seen.any():
+            thin = _thin(x[seen], y[seen], points)
+            out.append({x_name: _short(thin[0]), y_name: _short(thin[1]), "series": name})
+    return out
 
 
 def _thin(x: FloatArray, y: FloatArray, points: int = _POINTS) -> tuple[list[float], list[float]]:
@@ -444,7 +422,8 @@ def _figures(name: str, title: str | None = None) -> Any:
 
 
 def _rule(at: float, name: str) -> Any:
-    return _data([{name: at}]).mark_rule(strokeDash=[4, 3], color=PALETTE[5]).encode(x=f"{name}:Q")
+    rule = _data([{name: at}]).mark_rule(strokeDash=[4, 3], color=PALETTE[5])
+    return rule.encode(x=altair().X(f"{name}:Q"))
 
 
 def _mark(
@@ -455,23 +434,50 @@ def _mark(
         _data([dict(zip(names, point, strict=True))])
         .mark_point(shape=shape, size=110, strokeWidth=2, color=PALETTE[5])
         .encode(
-            x=f"{names[0]}:Q",
-            y=f"{names[1]}:Q",
+            x=altair().X(f"{names[0]}:Q"),
+            y=altair().Y(f"{names[1]}:Q"),
             tooltip=[_figures(n, t) for n, t in zip(names, titles, strict=True)],
         )
     )
 
 
-def _finish(chart: Any, *, width: int = 480, height: int = 280) -> Any:
-    return chart.properties(width=width, height=height).configure(**CONFIG)
+def _finish(parts: Sequence[Any], *, width: int = 480, height: int = 280) -> Any:
+    return layers(parts).properties(width=width, height=height)
 
 
 def panels(charts: Sequence[Any], columns: int = 2) -> Any:
-    """Finished charts on one page, `columns` in a row."""
-    alt = altair()
-    bare = [chart.copy() for chart in charts]
-    for chart in bare:
-        chart.config = alt.Undefined
-    rows = [alt.hconcat(*bare[k : k + columns]) for k in range(0, len(bare), columns)]
-    page = alt.vconcat(*rows).resolve_scale(color="independent", strokeDash="independent")
-    return page.configure(**CONFIG)
+    """Charts on one page, `columns` in a row."""
+    rows = [row(charts[k : k + columns]) for k in range(0, len(charts), columns)]
+    return column(rows)
+
+
+def compare(results: Mapping[str, Any]) -> Any:
+    """Several spectra, trade-off curves, Rényi curves or profiles in one chart, a line each.
+
+    >>> import dpassay as dp
+    >>> made = {f"μ = {mu}": dp.TradeoffDP(dp.GaussianDP(mu).tradeoff).f for mu in (0.5, 1.0)}
+    >>> chart = dp.charts.compare(made)
+    """
+    if not isinstance(results, Mapping) or not results:
+        raise InvalidInput(
+            'compare takes names and results, as in compare({"A": one, "B": other}), got '
+            f"{results!r:.60}"
+        )
+    kinds = {name: getattr(type(result), "drawn_as", "") for name, result in results.items()}
+    odd = next((name for name, kind in kinds.items() if not kind), None)
+    if odd is not None:
+        raise InvalidInput(
+            f"compare draws spectra, trade-off curves, Rényi curves and profiles; {odd!r} is a "
+            f"{type(results[odd]).__name__}"
+        )
+    if len(set(kinds.values())) > 1:
+        raise InvalidInput(f"compare draws results of one kind, got {sorted(set(kinds.values()))}")
+    match next(iter(kinds.values())):
+        case "profile":
+            parts = ("tradeoff_curve", "spectrum", "renyi_curve")
+            return panels(
+                [compare({n: getattr(r, part) for n, r in results.items()}) for part in parts]
+            )
+        case kind:
+            draw: Any = {"tradeoff": tradeoff, "spectrum": spectrum, "renyi": renyi}[kind]
+            return draw({str(name): (r.x, r.y) for name, r in results.items()})

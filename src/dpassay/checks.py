@@ -55,6 +55,8 @@ def real(
 
 def probability(name: str, value: Any, *, remedy: str = "") -> float:
     """Return a probability strictly between 0 and 1."""
+    if not remedy and isinstance(value, (int, float)) and 1 < value < 100:
+        remedy = f"{value:g} % is {value / 100:g}"
     return real(name, value, above=0.0, below=1.0, remedy=remedy)
 
 

@@ -16,7 +16,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.text import as_claim
 from dpassay.results import SecondBound, Verdict, Witness, why_blind
 
-#: The share of γ spent on the bound that is not the headline of an (ε, δ) claim.
+#: The share of γ spent on the bound that is not the headline of an (ε, δ) claim or of a curve.
 _SECOND = 0.1
 
 
@@ -135,18 +135,22 @@ def _counts(hits_p: int, n_p: int, hits_q: int, n_q: int) -> Counts:
 
 
 def second_bound(counts: Counts, claim: Claim, gamma: float) -> tuple[SecondBound | None, float]:
-    """For an (ε, δ) claim the bound on the parameter that is not its headline, and what it costs.
+    """The bound on another parameter that the same counts give, and what it costs.
 
-    A tenth of γ pays for it, whatever comes out: both bounds hold at once.
+    For an (ε, δ) claim that is the parameter which is not its headline. For a curve, whose gap means
+    little to people, it is ε at a δ that is fixed for all audits. A tenth of γ pays for it, whatever
+    comes out: both bounds hold at once.
     """
     other = claim.turned()
     if other is None:
         return None, 0.0
     spent = _SECOND * gamma
+    at = "" if claim.point is not None or other.point is None else f"δ = {other.point[1]:g}"
     second = SecondBound(
         symbol=other.symbol,
         claimed=other.value,
         lower=joint.lower_bound(counts, other, spent),
         smallest_detectable=smallest_detectable(counts, other, spent),
+        at=at,
     )
     return second, spent

@@ -54,8 +54,8 @@ def _witness(witness: Witness) -> list[tuple[str, str]]:
     return rows
 
 
-def verdict_panel(verdict: Verdict, remedy: str) -> Panel:
-    """A verdict; `remedy` is what helps a blind one."""
+def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
+    """A verdict; `remedy` is what helps a blind one, `kept` the file it was written to."""
     from rich.console import Group
     from rich.text import Text
 
@@ -80,6 +80,9 @@ def verdict_panel(verdict: Verdict, remedy: str) -> Panel:
         case "violation":
             if not witness.event.live:
                 again = "--json verdict.json, then dpassay replay verdict.json on fresh draws"
+                if kept:
+                    files = "--samples and two files of fresh draws"
+                    again = f"dpassay replay {kept} {files if verdict.about.files else 'TARGET'}"
                 rows.append(("next", again))
         case "blind":
             rows.append(("next", remedy))
@@ -98,7 +101,7 @@ def verification_panel(found: Verification) -> Panel:
     top = [] if found.confirmed or not found.holds else [_capital(found.holds)]
     if found.holds:
         top.append(f"{found.bound} with confidence {level(found.confidence)} ({found.guarantee})")
-    worst = max(found.pairs, key=lambda one: one.upper)
+    worst = found.worst
     rows = [("why", found.reason)] if found.reason else []
     many = len(found.pairs)
     rows.append(("inputs", str(worst.pair) + (f", the worst of {many} pairs" if many > 1 else "")))

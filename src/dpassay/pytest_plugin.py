@@ -1,92 +1,209 @@
-"""The pytest plugin: a marker, and one report for a whole test session.
+"""The pytest plugin: settings for a suite, a marker, and one report for a whole test session.
 
-Registered by the package and light to load: nothing but this file is imported until a test asserts
-privacy with `--dp-report` given. Under pytest-xdist the workers send their verdicts to the controller.
+Registered by the package and light to load: nothing but this file and `settings` is imported until a
+test asserts privacy with a report asked for. Under pytest-xdist the workers send their results to the
+controller.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-_KEY = "dpassay_verdicts"
-_SAID = {"violation": "violation", "clear": "none detected", "blind": "could not see"}
+import pytest
+
+from dpassay import settings
+
+_KEY = "dpassay_results"
+_SAID = {
+    "violation": "violation",
+    "clear": "none detected",
+    "blind": "could not see",
+    "confirmed": "shown to hold",
+    "unshown": "not shown",
+}
+_MARKER = (
+    "privacy(n=None, flake=None, seed=None): a test that asserts a privacy claim (dpassay); n, flake and "
+    "seed are what its assertions take where they are given none"
+)
 
 
 def pytest_addoption(parser: Any) -> None:
-    """`--dp-report=out.html`."""
+    """`--dp-report=out.html`, and settings for the configuration file."""
     group = parser.getgroup("dpassay")
     group.addoption(
         "--dp-report",
         metavar="PATH",
         default=None,
-        help="write one HTML report of all dpassay.testing.assert_private calls",
+        help="write one HTML report of all assertions of dpassay.testing",
     )
+    parser.addini("dp_report", "where to write the report, as --dp-report", default="")
+    parser.addini("dp_n", "draws per side per pair of assert_private where it is given none")
+    parser.addini("dp_flake", "how often assert_private may fail wrongly, 1e-6 by default")
+    parser.addini("dp_seed", "the seed of assertions, 0 by default; none for a fresh one each time")
 
 
 def pytest_configure(config: Any) -> None:
-    """Register the marker, and collect verdicts if a report is asked for."""
-    config.addinivalue_line("markers", "privacy: a test that asserts a privacy claim (dpassay)")
-    if config.getoption("--dp-report"):
-        config.pluginmanager.register(_Collector(config), "dpassay-collector")
+    """Register the marker, read the settings, and collect results if a report is asked for."""
+    config.addinivalue_line("markers", _MARKER)
+    found = {
+        name: _read(f"dp_{ini}", config.getini(f"dp_{ini}"), kind)
+        for name, ini, kind in (("n", "n", int), ("flake", "flake", float), ("rng", "seed", int))
+        if config.getini(f"dp_{ini}")
+    }
+    if found:
+        change = settings.using(**found)
+        change.__enter__()
+        config.add_cleanup(lambda: change.__exit__(None, None, None))
+    place = config.getoption("--dp-report") or config.getini("dp_report")
+    if place:
+        config.pluginmanager.register(_Collector(config, _writable(place)), "dpassay-collector")
+
+
+def _read(name: str, text: str, kind: type) -> Any:
+    if name == "dp_seed" and text.strip().lower() == "none":
+        return None
+    try:
+        return kind(text)
+    except ValueError:
+        raise pytest.UsageError(f"{name} must be a number, got {text!r}") from None
+
+
+def _writable(place: str) -> Path:
+    """The path of the report, or an error before the first test runs."""
+    from dpassay.errors import MissingExtra
+    from dpassay.report import need_extras
+
+    path = Path(place)
+    if path.is_dir() or not path.resolve().parent.is_dir():
+        raise pytest.UsageError(
+            f"--dp-report: {place!r} cannot be written; give a file in a folder that exists"
+        )
+    try:
+        need_extras()
+    except MissingExtra as error:
+        raise pytest.UsageError(f"--dp-report: {error}") from None
+    return path
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: Any) -> Iterator[None]:
+    """Let the marker's settings hold while its test runs."""
+    found: dict[str, Any] = {}
+    for marker in reversed(list(item.iter_markers("privacy"))):  # the nearest last
+        odd = set(marker.kwargs) - {"n", "flake", "seed"}
+        if odd or marker.args:
+            raise pytest.UsageError(f"{item.nodeid}: the marker is {_MARKER.partition(':')[0]}")
+        found |= {"rng" if k == "seed" else k: v for k, v in marker.kwargs.items()}
+    with settings.using(**found):
+        return (yield)
 
 
 class _Collector:
-    """Keeps the verdicts of the session, in the order of the tests."""
+    """Keeps the results of the session, in the order of the tests."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: Any, path: Path) -> None:
         from dpassay import testing
 
         self.config = config
-        self.verdicts: list[tuple[str, str]] = []
+        self.path = path
+        #: (test, class of the result, its JSON)
+        self.results: list[tuple[str, str, str]] = []
+        self.outcomes: dict[str, str] = {}
         self._test = ""
         testing.listeners.append(self._add)
 
-    def _add(self, verdict: Any) -> None:
-        self.verdicts.append((self._test, verdict.to_json()))
+    def _add(self, result: Any) -> None:
+        self.results.append((self._test, type(result).__name__, result.to_json()))
 
     def pytest_runtest_setup(self, item: Any) -> None:
         """Remember which test runs."""
         self._test = item.nodeid
 
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Remember how a test ended."""
+        if report.when == "call":
+            expected = hasattr(report, "wasxfail")
+            word = {
+                ("passed", False): "passed",
+                ("failed", False): "failed",
+                ("skipped", True): "failed as expected",
+                ("passed", True): "passed unexpectedly",
+            }
+            self.outcomes[report.nodeid] = word.get((report.outcome, expected), report.outcome)
+
     def pytest_sessionfinish(self, session: Any) -> None:
-        """Hand the verdicts to the controller, or write the report."""
+        """Hand the results to the controller, or write the report."""
         from dpassay import testing
 
         testing.listeners[:] = [one for one in testing.listeners if one != self._add]
         if hasattr(self.config, "workeroutput"):
-            self.config.workeroutput[_KEY] = self.verdicts
+            self.config.workeroutput[_KEY] = self.results
             return
-        if self.verdicts:
+        if self.results:
             self._write()
 
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         """A worker of pytest-xdist is done."""
         found = getattr(node, "workeroutput", {}).get(_KEY, ())
-        self.verdicts += [(test, text) for test, text in found]
+        self.results += [(test, kind, text) for test, kind, text in found]
 
     def _write(self) -> None:
         from dpassay.report import write
-        from dpassay.results import Verdict, number
+        from dpassay.results import Verdict, Verification, number
 
-        rows, verdicts = [], []
-        for test, text in sorted(self.verdicts):
-            verdict = Verdict.from_json(text)
-            verdicts.append(verdict)
+        rows, results = [], []
+        # a stable sort: the assertions of a test stay in their order
+        for test, kind, text in sorted(self.results, key=lambda found: found[0]):
+            result = (Verdict if kind == "Verdict" else Verification).from_json(text)
+            results.append(result)
+            if isinstance(result, Verdict):
+                measured = f"{result.claim.symbol} ≥ {number(result.lower_bound)}"
+            else:
+                measured = result.bound if result.holds else "nothing"
             rows.append(
                 {
                     "test": test,
-                    "claim": str(verdict.claim),
-                    "measured": f"{verdict.claim.symbol} ≥ {number(verdict.lower_bound)}",
-                    "verdict": _SAID[verdict.tone],
+                    "claim": str(result.claim),
+                    "measured": measured,
+                    "verdict": _SAID[result.tone],
+                    "test ended": self.outcomes.get(test, "not known"),
                 }
             )
-        path = self.config.getoption("--dp-report")
         write(
-            path, verdicts, title="Privacy tests", command=f"pytest --dp-report={path}", table=rows
+            self.path,
+            results,
+            title="Privacy tests",
+            command=f"pytest --dp-report={self.path}",
+            table=rows,
+            lead=self._lead(),
         )
 
+    def _lead(self) -> tuple[str, str, str]:
+        """The tone, headline and sentence of the page: about tests, not about claims."""
+        tests = list(dict.fromkeys(test for test, _, _ in self.results))
+        ended = Counter(self.outcomes.get(test, "not known") for test in tests)
+        bad = sum(k for word, k in ended.items() if word not in ("passed", "failed as expected"))
+        total = f"{len(tests)} privacy test" + ("s" if len(tests) > 1 else "")
+        said = f"Of {total}, " + ", ".join(f"{k} {word}" for word, k in sorted(ended.items())) + "."
+        if not bad:
+            note = "A test that passes found no violation; it shows no more than its result says."
+            return "clear", "No test failed", f"{said} {note}"
+        failed = "1 test failed" if bad == 1 else f"{bad} tests failed"
+        if bad != ended["failed"]:
+            failed = f"{bad} of {total} did not end as they should"
+        return "violation", failed, said
+
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say where the report is."""
-        if self.verdicts:
-            path = self.config.getoption("--dp-report")
-            terminalreporter.write_line(f"dpassay: {len(self.verdicts)} verdicts in {path}")
+        """Say where the report is, or that there is none."""
+        if hasattr(self.config, "workeroutput"):
+            return
+        if self.results:
+            many = "1 result" if len(self.results) == 1 else f"{len(self.results)} results"
+            terminalreporter.write_line(f"dpassay: {many} in {self.path}")
+        else:
+            terminalreporter.write_line(
+                f"dpassay: no test asserted privacy, {self.path} was not written"
+            )

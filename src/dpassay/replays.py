@@ -10,6 +10,7 @@ import numpy as np
 from dpassay import checks
 from dpassay.counts import audit_counts
 from dpassay.errors import InvalidInput
+from dpassay.privacy.about import About
 from dpassay.privacy.claims import Claim
 from dpassay.results import LowerBound, Verdict, Witness
 from dpassay.sampling.budget import totals
@@ -41,13 +42,13 @@ def replay(
     >>> dp.replay(verdict, dp.zoo.Laplace(1.0), n=10_000, rng=1).violated
     True
     """
-    seen = ""
+    seen: set[str] = set()
     if isinstance(witness, Verdict):
         claim = witness.claim if claim is None else claim
-        seen = witness.about.digest
+        seen = _prints(witness.about)
         witness = witness.witness
     elif isinstance(witness, LowerBound) and witness.witness is not None:
-        seen = witness.about.digest
+        seen = _prints(witness.about)
         witness = witness.witness
     if not isinstance(witness, Witness):
         raise InvalidInput(f"replay takes a witness or a verdict, got {checks.shown(witness)}")
@@ -62,7 +63,7 @@ def replay(
     if isinstance(mechanism, Samples):
         source: Source = mechanism
         sizes = totals(source, n)
-        if seen and source.digest == seen:
+        if seen & ({source.digest} | {origin.sha256 for origin in source.files}):
             raise InvalidInput(
                 "these are the draws on which the event was found: a replay needs fresh ones"
             )
@@ -102,3 +103,8 @@ def replay(
             files=source.files,
         ),
     )
+
+
+def _prints(about: About) -> set[str]:
+    """What tells the draws of a result apart: their own digest, and those of their files."""
+    return {about.digest, *(origin.sha256 for origin in about.files)} - {""}

@@ -11,7 +11,7 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import LossCurve, RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
+from dpassay.tables import Table
 
 __all__ = [
     "About",
@@ -48,9 +49,12 @@ class Shown(Record):
         return "#2f7ed8"
 
     def _repr_html_(self) -> str:
+        first, *rest = html.escape(str(self)).split("\n")
+        head, colon, tail = first.partition(": ")
+        more = "".join(f"<br>{line}" for line in rest)
         return (
             f'<div style="border-left:4px solid {self._colour};padding:.4em .8em;margin:.4em 0">'
-            f"{html.escape(str(self)).replace(chr(10), '<br>')}</div>"
+            f'<b style="border-bottom:2px solid {self._colour}">{head}</b>{colon}{tail}{more}</div>'
         )
 
 
@@ -169,12 +173,19 @@ def why_blind(
     counts: tuple[int, int, int, int],
     failures: Sequence[str],
     same: bool = False,
+    only: str = "",
 ) -> str:
-    """Why an audit could not have refuted the claim, in words; empty if it could have."""
+    """Why an audit could not have refuted the claim, in words; empty if it could have.
+
+    `same` says that the two inputs are equal, `only` is the one output that training draws showed.
+    """
     if violated:
         return ""
     if same:
         return "the two inputs are equal, so that there is nothing to tell apart"
+    if only:
+        hint = "; is a `return` missing?" if only == "None" else ""
+        return f"the output is {only} every time, on both inputs{hint}"
     i, n, j, m = counts
     if i + j == 0 or (i == n and j == m):
         which = "none" if i == 0 else "all"
@@ -190,18 +201,29 @@ def why_blind(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SecondBound(Record):
-    """A lower bound on the other parameter of an (ε, δ) claim, paid for like the first."""
+    """A lower bound on another parameter, paid for like the first.
+
+    For an (ε, δ) claim that is the parameter which is not its headline; for a curve ε at a small δ.
+    """
 
     symbol: str
     claimed: float
     lower: float
     smallest_detectable: float
+    #: What is held fixed, where it is not the claim's own parameter: "δ = 1e-05".
+    at: str = ""
 
     def given(self, violated: bool) -> SecondBound:
-        """The bound, and no less than what is claimed if the claim is refuted: that is what it means."""
-        return replace(self, lower=max(self.lower, self.claimed)) if violated else self
+        """The bound, and no less than what is claimed if the claim is refuted: that is what it means.
+
+        That a curve is refuted does not say at which ε.
+        """
+        told = violated and not self.at
+        return replace(self, lower=max(self.lower, self.claimed)) if told else self
 
     def __str__(self) -> str:
+        if self.at:
+            return f"every {self.symbol} below {rounded_down(self.lower)} is refuted at {self.at}"
         return f"{self.symbol} ≥ {number(self.lower)}, claimed {number(self.claimed)}"
 
 
@@ -313,7 +335,7 @@ class PairUpper(Record):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Verification(Shown):
+class Verification(Shown, Table):
     """Whether a claim was shown to hold on the pairs given, and up to which δ.
 
     `upper` is certified for all pairs at once: δ at the ε that is claimed, in the worse direction of the
@@ -335,9 +357,26 @@ class Verification(Shown):
     budget: tuple[tuple[str, float], ...] = ()
     about: About
 
+    def columns(self) -> dict[str, Any]:
+        """pair, upper, cells and unseen: a row for every pair."""
+        names = ("upper", "cells", "unseen")
+        return {"pair": [str(one.pair) for one in self.pairs]} | {
+            name: [getattr(one, name) for one in self.pairs] for name in names
+        }
+
+    @property
+    def tone(self) -> str:
+        """ "confirmed" or "unshown"."""
+        return "confirmed" if self.confirmed else "unshown"
+
     @property
     def _colour(self) -> str:
-        return "#1b6e3c" if self.confirmed else "#7a5200"
+        return "#1b6e3c" if self.confirmed else "#57606c"
+
+    @property
+    def worst(self) -> PairUpper:
+        """The pair with the largest bound."""
+        return max(self.pairs, key=lambda one: one.upper)
 
     @property
     def where(self) -> str:
@@ -358,11 +397,15 @@ class Verification(Shown):
         return f"{said} holds on {self.where}"
 
     @property
+    def symbol(self) -> str:
+        """What `upper` bounds."""
+        return "δ(ε) − claimed δ(ε)" if self.epsilon is None else f"δ({number(self.epsilon)})"
+
+    @property
     def bound(self) -> str:
         """The bound in symbols."""
-        if self.epsilon is None:
-            return f"δ(ε) − the claimed δ(ε) ≤ {rounded_up(self.upper)} at every ε ≥ 0"
-        return f"δ({number(self.epsilon)}) ≤ {rounded_up(self.upper)}"
+        everywhere = " at every ε ≥ 0" if self.epsilon is None else ""
+        return f"{self.symbol} ≤ {rounded_up(self.upper)}{everywhere}"
 
     @property
     def headline(self) -> str:
@@ -387,6 +430,8 @@ class Verification(Shown):
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Profile(Shown):
     """Every notion of one pair, estimated from one sample and one loss."""
+
+    drawn_as: ClassVar[str] = "profile"
 
     epsilon: float
     mu: float
@@ -436,11 +481,19 @@ class Profile(Shown):
 
 def rounded_up(value: float) -> str:
     """A bound from above for people: four significant digits, never less than the value."""
-    if not 0 < value < 1:
-        return number(value)
-    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
-    up = math.ceil(value / unit) * unit
-    return f"{up if float(f'{up:.4g}') >= value else up + unit:.4g}"
+    return _rounded(value, 1) if 0 < value < 1 else number(value)
+
+
+def rounded_down(value: float) -> str:
+    """A bound from below for people: four significant digits, never more than the value."""
+    return _rounded(value, -1) if 0 < value < math.inf else number(value)
+
+
+def _rounded(value: float, side: int) -> str:
+    near = float(f"{value:.4g}")
+    if (near - value) * side >= 0:
+        return f"{near:.4g}"
+    return f"{near + side * 10.0 ** (math.floor(math.log10(value)) - 3):.4g}"
 
 
 def number(value: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import difflib
 import importlib
 import importlib.util
 import json
@@ -29,7 +30,9 @@ def mechanism(target: str, *, per_call: bool = False) -> Any:
         target.rpartition(":") if not target.startswith("zoo:") else ("zoo", ":", target[4:])
     )
     if not colon or not place or not name:
-        raise InvalidInput(f"a target must be {_FORMS}, got {target!r}")
+        bare = target.partition("(")[0]
+        hint = f'; did you mean "zoo:{target}"?' if bare in zoo.__all__ else ""
+        raise InvalidInput(f"a target must be {_FORMS}, got {target!r}{hint}")
     if place == "zoo":
         return from_zoo(name)
     module = _from_file(Path(place)) if place.endswith(".py") else _from_module(place)
@@ -101,7 +104,12 @@ def _call(node: ast.expr, text: str) -> Any:
     name = node.func if isinstance(node, ast.Call) else node
     names = sorted(n for n in zoo.__all__ if n not in ("ZooMechanism", "members"))
     if not isinstance(name, ast.Name) or name.id not in names:
-        raise InvalidInput(f"zoo:{text} names no mechanism of the zoo: {', '.join(names)}")
+        meant = [one for one in names if one.lower() == text.partition("(")[0].strip().lower()]
+        meant = meant or difflib.get_close_matches(text.partition("(")[0], names, 1)
+        hint = f"did you mean zoo:{meant[0]}? There are " if meant else ""
+        raise InvalidInput(
+            f"zoo:{text} names no mechanism of the zoo; {hint or 'there are '}{', '.join(names)}"
+        )
     arguments: list[Any] = []
     options: dict[str, Any] = {}
     if isinstance(node, ast.Call):

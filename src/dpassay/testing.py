@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dpassay import checks, settings
 from dpassay.audits import audit
-from dpassay.errors import InvalidInput
+from dpassay.errors import DpassayError, InvalidInput
 from dpassay.privacy.pairs import Relation
 from dpassay.results import Verdict, Verification, number
 from dpassay.sampling.draw import Sampling, Seed
@@ -54,8 +55,11 @@ class NotShown(AssertionError):
         self.verification = verification
 
 
-#: Called with every verdict; the pytest plugin collects them for a report.
-listeners: list[Callable[[Verdict], None]] = []
+#: Called with every result; the pytest plugin collects them for a report.
+listeners: list[Callable[[Verdict | Verification], None]] = []
+
+#: Stands for what the test suite sets (see `dpassay.settings`), or 0.
+_SUITE: Any = "suite"
 
 
 def assert_private(
@@ -64,44 +68,53 @@ def assert_private(
     claim: Any,
     *,
     n: int | None = None,
-    flake: float = 1e-6,
+    flake: float | None = None,
     time_budget: float | None = None,
     relation: Relation | str | None = None,
     loss: Any = "auto",
-    rng: Seed = 0,
+    rng: Seed = _SUITE,
     sampling: Sampling | None = None,
 ) -> Verdict:
     """Fail with the witness in the message if the claim is refuted, or could not have been.
 
     n            draws per side per pair; 20 000 unless a `time_budget` in seconds is given
-    flake        the probability with which a mechanism that keeps its claim may be called a violation
+    flake        the probability with which a mechanism that keeps its claim may be called a violation,
+                 10⁻⁶ by default
     relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
     loss         what ranks the outputs, as for `dpassay.audit`
     rng          a fixed seed by default, so that a test that passes keeps passing
+
+    Under pytest, `dp_n`, `dp_flake` and `dp_seed` in its configuration and the marker
+    `@pytest.mark.privacy(n=…, flake=…, seed=…)` change what n, flake and rng are by default.
 
     >>> import dpassay as dp
     >>> verdict = assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=5000)
     >>> verdict.violated
     False
     """
-    if n is None and time_budget is None:
-        n = 20_000
     __tracebackhide__ = True
     if isinstance(claim, (list, tuple)):
         raise InvalidInput("assert_private takes one claim; call it once for each")
-    verdict: Verdict = audit(
-        mechanism,
-        pairs,
-        claim,
-        n=n,
-        time_budget=time_budget,
-        confidence=1 - flake,
-        loss=loss,
-        relation=relation,
-        details=bool(listeners),
-        rng=rng,
-        sampling=sampling or Sampling(progress=False),
-    )
+    suite = settings.current()
+    if n is None and time_budget is None:
+        n = suite.n or 20_000
+    flake = suite.flake if flake is None else flake
+    try:
+        verdict: Verdict = audit(
+            mechanism,
+            pairs,
+            claim,
+            n=n,
+            time_budget=time_budget,
+            confidence=1 - checks.probability("flake", flake),
+            loss=loss,
+            relation=relation,
+            details="violation" if listeners else False,
+            rng=suite.rng if rng is _SUITE else rng,
+            sampling=sampling or Sampling(progress=False),
+        )
+    except DpassayError as error:
+        raise error.with_traceback(None) from None  # the message says it; our frames do not
     for listener in listeners:
         listener(verdict)
     match verdict.tone:
@@ -126,7 +139,7 @@ def assert_holds(
     n: int = 1_000_000,
     confidence: float = 0.95,
     relation: Relation | str | None = None,
-    rng: Seed = 0,
+    rng: Seed = _SUITE,
     sampling: Sampling | None = None,
 ) -> Verification:
     """Fail unless the draws show that the claim holds on these pairs (`dpassay.verify`).
@@ -140,18 +153,24 @@ def assert_holds(
     True
     """
     __tracebackhide__ = True
-    found = verify(
-        mechanism,
-        pairs,
-        claim,
-        n=n,
-        confidence=confidence,
-        relation=relation,
-        rng=rng,
-        sampling=sampling or Sampling(progress=False),
-    )
+    try:
+        found = verify(
+            mechanism,
+            pairs,
+            claim,
+            n=n,
+            confidence=confidence,
+            relation=relation,
+            rng=settings.current().rng if rng is _SUITE else rng,
+            sampling=sampling or Sampling(progress=False),
+        )
+    except DpassayError as error:
+        raise error.with_traceback(None) from None
+    for listener in listeners:
+        listener(found)
     if not found.confirmed:
-        raise NotShown(f"{found}\n  worst of them: {found.about.pair}", found)
+        where = "" if len(found.pairs) == 1 else ", the worst of them"
+        raise NotShown(f"{found}\n  on inputs {found.worst.pair}{where}", found)
     return found
 
 
@@ -159,15 +178,18 @@ def _refuted(verdict: Verdict, flake: float) -> str:
     """What a violation is, with its witness."""
     c, w, other = verdict.claim, verdict.witness, verdict.second
     lines = [
-        f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)}, wrong with probability {flake:g} at most"
+        f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)} on {w.pair}",
+        f"wrong with probability {flake:g} at most",
     ]
-    if other is not None:
+    if other is not None and other.at:
+        lines.append(f"and {other}; both at once")
+    elif other is not None:
         at = f"{c.symbol} = {number(c.value)}"
         lines.append(
             f"and {other.symbol} ≥ {number(other.lower)} at {at}, claimed {number(other.claimed)}; "
             "both at once"
         )
-    lines += [f"on inputs {w.pair}", str(w)]
+    lines.append(str(w))
     if w.event.of_representation:
         lines.append(
             'which doubles come out leaks, not their values; loss="values" leaves that out'

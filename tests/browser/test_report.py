@@ -231,3 +231,19 @@ def test_folded_verdicts_open_from_the_table(chromium, tmp_path):
     assert page.locator("#v2").is_visible()
     assert not page.locator("#v3").is_visible()
     page.close()
+
+
+CLIPPED = """() => [...document.querySelectorAll('.live svg')].flatMap(svg => {
+  const box = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll('text')].filter(text => {
+    const at = text.getBoundingClientRect();
+    return at.width > 0 && (at.left < box.left - 1 || at.right > box.right + 1
+      || at.top < box.top - 1 || at.bottom > box.bottom + 1);
+  }).map(text => text.textContent); })"""
+
+
+@pytest.mark.parametrize("width", [320, 400, 1280])
+def test_no_label_of_a_chart_is_clipped(visit, width):
+    page = visit(viewport={"width": width, "height": 900})
+    assert page.locator(".live svg text").count() > 20
+    assert page.evaluate(CLIPPED) == []

@@ -138,13 +138,6 @@ def test_the_exit_status_of_several_claims(tones, status):
     assert exit_status(verdicts) == status
 
 
-@pytest.mark.parametrize("command", ["audit", "counts", "replay"])
-def test_the_help_lists_the_exit_statuses(capsys, monkeypatch, command):
-    monkeypatch.setenv("COLUMNS", "160")
-    _, out, _ = said(capsys, command, "--help")
-    assert "4 could not have seen anything" in " ".join(out.split())
-
-
 def test_a_replay_of_too_few_draws_is_blind(capsys, here):
     target = "zoo:Laplace(scale=0.8)"
     said(capsys, "audit", target, "--claim", "eps=1", "--n", "8000", "--json", "verdict.json")
@@ -323,9 +316,11 @@ def test_an_estimate_from_chosen_columns(capsys, tables):
 def test_a_replay_on_samples_needs_fresh_ones(capsys, tables):
     arguments = ("--samples", "p.csv", "q.csv", "--drop", "id")
     said(capsys, "audit", *arguments, "--claim", "eps=0.5", "--json", "verdict.json")
-    status, _, err = said(capsys, "replay", "verdict.json", *arguments)
-    assert status == 2
-    assert "the draws on which the event was found" in err
+    swapped = ("--samples", "q.csv", "p.csv", "--drop", "id")
+    for known in (arguments, swapped):
+        status, _, err = said(capsys, "replay", "verdict.json", *known)
+        assert status == 2
+        assert "the draws on which the event was found" in err
     fresh = ("--samples", "fresh-p.csv", "fresh-q.csv", "--columns", "a,b")
     for draws, counted in (((), "1,000"), (("--n", "900"), "900")):
         status, out, _ = said(capsys, "replay", "verdict.json", *fresh, *draws)
@@ -432,7 +427,11 @@ def test_demo_is_right_about_every_mechanism(capsys, here):
     assert status == 0
     assert "✗" not in out
     assert out.count("violation") >= 5
-    assert (here / "dpassay-demo.html").stat().st_size > 100_000
+    page = (here / "dpassay-demo.html").read_text(encoding="utf-8")
+    assert len(page) > 100_000
+    lead = re.search(r"<strong>.*?</span>(.*?)</strong>", page)[1]
+    assert re.fullmatch(r".+: violation", lead)  # which mechanism it is about
+    assert lead.partition(": violation")[0] in out.replace("\n", " ")
 
 
 def test_a_demo_of_too_few_draws_says_that_it_could_not_see(capsys, here):
@@ -528,22 +527,6 @@ def test_the_package_runs_as_a_module():
         [sys.executable, "-m", "dpassay", "--version"], capture_output=True, text=True, check=True
     )
     assert found.stdout == f"dpassay {dp.__version__}\n"
-
-
-@pytest.mark.parametrize(
-    ("typed", "answer"),
-    [
-        (("audit", "zoo:Laplace()", "--pair", "0,1", "--claim", "eps=1"), "--pair 0 1; got 0,1"),
-        (("audit", "--samples", "p.npy", "--claim", "eps=1"), "got p.npy"),
-        (("audit", "zoo:Laplace()", "--claim", "eps=1", "--pair"), "got nothing"),
-        (("audit", "zoo:Laplace()", "--pair", "0", "1", "--json", "no/such/x.json"), "folder that"),
-        (("bound", "zoo:Laplace()", "--pair", "0", "1", "--json", "no/such/x.json"), "folder that"),
-    ],
-)
-def test_likely_slips_are_answered_before_anything_is_drawn(capsys, here, typed, answer):
-    status, _, err = said(capsys, *typed)
-    assert status == 2
-    assert answer in err
 
 
 def test_the_zoo_fits_a_narrow_terminal(capsys, monkeypatch):

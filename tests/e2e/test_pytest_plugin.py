@@ -12,7 +12,7 @@ from dpassay.testing import AuditTooWeak, PrivacyViolation, assert_private
 
 TESTS = """
 import dpassay as dp, pytest
-from dpassay.testing import assert_private
+from dpassay.testing import assert_holds, assert_private
 
 @pytest.mark.privacy
 def test_good():
@@ -23,12 +23,33 @@ def test_bad():
 
 def test_weak():
     assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=100)
+
+@pytest.mark.xfail(reason="known", strict=True)
+def test_known():
+    assert_private(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=4000)
+
+def test_holds():
+    assert_holds(dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1.2, delta=0.01", n=20_000)
+
+def test_not_shown():
+    assert_holds(dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1", n=5000)
 """
+
+
+def pytest_in(folder, *options, **files):
+    """Run pytest in a folder of its own."""
+    for name, text in files.items():
+        (folder / name.replace("_ini", ".ini").replace("_py", ".py")).write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [*command, *options], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
 
 
 def test_a_false_claim_fails_with_the_witness_in_the_message():
     with pytest.raises(
-        PrivacyViolation, match=r"not 1-DP: ε ≥ .* wrong with probability 1e-06"
+        PrivacyViolation,
+        match=r"not 1-DP: ε ≥ [\d.]+ on 0.0 and 1.0\n  wrong with probability 1e-06",
     ) as caught:
         assert_private(dp.zoo.Laplace(0.5), (0.0, 1.0), dp.PureDP(1.0), n=4000)
     assert "output" in str(caught.value)
@@ -86,32 +107,143 @@ def test_a_loose_flake_is_passed_on():
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_one_report_for_a_session(workers, tmp_path):
-    (tmp_path / "test_mine.py").write_text(TESTS)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "--strict-markers",
-        "--dp-report=out.html",
-        "-p",
-        "no:cacheprovider",
-    ]
-    done = subprocess.run(
-        [*command, *(["-n", str(workers)] if workers else [])],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    more = ["-n", str(workers)] if workers else []
+    done = pytest_in(tmp_path, "--dp-report=out.html", *more, test_mine_py=TESTS)
     assert done.returncode == 1
-    assert "2 failed, 1 passed" in done.stdout
-    assert "3 verdicts in out.html" in done.stdout
+    assert "3 failed, 2 passed, 1 xfailed" in done.stdout
+    assert "6 results in out.html" in done.stdout
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
-    assert "test_mine.py::test_good" in page
-    assert "test_mine.py::test_bad" in page
-    rows = re.findall(r'<td data-column="verdict">(.*?)</td>', page)
-    assert rows == ["violation", "none detected", "could not see"]
-    for kind in ("violation", "clear", "blind"):
-        assert page.count(f'<details class="verdict {kind}">') == 1
+    cells = {
+        name: re.findall(rf'<td data-column="{name}">(.*?)</td>', page)
+        for name in ("test", "verdict", "test ended")
+    }
+    tests = [re.sub(r"<.*?>", "", cell).partition("::")[2] for cell in cells["test"]]
+    assert list(zip(tests, cells["verdict"], cells["test ended"], strict=True)) == [
+        ("test_bad", "violation", "failed"),
+        ("test_good", "none detected", "passed"),
+        ("test_holds", "shown to hold", "passed"),
+        ("test_known", "violation", "failed as expected"),
+        ("test_not_shown", "not shown", "failed"),
+        ("test_weak", "could not see", "failed"),
+    ]
+    assert '<strong><span class="sign" aria-hidden="true">✕</span>3 tests failed' in page
+    for kind, times in (("violation", 2), ("clear", 1), ("blind", 1), ("confirmed", 1)):
+        assert page.count(f'<details class="verdict {kind}">') == times
+    assert len(page) < 2_000_000
+
+
+def test_an_expected_failure_is_no_alarm(tmp_path):
+    mine = TESTS.partition("@pytest.mark.xfail")
+    done = pytest_in(
+        tmp_path,
+        "--dp-report=out.html",
+        test_mine_py=TESTS.partition("@")[0] + "".join(mine[1:]).partition("def test_holds")[0],
+    )
+    assert "1 xfailed" in done.stdout
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert '<div class="banner clear">' in page
+    assert "Of 1 privacy test, 1 failed as expected." in page
+
+
+LONG = """
+import numpy as np
+from dpassay.testing import assert_private
+
+def release(x, size, rng):
+    return x.sum() + rng.laplace(scale=0.5, size=size)
+
+def fails(x, size, rng):
+    raise RuntimeError("out of cheese")
+
+def test_long():
+    one = np.zeros(500)
+    assert_private(release, (one, np.where(np.arange(500) == 137, 1.0, one)), "eps=1", n=4000)
+
+def test_fails():
+    assert_private(fails, (0.0, 1.0), "eps=1", n=4000)
+
+def test_nothing():
+    assert_private(lambda x, size, rng: None, (0.0, 1.0), "eps=1", n=4000)
+
+def test_claim():
+    assert_private(release, (0.0, 1.0), "epsilon one", n=4000)
+"""
+
+
+def test_tracebacks_end_at_the_assertion(tmp_path):
+    done = pytest_in(tmp_path, test_long_py=LONG)
+    said = done.stdout
+    assert "4 failed" in said
+    assert "two arrays of 500 that differ at [137]: 0.0 against 1.0" in said
+    assert "RuntimeError: out of cheese" in said
+    assert "is a `return` missing?" in said
+    assert "cannot read 'epsilon one'" in said
+    for ours in ("audits.py", "stages.py", "samples.py", "text.py", "testing.py:"):
+        assert ours not in said
+
+
+def test_a_mechanism_without_a_result_is_told_apart():
+    with pytest.raises(AuditTooWeak, match="the output is None every time.*`return` missing"):
+        assert_private(dp.from_function(lambda x: None), (0.0, 1.0), "eps=1", n=1000)
+
+
+SETTINGS = """
+import dpassay as dp, pytest
+from dpassay.testing import assert_private
+
+def audited(**given):
+    verdict = assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", **given)
+    return verdict.about.n[0], round(1 - verdict.confidence, 9), verdict.about.seed
+
+def test_file():
+    assert audited() == (3000, 0.001, 7)
+
+@pytest.mark.privacy(n=4000, seed=8)
+def test_marker():
+    assert audited() == (4000, 0.001, 8)
+
+@pytest.mark.privacy(n=4000)
+def test_argument():
+    assert audited(n=5000, flake=0.01, rng=9) == (5000, 0.01, 9)
+
+@pytest.mark.privacy(draws=4000)
+def test_wrong():
+    audited()
+"""
+
+
+def test_settings_come_from_the_file_the_marker_and_the_call(tmp_path):
+    ini = "[pytest]\ndp_n = 3000\ndp_flake = 1e-3\ndp_seed = 7\ndp_report = out.html\n"
+    done = pytest_in(tmp_path, test_mine_py=SETTINGS, pytest_ini=ini)
+    assert "3 passed" in done.stdout
+    assert "test_wrong: the marker is privacy(n=None, flake=None, seed=None)" in done.stdout
+    assert "3 results in out.html" in done.stdout
+    assert "privacy(n=None" in pytest_in(tmp_path, "--markers").stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("--dp-report=nowhere/out.html", "'nowhere/out.html' cannot be written"),
+        ("--dp-report=.", "cannot be written"),
+        ("-odp_n=many", "dp_n must be a number, got 'many'"),
+    ],
+)
+def test_what_cannot_be_is_said_before_the_first_test(given, said, tmp_path):
+    done = pytest_in(tmp_path, given, test_mine_py="def test_one():\n    print('ran')\n")
+    assert done.returncode == 4
+    assert said in done.stderr
+    assert "passed" not in done.stdout
+
+
+def test_a_session_without_privacy_tests_writes_no_report(tmp_path):
+    done = pytest_in(tmp_path, "--dp-report=out.html", test_mine_py="def test_one(): pass")
+    assert done.returncode == 0
+    assert "no test asserted privacy, out.html was not written" in done.stdout
+    assert not (tmp_path / "out.html").exists()
+
+
+def test_results_are_in_no_report_unless_asked_for(tmp_path):
+    done = pytest_in(tmp_path, "-k", "good", test_mine_py=TESTS)
+    assert "1 passed" in done.stdout
+    assert "dpassay" not in done.stdout

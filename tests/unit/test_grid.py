@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.helpers import objects
 
 import dpassay as dp
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.tally import tally_draws, tally_of
+from dpassay.outputs.canonical import from_raw
 from dpassay.sampling.samples import Live
 
 zoo = dp.zoo
@@ -74,3 +76,30 @@ def test_a_cell_of_one_side_only_is_not_calmed_away(seeds):
     samples = dp.from_samples(p, q)
     masses = GridLoss.of(tally_of(samples.p, samples.q)).masses()
     assert masses.delta(3.0) == pytest.approx(0.02, abs=0.005)
+
+
+def test_of_two_numbers_the_more_telling_one_is_drawn():
+    rng = np.random.default_rng(0)
+    noise = rng.laplace(size=(2, 20_000, 2)) * [0.5, 4.0]
+    drawn = GridLoss.of(
+        tally_of(*(from_raw(x, len(x)) for x in (noise[0], noise[1] + 1.0)))
+    ).curve()
+    assert drawn.part == "x in (x, •)"
+    assert drawn.labels is None
+    step = drawn.x[1] - drawn.x[0]
+    assert drawn.p.sum() * step == pytest.approx(1.0, abs=0.01)
+    exact = np.exp(-np.abs(drawn.x) / 0.5)  # the density of Laplace noise of scale ½
+    assert np.abs(drawn.p - exact).sum() * step < 0.15
+    middle = np.abs(drawn.x) < 2
+    assert np.abs(drawn.y - 2 * (np.abs(drawn.x - 1) - np.abs(drawn.x)))[middle].max() < 1.0
+
+
+def test_one_number_is_the_output_and_one_in_a_tuple_is_not():
+    rng = np.random.default_rng(0)
+    plain, other = rng.normal(size=(2, 2000))
+    assert (
+        GridLoss.of(tally_of(from_raw(plain, 2000), from_raw(other, 2000))).curve().part == "output"
+    )
+    pairs = [objects(*(("yes", float(v)) for v in side)) for side in (plain, other)]
+    drawn = GridLoss.of(tally_of(*(from_raw(side, 2000) for side in pairs))).curve()
+    assert drawn.part == "x in ('yes', x)"

@@ -114,3 +114,25 @@ def test_the_command_lists_items_and_refuses_unknown_ones(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["papers", "pure/fig99"])
     assert main() == 2
     assert "pure/fig99" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("write", "place"), [("", "mine/"), ("1", "")])
+def test_results_of_the_repository_are_replaced_only_if_asked(
+    write, place, tmp_path, monkeypatch, capsys
+):
+    made = []
+
+    def run(key, *, results, **options):
+        made.append(results)
+        return results / "x.json"
+
+    monkeypatch.setattr(core, "HOME", tmp_path)
+    monkeypatch.setattr(core, "run", run)
+    monkeypatch.setattr("sys.argv", ["papers", "pure/table1", "pure/fig1"])
+    monkeypatch.setenv("WRITE", write)
+    assert main() == 0
+    assert made == [tmp_path / f"{place}results"] * 2
+    assert (tmp_path / f"{place}RESULTS.md").exists()
+    said = capsys.readouterr().err
+    assert "1 of 2: pure/table1" in said
+    assert ("WRITE=1 replaces" in said) == (write == "")

@@ -10,6 +10,7 @@ import dpassay
 PUBLIC = [
     "About",
     "ApproximateDP",
+    "AttackRates",
     "Canaries",
     "Claim",
     "Estimate",
@@ -41,6 +42,7 @@ PUBLIC = [
     "Witness",
     "ZeroConcentratedDP",
     "__version__",
+    "attack_rates",
     "audit",
     "audit_counts",
     "bound",

@@ -18,7 +18,7 @@ from dpassay.errors import InvalidInput, MissingExtra
 from dpassay.outputs.events import Event, Intervals
 from dpassay.outputs.layout import Layout, Part
 from dpassay.privacy.about import Origin
-from dpassay.report import embed, words
+from dpassay.report import embed, shown_words, words
 
 HOSTILE = "</script><script>alert(1)</script>\u2028&<!--\"'"
 P, Q = np.array([0.5, 0.25, 0.15, 0.1]), np.array([0.2, 0.45, 0.0, 0.35])
@@ -294,20 +294,22 @@ def test_an_overview_counts_all_three_kinds():
         dp.audit_counts(*hits, dp.PureDP(0.5))
         for hits in ((450, 1000, 184, 1000), (250, 1000, 184, 1000), (0, 1000, 0, 1000))
     )
-    assert words.overview([clear, clear]) == (
+    assert shown_words.overview([clear, clear]) == (
         "No violation detected",
         "None of the 2 claims was refuted by the draws.",
     )
-    assert words.overview([broken, broken, clear, blind]) == (
+    assert shown_words.overview([broken, broken, clear, blind]) == (
         "2 violations",
         "2 of 4 claims are refuted, each at its own confidence. For 1 of 4 no violation was detected. "
         "1 of 4 audits could not have refuted anything.",
     )
-    assert words.overview([clear, blind, blind]) == (
+    assert shown_words.overview([clear, blind, blind]) == (
         "2 audits could not have seen a violation",
         "For 1 of 3 no violation was detected. 2 of 3 audits could not have refuted anything.",
     )
-    assert words.overview([blind, blind])[1] == "2 of 2 audits could not have refuted anything."
+    assert (
+        shown_words.overview([blind, blind])[1] == "2 of 2 audits could not have refuted anything."
+    )
     assert banner(Page(report.render([clear, blind]))) == "blind"
     assert banner(Page(report.render([blind, broken]))) == "violation"
     assert banner(Page(report.render([clear, clear]))) == "clear"
@@ -364,8 +366,9 @@ def test_infinite_values_are_said_and_not_drawn(rendered):
 def test_the_witness_event_is_shaded(rendered):
     _, parsed = rendered["continuous"]
     datasets = parsed.data("specs")["v1-densities"]["datasets"].values()
-    shaded = [row for rows in datasets for row in rows if "from" in row]
-    outputs = [row["x"] for rows in datasets for row in rows if "x" in row]
+    shaded = [row for rows in datasets if isinstance(rows, list) for row in rows if "from" in row]
+    curves = [row for rows in datasets if isinstance(rows, str) for row in json.loads(rows)]
+    outputs = [x for row in curves for x in row["x"]]
     assert shaded == [{"from": pytest.approx(min(outputs)), "to": 0.5}]
     masses = json.dumps(rendered["discrete"][1].data("specs")["v1-masses"])
     assert masses.count('"event": "yes"') == 4  # two outputs, two sides
@@ -410,7 +413,7 @@ def test_write_writes_what_render_renders(tmp_path):
 
 
 def test_an_empty_report_is_refused():
-    with pytest.raises(InvalidInput, match="at least one verdict"):
+    with pytest.raises(InvalidInput, match="at least one result"):
         report.render([])
 
 

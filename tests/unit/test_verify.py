@@ -128,3 +128,15 @@ def test_the_command_line_ends_with_0_or_5(capsys):
     assert run([*common, "--claim", "eps=1.3, delta=0.01"]) == 0
     assert run([*common, "--claim", "eps=1"]) == 5
     assert run(common[:1]) == 2
+
+
+def test_the_command_line_writes_a_page(capsys, tmp_path):
+    from dpassay.cli import run
+
+    place, claim = tmp_path / "page.html", "eps=1.3, delta=0.01"
+    common = ["verify", "zoo:DiscreteLaplace(scale=1.0)", "--pair", "0", "1", "--n", "20000"]
+    assert run([*common, "--claim", claim, "--report", str(place)]) == 0
+    assert "holds on this pair" in capsys.readouterr().out
+    assert "Holds on this pair" in place.read_text(encoding="utf-8")
+    assert run([*common, "--claim", claim, "--report", str(tmp_path / "no" / "page.html")]) == 2
+    assert "cannot be written" in capsys.readouterr().err

@@ -17,14 +17,41 @@ from dpassay.errors import DpassayError, InvalidInput
 _USAGE: Any = typer.BadParameter.__mro__[2]
 
 
+#: What files of outputs are called.
+_DATA = (".npy", ".csv", ".parquet", ".tsv", ".txt", ".npz")
+
+
 def _slips(arguments: list[str]) -> None:
-    """Say what is wrong with an option of two values that got one."""
+    """Say what is wrong where the parser could only say that something is."""
     for option, example in (("--pair", "--pair 0 1"), ("--samples", "--samples p.npy q.npy")):
+        glued = [a for a in arguments if a.startswith(f"{option}=")]
+        if glued:
+            got = glued[0].partition("=")[2]
+            raise InvalidInput(f"{option} takes two values, as in {example}; got {got}")
         if option in arguments:
             given = arguments[arguments.index(option) + 1 :][:2]
             if len(given) < 2 or any(value.startswith("--") for value in given):
                 got = next((value for value in given if not value.startswith("--")), "nothing")
                 raise InvalidInput(f"{option} takes two values, as in {example}; got {got}")
+    if arguments[:1] and arguments[0] in ("audit", "bound", "verify", "estimate"):
+        _files(arguments[1:])
+
+
+def _files(arguments: list[str]) -> None:
+    """Files of outputs that stand alone, or are too many."""
+    start = arguments.index("--samples") + 3 if "--samples" in arguments else 0
+    rest = arguments[start:] if start else arguments
+    alone = []
+    for before, value in zip(["", *rest], rest, strict=False):
+        if before.startswith("-"):
+            continue  # the value of an option
+        if value.lower().endswith(_DATA):
+            alone.append(value)
+    if alone and start:
+        raise InvalidInput(f"--samples takes two files, one for each input; {alone[0]} is a third")
+    if alone:
+        two = " ".join(alone) if len(alone) == 2 else "p.npy q.npy"
+        raise InvalidInput(f"files of outputs are given as --samples {two}; got {' '.join(alone)}")
 
 
 def run(arguments: list[str]) -> int:

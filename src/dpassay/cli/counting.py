@@ -9,7 +9,7 @@ from rich.console import Console
 
 from dpassay.cli.app import app
 from dpassay.cli.delivery import PLAN, deliver, status
-from dpassay.cli.inputs import write_json
+from dpassay.cli.inputs import check_writable, write_json
 from dpassay.cli.options import (
     Confidence,
     DeltaOption,
@@ -39,7 +39,8 @@ def counts(
 ) -> None:
     """Test a claim from the counts of an event that was fixed beforehand.
 
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 4 could not have seen anything.
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
+    seen anything.
 
     Example: dpassay counts 450 1000 184 1000 --claim "eps=0.5"
     """
@@ -75,12 +76,14 @@ def one_run(
 ) -> None:
     """Test a claim, or bound ε, from the canaries of one training run.
 
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 4 could not have seen anything.
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
+    seen anything.
 
     Example: dpassay one-run scores.csv --claim "eps=1, delta=1e-5" --guesses 200
     """
     from dpassay.canaries import audit_file, read_guesses
 
+    check_writable(None, json)
     asked = read_guesses(guesses)
     found = audit_file(
         scores, claim=claim, guesses=asked, delta=delta, confidence=confidence, rng=seed
@@ -89,9 +92,9 @@ def one_run(
         remedy = "more canaries, other --guesses or a lower --confidence"
         deliver([found], None, json=json, report=None, quiet=quiet, remedy=remedy)
         raise typer.Exit(status([found]))
-    write_json(json, found.to_json(indent=2))
     if not quiet and json != "-":
         Console().print(bound_panel(found))
+    write_json(json, found.to_json(indent=2))
 
 
 @app.command()
@@ -109,11 +112,13 @@ def plan(
 ) -> None:
     """How many draws an audit needs.
 
+    Exit status: 0 done, 2 bad input, 3 an internal error.
+
     Example: dpassay plan --claim "eps=1" --excess 0.2
     """
     from dpassay.plans import plan as run
 
     made = run(claim, excess=excess, power=power, confidence=confidence, event=event)
-    write_json(json, made.to_json(indent=2))
     if json != "-":
         typer.echo(str(made))
+    write_json(json, made.to_json(indent=2))

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.panel import Panel
 
-from dpassay.cli.inputs import write_json
-from dpassay.panels import profile_panel, verdict_panel
-from dpassay.results import Profile, Verdict
+from dpassay.cli.inputs import write_json, write_report
+from dpassay.panels import profile_panel, verdict_panel, verification_panel
+from dpassay.results import Profile, Verdict, Verification
 
 #: What helps an audit that could not have seen anything.
 PLAN = "more draws (dpassay plan says how many)"
@@ -25,7 +26,7 @@ def status(verdicts: Sequence[Verdict]) -> int:
 
 
 def deliver(
-    verdicts: list[Verdict],
+    results: Sequence[Verdict | Verification],
     profile: Profile | None,
     *,
     json: str | None,
@@ -33,26 +34,32 @@ def deliver(
     quiet: bool,
     remedy: str = "",
 ) -> None:
-    """The result as a panel, as JSON and as a report, as asked; `remedy` is for a blind verdict."""
-    results: list[Any] = [*verdicts] if profile is None else [profile]
-    if len(results) == 1:
-        write_json(json, results[0].to_json(indent=2))
+    """The result as a panel, as JSON and as a report, as asked; `remedy` is for a blind verdict.
+
+    The panel comes first: whatever becomes of the files, the result has been said.
+    """
+    console, said = Console(), not quiet and json != "-"
+    if said:
+        for one in results:
+            console.print(_panel(one, remedy, json if json and len(results) == 1 else ""))
+        if profile is not None:
+            console.print(profile_panel(profile))
+    made: list[Any] = [*results] if profile is None else [profile]
+    if len(made) == 1:
+        write_json(json, made[0].to_json(indent=2))
     else:
-        inner = ",\n".join(result.to_json(indent=2) for result in results)
+        inner = ",\n".join(result.to_json(indent=2) for result in made)
         write_json(json, f"[{inner}]")
     if report is not None:
-        from dpassay.report import write
+        write_report(report, results, profile=profile, command=command_line())
+        if said:
+            console.print(f"The report: {report}")
 
-        write(report, verdicts, profile=profile, command=command_line())
-    if quiet or json == "-":
-        return
-    console = Console()
-    for verdict in verdicts:
-        console.print(verdict_panel(verdict, remedy))
-    if profile is not None:
-        console.print(profile_panel(profile))
-    if report is not None:
-        console.print(f"The report: {report}")
+
+def _panel(result: Verdict | Verification, remedy: str, kept: str) -> Panel:
+    if isinstance(result, Verification):
+        return verification_panel(result)
+    return verdict_panel(result, remedy, kept)
 
 
 def command_line() -> str:

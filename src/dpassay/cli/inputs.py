@@ -1,8 +1,9 @@
-"""What commands read and write: targets, files, pairs, sampling, JSON."""
+"""What commands read and write: targets, files, pairs, sampling, JSON, pages."""
 
 from __future__ import annotations
 
 import csv
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,10 +101,27 @@ def write_json(place: str | None, text: str) -> None:
             raise InvalidInput(f"{place} cannot be written: {error}") from None
 
 
+def write_report(place: Path, results: Any, **more: Any) -> None:
+    """Write an HTML page, or say why that cannot be."""
+    from dpassay.report import write
+
+    try:
+        write(place, results, **more)
+    except OSError as error:
+        raise InvalidInput(f"{place} cannot be written: {error}") from None
+
+
 def check_writable(report: Path | None, json: str | None) -> None:
     """Say before the first draw if a result cannot be written."""
     for what, place in (("report", report), ("JSON", None if json in (None, "-") else Path(json))):
-        if place is not None and (place.is_dir() or not place.resolve().parent.is_dir()):
+        if place is None:
+            continue
+        folder = place.resolve().parent
+        if place.is_dir() or not folder.is_dir():
             raise InvalidInput(
                 f"the {what} cannot be written to {str(place)!r}: give a file in a folder that exists"
+            )
+        if not os.access(place if place.exists() else folder, os.W_OK):
+            raise InvalidInput(
+                f"the {what} cannot be written to {str(place)!r}: no permission; give another place"
             )

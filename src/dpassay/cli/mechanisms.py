@@ -35,9 +35,10 @@ from dpassay.cli.options import (
     Target,
     TimeBudget,
     Workers,
+    whole,
 )
 from dpassay.errors import InvalidInput
-from dpassay.panels import bound_panel, verification_panel
+from dpassay.panels import bound_panel
 from dpassay.results import Verdict
 
 
@@ -150,6 +151,8 @@ def bound(
 ) -> None:
     """The largest certified lower bound on a privacy parameter, without any claim.
 
+    Exit status: 0 done, 2 bad input, 3 an internal error, 130 interrupted.
+
     Example: dpassay bound "zoo:Gaussian(sigma=1.0)" --pair 0 1 --of "eps, delta=1e-5"
     """
     from dpassay.audits import bound as run
@@ -175,9 +178,9 @@ def bound(
         rng=seed if live(source) else None,
         sampling=as_sampling(workers, quiet, errors_are_outputs, store) if live(source) else None,
     )
-    write_json(json, found.to_json(indent=2))
     if not quiet and json != "-":
         Console().print(bound_panel(found))
+    write_json(json, found.to_json(indent=2))
 
 
 @app.command()
@@ -203,18 +206,19 @@ def verify(
     seed: Seed = 0,
     workers: Workers = 1,
     json: JsonOption = None,
+    report: ReportOption = None,
     quiet: Quiet = False,
 ) -> None:
     """Show that a claim holds on these pairs, where outputs are discrete.
 
-    Exit status: 0 confirmed, 2 bad input, 5 not confirmed.
+    Exit status: 0 confirmed, 2 bad input, 3 an internal error, 5 not confirmed, 130 interrupted.
 
     Example: dpassay verify "zoo:DiscreteLaplace(scale=1.0)" --pair 0 1 --claim "eps=1.1, delta=1e-3"
     """
     from dpassay.privacy.text import claim as read_claim
     from dpassay.verifications import verify as run
 
-    check_writable(None, json)
+    check_writable(report, json)
     files = Files(samples, columns, drop, store)
     source, found_pairs = read_source(
         target, command, files, pair, pairs, neighbours, per_call, seed
@@ -232,9 +236,7 @@ def verify(
         rng=seed if live(source) else None,
         sampling=as_sampling(workers, quiet, errors_are_outputs, store) if live(source) else None,
     )
-    write_json(json, found.to_json(indent=2))
-    if not quiet and json != "-":
-        Console().print(verification_panel(found))
+    deliver([found], None, json=json, report=report, quiet=quiet)
     raise typer.Exit(0 if found.confirmed else 5)
 
 
@@ -247,7 +249,9 @@ def estimate(
     columns: ColumnsOption = None,
     drop: DropOption = None,
     command: CommandOption = None,
-    n: Annotated[int | None, typer.Option("--n", help="Draws per side.")] = None,
+    n: Annotated[
+        int | None, typer.Option("--n", parser=whole, metavar="N", help="Draws per side.")
+    ] = None,
     loss: Annotated[
         str, typer.Option(help="auto, kde, polynomial, knn, logistic, boosting …")
     ] = "auto",
@@ -260,6 +264,8 @@ def estimate(
     quiet: Quiet = False,
 ) -> None:
     """Every notion of one pair: ε, δ(ε), Rényi, trade-off, μ. Estimates, not bounds.
+
+    Exit status: 0 done, 2 bad input, 3 an internal error, 130 interrupted.
 
     Example: dpassay estimate "zoo:Gaussian(sigma=1.0)" --pair 0 1 --n 100000
     """
@@ -291,7 +297,13 @@ def replay(
     drop: DropOption = None,
     command: CommandOption = None,
     n: Annotated[
-        int | None, typer.Option("--n", help="Fresh draws per side; 20000, or all of --samples.")
+        int | None,
+        typer.Option(
+            "--n",
+            parser=whole,
+            metavar="N",
+            help="Fresh draws per side; 20000, or all of --samples.",
+        ),
     ] = None,
     confidence: Confidence = 0.95,
     per_call: PerCall = False,
@@ -302,7 +314,8 @@ def replay(
 ) -> None:
     """Run the event of an earlier verdict again on fresh draws.
 
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 4 could not have seen anything.
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
+    seen anything, 130 interrupted.
 
     Example: dpassay replay verdict.json "zoo:Laplace(scale=0.8)" --n 20000
 
@@ -310,6 +323,8 @@ def replay(
     """
     from dpassay.errors import UnreadableFile
     from dpassay.replays import replay as run
+
+    check_writable(None, json)
 
     try:
         text = verdict.read_text(encoding="utf-8")

@@ -7,6 +7,18 @@ from typing import Annotated
 
 import typer
 
+
+def whole(text: str | int) -> int:
+    """A whole number as people write it: 20000, 20_000, 2e4."""
+    try:
+        value = float(str(text).replace("_", ""))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no whole number; write 20000 or 2e4") from None
+    if not value.is_integer():
+        raise typer.BadParameter(f"{text!r} is no whole number; write 20000 or 2e4")
+    return int(value)
+
+
 Target = Annotated[
     str | None,
     typer.Argument(
@@ -74,7 +86,12 @@ RelationOption = Annotated[
         "sensitivity_one."
     ),
 ]
-N = Annotated[int | None, typer.Option("--n", help="Draws per side per pair, training included.")]
+N = Annotated[
+    int | None,
+    typer.Option(
+        "--n", parser=whole, metavar="N", help="Draws per side per pair, training included."
+    ),
+]
 TimeBudget = Annotated[float | None, typer.Option(help="Seconds to spend, in place of --n.")]
 ScoresFile = Annotated[
     Path,

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpassay.cli.app import app
+from dpassay.cli.inputs import check_writable, write_report
 from dpassay.cli.options import (
     ReportOption,
     Seed,
@@ -26,6 +27,8 @@ _SAID = {"violation": "violation", "clear": "none detected", "blind": "could not
 @app.command()
 def zoo() -> None:
     """What is in the zoo, with the truths.
+
+    Exit status: 0 done.
 
     Example: dpassay zoo
     """
@@ -67,10 +70,13 @@ def demo(
 ) -> None:
     """The tour: audits a dozen mechanisms, correct and broken, against what they claim.
 
+    Exit status: 0 done, 2 bad input, 3 an internal error, 130 interrupted.
+
     Example: dpassay demo
     """
     from dpassay.tour import tour
 
+    check_writable(report, None)
     console, started = Console(), time.monotonic()
     table = Table(title="Each mechanism against its own claim")
     headings = ("mechanism", "claims", "truth", "measured", "verdict", "right?")
@@ -98,11 +104,22 @@ def demo(
         console.print(f"  {stop.name}: {plain}", highlight=False)
     console.print(table)
     if report is not None:
-        from dpassay.report import write
+        from dpassay.report import words
 
         # the one whose witness a reader can check at a glance
-        most = max(verdicts, key=lambda v: (v.violated, -len(v.witness.event.words)))
-        write(report, [most], title="dpassay: the tour", command="dpassay demo", table=rows)
+        most = max(
+            range(len(verdicts)),
+            key=lambda k: (verdicts[k].violated, -len(verdicts[k].witness.event.words)),
+        )
+        shown, name = verdicts[most], rows[most]["mechanism"]
+        write_report(
+            report,
+            [shown],
+            title="dpassay: the tour. One of its stops in full, and all of them in a table",
+            command="dpassay demo",
+            table=rows,
+            lead=(shown.tone, f"{name}: {words.headline(shown).lower()}", words.sentence(shown)),
+        )
         console.print(f"The report: {report} ({time.monotonic() - started:.0f} s in all)")
 
 

@@ -231,12 +231,16 @@ class GridLoss:
         return [float(a.points[k]) for a, k in zip(axes, index, strict=True)]
 
     def curve(self) -> LossCurve:
-        """The loss along the outputs: of the largest density in one dimension, else by output."""
-        grids = [b for b in self.blocks if b.axes is not None and len(b.axes) == 1]
-        if grids:
-            block = max(grids, key=lambda b: float((b.p + b.q).sum() * b.cell))
+        """The loss along the outputs: of the likeliest density, one number of it; else by output."""
+        grids = [b for b in self.blocks if b.axes is not None]
+        lines = [b for b in grids if len(b.axes or ()) == 1]
+        if lines:
+            block = max(lines, key=lambda b: float((b.p + b.q).sum() * b.cell))
             assert block.axes is not None
-            return LossCurve(block.axes[0].points, self.shrunk(block), block.p, block.q)
+            part = self._part(block, 0)
+            return LossCurve(block.axes[0].points, self.shrunk(block), block.p, block.q, part=part)
+        if grids:
+            return self._marginal(max(grids, key=lambda b: float((b.p + b.q).sum() * b.cell)))
         block = self.blocks[-1]
         top = np.sort(np.argsort(-(block.p + block.q), kind="stable")[:200])
         labels = tuple(self.where(block, int(k)) for k in top)
@@ -244,6 +248,34 @@ class GridLoss:
         with np.errstate(divide="ignore", invalid="ignore"):
             ell = np.log(p) - np.log(q)
         return LossCurve(np.arange(top.size, dtype=float), ell, p, q, labels=labels)
+
+    def _marginal(self, block: GridPart) -> LossCurve:
+        """Of several numbers the one whose two densities differ most, whatever the others are."""
+        axes = block.axes or ()
+        shape = [a.size for a in axes]
+
+        def density(side: FloatArray, k: int) -> FloatArray:
+            others = tuple(j for j in range(len(axes)) if j != k)
+            return np.asarray(side.reshape(shape).sum(axis=others) * block.cell / axes[k].step)
+
+        sides = [(density(block.p, k), density(block.q, k)) for k in range(len(axes))]
+        apart = [np.abs(p - q).sum() * a.step for (p, q), a in zip(sides, axes, strict=True)]
+        k = int(np.argmax(apart))
+        p, q = sides[k]
+        # as `shrunk`: half a draw, spread over the bandwidth
+        width = math.sqrt(2 * math.pi) * block.h[k] if block.h else axes[k].step
+        n_p, n_q = self.tally.n
+        ell = np.log(p + 0.5 / (width * n_p)) - np.log(q + 0.5 / (width * n_q))
+        return LossCurve(axes[k].points, ell, p, q, part=self._part(block, k))
+
+    def _part(self, block: GridPart, k: int) -> str:
+        """What the k-th free number of a block is: "output", or "x in (x, •)"."""
+        key = block.key(0)
+        free = self.layout.free(key)
+        origin = self.layout.part(key).origins[free[k]]
+        said = self.layout.words(key, ["x" if j == k else "•" for j in range(len(free))])
+        name = "output" if said == "x" else f"x in {said}"
+        return f"{name}, less {exact(origin)}" if origin else name
 
 
 def _intervals(level: FloatArray, cut: float, block: GridPart) -> Intervals | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy.about import About, Guarantee, level
 from dpassay.records import Record
+from dpassay.tables import Table, present
 
 
 def _axis(name: str, values: Any, *, increasing: bool = True) -> FloatArray:
@@ -38,7 +39,7 @@ def gaussian_tradeoff(alpha: npt.ArrayLike, mu: float) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class TradeoffCurve(Record):
+class TradeoffCurve(Table):
     """A trade-off curve β = T(α), linear between its points; convex and non-increasing.
 
     >>> rr = TradeoffCurve([0, 0.25, 1], [1, 0.25, 0])
@@ -50,6 +51,11 @@ class TradeoffCurve(Record):
     y: FloatArray = field(repr=False)
     band: TradeoffBand | None = field(default=None, repr=False)
     about: About | None = None
+    drawn_as: ClassVar[str] = "tradeoff"
+
+    def columns(self) -> dict[str, Any]:
+        """alpha and beta."""
+        return {"alpha": self.x, "beta": self.y}
 
     def __post_init__(self) -> None:
         x, y = _axis("alpha", self.x), _axis("beta", self.y, increasing=False)
@@ -167,7 +173,7 @@ class TradeoffBand(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum(Record):
+class Spectrum(Table):
     """δ as a function of ε.
 
     δ is convex in e^ε, not in ε, so values between grid points are interpolated linearly in e^ε:
@@ -187,6 +193,11 @@ class Spectrum(Record):
     upper: FloatArray | None = field(default=None, repr=False)
     #: |δ̂ − δ| by the asymptotic statement of Eureka's Corollary 2, where it applies.
     accuracy: FloatArray | None = field(default=None, repr=False)
+    drawn_as: ClassVar[str] = "spectrum"
+
+    def columns(self) -> dict[str, Any]:
+        """epsilon and delta, and the certified curves where there are any."""
+        return present(epsilon=self.x, delta=self.y, lower=self.lower, upper=self.upper)
 
     def __post_init__(self) -> None:
         self._set(x=_axis("epsilon", self.x))
@@ -298,7 +309,7 @@ class Spectrum(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class RenyiCurve(Record):
+class RenyiCurve(Table):
     """ε(λ), the Rényi divergence as a function of its order.
 
     (λ − 1)·ε(λ) is convex in λ; between grid points that product is interpolated linearly: never
@@ -311,6 +322,11 @@ class RenyiCurve(Record):
     confidence: float | None = None
     simultaneous: bool | None = None
     about: About | None = None
+    drawn_as: ClassVar[str] = "renyi"
+
+    def columns(self) -> dict[str, Any]:
+        """order and epsilon, and the lower bound where there is one."""
+        return present(order=self.x, epsilon=self.y, lower=self.lower)
 
     def __post_init__(self) -> None:
         self._set(x=_axis("order", self.x))
@@ -367,7 +383,7 @@ class RenyiCurve(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class LossCurve(Record):
+class LossCurve(Table):
     """The privacy loss ℓ(t) = log p(t)/q(t) along the outputs t, with the two densities.
 
     For a discrete mechanism `x` counts the outputs, `labels` names them, and `p`, `q` are
@@ -380,6 +396,13 @@ class LossCurve(Record):
     q: FloatArray = field(repr=False)
     labels: tuple[str, ...] | None = field(default=None, repr=False)
     about: About | None = None
+    #: What of the output `x` is: "output", or "x in (x, •)" where outputs hold more than that.
+    part: str = "output"
+
+    def columns(self) -> dict[str, Any]:
+        """output, loss, and the densities or probabilities p and q on the two inputs."""
+        output = self.x if self.labels is None else list(self.labels)
+        return {"output": output, "loss": self.y, "p": self.p, "q": self.q}
 
     def __post_init__(self) -> None:
         self._set(x=_axis("x", self.x))
@@ -400,7 +423,15 @@ class LossCurve(Record):
         """Densities above, loss below, as in the figures of the local approach."""
         from dpassay import charts
 
-        return charts.loss(self.x, self.p, self.q, self.y, labels=self.labels, location=location)
+        return charts.loss(
+            self.x,
+            self.p,
+            self.q,
+            self.y,
+            labels=self.labels,
+            location=location,
+            part=self.part,
+        )
 
     def __str__(self) -> str:
         return f"privacy loss along {self.x.size} outputs"

@@ -20,9 +20,12 @@ from dpassay._typing import FloatArray
 from dpassay.privacy import tabulated
 from dpassay.privacy.claim_base import Claim, checked_delta, digits, shaped
 from dpassay.privacy.curves import TradeoffCurve, gaussian_tradeoff
+from dpassay.roots import bisect
 
 #: Points of a profile that is to be shown, up to the ε where δ is so near its least, or the largest ε.
 _PROFILE, _NEGLIGIBLE, _FAR = 65, 1e-6, 50.0
+#: The δ at which a curve is said in terms of ε, and the largest such ε.
+_SMALL, _LARGE = 1e-5, 300.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -296,6 +299,16 @@ class TradeoffDP(Claim):
             make = tabulated.from_function if callable(self.f) else tabulated.from_points
             curve = make(self.f)
             self._set(f=curve if self.ordered else tabulated.both_orders(curve))
+
+    def turned(self) -> ApproximateDP | None:
+        """For a claim about both orders ε at δ = 10⁻⁵, from above: a gap means little to people."""
+
+        def allowed(epsilon: float) -> bool:
+            return float(self.delta_at(epsilon)) <= _SMALL
+
+        if self.one_way or not allowed(_LARGE):
+            return None
+        return ApproximateDP(bisect(allowed, _LARGE, 0.0)[0], _SMALL)
 
     @classmethod
     def from_delta(cls, f: Callable[[Any], Any]) -> TradeoffDP:

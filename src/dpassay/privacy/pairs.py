@@ -9,12 +9,17 @@ from typing import Any, Literal, TypeAlias
 
 from dpassay.checks import shown
 from dpassay.errors import InvalidInput
+from dpassay.privacy.differences import difference
 from dpassay.records import Record
 
 #: Which way a divergence is taken: of the first input from the second, the other way, or the worse.
 Direction: TypeAlias = Literal["both", "forward", "backward"]
 #: Whether the two are swapped, for each way to look.
 SWAPS = {"forward": (False,), "backward": (True,), "both": (False, True)}
+
+
+#: The longest text of an input; of longer ones what differs is said.
+_SHOWN = 40
 
 
 class Relation(StrEnum):
@@ -75,7 +80,9 @@ class Pair(Record):
         return replace(self, relation=as_relation(relation))
 
     def __str__(self) -> str:
-        inputs = f"{shown(self.first, 40)} and {shown(self.second, 40)}"
+        one, other = shown(self.first, _SHOWN), shown(self.second, _SHOWN)
+        cut = len(one) == _SHOWN or len(other) == _SHOWN
+        inputs = (difference(self.first, self.second) if cut else "") or f"{one} and {other}"
         return f"{self.name}: {inputs}" if self.name else inputs
 
 

@@ -121,6 +121,11 @@ def from_delta(f: Any) -> TradeoffCurve:
     return _envelope(x, y)
 
 
+def from_pairs(epsilons: FloatArray, deltas: FloatArray) -> TradeoffCurve:
+    """The curve that (ε, δ)-DP at each of these pairs, ε increasing, implies for both orders."""
+    return _envelope(epsilons, deltas)
+
+
 def _probes(f: Callable[[Any], Any]) -> tuple[FloatArray, FloatArray]:
     """0 and the ε up to which a profile is worth following, with their δ; what was tried between."""
     seen = {e: float(_deltas(f, np.array([e]))[0]) for e in (0.0, 1.0)}

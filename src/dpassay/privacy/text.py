@@ -1,12 +1,14 @@
-"""Claims from text, for the command line and configuration files."""
+"""Claims from text, for the command line and configuration files; and from accountants."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from dpassay import checks
 from dpassay.errors import InvalidInput
+from dpassay.privacy.accountants import from_accountant
 from dpassay.privacy.claims import (
     ApproximateDP,
     Claim,
@@ -52,18 +54,12 @@ _NAMES = {
 
 
 def as_claim(given: object) -> Claim:
-    """A claim as it is, or its text."""
-    if isinstance(given, str):
-        return claim(given)
-    if not isinstance(given, Claim):
-        raise InvalidInput(
-            f"claim must be a claim such as dp.PureDP(1.0) or its text, got {checks.shown(given)}"
-        )
-    return given
+    """A claim as it is, its text, or an accountant."""
+    return given if isinstance(given, Claim) else claim(given)
 
 
-def claim(text: str) -> Claim:
-    """Read a privacy claim from text, also as claims are printed.
+def claim(given: Any) -> Claim:
+    """A privacy claim from text, also as claims are printed, or from a privacy accountant.
 
     >>> claim("eps=1, delta=1e-5")
     ApproximateDP(epsilon=1.0, delta=1e-05)
@@ -78,8 +74,28 @@ def claim(text: str) -> Claim:
 
     >>> claim("eps=1, delta=1e-5 in delta")
     ApproximateDP(epsilon=1.0, delta=1e-05, headline='delta')
+
+    An accountant claims the whole curve it holds, which says more than its ε at one δ: f-DP for what
+    gives δ at an ε or ε at a δ (dp-accounting's PLDAccountant and privacy loss distributions, Opacus's
+    accountants), Rényi DP at all its orders for what holds those (dp-accounting's RdpAccountant).
+
+    >>> class Accountant:
+    ...     def get_epsilon(self, delta):  # of 1-DP
+    ...         return 1.0
+    >>> round(claim(Accountant()).delta_at(0.5), 3)
+    0.288
     """
-    if not isinstance(text, str) or not text.strip():
+    if isinstance(given, Claim):
+        return given
+    if not isinstance(given, str):
+        if (stated := from_accountant(given)) is not None:
+            return stated
+        raise InvalidInput(
+            f"a claim must be dp.PureDP(1.0) or the like, text such as {_FORMS}, or a privacy "
+            f"accountant, got {checks.shown(given)}"
+        )
+    text = given
+    if not text.strip():
         raise InvalidInput(f"a claim must be text such as {_FORMS}, got {text!r}")
     if found := _HEADLINE.fullmatch(text):
         plain = _read(found[1])
@@ -159,8 +175,10 @@ def _read(text: str) -> Claim:
         found = _TERM.fullmatch(part)
         name = _NAMES.get(found[1].lower()) if found else None
         if found is None or name is None:
+            bare = re.fullmatch(_NUMBER, part.strip()) and len(parts) == 1
+            hint = f"write eps={part.strip()}; " if bare else ""
             raise InvalidInput(
-                f"cannot read {part.strip()!r} in the claim {text!r}; a claim is {_FORMS}"
+                f"cannot read {part.strip()!r} in the claim {text!r}; {hint}a claim is {_FORMS}"
             )
         if name in values:
             raise InvalidInput(f"{name} is given twice in the claim {text!r}")

@@ -1,4 +1,4 @@
-"""One self-contained HTML page: a verdict or an estimate, with everything that backs it.
+"""One self-contained HTML page: verdicts, verifications or an estimate, with all that backs them.
 
     from dpassay import report
 
@@ -13,22 +13,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from dpassay.privacy.curves import Spectrum
+from dpassay.report.embed import need_extras
 from dpassay.report.page import render
-from dpassay.results import Profile, Verdict
+from dpassay.results import Profile, Verdict, Verification
 
-__all__ = ["render", "write"]
+__all__ = ["need_extras", "render", "write"]
 
 
 def write(
     path: str | Path,
-    verdicts: Sequence[Verdict],
+    results: Sequence[Verdict | Verification | Spectrum],
     *,
     profile: Profile | None = None,
     title: str = "",
     command: str = "",
     table: Sequence[Mapping[str, str]] | None = None,
+    lead: tuple[str, str, str] | None = None,
 ) -> None:
     """Write the page `render` makes to a file."""
-    page = render(verdicts, profile=profile, title=title, command=command, table=table)
+    page = render(results, profile=profile, title=title, command=command, table=table, lead=lead)
     # the page names the hashes of its scripts: its line ends must stay as they are
     Path(path).write_bytes(page.encode("utf-8"))

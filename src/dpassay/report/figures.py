@@ -17,6 +17,7 @@ from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.report.embed import drawing
 from dpassay.report.words import percent
 from dpassay.results import Verdict, number
+from dpassay.theme import unchecked
 
 #: Rows of the table behind a chart.
 _ROWS = 25
@@ -50,8 +51,9 @@ def figure(
     hover: bool = True,
 ) -> Figure:
     """`draw` is called once for the interactive chart and once for the drawing."""
-    chart = draw(hover=True) if hover else draw()
-    spec, still = (c.to_dict(validate=False) for c in (chart, draw()))
+    with unchecked():
+        chart = draw(hover=True) if hover else draw()
+        spec, still = (c.to_dict(validate=False) for c in (chart, draw()))
     still["width"], spec["width"] = _WIDTH, "container"
     table = tuple(tuple(row) for row in rows)
     return Figure(key, title, caption, alt, spec, drawing(still, key, alt), tuple(columns), table)
@@ -151,17 +153,28 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     point = None
     if claim is not None and not claim.one_way:  # the estimate is the worse of both directions
         lines["claimed"] = (found.x, np.asarray(claim.delta_at(found.x)))
-        said.append("A curve above the claimed one breaks the claim.")
+        said.append(
+            "The claim allows δ up to the claimed curve. An estimate above it is no refutation: the "
+            "verdict is, or a certified curve above it."
+        )
     if found.lower is not None:
         lines["certified"] = (found.x, found.lower)
         level = "" if found.confidence is None else f" with {percent(found.confidence)} confidence"
         said.append(f"The truth lies above the certified curve{level}.")
+    band = None
+    if found.upper is not None:
+        lines["certified from above"] = (found.x, found.upper)
+        said.append(
+            "On these inputs it lies below the curve that is certified from above, likewise."
+        )
+        if found.lower is not None:
+            band = found.x, found.lower, found.upper
     if isinstance(claim, (PureDP, ApproximateDP)) and claim.epsilon <= found.x[-1]:
         point = (claim.epsilon, float(claim.delta_at(claim.epsilon)))
         said.append(f"The diamond is the claim, {claim}.")
 
     def draw(hover: bool = False) -> Any:
-        return charts.spectrum(lines, point=point, hover=hover)
+        return charts.spectrum(lines, band=band, point=point, hover=hover)
 
     columns, rows = _tabulated("ε", "δ", lines)
     alt = "δ as a function of ε: " + ", ".join(lines)
@@ -180,7 +193,10 @@ def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
             said.append(f"The diamond is the claim, {claim}.")
         elif stated is not None:
             lines["claimed"] = stated
-            said.append("A curve above the claimed one breaks the claim.")
+            said.append(
+                "The claim allows divergences up to the claimed curve; an estimate above it is no "
+                "refutation."
+            )
             if stated[0] is not curve.x:
                 said.append("The claim is about the orders in the table, not about those between.")
     if curve.lower is not None:

@@ -21,10 +21,16 @@ def losses(key: str, curve: LossCurve, event: Event | None) -> list[Figure]:
     """The two output distributions and the privacy loss, the witness event shaded."""
     if curve.labels is not None:
         return _of_masses(key, curve, curve.labels, event)
-    shaded = [] if event is None else intervals(event)
+    part = curve.part
+    shaded = [] if event is None or part != "output" else intervals(event)
     curve = _busy(curve, shaded)
     note = f" Shaded: the witness event, {event}." if shaded else ""
-    columns = ["output", "density, first input", "density, second input", "|log p/q|"]
+    if part != "output":
+        note += (
+            f" Shown is {part}, • standing for any value: outputs of another form are not in the "
+            "picture, and all of an output may tell more than this part of it."
+        )
+    columns = [part, "density, first input", "density, second input", "|log p/q|"]
     rows = [
         [number(float(v)) for v in (curve.x[k], curve.p[k], curve.q[k], abs(curve.y[k]))]
         for k in some(curve.x.size)
@@ -32,10 +38,10 @@ def losses(key: str, curve: LossCurve, event: Event | None) -> list[Figure]:
     x, p, q, ell = curve.x, curve.p, curve.q, curve.y
 
     def above(hover: bool = False) -> Any:
-        return charts.densities(x, p, q, event=shaded, hover=hover)
+        return charts.densities(x, p, q, event=shaded, part=part, hover=hover)
 
     def below(hover: bool = False) -> Any:
-        return charts.loss_line(x, ell, event=shaded, hover=hover)
+        return charts.loss_line(x, ell, event=shaded, part=part, hover=hover)
 
     return [
         figure(
@@ -52,7 +58,8 @@ def losses(key: str, curve: LossCurve, event: Event | None) -> list[Figure]:
             f"{key}-loss",
             "Privacy loss",
             "How strongly an output speaks for one of the inputs; its supremum is ε. Where "
-            "outputs are rare the estimate is mostly noise.",
+            "outputs are rare the estimate is mostly noise."
+            + (f" Shown is {part}." if part != "output" else ""),
             "Absolute privacy loss along the outputs",
             below,
             [columns[0], columns[3]],
@@ -70,7 +77,7 @@ def _busy(curve: LossCurve, shaded: Sequence[tuple[float, float]]) -> LossCurve:
     edges = [e for pair in shaded for e in pair if curve.x[0] <= e <= curve.x[-1]]
     at = np.searchsorted(curve.x, [curve.x[first], curve.x[last], *edges])
     keep = slice(max(int(at.min()) - 1, 0), int(at.max()) + 2)
-    return LossCurve(curve.x[keep], curve.y[keep], curve.p[keep], curve.q[keep])
+    return LossCurve(curve.x[keep], curve.y[keep], curve.p[keep], curve.q[keep], part=curve.part)
 
 
 def _of_masses(

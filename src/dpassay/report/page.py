@@ -10,22 +10,24 @@ from typing import Any
 from dpassay._version import __version__
 from dpassay.checks import shown
 from dpassay.errors import InvalidInput
+from dpassay.privacy.about import Guarantee
+from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Pair
-from dpassay.report import embed, figures, words
+from dpassay.report import embed, figures, shown_words, words
 from dpassay.report.figures import Figure
 from dpassay.report.losses import losses
-from dpassay.results import About, Profile, Verdict, number
+from dpassay.results import About, PairUpper, Profile, Verdict, Verification, number, rounded_up
 
-#: Above this many verdicts each is folded away under its own sentence.
+#: Above this many results each is folded away under its own sentence.
 _OPEN = 2
 
 
 @dataclass(frozen=True)
 class Section:
-    """All there is to say about one verdict, or about one profile."""
+    """All there is to say about one verdict, one verification or one profile."""
 
     key: str
-    #: "violation", "clear", "blind" or "estimate"; the template gives each a sign and a colour
+    #: The tone of a result, or "estimate"; the template gives each a sign and a colour
     kind: str
     headline: str
     sentence: str
@@ -34,7 +36,7 @@ class Section:
     pair: str
     relation: str
     figures: list[Figure]
-    pairs: list[tuple[str, str]]
+    pairs: Pairs | None
     budget: list[tuple[str, str]]
     method: list[tuple[str, str]]
     notes: tuple[str, ...]
@@ -43,50 +45,68 @@ class Section:
     meaning: tuple[str, ...]
     file: str
     json: str
+    advice: str = ""
+    #: How somebody else checks it: what to do, and a command.
+    checks: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs that were looked at, as a table."""
+
+    said: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
 
 
 def render(
-    verdicts: Sequence[Verdict],
+    results: Sequence[Verdict | Verification | Spectrum],
     *,
     profile: Profile | None = None,
     title: str = "",
     command: str = "",
     table: Sequence[Mapping[str, str]] | None = None,
+    lead: tuple[str, str, str] | None = None,
 ) -> str:
     """The page as text.
 
     `profile` stands for that of a single verdict which has none, and otherwise has a section of its
-    own; with no verdicts the page is an estimate. `table` is shown at the top, its columns in the
-    order of its first row; one with a row for each of several verdicts names them by its first
-    column. `command` is what reproduces the page.
+    own; with no results the page is an estimate. `table` is shown at the top, its columns in the
+    order of its first row; one with a row for each of several results names them by its first
+    column. `command` is what reproduces the page; `lead`, a tone, a headline and a sentence, stands
+    in place of what the results say together.
     """
     embed.need_extras()
     import jinja2
 
-    audited = list(verdicts)
-    if not audited and profile is None:
-        raise InvalidInput("a report needs at least one verdict, or a profile")
-    if len(audited) == 1 and profile is not None and audited[0].profile is None:
+    given = [one for one in results if not isinstance(one, Spectrum)]
+    curves = [one for one in results if isinstance(one, Spectrum)]
+    audited = [one for one in given if isinstance(one, Verdict)]
+    if not given and not curves and profile is None:
+        raise InvalidInput("a report needs at least one result, or a profile")
+    if len(given) == len(audited) == 1 and profile is not None and audited[0].profile is None:
         sections = [_of_verdict("v1", audited[0], profile)]
     else:
-        sections = [_of_verdict(f"v{k}", v, v.profile) for k, v in enumerate(audited, 1)]
+        sections = [_of(f"v{k}", one) for k, one in enumerate(given, 1)]
         if profile is not None and all(v.profile is not profile for v in audited):
             sections.append(_of_profile("estimate", profile))
+    sections += [_of_spectrum(f"s{k}", one) for k, one in enumerate(curves, 1)]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    scripts = embed.bundle(), embed.resource("page.js")
     columns = list(table[0]) if table else []
     rows = [[str(row.get(column, "")) for column in columns] for row in table or ()]
     drawn = [figure for section in sections for figure in section.figures]
+    live = any(figure.spec is not None for figure in drawn)
+    scripts = [*([embed.bundle()] if live else []), embed.resource("page.js")]
     return environment.from_string(embed.resource("page.html.j2")).render(
-        title=title or _title(audited),
-        lead=_lead(sections, audited),
+        title=title or _title(given),
+        lead=_lead(sections, given) if lead is None else _said(*lead),
         sections=sections,
         fold=len(sections) > _OPEN,
         columns=columns,
         table=rows,
-        linked=1 < len(audited) == len(rows),
+        linked=1 < len(given) == len(rows),
         command=command,
         versions=_versions(),
         policy=embed.policy(*scripts),
@@ -106,25 +126,40 @@ def _markup(text: str) -> Any:
     return markupsafe.Markup(text)
 
 
-def _title(verdicts: Sequence[Verdict]) -> str:
-    match len(verdicts):
-        case 0:
+def _title(results: Sequence[Verdict | Verification]) -> str:
+    match results:
+        case []:
             return "Privacy estimate"
-        case 1:
-            return f"Audit of a claim of {verdicts[0].claim}"
-        case n:
-            return f"Audit of {n} claims"
+        case [Verdict() as one]:
+            return f"Audit of a claim of {one.claim}"
+        case [one]:
+            return f"Verification of a claim of {one.claim}"
+        case _ if all(isinstance(one, Verdict) for one in results):
+            return f"Audit of {len(results)} claims"
+        case _:
+            return f"{len(results)} claims"
 
 
-def _lead(sections: Sequence[Section], verdicts: list[Verdict]) -> dict[str, str]:
+def _lead(sections: Sequence[Section], results: Sequence[Verdict | Verification]) -> dict[str, str]:
     """The sentence at the top of the page."""
-    if len(verdicts) <= 1:
+    if len(results) <= 1:
         first = sections[0]
-        return {"kind": first.kind, "headline": first.headline, "sentence": first.sentence}
-    headline, sentence = words.overview(verdicts)
-    tones = {v.tone for v in verdicts}
-    kind = next(tone for tone in ("violation", "blind", "clear") if tone in tones)
+        return _said(first.kind, first.headline, first.sentence)
+    headline, sentence = shown_words.overview(results)
+    tones = {one.tone for one in results}
+    order = ("violation", "blind", "unshown", "clear", "confirmed")
+    kind = next(tone for tone in order if tone in tones)
+    return _said(kind, headline, sentence)
+
+
+def _said(kind: str, headline: str, sentence: str) -> dict[str, str]:
     return {"kind": kind, "headline": headline, "sentence": sentence}
+
+
+def _of(key: str, result: Verdict | Verification) -> Section:
+    if isinstance(result, Verdict):
+        return _of_verdict(key, result, result.profile)
+    return _of_verification(key, result)
 
 
 def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
@@ -136,6 +171,7 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
     if profile is not None:
         drawn += _of_notions(key, profile, verdict)
     pair = verdict.witness.pair or verdict.about.pair
+    file = "verdict.json" if key == "v1" else f"verdict-{key[1:]}.json"
     return Section(
         key=key,
         kind=verdict.tone,
@@ -146,15 +182,57 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
         pair=_inputs(pair),
         relation=_relation(pair),
         figures=[figure for figure in drawn if figure is not None],
-        pairs=[(name, number(bound)) for name, bound in verdict.pairs],
+        pairs=None if not verdict.pairs else _predicted(verdict),
         budget=[(what, f"{share:.3g}") for what, share in verdict.budget],
         method=_method(verdict.about, profile),
         notes=verdict.about.notes,
         origins=_origins(verdict.about),
         guarantee=words.GUARANTEES[verdict.guarantee],
         meaning=words.meaning(verdict),
-        file="verdict.json" if key == "v1" else f"verdict-{key[1:]}.json",
+        file=file,
         json=verdict.to_json(),
+        checks=tuple(words.checks(verdict, file)),
+    )
+
+
+def _predicted(verdict: Verdict) -> Pairs:
+    return Pairs(
+        said="The pairs that were looked at, with the bound that training draws predicted for each. The "
+        "pair with the largest was tested on fresh draws.",
+        columns=("pair", "predicted bound"),
+        rows=[(name, number(bound)) for name, bound in verdict.pairs],
+    )
+
+
+def _of_verification(key: str, found: Verification) -> Section:
+    def row(one: PairUpper) -> tuple[str, ...]:
+        return str(one.pair), rounded_up(one.upper), f"{one.cells:,}", rounded_up(one.unseen)
+
+    many = len(found.pairs) > 1
+    return Section(
+        key=key,
+        kind=found.tone,
+        headline=shown_words.headline(found),
+        sentence=shown_words.sentence(found),
+        facts=shown_words.facts(found),
+        witness="",
+        pair="" if many else _inputs(found.worst.pair),
+        relation=_relation(found.worst.pair),
+        figures=[],
+        pairs=Pairs(
+            said=shown_words.PAIRS if many else "The pair that was looked at.",
+            columns=("pair", found.symbol, "outputs counted one by one", "share of other outputs"),
+            rows=[row(one) for one in sorted(found.pairs, key=lambda one: -one.upper)],
+        ),
+        budget=[(what, f"{share:.3g}") for what, share in found.budget],
+        method=_method(found.about, None),
+        notes=found.about.notes,
+        origins=_origins(found.about),
+        guarantee=words.GUARANTEES[found.guarantee],
+        meaning=shown_words.meaning(found),
+        file="verification.json" if key == "v1" else f"verification-{key[1:]}.json",
+        json=found.to_json(),
+        advice=found.reason,
     )
 
 
@@ -171,7 +249,7 @@ def _of_profile(key: str, profile: Profile) -> Section:
         pair=_inputs(profile.pair),
         relation=_relation(profile.pair),
         figures=[figure for figure in drawn if figure is not None],
-        pairs=[],
+        pairs=None,
         budget=[],
         method=_method(profile.about, None),
         notes=profile.about.notes,
@@ -180,6 +258,30 @@ def _of_profile(key: str, profile: Profile) -> Section:
         meaning=(words.NOT_A_BOUND,),
         file="profile.json",
         json=profile.to_json(),
+    )
+
+
+def _of_spectrum(key: str, found: Spectrum) -> Section:
+    about = found.about or About(method="not recorded", guarantee=Guarantee.HEURISTIC)
+    return Section(
+        key=key,
+        kind="estimate",
+        headline="Estimate of δ(ε)",
+        sentence=words.spectrum(found),
+        facts=words.of_spectrum(found),
+        witness="",
+        pair=_inputs(about.pair),
+        relation=_relation(about.pair),
+        figures=[figures.spectrum(f"{key}-spectrum", found, None)],
+        pairs=None,
+        budget=[],
+        method=_method(about, None),
+        notes=about.notes,
+        origins=_origins(about),
+        guarantee=words.GUARANTEES[about.guarantee],
+        meaning=(words.NOT_A_BOUND if found.lower is None else words.CERTIFIED,),
+        file="spectrum.json" if key == "s1" else f"spectrum-{key[1:]}.json",
+        json=found.to_json(),
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
+from dpassay.errors import InvalidInput
 from dpassay.privacy.about import Guarantee, level
-from dpassay.results import Profile, Verdict, number
+from dpassay.privacy.curves import Spectrum
+from dpassay.privacy.text import claim as claim_of
+from dpassay.results import Profile, Verdict, number, rounded_down, rounded_up
 
 GUARANTEES = {
     Guarantee.EXACT: "exact: it holds for every number of draws, provided they are independent",
@@ -17,6 +19,12 @@ GUARANTEES = {
 NOT_A_BOUND = (
     "Estimates are read off a sample and may lie above or below the truth. Only an audit makes a "
     "statement with an error probability."
+)
+
+
+CERTIFIED = (
+    "The estimate is read off a sample and may lie above or below the truth; the certified curves are "
+    "bounds, and speak of these inputs alone."
 )
 
 
@@ -76,35 +84,16 @@ def sentence(verdict: Verdict) -> str:
 
 
 def second(verdict: Verdict) -> str:
-    """The bound on the other parameter of an (ε, δ) claim: "δ ≥ 0.08 at ε = 0.5, claimed 0.01"."""
+    """The second bound: "δ ≥ 0.08 at ε = 0.5, claimed 0.01", or what it says of ε at a small δ."""
     other, claim = verdict.second, verdict.claim
     if other is None:
         return ""
+    if other.at:
+        return f"{other}, where the curve claims {number(other.claimed)}"
     return (
         f"{other.symbol} ≥ {number(other.lower)} at {claim.symbol} = {number(claim.value)}, "
         f"claimed {number(other.claimed)}"
     )
-
-
-def overview(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """Several verdicts in a headline and a sentence."""
-    broken, blind = (sum(v.tone == tone for v in verdicts) for tone in ("violation", "blind"))
-    total, clear = len(verdicts), len(verdicts) - broken - blind
-    said = []
-    if broken:
-        head = "1 violation" if broken == 1 else f"{broken} violations"
-        verb = "is" if broken == 1 else "are"
-        said.append(f"{broken} of {total} claims {verb} refuted, each at its own confidence.")
-    elif blind:
-        many = "1 audit" if blind == 1 else f"{blind} audits"
-        head = f"{many} could not have seen a violation"
-    else:
-        return "No violation detected", f"None of the {total} claims was refuted by the draws."
-    if clear:
-        said.append(f"For {clear} of {total} no violation was detected.")
-    if blind:
-        said.append(f"{blind} of {total} audits could not have refuted anything.")
-    return head, " ".join(said)
 
 
 def estimate(profile: Profile) -> str:
@@ -113,6 +102,29 @@ def estimate(profile: Profile) -> str:
     if profile.about.n:
         said += f", estimated from {profile.about.n[0]:,} draws a side"
     return f"{said}."
+
+
+def spectrum(found: Spectrum) -> str:
+    """A spectrum in one sentence."""
+    first, last = found.x[0], found.x[-1]
+    ends = number(found.y[0]), number(found.y[-1])
+    said = f"δ({number(first)}) is about {ends[0]}, δ({number(last)}) about {ends[1]}"
+    if found.about is not None and found.about.n:
+        said += f", estimated from {found.about.n[0]:,} draws a side"
+    return f"{said}."
+
+
+def of_spectrum(found: Spectrum) -> list[tuple[str, str, str]]:
+    """The key numbers of a spectrum: at its first ε, at one in the middle and at its last."""
+    ends = []
+    for k in dict.fromkeys((0, found.x.size // 2, found.x.size - 1)):
+        low = "" if found.lower is None else f"at least {rounded_down(found.lower[k])}"
+        high = "" if found.upper is None else f"at most {rounded_up(found.upper[k])}"
+        level = "" if found.confidence is None else f", with {percent(found.confidence)} confidence"
+        sides = " and ".join(filter(None, (low, high)))
+        note = f"certified {sides}{level}" if sides else "an estimate"
+        ends.append((f"δ at ε = {number(found.x[k])}", f"δ ≈ {number(found.y[k])}", note))
+    return ends
 
 
 def meaning(verdict: Verdict) -> tuple[str, str]:
@@ -161,6 +173,7 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
     """The key numbers: name, number, what it is."""
     claim, w = verdict.claim, verdict.witness
     least = verdict.smallest_detectable
+    draws = "held-out rows" if verdict.about.files else "draws"
     if least is None:
         detectable, note = "not computed", "by this method"
     elif math.isfinite(least):
@@ -179,16 +192,61 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
         ),
         *_second_fact(verdict),
         ("Smallest detectable", detectable, note),
-        ("p-value", small(verdict.p_value), "of the claim, given the draws"),
-        ("Witness, first input", _share(w.hits_p, w.n_p), f"{w.hits_p:,} of {w.n_p:,} draws"),
-        ("Witness, second input", _share(w.hits_q, w.n_q), f"{w.hits_q:,} of {w.n_q:,} draws"),
+        ("p-value", f"p ≤ {small(verdict.p_value)}", _p_note(verdict)),
+        ("Witness, first input", _share(w.hits_p, w.n_p), f"{w.hits_p:,} of {w.n_p:,} {draws}"),
+        ("Witness, second input", _share(w.hits_q, w.n_q), f"{w.hits_q:,} of {w.n_q:,} {draws}"),
     ]
+
+
+def _p_note(verdict: Verdict) -> str:
+    """What a p-value is; the joint test spends a thousandth of the error probability on a nuisance."""
+    said = "how often draws speak so strongly against a claim that is true, at most"
+    if verdict.guarantee is not Guarantee.EXACT:
+        return f"{said} ({verdict.guarantee})"
+    least = 1.001e-3 * (1 - verdict.confidence)
+    return (
+        f"{said}; less is not told apart at this confidence" if verdict.p_value <= least else said
+    )
+
+
+def checks(verdict: Verdict, file: str) -> list[tuple[str, str]]:
+    """How somebody else checks a violation: what to do, and the command that does it."""
+    w, found = verdict.witness, []
+    if not verdict.violated:
+        return []
+    if not w.event.live:
+        fresh = "--samples FRESH-FIRST FRESH-SECOND" if verdict.about.files else "TARGET"
+        found.append(
+            (
+                "On fresh draws: save the result and count its event again. Nothing is searched for, so "
+                "nothing is paid for a search.",
+                f"dpassay replay {file} {fresh}",
+            )
+        )
+    try:
+        same = str(claim_of(str(verdict.claim))) == str(verdict.claim)
+    except InvalidInput:
+        same = False
+    if same and verdict.claim.event_complete and verdict.point is None:
+        likelier = "first" if w.p >= w.q else "second"
+        counts = f"{w.hits_p} {w.n_p} {w.hits_q} {w.n_q}"
+        found.append(
+            (
+                "From the counts alone, by the same exact test:",
+                f'dpassay counts {counts} --claim "{verdict.claim}" --likelier {likelier} '
+                f"--confidence {level(verdict.confidence)}",
+            )
+        )
+    return found
 
 
 def _second_fact(verdict: Verdict) -> list[tuple[str, str, str]]:
     other, claim = verdict.second, verdict.claim
     if other is None:
         return []
+    if other.at:
+        note = f"at {other.at}, where the curve claims {number(other.claimed)}; both hold at once"
+        return [("And at the same time", f"{other.symbol} ≥ {rounded_down(other.lower)}", note)]
     note = (
         f"at {claim.symbol} = {number(claim.value)}, claimed {number(other.claimed)}; both bounds "
         "hold at once"

@@ -1,0 +1,166 @@
+"""How well scores tell members from others: AUC and TPR at a fixed FPR, with finite-sample limits.
+
+The numbers that membership attacks are reported by. They are no privacy parameters: to test a claim,
+give the same scores to `dpassay.audit(dpassay.from_samples(scores_in, scores_out), claim=…)`.
+
+AUC. With n and m scores the estimate is a two-sample U-statistic, an average of averages of
+k = min(n, m) independent terms in [0, 1]. By Jensen's inequality its moment generating function is at
+most that of such an average (Hoeffding 1963, doi:10.1080/01621459.1963.10500830, section 5), whence
+P(estimate ≥ a) ≤ exp(−k kl(a, AUC)) for a ≥ AUC, and likewise below.
+
+TPR at FPR ≤ α: the largest P(X > τ) over thresholds τ with P(Y > τ) ≤ α. The k-th largest of m scores
+of others has P(Y > τ) stochastically at most Beta(k, m + 1 − k); the largest k for which that is at most
+α with probability 1 − γ/2 gives a threshold that does not look at the members' scores, whose count above
+it is binomial: Clopper and Pearson's limit at γ/2 holds. From above likewise, with a threshold below
+which no admissible one can lie.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpassay import checks
+from dpassay._typing import FloatArray
+from dpassay.bounds import clopper_pearson
+from dpassay.errors import InvalidInput
+from dpassay.privacy.about import level
+from dpassay.results import Shown, rounded_down, rounded_up
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rate(Shown):
+    """A number read off scores, and its limits, each of which holds with the confidence."""
+
+    name: str
+    value: float
+    lower: float
+    upper: float
+    confidence: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} ≈ {self.value:.4g}, at least {rounded_down(self.lower)} and at most "
+            f"{rounded_up(self.upper)}, each with {level(self.confidence)} confidence (exact)"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AttackRates(Shown):
+    """What `attack_rates` returns: `auc`, and `tpr`, a rate for every FPR asked for."""
+
+    auc: Rate
+    tpr: tuple[Rate, ...]
+    n: tuple[int, int]
+
+    def __str__(self) -> str:
+        return "\n".join(str(rate) for rate in (self.auc, *self.tpr))
+
+
+def attack_rates(
+    scores_in: Any,
+    scores_out: Any,
+    *,
+    fpr: float | Sequence[float] = (0.001, 0.01, 0.1),
+    confidence: float = 0.95,
+) -> AttackRates:
+    """AUC of scores, and TPR at fixed FPR, with limits that hold for every number of scores.
+
+    scores_in   scores of runs (or records) with the canary; the larger, the more they speak for it
+    scores_out  scores without it
+    fpr         the false positive rates, fixed beforehand
+
+    Each limit holds with the confidence by itself. Scores must be independent: of separate training
+    runs, not of many records of one run (for those see `one_run`).
+
+    >>> import dpassay as dp, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> found = dp.attack_rates(rng.normal(2, 1, 1000), rng.normal(0, 1, 1000), fpr=0.05)
+    >>> found.auc.lower < 0.921 < found.auc.upper, found.tpr[0].lower < 0.639 < found.tpr[0].upper
+    (True, True)
+    """
+    x, y = _scores("scores_in", scores_in), _scores("scores_out", scores_out)
+    gamma = 1 - checks.probability("confidence", confidence)
+    rates = [fpr] if isinstance(fpr, (int, float)) else list(fpr)
+    for rate in rates:
+        checks.probability("fpr", rate)
+    return AttackRates(
+        auc=_auc(x, y, gamma, confidence),
+        tpr=tuple(_tpr(x, y, float(rate), gamma, confidence) for rate in rates),
+        n=(x.size, y.size),
+    )
+
+
+def _scores(name: str, given: Any) -> FloatArray:
+    array = np.array(given, dtype=float)
+    if array.ndim != 1 or array.size == 0 or np.isnan(array).any():
+        raise InvalidInput(
+            f"{name} must be a list of numbers without NaN, got {checks.shown(given)}"
+        )
+    return np.sort(array)
+
+
+def _auc(x: FloatArray, y: FloatArray, gamma: float, confidence: float) -> Rate:
+    """P(X > Y) + ½ P(X = Y)."""
+    below = np.searchsorted(y, x, side="left") + np.searchsorted(y, x, side="right")
+    value = float(below.mean() / (2 * y.size))
+    room = math.log(1 / gamma) / min(x.size, y.size)
+    return Rate(
+        name="AUC",
+        value=value,
+        lower=1 - _kl_upper(1 - value, room),
+        upper=_kl_upper(value, room),
+        confidence=confidence,
+    )
+
+
+def _kl_upper(value: float, room: float) -> float:
+    """The largest mean that kl(value, mean) ≤ room allows, from above."""
+    low, high = value, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _kl(value, middle) <= room:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _kl(a: float, b: float) -> float:
+    """The Kullback–Leibler divergence of two coins."""
+    first = 0.0 if a == 0 else math.inf if b == 0 else a * math.log(a / b)
+    return first + (
+        0.0 if a == 1 else math.inf if b == 1 else (1 - a) * math.log((1 - a) / (1 - b))
+    )
+
+
+def _tpr(x: FloatArray, y: FloatArray, rate: float, gamma: float, confidence: float) -> Rate:
+    from scipy.stats import binom
+
+    n, m = x.size, y.size
+    k = np.arange(1, m + 1)
+    # Beta(k, m + 1 − k) ≤ α if and only if at least k of m uniform variables are: a binomial count
+    sure = np.flatnonzero(binom.sf(k - 1, m, rate) >= 1 - gamma / 2)
+    lower = 0.0
+    if sure.size:
+        above = n - int(np.searchsorted(x, y[m - 1 - sure[-1]], side="right"))
+        lower = float(clopper_pearson.lower(above, n, gamma / 2))
+    # the k-th largest has P(Y ≥ τ) stochastically at least that Beta: beyond α for k large enough
+    surely_more = np.flatnonzero(binom.sf(k - 1, m, rate) <= gamma / 2)
+    upper = 1.0
+    if surely_more.size:
+        reached = n - int(np.searchsorted(x, y[m - 1 - surely_more[0]], side="left"))
+        upper = float(clopper_pearson.upper(reached, n, gamma / 2))
+    allowed = math.floor(rate * m)
+    counted = n if allowed >= m else n - int(np.searchsorted(x, y[m - 1 - allowed], side="right"))
+    return Rate(
+        name=f"TPR at FPR {rate:g}",
+        value=counted / n,
+        lower=min(lower, counted / n),
+        upper=max(upper, counted / n),
+        confidence=confidence,
+    )

@@ -1,0 +1,39 @@
+"""What a test suite sets for all its privacy tests; the pytest plugin fills it in.
+
+Light on purpose: pytest loads this file in every session, whether privacy is tested or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an assertion takes where it is given nothing."""
+
+    n: int | None = None
+    flake: float = 1e-6
+    rng: Any = 0
+
+
+#: The settings in force, innermost last.
+_stack: list[Settings] = [Settings()]
+
+
+def current() -> Settings:
+    """The settings in force."""
+    return _stack[-1]
+
+
+@contextmanager
+def using(**changed: Any) -> Iterator[Settings]:
+    """Other settings for a while."""
+    _stack.append(replace(_stack[-1], **changed))
+    try:
+        yield _stack[-1]
+    finally:
+        _stack.pop()

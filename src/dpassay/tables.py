@@ -1,0 +1,47 @@
+"""Results as tables: data frames and CSV."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+from pathlib import Path
+from typing import Any
+
+from dpassay.records import Record
+
+
+class Table(Record):
+    """A record with columns of equal length."""
+
+    def columns(self) -> dict[str, Any]:
+        """The columns by name."""
+        raise NotImplementedError
+
+    def to_dataframe(self) -> Any:
+        """The columns as a pandas data frame."""
+        try:
+            frames = importlib.import_module("pandas")
+        except ImportError:
+            raise ImportError(
+                "to_dataframe needs pandas: pip install pandas; to_csv does not"
+            ) from None
+        return frames.DataFrame(self.columns())
+
+    def to_csv(self, path: str | Path | None = None) -> str | None:
+        """The columns as CSV, numbers in full: into a file, or as text if no path is given."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        columns = self.columns()
+        writer.writerow(columns)
+        listed = [c.tolist() if hasattr(c, "tolist") else list(c) for c in columns.values()]
+        writer.writerows(zip(*listed, strict=True))
+        if path is None:
+            return text.getvalue()
+        Path(path).write_text(text.getvalue(), encoding="utf-8")
+        return None
+
+
+def present(**columns: Any) -> dict[str, Any]:
+    """The columns that are there."""
+    return {name: column for name, column in columns.items() if column is not None}

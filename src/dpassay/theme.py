@@ -1,0 +1,135 @@
+"""How charts look, and how they go together: one theme for light pages, dark pages and print.
+
+Text and rules take the page's own text colour, the background is transparent, and the series colours
+keep a contrast of at least 3:1 against both white and near-black and stay apart for colour-blind readers.
+The theme is put in when a chart is written out, not kept in the chart, so that charts can be layered
+(`a + b`) and set side by side (`a | b`, `a & b`), with each other and with charts of other makers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from dpassay.errors import MissingExtra
+
+PALETTE = ("#2f7ed8", "#d1690e", "#1f9970", "#9a62c7", "#7d8590", "#c9507f")
+INK = "currentColor"
+
+CONFIG: dict[str, Any] = {
+    "background": "transparent",
+    "font": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "domainColor": INK,
+        "tickColor": INK,
+        "gridColor": INK,
+        "gridOpacity": 0.12,
+        "labelFlush": False,
+        "tickCount": 6,
+        "labelFontSize": 12,
+        "titleFontSize": 13,
+        "titleFontWeight": "normal",
+    },
+    "legend": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "labelFontSize": 12,
+        "orient": "top",
+        "title": None,
+        "labelLimit": 320,
+        "symbolStrokeWidth": 2,
+        "symbolSize": 450,
+    },
+    "title": {"color": INK, "fontSize": 14, "fontWeight": "normal", "anchor": "start"},
+    "line": {"strokeWidth": 2},
+    "range": {"category": list(PALETTE)},
+}
+
+
+def altair() -> Any:
+    """The altair module, or an error that says how to get it."""
+    try:
+        import altair as module
+    except ImportError:
+        raise MissingExtra("a chart", "report") from None
+    return module
+
+
+def unchecked() -> Any:
+    """Charts made in this context are not held against Altair's schema piece by piece, which takes long.
+
+    For charts of our own alone; the tests check them.
+    """
+    from altair.utils import schemapi
+
+    return schemapi.debug_mode(False)
+
+
+@cache
+def _classes() -> dict[str, Any]:
+    """Altair's compound charts with our theme; made on first use, since altair is optional."""
+    alt = altair()
+
+    class Themed:
+        """A chart that gets the theme when it is written out as a whole."""
+
+        def to_dict(self, *args: Any, context: Any = None, **options: Any) -> Any:
+            """As altair does, with the theme under what the chart says itself."""
+            whole: Any = self
+            if (context or {}).get("top_level", True):
+                whole = self.copy(deep=False)  # type: ignore[attr-defined]
+                whole.config = _over(CONFIG, whole.config)
+            return super(Themed, whole).to_dict(*args, context=context, **options)  # type: ignore[misc]
+
+        def __or__(self, other: Any) -> Any:
+            return row([self, other])
+
+        def __and__(self, other: Any) -> Any:
+            return column([self, other])
+
+        def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:
+            """A drawing, which every notebook shows without a network; other renderers as chosen."""
+            if alt.renderers.active not in ("", "default"):
+                return super()._repr_mimebundle_(*args, **options)  # type: ignore[misc]
+            import vl_convert
+
+            drawn = str(vl_convert.vegalite_to_svg(self.to_dict(validate=False)))
+            # a page that is dark has light text: what is drawn in its colour must know it
+            held = f'<div style="color:inherit">{drawn}</div>'
+            return {"text/html": held, "image/svg+xml": drawn, "text/plain": repr(type(self))}
+
+    return {
+        base.__name__: type(base.__name__, (Themed, base), {"__module__": __name__})
+        for base in (alt.LayerChart, alt.HConcatChart, alt.VConcatChart)
+    }
+
+
+def layers(charts: Sequence[Any]) -> Any:
+    """Charts on top of each other."""
+    return _classes()["LayerChart"](layer=list(charts))
+
+
+def row(charts: Sequence[Any]) -> Any:
+    """Charts side by side, each with its own colours."""
+    made = _classes()["HConcatChart"](hconcat=list(charts))
+    return made.resolve_scale(color="independent", strokeDash="independent")
+
+
+def column(charts: Sequence[Any]) -> Any:
+    """Charts below each other, each with its own colours."""
+    made = _classes()["VConcatChart"](vconcat=list(charts))
+    return made.resolve_scale(color="independent", strokeDash="independent")
+
+
+def _over(theme: dict[str, Any], own: Any) -> dict[str, Any]:
+    """The theme, with what a chart sets itself on top, part by part."""
+    given = own.to_dict() if hasattr(own, "to_dict") else own if isinstance(own, dict) else {}
+    merged = dict(theme)
+    for name, value in given.items():
+        both = isinstance(value, dict) and isinstance(merged.get(name), dict)
+        merged[name] = merged[name] | value if both else value
+    return merged

@@ -1,0 +1,132 @@
+"""Claims of privacy accountants: never stronger than what the accountant says."""
+
+import math
+
+import dp_accounting
+import numpy as np
+import pytest
+from dp_accounting.pld import PLDAccountant, privacy_loss_distribution
+from dp_accounting.rdp import RdpAccountant
+
+import dpassay as dp
+from dpassay.errors import InvalidInput
+from dpassay.privacy.accountants import from_accountant
+
+EPS = np.linspace(0.0, 3.0, 13)
+TRUE = dp.GaussianDP(1.0)
+
+
+def composed(accountant):
+    return accountant.compose(dp_accounting.GaussianDpEvent(2.0), 4)  # 1-GDP
+
+
+class OpacusLike:
+    """What Opacus's accountants have: `get_epsilon(delta)`, a history, the name of a mechanism."""
+
+    def __init__(self, epsilon_at):
+        self.history = [(1.0, 1.0, 1)]
+        self._epsilon_at = epsilon_at
+
+    def __len__(self):
+        return 1
+
+    def mechanism(self):
+        return "prv"
+
+    def get_epsilon(self, delta, **kwargs):
+        return self._epsilon_at(delta)
+
+
+def inverse(delta, high=60.0):
+    """ε(δ) of 1-GDP, from above."""
+    low = 0.0
+    if TRUE.delta_at(0.0) <= delta:
+        return 0.0
+    for _ in range(60):
+        mid = (low + high) / 2
+        low, high = (mid, high) if TRUE.delta_at(mid) > delta else (low, mid)
+    return high
+
+
+@pytest.fixture(scope="module")
+def made():
+    return {
+        "pld": composed(PLDAccountant()),
+        "distribution": privacy_loss_distribution.from_gaussian_mechanism(1.0),
+        "opacus": OpacusLike(inverse),
+    }
+
+
+@pytest.mark.parametrize("name", ["pld", "distribution", "opacus"])
+def test_the_whole_curve_is_claimed_and_no_more(made, name):
+    claim = dp.claim(made[name])
+    assert isinstance(claim, dp.TradeoffDP)
+    stated, exact = claim.delta_at(EPS), TRUE.delta_at(EPS)
+    assert np.all(stated >= exact * (1 - 1e-9))
+    assert np.all(stated <= exact + (0.003 if name == "opacus" else 0.001))
+    assert dp.TradeoffDP.from_json(claim.to_json()).delta_at(1.0) == claim.delta_at(1.0)
+
+
+def test_a_renyi_accountant_claims_all_its_orders():
+    accountant = composed(RdpAccountant(orders=[1.5, 2, 4, 8, 32]))
+    claim = dp.claim(accountant)
+    assert isinstance(claim, dp.RenyiCurveDP)
+    assert claim.orders == (1.5, 2.0, 4.0, 8.0, 32.0)
+    assert claim.renyi(4.0) == pytest.approx(2.0)
+
+
+def test_older_accountants_keep_their_orders_to_themselves():
+    class Old:
+        _orders = np.array([1.0, 2.0, 4.0, math.inf])
+        _rdp = np.array([0.1, 0.2, 0.4, math.inf])
+
+        def get_epsilon(self, delta):
+            raise AssertionError
+
+    assert dp.claim(Old()) == dp.RenyiCurveDP([2.0, 4.0], [0.2, 0.4])
+
+
+def test_points_that_an_accountant_cannot_answer_are_left_out():
+    def picky(delta):
+        if delta < 1e-6:
+            raise ValueError("delta is too small")
+        return math.inf if delta < 1e-4 else inverse(delta)
+
+    claim = dp.claim(OpacusLike(picky))
+    assert np.all(claim.delta_at(EPS) >= TRUE.delta_at(EPS) * (1 - 1e-9))
+
+
+def test_what_is_no_accountant_is_refused():
+    assert from_accountant(3) is None
+    with pytest.raises(InvalidInput, match="or a privacy accountant, got 3"):
+        dp.claim(3)
+
+    class Fresh:
+        def get_epsilon(self, delta):
+            raise RuntimeError("no steps yet")
+
+    with pytest.raises(InvalidInput, match=r"no finite epsilon.*no steps yet.*taken a step"):
+        dp.claim(Fresh())
+
+
+def test_verbs_take_accountants(made, seed):
+    found = dp.audit(dp.zoo.Gaussian(sigma=0.4), (0.0, 1.0), made["opacus"], n=4000, rng=seed)
+    assert found.violated
+    assert isinstance(found.claim, dp.TradeoffDP)
+
+
+def test_a_refuted_curve_says_which_epsilons_go_with_it(seed):
+    curve = dp.TradeoffDP.from_delta(TRUE.delta_at)
+    found = dp.audit(dp.zoo.Gaussian(sigma=0.4), (0.0, 1.0), curve, n=4000, rng=seed)
+    other, w = found.second, found.witness
+    assert found.violated
+    assert other.claimed == pytest.approx(inverse(1e-5), abs=1e-3)
+    # what the same counts certify at a tenth of the error probability, by the other door
+    counts = (w.hits_p, w.n_p, w.hits_q, w.n_q)
+    likelier = "first" if w.p >= w.q else "second"
+    again = dp.audit_counts(*counts, "eps=0, delta=1e-5", confidence=0.99449, likelier=likelier)
+    assert other.lower == pytest.approx(again.lower_bound, abs=2e-3)
+    assert other.lower > 1.0
+    assert dp.zoo.Gaussian(sigma=0.4).delta(other.lower, (0.0, 1.0)) > 1e-5
+    assert f"is refuted at {other.at}" in str(found)
+    assert sum(share for _, share in found.budget) == pytest.approx(0.05)

@@ -1,0 +1,80 @@
+"""AUC and TPR at a fixed FPR: limits that hold as often as they say."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+import dpassay as dp
+from dpassay.attacks import _kl, _kl_upper
+from dpassay.errors import InvalidInput
+
+RUNS, GAMMA, FPR = 400, 0.1, (0.01, 0.1)
+
+
+def rounded(scores):
+    return np.round(scores, 0)
+
+
+CASES = {
+    "normal": (lambda x: x, norm.cdf(1 / np.sqrt(2)), [norm.sf(norm.isf(a) - 1) for a in FPR]),
+    "equal": (lambda x: 0 * x, 0.5, [0.0, 0.0]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("sizes", [(60, 60), (40, 400)])
+def test_limits_fail_no_oftener_than_they_say(name, sizes, seeds):
+    made, auc, tpr = CASES[name]
+    wrong = np.zeros(6)
+    for seed in seeds[:RUNS]:
+        rng = np.random.default_rng(seed)
+        x, y = made(rng.normal(1, 1, sizes[0])), made(rng.normal(0, 1, sizes[1]))
+        found = dp.attack_rates(x, y, fpr=FPR, confidence=1 - GAMMA)
+        rates = [(found.auc, auc), *zip(found.tpr, tpr, strict=True)]
+        wrong += [w for r, true in rates for w in (r.lower > true + 1e-12, r.upper < true - 1e-12)]
+        assert all(r.lower <= r.value <= r.upper for r, _ in rates)
+    assert wrong.max() <= binom.ppf(1 - 0.01 / 24, RUNS, GAMMA)
+
+
+def test_ties_count_half_and_admit_no_threshold_between_them(seeds):
+    rng = np.random.default_rng(seeds[0])
+    x, y = rounded(rng.normal(1, 1, 300)), rounded(rng.normal(0, 1, 300))
+    by_hand = np.mean((x[:, None] > y) + 0.5 * (x[:, None] == y))
+    assert dp.attack_rates(x, y).auc.value == pytest.approx(by_hand)
+
+
+def test_limits_are_near_where_there_are_many_scores(seed):
+    rng = np.random.default_rng(seed)
+    found = dp.attack_rates(rng.normal(1, 1, 50_000), rng.normal(0, 1, 50_000), fpr=FPR)
+    for rate, true in [
+        (found.auc, CASES["normal"][1]),
+        *zip(found.tpr, CASES["normal"][2], strict=True),
+    ]:
+        assert rate.lower <= true <= rate.upper
+        assert rate.upper - rate.lower < 0.03
+
+
+def test_too_few_scores_bound_nothing_at_a_small_rate():
+    found = dp.attack_rates(np.arange(50) + 100, np.arange(50), fpr=0.001)
+    assert (found.tpr[0].lower, found.tpr[0].value) == (0.0, 1.0)
+    assert found.auc.value == 1.0
+    assert found.auc.lower == pytest.approx(0.05 ** (1 / 50))
+
+
+def test_the_inversion_of_kl():
+    for value in (0.0, 0.2, 0.5, 0.99):
+        top = _kl_upper(value, 0.01)
+        assert _kl(value, top) == pytest.approx(0.01, rel=1e-6)
+    assert _kl_upper(1.0, 0.01) == 1.0
+
+
+@pytest.mark.parametrize(("scores", "fpr"), [([], 0.1), ([np.nan], 0.1), ([1.0], 1.5)])
+def test_what_is_no_score_is_refused(scores, fpr):
+    with pytest.raises(InvalidInput):
+        dp.attack_rates(scores, [1.0], fpr=fpr)
+
+
+def test_a_sentence_for_people():
+    said = str(dp.attack_rates([1.0, 2.0], [0.0, 1.5]))
+    assert said.startswith("AUC ≈ 0.75, at least ")
+    assert "TPR at FPR 0.001" in said
