@@ -1,0 +1,356 @@
+"""Bets against a claim whose capital may be looked at whenever one likes.
+
+A claim is a convex set of pairs (P, Q), on any cells. For a guess (P₁, Q₁) let (P₀, Q₀) be the pair of the
+set with the smallest KL(P₁‖P) + KL(Q₁‖Q). Then the factor of a draw x of P and a draw y of Q,
+
+    e(x, y) = p₁(x)/p₀(x) · q₁(y)/q₀(y),
+
+has a mean of at most 1 for every pair of the set: with u = E_P[p₁/p₀] − 1 and v = E_Q[q₁/q₀] − 1, that no
+step from (P₀, Q₀) into the set comes nearer to the guess says u + v ≤ 0, and (1 + u)(1 + v) ≤
+(1 + (u + v)/2)² ≤ 1. (The reverse information projection of Grünwald, de Heide & Koolen 2024,
+arXiv:1906.07801, for two samples; Turner, Ly & Grünwald 2024, arXiv:2106.02693.) A larger convex set in
+the place of the claim's does as well: that of a few of the events it speaks of.
+
+With guesses from the past alone the product over pairs of draws is a capital that ever reaches 1/γ with
+probability at most γ (Ville), and so is the average of several.
+
+A projection is found up to rounding. It ends within 1e-13 of the exact one, and no factor is larger than
+1e9, so that a mean is above 1 by less than 1e-9, if at all: as much is taken off the log-capital a pair.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from dpassay._typing import FloatArray, IntArray
+from dpassay.bounds.product import Bets
+from dpassay.privacy.claims import Claim
+from dpassay.roots import bisect
+
+#: Taken off the log-capital for each pair of draws: more than rounding can have added to its mean.
+SAFETY = 1e-9
+#: What every cell of a guess is given beforehand; more where the best of many guesses is sought, since
+#: that looks better than it is.
+_PRIOR, _WARY = 0.5, 2.0
+#: Steps of a projection that is to be exact, and of one that only serves to choose.
+_STEPS, _ROUGH = 64, 14
+#: How much of 2n·KL noise alone makes up, by way of betting; see `_cautious`.
+_NOISE = 2.0
+#: Places, by logit, at which tangents stand for a region that is slow to evaluate.
+_TANGENTS = np.linspace(-16.0, 16.0, 513)
+#: Shares of the largest stake that are looked at.
+_STAKES = np.geomspace(1e-3, 1.0, 25)
+
+#: Counts of the cells on either side, a row each time they are looked at.
+Past: TypeAlias = tuple[FloatArray, FloatArray]
+
+
+# --- projections
+
+
+@dataclass(frozen=True, eq=False)
+class Tangents:
+    """The smallest of some tangents of a concave g: nowhere below it, and quick."""
+
+    edges: FloatArray  # where the next tangent takes over
+    value: FloatArray  # of each tangent at 0
+    rise: FloatArray
+
+    @classmethod
+    def of(cls, claim: Claim) -> Tangents:
+        """At places that are equally far apart in the logit of q."""
+        q = 1 / (1 + np.exp(-_TANGENTS))
+        top, rise = np.asarray(claim.region(q)), np.asarray(claim.slope(q))
+        keep = (top < 1.0) & np.isfinite(rise)
+        q, top, rise = q[keep], top[keep], rise[keep]
+        rise, first = np.unique(-rise, return_index=True)  # the steepest first, each once
+        value = top[first] + rise * q[first]
+        value, rise = np.append(value, 1.0), np.append(-rise, 0.0)
+        steeper = rise[:-1] - rise[1:]
+        edges = np.maximum.accumulate((value[1:] - value[:-1]) / np.maximum(steeper, 1e-300))
+        return cls(edges, value, rise)
+
+    def place(self, q: FloatArray) -> IntArray:
+        """Which tangent is the smallest."""
+        return np.searchsorted(self.edges, q, side="right")
+
+    def region(self, q: FloatArray) -> FloatArray:
+        """The smallest tangent."""
+        k = self.place(q)
+        return np.minimum(self.value[k] + self.rise[k] * q, 1.0)
+
+@lru_cache(maxsize=256)
+def tangents_of(claim: Claim) -> Tangents:
+    """What a claim says about one event, quick to evaluate, and never less than it allows."""
+    return Tangents.of(claim)
+
+
+def project_event(
+    region: Tangents, a: FloatArray, b: FloatArray, steps: int = _STEPS
+) -> tuple[FloatArray, FloatArray]:
+    """The (p, q) with p ≤ g(q) that is nearest to guesses (a, b), elementwise.
+
+    It is the guess itself if that is allowed, else on the edge p = g(q), between q = b and p = a. There
+
+        −(a − p)/(p(1 − p)) · g′(q) + (q − b)/(q(1 − q))
+
+    rises with q, at kinks of g too, and passes 0 at the nearest place.
+    """
+    p, q = a.copy(), b.copy()
+    out = a > region.region(b)
+    if not out.any():
+        return p, q
+    a, b = a[out], b[out]
+
+    def short(at: FloatArray) -> FloatArray:
+        k = region.place(at)
+        rise = region.rise[k]
+        top = region.value[k] + rise * at
+        left = (a - top) * rise * at * (1 - at)
+        return np.asarray((top < a) & (left > (at - b) * top * (1 - top)))
+
+    near, _ = bisect(short, b, np.ones_like(b), steps=steps)
+    p[out], q[out] = region.region(near), near
+    return p, q
+
+
+def project_cells(
+    epsilon: float, a: FloatArray, b: FloatArray, steps: int = _STEPS
+) -> tuple[FloatArray, FloatArray]:
+    """The nearest (P, Q) with e^−ε ≤ p/q ≤ e^ε on every cell of the last axis.
+
+    With multipliers ν of Σp = 1 and 2 − ν of Σq = 1 a cell is p = a/ν, q = b/(2 − ν) where that is
+    allowed, else p = e^ε q with q = (a + b)/(ν e^ε + 2 − ν), or its mirror image. Σp − Σq falls with ν,
+    and passes 0 where both are 1.
+    """
+    ratio = math.exp(min(epsilon, 600.0))
+    both = a + b
+
+    def solved(nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        nu = nu[..., None]
+        eta = 2 - nu
+        p, q = a / nu, b / eta
+        high, low = both / (nu * ratio + eta), both / (nu + eta * ratio)
+        up, down = p > ratio * q, q > ratio * p
+        p = np.where(up, ratio * high, np.where(down, low, p))
+        q = np.where(up, high, np.where(down, ratio * low, q))
+        return p, q
+
+    def above(nu: FloatArray) -> FloatArray:
+        p, q = solved(nu)
+        return np.asarray(p.sum(axis=-1) > q.sum(axis=-1))
+
+    shape = a.shape[:-1]
+    low, high = bisect(above, np.full(shape, 1e-9), np.full(shape, 2 - 1e-9), steps=steps)
+    return solved(0.5 * (low + high))
+
+
+# --- bets
+
+
+class Bet(Protocol):
+    """One way to bet on cells, with a guess from counts of the past; a pick says which cells."""
+
+    @property
+    def name(self) -> str:
+        """What it is, for people."""
+
+    def log_factors(
+        self, claim: Claim, past: Past, picks: IntArray, rough: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """What a draw of P, and one of Q, in each cell adds to the log-capital; a row each guess.
+
+        `rough` serves to choose among bets, not to bet.
+        """
+
+    def options(self, cells: int, orders: int) -> IntArray:
+        """All picks there are."""
+
+
+def _cautious(guess: Past, nearest: Past, draws: FloatArray) -> Past:
+    """The guess moved towards the nearest pair that is allowed, by as much of the way as may be noise.
+
+    2n·KL of n draws is about the square of a normal deviate for each bound that is overstepped, so that
+    1 − (their number)/(2n·KL) of it is left by the rule of James and Stein.
+    """
+    (a, b), (p, q) = guess, nearest
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = sum(np.where(one > 0, one * np.log(one / two), 0.0) for one, two in ((a, p), (b, q)))
+    kept = np.clip(1 - _NOISE / np.maximum(2 * draws * np.sum(far, axis=1), 1e-12), 0.0, 1.0)
+    kept = kept[:, None]
+    return p + kept * (a - p), q + kept * (b - q)
+
+
+def _coins(chances: Past) -> Past:
+    p, q = (np.column_stack([side, 1 - side]) for side in chances)
+    return p, q
+
+
+@dataclass(frozen=True)
+class TailsBet:
+    """Three cells, the bottom, the middle and the top, against pure DP; a pick says where they part."""
+
+    name: str = "both tails"
+
+    def log_factors(
+        self, claim: Claim, past: Past, picks: IntArray, rough: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """By the projection on three cells."""
+        k = np.arange(past[0].shape[1])
+        group = (k >= picks[:, :1]).astype(np.int64) + (k >= picks[:, 1:2])
+        onto = group[:, None, :] == np.arange(3)[:, None]
+        held = onto.any(axis=2)  # a cell that holds nothing is none
+        prior, steps = (_WARY, _ROUGH) if rough else (_PRIOR, _STEPS)
+        a, b = ((onto @ side[:, :, None])[:, :, 0] + prior * held for side in past)
+        a, b = (side / side.sum(axis=1, keepdims=True) for side in (a, b))
+        limit = float(claim.renyi(math.inf))
+        p, q = project_cells(limit, a, b, steps)
+        if not rough:
+            a, b = _cautious((a, b), (p, q), past[0].sum(axis=1))
+            p, q = project_cells(limit, a, b, steps)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            x, y = (np.where(held, np.log(one / two), 0.0) for one, two in ((a, p), (b, q)))
+        return np.take_along_axis(x, group, axis=1), np.take_along_axis(y, group, axis=1)
+
+    def options(self, cells: int, orders: int) -> IntArray:
+        """Where the bottom ends and the top begins."""
+        return np.column_stack(np.triu_indices(cells + 1))
+
+
+@dataclass(frozen=True)
+class EventBet:
+    """One event: the cells from a pick on (`top`) or below it, too likely on P or (`second`) on Q."""
+
+    top: bool
+    second: bool
+
+    @property
+    def name(self) -> str:
+        """Which it is."""
+        return f"the {'top' if self.top else 'bottom'} on the {'second' if self.second else 'first'} input"
+
+    def inside(self, picks: IntArray, cells: int) -> FloatArray:
+        """Which cells belong to the event."""
+        k = np.arange(cells)
+        return np.asarray((k >= picks[:, :1]) if self.top else (k < picks[:, :1]))
+
+    def log_factors(
+        self, claim: Claim, past: Past, picks: IntArray, rough: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """By the projection of two coins."""
+        hits = self.inside(picks, past[0].shape[1])
+        prior, steps = (_WARY, _ROUGH) if rough else (_PRIOR, _STEPS)
+        guess = []
+        for side in past[::-1] if self.second else past:
+            hit = (side * hits).sum(axis=1) + prior
+            miss = (side * ~hits).sum(axis=1) + prior
+            guess.append(np.column_stack([hit, miss]) / (hit + miss)[:, None])
+        region = tangents_of(claim)
+        (a, b) = guess
+        p, q = _coins(project_event(region, a[:, 0], b[:, 0], steps))
+        if not rough:
+            a, b = _cautious((a, b), (p, q), past[0].sum(axis=1))
+            p, q = _coins(project_event(region, a[:, 0], b[:, 0], steps))
+        factors = []
+        for one, two in ((a, p), (b, q)):
+            log = np.log(one / two)
+            factors.append(np.where(hits, log[:, :1], log[:, 1:]))
+        return (factors[1], factors[0]) if self.second else (factors[0], factors[1])
+
+    def options(self, cells: int, orders: int) -> IntArray:
+        """Where the event begins, or ends."""
+        return np.column_stack([np.arange(1, cells)] * 2)
+
+
+@dataclass(frozen=True)
+class MomentBet:
+    """A moment of p/q on all cells, against a Rényi divergence; a pick is the place of its order.
+
+    The factors are those of `bounds.product`, whose mean is at most 1 for each pair of draws.
+    """
+
+    second: bool  # the divergence of Q from P
+
+    @property
+    def name(self) -> str:
+        """Which divergence."""
+        return f"a divergence of the {'second' if self.second else 'first'} input"
+
+    def log_factors(
+        self, claim: Claim, past: Past, picks: IntArray, rough: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """With s the guess of p/q and the stake that grows fastest if the guess is right."""
+        cells, prior = past[0].shape[1], _PRIOR
+        guess = [(side + prior) / (side.sum(axis=1, keepdims=True) + prior * cells) for side in past]
+        a, b = guess[::-1] if self.second else guess
+        log_x, log_y = np.zeros_like(a), np.zeros_like(b)
+        for place in np.unique(picks[:, 0]):
+            rows = np.flatnonzero(picks[:, 0] == place)
+            order = float(claim.orders[place])
+            log_x[rows], log_y[rows] = _moment(claim, order, a[rows], b[rows])
+        return (log_y, log_x) if self.second else (log_x, log_y)
+
+    def options(self, cells: int, orders: int) -> IntArray:
+        """The orders."""
+        return np.column_stack([np.arange(orders)] * 2)
+
+
+def _moment(
+    claim: Claim, order: float, a: FloatArray, b: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    log_s = np.log(a / b)
+    log_s = log_s - np.log(np.sum(b * np.exp(order * log_s), axis=1, keepdims=True)) / order
+    leak, limit = claim.leak, claim.divergence_limit(order)
+    log_top = log_s.max(axis=1)
+    shrink = math.exp(-min((order - 1) * limit / order, 700.0))
+    gone = leak * np.exp((order - 1) * log_top)[:, None]
+    s = (np.exp((order - 1) * log_s) - gone) / (1 - leak)
+    u = order * (np.where(s < 0, s, shrink * s) - 1)
+    v = (order - 1) * (1 - np.exp(order * log_s) / (1 - leak))
+    most = np.array([Bets.largest_stake(order, float(top), leak) for top in log_top])
+    stakes = most[:, None] * _STAKES
+    rows = np.arange(len(a))
+    growth = np.sum(a[:, None] * np.log1p(stakes[:, :, None] * u[:, None]), axis=2)
+    growth += np.sum(b[:, None] * np.log1p(stakes[:, :, None] * v[:, None]), axis=2)
+    best = growth.argmax(axis=1)
+    stake = np.where(growth[rows, best] > 0, stakes[rows, best], 0.0)[:, None]
+    return np.log1p(stake * u), np.log1p(stake * v)
+
+
+def bets_against(claim: Claim) -> tuple[Bet, ...]:
+    """The ways to bet against a claim. Their capitals are averaged."""
+    ways: list[Bet] = [EventBet(True, False), EventBet(False, True)]
+    if claim.one_way:
+        ways = [EventBet(True, False), EventBet(False, False)]
+    if math.isfinite(claim.renyi(math.inf)):  # p/q is bounded on every cell
+        return (TailsBet(), *ways)
+    if len(claim.orders):
+        return (MomentBet(False), MomentBet(True), *ways)
+    return tuple(ways)
+
+
+def log_capital(gains: FloatArray) -> FloatArray:
+    """The log of the average capital after each row, from what each bet (a column) gained in it."""
+    paths = np.cumsum(gains, axis=0)
+    top = paths.max(axis=1, keepdims=True, initial=-np.inf)
+    return np.asarray((top + np.log(np.mean(np.exp(paths - top), axis=1, keepdims=True)))[:, 0])
+
+
+def gains(
+    bets: tuple[Bet, ...],
+    claim: Claim,
+    past: Past,
+    picks: IntArray,
+    hits: tuple[IntArray, IntArray],
+) -> FloatArray:
+    """What each bet gained, by row: `hits` in the cells of either side, after the `past` was seen."""
+    found = []
+    for index, bet in enumerate(bets):
+        log_x, log_y = bet.log_factors(claim, past, picks[:, index])
+        found.append(np.sum(hits[0] * log_x + hits[1] * log_y, axis=1))
+    return np.column_stack(found) - SAFETY * hits[0].sum(axis=1)[:, None]
