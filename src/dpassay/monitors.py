@@ -1,111 +1,504 @@
-"""Evidence against a claim that may be looked at whenever one likes: draws come, and bets go on.
+"""Audits that may be looked at whenever one likes, and stopped: `Monitor` and `monitor`.
 
-Draws are taken in pairs, one of either side, in the order they came. The first few only teach. Then outputs
-are parted into a few cells (`learning.wagers`), and every pair of draws that follows is bet on with a guess
-of how likely the cells are that earlier draws gave (`bounds.evalues`). The guess is renewed whenever there
-are a sixteenth more draws, the cells whenever there are twice as many, from draws that were bet on before.
-A mechanism may hand out its draws sorted: what is brought at once is shuffled.
+The evidence against the claim is the capital of bets (`evidence`), averaged over pairs of inputs where there
+are several. If the claim is true it ever reaches 1/γ with probability at most γ (Ville), so it is a verdict
+whenever the draws stop coming, for whatever reason.
+
+The same bets have a capital against every value of the claim's parameter. A value is refuted once that has
+reached 1/γ. The values looked at are fixed beforehand; `lower_bound` is the largest of them up to which all
+are refuted. If it is above the truth, then the first value on the grid that is no less than the truth was
+refuted, which is one of these capitals: probability γ at most, at all times together. The claim counts as
+violated when all values up to its own are refuted, so that one error probability covers both.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dpassay import checks
-from dpassay._typing import FloatArray, IntArray
-from dpassay.bounds.evalues import EventBet, TailsBet, bets_against, gains, log_capital
+from dpassay._typing import FloatArray
+from dpassay.bounds.evalues import MomentBet
 from dpassay.errors import BadOutput, DependenceWarning, InvalidInput, NotEnoughDraws
-from dpassay.learning.learner import Learner
-from dpassay.learning.wagers import choose, pick
+from dpassay.evidence import Chapter, Drawn, Track
 from dpassay.outputs.canonical import Outputs, check_containers, concatenate, from_raw
 from dpassay.outputs.events import Event
-from dpassay.outputs.partitions import Partition
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.pairs import Pair, as_pair
+from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.privacy.text import as_claim
 from dpassay.records import Record
-from dpassay.results import Verdict, Witness, number, why_blind
+from dpassay.results import Verdict, Witness, why_blind
+from dpassay.sampling.budget import totals
 from dpassay.sampling.dependence import symptoms
-from dpassay.sampling.draw import Seed, seed_of, stream
+from dpassay.sampling.draw import Sampling, Seed, seed_of, stream
 from dpassay.sampling.fingerprint import same_inputs
-from dpassay.sampling.samples import Batch
+from dpassay.sampling.progress import Progress
+from dpassay.sampling.samples import Source, sources
 
-#: Draws a side that only teach, and the most that are kept to learn from.
-_FIRST, _KEPT = 8, 1 << 14
-#: A guess lasts until there are this share more draws; a pick of cells until there are √2 times as many.
-_SHARE = 1 / 16
-#: Values of the parameter at which the lower bound is looked for: even steps up to what is claimed, then
-#: each larger than the last by this factor, or by this much where nothing is claimed.
-_BELOW, _STEP, _TINY = 20, 1.01, 1e-3
-#: Updates with fewer draws than these are not looked at for signs of dependence.
+#: The values at which a lower bound is looked for: even steps up to what is claimed, then steps of this
+#: share of the last, larger where regions are slow to evaluate, or this much where that is next to nothing.
+_BELOW, _STEP, _SLOW, _TINY = 20, 0.01, 0.05, 1e-3
+#: The values end here.
+_FAR = 100.0
+#: The first update with as many draws on either side is looked at for signs of dependence.
 _LOOK = 100
+#: How many more draws are made at a time, as a share of those made, and at least.
+_MORE, _FEWEST = 0.1, 8
 
 
-@dataclass(frozen=True, eq=False)
-class Drawn(Record):
-    """Outputs, written down."""
+class Standing:
+    """The tracks of some pairs, with as many draws each, and what they say together."""
 
-    numbers: Any = field(metadata={"verbatim": True})
-    structures: Any = field(metadata={"verbatim": True})
-    codes: Any = field(metadata={"verbatim": True})
-    rest: Any = field(metadata={"verbatim": True})
-    containers: tuple[str, ...] = ()
+    def __init__(self, claim: Claim, tracks: Sequence[Track], gamma: float) -> None:
+        self.claim, self.tracks, self.needed = claim, tracks, math.log(1 / gamma)
+        self.peak = -math.inf  # the largest log-evidence seen
+        self.bound = 0.0  # the largest lower bound found
+        self.refuted: int | None = None  # draws a side when the claim was
 
-    @classmethod
-    def of(cls, outputs: Outputs) -> Drawn:
-        """As they are."""
-        o = outputs
-        return cls(o.numbers, o.structures, o.codes, o.rest, tuple(sorted(o.containers)))
+    def path(self, claim: Claim | None = None) -> FloatArray:
+        """The log of the average capital after each row."""
+        paths = np.array([track.path(claim) for track in self.tracks])
+        top = paths.max(axis=0)
+        return np.asarray(top + np.log(np.mean(np.exp(paths - top), axis=0)))
 
-    def outputs(self) -> Outputs:
-        """As they were."""
-        shape = -1, max(self.numbers.shape[1:], default=0)
-        numbers = self.numbers.reshape(shape)
-        return Outputs(numbers, self.structures, self.codes, self.rest, frozenset(self.containers))
+    @property
+    def now(self) -> float:
+        """The log-evidence by now."""
+        path = self.path()
+        return float(path[-1]) if path.size else 0.0
+
+    def look(self) -> None:
+        """After draws were brought."""
+        path = self.path()
+        if not path.size:
+            return
+        self.peak = max(self.peak, float(path.max()))
+        if self.refuted is None and self.peak >= self.needed:
+            below = (value for value in _values(self.claim) if value < self.claim.value)
+            if all(self._refutes(value) for value in below):
+                self.bound = max(self.bound, self.claim.value)
+                above = path >= self.needed
+                first = int(np.argmax(above)) if above.any() else -1
+                self.refuted = int(self.tracks[0].ends[first])
+
+    def _refutes(self, value: float) -> bool:
+        path = self.path(self.claim.at(value))
+        return bool(path.size and path.max() >= self.needed)
+
+    def lower_bound(self) -> float:
+        """The largest value up to which all are refuted, now or before."""
+        for value in _values(self.claim):
+            if value < self.claim.value and self.refuted is not None:
+                continue
+            if value == self.claim.value and self.refuted is None:
+                break
+            if value != self.claim.value and not self._refutes(value):
+                break
+            self.bound = max(self.bound, value)
+        return self.bound
 
 
-@dataclass(frozen=True, eq=False)
-class Chapter(Record):
-    """Bets on the cells of one partition: how often past draws were in them, then row by row."""
+def _values(claim: Claim) -> Iterator[float]:
+    """The grid, upwards: it depends on the claim alone."""
+    own = claim.value
+    if own > 0:
+        for k in range(_BELOW):
+            yield own * k / _BELOW
+    value, step = own, _STEP if claim.quick else _SLOW
+    top = min(claim.largest, max(_FAR, 10 * own))
+    while value < top:
+        yield value
+        value += max(step * value, _TINY)
 
-    partition: Partition
-    start: int  # draws a side before the first row
-    taught: IntArray  # (2, cells): past draws, by scores they had no part in
-    ends: IntArray  # draws a side at the end of each row
-    picks: IntArray  # (rows, bets, 2)
-    hits: IntArray  # (rows, 2, cells)
 
-    @classmethod
-    def new(cls, partition: Partition, start: int, taught: IntArray, bets: int) -> Chapter:
-        """Before the first row."""
-        cells = taught.shape[1]
-        none = np.zeros((0, bets, 2)), np.zeros((0, 2, cells))
-        return cls(partition, start, taught, np.zeros(0), *none)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MonitorState(Record):
+    """A monitor, written down."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        rows = self.ends.size
-        self._set(picks=self.picks.reshape(rows, -1, 2) if rows else self.picks.reshape(0, 1, 2))
-        self._set(hits=self.hits.reshape(rows, 2, self.taught.shape[1]))
+    claim: Claim
+    confidence: float
+    seed: int
+    loss: str
+    pair: Pair | None
+    draws: int
+    updates: int
+    chapters: tuple[Chapter, ...]
+    kept: tuple[Drawn | None, Drawn | None]
+    waiting: tuple[Drawn | None, Drawn | None]
+    containers: tuple[str, ...]
+    peak: float
+    bound: float
+    refuted: int | None
+    looked: bool
+    doubts: tuple[str, ...]
+
+
+class Monitor:
+    """Evidence against a claim as draws come in, valid whenever one looks and for whatever reason one stops.
+
+    claim       a claim, or its text ("eps=1, delta=1e-5")
+    confidence  one minus the probability that a true claim is ever refuted
+    rng         the seed of the shuffles and of what is learned
+    loss        what ranks the outputs: "values", "auto" (with a look at the bits of numbers), "bits", a name
+    pair        the two inputs, for the record
+
+    Draws of the two inputs must be independent runs, and how many are brought at once must not depend on
+    what they are: what is brought at once is shuffled.
+
+    >>> import dpassay as dp, numpy as np
+    >>> rng, watch = np.random.default_rng(0), dp.Monitor("eps=0.5")
+    >>> while not watch.violated:
+    ...     watch.update(rng.laplace(size=20), 1 + rng.laplace(size=20))
+    >>> watch.draws < 1000, watch.e_value >= 20, watch.lower_bound >= 0.5
+    (True, True, True)
+    >>> dp.Monitor.from_json(watch.to_json()).e_value == watch.e_value
+    True
+    """
+
+    def __init__(
+        self,
+        claim: Claim | str,
+        confidence: float = 0.95,
+        rng: Seed = 0,
+        *,
+        loss: Any = "values",
+        pair: tuple[Any, Any] | Pair | None = None,
+    ) -> None:
+        self.claim = as_claim(claim)
+        self.confidence = checks.probability("confidence", confidence)
+        self.seed, self.loss = seed_of(rng), loss
+        self.pair = None if pair is None else as_pair(pair)
+        self.doubts: tuple[str, ...] = ()
+        self._track = Track(self.claim, loss, self.seed)
+        self._standing = Standing(self.claim, [self._track], 1 - self.confidence)
+        self._waiting: list[Outputs | None] = [None, None]
+        self._containers: frozenset[str] = frozenset()
+        self._updates, self._looked = 0, False
+
+    def update(self, p_outputs: Any = (), q_outputs: Any = ()) -> None:
+        """Bring draws on the first and on the second input; as many as there are of either, or none."""
+        sides = [_read(name, given) for name, given in (("p", p_outputs), ("q", q_outputs))]
+        seen = self._containers.union(*(side.containers for side in sides if side is not None))
+        try:
+            check_containers(seen)
+        except BadOutput as error:
+            raise InvalidInput(f"these outputs do not go with earlier ones: {error}") from None
+        self._containers = seen
+        self._doubt(sides)
+        for index, side in enumerate(sides):
+            if side is not None:
+                order = stream(self.seed, 1 << 21, self._updates, index).permutation(len(side))
+                before, new = self._waiting[index], side[order]
+                self._waiting[index] = new if before is None else concatenate([before, new])
+        self._updates += 1
+        first, second = self._waiting
+        if first is None or second is None:
+            return
+        size = min(len(first), len(second))
+        self._track.bring(first[:size], second[:size])
+        self._waiting = [side[size:] if len(side) > size else None for side in (first, second)]
+        self._standing.look()
+
+    def _doubt(self, sides: Sequence[Outputs | None]) -> None:
+        """Look at the draws in the order they came, once."""
+        p, q = sides
+        if self._looked or p is None or q is None or min(len(p), len(q)) < _LOOK:
+            return
+        self._looked, self.doubts = True, tuple(symptoms(p, q))
+        for text in self.doubts:
+            warnings.warn(text, DependenceWarning, stacklevel=3)
 
     @property
     def draws(self) -> int:
-        """Draws a side that were bet on."""
-        return int(self.ends[-1]) - self.start if self.ends.size else 0
+        """Draws a side that were used."""
+        return self._track.draws
 
     @property
-    def past(self) -> IntArray:
-        """(rows, 2, cells): what was known before each row."""
-        return self.taught + np.cumsum(self.hits, axis=0) - self.hits
+    def waiting(self) -> tuple[int, int]:
+        """Draws of either side that wait for one of the other, not looked at."""
+        first, second = (0 if side is None else len(side) for side in self._waiting)
+        return first, second
 
     @property
-    def known(self) -> IntArray:
-        """(2, cells): what is known now."""
-        return np.asarray(self.taught + self.hits.sum(axis=0))
+    def e_value(self) -> float:
+        """The capital against the claim now: at most 1 on average, whenever one looks, if it is true."""
+        return math.exp(min(self._standing.now, 700.0))
+
+    @property
+    def log_evidence(self) -> tuple[FloatArray, FloatArray]:
+        """Draws a side, and the log of the capital with so many of them."""
+        return self._track.ends.astype(float), self._standing.path()
+
+    @property
+    def violated(self) -> bool:
+        """Whether the claim is refuted, now or before."""
+        return self._standing.refuted is not None
+
+    @property
+    def refuted_at(self) -> int | None:
+        """Draws a side when it was; None if it is not."""
+        return self._standing.refuted
+
+    @property
+    def lower_bound(self) -> float:
+        """The claim's parameter is at least this: with the confidence, at all times together."""
+        return self._standing.lower_bound()
+
+    def verdict(self) -> Verdict:
+        """Where it stands."""
+        waits = [f"{n:,} draws wait for one of the other side" for n in self.waiting if n]
+        about = _about(self._standing, self.doubts, self.pair, self.seed, (_ANYTIME, *waits))
+        return _verdict(self._standing, [self.pair], self.confidence, about)
+
+    def chart(self) -> Any:
+        """The log of the evidence against draws, and where the claim is refuted."""
+        from dpassay import charts
+
+        return charts.evidence(*self.log_evidence, limit=self._standing.needed)
+
+    def __repr__(self) -> str:
+        said = "violated" if self.violated else f"e = {self.e_value:.3g}"
+        return f"Monitor({self.claim}, {self.draws:,} draws a side, {said})"
+
+    def to_json(self) -> str:
+        """All of it, to go on elsewhere as if nothing had happened."""
+        t, s = self._track, self._standing
+        if not isinstance(self.loss, str) or any(c.partition.live for c in t.chapters):
+            raise InvalidInput(
+                f"loss={checks.shown(self.loss)} ranks outputs by what only this process can evaluate; "
+                'a monitor with loss="values" can be written down'
+            )
+        kept = tuple(Drawn.of(concatenate(side)) if side else None for side in t.kept)
+        waiting = tuple(None if side is None else Drawn.of(side) for side in self._waiting)
+        return MonitorState(
+            claim=self.claim,
+            confidence=self.confidence,
+            seed=self.seed,
+            loss=self.loss,
+            pair=self.pair,
+            draws=t.draws,
+            updates=self._updates,
+            chapters=tuple(t.chapters),
+            kept=(kept[0], kept[1]),
+            waiting=(waiting[0], waiting[1]),
+            containers=tuple(sorted(self._containers)),
+            peak=s.peak,
+            bound=s.bound,
+            refuted=s.refuted,
+            looked=self._looked,
+            doubts=self.doubts,
+        ).to_json()
+
+    @classmethod
+    def from_json(cls, text: str) -> Monitor:
+        """The monitor that was written down by `to_json`."""
+        state = MonitorState.from_json(text)
+        found = cls(state.claim, state.confidence, state.seed, loss=state.loss, pair=state.pair)
+        track, standing = found._track, found._standing
+        track.draws, track.chapters = state.draws, list(state.chapters)
+        for kept, side in zip(track.kept, state.kept, strict=True):
+            kept[:] = [] if side is None else [side.outputs()]
+        standing.peak, standing.bound, standing.refuted = state.peak, state.bound, state.refuted
+        found._waiting = [None if side is None else side.outputs() for side in state.waiting]
+        found._containers, found._updates = frozenset(state.containers), state.updates
+        found._looked, found.doubts = state.looked, state.doubts
+        return found
+
+
+def monitor(
+    mechanism: Any,
+    pairs: Any = None,
+    claim: Claim | str | None = None,
+    *,
+    max_n: int | None = None,
+    confidence: float = 0.95,
+    loss: Any = "values",
+    relation: Relation | str | None = None,
+    rng: Seed = None,
+    sampling: Sampling | None = None,
+) -> Verdict:
+    """Draw until a claim is refuted, at most `max_n` times a side; valid wherever it stops.
+
+    The probability that a true claim is ever refuted is at most 1 − confidence. Few draws refute a claim
+    that is far from the truth, and no number of draws has to be fixed beforehand: Ctrl-C ends it with a
+    verdict too.
+
+    mechanism  a mechanism, or samples (then leave `pairs` out, and `max_n` for all of them)
+    pairs      a pair of neighbouring inputs, or several: each is bet on, and the evidence is the average
+    claim      a claim, or its text ("eps=1, delta=1e-5")
+    max_n      the most draws per side per pair
+    loss       what ranks the outputs: "values", "auto" (with a look at the bits of numbers), a name
+    relation   what makes the inputs neighbours ("add_remove", "replace", …), for the record
+
+    >>> import dpassay as dp
+    >>> verdict = dp.monitor(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=0.5", max_n=20_000, rng=0)
+    >>> verdict.violated, verdict.draws < 2000
+    (True, True)
+    """
+    wanted = as_claim(claim)
+    gamma = 1 - checks.probability("confidence", confidence)
+    how = replace(sampling or Sampling(), progress=False)  # one line for all draws together
+    found = list(sources(mechanism, pairs, rng=rng, sampling=how, relation=relation))
+    if not found:
+        raise InvalidInput("there is no pair to look at: the iterator is empty")
+    most = totals(found[0], max_n, least=1, name="max_n")
+    run = _Run(Standing(wanted, [_track(wanted, loss, source) for source in found], gamma), found)
+    notes, limit = [_ANYTIME], min(most)
+    with Progress(limit, "monitoring", None if sampling is None else sampling.progress) as progress:
+        try:
+            while run.standing.refuted is None and run.draws < limit:
+                size = run.step(limit)
+                progress.label = f"monitoring, log-evidence {run.standing.now:+.2f}"
+                progress.advance(size)
+        except KeyboardInterrupt:
+            notes.append(f"interrupted after {run.draws:,} of {limit:,} draws a side")
+    return _verdict(run.standing, [source.pair for source in found], confidence, run.about(notes))
+
+
+#: What every verdict of a monitor says.
+_ANYTIME = "anytime-valid: it holds wherever the draws stop, for whatever reason"
+
+
+def _track(claim: Claim, loss: Any, source: Source) -> Track:
+    return Track(claim, loss, seed_of(source.rng(1 << 23)))
+
+
+class _Run:
+    """Draws on some pairs, as many on each, and what they say."""
+
+    def __init__(self, standing: Standing, found: Sequence[Source]) -> None:
+        self.standing, self.found = standing, found
+        self.draws, self._looked = 0, False
+        self._doubts: dict[str, None] = {}
+
+    def step(self, limit: int) -> int:
+        """Draw some more. If that is interrupted, nothing has happened."""
+        tracks = self.standing.tracks
+        size = min(max(_FEWEST, int(_MORE * self.draws)), limit - self.draws)
+        drawn = [source.deal((size, size)) for source in self.found]
+        before = [(track.draws, list(track.chapters)) for track in tracks]
+        try:
+            for source, track, batch in zip(self.found, tracks, drawn, strict=True):
+                p, q = (
+                    side[source.rng((1 << 24) + 2 * self.draws + k).permutation(size)]
+                    for k, side in enumerate((batch.p, batch.q))
+                )
+                track.bring(p, q)
+            self.standing.look()
+        except KeyboardInterrupt:
+            for track, (draws, chapters) in zip(tracks, before, strict=True):
+                track.draws, track.chapters = draws, chapters
+            raise
+        self.draws += size
+        if not self._looked and size >= _LOOK:
+            self._looked = True
+            for text in symptoms(drawn[0].p, drawn[0].q):
+                self._doubts[text] = None
+                warnings.warn(text, DependenceWarning, stacklevel=4)
+        return size
+
+    def about(self, notes: Sequence[str]) -> About:
+        """How it was done."""
+        first = self.found[0]
+        doubts = dict.fromkeys([*self._doubts, *(d for one in self.found for d in one.doubts)])
+        rest = [note for note in first.notes if note not in doubts]
+        many = len(self.found)
+        said = [f"the evidence is the average over {many} pairs"] if many > 1 else []
+        return _about(
+            self.standing, doubts, first.pair, first.seed, (*notes, *said, *rest), first
+        )
+
+
+def _about(
+    standing: Standing,
+    doubts: Iterable[str],
+    pair: Pair | None,
+    seed: int,
+    notes: Sequence[str],
+    source: Source | None = None,
+) -> About:
+    doubts = tuple(doubts)
+    names = dict.fromkeys(c.partition.name for t in standing.tracks for c in t.chapters)
+    by = f" of cells ranked by {', '.join(names)}" if names else ""
+    failures = dict.fromkeys(failure for t in standing.tracks for failure in t.failures)
+    return About(
+        method=f"bets{by}",
+        guarantee=Guarantee.EXACT.given(doubts),
+        n=(standing.tracks[0].draws,) * 2,
+        seed=seed,
+        pair=pair,
+        notes=(*notes, *doubts, *(f"could not be tried: {failure}" for failure in failures)),
+        files=() if source is None else source.files,
+        digest="" if source is None else source.digest,
+    )
+
+
+def _verdict(
+    standing: Standing, pairs: Sequence[Pair | None], confidence: float, about: About
+) -> Verdict:
+    """What the bets say."""
+    claim, violated = standing.claim, standing.refuted is not None
+    ways = [track.path()[-1:].sum() for track in standing.tracks]
+    best = int(np.argmax(ways))
+    witness = _witness(standing.tracks[best], pairs[best])
+    draws = standing.tracks[best].draws
+    if not draws:
+        raise NotEnoughDraws("there is nothing to judge: no draws of both sides were brought yet")
+    same = pairs[best] is not None and same_inputs(pairs[best])
+    counts = witness.hits_p, witness.n_p, witness.hits_q, witness.n_q
+    blind = why_blind(claim, violated, claim.value, counts, (), same)
+    if not violated and not standing.path().size:
+        blind = f"{draws} draws a side only teach what to bet on, and nothing was bet yet"
+    ends, path = standing.tracks[0].ends, standing.path()
+    return Verdict(
+        claim=claim,
+        violated=violated,
+        blind=blind,
+        p_value=min(1.0, math.exp(-max(standing.peak, 0.0))),
+        lower_bound=standing.lower_bound(),
+        confidence=confidence,
+        guarantee=about.guarantee,
+        witness=witness,
+        budget=(("the evidence ever reaching 1/γ, at any number of draws", 1 - confidence),),
+        pairs=tuple((str(pair), float(way)) for pair, way in zip(pairs, ways, strict=True))
+        if len(pairs) > 1
+        else (),
+        draws=draws,
+        evidence=np.column_stack([ends, path]),
+        about=about,
+    )
+
+
+def _witness(track: Track, pair: Pair | None) -> Witness:
+    """The event of the bet that gained most, with counts of draws that were bet on with its cells."""
+    played = [chapter for chapter in track.chapters if chapter.ends.size]
+    if not played:
+        none = Event(words="no event was bet on yet")
+        n = max(track.draws, 1)
+        return Witness(event=none, pair=pair, hits_p=0, n_p=n, hits_q=0, n_q=n)
+    chapter = played[-1]
+    if len(played) > 1 and chapter.draws < played[-2].draws / 2:
+        chapter = played[-2]
+    total = np.concatenate([one.gained for one in played]).sum(axis=0)
+    cells = chapter.taught.shape[1]
+    order = [k for k in np.argsort(-total, kind="stable") if not isinstance(track.bets[k], MomentBet)]
+    bottom, top = chapter.picks[-1, order[0]].tolist()
+    at = top if 0 < top < cells else bottom if 0 < bottom < cells else 1
+    hits = chapter.hits.sum(axis=0)
+    i, j = (int(side[at:].sum()) for side in hits)
+    n = chapter.draws
+    return Witness(event=chapter.partition.event(at - 1), pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=n)
+
+
+def _read(name: str, given: Any) -> Outputs | None:
+    """Outputs in canonical form; None if there are none."""
+    try:
+        return from_raw(given, len(given)) if len(given) else None
+    except (BadOutput, TypeError) as error:
+        raise InvalidInput(f"{name}_outputs cannot be read as outputs: {error}") from None
