@@ -66,7 +66,8 @@ class Chapter(Record):
 
     partition: Partition
     start: int  # draws a side before the first row
-    taught: IntArray  # (2, cells): past draws, by scores they had no part in
+    taught: IntArray  # (2, cells): past draws, in cells they had no part in
+    parts: tuple[int, int]  # where the bottom ends and the top begins
     ends: IntArray  # draws a side at the end of each row
     picks: IntArray  # (rows, bets, 2)
     hits: IntArray  # (rows, 2, cells)
@@ -146,7 +147,9 @@ class Track:
         self.failures = learner.failures
         rows = np.zeros(0)
         self.chapters.append(
-            Chapter(found.partition, self.draws, found.counts, rows, rows, rows, rows)
+            Chapter(
+                found.partition, self.draws, found.counts, found.parts, rows, rows, rows, rows
+            )
         )
 
     def _bet(self, p: Outputs, q: Outputs) -> None:
@@ -160,7 +163,7 @@ class Track:
             if first < chapter.ends.size:
                 picks = chapter.picks[first]
             elif self.draws == chapter.start or picked[first - 1]:
-                picks = pick(self.bets, self.claim, chapter.known)
+                picks = pick(self.bets, self.claim, chapter.known, chapter.parts)
             else:
                 picks = chapter.picks[-1]
             stop = int(ends[first + int(np.argmax(picked[first:]))])

@@ -40,7 +40,9 @@ _PRIOR, _WARY = 0.5, 2.0
 #: Steps of a projection that is to be exact, and of one that only serves to choose.
 _STEPS, _ROUGH = 64, 14
 #: How much of 2n·KL noise alone makes up, by way of betting; see `_cautious`.
-_NOISE = 2.0
+_NOISE = 1.0
+#: How much more of the capital a bet has to begin with than the one that is listed after it.
+_LEADS = 2.0
 #: Places, by logit, at which tangents stand for a region that is slow to evaluate.
 _TANGENTS = np.linspace(-16.0, 16.0, 513)
 #: Shares of the largest stake that are looked at.
@@ -168,9 +170,6 @@ class Bet(Protocol):
         `rough` serves to choose among bets, not to bet.
         """
 
-    def options(self, cells: int, orders: int) -> IntArray:
-        """All picks there are."""
-
 
 def _cautious(guess: Past, nearest: Past, draws: FloatArray) -> Past:
     """The guess moved towards the nearest pair that is allowed, by as much of the way as may be noise.
@@ -217,10 +216,6 @@ class TailsBet:
             x, y = (np.where(held, np.log(one / two), 0.0) for one, two in ((a, p), (b, q)))
         return np.take_along_axis(x, group, axis=1), np.take_along_axis(y, group, axis=1)
 
-    def options(self, cells: int, orders: int) -> IntArray:
-        """Where the bottom ends and the top begins."""
-        return np.column_stack(np.triu_indices(cells + 1))
-
 
 @dataclass(frozen=True)
 class EventBet:
@@ -262,10 +257,6 @@ class EventBet:
             factors.append(np.where(hits, log[:, :1], log[:, 1:]))
         return (factors[1], factors[0]) if self.second else (factors[0], factors[1])
 
-    def options(self, cells: int, orders: int) -> IntArray:
-        """Where the event begins, or ends."""
-        return np.column_stack([np.arange(1, cells)] * 2)
-
 
 @dataclass(frozen=True)
 class MomentBet:
@@ -294,10 +285,6 @@ class MomentBet:
             order = float(claim.orders[place])
             log_x[rows], log_y[rows] = _moment(claim, order, a[rows], b[rows])
         return (log_y, log_x) if self.second else (log_x, log_y)
-
-    def options(self, cells: int, orders: int) -> IntArray:
-        """The orders."""
-        return np.column_stack([np.arange(orders)] * 2)
 
 
 def _moment(
@@ -337,8 +324,9 @@ def bets_against(claim: Claim) -> tuple[Bet, ...]:
 def log_capital(gains: FloatArray) -> FloatArray:
     """The log of the average capital after each row, from what each bet (a column) gained in it."""
     paths = np.cumsum(gains, axis=0)
+    weights = _LEADS ** -np.arange(gains.shape[1])
     top = paths.max(axis=1, keepdims=True, initial=-np.inf)
-    return np.asarray((top + np.log(np.mean(np.exp(paths - top), axis=1, keepdims=True)))[:, 0])
+    return np.asarray(top[:, 0] + np.log(np.exp(paths - top) @ (weights / weights.sum())))
 
 
 def gains(

@@ -1,86 +1,107 @@
-"""What to bet on: cells of a ranking, and which of them, chosen from draws that were bet on before.
+"""What to bet on: cells of a ranking, chosen from draws that were bet on before.
 
-Of each ranking the scores of draws it was not fitted to are cut into many cells; what a bet on the best of
-them would have gained a pair of draws, with a guess that is moved towards equality, is what the ranking
-promises. The cells that are kept are those of the best bets, and some between. A poor choice costs power,
-never validity: it is made before the draws that are bet on with it.
+The scores of a ranking are cut twice, where the bottom ends and where the top begins: at the places on
+which an event would have gained most. What half of the draws chose is counted on the other half, and the
+other way round, so that the counts a first guess is made of are no better than those to come. (Scores are
+of draws that the ranking was not fitted to.) By what a bet would have gained with those counts one ranking
+is chosen, and all draws cut it again. For moments of p/q the cells are even shares of the draws instead.
+
+A poor choice costs power, never validity: it is made before the draws that are bet on with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.bounds.evalues import Bet, EventBet
+from dpassay.bounds.evalues import Bet, EventBet, MomentBet
 from dpassay.learning.learner import Learner, Scores
 from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event, Intervals, of_keys
 from dpassay.outputs.partitions import Partition
 from dpassay.privacy.claims import Claim
 
-#: Places to cut that are looked at, and cells that are kept.
-_PLACES, _CELLS = 48, 12
-#: Shares of the draws at which the cells that are kept part.
-_SHARES = np.array([1 / 32, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 7 / 8, 31 / 32])
+#: Places to cut that are looked at, evenly spaced and towards either end.
+_EVEN, _ENDS = 31, 8
+#: Cells for moments, and the share of the outermost ones.
+_CELLS, _OUTER = 12, 1 / 64
 #: An event holds at most this share of the draws.
 _HALF = 0.6
-#: A ranking that is tried later must promise this much more, and this much over all draws.
-_MARGIN, _LEAST = 1.05, 0.5
+#: A ranking that is tried later must promise this much more in the log-capital of all draws.
+_MARGIN = 2.5
 #: Fewer draws a side than these are ranked by the output itself, where it is a number.
 _FEW = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Wager:
-    """Cells to bet on, and how often past draws were in them."""
+    """Cells to bet on, how often past draws were in them, the end of the bottom, the start of the top."""
 
     partition: Partition
     counts: IntArray  # (2, cells)
+    parts: tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class _Ranked:
-    """A ranking's cells, and what the best bet on them promises."""
+class _Cells:
+    """Where a ranking is cut, with counts."""
 
-    index: int  # of the candidate; −1 for the output itself, −2 for its negative
-    scores: Scores
     cuts: FloatArray
-    growth: float
+    counts: IntArray
+    parts: tuple[int, int]
 
 
 def choose(learner: Learner, bets: tuple[Bet, ...], claim: Claim) -> Wager:
     """The cells of the ranking that promises most."""
-    best: _Ranked | None = None
-    draws = min(learner.batch.sizes)
+    best: tuple[int, Scores, IntArray] | None = None
+    most = 0.0
     for index, scores in _rankings(learner):
-        found = _ranked(index, scores, bets, claim)
-        if best is None or found.growth > _MARGIN * best.growth + _LEAST / draws:
-            best = found
+        honest = _crossed(scores, bets, claim)
+        growth = max(_promise(bet, claim, honest) for bet in bets) * min(learner.batch.sizes)
+        if best is None or growth > most + _MARGIN:
+            best, most = (index, scores, honest.counts), growth
     if best is None:  # nothing could be fitted: one cell, on which no bet gains or loses
-        nothing = of_keys(learner.training.layout)
-        return Wager(Partition.of("nothing", [nothing]), np.array([[n, 0] for n in learner.batch.sizes]))
-    events, kept = _events(learner, best)
-    counts = [_counted(side, kept) for side in best.scores]
-    name = "the output itself" if best.index < 0 else learner.fitted(best.index).name
-    return Wager(Partition.of(name, events), np.array(counts))
+        everything = np.array([[0, n] for n in learner.batch.sizes])
+        whole = range(len(learner.training.layout))
+        event = of_keys(learner.training.layout, whole, (), True)
+        return Wager(Partition.of("nothing", [event]), everything, (1, 1))
+    index, scores, counts = best
+    cells = _cut(scores, bets, claim)
+    events = _events(learner, index, scores, cells.cuts)
+    if counts.shape != cells.counts.shape:
+        counts = cells.counts
+    name = "the output itself" if index < 0 else learner.fitted(index).name
+    return Wager(Partition.of(name, events), counts, cells.parts)
 
 
-def pick(bets: tuple[Bet, ...], claim: Claim, counts: IntArray) -> IntArray:
-    """For each bet the pick that would have gained most, a row each."""
-    return np.array([_best(bet, claim, counts)[0] for bet in bets])
+def pick(
+    bets: tuple[Bet, ...], claim: Claim, counts: IntArray, parts: tuple[int, int]
+) -> IntArray:
+    """A pick for each bet: where to cut, or the order that would have gained most."""
+    bottom, top = parts
+    found = []
+    for bet in bets:
+        if isinstance(bet, MomentBet):
+            orders = np.column_stack([np.arange(len(claim.orders))] * 2)
+            found.append(orders[int(np.argmax(_gains(bet, claim, counts, orders)))])
+        elif isinstance(bet, EventBet):
+            found.append(np.array([top, top] if bet.top else [bottom, bottom]))
+        else:
+            found.append(np.array([bottom, top]))
+    return np.array(found)
 
 
 def _rankings(learner: Learner) -> Iterator[tuple[int, Scores]]:
-    """What outputs may be ranked by, with scores that no draw had a part in; the stiffest first."""
+    """What outputs may be ranked by, the stiffest first; −1 is the output itself, −2 its negative."""
     numbers = learner.plain_numbers
     if numbers is not None:
-        p, q = (np.where(np.isnan(side), -np.inf, side) for side in numbers[1])
-        yield -1, (p, q)
-        p, q = (np.where(np.isnan(side), -np.inf, -side) for side in numbers[1])
-        yield -2, (p, q)
+        p, q = numbers[1]
+        sign = -1.0 if np.nanmedian(p) < np.nanmedian(q) else 1.0
+        p, q = (np.where(np.isnan(side), -np.inf, sign * side) for side in (p, q))
+        yield (-1 if sign > 0 else -2), (p, q)
         if min(learner.batch.sizes) < _FEW and len(learner.training.layout) == 1:
             return
     for index in range(len(learner.names)):
@@ -89,79 +110,112 @@ def _rankings(learner: Learner) -> Iterator[tuple[int, Scores]]:
             yield index, scores
 
 
-def _ranked(index: int, scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Ranked:
-    places = _places(scores)
-    if not places.size:
-        return _Ranked(index, scores, places, 0.0)
-    fine = np.array([_counted(side, places) for side in scores])
-    growth, wanted = 0.0, []
-    for bet in bets:
-        if not isinstance(bet, EventBet):  # they need few cells
-            continue
-        at, gain = _best(bet, claim, fine)
-        growth = max(growth, gain)
-        wanted += [k for k in at.tolist() if 0 < k <= places.size]
-    cuts = _kept(places, np.array(wanted, dtype=np.int64), fine)
+def _crossed(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
+    """Cells that either half of the draws chose, counted on the other half."""
+    if any(isinstance(bet, MomentBet) for bet in bets):
+        return _cut(scores, bets, claim)
+    halves = [
+        (scores[0][: scores[0].size // 2], scores[1][: scores[1].size // 2]),
+        (scores[0][scores[0].size // 2 :], scores[1][scores[1].size // 2 :]),
+    ]
+    total = np.zeros((2, 3), dtype=np.int64)
+    for own, other in (halves, halves[::-1]):
+        cuts = _ends(own, bets, claim)
+        total += [_counted(side, np.array(cuts)) for side in other]
+    return _Cells(np.zeros(2), total, (1, 2))
+
+
+def _cut(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
+    """Cells that all draws chose."""
+    if any(isinstance(bet, MomentBet) for bet in bets):
+        return _even(scores, bets, claim)
+    bottom, top = _ends(scores, bets, claim)
+    cuts = np.array([bottom, top])
+    return _Cells(cuts, np.array([_counted(side, cuts) for side in scores]), (1, 2))
+
+
+def _even(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
+    """Cells of even shares, with two smaller ones at the ends; and the best of them to begin at."""
+    both = np.sort(np.concatenate(scores))
+    shares = np.concatenate([[_OUTER], np.linspace(0, 1, _CELLS - 1)[1:-1], [1 - _OUTER]])
+    cuts = np.unique(both[(shares * (both.size - 1)).round().astype(np.int64)])
+    cuts = cuts[cuts > both[0]] if cuts.size and cuts[-1] > both[0] else both[-1:]
     counts = np.array([_counted(side, cuts) for side in scores])
+    at = []
     for bet in bets:
-        growth = max(growth, _best(bet, claim, counts)[1])
-    return _Ranked(index, scores, cuts, growth)
+        if isinstance(bet, EventBet):
+            at.append(1 + _best_event(bet, claim, counts))
+    return _Cells(cuts, counts, (min(at), max(at)))
 
 
-def _best(bet: Bet, claim: Claim, counts: IntArray) -> tuple[IntArray, float]:
-    """The pick that would have gained most a pair, and that gain."""
-    options = bet.options(counts.shape[1], len(claim.orders))
-    past = counts[0][None].astype(float), counts[1][None].astype(float)
-    rows = np.broadcast_to(past[0], (len(options), past[0].size)), np.broadcast_to(
-        past[1], (len(options), past[1].size)
-    )
-    log_x, log_y = bet.log_factors(claim, rows, options, rough=True)
-    gain = (log_x @ past[0][0]) / past[0].sum() + (log_y @ past[1][0]) / past[1].sum()
-    if isinstance(bet, EventBet):  # one that holds the smaller part of the draws; its mirror image the other
-        held = bet.inside(options, past[0].size) @ (past[0] / past[0].sum() + past[1] / past[1].sum())[0] / 2
-        gain = np.where(held <= _HALF, gain, -1.0)
-    best = int(np.argmax(gain))
-    return options[best], float(gain[best])
+def _ends(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> tuple[float, float]:
+    """Where the bottom ends and the top begins: {score < first} and {score ≥ second}."""
+    places = _places(scores)
+    counts = np.array([_counted(side, places) for side in scores])
+    at = [
+        places[_best_event(bet, claim, counts)] for bet in bets if isinstance(bet, EventBet)
+    ]
+    return float(min(at)), float(max(at))
+
+
+def _best_event(bet: EventBet, claim: Claim, counts: IntArray) -> int:
+    """The place at which the event gains most; where none gains, the one that tells most apart."""
+    options = np.column_stack([np.arange(1, counts.shape[1])] * 2)
+    gain = _gains(bet, claim, counts, options)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    p, q = (bet.inside(options, counts.shape[1]) @ side for side in shares)
+    gain = gain + 1e-6 * ((q - p) if bet.second else (p - q))
+    held = (p + q) / 2 <= _HALF
+    return int(np.argmax(np.where(held, gain, -1.0) if held.any() else gain))
+
+
+def _promise(bet: Bet, claim: Claim, cells: _Cells) -> float:
+    """What a bet would have gained a pair, or the best pick of it."""
+    picks = pick((bet,), claim, cells.counts, cells.parts)
+    return float(_gains(bet, claim, cells.counts, picks)[0])
+
+
+def _gains(bet: Bet, claim: Claim, counts: IntArray, options: IntArray) -> FloatArray:
+    """What each pick would have gained a pair, with a wary guess."""
+    a, b = (np.broadcast_to(side.astype(float), (len(options), side.size)) for side in counts)
+    log_x, log_y = bet.log_factors(claim, (a, b), options, rough=True)
+    n = np.maximum(counts.sum(axis=1), 1)
+    return np.asarray((log_x @ counts[0]) / n[0] + (log_y @ counts[1]) / n[1])
 
 
 def _places(scores: Scores) -> FloatArray:
-    """Where to cut: cells {score ≥ place} of evenly spaced shares, each different from the next."""
+    """Where to cut: {score ≥ place} of evenly spaced shares, and of ever smaller ones at either end."""
     both = np.sort(np.concatenate(scores))
-    values = np.unique(both)[1:]
-    if values.size > _PLACES:
-        ranks = np.linspace(0, 1, _PLACES + 2)[1:-1] * (both.size - 1)
-        values = np.unique(both[ranks.round().astype(np.int64)])
-    return np.asarray(values[np.isfinite(values)])
-
-
-def _kept(places: FloatArray, wanted: IntArray, fine: IntArray) -> FloatArray:
-    """The places that are wanted, and others between, as many as there are cells."""
-    below = np.cumsum(fine.sum(axis=0))[:-1] / fine.sum()
-    others = np.abs(below[:, None] - _SHARES).argmin(axis=0)
-    kept = list(dict.fromkeys([*(wanted - 1).tolist(), *others.tolist()]))[: _CELLS - 1]
-    return np.asarray(places[np.sort(kept)])
+    values = np.unique(both)
+    if values.size > _EVEN + 2 * _ENDS:
+        shares = np.linspace(0, 1, _EVEN + 2)[1:-1]
+        few = np.geomspace(2 / both.size, shares[0], _ENDS + 1)[:-1]
+        ranks = np.concatenate([few, shares, 1 - few]) * (both.size - 1)
+        return np.unique(both[ranks.round().astype(np.int64)])
+    return values[1:] if values.size > 1 else values
 
 
 def _counted(scores: FloatArray, cuts: FloatArray) -> IntArray:
     return np.bincount(np.searchsorted(cuts, scores, side="right"), minlength=cuts.size + 1)
 
 
-def _events(learner: Learner, best: _Ranked) -> tuple[list[Event], FloatArray]:
+def _events(
+    learner: Learner, index: int, scores: Scores, cuts: Sequence[float] | FloatArray
+) -> list[Event]:
     """{score ≥ cut} for each cut, by what all draws taught; the largest event first."""
-    if best.index < 0:
+    if index < 0:
         assert learner.plain_numbers is not None
         key = learner.plain_numbers[0]
         events = []
-        for cut in best.cuts:
-            low, high = (cut, np.inf) if best.index == -1 else (-np.inf, np.nextafter(-cut, np.inf))
+        for cut in cuts:
+            low, high = (cut, np.inf) if index == -1 else (-np.inf, np.nextafter(-cut, np.inf))
             inside = Intervals(np.array([low]), np.array([high]))
             events.append(of_keys(learner.training.layout, (), [(key, inside)]))
-        return events, best.cuts
-    loss = learner.fitted(best.index)
+        return events
+    loss = learner.fitted(index)
     own = np.sort(np.concatenate([loss.score(side) for side in (learner.batch.p, learner.batch.q)]))
-    held = np.concatenate(best.scores)
-    events = [_event(loss, float(cut), float(np.mean(held >= cut)), own) for cut in best.cuts]
-    return events, best.cuts
+    held = np.concatenate(scores)
+    return [_event(loss, float(cut), float(np.mean(held >= cut)), own) for cut in cuts]
 
 
 def _event(loss: Loss, cut: float, share: float, own: FloatArray) -> Event:
