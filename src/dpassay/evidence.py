@@ -216,7 +216,7 @@ class Track:
         if not chapters:
             return np.zeros(0)
         if claim is None:
-            return log_capital(np.concatenate([chapter.gained for chapter in chapters]))
+            return log_capital(self.bets, np.concatenate([chapter.gained for chapter in chapters]))
         found: list[FloatArray] = [np.zeros(0)] * len(chapters)
         for width in {chapter.taught.shape[1] for chapter in chapters}:
             own = [k for k, chapter in enumerate(chapters) if chapter.taught.shape[1] == width]
@@ -229,7 +229,7 @@ class Track:
             sizes = np.cumsum([chapters[k].ends.size for k in own])[:-1]
             for k, part in zip(own, np.split(gained, sizes), strict=True):
                 found[k] = part
-        return log_capital(np.concatenate(found))
+        return log_capital(self.bets, np.concatenate(found))
 
 
 @lru_cache(maxsize=64)

@@ -294,6 +294,8 @@ class Verdict(Shown):
         bound = f"{c.symbol} ≥ {number(self.lower_bound)} with {level(self.confidence)} confidence"
         exact = f", {self.guarantee}" if self.violated else ""
         lines = [f"{self.headline}: {bound} (p ≤ {self.p_value:.2g}{exact})"]
+        if self.draws is not None:
+            lines.append(f"  stopped after {self.draws:,} draws a side")
         if self.blind:
             lines.append(f"  blind: {self.blind}")
         if self.second is not None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -38,11 +38,9 @@ SAFETY = 1e-9
 #: that looks better than it is.
 _PRIOR, _WARY = 0.5, 2.0
 #: Steps of a projection that is to be exact, and of one that only serves to choose.
-_STEPS, _ROUGH = 64, 14
+_STEPS, _ROUGH = 53, 14
 #: How much of 2n·KL noise alone makes up, by way of betting; see `_cautious`.
 _NOISE = 1.0
-#: How much more of the capital a bet has to begin with than the one that is listed after it.
-_LEADS = 2.0
 #: Places, by logit, at which tangents stand for a region that is slow to evaluate.
 _TANGENTS = np.linspace(-16.0, 16.0, 513)
 #: Shares of the largest stake that are looked at.
@@ -149,7 +147,9 @@ def project_cells(
 
     shape = a.shape[:-1]
     low, high = bisect(above, np.full(shape, 1e-9), np.full(shape, 2 - 1e-9), steps=steps)
-    return solved(0.5 * (low + high))
+    p, q = solved(0.5 * (low + high))
+    inside = np.all((a <= ratio * b) & (b <= ratio * a), axis=-1, keepdims=True)
+    return np.where(inside, a, p), np.where(inside, b, q)
 
 
 # --- bets
@@ -159,8 +159,8 @@ class Bet(Protocol):
     """One way to bet on cells, with a guess from counts of the past; a pick says which cells."""
 
     @property
-    def name(self) -> str:
-        """What it is, for people."""
+    def weight(self) -> float:
+        """Its part of the capital to begin with, relative to others."""
 
     def log_factors(
         self, claim: Claim, past: Past, picks: IntArray, rough: bool = False
@@ -181,8 +181,21 @@ def _cautious(guess: Past, nearest: Past, draws: FloatArray) -> Past:
     with np.errstate(divide="ignore", invalid="ignore"):
         far = sum(np.where(one > 0, one * np.log(one / two), 0.0) for one, two in ((a, p), (b, q)))
     kept = np.clip(1 - _NOISE / np.maximum(2 * draws * np.sum(far, axis=1), 1e-12), 0.0, 1.0)
-    kept = kept[:, None]
-    return p + kept * (a - p), q + kept * (b - q)
+    moved = [two + kept[:, None] * (one - two) for one, two in ((a, p), (b, q))]
+    a, b = (side / side.sum(axis=1, keepdims=True) for side in moved)  # the nearest pair is a rough one
+    return a, b
+
+
+def clearance(claim: Claim, p: FloatArray, q: FloatArray) -> FloatArray:
+    """How far coins are beyond p = g(q), so that half its square is about what a bet gains a pair.
+
+    On the scale of asin √ the noise of a frequency is the same everywhere.
+    """
+    region = tangents_of(claim)
+    top, rise = region.region(q), region.rise[region.place(q)]
+    room = np.maximum(top * (1 - top), 1e-12)
+    far = 2 * (np.arcsin(np.sqrt(p)) - np.arcsin(np.sqrt(top)))
+    return np.asarray(far / np.sqrt(1 + rise**2 * q * (1 - q) / room))
 
 
 def _coins(chances: Past) -> Past:
@@ -194,7 +207,7 @@ def _coins(chances: Past) -> Past:
 class TailsBet:
     """Three cells, the bottom, the middle and the top, against pure DP; a pick says where they part."""
 
-    name: str = "both tails"
+    weight: ClassVar[float] = 3.0
 
     def log_factors(
         self, claim: Claim, past: Past, picks: IntArray, rough: bool = False
@@ -204,14 +217,14 @@ class TailsBet:
         group = (k >= picks[:, :1]).astype(np.int64) + (k >= picks[:, 1:2])
         onto = group[:, None, :] == np.arange(3)[:, None]
         held = onto.any(axis=2)  # a cell that holds nothing is none
-        prior, steps = (_WARY, _ROUGH) if rough else (_PRIOR, _STEPS)
+        prior = _WARY if rough else _PRIOR
         a, b = ((onto @ side[:, :, None])[:, :, 0] + prior * held for side in past)
         a, b = (side / side.sum(axis=1, keepdims=True) for side in (a, b))
         limit = float(claim.renyi(math.inf))
-        p, q = project_cells(limit, a, b, steps)
+        p, q = project_cells(limit, a, b, _ROUGH)
         if not rough:
             a, b = _cautious((a, b), (p, q), past[0].sum(axis=1))
-            p, q = project_cells(limit, a, b, steps)
+            p, q = project_cells(limit, a, b)
         with np.errstate(divide="ignore", invalid="ignore"):
             x, y = (np.where(held, np.log(one / two), 0.0) for one, two in ((a, p), (b, q)))
         return np.take_along_axis(x, group, axis=1), np.take_along_axis(y, group, axis=1)
@@ -223,11 +236,7 @@ class EventBet:
 
     top: bool
     second: bool
-
-    @property
-    def name(self) -> str:
-        """Which it is."""
-        return f"the {'top' if self.top else 'bottom'} on the {'second' if self.second else 'first'} input"
+    weight: ClassVar[float] = 1.0
 
     def inside(self, picks: IntArray, cells: int) -> FloatArray:
         """Which cells belong to the event."""
@@ -239,7 +248,7 @@ class EventBet:
     ) -> tuple[FloatArray, FloatArray]:
         """By the projection of two coins."""
         hits = self.inside(picks, past[0].shape[1])
-        prior, steps = (_WARY, _ROUGH) if rough else (_PRIOR, _STEPS)
+        prior = _WARY if rough else _PRIOR
         guess = []
         for side in past[::-1] if self.second else past:
             hit = (side * hits).sum(axis=1) + prior
@@ -247,10 +256,10 @@ class EventBet:
             guess.append(np.column_stack([hit, miss]) / (hit + miss)[:, None])
         region = tangents_of(claim)
         (a, b) = guess
-        p, q = _coins(project_event(region, a[:, 0], b[:, 0], steps))
+        p, q = _coins(project_event(region, a[:, 0], b[:, 0], _ROUGH))
         if not rough:
             a, b = _cautious((a, b), (p, q), past[0].sum(axis=1))
-            p, q = _coins(project_event(region, a[:, 0], b[:, 0], steps))
+            p, q = _coins(project_event(region, a[:, 0], b[:, 0]))
         factors = []
         for one, two in ((a, p), (b, q)):
             log = np.log(one / two)
@@ -266,11 +275,7 @@ class MomentBet:
     """
 
     second: bool  # the divergence of Q from P
-
-    @property
-    def name(self) -> str:
-        """Which divergence."""
-        return f"a divergence of the {'second' if self.second else 'first'} input"
+    weight: ClassVar[float] = 2.0
 
     def log_factors(
         self, claim: Claim, past: Past, picks: IntArray, rough: bool = False
@@ -321,10 +326,10 @@ def bets_against(claim: Claim) -> tuple[Bet, ...]:
     return tuple(ways)
 
 
-def log_capital(gains: FloatArray) -> FloatArray:
-    """The log of the average capital after each row, from what each bet (a column) gained in it."""
+def log_capital(bets: tuple[Bet, ...], gains: FloatArray) -> FloatArray:
+    """The log of the capital of all bets after each row, from what each (a column) gained in it."""
+    weights = np.array([bet.weight for bet in bets])
     paths = np.cumsum(gains, axis=0)
-    weights = _LEADS ** -np.arange(gains.shape[1])
     top = paths.max(axis=1, keepdims=True, initial=-np.inf)
     return np.asarray(top[:, 0] + np.log(np.exp(paths - top) @ (weights / weights.sum())))
 

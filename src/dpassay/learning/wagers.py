@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.bounds.evalues import Bet, EventBet, MomentBet
+from dpassay.bounds.evalues import Bet, EventBet, MomentBet, clearance
 from dpassay.learning.learner import Learner, Scores
 from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event, Intervals, of_keys
@@ -29,7 +29,9 @@ _EVEN, _ENDS = 31, 8
 #: Cells for moments, and the share of the outermost ones.
 _CELLS, _OUTER = 12, 1 / 64
 #: An event holds at most this share of the draws.
-_HALF = 0.6
+_HALF = 0.5
+#: What each side of an event is given when the best is sought, which looks better than it is.
+_WARY = 2.0
 #: A ranking that is tried later must promise this much more in the log-capital of all draws.
 _MARGIN = 2.5
 #: Fewer draws a side than these are ranked by the output itself, where it is a number.
@@ -60,7 +62,7 @@ def choose(learner: Learner, bets: tuple[Bet, ...], claim: Claim) -> Wager:
     most = 0.0
     for index, scores in _rankings(learner):
         honest = _crossed(scores, bets, claim)
-        growth = max(_promise(bet, claim, honest) for bet in bets) * min(learner.batch.sizes)
+        growth = _promise(bets, claim, honest) * min(learner.batch.sizes)
         if best is None or growth > most + _MARGIN:
             best, most = (index, scores, honest.counts), growth
     if best is None:  # nothing could be fitted: one cell, on which no bet gains or loses
@@ -159,20 +161,37 @@ def _ends(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> tuple[float, f
 
 
 def _best_event(bet: EventBet, claim: Claim, counts: IntArray) -> int:
-    """The place at which the event gains most; where none gains, the one that tells most apart."""
-    options = np.column_stack([np.arange(1, counts.shape[1])] * 2)
-    gain = _gains(bet, claim, counts, options)
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    p, q = (bet.inside(options, counts.shape[1]) @ side for side in shares)
-    gain = gain + 1e-6 * ((q - p) if bet.second else (p - q))
-    held = (p + q) / 2 <= _HALF
-    return int(np.argmax(np.where(held, gain, -1.0) if held.any() else gain))
+    """The place at which the event is farthest beyond what is allowed."""
+    options = np.arange(1, counts.shape[1])
+    far, held = _clearance(bet, claim, counts, options)
+    small = held <= _HALF
+    return int(np.argmax(np.where(small, far, -np.inf) if small.any() else far))
 
 
-def _promise(bet: Bet, claim: Claim, cells: _Cells) -> float:
-    """What a bet would have gained a pair, or the best pick of it."""
-    picks = pick((bet,), claim, cells.counts, cells.parts)
-    return float(_gains(bet, claim, cells.counts, picks)[0])
+def _clearance(
+    bet: EventBet, claim: Claim, counts: IntArray, at: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """How far events are beyond what is allowed, by wary counts; and the share of draws they hold."""
+    below = np.cumsum(counts, axis=1)[:, at - 1]
+    total = counts.sum(axis=1, keepdims=True)
+    hits = total - below if bet.top else below
+    p, q = (hits + _WARY) / (total + 2 * _WARY)
+    first, second = (q, p) if bet.second else (p, q)
+    return clearance(claim, first, second), (p + q) / 2
+
+
+def _promise(bets: tuple[Bet, ...], claim: Claim, cells: _Cells) -> float:
+    """About what the bets would have gained a pair."""
+    tails, other = [], [0.0]
+    for bet in bets:
+        if isinstance(bet, EventBet):
+            at = cells.parts[1] if bet.top else cells.parts[0]
+            far, _ = _clearance(bet, claim, cells.counts, np.array([at]))
+            tails.append(max(float(far[0]), 0.0) ** 2 / 2)
+        elif isinstance(bet, MomentBet):
+            picks = pick((bet,), claim, cells.counts, cells.parts)
+            other.append(float(_gains(bet, claim, cells.counts, picks)[0]))
+    return max(sum(tails), *other)
 
 
 def _gains(bet: Bet, claim: Claim, counts: IntArray, options: IntArray) -> FloatArray:
