@@ -117,7 +117,7 @@ class Track:
         while done < total:
             if self.draws < FIRST:
                 size = min(FIRST - self.draws, total - done)
-                self._keep(p[done : done + size], q[done : done + size])
+                part = p[done : done + size], q[done : done + size]
                 self.draws += size
             else:
                 if not self.chapters or self._until() <= self.draws:
@@ -125,17 +125,14 @@ class Track:
                 size = min(self._until() - self.draws, total - done)
                 part = p[done : done + size], q[done : done + size]
                 self._bet(*part)
-                self._keep(*part)
+            if self.draws <= KEPT:
+                for kept, side in zip(self.kept, part, strict=True):
+                    kept.append(side)
             done += size
 
     def _until(self) -> int:
         """When the cells are chosen again."""
         return int(_schedule(self.chapters[-1].start)[0][-1])
-
-    def _keep(self, *part: Outputs) -> None:
-        if self.draws < KEPT:
-            for kept, side in zip(self.kept, part, strict=True):
-                kept.append(side)
 
     def _learn(self) -> None:
         """Choose the cells anew, from draws that were bet on before."""
@@ -147,10 +144,10 @@ class Track:
         self.failures = learner.failures
         rows = np.zeros(0)
         self.chapters.append(
-            Chapter(
-                found.partition, self.draws, found.counts, found.parts, rows, rows, rows, rows
-            )
+            Chapter(found.partition, self.draws, found.counts, found.parts, rows, rows, rows, rows)
         )
+        if self.draws >= KEPT:  # nothing is learned any more
+            self.kept = ([], [])
 
     def _bet(self, p: Outputs, q: Outputs) -> None:
         """Count draws up to the end of the chapter at most, row by row."""
@@ -159,7 +156,9 @@ class Track:
         while done < len(p):
             chapter = self.chapters[-1]
             ends, picked = _schedule(chapter.start)
-            first = int(np.searchsorted(ends, self.draws, side="right"))  # the row that is written to
+            first = int(
+                np.searchsorted(ends, self.draws, side="right")
+            )  # the row that is written to
             if first < chapter.ends.size:
                 picks = chapter.picks[first]
             elif self.draws == chapter.start or picked[first - 1]:
@@ -178,9 +177,7 @@ class Track:
         chapter, width = self.chapters[-1], self.chapters[-1].taught.shape[1]
         total = self.draws + cells[0].size
         last = int(np.searchsorted(schedule, total, side="left"))
-        row = np.searchsorted(
-            schedule[first:last], np.arange(self.draws, total), side="right"
-        )
+        row = np.searchsorted(schedule[first:last], np.arange(self.draws, total), side="right")
         rows = last + 1 - first
         counts = [np.bincount(row * width + side, minlength=rows * width) for side in cells]
         hits = np.stack([side.reshape(rows, width) for side in counts], axis=1)

@@ -410,9 +410,7 @@ class _Run:
         rest = [note for note in first.notes if note not in doubts]
         many = len(self.found)
         said = [f"the evidence is the average over {many} pairs"] if many > 1 else []
-        return _about(
-            self.standing, doubts, first.pair, first.seed, (*notes, *said, *rest), first
-        )
+        return _about(self.standing, doubts, first.pair, first.seed, (*notes, *said, *rest), first)
 
 
 def _about(
@@ -487,13 +485,17 @@ def _witness(track: Track, pair: Pair | None) -> Witness:
         chapter = played[-2]
     total = np.concatenate([one.gained for one in played]).sum(axis=0)
     cells = chapter.taught.shape[1]
-    order = [k for k in np.argsort(-total, kind="stable") if not isinstance(track.bets[k], MomentBet)]
+    order = [
+        k for k in np.argsort(-total, kind="stable") if not isinstance(track.bets[k], MomentBet)
+    ]
     bottom, top = chapter.picks[-1, order[0]].tolist()
     at = top if 0 < top < cells else bottom if 0 < bottom < cells else 1
     hits = chapter.hits.sum(axis=0)
     i, j = (int(side[at:].sum()) for side in hits)
     n = chapter.draws
-    return Witness(event=chapter.partition.event(at - 1), pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=n)
+    return Witness(
+        event=chapter.partition.event(at - 1), pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=n
+    )
 
 
 def _read(name: str, given: Any) -> Outputs | None:

@@ -36,7 +36,9 @@ def random_counts(rng, rows, cells):
     sides = []
     for _ in range(2):
         p = rng.dirichlet(np.full(cells, 0.4), rows)
-        sides.append(np.array([rng.multinomial(k, row) for k, row in zip(n, p, strict=True)], float))
+        sides.append(
+            np.array([rng.multinomial(k, row) for k, row in zip(n, p, strict=True)], float)
+        )
     return tuple(sides)
 
 
@@ -163,7 +165,9 @@ def test_the_projection_of_an_event_is_the_nearest_pair(claim, seed):
 
     def far(p, q):
         with np.errstate(divide="ignore", invalid="ignore"):
-            return -(a * np.log(p) + (1 - a) * np.log1p(-p) + b * np.log(q) + (1 - b) * np.log1p(-q))
+            return -(
+                a * np.log(p) + (1 - a) * np.log1p(-p) + b * np.log(q) + (1 - b) * np.log1p(-q)
+            )
 
     grid = np.linspace(1e-4, 1 - 1e-4, 4001)[:, None]
     edge = np.clip(region.region(grid), 1e-12, 1 - 1e-12)

@@ -39,6 +39,8 @@ SAFETY = 1e-9
 _PRIOR, _WARY = 0.5, 2.0
 #: Steps of a projection that is to be exact, and of one that only serves to choose.
 _STEPS, _ROUGH = 53, 14
+#: Where Σp − Σq counts as 0.
+_NEAR = 1e-14
 #: How much of 2n·KL noise alone makes up, by way of betting; see `_cautious`.
 _NOISE = 1.0
 #: Places, by logit, at which tangents stand for a region that is slow to evaluate.
@@ -84,6 +86,7 @@ class Tangents:
         k = self.place(q)
         return np.minimum(self.value[k] + self.rise[k] * q, 1.0)
 
+
 @lru_cache(maxsize=256)
 def tangents_of(claim: Claim) -> Tangents:
     """What a claim says about one event, quick to evaluate, and never less than it allows."""
@@ -120,34 +123,37 @@ def project_event(
 
 
 def project_cells(
-    epsilon: float, a: FloatArray, b: FloatArray, steps: int = _STEPS
+    epsilon: float, a: FloatArray, b: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The nearest (P, Q) with e^−ε ≤ p/q ≤ e^ε on every cell of the last axis.
 
     With multipliers ν of Σp = 1 and 2 − ν of Σq = 1 a cell is p = a/ν, q = b/(2 − ν) where that is
     allowed, else p = e^ε q with q = (a + b)/(ν e^ε + 2 − ν), or its mirror image. Σp − Σq falls with ν,
-    and passes 0 where both are 1.
+    and passes 0 where both are 1: Newton's steps inside a bracket find it.
     """
     ratio = math.exp(min(epsilon, 600.0))
     both = a + b
-
-    def solved(nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        nu = nu[..., None]
-        eta = 2 - nu
-        p, q = a / nu, b / eta
-        high, low = both / (nu * ratio + eta), both / (nu + eta * ratio)
+    low, high = np.full(a.shape[:-1], 1e-9), np.full(a.shape[:-1], 2 - 1e-9)
+    nu = np.ones(a.shape[:-1])
+    for _ in range(100):
+        one = nu[..., None]
+        other = 2 - one
+        p, q = a / one, b / other
+        steep, flat = both / (one * ratio + other), both / (one + other * ratio)
         up, down = p > ratio * q, q > ratio * p
-        p = np.where(up, ratio * high, np.where(down, low, p))
-        q = np.where(up, high, np.where(down, ratio * low, q))
-        return p, q
-
-    def above(nu: FloatArray) -> FloatArray:
-        p, q = solved(nu)
-        return np.asarray(p.sum(axis=-1) > q.sum(axis=-1))
-
-    shape = a.shape[:-1]
-    low, high = bisect(above, np.full(shape, 1e-9), np.full(shape, 2 - 1e-9), steps=steps)
-    p, q = solved(0.5 * (low + high))
+        turn = np.where(up, steep, np.where(down, flat, 0.0)) * (ratio - 1)
+        fall = turn * turn / np.maximum(both, 1e-300)
+        fall += np.where(up | down, 0.0, p / one + q / other)
+        p = np.where(up, ratio * steep, np.where(down, flat, p))
+        q = np.where(up, steep, np.where(down, ratio * flat, q))
+        excess = (p - q).sum(axis=-1)
+        low, high = np.where(excess > 0, nu, low), np.where(excess > 0, high, nu)
+        done = np.abs(excess) < _NEAR
+        if done.all():
+            break
+        step = nu + excess / (fall.sum(axis=-1) + 1e-300)
+        step = np.where((step > low) & (step < high), step, 0.5 * (low + high))
+        nu = np.where(done, nu, step)
     inside = np.all((a <= ratio * b) & (b <= ratio * a), axis=-1, keepdims=True)
     return np.where(inside, a, p), np.where(inside, b, q)
 
@@ -182,7 +188,9 @@ def _cautious(guess: Past, nearest: Past, draws: FloatArray) -> Past:
         far = sum(np.where(one > 0, one * np.log(one / two), 0.0) for one, two in ((a, p), (b, q)))
     kept = np.clip(1 - _NOISE / np.maximum(2 * draws * np.sum(far, axis=1), 1e-12), 0.0, 1.0)
     moved = [two + kept[:, None] * (one - two) for one, two in ((a, p), (b, q))]
-    a, b = (side / side.sum(axis=1, keepdims=True) for side in moved)  # the nearest pair is a rough one
+    a, b = (
+        side / side.sum(axis=1, keepdims=True) for side in moved
+    )  # the nearest pair is a rough one
     return a, b
 
 
@@ -221,7 +229,7 @@ class TailsBet:
         a, b = ((onto @ side[:, :, None])[:, :, 0] + prior * held for side in past)
         a, b = (side / side.sum(axis=1, keepdims=True) for side in (a, b))
         limit = float(claim.renyi(math.inf))
-        p, q = project_cells(limit, a, b, _ROUGH)
+        p, q = project_cells(limit, a, b)
         if not rough:
             a, b = _cautious((a, b), (p, q), past[0].sum(axis=1))
             p, q = project_cells(limit, a, b)
@@ -282,7 +290,9 @@ class MomentBet:
     ) -> tuple[FloatArray, FloatArray]:
         """With s the guess of p/q and the stake that grows fastest if the guess is right."""
         cells, prior = past[0].shape[1], _PRIOR
-        guess = [(side + prior) / (side.sum(axis=1, keepdims=True) + prior * cells) for side in past]
+        guess = [
+            (side + prior) / (side.sum(axis=1, keepdims=True) + prior * cells) for side in past
+        ]
         a, b = guess[::-1] if self.second else guess
         log_x, log_y = np.zeros_like(a), np.zeros_like(b)
         for place in np.unique(picks[:, 0]):

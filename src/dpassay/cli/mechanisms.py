@@ -131,7 +131,9 @@ def monitor(
     claim: Annotated[str | None, typer.Option(help='"eps=1", "mu=1" …, as for audit.')] = None,
     max_n: Annotated[
         int | None,
-        typer.Option("--max-n", help="The most draws per side per pair; 100000, or all of --samples."),
+        typer.Option(
+            "--max-n", help="The most draws per side per pair; 100000, or all of --samples."
+        ),
     ] = None,
     confidence: Confidence = 0.95,
     loss: LossOption = "values",

@@ -29,7 +29,7 @@ _EVEN, _ENDS = 31, 8
 #: Cells for moments, and the share of the outermost ones.
 _CELLS, _OUTER = 12, 1 / 64
 #: An event holds at most this share of the draws.
-_HALF = 0.5
+_HALF = 0.45
 #: What each side of an event is given when the best is sought, which looks better than it is.
 _WARY = 2.0
 #: A ranking that is tried later must promise this much more in the log-capital of all draws.
@@ -79,9 +79,7 @@ def choose(learner: Learner, bets: tuple[Bet, ...], claim: Claim) -> Wager:
     return Wager(Partition.of(name, events), counts, cells.parts)
 
 
-def pick(
-    bets: tuple[Bet, ...], claim: Claim, counts: IntArray, parts: tuple[int, int]
-) -> IntArray:
+def pick(bets: tuple[Bet, ...], claim: Claim, counts: IntArray, parts: tuple[int, int]) -> IntArray:
     """A pick for each bet: where to cut, or the order that would have gained most."""
     bottom, top = parts
     found = []
@@ -154,9 +152,7 @@ def _ends(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> tuple[float, f
     """Where the bottom ends and the top begins: {score < first} and {score ≥ second}."""
     places = _places(scores)
     counts = np.array([_counted(side, places) for side in scores])
-    at = [
-        places[_best_event(bet, claim, counts)] for bet in bets if isinstance(bet, EventBet)
-    ]
+    at = [places[_best_event(bet, claim, counts)] for bet in bets if isinstance(bet, EventBet)]
     return float(min(at)), float(max(at))
 
 
