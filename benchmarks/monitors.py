@@ -56,9 +56,7 @@ def draws() -> str:
         shown = f"{mean:,.0f}" + (f" ({late} stopped at {most:,})" if late else "")
         share = np.mean((at > 0) & (at <= goal))
         median = float(np.median(np.where(at == 0, most, at)))
-        rows.append(
-            [f"ε = {epsilon}", runs, shown, f"{median:,.0f}", f"{share:.2f} with {goal:,}"]
-        )
+        rows.append([f"ε = {epsilon}", runs, shown, f"{median:,.0f}", f"{share:.2f} with {goal:,}"])
     return markdown(["claim (truth: 1)", "monitors", "mean draws", "median", "refuted"], rows)
 
 
@@ -170,7 +168,14 @@ def truth(plan: dict[int, tuple[int, int]]) -> str:
         limit = _limit(runs, 0.05, 0.01 / len(TRUE))
         rows.append([name, said, how, f"{runs:,} to {most:,}", wrong, limit])
         print(rows[-1], flush=True)
-    headings = ["outputs", "claim, true", "pushed", "monitors, draws a side", "ever refuted", "limit"]
+    headings = [
+        "outputs",
+        "claim, true",
+        "pushed",
+        "monitors, draws a side",
+        "ever refuted",
+        "limit",
+    ]
     return markdown(headings, rows)
 
 

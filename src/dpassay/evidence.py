@@ -1,12 +1,13 @@
 """The bets on one pair as draws come in: what is learned, what is bet on, and what was gained.
 
-Draws are taken in pairs, one of either side, in the order they came. The first few only teach. Then outputs
-are parted into a few cells (`learning.wagers`), and every pair of draws that follows is bet on with a guess
-of how likely the cells are, which earlier draws gave (`bounds.evalues`). The guess is renewed whenever there
-are a sixteenth more draws, the cells whenever there are twice as many, from draws that were bet on before.
+Draws are taken in pairs, one of either side, in the order they came. The first few only teach. Then
+outputs are parted into a few cells (`learning.wagers`), and every pair of draws that follows is bet on
+with a guess of how likely the cells are, which earlier draws gave (`bounds.evalues`). The guess is
+renewed whenever there are a sixteenth more draws, the cells whenever there are twice as many, from
+draws that were bet on before.
 
-All that the capital depends on are counts. So it can be found for any other value of the claim's parameter
-afterwards, and is small when written down.
+All that the capital depends on are counts. So it can be found for any other value of the claim's
+parameter afterwards, and is small when written down.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dpassay.sampling.samples import Batch
 
 #: Draws a side that only teach, and the most that are kept to learn from.
 FIRST, KEPT = 8, 1 << 14
-#: A guess lasts until there are this share more draws, a pick among the cells until there are so many more.
+#: A guess lasts until there are this share more draws, the pick of an order until there are so many more.
 _SHARE, _AGAIN = 1 / 16, 1.4
 #: More draws than anybody brings.
 _NEVER = 1 << 52
@@ -142,7 +143,7 @@ class Track:
         learner = Learner(batch, self.loss, partial(stream, self.seed, 1 << 22, len(self.chapters)))
         found = choose(learner, self.bets, self.claim)
         self.failures = learner.failures
-        rows = np.zeros(0)
+        rows: Any = ()
         self.chapters.append(
             Chapter(found.partition, self.draws, found.counts, found.parts, rows, rows, rows, rows)
         )

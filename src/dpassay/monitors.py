@@ -1,14 +1,15 @@
 """Audits that may be looked at whenever one likes, and stopped: `Monitor` and `monitor`.
 
-The evidence against the claim is the capital of bets (`evidence`), averaged over pairs of inputs where there
-are several. If the claim is true it ever reaches 1/γ with probability at most γ (Ville), so it is a verdict
-whenever the draws stop coming, for whatever reason.
+The evidence against the claim is the capital of bets (`evidence`), averaged over pairs of inputs where
+there are several. If the claim is true it ever reaches 1/γ with probability at most γ (Ville), so it
+is a verdict whenever the draws stop coming, for whatever reason.
 
-The same bets have a capital against every value of the claim's parameter. A value is refuted once that has
-reached 1/γ. The values looked at are fixed beforehand; `lower_bound` is the largest of them up to which all
-are refuted. If it is above the truth, then the first value on the grid that is no less than the truth was
-refuted, which is one of these capitals: probability γ at most, at all times together. The claim counts as
-violated when all values up to its own are refuted, so that one error probability covers both.
+The same bets have a capital against every value of the claim's parameter. A value is refuted once that
+has reached 1/γ. The values looked at are fixed beforehand; `lower_bound` is the largest of them up to
+which all are refuted. If it is above the truth, then the first value on the grid that is no less than
+the truth was refuted, which is one of these capitals: probability γ at most, at all times together.
+The claim counts as violated when all values up to its own are refuted, so that one error probability
+covers both.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ from dpassay.sampling.progress import Progress
 from dpassay.sampling.samples import Source, sources
 
 #: The values at which a lower bound is looked for: even steps up to what is claimed, then steps of this
-#: share of the last, larger where regions are slow to evaluate, or this much where that is next to nothing.
-_BELOW, _STEP, _SLOW, _TINY = 20, 0.01, 0.05, 1e-3
+#: share of the last, larger where regions are slow to evaluate, or this much where that is tiny.
+_BELOW, _STEP, _SLOW, _TINY = 20, 0.01, 0.05, 5e-3
 #: The values end here.
 _FAR = 100.0
 #: The first update with as many draws on either side is looked at for signs of dependence.
@@ -140,12 +141,12 @@ class MonitorState(Record):
 
 
 class Monitor:
-    """Evidence against a claim as draws come in, valid whenever one looks and for whatever reason one stops.
+    """Evidence against a claim as draws come in, valid whenever one looks and whyever one stops.
 
     claim       a claim, or its text ("eps=1, delta=1e-5")
     confidence  one minus the probability that a true claim is ever refuted
     rng         the seed of the shuffles and of what is learned
-    loss        what ranks the outputs: "values", "auto" (with a look at the bits of numbers), "bits", a name
+    loss        what ranks the outputs: "values", "auto" (with a look at the bits of numbers), a name
     pair        the two inputs, for the record
 
     Draws of the two inputs must be independent runs, and how many are brought at once must not depend on
@@ -448,7 +449,8 @@ def _verdict(
     draws = standing.tracks[best].draws
     if not draws:
         raise NotEnoughDraws("there is nothing to judge: no draws of both sides were brought yet")
-    same = pairs[best] is not None and same_inputs(pairs[best])
+    pair = pairs[best]
+    same = pair is not None and same_inputs(pair)
     counts = witness.hits_p, witness.n_p, witness.hits_q, witness.n_q
     blind = why_blind(claim, violated, claim.value, counts, (), same)
     if not violated and not standing.path().size:

@@ -115,7 +115,7 @@ def test_nor_at_the_member_that_is_worst_for_an_event(claim, seed):
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.5])
 def test_nor_at_the_member_that_is_worst_for_both_tails(epsilon, seed):
-    """u + v is linear in the pair: its largest value over the claim's polytope is that of a linear program."""
+    """u + v is linear in the pair: its largest value over the claim's polytope is a linear program."""
     rng = np.random.default_rng(seed)
     past = random_counts(rng, 40, 3)
     picks = np.tile([1, 2], (40, 1))
@@ -131,7 +131,7 @@ def test_nor_at_the_member_that_is_worst_for_both_tails(epsilon, seed):
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.5])
 def test_the_projection_on_cells_is_the_nearest_pair(epsilon, seed):
     """Against a general optimiser."""
-    rng = np.random.default_rng(seed)
+    rng, edge = np.random.default_rng(seed), math.exp(epsilon)
     for _ in range(5):
         a, b = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3))
         p, q = ev.project_cells(epsilon, a[None], b[None])
@@ -141,7 +141,6 @@ def test_the_projection_on_cells_is_the_nearest_pair(epsilon, seed):
         def far(z, a=a, b=b):
             return -(a @ np.log(z[:3]) + b @ np.log(z[3:]))
 
-        edge = math.exp(epsilon)
         rules = [
             {"type": "eq", "fun": lambda z: z[:3].sum() - 1},
             {"type": "eq", "fun": lambda z: z[3:].sum() - 1},
@@ -151,7 +150,8 @@ def test_the_projection_on_cells_is_the_nearest_pair(epsilon, seed):
         start = np.concatenate([(a + b) / 2] * 2)
         found = minimize(far, start, bounds=[(1e-9, 1)] * 6, constraints=rules, tol=1e-12)
         assert far(np.concatenate([p[0], q[0]])) <= found.fun + 1e-7
-        assert np.all(p <= edge * q * (1 + 1e-9)) and np.all(q <= edge * p * (1 + 1e-9))
+        assert np.all(p <= edge * q * (1 + 1e-9))
+        assert np.all(q <= edge * p * (1 + 1e-9))
 
 
 @pytest.mark.parametrize("claim", [c for c in CLAIMS if not c.orders], ids=str)

@@ -1,7 +1,7 @@
 """Bets against a claim whose capital may be looked at whenever one likes.
 
-A claim is a convex set of pairs (P, Q), on any cells. For a guess (P₁, Q₁) let (P₀, Q₀) be the pair of the
-set with the smallest KL(P₁‖P) + KL(Q₁‖Q). Then the factor of a draw x of P and a draw y of Q,
+A claim is a convex set of pairs (P, Q), on any cells. For a guess (P₁, Q₁) let (P₀, Q₀) be the pair in
+the set with the smallest KL(P₁‖P) + KL(Q₁‖Q). Then the factor of a draw x of P and a draw y of Q,
 
     e(x, y) = p₁(x)/p₀(x) · q₁(y)/q₀(y),
 
@@ -27,17 +27,16 @@ from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
-from dpassay._typing import FloatArray, IntArray
+from dpassay._typing import BoolArray, FloatArray, IntArray
 from dpassay.bounds.product import Bets
 from dpassay.privacy.claims import Claim
 from dpassay.roots import bisect
 
 #: Taken off the log-capital for each pair of draws: more than rounding can have added to its mean.
 SAFETY = 1e-9
-#: What every cell of a guess is given beforehand; more where the best of many guesses is sought, since
-#: that looks better than it is.
-_PRIOR, _WARY = 0.5, 2.0
-#: Steps of a projection that is to be exact, and of one that only serves to choose.
+#: What every cell of a guess is given beforehand (Krichevsky & Trofimov).
+_PRIOR = 0.5
+#: Steps of a projection that is to be exact, and of one that only moves a guess.
 _STEPS, _ROUGH = 53, 14
 #: Where Σp − Σq counts as 0.
 _NEAR = 1e-14
@@ -122,9 +121,7 @@ def project_event(
     return p, q
 
 
-def project_cells(
-    epsilon: float, a: FloatArray, b: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def project_cells(epsilon: float, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The nearest (P, Q) with e^−ε ≤ p/q ≤ e^ε on every cell of the last axis.
 
     With multipliers ν of Σp = 1 and 2 − ν of Σq = 1 a cell is p = a/ν, q = b/(2 − ν) where that is
@@ -169,12 +166,9 @@ class Bet(Protocol):
         """Its part of the capital to begin with, relative to others."""
 
     def log_factors(
-        self, claim: Claim, past: Past, picks: IntArray, rough: bool = False
+        self, claim: Claim, past: Past, picks: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        """What a draw of P, and one of Q, in each cell adds to the log-capital; a row each guess.
-
-        `rough` serves to choose among bets, not to bet.
-        """
+        """What a draw of P, and one of Q, in each cell adds to the log-capital; a row each guess."""
 
 
 def _cautious(guess: Past, nearest: Past, draws: FloatArray) -> Past:
@@ -218,21 +212,19 @@ class TailsBet:
     weight: ClassVar[float] = 3.0
 
     def log_factors(
-        self, claim: Claim, past: Past, picks: IntArray, rough: bool = False
+        self, claim: Claim, past: Past, picks: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         """By the projection on three cells."""
         k = np.arange(past[0].shape[1])
         group = (k >= picks[:, :1]).astype(np.int64) + (k >= picks[:, 1:2])
         onto = group[:, None, :] == np.arange(3)[:, None]
         held = onto.any(axis=2)  # a cell that holds nothing is none
-        prior = _WARY if rough else _PRIOR
-        a, b = ((onto @ side[:, :, None])[:, :, 0] + prior * held for side in past)
+        a, b = ((onto @ side[:, :, None])[:, :, 0] + _PRIOR * held for side in past)
         a, b = (side / side.sum(axis=1, keepdims=True) for side in (a, b))
         limit = float(claim.renyi(math.inf))
         p, q = project_cells(limit, a, b)
-        if not rough:
-            a, b = _cautious((a, b), (p, q), past[0].sum(axis=1))
-            p, q = project_cells(limit, a, b)
+        a, b = _cautious((a, b), (p, q), past[0].sum(axis=1))
+        p, q = project_cells(limit, a, b)
         with np.errstate(divide="ignore", invalid="ignore"):
             x, y = (np.where(held, np.log(one / two), 0.0) for one, two in ((a, p), (b, q)))
         return np.take_along_axis(x, group, axis=1), np.take_along_axis(y, group, axis=1)
@@ -246,28 +238,26 @@ class EventBet:
     second: bool
     weight: ClassVar[float] = 1.0
 
-    def inside(self, picks: IntArray, cells: int) -> FloatArray:
+    def inside(self, picks: IntArray, cells: int) -> BoolArray:
         """Which cells belong to the event."""
         k = np.arange(cells)
-        return np.asarray((k >= picks[:, :1]) if self.top else (k < picks[:, :1]))
+        return np.asarray((k >= picks[:, :1]) if self.top else (k < picks[:, :1]), dtype=bool)
 
     def log_factors(
-        self, claim: Claim, past: Past, picks: IntArray, rough: bool = False
+        self, claim: Claim, past: Past, picks: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         """By the projection of two coins."""
         hits = self.inside(picks, past[0].shape[1])
-        prior = _WARY if rough else _PRIOR
         guess = []
         for side in past[::-1] if self.second else past:
-            hit = (side * hits).sum(axis=1) + prior
-            miss = (side * ~hits).sum(axis=1) + prior
+            hit = (side * hits).sum(axis=1) + _PRIOR
+            miss = (side * ~hits).sum(axis=1) + _PRIOR
             guess.append(np.column_stack([hit, miss]) / (hit + miss)[:, None])
         region = tangents_of(claim)
         (a, b) = guess
         p, q = _coins(project_event(region, a[:, 0], b[:, 0], _ROUGH))
-        if not rough:
-            a, b = _cautious((a, b), (p, q), past[0].sum(axis=1))
-            p, q = _coins(project_event(region, a[:, 0], b[:, 0]))
+        a, b = _cautious((a, b), (p, q), past[0].sum(axis=1))
+        p, q = _coins(project_event(region, a[:, 0], b[:, 0]))
         factors = []
         for one, two in ((a, p), (b, q)):
             log = np.log(one / two)
@@ -286,12 +276,12 @@ class MomentBet:
     weight: ClassVar[float] = 2.0
 
     def log_factors(
-        self, claim: Claim, past: Past, picks: IntArray, rough: bool = False
+        self, claim: Claim, past: Past, picks: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         """With s the guess of p/q and the stake that grows fastest if the guess is right."""
-        cells, prior = past[0].shape[1], _PRIOR
+        cells = past[0].shape[1]
         guess = [
-            (side + prior) / (side.sum(axis=1, keepdims=True) + prior * cells) for side in past
+            (side + _PRIOR) / (side.sum(axis=1, keepdims=True) + _PRIOR * cells) for side in past
         ]
         a, b = guess[::-1] if self.second else guess
         log_x, log_y = np.zeros_like(a), np.zeros_like(b)
@@ -356,4 +346,4 @@ def gains(
     for index, bet in enumerate(bets):
         log_x, log_y = bet.log_factors(claim, past, picks[:, index])
         found.append(np.sum(hits[0] * log_x + hits[1] * log_y, axis=1))
-    return np.column_stack(found) - SAFETY * hits[0].sum(axis=1)[:, None]
+    return np.asarray(np.column_stack(found) - SAFETY * hits[0].sum(axis=1)[:, None])

@@ -1,10 +1,11 @@
 """What to bet on: cells of a ranking, chosen from draws that were bet on before.
 
 The scores of a ranking are cut twice, where the bottom ends and where the top begins: at the places on
-which an event would have gained most. What half of the draws chose is counted on the other half, and the
-other way round, so that the counts a first guess is made of are no better than those to come. (Scores are
-of draws that the ranking was not fitted to.) By what a bet would have gained with those counts one ranking
-is chosen, and all draws cut it again. For moments of p/q the cells are even shares of the draws instead.
+which an event would have gained most. What half of the draws chose is counted on the other half, and
+the other way round, so that the counts a first guess is made of are no better than those to come.
+(Scores are of draws that the ranking was not fitted to.) By what a bet would have gained with those
+counts one ranking is chosen, and all draws cut it again. For moments of p/q the cells are even shares
+of the draws instead.
 
 A poor choice costs power, never validity: it is made before the draws that are bet on with it.
 """
@@ -141,10 +142,7 @@ def _even(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
     cuts = np.unique(both[(shares * (both.size - 1)).round().astype(np.int64)])
     cuts = cuts[cuts > both[0]] if cuts.size and cuts[-1] > both[0] else both[-1:]
     counts = np.array([_counted(side, cuts) for side in scores])
-    at = []
-    for bet in bets:
-        if isinstance(bet, EventBet):
-            at.append(1 + _best_event(bet, claim, counts))
+    at = [1 + _best_event(bet, claim, counts) for bet in bets if isinstance(bet, EventBet)]
     return _Cells(cuts, counts, (min(at), max(at)))
 
 
@@ -191,9 +189,9 @@ def _promise(bets: tuple[Bet, ...], claim: Claim, cells: _Cells) -> float:
 
 
 def _gains(bet: Bet, claim: Claim, counts: IntArray, options: IntArray) -> FloatArray:
-    """What each pick would have gained a pair, with a wary guess."""
+    """What each pick would have gained a pair."""
     a, b = (np.broadcast_to(side.astype(float), (len(options), side.size)) for side in counts)
-    log_x, log_y = bet.log_factors(claim, (a, b), options, rough=True)
+    log_x, log_y = bet.log_factors(claim, (a, b), options)
     n = np.maximum(counts.sum(axis=1), 1)
     return np.asarray((log_x @ counts[0]) / n[0] + (log_y @ counts[1]) / n[1])
 

@@ -140,8 +140,8 @@ def evidence(key: str, verdict: Verdict) -> Figure | None:
         return charts.evidence(draws, log, limit=float(limit), hover=hover)
 
     said = (
-        f"The log of the capital that bets against the claim have won. If the claim were true it would ever "
-        f"reach the line at {number(float(limit))} with a probability of at most "
+        f"The log of the capital that bets against the claim have won. If the claim were true it would "
+        f"ever reach the line at {number(float(limit))} with a probability of at most "
         f"{percent(1 - verdict.confidence)}, however long one looks."
     )
     rows = [[f"{draws[k]:,.0f}", f"{log[k]:.3f}"] for k in some(draws.size)]
