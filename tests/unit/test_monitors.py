@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from tests.helpers import laplace_mechanism, objects
 
 import dpassay as dp
 from dpassay import monitors
 from dpassay.evidence import FIRST
-from tests.helpers import laplace_mechanism, objects
 
 
 def laplace(seed, n, shift=1.0):
@@ -85,7 +85,9 @@ def test_json_of_outputs_of_every_kind(seed):
 
     def some(n, shift):
         found = [None, "a", 2**70, (1.5, "x"), math.nan, True]
-        return objects(*(found[k] for k in (rng.integers(0, 6, n) + shift * (rng.random(n) < 0.3)) % 6))
+        return objects(
+            *(found[k] for k in (rng.integers(0, 6, n) + shift * (rng.random(n) < 0.3)) % 6)
+        )
 
     found = dp.Monitor("eps=1", rng=seed)
     again = dp.Monitor("eps=1", rng=seed)
@@ -106,7 +108,9 @@ def test_json_stays_small(seed):
     assert json.loads(text)["draws"] == 60_000
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"type": "Verdict"}', '{"schema": 99, "type": "MonitorState"}'])
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"type": "Verdict"}', '{"schema": 99, "type": "MonitorState"}']
+)
 def test_what_is_no_monitor_is_refused(text):
     with pytest.raises(dp.errors.InvalidInput):
         dp.Monitor.from_json(text)
@@ -286,7 +290,7 @@ def test_every_kind_of_false_claim_is_refuted(claim, mechanism, most):
     ids=str,
 )
 def test_true_claims_are_rarely_ever_refuted(claim, shift, runs, most, seeds):
-    """At every look up to 300 draws; the limit is exceeded with probability below 1e-4. See the docs for more."""
+    """At every look up to 300 draws; the limit is exceeded with probability below 1e-4."""
     parts = (40, 41, 120)
     wrong = sum(fed(claim, *laplace(k, 300, shift), parts, rng=k).violated for k in seeds[:runs])
     assert wrong <= most
