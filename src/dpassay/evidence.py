@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -101,6 +101,10 @@ class Chapter(Record):
         return np.asarray(self.taught + np.cumsum(self.hits, axis=0) - self.hits)
 
 
+#: What a track remembers.
+Mark: TypeAlias = tuple[int, list[Chapter], tuple[list[Outputs], list[Outputs]]]
+
+
 class Track:
     """Draws on one pair, and the bets on them."""
 
@@ -112,8 +116,27 @@ class Track:
         self.kept: tuple[list[Outputs], list[Outputs]] = ([], [])
         self.failures: list[str] = []
 
+    def mark(self) -> Mark:
+        """Where it stands, to come back to."""
+        return self.draws, list(self.chapters), (list(self.kept[0]), list(self.kept[1]))
+
+    def restore(self, mark: Mark) -> None:
+        """As if nothing had been brought since."""
+        self.draws, self.chapters, self.kept = mark
+
     def bring(self, p: Outputs, q: Outputs) -> None:
-        """Bet on as many draws of either side, in this order; those of the beginning only teach."""
+        """Bet on as many draws of either side, in this order; those of the beginning only teach.
+
+        If that fails or is interrupted, nothing was brought: no draw is ever bet on twice.
+        """
+        before = self.mark()
+        try:
+            self._bring(p, q)
+        except BaseException:
+            self.restore(before)
+            raise
+
+    def _bring(self, p: Outputs, q: Outputs) -> None:
         done, total = 0, len(p)
         while done < total:
             if self.draws < FIRST:

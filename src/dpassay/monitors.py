@@ -49,8 +49,9 @@ _BELOW, _STEP, _SLOW, _TINY = 20, 0.01, 0.05, 5e-3
 _FAR = 100.0
 #: The first update with as many draws on either side is looked at for signs of dependence.
 _LOOK = 100
-#: How many more draws are made at a time, as a share of those made, and at least.
-_MORE, _FEWEST = 0.1, 8
+#: How many more draws are made at a time, as a share of those made, with one worker and with several, for
+#: which they must be worth a pool; and at least.
+_MORE, _MORE_AT_ONCE, _FEWEST = 0.1, 0.5, 8
 
 
 class Standing:
@@ -202,8 +203,9 @@ class Monitor:
         if first is None or second is None:
             return
         size = min(len(first), len(second))
+        left = [side[size:] if len(side) > size else None for side in (first, second)]
         self._track.bring(first[:size], second[:size])
-        self._waiting = [side[size:] if len(side) > size else None for side in (first, second)]
+        self._waiting = left
         self._standing.look()
 
     def _doubt(self, sides: Sequence[Outputs | None]) -> None:
@@ -349,7 +351,9 @@ def monitor(
     if not found:
         raise InvalidInput("there is no pair to look at: the iterator is empty")
     most = totals(found[0], max_n, least=1, name="max_n")
-    run = _Run(Standing(wanted, [_track(wanted, loss, source) for source in found], gamma), found)
+    standing = Standing(wanted, [_track(wanted, loss, source) for source in found], gamma)
+    alone = how.workers == 1 and how.executor is None
+    run = _Run(standing, found, _MORE if alone else _MORE_AT_ONCE)
     notes, limit = [_ANYTIME], min(most)
     with Progress(limit, "monitoring", None if sampling is None else sampling.progress) as progress:
         try:
@@ -373,17 +377,17 @@ def _track(claim: Claim, loss: Any, source: Source) -> Track:
 class _Run:
     """Draws on some pairs, as many on each, and what they say."""
 
-    def __init__(self, standing: Standing, found: Sequence[Source]) -> None:
-        self.standing, self.found = standing, found
+    def __init__(self, standing: Standing, found: Sequence[Source], more: float) -> None:
+        self.standing, self.found, self.more = standing, found, more
         self.draws, self._looked = 0, False
         self._doubts: dict[str, None] = {}
 
     def step(self, limit: int) -> int:
         """Draw some more. If that is interrupted, nothing has happened."""
         tracks = self.standing.tracks
-        size = min(max(_FEWEST, int(_MORE * self.draws)), limit - self.draws)
+        size = min(max(_FEWEST, int(self.more * self.draws)), limit - self.draws)
         drawn = [source.deal((size, size)) for source in self.found]
-        before = [(track.draws, list(track.chapters)) for track in tracks]
+        before = [track.mark() for track in tracks]
         try:
             for source, track, batch in zip(self.found, tracks, drawn, strict=True):
                 p, q = (
@@ -392,9 +396,9 @@ class _Run:
                 )
                 track.bring(p, q)
             self.standing.look()
-        except KeyboardInterrupt:
-            for track, (draws, chapters) in zip(tracks, before, strict=True):
-                track.draws, track.chapters = draws, chapters
+        except BaseException:
+            for track, mark in zip(tracks, before, strict=True):
+                track.restore(mark)
             raise
         self.draws += size
         if not self._looked and size >= _LOOK:

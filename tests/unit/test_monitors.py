@@ -200,6 +200,20 @@ def test_a_classifier_works_but_cannot_be_written_down(seed):
         found.to_json()
 
 
+def test_what_fails_brings_nothing(seed):
+    """A ranking that cannot be fitted stops it; the same draws are bet on once, later."""
+
+    p, q = laplace(seed, 300)
+    found = dp.Monitor("eps=0.5", loss="knn")
+    found._track.loss = "no such loss"
+    with pytest.raises(dp.errors.InvalidInput, match="no such loss"):
+        found.update(p, q)
+    assert (found.draws, found.waiting) == (0, (300, 300))
+    found._track.loss = "knn"
+    found.update()
+    assert (found.draws, found.waiting) == (300, (0, 0))
+
+
 def test_signs_of_dependence_take_the_guarantee(seed):
     walk = np.cumsum(np.random.default_rng(seed).normal(size=(2, 300)), axis=1)
     found = dp.Monitor("eps=1")
