@@ -41,6 +41,7 @@ from dpassay.sampling.draw import Sampling, Seed, seed_of, stream
 from dpassay.sampling.fingerprint import same_inputs
 from dpassay.sampling.progress import Progress
 from dpassay.sampling.samples import Source, sources
+from dpassay.stages import BITS
 
 #: The values at which a lower bound is looked for: even steps up to what is claimed, then steps of this
 #: share of the last, larger where regions are slow to evaluate, or this much where that is tiny.
@@ -459,6 +460,7 @@ def _verdict(
     blind = why_blind(claim, violated, claim.value, counts, (), same)
     if not violated and not standing.path().size:
         blind = f"{draws} draws a side only teach what to bet on, and nothing was bet yet"
+    bits = violated and witness.event.of_representation
     ends, path = standing.tracks[0].ends, standing.path()
     return Verdict(
         claim=claim,
@@ -475,7 +477,7 @@ def _verdict(
         else (),
         draws=draws,
         evidence=np.column_stack([ends, path]),
-        about=about,
+        about=replace(about, notes=(BITS, *about.notes)) if bits else about,
     )
 
 

@@ -275,6 +275,13 @@ def test_interrupted_it_says_where_it_stood():
     assert any("interrupted" in note for note in found.about.notes)
 
 
+def test_the_bits_of_numbers_are_looked_at_if_asked_for():
+    found = dp.monitor(laplace_mechanism, (0.0, 1.0), "eps=1", max_n=2000, rng=0, loss="auto")
+    assert found.violated
+    assert found.witness.event.of_representation
+    assert "representation" in found.about.notes[0]
+
+
 def test_equal_inputs_are_blind():
     found = dp.monitor(laplace_mechanism, (1.0, 1.0), "eps=1", max_n=200, rng=0)
     assert found.tone == "blind"
