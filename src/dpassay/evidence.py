@@ -252,6 +252,16 @@ class Track:
                 found[k] = part
         return log_capital(self.bets, np.concatenate(found))
 
+    def consistent(self) -> bool:
+        """Whether what was gained follows from the counts, and those from the draws."""
+        rows = True
+        for chapter in self.chapters:
+            sizes = np.diff(chapter.ends, prepend=chapter.start)
+            rows &= bool(np.all(chapter.hits.sum(axis=2) == sizes[:, None]))
+        at = self.chapters[-1].end if self.chapters else self.draws
+        same = rows and at == self.draws
+        return same and np.allclose(self.path(self.claim), self.path(), rtol=0, atol=1e-6)
+
 
 @lru_cache(maxsize=64)
 def _schedule(start: int) -> tuple[IntArray, BoolArray]:

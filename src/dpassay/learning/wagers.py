@@ -60,11 +60,11 @@ class _Cells:
 def choose(learner: Learner, bets: tuple[Bet, ...], claim: Claim) -> Wager:
     """The cells of the ranking that promises most."""
     best: tuple[int, Scores, IntArray] | None = None
-    most = 0.0
+    most: list[float] = []
     for index, scores in _rankings(learner):
         honest = _crossed(scores, bets, claim)
-        growth = _promise(bets, claim, honest) * min(learner.batch.sizes)
-        if best is None or growth > most + _MARGIN:
+        growth = [_promise(bets, at, honest) * min(learner.batch.sizes) for at in _ladder(claim)]
+        if best is None or _better(growth, most):
             best, most = (index, scores, honest.counts), growth
     if best is None:  # nothing could be fitted: one cell, on which no bet gains or loses
         everything = np.array([[0, n] for n in learner.batch.sizes])
@@ -78,6 +78,20 @@ def choose(learner: Learner, bets: tuple[Bet, ...], claim: Claim) -> Wager:
         counts = cells.counts
     name = "the output itself" if index < 0 else learner.fitted(index).name
     return Wager(Partition.of(name, events), counts, cells.parts)
+
+
+def _ladder(claim: Claim) -> list[Claim]:
+    """The claim, and stronger ones: where it cannot be refuted, what a lower bound is made of."""
+    shares = (0.5, 0.25, 0.0) if claim.quick else (0.25,)
+    return [claim, *(claim.at(share * claim.value) for share in shares if claim.value > 0)]
+
+
+def _better(new: list[float], best: list[float]) -> bool:
+    """Whether one promises clearly more against the first claim of the ladder where they differ."""
+    for one, other in zip(new, best, strict=True):
+        if abs(one - other) > _MARGIN:
+            return one > other
+    return False
 
 
 def pick(bets: tuple[Bet, ...], claim: Claim, counts: IntArray, parts: tuple[int, int]) -> IntArray:
@@ -155,11 +169,16 @@ def _ends(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> tuple[float, f
 
 
 def _best_event(bet: EventBet, claim: Claim, counts: IntArray) -> int:
-    """The place at which the event is farthest beyond what is allowed."""
-    options = np.arange(1, counts.shape[1])
-    far, held = _clearance(bet, claim, counts, options)
-    small = held <= _HALF
-    return int(np.argmax(np.where(small, far, -np.inf) if small.any() else far))
+    """The place at which the event is farthest beyond what is allowed, by the first claim it breaks."""
+    best = 0
+    for at in _ladder(claim):
+        far, held = _clearance(bet, at, counts, np.arange(1, counts.shape[1]))
+        small = held <= _HALF
+        far = np.where(small, far, -np.inf) if small.any() else far
+        best = int(np.argmax(far))
+        if far[best] > 0:
+            break
+    return best
 
 
 def _clearance(
