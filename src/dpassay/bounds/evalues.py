@@ -116,7 +116,7 @@ def project_event(
         left = (a - top) * rise * at * (1 - at)
         return np.asarray((top < a) & (left > (at - b) * top * (1 - top)))
 
-    near, _ = bisect(short, b, np.ones_like(b), steps=steps)
+    near, _ = bisect(short, b, a, steps=steps)  # g(q) ≥ q, so that p = a is reached before q = a
     p[out], q[out] = region.region(near), near
     return p, q
 
