@@ -15,6 +15,8 @@ from .blackbox.mechanism import from_function as from_function
 from .canaries import Canaries as Canaries
 from .counts import audit_counts as audit_counts
 from .guessing import one_run as one_run
+from .monitors import Monitor as Monitor
+from .monitors import monitor as monitor
 from .notions import pure as pure
 from .notions import renyi as renyi
 from .notions import spectrum as spectrum

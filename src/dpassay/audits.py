@@ -27,7 +27,7 @@ from dpassay.sampling.clock import Clock
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.fingerprint import same_inputs
 from dpassay.sampling.samples import Batch, Live, Samples, Source, sources
-from dpassay.stages import Choice, Counted, Measured, certify, count, learn, looks
+from dpassay.stages import BITS, Choice, Counted, Measured, certify, count, learn, looks
 
 #: The share of the draws that learn, and the most per side that do: more improve no choice.
 _TRAIN, _ENOUGH = 0.25, 50_000
@@ -225,15 +225,8 @@ def bound(
     )
 
 
-#: What a witness about the bits of numbers means.
-_BITS = (
-    "what shows here is the representation, which doubles come out, not their values: the mechanism that "
-    "runs leaks, though the ideal one may not"
-)
-
-
 def _about(choice: Choice, counted: Counted, claims: int, found: Measured) -> About:
-    bits = (_BITS,) if found.best.found.event.of_representation and found.lower > 0 else ()
+    bits = (BITS,) if found.best.found.event.of_representation and found.lower > 0 else ()
     return About(
         method=_method(choice),
         guarantee=Guarantee.EXACT.given(choice.source.doubts),

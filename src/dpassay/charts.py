@@ -130,6 +130,23 @@ def renyi(
     return _finish(parts)
 
 
+def evidence(draws: FloatArray, log: FloatArray, *, limit: float, hover: bool = False) -> Any:
+    """The log of the evidence against draws a side, and the line past which a claim is refuted."""
+    alt = altair()
+    ends = np.array([draws.min(), draws.max()], dtype=float) if draws.size else np.ones(1)
+    lines = {"evidence": (draws, log), "refuted": (ends, np.full(ends.size, limit))}
+    layers = _lines(
+        lines,
+        "draws",
+        "log",
+        x=alt.X("draws:Q", title="draws a side", scale=alt.Scale(type="log", nice=False)),
+        y=alt.Y("log:Q", title="log evidence"),
+        symbols=("draws", "log evidence"),
+        hover=hover,
+    )
+    return _finish(alt.layer(*layers))
+
+
 def loss(
     x: FloatArray,
     p: FloatArray,

@@ -68,6 +68,10 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
     if verdict.second is not None:
         top.append(f"and {words.second(verdict)}; both hold at once")
     rows = _witness(witness)
+    if verdict.draws is not None:
+        rows.append(
+            ("stopped", f"after {verdict.draws:,} draws a side; it holds wherever it stops")
+        )
     rows += [("file", str(origin)) for origin in verdict.about.files]
     if verdict.guarantee is Guarantee.HEURISTIC:
         rows += [("note", note) for note in verdict.about.notes]

@@ -257,7 +257,16 @@ class Verdict(Shown):
     profile: Profile | None = field(default=None, repr=False)
     #: The pairs that were looked at, with the bound the training draws predicted for each.
     pairs: tuple[tuple[str, float], ...] = field(default=(), repr=False)
+    #: Of a monitor: draws a side when it stopped, and the log of the evidence on the way, a row
+    #: (draws, log) each time there was a look.
+    draws: int | None = None
+    evidence: FloatArray | None = field(default=None, repr=False)
     about: About
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.evidence is not None:
+            self._set(evidence=self.evidence.reshape(-1, 2))
 
     @property
     def tone(self) -> str:
@@ -280,9 +289,14 @@ class Verdict(Shown):
                 return f"no violation of {self.claim} detected"
 
     def chart(self) -> Any:
-        """The claimed curve, the measured one, and the confidence region of the point tested."""
+        """The claimed curve, the measured one, and the confidence region of the point tested.
+
+        Of a monitor: the log of the evidence against draws.
+        """
         from dpassay import charts
 
+        if self.evidence is not None:
+            return charts.evidence(*self.evidence.T, limit=-math.log(1 - self.confidence))
         grid = np.linspace(0.0, 1.0, 801)
         lines = {"claimed": (grid, np.asarray(self.claim.tradeoff(grid)))}
         if self.curve is not None:
@@ -302,6 +316,8 @@ class Verdict(Shown):
         bound = f"{c.symbol} ≥ {number(self.lower_bound)} with {level(self.confidence)} confidence"
         exact = f", {self.guarantee}" if self.violated else ""
         lines = [f"{self.headline}: {bound} (p ≤ {self.p_value:.2g}{exact})"]
+        if self.draws is not None:
+            lines.append(f"  stopped after {self.draws:,} draws a side")
         if self.blind:
             lines.append(f"  blind: {self.blind}")
         if self.second is not None:

@@ -55,6 +55,7 @@ def test_version_and_help(capsys):
     for command in (
         "audit",
         "bound",
+        "monitor",
         "estimate",
         "counts",
         "one-run",
@@ -66,6 +67,18 @@ def test_version_and_help(capsys):
         status, out, _ = said(capsys, command, "--help")
         assert status == 0
         assert "Example: dpassay" in out
+
+
+def test_monitor(here, capsys):
+    mine, pair = "mine_dp.py:release", ("--pair", "0", "1", "--max-n", "3000")
+    status, out, _ = said(capsys, "monitor", mine, *pair, "--claim", "eps=0.4", "--json", "v.json")
+    assert status == 1
+    assert "Violation of 0.4-DP" in out
+    assert "it holds wherever it stops" in out
+    found = dp.Verdict.from_json((here / "v.json").read_text())
+    assert found.draws < 3000
+    assert said(capsys, "monitor", mine, *pair, "--claim", "eps=2", "-q")[0] == 0
+    assert said(capsys, "monitor", mine, *pair)[0] == 2
 
 
 def test_zoo_lists_mechanisms_with_their_truths(capsys, monkeypatch):

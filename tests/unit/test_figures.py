@@ -62,3 +62,13 @@ def test_what_a_claim_says_of_renyi_divergences_is_drawn(claim, claimed):
         assert [row[2] for row in drawn.rows] == claimed
     assert ("The diamond is the claim" in drawn.caption) == isinstance(claim, dp.RenyiDP)
     assert ("not about those between" in drawn.caption) == isinstance(claim, dp.RenyiCurveDP)
+
+
+def test_the_evidence_of_a_monitor_is_drawn_with_its_limit():
+    verdict = dp.monitor(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=0.3", max_n=2000, rng=0)
+    drawn = figures.evidence("k", verdict)
+    assert drawn.columns == ("draws a side", "log evidence")
+    assert float(drawn.rows[-1][1]) == pytest.approx(verdict.evidence[-1, 1], abs=1e-3)
+    assert "5%" in drawn.caption
+    assert verdict.chart().to_dict()["layer"]
+    assert figures.evidence("k", dp.audit_counts(450, 1000, 184, 1000, dp.PureDP(0.5))) is None

@@ -121,6 +121,68 @@ def audit(
 
 
 @app.command()
+def monitor(
+    target: Target = None,
+    pair: PairOption = None,
+    pairs: PairsOption = None,
+    neighbours: NeighboursOption = None,
+    relation: RelationOption = None,
+    samples: SamplesOption = None,
+    columns: ColumnsOption = None,
+    drop: DropOption = None,
+    command: CommandOption = None,
+    claim: Annotated[str | None, typer.Option(help='"eps=1", "mu=1" …, as for audit.')] = None,
+    max_n: Annotated[
+        int | None,
+        typer.Option(
+            "--max-n", help="The most draws per side per pair; 100000, or all of --samples."
+        ),
+    ] = None,
+    confidence: Confidence = 0.95,
+    loss: LossOption = "values",
+    per_call: PerCall = False,
+    errors_are_outputs: OnError = False,
+    seed: Seed = 0,
+    workers: Workers = 1,
+    json: JsonOption = None,
+    report: ReportOption = None,
+    quiet: Quiet = False,
+) -> None:
+    """Draw until a claim is refuted; valid wherever it stops, with Ctrl-C too.
+
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
+    seen anything.
+
+    Example: dpassay monitor "zoo:Laplace(scale=0.8)" --pair 0 1 --claim "eps=1" --max-n 100000
+    """
+    from dpassay.monitors import monitor as run
+    from dpassay.privacy.text import claim as read_claim
+
+    check_writable(report, json)
+    files = Files(samples, columns, drop)
+    source, found_pairs = read_source(
+        target, command, files, pair, pairs, neighbours, per_call, seed
+    )
+    own = getattr(source, "claim", None)
+    if claim is None and own is None:
+        raise InvalidInput('what does it claim? Give --claim "eps=1"')
+    verdict = run(
+        source,
+        found_pairs,
+        own if claim is None else read_claim(claim),
+        max_n=100_000 if max_n is None and samples is None else max_n,
+        confidence=confidence,
+        loss=loss,
+        relation=relation,
+        rng=None if samples else seed,
+        sampling=None if samples else as_sampling(workers, quiet, errors_are_outputs),
+    )
+    remedy = "more draws (--max-n), another --loss or a lower --confidence"
+    deliver([verdict], None, json=json, report=report, quiet=quiet, remedy=remedy)
+    raise typer.Exit(status([verdict]))
+
+
+@app.command()
 def bound(
     target: Target = None,
     pair: PairOption = None,

@@ -130,6 +130,27 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
     return figure(key, title, " ".join(said), alt, draw, columns, rows)
 
 
+def evidence(key: str, verdict: Verdict) -> Figure | None:
+    """The log of a monitor's evidence against draws."""
+    path = verdict.evidence
+    if path is None or not len(path):
+        return None
+    draws, log = path.T
+    limit = -np.log(1 - verdict.confidence)
+
+    def draw(hover: bool = False) -> Any:
+        return charts.evidence(draws, log, limit=float(limit), hover=hover)
+
+    said = (
+        f"The log of the capital that bets against the claim have won. If the claim were true it would "
+        f"ever reach the line at {number(float(limit))} with a probability of at most "
+        f"{percent(1 - verdict.confidence)}, however long one looks."
+    )
+    rows = [[f"{draws[k]:,.0f}", f"{log[k]:.3f}"] for k in some(draws.size)]
+    alt = "The log of the evidence against draws a side"
+    return figure(key, "Evidence", said, alt, draw, ("draws a side", "log evidence"), rows)
+
+
 def _placed(verdict: Verdict) -> tuple[tuple[float, float], Counts]:
     """The witness as a point (α, β), read the way that tells most against the claim.
 

@@ -167,7 +167,10 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
     curve = verdict.curve
     if curve is None and profile is not None:
         curve = profile.tradeoff_curve
-    drawn = [figures.tradeoff(f"{key}-tradeoff", verdict, curve)]
+    drawn = [
+        figures.evidence(f"{key}-evidence", verdict),
+        figures.tradeoff(f"{key}-tradeoff", verdict, curve),
+    ]
     if profile is not None:
         drawn += _of_notions(key, profile, verdict)
     pair = verdict.witness.pair or verdict.about.pair

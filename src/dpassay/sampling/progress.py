@@ -44,7 +44,9 @@ class Progress:
         if self._bar is None and time.monotonic() - self._start > PATIENCE:
             self._show()
         if self._bar is not None:
-            self._bar.update(self._task, completed=self.done, rate=self._rate())
+            self._bar.update(
+                self._task, description=self.label, completed=self.done, rate=self._rate()
+            )
 
     def _say(self) -> None:
         """A line; the pauses grow, so that an hour is a dozen lines and not hundreds."""

@@ -1,0 +1,281 @@
+"""The bets on one pair as draws come in: what is learned, what is bet on, and what was gained.
+
+Draws are taken in pairs, one of either side, in the order they came. The first few only teach. Then
+outputs are parted into a few cells (`learning.wagers`), and every pair of draws that follows is bet on
+with a guess of how likely the cells are, which earlier draws gave (`bounds.evalues`). The guess is
+renewed whenever there are a sixteenth more draws, the cells whenever there are twice as many, from
+draws that were bet on before.
+
+All that the capital depends on are counts. So it can be found for any other value of the claim's
+parameter afterwards, and is small when written down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpassay._typing import BoolArray, FloatArray, IntArray
+from dpassay.bounds.evalues import bets_against, gains, log_capital
+from dpassay.learning.learner import Learner
+from dpassay.learning.wagers import choose, pick
+from dpassay.outputs.canonical import Outputs, concatenate
+from dpassay.outputs.partitions import Partition
+from dpassay.privacy.claims import Claim
+from dpassay.records import Record
+from dpassay.sampling.draw import stream
+from dpassay.sampling.samples import Batch
+
+#: Draws a side that only teach, and the most that are kept to learn from.
+FIRST, KEPT = 8, 1 << 14
+#: A guess lasts until there are this share more draws, the pick of an order until there are so many more.
+_SHARE, _AGAIN = 1 / 16, 1.4
+#: More draws than anybody brings.
+_NEVER = 1 << 52
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn(Record):
+    """Outputs, written down."""
+
+    numbers: Any = field(metadata={"verbatim": True})
+    structures: Any = field(metadata={"verbatim": True})
+    codes: Any = field(metadata={"verbatim": True})
+    rest: Any = field(metadata={"verbatim": True})
+    containers: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, outputs: Outputs) -> Drawn:
+        """As they are."""
+        o = outputs
+        return cls(o.numbers, o.structures, o.codes, o.rest, tuple(sorted(o.containers)))
+
+    def outputs(self) -> Outputs:
+        """As they were."""
+        shape = len(self.numbers), -1 if len(self.numbers) else 0
+        rest = None if self.rest is None else self.rest.reshape(shape)
+        kinds = frozenset(self.containers)
+        return Outputs(self.numbers.reshape(shape), self.structures, self.codes, rest, kinds)
+
+
+@dataclass(frozen=True, eq=False)
+class Chapter(Record):
+    """Bets on the cells of one partition: how often past draws were in them, then row by row."""
+
+    partition: Partition
+    start: int  # draws a side before the first row
+    taught: IntArray  # (2, cells): past draws, in cells they had no part in
+    parts: tuple[int, int]  # where the bottom ends and the top begins
+    ends: IntArray  # draws a side at the end of each row
+    picks: IntArray  # (rows, bets, 2)
+    hits: IntArray  # (rows, 2, cells)
+    gained: FloatArray  # (rows, bets): what was added to the log-capital of each bet
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rows = self.ends.size  # empty arrays lose their shape in JSON
+        bets = self.gained.size // max(rows, 1)
+        self._set(picks=self.picks.reshape(rows, bets, 2), gained=self.gained.reshape(rows, bets))
+        self._set(hits=self.hits.reshape(rows, 2, self.taught.shape[1]))
+
+    @property
+    def draws(self) -> int:
+        """Draws a side that were bet on."""
+        return int(self.ends[-1]) - self.start if self.ends.size else 0
+
+    @property
+    def end(self) -> int:
+        """Draws a side after the last row."""
+        return int(self.ends[-1]) if self.ends.size else self.start
+
+    @property
+    def known(self) -> IntArray:
+        """(2, cells): what is known by now."""
+        return np.asarray(self.taught + self.hits.sum(axis=0))
+
+    def past(self) -> IntArray:
+        """(rows, 2, cells): what was known before each row."""
+        return np.asarray(self.taught + np.cumsum(self.hits, axis=0) - self.hits)
+
+
+#: What a track remembers.
+Mark: TypeAlias = tuple[int, list[Chapter], tuple[list[Outputs], list[Outputs]]]
+
+
+class Track:
+    """Draws on one pair, and the bets on them."""
+
+    def __init__(self, claim: Claim, loss: Any, seed: int) -> None:
+        self.claim, self.loss, self.seed = claim, loss, seed
+        self.bets = bets_against(claim)
+        self.draws = 0
+        self.chapters: list[Chapter] = []
+        self.kept: tuple[list[Outputs], list[Outputs]] = ([], [])
+        self.failures: list[str] = []
+
+    def mark(self) -> Mark:
+        """Where it stands, to come back to."""
+        return self.draws, list(self.chapters), (list(self.kept[0]), list(self.kept[1]))
+
+    def restore(self, mark: Mark) -> None:
+        """As if nothing had been brought since."""
+        self.draws, self.chapters, self.kept = mark
+
+    def bring(self, p: Outputs, q: Outputs) -> None:
+        """Bet on as many draws of either side, in this order; those of the beginning only teach.
+
+        If that fails or is interrupted, nothing was brought: no draw is ever bet on twice.
+        """
+        before = self.mark()
+        try:
+            self._bring(p, q)
+        except BaseException:
+            self.restore(before)
+            raise
+
+    def _bring(self, p: Outputs, q: Outputs) -> None:
+        done, total = 0, len(p)
+        while done < total:
+            if self.draws < FIRST:
+                size = min(FIRST - self.draws, total - done)
+                part = p[done : done + size], q[done : done + size]
+                self.draws += size
+            else:
+                if not self.chapters or self._until() <= self.draws:
+                    self._learn()
+                size = min(self._until() - self.draws, total - done)
+                part = p[done : done + size], q[done : done + size]
+                self._bet(*part)
+            if self.draws <= KEPT:
+                for kept, side in zip(self.kept, part, strict=True):
+                    kept.append(side)
+            done += size
+
+    def _until(self) -> int:
+        """When the cells are chosen again."""
+        return int(_schedule(self.chapters[-1].start)[0][-1])
+
+    def _learn(self) -> None:
+        """Choose the cells anew, from draws that were bet on before."""
+        for side in (0, 1):
+            self.kept[side][:] = [concatenate(self.kept[side])]
+        batch = Batch.of(self.kept[0][0], self.kept[1][0])
+        learner = Learner(batch, self.loss, partial(stream, self.seed, 1 << 22, len(self.chapters)))
+        found = choose(learner, self.bets, self.claim)
+        self.failures = learner.failures
+        rows: Any = ()
+        self.chapters.append(
+            Chapter(found.partition, self.draws, found.counts, found.parts, rows, rows, rows, rows)
+        )
+        if self.draws >= KEPT:  # nothing is learned any more
+            self.kept = ([], [])
+
+    def _bet(self, p: Outputs, q: Outputs) -> None:
+        """Count draws up to the end of the chapter at most, row by row."""
+        cells = [self.chapters[-1].partition.cells(side) for side in (p, q)]
+        done = 0
+        while done < len(p):
+            chapter = self.chapters[-1]
+            ends, picked = _schedule(chapter.start)
+            first = int(
+                np.searchsorted(ends, self.draws, side="right")
+            )  # the row that is written to
+            if first < chapter.ends.size:
+                picks = chapter.picks[first]
+            elif self.draws == chapter.start or picked[first - 1]:
+                picks = pick(self.bets, self.claim, chapter.known, chapter.parts)
+            else:
+                picks = chapter.picks[-1]
+            stop = int(ends[first + int(np.argmax(picked[first:]))])
+            size = min(stop - self.draws, len(p) - done)
+            self._write([side[done : done + size] for side in cells], picks, first, ends)
+            done += size
+
+    def _write(
+        self, cells: list[IntArray], picks: IntArray, first: int, schedule: IntArray
+    ) -> None:
+        """Rows for draws between two picks; the row `first` may have begun before."""
+        chapter, width = self.chapters[-1], self.chapters[-1].taught.shape[1]
+        total = self.draws + cells[0].size
+        last = int(np.searchsorted(schedule, total, side="left"))
+        row = np.searchsorted(schedule[first:last], np.arange(self.draws, total), side="right")
+        rows = last + 1 - first
+        counts = [np.bincount(row * width + side, minlength=rows * width) for side in cells]
+        hits = np.stack([side.reshape(rows, width) for side in counts], axis=1)
+        if first < chapter.ends.size:
+            hits[0] += chapter.hits[first]
+        bets = len(self.bets)
+        before = chapter.taught + chapter.hits[:first].sum(axis=0)
+        past = (before + np.cumsum(hits, axis=0) - hits).astype(float)
+        chosen = np.broadcast_to(picks, (rows, bets, 2))
+        gained = gains(
+            self.bets, self.claim, (past[:, 0], past[:, 1]), chosen, (hits[:, 0], hits[:, 1])
+        )
+        self.chapters[-1] = replace(
+            chapter,
+            ends=np.concatenate([chapter.ends[:first], schedule[first:last], [total]]),
+            hits=np.concatenate([chapter.hits[:first], hits]),
+            picks=np.concatenate([chapter.picks[:first].reshape(first, bets, 2), chosen]),
+            gained=np.concatenate([chapter.gained[:first].reshape(first, bets), gained]),
+        )
+        self.draws = total
+
+    # --- what was gained
+
+    @property
+    def ends(self) -> IntArray:
+        """Draws a side at the end of each row."""
+        found = [chapter.ends for chapter in self.chapters]
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+    def path(self, claim: Claim | None = None) -> FloatArray:
+        """The log-capital after each row, against the claim or with another value of its parameter."""
+        chapters = [chapter for chapter in self.chapters if chapter.ends.size]
+        if not chapters:
+            return np.zeros(0)
+        if claim is None:
+            return log_capital(self.bets, np.concatenate([chapter.gained for chapter in chapters]))
+        found: list[FloatArray] = [np.zeros(0)] * len(chapters)
+        for width in {chapter.taught.shape[1] for chapter in chapters}:
+            own = [k for k, chapter in enumerate(chapters) if chapter.taught.shape[1] == width]
+            past = np.concatenate([chapters[k].past() for k in own]).astype(float)
+            hits = np.concatenate([chapters[k].hits for k in own])
+            picks = np.concatenate([chapters[k].picks for k in own])
+            gained = gains(
+                self.bets, claim, (past[:, 0], past[:, 1]), picks, (hits[:, 0], hits[:, 1])
+            )
+            sizes = np.cumsum([chapters[k].ends.size for k in own])[:-1]
+            for k, part in zip(own, np.split(gained, sizes), strict=True):
+                found[k] = part
+        return log_capital(self.bets, np.concatenate(found))
+
+    def consistent(self) -> bool:
+        """Whether what was gained follows from the counts, and those from the draws."""
+        rows = True
+        for chapter in self.chapters:
+            sizes = np.diff(chapter.ends, prepend=chapter.start)
+            rows &= bool(np.all(chapter.hits.sum(axis=2) == sizes[:, None]))
+        at = self.chapters[-1].end if self.chapters else self.draws
+        same = rows and at == self.draws
+        return same and np.allclose(self.path(self.claim), self.path(), rtol=0, atol=1e-6)
+
+
+@lru_cache(maxsize=64)
+def _schedule(start: int) -> tuple[IntArray, BoolArray]:
+    """Where the rows of a chapter end, and after which of them cells are picked again.
+
+    A chapter ends with twice the draws it began with; the last one, which all draws that are kept have
+    taught, never does.
+    """
+    until = 2 * start if start < KEPT else _NEVER
+    ends, picked, at, last = [], [], start, start
+    while at < until:
+        at = min(at + max(1, int(at * _SHARE)), until)
+        again = at >= _AGAIN * last or at == until
+        last = at if again else last
+        ends.append(at)
+        picked.append(again)
+    return np.array(ends), np.array(picked)

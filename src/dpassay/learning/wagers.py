@@ -1,0 +1,261 @@
+"""What to bet on: cells of a ranking, chosen from draws that were bet on before.
+
+The scores of a ranking are cut twice, where the bottom ends and where the top begins: at the places on
+which an event would have gained most. What half of the draws chose is counted on the other half, and
+the other way round, so that the counts a first guess is made of are no better than those to come.
+(Scores are of draws that the ranking was not fitted to.) By what a bet would have gained with those
+counts one ranking is chosen, and all draws cut it again. For moments of p/q the cells are even shares
+of the draws instead.
+
+A poor choice costs power, never validity: it is made before the draws that are bet on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpassay._typing import FloatArray, IntArray
+from dpassay.bounds.evalues import Bet, EventBet, MomentBet, clearance
+from dpassay.learning.learner import Learner, Scores
+from dpassay.loss.fit import Loss
+from dpassay.outputs.events import Event, Intervals, of_keys
+from dpassay.outputs.partitions import Partition
+from dpassay.privacy.claims import Claim
+
+#: Places to cut that are looked at, evenly spaced and towards either end.
+_EVEN, _ENDS = 31, 8
+#: Cells for moments, and the share of the outermost ones.
+_CELLS, _OUTER = 12, 1 / 64
+#: An event holds at most this share of the draws.
+_HALF = 0.45
+#: What each side of an event is given when the best is sought, which looks better than it is.
+_WARY = 2.0
+#: A ranking that is tried later must promise this much more in the log-capital of all draws.
+_MARGIN = 2.5
+#: Fewer draws a side than these are ranked by the output itself, where it is a number.
+_FEW = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Wager:
+    """Cells to bet on, how often past draws were in them, the end of the bottom, the start of the top."""
+
+    partition: Partition
+    counts: IntArray  # (2, cells)
+    parts: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Where a ranking is cut, with counts."""
+
+    cuts: FloatArray
+    counts: IntArray
+    parts: tuple[int, int]
+
+
+def choose(learner: Learner, bets: tuple[Bet, ...], claim: Claim) -> Wager:
+    """The cells of the ranking that promises most."""
+    best: tuple[int, Scores, IntArray] | None = None
+    most: list[float] = []
+    for index, scores in _rankings(learner):
+        honest = _crossed(scores, bets, claim)
+        growth = [_promise(bets, at, honest) * min(learner.batch.sizes) for at in _ladder(claim)]
+        if best is None or _better(growth, most):
+            best, most = (index, scores, honest.counts), growth
+    if best is None:  # nothing could be fitted: one cell, on which no bet gains or loses
+        everything = np.array([[0, n] for n in learner.batch.sizes])
+        whole = range(len(learner.training.layout))
+        event = of_keys(learner.training.layout, whole, (), True)
+        return Wager(Partition.of("nothing", [event]), everything, (1, 1))
+    index, scores, counts = best
+    cells = _cut(scores, bets, claim)
+    events = _events(learner, index, scores, cells.cuts)
+    if counts.shape != cells.counts.shape:
+        counts = cells.counts
+    name = "the output itself" if index < 0 else learner.fitted(index).name
+    return Wager(Partition.of(name, events), counts, cells.parts)
+
+
+def _ladder(claim: Claim) -> list[Claim]:
+    """The claim, and stronger ones: where it cannot be refuted, what a lower bound is made of."""
+    shares = (0.5, 0.25, 0.0) if claim.quick else (0.25,)
+    return [claim, *(claim.at(share * claim.value) for share in shares if claim.value > 0)]
+
+
+def _better(new: list[float], best: list[float]) -> bool:
+    """Whether one promises clearly more against the first claim of the ladder where they differ."""
+    for one, other in zip(new, best, strict=True):
+        if abs(one - other) > _MARGIN:
+            return one > other
+    return False
+
+
+def pick(bets: tuple[Bet, ...], claim: Claim, counts: IntArray, parts: tuple[int, int]) -> IntArray:
+    """A pick for each bet: where to cut, or the order that would have gained most."""
+    bottom, top = parts
+    found = []
+    for bet in bets:
+        if isinstance(bet, MomentBet):
+            orders = np.column_stack([np.arange(len(claim.orders))] * 2)
+            found.append(orders[int(np.argmax(_gains(bet, claim, counts, orders)))])
+        elif isinstance(bet, EventBet):
+            found.append(np.array([top, top] if bet.top else [bottom, bottom]))
+        else:
+            found.append(np.array([bottom, top]))
+    return np.array(found)
+
+
+def _rankings(learner: Learner) -> Iterator[tuple[int, Scores]]:
+    """What outputs may be ranked by, the stiffest first; −1 is the output itself, −2 its negative."""
+    numbers = learner.plain_numbers
+    if numbers is not None:
+        p, q = numbers[1]
+        sign = -1.0 if np.nanmedian(p) < np.nanmedian(q) else 1.0
+        p, q = (np.where(np.isnan(side), -np.inf, sign * side) for side in (p, q))
+        yield (-1 if sign > 0 else -2), (p, q)
+        if min(learner.batch.sizes) < _FEW and len(learner.training.layout) == 1:
+            return
+    for index in range(len(learner.names)):
+        scores = learner.scores(index)
+        if scores is not None:
+            yield index, scores
+
+
+def _crossed(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
+    """Cells that either half of the draws chose, counted on the other half."""
+    if any(isinstance(bet, MomentBet) for bet in bets):
+        return _cut(scores, bets, claim)
+    halves = [
+        (scores[0][: scores[0].size // 2], scores[1][: scores[1].size // 2]),
+        (scores[0][scores[0].size // 2 :], scores[1][scores[1].size // 2 :]),
+    ]
+    total = np.zeros((2, 3), dtype=np.int64)
+    for own, other in (halves, halves[::-1]):
+        cuts = _ends(own, bets, claim)
+        total += [_counted(side, np.array(cuts)) for side in other]
+    return _Cells(np.zeros(2), total, (1, 2))
+
+
+def _cut(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
+    """Cells that all draws chose."""
+    if any(isinstance(bet, MomentBet) for bet in bets):
+        return _even(scores, bets, claim)
+    bottom, top = _ends(scores, bets, claim)
+    cuts = np.array([bottom, top])
+    return _Cells(cuts, np.array([_counted(side, cuts) for side in scores]), (1, 2))
+
+
+def _even(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
+    """Cells of even shares, with two smaller ones at the ends; and the best of them to begin at."""
+    both = np.sort(np.concatenate(scores))
+    shares = np.concatenate([[_OUTER], np.linspace(0, 1, _CELLS - 1)[1:-1], [1 - _OUTER]])
+    cuts = np.unique(both[(shares * (both.size - 1)).round().astype(np.int64)])
+    cuts = cuts[cuts > both[0]] if cuts.size and cuts[-1] > both[0] else both[-1:]
+    counts = np.array([_counted(side, cuts) for side in scores])
+    at = [1 + _best_event(bet, claim, counts) for bet in bets if isinstance(bet, EventBet)]
+    return _Cells(cuts, counts, (min(at), max(at)))
+
+
+def _ends(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> tuple[float, float]:
+    """Where the bottom ends and the top begins: {score < first} and {score ≥ second}."""
+    places = _places(scores)
+    counts = np.array([_counted(side, places) for side in scores])
+    at = [places[_best_event(bet, claim, counts)] for bet in bets if isinstance(bet, EventBet)]
+    return float(min(at)), float(max(at))
+
+
+def _best_event(bet: EventBet, claim: Claim, counts: IntArray) -> int:
+    """The place at which the event is farthest beyond what is allowed, by the first claim it breaks."""
+    best = 0
+    for at in _ladder(claim):
+        far, held = _clearance(bet, at, counts, np.arange(1, counts.shape[1]))
+        small = held <= _HALF
+        far = np.where(small, far, -np.inf) if small.any() else far
+        best = int(np.argmax(far))
+        if far[best] > 0:
+            break
+    return best
+
+
+def _clearance(
+    bet: EventBet, claim: Claim, counts: IntArray, at: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """How far events are beyond what is allowed, by wary counts; and the share of draws they hold."""
+    below = np.cumsum(counts, axis=1)[:, at - 1]
+    total = counts.sum(axis=1, keepdims=True)
+    hits = total - below if bet.top else below
+    p, q = (hits + _WARY) / (total + 2 * _WARY)
+    first, second = (q, p) if bet.second else (p, q)
+    return clearance(claim, first, second), (p + q) / 2
+
+
+def _promise(bets: tuple[Bet, ...], claim: Claim, cells: _Cells) -> float:
+    """About what the bets would have gained a pair."""
+    tails, other = [], [0.0]
+    for bet in bets:
+        if isinstance(bet, EventBet):
+            at = cells.parts[1] if bet.top else cells.parts[0]
+            far, _ = _clearance(bet, claim, cells.counts, np.array([at]))
+            tails.append(max(float(far[0]), 0.0) ** 2 / 2)
+        elif isinstance(bet, MomentBet):
+            picks = pick((bet,), claim, cells.counts, cells.parts)
+            other.append(float(_gains(bet, claim, cells.counts, picks)[0]))
+    return max(sum(tails), *other)
+
+
+def _gains(bet: Bet, claim: Claim, counts: IntArray, options: IntArray) -> FloatArray:
+    """What each pick would have gained a pair."""
+    a, b = (np.broadcast_to(side.astype(float), (len(options), side.size)) for side in counts)
+    log_x, log_y = bet.log_factors(claim, (a, b), options)
+    n = np.maximum(counts.sum(axis=1), 1)
+    return np.asarray((log_x @ counts[0]) / n[0] + (log_y @ counts[1]) / n[1])
+
+
+def _places(scores: Scores) -> FloatArray:
+    """Where to cut: {score ≥ place} of evenly spaced shares, and of ever smaller ones at either end."""
+    both = np.sort(np.concatenate(scores))
+    values = np.unique(both)
+    if values.size > _EVEN + 2 * _ENDS:
+        shares = np.linspace(0, 1, _EVEN + 2)[1:-1]
+        few = np.geomspace(2 / both.size, shares[0], _ENDS + 1)[:-1]
+        ranks = np.concatenate([few, shares, 1 - few]) * (both.size - 1)
+        return np.unique(both[ranks.round().astype(np.int64)])
+    return values[1:] if values.size > 1 else values
+
+
+def _counted(scores: FloatArray, cuts: FloatArray) -> IntArray:
+    return np.bincount(np.searchsorted(cuts, scores, side="right"), minlength=cuts.size + 1)
+
+
+def _events(
+    learner: Learner, index: int, scores: Scores, cuts: Sequence[float] | FloatArray
+) -> list[Event]:
+    """{score ≥ cut} for each cut, by what all draws taught; the largest event first."""
+    if index < 0:
+        assert learner.plain_numbers is not None
+        key = learner.plain_numbers[0]
+        events = []
+        for cut in cuts:
+            low, high = (cut, np.inf) if index == -1 else (-np.inf, np.nextafter(-cut, np.inf))
+            inside = Intervals(np.array([low]), np.array([high]))
+            events.append(of_keys(learner.training.layout, (), [(key, inside)]))
+        return events
+    loss = learner.fitted(index)
+    own = np.sort(np.concatenate([loss.score(side) for side in (learner.batch.p, learner.batch.q)]))
+    held = np.concatenate(scores)
+    return [_event(loss, float(cut), float(np.mean(held >= cut)), own) for cut in cuts]
+
+
+def _event(loss: Loss, cut: float, share: float, own: FloatArray) -> Event:
+    """Cut at the score, or at the rank where that would hold clearly more or fewer draws.
+
+    What half of the draws taught need not be on the scale of what all of them did.
+    """
+    there = 1 - np.searchsorted(own, cut, side="left") / own.size
+    if abs(there - share) > 0.1 * min(share, 1 - share) + 1 / own.size:
+        cut = float(own[min(round((1 - share) * own.size), own.size - 1)])
+    return loss.event(cut, True)

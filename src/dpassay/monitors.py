@@ -1,0 +1,345 @@
+"""Audits that may be looked at whenever one likes, and stopped: `Monitor` and `monitor`.
+
+The evidence against the claim is the capital of bets (`evidence`), averaged over pairs of inputs where
+there are several. If the claim is true it ever reaches 1/γ with probability at most γ (Ville), so it
+is a verdict whenever the draws stop coming, for whatever reason.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpassay import checks
+from dpassay._typing import FloatArray
+from dpassay.errors import BadOutput, DependenceWarning, InvalidInput
+from dpassay.evidence import Chapter, Drawn, Track
+from dpassay.outputs.canonical import Outputs, check_containers, concatenate, from_raw
+from dpassay.privacy.about import About
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.pairs import Pair, Relation, as_pair
+from dpassay.privacy.text import as_claim
+from dpassay.records import Record
+from dpassay.results import Verdict
+from dpassay.sampling.budget import totals
+from dpassay.sampling.dependence import symptoms
+from dpassay.sampling.draw import Sampling, Seed, seed_of, stream
+from dpassay.sampling.progress import Progress
+from dpassay.sampling.samples import Source, sources
+from dpassay.standings import ANYTIME, Standing, about_bets, verdict_of
+
+#: The first update with as many draws on either side is looked at for signs of dependence.
+_LOOK = 100
+#: How many more draws are made at a time, as a share of those made, with one worker and with several, for
+#: which they must be worth a pool; and at least.
+_MORE, _MORE_AT_ONCE, _FEWEST = 0.1, 0.5, 8
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MonitorState(Record):
+    """A monitor, written down."""
+
+    claim: Claim
+    confidence: float
+    seed: int
+    loss: str
+    pair: Pair | None
+    draws: int
+    updates: int
+    chapters: tuple[Chapter, ...]
+    kept: tuple[Drawn | None, Drawn | None]
+    waiting: tuple[Drawn | None, Drawn | None]
+    containers: tuple[str, ...]
+    peak: float
+    bound: float
+    refuted: int | None
+    looked: bool
+    doubts: tuple[str, ...]
+
+
+class Monitor:
+    """Evidence against a claim as draws come in, valid whenever one looks and whyever one stops.
+
+    claim       a claim, or its text ("eps=1, delta=1e-5")
+    confidence  one minus the probability that a true claim is ever refuted
+    rng         the seed of the shuffles and of what is learned
+    loss        what ranks the outputs: "values", "auto" (with a look at the bits of numbers), a name
+    pair        the two inputs, for the record
+
+    Draws of the two inputs must be independent runs, and how many are brought at once must not depend on
+    what they are: what is brought at once is shuffled.
+
+    >>> import dpassay as dp, numpy as np
+    >>> rng, watch = np.random.default_rng(0), dp.Monitor("eps=0.5")
+    >>> while not watch.violated:
+    ...     watch.update(rng.laplace(size=20), 1 + rng.laplace(size=20))
+    >>> watch.draws < 1000, watch.e_value >= 20, watch.lower_bound >= 0.5
+    (True, True, True)
+    >>> dp.Monitor.from_json(watch.to_json()).e_value == watch.e_value
+    True
+    """
+
+    def __init__(
+        self,
+        claim: Claim | str,
+        confidence: float = 0.95,
+        rng: Seed = 0,
+        *,
+        loss: Any = "values",
+        pair: tuple[Any, Any] | Pair | None = None,
+    ) -> None:
+        self.claim = as_claim(claim)
+        self.confidence = checks.probability("confidence", confidence)
+        self.seed, self.loss = seed_of(rng), loss
+        self.pair = None if pair is None else as_pair(pair)
+        self.doubts: tuple[str, ...] = ()
+        self._track = Track(self.claim, loss, self.seed)
+        self._standing = Standing(self.claim, [self._track], 1 - self.confidence)
+        self._waiting: list[Outputs | None] = [None, None]
+        self._containers: frozenset[str] = frozenset()
+        self._updates, self._looked = 0, False
+
+    def update(self, p_outputs: Any = (), q_outputs: Any = ()) -> None:
+        """Bring draws on the first and on the second input; as many as there are of either, or none."""
+        sides = [_read(name, given) for name, given in (("p", p_outputs), ("q", q_outputs))]
+        seen = self._containers.union(*(side.containers for side in sides if side is not None))
+        try:
+            check_containers(seen)
+        except BadOutput as error:
+            raise InvalidInput(f"these outputs do not go with earlier ones: {error}") from None
+        self._containers = seen
+        self._doubt(sides)
+        for index, side in enumerate(sides):
+            if side is not None:
+                order = stream(self.seed, 1 << 21, self._updates, index).permutation(len(side))
+                before, new = self._waiting[index], side[order]
+                self._waiting[index] = new if before is None else concatenate([before, new])
+        self._updates += 1
+        first, second = self._waiting
+        if first is None or second is None:
+            return
+        size = min(len(first), len(second))
+        left = [side[size:] if len(side) > size else None for side in (first, second)]
+        self._track.bring(first[:size], second[:size])
+        self._waiting = left
+        self._standing.look()
+
+    def _doubt(self, sides: Sequence[Outputs | None]) -> None:
+        """Look at the draws in the order they came, once."""
+        p, q = sides
+        if self._looked or p is None or q is None or min(len(p), len(q)) < _LOOK:
+            return
+        self._looked, self.doubts = True, tuple(symptoms(p, q))
+        for text in self.doubts:
+            warnings.warn(text, DependenceWarning, stacklevel=3)
+
+    @property
+    def draws(self) -> int:
+        """Draws a side that were used."""
+        return self._track.draws
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Draws of either side that wait for one of the other, not looked at."""
+        first, second = (0 if side is None else len(side) for side in self._waiting)
+        return first, second
+
+    @property
+    def e_value(self) -> float:
+        """The capital against the claim now: at most 1 on average, whenever one looks, if it is true."""
+        return math.exp(min(self._standing.now, 700.0))
+
+    @property
+    def log_evidence(self) -> tuple[FloatArray, FloatArray]:
+        """Draws a side, and the log of the capital with so many of them."""
+        return self._track.ends.astype(float), self._standing.path()
+
+    @property
+    def violated(self) -> bool:
+        """Whether the claim is refuted, now or before."""
+        return self._standing.refuted is not None
+
+    @property
+    def refuted_at(self) -> int | None:
+        """Draws a side when it was; None if it is not."""
+        return self._standing.refuted
+
+    @property
+    def lower_bound(self) -> float:
+        """The claim's parameter is at least this: with the confidence, at all times together."""
+        return self._standing.lower_bound()
+
+    def verdict(self) -> Verdict:
+        """Where it stands."""
+        waits = [f"{n:,} draws wait for one of the other side" for n in self.waiting if n]
+        about = about_bets(self._standing, self.doubts, self.pair, self.seed, (ANYTIME, *waits))
+        return verdict_of(self._standing, [self.pair], self.confidence, about)
+
+    def chart(self) -> Any:
+        """The log of the evidence against draws, and where the claim is refuted."""
+        from dpassay import charts
+
+        return charts.evidence(*self.log_evidence, limit=self._standing.needed)
+
+    def __repr__(self) -> str:
+        said = "violated" if self.violated else f"e = {self.e_value:.3g}"
+        return f"Monitor({self.claim}, {self.draws:,} draws a side, {said})"
+
+    def to_json(self) -> str:
+        """All of it, to go on elsewhere as if nothing had happened."""
+        t, s = self._track, self._standing
+        if not isinstance(self.loss, str) or any(c.partition.live for c in t.chapters):
+            raise InvalidInput(
+                f"loss={checks.shown(self.loss)} ranks outputs by what only this process can evaluate; "
+                'a monitor with loss="values" can be written down'
+            )
+        kept = tuple(Drawn.of(concatenate(side)) if side else None for side in t.kept)
+        waiting = tuple(None if side is None else Drawn.of(side) for side in self._waiting)
+        return MonitorState(
+            claim=self.claim,
+            confidence=self.confidence,
+            seed=self.seed,
+            loss=self.loss,
+            pair=self.pair,
+            draws=t.draws,
+            updates=self._updates,
+            chapters=tuple(t.chapters),
+            kept=(kept[0], kept[1]),
+            waiting=(waiting[0], waiting[1]),
+            containers=tuple(sorted(self._containers)),
+            peak=s.peak,
+            bound=s.bound,
+            refuted=s.refuted,
+            looked=self._looked,
+            doubts=self.doubts,
+        ).to_json()
+
+    @classmethod
+    def from_json(cls, text: str) -> Monitor:
+        """The monitor that was written down by `to_json`."""
+        state = MonitorState.from_json(text)
+        found = cls(state.claim, state.confidence, state.seed, loss=state.loss, pair=state.pair)
+        track, standing = found._track, found._standing
+        track.draws, track.chapters = state.draws, list(state.chapters)
+        for kept, side in zip(track.kept, state.kept, strict=True):
+            kept[:] = [] if side is None else [side.outputs()]
+        standing.peak, standing.bound, standing.refuted = state.peak, state.bound, state.refuted
+        found._waiting = [None if side is None else side.outputs() for side in state.waiting]
+        found._containers, found._updates = frozenset(state.containers), state.updates
+        found._looked, found.doubts = state.looked, state.doubts
+        if not track.consistent():
+            raise InvalidInput("the evidence in this JSON does not follow from its counts")
+        return found
+
+
+def monitor(
+    mechanism: Any,
+    pairs: Any = None,
+    claim: Claim | str | None = None,
+    *,
+    max_n: int | None = None,
+    confidence: float = 0.95,
+    loss: Any = "values",
+    relation: Relation | str | None = None,
+    rng: Seed = None,
+    sampling: Sampling | None = None,
+) -> Verdict:
+    """Draw until a claim is refuted, at most `max_n` times a side; valid wherever it stops.
+
+    The probability that a true claim is ever refuted is at most 1 − confidence. Few draws refute a claim
+    that is far from the truth, and no number of draws has to be fixed beforehand: Ctrl-C ends it with a
+    verdict too.
+
+    mechanism  a mechanism, or samples (then leave `pairs` out, and `max_n` for all of them)
+    pairs      a pair of neighbouring inputs, or several: each is bet on, and the evidence is the average
+    claim      a claim, or its text ("eps=1, delta=1e-5")
+    max_n      the most draws per side per pair
+    loss       what ranks the outputs: "values", "auto" (with a look at the bits of numbers), a name
+    relation   what makes the inputs neighbours ("add_remove", "replace", …), for the record
+
+    >>> import dpassay as dp
+    >>> verdict = dp.monitor(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=0.5", max_n=20_000, rng=0)
+    >>> verdict.violated, verdict.draws < 2000
+    (True, True)
+    """
+    wanted = as_claim(claim)
+    gamma = 1 - checks.probability("confidence", confidence)
+    how = replace(sampling or Sampling(), progress=False)  # one line for all draws together
+    found = list(sources(mechanism, pairs, rng=rng, sampling=how, relation=relation))
+    if not found:
+        raise InvalidInput("there is no pair to look at: the iterator is empty")
+    most = totals(found[0], max_n, least=1, name="max_n")
+    standing = Standing(wanted, [_track(wanted, loss, source) for source in found], gamma)
+    alone = how.workers == 1 and how.executor is None
+    run = _Run(standing, found, _MORE if alone else _MORE_AT_ONCE)
+    notes, limit = [ANYTIME], min(most)
+    with Progress(limit, "monitoring", None if sampling is None else sampling.progress) as progress:
+        try:
+            while run.standing.refuted is None and run.draws < limit:
+                size = run.step(limit)
+                progress.label = f"monitoring, log-evidence {run.standing.now:+.2f}"
+                progress.advance(size)
+        except KeyboardInterrupt:
+            notes.append(f"interrupted after {run.draws:,} of {limit:,} draws a side")
+    return verdict_of(run.standing, [source.pair for source in found], confidence, run.about(notes))
+
+
+def _track(claim: Claim, loss: Any, source: Source) -> Track:
+    return Track(claim, loss, seed_of(source.rng(1 << 23)))
+
+
+class _Run:
+    """Draws on some pairs, as many on each, and what they say."""
+
+    def __init__(self, standing: Standing, found: Sequence[Source], more: float) -> None:
+        self.standing, self.found, self.more = standing, found, more
+        self.draws, self._looked = 0, False
+        self._doubts: dict[str, None] = {}
+
+    def step(self, limit: int) -> int:
+        """Draw some more. If that is interrupted, nothing has happened."""
+        tracks = self.standing.tracks
+        size = min(max(_FEWEST, int(self.more * self.draws)), limit - self.draws)
+        drawn = [source.deal((size, size)) for source in self.found]
+        before = [track.mark() for track in tracks]
+        try:
+            for source, track, batch in zip(self.found, tracks, drawn, strict=True):
+                p, q = (
+                    side[source.rng((1 << 24) + 2 * self.draws + k).permutation(size)]
+                    for k, side in enumerate((batch.p, batch.q))
+                )
+                track.bring(p, q)
+            self.standing.look()
+        except BaseException:
+            for track, mark in zip(tracks, before, strict=True):
+                track.restore(mark)
+            raise
+        self.draws += size
+        if not self._looked and size >= _LOOK:
+            self._looked = True
+            for text in symptoms(drawn[0].p, drawn[0].q):
+                self._doubts[text] = None
+                warnings.warn(text, DependenceWarning, stacklevel=4)
+        return size
+
+    def about(self, notes: Sequence[str]) -> About:
+        """How it was done."""
+        first = self.found[0]
+        doubts = dict.fromkeys([*self._doubts, *(d for one in self.found for d in one.doubts)])
+        rest = [note for note in first.notes if note not in doubts]
+        many = len(self.found)
+        said = [f"the evidence is the average over {many} pairs"] if many > 1 else []
+        return about_bets(
+            self.standing, doubts, first.pair, first.seed, (*notes, *said, *rest), first
+        )
+
+
+def _read(name: str, given: Any) -> Outputs | None:
+    """Outputs in canonical form; None if there are none."""
+    try:
+        return from_raw(given, len(given)) if len(given) else None
+    except (BadOutput, TypeError) as error:
+        raise InvalidInput(f"{name}_outputs cannot be read as outputs: {error}") from None
