@@ -5,6 +5,7 @@ from . import errors as errors
 from ._version import __version__ as __version__
 from .audits import audit as audit
 from .audits import bound as bound
+from .blackbox import inputs as inputs
 from .blackbox import neighbours as neighbours
 from .blackbox import zoo as zoo
 from .blackbox.mechanism import Mechanism as Mechanism
@@ -13,6 +14,8 @@ from .blackbox.mechanism import from_function as from_function
 from .canaries import Canaries as Canaries
 from .counts import audit_counts as audit_counts
 from .guessing import one_run as one_run
+from .hunting.result import Hunt as Hunt
+from .hunts import hunt as hunt
 from .notions import pure as pure
 from .notions import renyi as renyi
 from .notions import spectrum as spectrum

@@ -46,6 +46,12 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._task, completed=self.done, rate=self._rate())
 
+    def say(self, label: str) -> None:
+        """Say something else from now on."""
+        self.label = label
+        if self._bar is not None:
+            self._bar.update(self._task, description=label)
+
     def _say(self) -> None:
         """A line; the pauses grow, so that an hour is a dozen lines and not hundreds."""
         passed = time.monotonic() - self._start

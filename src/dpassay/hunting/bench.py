@@ -1,0 +1,230 @@
+"""A pair under test: draws on it, and the bound that they predict.
+
+A prediction is made on draws of its own and used for nothing but choosing; the streams of a look never
+come again, neither in another look nor in the verdict.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dpassay.blackbox.mechanism import Mechanism
+from dpassay.errors import BadOutput, MechanismError, MechanismRaised, MechanismTimedOut
+from dpassay.hunting.candidates import Ground
+from dpassay.learning.cuts import Rates
+from dpassay.outputs.canonical import Outputs
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.pairs import Pair
+from dpassay.sampling.budget import Budget
+from dpassay.sampling.draw import Sampling
+from dpassay.sampling.samples import Batch, Live
+from dpassay.stages import Choice, learn
+
+#: Columns that a quick look goes through.
+_COLUMNS = 8
+#: Kinds of output are ranked by all draws up to this many, else each draw by the others.
+_FEW = 12
+#: A look finds two inputs apart if nine tenths of the draws are of a kind that a tenth are on the other.
+_APART = 0.9
+
+
+class Purse:
+    """What a hunt may spend, in draws or in seconds, and what it has spent."""
+
+    def __init__(self, budget: int, seconds: float | None) -> None:
+        self.budget, self.seconds = budget, seconds
+        self.spent = 0
+        self._start = time.monotonic()
+
+    def holds(self, draws: int, share: float) -> bool:
+        """Whether so many draws leave what lies beyond this share untouched."""
+        if self.seconds is not None and self.elapsed > share * self.seconds:
+            return False
+        return self.spent + draws <= share * self.budget
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self._start
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a look at a candidate showed."""
+
+    candidate: Any
+    pair: Pair
+    n: int  # draws a side
+    rank: tuple[int, float]  # the larger, the more promising
+    bound: float = 0.0  # predicted
+    sure: bool = False  # a refutation is predicted beyond the noise of these draws
+    failed: bool = False  # it raised or timed out, which counts as an output
+    rejected: str = ""  # why the pair is none, in words
+
+    @property
+    def order(self) -> tuple[int, float]:
+        """Those to be preferred are the larger ones."""
+        return (-1, 0.0) if self.rejected else self.rank
+
+
+@dataclass(eq=False)
+class Bench:
+    """Where candidates are looked at."""
+
+    mechanism: Mechanism
+    ground: Ground
+    claim: Claim
+    test: int  # draws a side that will test
+    gamma: float
+    loss: Any
+    failing: str
+    seed: int
+    sampling: Sampling
+    purse: Purse
+    _streams: Any = field(default_factory=lambda: itertools.count(1))  # 0 is the verdict's
+
+    def apart(self, candidate: Any, n: int) -> Trial:
+        """A first look: rank 1 if a kind of output, or a range of numbers, tells the inputs apart."""
+        batch, trial = self._deal(candidate, n)
+        if batch is None:
+            return trial
+        return replace(trial, rank=(0, separation(batch)))
+
+    def quick(self, candidate: Any, n: int) -> Trial:
+        """A look at kinds of output and at single numbers, each by itself."""
+        batch, trial = self._deal(candidate, n)
+        if batch is None:
+            return trial
+        claim = self.claim if self.claim.event_complete else self.claim.gaussian_like()
+        return replace(trial, rank=(0, quick_score(batch, claim, self.test)))
+
+    def thorough(self, candidate: Any, n: int) -> Trial:
+        """What an audit would learn from these draws."""
+        return self._watched(candidate, n, self._learn)
+
+    def _learn(self, source: Live, n: int) -> Choice:
+        budget = Budget((n, n), (self.test, self.test))
+        return learn([source], [self.claim], budget, self.gamma, self.loss)[0]
+
+    def _deal(self, candidate: Any, n: int) -> tuple[Batch | None, Trial]:
+        found: list[Batch] = []
+
+        def keep(source: Live, n: int) -> None:
+            found.append(source.deal((n, n)))
+
+        trial = self._watched(candidate, n, keep)
+        return (found[-1] if found else None), trial
+
+    def _watched(self, candidate: Any, n: int, look: Any) -> Trial:
+        """Look at a pair. If the mechanism fails on it, that is an outcome, or the pair is none."""
+        pair = self.ground.pair(candidate)
+        trial = Trial(candidate, pair, n, (0, -math.inf))
+        counts = self.failing == "outcome" or (self.failing == "leak" and not candidate.outside)
+        modes = ["raise", "outcome"] if counts else ["raise"]
+        if self.sampling.on_error == "outcome":
+            modes = ["outcome"]
+        for mode in modes:
+            source = Live(
+                self.mechanism,
+                pair,
+                seed=self.seed,
+                index=next(self._streams),
+                sampling=replace(self.sampling, on_error=mode, progress=False),
+            )
+            self.purse.spent += 2 * n
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    seen = look(source, n)
+            except (MechanismRaised, MechanismTimedOut) as error:
+                trial = replace(trial, rejected=_said(error))
+                continue
+            except BadOutput as error:
+                return replace(trial, rejected=_said(error))
+            trial = replace(trial, rejected="", failed=len(modes) == 2 and mode == "outcome")
+            return trial if seen is None else self._judged(trial, seen)
+        return trial
+
+    def _judged(self, trial: Trial, choice: Choice) -> Trial:
+        if choice.divergence is not None:
+            bound = choice.divergence.bound
+            return replace(trial, rank=choice.promise, bound=bound, sure=bound > self.claim.value)
+        event = choice.events[0]
+        return replace(trial, rank=event.rank, bound=event.cut.bound, sure=event.rank[0] == 2)
+
+
+def _said(error: MechanismError) -> str:
+    """The first line of what went wrong, without the input, which the log has."""
+    text = str(error).partition("\n")[0]
+    return text.partition(": it raised ")[2] or text.partition(": one call ")[2] or text
+
+
+def kind_counts(batch: Batch) -> np.ndarray[Any, Any]:
+    """How many draws there are of every kind of output, a row a side."""
+    kinds = len(batch.p.structures)
+    sides = (batch.p, batch.q)
+    return np.array([np.bincount(_codes(side), minlength=kinds) for side in sides])
+
+
+def _codes(side: Outputs) -> Any:
+    return np.zeros(len(side), dtype=np.int64) if side.codes is None else side.codes
+
+
+def separation(batch: Batch) -> float:
+    """The share of the draws that one kind of output, or one cut of a number, tells apart at most."""
+    counts = kind_counts(batch) / np.array(batch.sizes)[:, None]
+    best = float(np.abs(counts[0] - counts[1]).max()) if counts.shape[1] <= _FEW else 0.0
+    for p, q in _numbers(batch):
+        cuts = np.concatenate([p, q])
+        low = (
+            np.searchsorted(np.sort(p), cuts) / p.size - np.searchsorted(np.sort(q), cuts) / q.size
+        )
+        best = max(best, float(np.abs(low).max()))
+    return best
+
+
+def far_apart(score: float) -> bool:
+    """Whether a first look told the inputs apart."""
+    return score >= 2 * _APART - 1
+
+
+def _numbers(batch: Batch) -> list[tuple[Any, Any]]:
+    """The numbers that may tell the sides apart, a column each."""
+    found = []
+    for column in range(batch.p.numbers.shape[1]):
+        origin = float(batch.p.numbers[0, column])
+        p, q = (side.value_of(column, origin) for side in (batch.p, batch.q))
+        spread = float(p.std() + q.std())
+        found.append((-abs(float(p.mean() - q.mean())) / (spread or 1e-300), column, (p, q)))
+    found.sort(key=lambda one: one[:2])
+    return [two for _, _, two in found[:_COLUMNS]]
+
+
+def quick_score(batch: Batch, claim: Claim, test: int) -> float:
+    """The largest predicted test statistic of an event about a kind of output or about one number."""
+    rankings = [(two, True) for two in _numbers(batch)]
+    counts = kind_counts(batch)
+    if counts.shape[1] > 1:
+        rankings.append((_kinds(batch, counts), False))
+    best = -math.inf
+    for scores, tails in rankings:
+        rates = Rates.of(scores, claim.one_way, (test, test), tails=tails)
+        best = max(best, rates.strongest(claim, 1.0).z / rates.noise)
+    return best
+
+
+def _kinds(batch: Batch, counts: Any) -> tuple[Any, Any]:
+    """Kinds of output by how much likelier they are on one side; each draw by the others if many."""
+    own = 1.0 if counts.shape[1] > _FEW else 0.0
+    p, q = (counts + 0.5).astype(float)
+    return (
+        np.log(np.maximum(p - own, 0.5) / q)[_codes(batch.p)],
+        np.log(p / np.maximum(q - own, 0.5))[_codes(batch.q)],
+    )
