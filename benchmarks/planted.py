@@ -1,7 +1,7 @@
 """Small pipelines with a bug planted in each, and the same without it: what `dpassay.hunt` has to find.
 
-Every pipeline adds noise that is rounded to a grid of about a thousandth of its scale, so that nothing but
-the bug leaks. The bugs are of the kinds that occur in released libraries.
+Every pipeline adds noise that is rounded to a grid of about a thousandth of its scale, so that nothing
+but the bug leaks. The bugs are of the kinds that occur in released libraries.
 """
 
 from __future__ import annotations
@@ -226,8 +226,8 @@ def log_sum(bug: bool) -> Any:
 def clipped_vector(bug: bool) -> Any:
     def run(data: Any, size: int, rng: Rng) -> Any:
         total = 0.0
-        for value in data:  # value · min(1, 1/|value|), which is NaN at infinity
-            factor = min(1.0, 1 / abs(value)) if value else 1.0
+        for value in data if bug else np.nan_to_num(data, nan=0.0):
+            factor = min(1.0, 1 / abs(value)) if value else 1.0  # times ∞ is NaN
             total += value * factor if bug else float(np.clip(value, -1.0, 1.0))
         return noisy(total, 2 / EPSILON, size, rng)
 

@@ -6,7 +6,6 @@ import contextlib
 import sys
 import time
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +19,7 @@ from dpassay.hunting.candidates import Ground
 from dpassay.hunting.queries import NORMS, Queries
 from dpassay.hunting.records import Records
 from dpassay.hunting.result import Hunt, Tried
-from dpassay.hunting.search import SEARCH, Log, Search
+from dpassay.hunting.search import Log, Search
 from dpassay.hunting.shapes import Shape, shape_of
 from dpassay.hunting.shrink import SHRINK, Shrinking
 from dpassay.privacy.claims import Claim
@@ -77,11 +76,11 @@ def hunt(
 
     space        what inputs look like: one of `dpassay.inputs`, or a Hypothesis strategy
     claim        a claim or its text, such as "eps=1, delta=1e-5"
-    budget       draws over all pairs and both sides; or `seconds`, which then decides (the same seed gives
-                 the same hunt with a budget only)
-    relation     what makes inputs neighbours: "replace" or "add_remove" (a row), "edit" (a cell), "user" (all
-                 rows of one, named by the column `user`), "query" (answers that differ by `sensitivity`
-                 at most, "each", in "l1" or in "l2", which is the `norm`)
+    budget       draws over all pairs and both sides; or `seconds`, which then decide (the same seed
+                 gives the same hunt with a budget only)
+    relation     what makes inputs neighbours: "replace" or "add_remove" (a row), "edit" (a cell),
+                 "user" (all rows of one, named by the column `user`), "query" (answers that differ by
+                 `sensitivity` at most: "each", in "l1" or in "l2", which is the `norm`)
     outside      also try NaN, infinities and values beyond the bounds of the space
     failing      what an exception or a time-out is. "leak": an outcome inside the space, and outside it a
                  refusal that is no leak; "outcome": an outcome everywhere; "ignore": never one
@@ -149,8 +148,8 @@ def _searched(
             raise
         notes.append("interrupted: the best pair until then was tested, and not shrunk in full")
         print(
-            "dpassay: the search was interrupted; now the verdict on the best pair until now (Ctrl-C again "
-            "gives up)",
+            "dpassay: the search was interrupted; now the verdict on the best pair so far (Ctrl-C "
+            "again gives up)",
             file=sys.stderr,
         )
         top = search.best[0] if search.best else _so_far(search.log)
@@ -167,7 +166,7 @@ def _so_far(log: Log) -> Trial:
 def _verdict(
     bench: Bench, top: Trial, loss: Any, planned: int | None, confidence: float
 ) -> Verdict:
-    """The audit of one pair, on the streams that no look has: with what was kept for it, or all there is."""
+    """The audit of one pair on streams that no look has, with the draws kept for it or all that is left."""
     n, purse = planned, bench.purse
     if n is None:
         n = max((purse.budget - purse.spent) // 2, 1000)
@@ -192,8 +191,8 @@ def _verdict(
             )
         except MechanismError as error:
             error.add_note(
-                "it failed in the last draws of a hunt and never before; to count that as an output, hunt "
-                'again with sampling=Sampling(on_error="outcome")'
+                "it failed in the last draws of a hunt and never before; to count that as an output, "
+                'hunt again with sampling=Sampling(on_error="outcome")'
             )
             raise
 

@@ -253,8 +253,8 @@ def as_space(given: Any) -> Space:
     if is_strategy(given):
         return given  # type: ignore[no-any-return]
     raise InvalidInput(
-        "a space must be one of dp.inputs (Real, Integer, Category, Text, Reals, Integers, Strings, Table, "
-        f"Counts, Example) or a Hypothesis strategy, got {checks.shown(given)}"
+        "a space must be one of dp.inputs (Real, Integer, Category, Text, Reals, Integers, Strings, "
+        f"Table, Counts, Example) or a Hypothesis strategy, got {checks.shown(given)}"
     )
 
 

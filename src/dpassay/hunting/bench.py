@@ -27,8 +27,8 @@ from dpassay.sampling.draw import Sampling
 from dpassay.sampling.samples import Batch, Live
 from dpassay.stages import Choice, learn
 
-#: Columns that a quick look goes through.
-_COLUMNS = 8
+#: Columns that a quick look goes through, of how many at most.
+_COLUMNS, _WIDE = 8, 200
 #: Kinds of output are ranked by all draws up to this many, else each draw by the others.
 _FEW = 12
 #: A look finds two inputs apart if nine tenths of the draws are of a kind that a tenth are on the other.
@@ -198,7 +198,7 @@ def far_apart(score: float) -> bool:
 def _numbers(batch: Batch) -> list[tuple[Any, Any]]:
     """The numbers that may tell the sides apart, a column each."""
     found = []
-    for column in range(batch.p.numbers.shape[1]):
+    for column in range(min(batch.p.numbers.shape[1], _WIDE)):
         origin = float(batch.p.numbers[0, column])
         p, q = (side.value_of(column, origin) for side in (batch.p, batch.q))
         spread = float(p.std() + q.std())
@@ -210,6 +210,8 @@ def _numbers(batch: Batch) -> list[tuple[Any, Any]]:
 def quick_score(batch: Batch, claim: Claim, test: int) -> float:
     """The largest predicted test statistic of an event about a kind of output or about one number."""
     rankings = [(two, True) for two in _numbers(batch)]
+    if len(rankings) > 1:
+        rankings.append((_combined(batch), False))
     counts = kind_counts(batch)
     if counts.shape[1] > 1:
         rankings.append((_kinds(batch, counts), False))
@@ -218,6 +220,22 @@ def quick_score(batch: Batch, claim: Claim, test: int) -> float:
         rates = Rates.of(scores, claim.one_way, (test, test), tails=tails)
         best = max(best, rates.strongest(claim, 1.0).z / rates.noise)
     return best
+
+
+def _combined(batch: Batch) -> tuple[Any, Any]:
+    """All numbers at once, by the linear combination that tells the other half of the draws apart."""
+    sides = [np.asarray(side.numbers[:, :_WIDE], dtype=float) for side in (batch.p, batch.q)]
+    halves = [[side[k::2] for side in sides] for k in (0, 1)]
+    scores = [np.zeros(len(side)) for side in sides]
+    for k, other in ((0, halves[1]), (1, halves[0])):
+        centred = np.concatenate([side - side.mean(axis=0) for side in other])
+        scale = centred.std(axis=0) + 1e-12 * (1 + np.abs(other[0]).max(axis=0))
+        gap = (other[0].mean(axis=0) - other[1].mean(axis=0)) / scale
+        spread = np.cov(centred / scale, rowvar=False) + 0.1 * np.eye(gap.size)
+        weights = np.linalg.solve(spread, gap) / scale
+        for side in (0, 1):
+            scores[side][k::2] = (halves[k][side] - other[0].mean(axis=0)) @ weights
+    return scores[0], scores[1]
 
 
 def _kinds(batch: Batch, counts: Any) -> tuple[Any, Any]:

@@ -15,6 +15,14 @@ import numpy as np
 from dpassay.hunting.shapes import Row
 from dpassay.privacy.pairs import Pair
 
+#: What became of an entry of the catalogue.
+MUTATED, SIMPLER = "changed from: ", "simplified from: "
+
+
+def renamed(name: str, how: str) -> str:
+    """The name of a pair that was made of another: what was done last, and what it began with."""
+    return how + name.removeprefix(SIMPLER).removeprefix(MUTATED)
+
 
 @dataclass(frozen=True)
 class Candidate:

@@ -17,6 +17,7 @@ import numpy as np
 from dpassay.blackbox.inputs import Cell, Integer, Real
 from dpassay.errors import InvalidInput
 from dpassay.hunting import values
+from dpassay.hunting.candidates import MUTATED, SIMPLER, renamed
 from dpassay.hunting.shapes import Shape
 from dpassay.privacy.pairs import Pair, Relation
 
@@ -174,23 +175,26 @@ class Queries:
             case _:
                 base[index] = values.changed(self._cell, base[index], rng)
                 new = replace(found, base=tuple(base))
-        return self._fit(new) or found
+        return self._fit(replace(new, name=renamed(found.name, MUTATED))) or found
 
     def simpler(self, found: Shifted) -> list[Shifted]:
         """Fewer answers, simpler answers, fewer that differ."""
         options: list[Shifted] = []
         base, shift, size = found.base, found.shift, len(found.base)
-        for k in range(size):
-            if size > max(self.shape.length[0], 1):
-                options.append(
-                    replace(found, base=base[:k] + base[k + 1 :], shift=shift[:k] + shift[k + 1 :])
-                )
+        if size > max(self.shape.length[0], 1):
+            options += [
+                replace(found, base=base[:k] + base[k + 1 :], shift=shift[:k] + shift[k + 1 :])
+                for k in range(size)
+            ]
         for value in {repr(x): x for x in base}.values():
             for plain in values.simpler(self._cell, value)[:6]:
                 new = tuple(plain if repr(x) == repr(value) else x for x in base)
                 options.append(replace(found, base=new))
-        for k in range(size):
-            if shift[k] and sum(map(bool, shift)) > 1:
-                options.append(replace(found, shift=(*shift[:k], 0 * shift[k], *shift[k + 1 :])))
-        fit = [self._fit(one) for one in options]
+        if sum(map(bool, shift)) > 1:
+            options += [
+                replace(found, shift=(*shift[:k], 0 * shift[k], *shift[k + 1 :]))
+                for k in range(size)
+                if shift[k]
+            ]
+        fit = [self._fit(replace(one, name=renamed(found.name, SIMPLER))) for one in options]
         return [one for one in fit if one is not None and one.key != found.key]

@@ -11,7 +11,7 @@ import numpy as np
 from dpassay.blackbox.inputs import Category, Text
 from dpassay.errors import InvalidInput
 from dpassay.hunting import values
-from dpassay.hunting.candidates import Candidate
+from dpassay.hunting.candidates import MUTATED, SIMPLER, Candidate, renamed
 from dpassay.hunting.shapes import Row, Shape
 from dpassay.privacy.pairs import Pair, Relation
 
@@ -113,6 +113,11 @@ class Records:
             for label, first, second, _ in self._changes(name, row, 0, rng):
                 common = () if base is None else (base,) * most
                 yield Candidate(common, first, second, len(common), label)
+        for count in range(max(self._room[0], 1), min(most, _SMALL - 1) + 1):
+            row = self._typical(rng)
+            for label, first, second, _ in self._changes("few rows", row, 0, rng):
+                common = tuple(self._typical(rng) for _ in range(count))
+                yield Candidate(common, first, second, count, label)
         for k, cell in enumerate(self.shape.cells):
             if k in (self.shape.multiplicity, self.user) or not most:
                 continue
@@ -159,12 +164,15 @@ class Records:
                 return (self._end(0),) * few
             case "all others at the upper bound":
                 return (self._end(1),) * most
+            case "half of the others at either bound":
+                half = most // 2
+                return (self._end(0),) * half + (self._end(1),) * half
             case "many rows at random":
                 return tuple(self._typical(rng) for _ in range(most))
         if self.shape.seeds:
             known = self.shape.seeds[int(rng.integers(len(self.shape.seeds)))]
             return known[:most]
-        return tuple(self._typical(rng) for _ in range(few))
+        return tuple(self._typical(rng) for _ in range(int(rng.integers(least, few + 1))))
 
     # --- rows
 
@@ -193,7 +201,7 @@ class Records:
         return tuple(row)
 
     def _fit(self, found: Candidate, rng: np.random.Generator) -> Candidate:
-        """The candidate within the space's lengths, with what columns of a meaning of their own demand."""
+        """The candidate within the space's lengths, and with what columns that mean something demand."""
         least, most = self._room
         common = found.common[: max(most + 1 - max(len(found.first), len(found.second)), 0)]
         common += tuple(self._typical(rng) for _ in range(least - len(common)))
@@ -229,7 +237,7 @@ class Records:
         """One or two things changed."""
         for _ in range(int(rng.integers(1, 3))):
             found = self._mutated_once(found, rng)
-        return self._fit(found, rng)
+        return replace(self._fit(found, rng), name=renamed(found.name, MUTATED))
 
     def _mutated_once(self, found: Candidate, rng: np.random.Generator) -> Candidate:
         common, most = list(found.common), self._room[1]
@@ -254,7 +262,7 @@ class Records:
             case 6 if most and len(common) < most:
                 return found.sharing((*common, self._typical(rng)))
         side = "second" if found.second and (not found.first or rng.random() < 0.5) else "first"
-        rows = list(getattr(found, side))
+        rows = list(found.first if side == "first" else found.second)
         index = int(rng.integers(len(rows)))
         if self.relation is Relation.EDIT_CELL:
             differ = [c for c, (a, b) in enumerate(zip(*found.first, *found.second, strict=True))
@@ -262,7 +270,9 @@ class Records:
             k = differ[0] if differ else k
             cell = self.shape.cells[k]
         rows[index] = _with(rows[index], k, values.changed(cell, rows[index][k], rng))
-        return replace(found, **{side: tuple(rows)})
+        if side == "first":
+            return replace(found, first=tuple(rows))
+        return replace(found, second=tuple(rows))
 
     # --- shrinking
 
@@ -278,7 +288,7 @@ class Records:
         if repr(found.first) == repr(found.second):
             return None
         inside = all(map(self._holds, (*found.common, *found.first, *found.second)))
-        return replace(found, outside=not inside)
+        return replace(found, outside=not inside, name=renamed(found.name, SIMPLER))
 
     def _fewer(self, found: Candidate) -> Iterator[Candidate]:
         common, least = found.common, self._room[0]
@@ -331,6 +341,7 @@ _BACKGROUNDS = (
     "all others at the upper bound",
     "many rows at random",
     "all others at the lower bound",
+    "half of the others at either bound",
 )
 
 

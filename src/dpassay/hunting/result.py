@@ -117,7 +117,9 @@ def compared(pair: Pair) -> list[tuple[str, str]]:
     """The rows of two inputs: − only in the first, + only in the second, others as far as they fit."""
     sides = [[shown(row, _LETTERS) for row in _rows(side)] for side in pair]
     lines: list[tuple[str, str]] = []
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, *sides, autojunk=False).get_opcodes():
+    for tag, a, b, c, d in difflib.SequenceMatcher(
+        None, sides[0], sides[1], autojunk=False
+    ).get_opcodes():
         if tag == "equal":
             same = sides[0][a:b]
             if len(same) > 2 * _CONTEXT + 1:

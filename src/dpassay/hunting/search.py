@@ -1,8 +1,8 @@
 """Which pair breaks the mechanism: many with few draws, few with many, then others like the best.
 
-A round is a successive halving (Jamieson & Talwalkar 2016, arXiv:1502.07943) that keeps a quarter and gives
-those four times the draws. The largest of many noisy predictions is mostly noise: every step judges by
-draws of its own, and what a pair promised before counts no more. Pairs whose outputs a first look tells
+A round is a successive halving (Jamieson & Talwalkar 2016, arXiv:1502.07943) that keeps a quarter and
+gives those four times the draws. The largest of many noisy predictions is mostly noise: every step judges
+by draws of its own, and what a pair promised before counts no more. Pairs whose outputs a first look tells
 apart go to the head of the queue.
 """
 
@@ -29,8 +29,6 @@ _JUMP = 3
 _PARENTS, _CHILDREN = 6, 6
 #: A round that raises the best bound by less than this part of it was the last, if it is sure to refute.
 _GAIN = 0.1
-#: A pair within the space is preferred to one outside, even at a smaller bound.
-_INSIDE = (1, 0)
 
 
 @dataclass
@@ -40,12 +38,14 @@ class Log:
     tell: Callable[[Trial], None]
     trials: dict[str, Trial] = field(default_factory=dict)
     spent: dict[str, int] = field(default_factory=dict)
+    looks: int = 0
 
     def add(self, trial: Trial) -> Trial:
         """Note a look."""
         key = trial.candidate.key
         self.trials[key] = trial
         self.spent[key] = self.spent.get(key, 0) + 2 * trial.n
+        self.looks += 1
         self.tell(trial)
         return trial
 
@@ -126,7 +126,7 @@ class Search:
             return
         alive = [one for one in glanced if not one.rejected and one not in jumping]
         for step in STEPS:
-            look = self.bench.quick if step == STEPS[0] else self.bench.thorough
+            look = self.bench.quick if step in STEPS[:2] else self.bench.thorough
             found = self._looks(look, (one.candidate for one in alive), step * self.first)
             alive = _kept(found)
         self._keep(found)
@@ -143,7 +143,10 @@ class Search:
         return found
 
     def _keep(self, found: Sequence[Trial]) -> None:
-        """Those that came to the end of a round, among those that did before."""
+        """Those that came to the end of a round, among those that did before.
+
+        One within the space that is sure to refute the claim is preferred to any outside.
+        """
         self.best = sorted(
             [*self.best, *(one for one in found if not one.rejected)],
             key=lambda one: (one.sure and not one.candidate.outside, one.sure, one.order),

@@ -6,6 +6,7 @@ Hypothesis strategy are rows that nothing is known of but that they were drawn.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from dpassay.blackbox.inputs import (
     Text,
     is_strategy,
 )
-from dpassay.errors import InvalidInput, MissingExtra
+from dpassay.errors import InvalidInput
 
 Row: TypeAlias = tuple[Any, ...]
 Pack: TypeAlias = Callable[[Sequence[Row]], Any]
@@ -123,10 +124,9 @@ def _counts(space: Counts) -> Pack:
 
 def _pandas() -> Any:
     try:
-        import pandas
+        return importlib.import_module("pandas")
     except ImportError:
-        raise MissingExtra('convert="pandas" needs pandas: pip install pandas') from None
-    return pandas
+        raise InvalidInput('convert="pandas" needs pandas: pip install pandas') from None
 
 
 # --- data at hand
@@ -136,20 +136,25 @@ def _example(space: Example) -> Shape:
     """The columns of an example, what their values may be, and what puts rows together again."""
     data = space.data
     names: tuple[Any, ...]
+    pack: Pack
     if hasattr(data, "iloc") and hasattr(data, "columns"):
         names, kinds = tuple(data.columns), data.dtypes
         rows = list(data.itertuples(index=False, name=None))
 
-        def pack(found: Sequence[Row]) -> Any:
+        def as_frame(found: Sequence[Row]) -> Any:
             frame = _pandas().DataFrame([list(row) for row in found], columns=list(names))
             return frame.astype(dict(kinds)) if len(found) else frame
+
+        pack = as_frame
 
     elif isinstance(data, np.ndarray):
         rows = [tuple(np.atleast_1d(row).tolist()) for row in data]
         names = tuple(range(len(rows[0])))
 
-        def pack(found: Sequence[Row]) -> Any:
+        def as_array(found: Sequence[Row]) -> Any:
             return np.array(list(found), dtype=data.dtype).reshape(len(found), *data.shape[1:])
+
+        pack = as_array
 
     elif isinstance(data[0], Mapping):
         names = tuple(data[0])
@@ -160,8 +165,10 @@ def _example(space: Example) -> Shape:
     else:
         names, rows = ("value",), [(value,) for value in data]
 
-        def pack(found: Sequence[Row]) -> Any:
+        def as_sequence(found: Sequence[Row]) -> Any:
             return type(data)(row[0] for row in found)
+
+        pack = as_sequence
 
     said = dict(space.columns or {})
     for name in said:

@@ -1,12 +1,12 @@
 """The simplest pair that still breaks the mechanism about as badly.
 
-Greedy, as property-based testing does it (MacIver & Donaldson 2020, doi:10.4230/LIPIcs.ECOOP.2020.13): the
+Greedy, as property-based testing does it (MacIver & Donaldson, doi:10.4230/LIPIcs.ECOOP.2020.13): the
 first simpler pair on which fresh draws predict most of the bound takes the place of the one before.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from dpassay.hunting.bench import Bench, Trial
 from dpassay.hunting.search import Log
@@ -15,8 +15,10 @@ from dpassay.hunting.search import Log
 SHRINK = 0.75
 #: Draws a side of a look, tried in turn until they show what the search saw.
 _SIZES = (200, 400, 1000, 3000)
-#: The part of the bound that a simpler pair must keep.
-_MOST = 0.8
+#: The part of the bound that a simpler pair must keep; one that shows some of it gets another look.
+_MOST, _SOME = 0.8, 0.2
+#: Looks at most.
+_LOOKS = 150
 
 
 @dataclass
@@ -25,6 +27,7 @@ class Shrinking:
 
     bench: Bench
     log: Log
+    _last: int = field(default=0, init=False)
 
     def run(self, found: Trial) -> Trial:
         """The simplest pair that was found; the one given if none is as good."""
@@ -33,6 +36,7 @@ class Shrinking:
             return found
         chain, least = [seen], _MOST * min(seen.bound, found.bound)
         tried = {found.candidate.key}
+        self._last = self.log.looks + _LOOKS
         while (better := self._step(chain[-1], least, tried)) is not None:
             chain.append(better)
         return self._confirmed(found, chain[1:])
@@ -53,11 +57,14 @@ class Shrinking:
             if simpler.key in tried or (simpler.outside and not found.candidate.outside):
                 continue
             tried.add(simpler.key)
-            if not self.bench.purse.holds(2 * found.n, SHRINK):
-                return None
-            seen = self.log.add(self.bench.thorough(simpler, found.n))
-            if seen.sure and seen.bound >= least and not seen.rejected:
-                return seen
+            for n in (found.n, 4 * found.n):
+                if not self.bench.purse.holds(2 * n, SHRINK) or self.log.looks >= self._last:
+                    return None
+                seen = self.log.add(self.bench.thorough(simpler, n))
+                if seen.sure and seen.bound >= least:
+                    return replace(seen, n=found.n)
+                if seen.bound < _SOME * least:
+                    break
         return None
 
     def _confirmed(self, found: Trial, chain: list[Trial]) -> Trial:
@@ -65,7 +72,7 @@ class Shrinking:
         while chain:
             last = chain[-1]
             again = self.log.add(self.bench.thorough(last.candidate, 4 * last.n))
-            if again.sure and again.bound >= _MOST * found.bound and not again.rejected:
+            if again.sure and again.bound >= _MOST * found.bound:
                 return again
             chain = chain[: len(chain) // 2]
         return found

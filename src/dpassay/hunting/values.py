@@ -72,14 +72,26 @@ def holds(cell: Cell, value: Any) -> bool:
 
 def hostile(cell: Cell) -> list[Named]:
     """The values of the catalogue for a cell, inside first, then outside; each value once."""
-    listed = {Real: _reals, Integer: _integers, Category: _categories, Text: _texts}[type(cell)]
     found: list[Named] = []
     known: set[str] = set()
-    for name, value in listed(cell):
+    for name, value in _listed(cell):
         if repr(value) not in known:
             known.add(repr(value))
             found.append(Named(name, value, not holds(cell, value)))
     return sorted(found, key=lambda one: one.outside)
+
+
+def _listed(cell: Cell) -> Iterator[tuple[str, Any]]:
+    match cell:
+        case Real():
+            return _reals(cell)
+        case Integer():
+            return _integers(cell)
+        case Category():
+            return _categories(cell)
+        case Text():
+            return _texts(cell)
+    raise AssertionError
 
 
 def _reals(cell: Real) -> Iterator[tuple[str, Any]]:
