@@ -152,28 +152,23 @@ def _searched(
             "again gives up)",
             file=sys.stderr,
         )
-        top = search.best[0] if search.best else _so_far(search.log)
+        top = search.top
     if rejected := sum(bool(one.rejected) for one in search.log.trials.values()):
         notes.append(f"the mechanism refused {rejected} pairs, which is not held against it")
     return search, top, notes
 
 
-def _so_far(log: Log) -> Trial:
-    """The best pair of a search that came to no end."""
-    return max(log.trials.values(), key=lambda one: (one.n, one.order))
-
-
 def _verdict(
     bench: Bench, top: Trial, loss: Any, planned: int | None, confidence: float
 ) -> Verdict:
-    """The audit of one pair on streams that no look has, with the draws kept for it or all that is left."""
-    n, purse = planned, bench.purse
-    if n is None:
-        n = max((purse.budget - purse.spent) // 2, 1000)
+    """The audit of one pair on streams that no look has: the draws kept for it, or all that is left."""
+    purse = bench.purse
+    left = max((purse.budget - purse.spent) // 2, 1000)
+    n = left if planned is None else min(planned, left)
     if purse.seconds is not None:
         rate = purse.spent / max(purse.elapsed, 1e-3)
-        left = max(purse.seconds - purse.elapsed, 0.05 * purse.seconds)
-        n = max(min(n, int(left * rate / 2)), 1000)
+        time_left = max(purse.seconds - purse.elapsed, 0.05 * purse.seconds)
+        n = max(min(n, int(time_left * rate / 2)), 1000)
     purse.spent += 2 * n
     how = bench.sampling
     with warnings.catch_warnings():
@@ -209,7 +204,7 @@ def _table(log: Log, top: Trial) -> tuple[Tried, ...]:
         else:
             said = "a violation predicted" if trial.sure else "left behind"
         if trial.failed:
-            said += ", failures among the outputs"
+            said += "; failures are outputs"
         rows.append(
             Tried(
                 name=trial.pair.name,

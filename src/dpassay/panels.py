@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich.panel import Panel
 from rich.table import Table
@@ -109,7 +110,7 @@ def hunt_panel(hunt: Hunt, remedy: str) -> Panel:
         bound = "" if one.bound is None else number(one.bound)
         listed.add_row(*map(Text, (one.name, f"{one.draws:,}", bound, one.outcome)))
     more = len(hunt.log) - _LISTED
-    parts = [
+    parts: list[Any] = [
         verdict_panel(hunt.verdict, remedy),
         Text(f"the inputs ({hunt.pair.relation}); − only in the first, + only in the second"),
         inputs,

@@ -65,7 +65,7 @@ class Trial:
     rank: tuple[int, float]  # the larger, the more promising
     bound: float = 0.0  # predicted
     sure: bool = False  # a refutation is predicted beyond the noise of these draws
-    failed: bool = False  # it raised or timed out, which counts as an output
+    failed: bool = False  # draws may fail, which is an output
     rejected: str = ""  # why the pair is none, in words
 
     @property
@@ -89,6 +89,7 @@ class Bench:
     sampling: Sampling
     purse: Purse
     _streams: Any = field(default_factory=lambda: itertools.count(1))  # 0 is the verdict's
+    _failing: set[str] = field(default_factory=set)  # candidates whose failures count as outputs
 
     def apart(self, candidate: Any, n: int) -> Trial:
         """A first look: rank 1 if a kind of output, or a range of numbers, tells the inputs apart."""
@@ -105,8 +106,10 @@ class Bench:
         claim = self.claim if self.claim.event_complete else self.claim.gaussian_like()
         return replace(trial, rank=(0, quick_score(batch, claim, self.test)))
 
-    def thorough(self, candidate: Any, n: int) -> Trial:
-        """What an audit would learn from these draws."""
+    def thorough(self, candidate: Any, n: int, *, failing: bool = False) -> Trial:
+        """What an audit would learn from these draws; `failing` if it is known that some may fail."""
+        if failing:
+            self._failing.add(candidate.key)
         return self._watched(candidate, n, self._learn)
 
     def _learn(self, source: Live, n: int) -> Choice:
@@ -128,7 +131,7 @@ class Bench:
         trial = Trial(candidate, pair, n, (0, -math.inf))
         counts = self.failing == "outcome" or (self.failing == "leak" and not candidate.outside)
         modes = ["raise", "outcome"] if counts else ["raise"]
-        if self.sampling.on_error == "outcome":
+        if self.sampling.on_error == "outcome" or (counts and candidate.key in self._failing):
             modes = ["outcome"]
         for mode in modes:
             source = Live(
@@ -148,7 +151,9 @@ class Bench:
                 continue
             except BadOutput as error:
                 return replace(trial, rejected=_said(error))
-            trial = replace(trial, rejected="", failed=len(modes) == 2 and mode == "outcome")
+            trial = replace(trial, rejected="", failed=mode == "outcome")
+            if trial.failed:
+                self._failing.add(candidate.key)
             return trial if seen is None else self._judged(trial, seen)
         return trial
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -64,7 +65,10 @@ class Records:
                 at = (0, len(common))[int(rng.integers(2))]
                 text = f"{name}; {kind}" if self._room[1] else name
                 rest.append(self._fit(Candidate(common, first, second, at, text), rng))
-        return _once([one for one in (*special, *rest) if outside or not one.outside])
+        both = (
+            one for two in itertools.zip_longest(special, rest) for one in two if one is not None
+        )
+        return _once([one for one in both if outside or not one.outside])
 
     def _hostile(self, rng: np.random.Generator, outside: bool) -> Iterator[Change]:
         """Every hostile value of every column, against its opposite and against a row at random."""

@@ -1,9 +1,9 @@
 """Which pair breaks the mechanism: many with few draws, few with many, then others like the best.
 
 A round is a successive halving (Jamieson & Talwalkar 2016, arXiv:1502.07943) that keeps a quarter and
-gives those four times the draws. The largest of many noisy predictions is mostly noise: every step judges
-by draws of its own, and what a pair promised before counts no more. Pairs whose outputs a first look tells
-apart go to the head of the queue.
+gives those four times the draws. The largest of many noisy predictions is mostly noise: every step
+judges by draws of its own, and what a pair promised before counts no more. Pairs whose outputs a first
+look tells apart go to the head of the queue.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dpassay.hunting.bench import Bench, Trial, far_apart
 SEARCH = 0.65
 #: Draws a side of a first look, and of the steps of a round relative to the first.
 GLANCE, STEPS = 20, (1, 4, 16, 64)
-#: Pairs of the first round and of the others; the part that a step keeps.
-FIRST, LATER, KEEP = 120, 60, 4
+#: Pairs of the first round at most, the share of the budget that is for it, the part a step keeps.
+MOST, FIRST, KEEP = 120, 0.35, 4
 #: Pairs at most that go to the head of the queue.
 _JUMP = 3
 #: Those that others are made of, and how many of each.
@@ -65,19 +65,21 @@ class Search:
         listed = ground.catalogue(rng, outside=outside)
         inside = [one for one in listed if not one.outside]
         beyond = [one for one in listed if one.outside]
-        inside += [ground.random(rng) for _ in range(FIRST - len(inside))]
-        self._round(inside[:FIRST])
+        many = int(min(max(FIRST * self.bench.purse.budget / self._cost, 4), MOST))
+        inside += [ground.random(rng) for _ in range(many - len(inside))]
+        self._round(inside[:many])
         if beyond and not self._sure:
-            self._round(beyond[:FIRST])
-        waiting = inside[FIRST:] + beyond[FIRST:]
-        while not self._done and self.bench.purse.holds(self._cost(LATER), SEARCH):
+            self._round(beyond[:many])
+        waiting, later = inside[many:] + beyond[many:], max(many // 2, 2)
+        while not self._done and self.bench.purse.holds(int(later * self._cost), SEARCH):
             before = self._bound
             children = [
                 ground.mutated(parent.candidate, rng)
                 for parent in self.best[:_PARENTS]
                 for _ in range(_CHILDREN)
             ]
-            fill = LATER - len(children)
+            children = children[: later * 2 // 3]
+            fill = later - len(children)
             others, waiting = waiting[:fill], waiting[fill:]
             others += [ground.random(rng) for _ in range(fill - len(others))]
             if not outside:
@@ -89,12 +91,15 @@ class Search:
     @property
     def top(self) -> Trial:
         """The most promising pair."""
-        if not self.best:
+        if self.best:
+            return self.best[0]
+        usable = [one for one in self.log.trials.values() if not one.rejected]
+        if not usable:
             why = "; ".join(dict.fromkeys(t.rejected for t in self.log.trials.values()))
             raise MechanismRaised(
                 f"the mechanism failed on every input that was tried: {why[:500]}"
             )
-        return self.best[0]
+        return max(usable, key=lambda one: (one.n, one.order))
 
     @property
     def _sure(self) -> bool:
@@ -109,9 +114,11 @@ class Search:
         """Whether there is nothing left to find out."""
         return self._sure and self.bench.claim.far_above(self._bound)
 
-    def _cost(self, pairs: int) -> int:
-        """The draws of a round."""
-        return sum(2 * self.first * pairs * step // KEEP**k for k, step in enumerate(STEPS))
+    @property
+    def _cost(self) -> float:
+        """The draws of a round, for every pair in it."""
+        steps = sum(step / KEEP**k for k, step in enumerate(STEPS))
+        return 2 * (GLANCE + self.first * steps)
 
     def _round(self, candidates: Sequence[Any]) -> None:
         """Glance at all; those told apart first, and if they suffice, nothing else."""
@@ -128,8 +135,10 @@ class Search:
         for step in STEPS:
             look = self.bench.quick if step in STEPS[:2] else self.bench.thorough
             found = self._looks(look, (one.candidate for one in alive), step * self.first)
+            if not found:
+                break
             alive = _kept(found)
-        self._keep(found)
+        self._keep([one for one in alive if one.n > STEPS[1] * self.first])
 
     def _looks(
         self, look: Callable[[Any, int], Trial], candidates: Iterable[Any], n: int

@@ -58,9 +58,10 @@ class Shrinking:
                 continue
             tried.add(simpler.key)
             for n in (found.n, 4 * found.n):
-                if not self.bench.purse.holds(2 * n, SHRINK) or self.log.looks >= self._last:
+                needed = 2 * n + 8 * found.n  # this look, and one that confirms
+                if not self.bench.purse.holds(needed, SHRINK) or self.log.looks >= self._last:
                     return None
-                seen = self.log.add(self.bench.thorough(simpler, n))
+                seen = self.log.add(self.bench.thorough(simpler, n, failing=found.failed))
                 if seen.sure and seen.bound >= least:
                     return replace(seen, n=found.n)
                 if seen.bound < _SOME * least:
@@ -69,7 +70,7 @@ class Shrinking:
 
     def _confirmed(self, found: Trial, chain: list[Trial]) -> Trial:
         """The simplest of a chain that more draws confirm: each was chosen for what its draws showed."""
-        while chain:
+        while chain and self.bench.purse.holds(8 * chain[-1].n, SHRINK):
             last = chain[-1]
             again = self.log.add(self.bench.thorough(last.candidate, 4 * last.n))
             if again.sure and again.bound >= _MOST * found.bound:
