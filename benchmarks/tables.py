@@ -111,6 +111,7 @@ def main() -> None:
         bank,
         bits,
         fdp,
+        hunts,
         mpl,
         one_run,
         renyi,

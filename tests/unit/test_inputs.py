@@ -13,7 +13,7 @@ from dpassay.hunting import values
 from dpassay.hunting.queries import Queries
 from dpassay.hunting.records import Records
 from dpassay.hunting.shapes import shape_of
-from dpassay.privacy.pairs import Relation
+from dpassay.privacy.pairs import Relation, as_relation
 
 inputs = dp.inputs
 CELLS = [
@@ -165,18 +165,15 @@ def apart(one, other):
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace", "edit"])
 @pytest.mark.parametrize(
-    "space", [inputs.Reals(0, 1, (0, 6)), TABLE, inputs.Strings(length=(1, 4))], ids=lambda s: type(s).__name__
-)  # fmt: skip
+    "space",
+    [inputs.Reals(0, 1, (0, 6)), TABLE, inputs.Strings(length=(1, 4))],
+    ids=lambda space: type(space).__name__,
+)
 def test_whatever_is_done_to_neighbours_they_stay_neighbours(space, relation, seed):
     """The catalogue, mutations of it and simplifications: always one row apart, and of allowed length."""
     rng = np.random.default_rng(seed)
     shape = shape_of(space, seed)
-    kind = {
-        "add_remove": Relation.ADD_REMOVE,
-        "replace": Relation.REPLACE_ONE,
-        "edit": Relation.EDIT_CELL,
-    }
-    ground = Records(shape, kind[relation])
+    ground = Records(shape, as_relation(relation))
     found = ground.catalogue(rng, outside=True)
     found = found[:: max(len(found) // 40, 1)] + [ground.random(rng) for _ in range(20)]
     found += [ground.mutated(one, rng) for one in found for _ in range(3)]
@@ -187,7 +184,7 @@ def test_whatever_is_done_to_neighbours_they_stay_neighbours(space, relation, se
         assert apart(*sides) in ([0, 0], expected)
         for rows in sides:
             assert shape.length[0] <= len(rows) <= shape.length[1]
-        inside = all(values.holds(c, v) for rows in sides for row in rows for c, v in zip(shape.cells, row, strict=True))  # fmt: skip
+        inside = all(all(map(values.holds, shape.cells, row)) for rows in sides for row in rows)
         assert one.outside is not inside
         if relation == "edit":
             differ = [a != b for a, b in zip(one.first[0], one.second[0], strict=True)]

@@ -100,6 +100,9 @@ class Records:
             case _:
                 far = _with(row, k, values.opposite(self.shape.cells[k], row[k]))
                 yield name, (far,), (row,), row
+                near = values.nearest(self.shape.cells[k], row[k])
+                if near is not None:
+                    yield f"{name}, by a little", (_with(row, k, near),), (row,), row
                 if self.relation is Relation.REPLACE_ONE and len(row) > 1:
                     yield f"{name}, in place of another row", (self._typical(rng),), (row,), row
 
@@ -167,7 +170,7 @@ class Records:
             case "all others at the lower bound":
                 return (self._end(0),) * few
             case "all others at the upper bound":
-                return (self._end(1),) * most
+                return (self._end(1),) * (most if rng.random() < 0.5 else min(1, most))
             case "half of the others at either bound":
                 half = most // 2
                 return (self._end(0),) * half + (self._end(1),) * half

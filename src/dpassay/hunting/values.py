@@ -221,6 +221,15 @@ def opposite(cell: Cell, value: Any) -> Any:
     return low if repr(value) != repr(low) else high
 
 
+def nearest(cell: Cell, value: Any) -> Any:
+    """A value of the space next to this one, where a jump shows: an integer, or 10⁻⁶ of the range."""
+    if not isinstance(cell, (Real, Integer)) or not isinstance(value, (int, float)):
+        return None
+    step = 1 if isinstance(cell, Integer) else 1e-6 * (ends(cell)[1] - ends(cell)[0])
+    near = [value + sign * step for sign in (-1, 1)]
+    return next((one for one in near if holds(cell, one) and one != value), None)
+
+
 def typical(cell: Cell, rng: np.random.Generator) -> Any:
     """A value at random: mostly anywhere, now and then at an end or a hostile one inside."""
     kind = rng.random()
