@@ -86,7 +86,7 @@ def hunt(
                  refusal that is no leak; "outcome": an outcome everywhere; "ignore": never one
     loss         what ranks the outputs, as for `audit`
 
-    >>> import dpassay as dp
+    >>> import dpassay as dp, numpy as np
     >>> def clamped_mean(data, size, rng):  # forgets that the sum is not what is clamped
     ...     total = min(max(sum(data), 0.0), 1.0 * len(data))
     ...     return np.round(total / len(data) + rng.laplace(scale=1 / len(data), size=size), 6)

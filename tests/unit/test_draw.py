@@ -264,3 +264,13 @@ def test_n_is_checked(n):
 def test_pairs_are_checked(pair):
     with pytest.raises(InvalidInput, match="tuple of two neighbouring inputs"):
         dp.draw(laplace_mechanism, pair, n=10)
+
+
+def test_rare_numbers_on_one_side_do_not_make_constant_blocks_differ(seed):
+    """A block of one side that is always empty is the same whatever the other side holds."""
+
+    def rare(data, size, rng):
+        return [{"a": 1.0} if data and rng.random() < 0.1 else {} for _ in range(size)]
+
+    for index in range(20):
+        dp.draw(rare, (0, 1), n=40, rng=seed + index, sampling=dp.Sampling(progress=False))

@@ -131,8 +131,9 @@ def test_a_mechanism_that_always_fails_is_an_error(seed):
     def broken(data, size, rng):
         raise ValueError("no")
 
-    with pytest.raises(MechanismError, match="on every input that was tried: ValueError: no"):
-        dp.hunt(broken, UNIT, "eps=1", failing="ignore", rng=seed, **SMALL)
+    for failing in ("leak", "ignore"):
+        with pytest.raises(MechanismError, match="on every input that was tried: ValueError: no"):
+            dp.hunt(broken, UNIT, "eps=1", failing=failing, rng=seed, **SMALL)
 
 
 def test_what_is_outside_is_tried_only_if_asked_and_named(seed):
@@ -217,6 +218,19 @@ def test_a_strategy_of_hypothesis_is_a_space(seed):
     assert all(1 <= len(side) <= 5 for side in one.pair)
 
 
+def test_rows_of_a_strategy_may_be_anything(seed):
+    def total(data, size, rng):
+        return noisy(sum(len(word) + array.sum() for word, array in data), 1.0, size, rng)
+
+    row = strategies.tuples(
+        strategies.text("ab", max_size=3),
+        strategies.just(np.ones(2)) | strategies.just(np.zeros(2)),
+    )
+    space = strategies.lists(row, min_size=2, max_size=4)
+    found = dp.hunt(total, space, "eps=1", rng=seed, budget=10_000, sampling=QUIET)
+    assert found.violated
+
+
 def test_values_of_a_strategy_are_replaced_whole(seed):
     def local(value, size, rng):
         return noisy(value, 1.0, size, rng)
@@ -247,7 +261,7 @@ def test_pytest_helper(seed):
     with pytest.raises(PrivacyViolation, match="inputs") as caught:
         hunt_private(squared_sum, UNIT, "eps=1", budget=40_000, rng=seed)
     assert caught.value.verdict.violated
-    assert not hunt_private(clamped_sum, UNIT, "eps=1", budget=20_000, rng=seed).violated
+    assert not hunt_private(clamped_sum, UNIT, "eps=1", budget=40_000, rng=seed).violated
 
 
 @pytest.mark.parametrize(
@@ -278,6 +292,7 @@ def test_the_command_line_ends_like_an_audit(tmp_path, capsys):
     place = tmp_path / "found.json"
     assert run(["hunt", target, *options, "--claim", "eps=0.5", "--json", str(place)]) == 1
     assert dp.Hunt.from_dict(json.loads(place.read_text())).violated
+    assert run(["replay", str(place), target, "-q"]) == 1
     assert run(["hunt", target, *options, "--claim", "eps=1.2"]) == 0
     assert run(["hunt", target, *options]) == 2
     space.write_text('{"type": "Integer", "lowest": 0}')

@@ -197,7 +197,7 @@ def test_the_catalogue_names_what_is_hostile(seed):
     ground = Records(shape_of(TABLE, seed), Relation.REPLACE_ONE)
     names = " / ".join(one.name for one in ground.catalogue(rng, outside=True))
     for word in ("NaN", "only member of a class", "composed or decomposed", "largest sum", "missing",
-                 "beyond the upper bound", "minus zero", "denormal", "all rows equal", "no other row",
+                 "beyond the upper bound", "minus zero", "tiny", "all rows equal", "no other row",
                  "nobody declared", "few rows", "next to"):  # fmt: skip
         assert word in names
     assert not any(one.outside for one in ground.catalogue(rng, outside=False))

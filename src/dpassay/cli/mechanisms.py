@@ -36,7 +36,9 @@ from dpassay.cli.options import (
     Workers,
 )
 from dpassay.errors import InvalidInput
+from dpassay.hunting.result import Hunt
 from dpassay.panels import bound_panel, verification_panel
+from dpassay.records import Record
 from dpassay.results import Verdict
 
 
@@ -278,7 +280,9 @@ def estimate(
 
 @app.command()
 def replay(
-    verdict: Annotated[Path, typer.Argument(help="A verdict that was written with --json.")],
+    verdict: Annotated[
+        Path, typer.Argument(help="A verdict, or a hunt, that was written with --json.")
+    ],
     target: Target = None,
     samples: SamplesOption = None,
     columns: ColumnsOption = None,
@@ -309,7 +313,8 @@ def replay(
         text = verdict.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
-    earlier = Verdict.from_json(text)
+    found = Record.from_json(text)
+    earlier = found.verdict if isinstance(found, Hunt) else Verdict.from_json(text)
     files = Files(samples, columns, drop)
     pair = None if samples else ("0", "1")  # the witness brings its own
     source, _ = read_source(target, command, files, pair, None, None, per_call, seed)

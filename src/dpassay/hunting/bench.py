@@ -10,6 +10,7 @@ import itertools
 import math
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -92,15 +93,13 @@ class Bench:
     _failing: set[str] = field(default_factory=set)  # candidates whose failures count as outputs
 
     def apart(self, candidate: Any, n: int) -> Trial:
-        """A first look: rank 1 if a kind of output, or a range of numbers, tells the inputs apart."""
-        batch, trial = self._deal(candidate, n)
-        if batch is None:
-            return trial
-        return replace(trial, rank=(0, separation(batch)))
+        """A first look: how well a kind of output, or a cut of a number, tells the inputs apart."""
+        trial, batch, _ = self._watched(candidate, n, _deal)
+        return trial if batch is None else replace(trial, rank=(0, separation(batch)))
 
     def quick(self, candidate: Any, n: int) -> Trial:
         """A look at kinds of output and at single numbers, each by itself."""
-        batch, trial = self._deal(candidate, n)
+        trial, batch, _ = self._watched(candidate, n, _deal)
         if batch is None:
             return trial
         claim = self.claim if self.claim.event_complete else self.claim.gaussian_like()
@@ -110,22 +109,17 @@ class Bench:
         """What an audit would learn from these draws; `failing` if it is known that some may fail."""
         if failing:
             self._failing.add(candidate.key)
-        return self._watched(candidate, n, self._learn)
+        trial, _, choice = self._watched(candidate, n, self._learn)
+        return trial if choice is None else self._judged(trial, choice)
 
-    def _learn(self, source: Live, n: int) -> Choice:
+    def _learn(self, source: Live, n: int) -> tuple[Batch, Choice | None]:
         budget = Budget((n, n), (self.test, self.test))
-        return learn([source], [self.claim], budget, self.gamma, self.loss)[0]
+        (choice,) = learn([source], [self.claim], budget, self.gamma, self.loss)
+        return choice.learner.batch, choice
 
-    def _deal(self, candidate: Any, n: int) -> tuple[Batch | None, Trial]:
-        found: list[Batch] = []
-
-        def keep(source: Live, n: int) -> None:
-            found.append(source.deal((n, n)))
-
-        trial = self._watched(candidate, n, keep)
-        return (found[-1] if found else None), trial
-
-    def _watched(self, candidate: Any, n: int, look: Any) -> Trial:
+    def _watched(
+        self, candidate: Any, n: int, look: Callable[[Live, int], tuple[Batch, Choice | None]]
+    ) -> tuple[Trial, Batch | None, Choice | None]:
         """Look at a pair. If the mechanism fails on it, that is an outcome, or the pair is none."""
         pair = self.ground.pair(candidate)
         trial = Trial(candidate, pair, n, (0, -math.inf))
@@ -145,17 +139,21 @@ class Bench:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    seen = look(source, n)
+                    batch, choice = look(source, n)
             except (MechanismRaised, MechanismTimedOut) as error:
                 trial = replace(trial, rejected=_said(error))
                 continue
             except BadOutput as error:
-                return replace(trial, rejected=_said(error))
-            trial = replace(trial, rejected="", failed=mode == "outcome")
-            if trial.failed:
+                return replace(trial, rejected=_said(error)), None, None
+            if _always_fails(
+                batch
+            ):  # on neither input is there anything to protect, or to tell apart
+                why = trial.rejected or "it always fails"
+                return replace(trial, rejected=why), None, None
+            if mode == "outcome":
                 self._failing.add(candidate.key)
-            return trial if seen is None else self._judged(trial, seen)
-        return trial
+            return replace(trial, rejected="", failed=mode == "outcome"), batch, choice
+        return trial, None, None
 
     def _judged(self, trial: Trial, choice: Choice) -> Trial:
         if choice.divergence is not None:
@@ -163,6 +161,15 @@ class Bench:
             return replace(trial, rank=choice.promise, bound=bound, sure=bound > self.claim.value)
         event = choice.events[0]
         return replace(trial, rank=event.rank, bound=event.cut.bound, sure=event.rank[0] == 2)
+
+
+def _deal(source: Live, n: int) -> tuple[Batch, Choice | None]:
+    return source.deal((n, n)), None
+
+
+def _always_fails(batch: Batch) -> bool:
+    """Whether all draws on both inputs failed, in one way."""
+    return len(batch.p.structures) == 1 and batch.p.structures[0][0] == "outcome"
 
 
 def _said(error: MechanismError) -> str:

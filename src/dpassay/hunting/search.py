@@ -8,6 +8,7 @@ look tells apart go to the head of the queue.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -117,7 +118,7 @@ class Search:
     @property
     def _cost(self) -> float:
         """The draws of a round, for every pair in it."""
-        steps = sum(step / KEEP**k for k, step in enumerate(STEPS))
+        steps = sum(step * math.pow(KEEP, -k) for k, step in enumerate(STEPS))
         return 2 * (GLANCE + self.first * steps)
 
     def _round(self, candidates: Sequence[Any]) -> None:

@@ -11,6 +11,7 @@ import math
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def holds(cell: Cell, value: Any) -> bool:
             whole = isinstance(value, int) and not isinstance(value, bool)
             return whole and cell.low <= value <= cell.high
         case Category():
-            return any(value is known or value == known for known in cell.values)
+            return repr(value) in _places(cell)
         case Text():
             return (
                 isinstance(value, str)
@@ -68,6 +69,12 @@ def holds(cell: Cell, value: Any) -> bool:
                 and (cell.alphabet is None or set(value) <= set(cell.alphabet))
             )
     raise AssertionError
+
+
+@lru_cache(maxsize=64)
+def _places(cell: Category) -> dict[str, int]:
+    """Where each value of a category stands; arrays and NaN have no equality that serves."""
+    return {repr(value): k for k, value in enumerate(cell.values)}
 
 
 def hostile(cell: Cell) -> list[Named]:
@@ -297,8 +304,8 @@ def _once(values: list[Any]) -> list[Any]:
 def complexity(cell: Cell, value: Any) -> tuple[float, ...]:
     """How hard a value is to read: an order without ties between different values of a kind."""
     if isinstance(cell, Category):
-        known = [k for k, one in enumerate(cell.values) if one is value or one == value]
-        return (0, known[0]) if known else (1, 0)
+        place = _places(cell).get(repr(value))
+        return (1, 0) if place is None else (0, place)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if not math.isfinite(value):
             return (2, 0.0, 0.0)
