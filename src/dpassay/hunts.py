@@ -17,8 +17,8 @@ from dpassay.errors import InvalidInput, MechanismError
 from dpassay.hunting.bench import Bench, Purse, Trial
 from dpassay.hunting.candidates import Ground
 from dpassay.hunting.queries import NORMS, Queries
-from dpassay.hunting.records import Records
 from dpassay.hunting.result import Hunt, Tried
+from dpassay.hunting.rows import Records
 from dpassay.hunting.search import Log, Search
 from dpassay.hunting.shapes import Shape, shape_of
 from dpassay.hunting.shrink import SHRINK, Shrinking
