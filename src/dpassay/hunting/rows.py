@@ -83,9 +83,9 @@ class Records:
                 )
                 row = _with(self._extreme(rng), k, one.value)
                 yield from self._changes(label, row, k, rng)
-        for rows in self.shape.seeds:
-            for index in rng.permutation(len(rows))[:3]:
-                yield from self._changes("a row of the example", rows[int(index)], 0, rng)
+        known = [row for rows in self.shape.seeds for row in rows]
+        for index in rng.permutation(len(known))[:_SMALL]:
+            yield from self._changes("a row of the example", known[int(index)], 0, rng)
 
     def _changes(self, name: str, row: Row, k: int, rng: np.random.Generator) -> Iterator[Change]:
         """A row under the relation; `k` is the column that is special."""

@@ -77,7 +77,8 @@ def _places(cell: Category) -> dict[str, int]:
     return {repr(value): k for k, value in enumerate(cell.values)}
 
 
-def hostile(cell: Cell) -> list[Named]:
+@lru_cache(maxsize=64)
+def hostile(cell: Cell) -> tuple[Named, ...]:
     """The values of the catalogue for a cell, inside first, then outside; each value once."""
     found: list[Named] = []
     known: set[str] = set()
@@ -85,7 +86,7 @@ def hostile(cell: Cell) -> list[Named]:
         if repr(value) not in known:
             known.add(repr(value))
             found.append(Named(name, value, not holds(cell, value)))
-    return sorted(found, key=lambda one: one.outside)
+    return tuple(sorted(found, key=lambda one: one.outside))
 
 
 def _listed(cell: Cell) -> Iterator[tuple[str, Any]]:
@@ -288,7 +289,7 @@ def simpler(cell: Cell, value: Any) -> list[Any]:
                 found += [int(float(f"{value:.{digits}g}")) for digits in (1, 2, 3)]
                 found += [sign * edge for edge in _EDGES for sign in (1, -1)]
         case Category():
-            found = list(cell.values)
+            found = list(cell.values[:_MANY])
         case Text() if isinstance(value, str):
             first = (cell.alphabet or "a")[:1]
             found = ["", first, value[: len(value) // 2], value[:-1]]
