@@ -153,8 +153,12 @@ def _searched(
             file=sys.stderr,
         )
         top = search.top
-    if rejected := sum(bool(one.rejected) for one in search.log.trials.values()):
-        notes.append(f"the mechanism refused {rejected} pairs, which is not held against it")
+    refused = [one.rejected for one in search.log.trials.values() if one.rejected]
+    if refused:
+        notes.append(
+            f"{len(refused)} pairs were refused, which is not held against it; the first: "
+            f"{refused[0][:200]}"
+        )
     return search, top, notes
 
 

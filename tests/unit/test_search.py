@@ -97,6 +97,27 @@ def test_every_look_has_streams_of_its_own(seed):
     assert here.purse.spent == 600
 
 
+def test_outputs_at_the_end_of_the_range_are_looked_at_without_a_warning(seed):
+    def huge(data, size, rng):
+        return np.column_stack([rng.choice([-1.7e308, 1.7e308], size=size), rng.normal(size=size)])
+
+    here = bench(huge, seed)
+    candidate = here.ground.random(np.random.default_rng(seed))
+    for look in (here.apart, here.quick, here.thorough):
+        assert not look(candidate, 300).rejected
+
+
+def test_what_cannot_be_looked_at_is_said_and_the_hunt_goes_on(seed, monkeypatch):
+    def broken(*given, **options):
+        raise OverflowError("too large")
+
+    here = bench(lambda data, size, rng: rng.normal(size=size), seed)
+    monkeypatch.setattr("dpassay.hunting.bench.learn", broken)
+    found = here.thorough(here.ground.random(np.random.default_rng(seed)), 100)
+    assert found.rejected == "could not be looked at (OverflowError: too large)"
+    assert not found.sure
+
+
 def test_shrinking_ends_at_the_simplest_pair(seed):
     """The largest value alone decides: one row against another is all it takes."""
 

@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 
 from dpassay.blackbox.mechanism import Mechanism
-from dpassay.errors import BadOutput, MechanismError, MechanismRaised, MechanismTimedOut
+from dpassay.errors import (
+    BadOutput,
+    DpassayError,
+    MechanismError,
+    MechanismRaised,
+    MechanismTimedOut,
+)
 from dpassay.hunting.candidates import Ground
 from dpassay.learning.cuts import Rates
 from dpassay.outputs.canonical import Outputs
@@ -26,7 +32,7 @@ from dpassay.privacy.pairs import Pair
 from dpassay.sampling.budget import Budget
 from dpassay.sampling.draw import Sampling
 from dpassay.sampling.samples import Batch, Live
-from dpassay.stages import Choice, learn
+from dpassay.stages import learn
 
 #: Columns that a quick look goes through, of how many at most.
 _COLUMNS, _WIDE = 8, 200
@@ -63,7 +69,7 @@ class Trial:
     candidate: Any
     pair: Pair
     n: int  # draws a side
-    rank: tuple[int, float]  # the larger, the more promising
+    rank: tuple[int, float] = (0, -math.inf)  # the larger, the more promising
     bound: float = 0.0  # predicted
     sure: bool = False  # a refutation is predicted beyond the noise of these draws
     failed: bool = False  # draws may fail, which is an output
@@ -94,35 +100,45 @@ class Bench:
 
     def apart(self, candidate: Any, n: int) -> Trial:
         """A first look: how well a kind of output, or a cut of a number, tells the inputs apart."""
-        trial, batch, _ = self._watched(candidate, n, _deal)
-        return trial if batch is None else replace(trial, rank=(0, separation(batch)))
+
+        def look(source: Live) -> Seen:
+            batch = source.deal((n, n))
+            return Seen(batch, (0, separation(batch)))
+
+        return self._watched(candidate, n, look)
 
     def quick(self, candidate: Any, n: int) -> Trial:
         """A look at kinds of output and at single numbers, each by itself."""
-        trial, batch, _ = self._watched(candidate, n, _deal)
-        if batch is None:
-            return trial
         claim = self.claim if self.claim.event_complete else self.claim.gaussian_like()
-        return replace(trial, rank=(0, quick_score(batch, claim, self.test)))
+
+        def look(source: Live) -> Seen:
+            batch = source.deal((n, n))
+            return Seen(batch, (0, quick_score(batch, claim, self.test)))
+
+        return self._watched(candidate, n, look)
 
     def thorough(self, candidate: Any, n: int, *, failing: bool = False) -> Trial:
         """What an audit would learn from these draws; `failing` if it is known that some may fail."""
         if failing:
             self._failing.add(candidate.key)
-        trial, _, choice = self._watched(candidate, n, self._learn)
-        return trial if choice is None else self._judged(trial, choice)
-
-    def _learn(self, source: Live, n: int) -> tuple[Batch, Choice | None]:
         budget = Budget((n, n), (self.test, self.test))
-        (choice,) = learn([source], [self.claim], budget, self.gamma, self.loss)
-        return choice.learner.batch, choice
 
-    def _watched(
-        self, candidate: Any, n: int, look: Callable[[Live, int], tuple[Batch, Choice | None]]
-    ) -> tuple[Trial, Batch | None, Choice | None]:
-        """Look at a pair. If the mechanism fails on it, that is an outcome, or the pair is none."""
-        pair = self.ground.pair(candidate)
-        trial = Trial(candidate, pair, n, (0, -math.inf))
+        def look(source: Live) -> Seen:
+            (choice,) = learn([source], [self.claim], budget, self.gamma, self.loss)
+            batch, event = choice.learner.batch, choice.events[0]
+            if choice.divergence is None:
+                return Seen(batch, event.rank, event.cut.bound, event.rank[0] == 2)
+            bound = choice.divergence.bound
+            return Seen(batch, choice.promise, bound, bound > self.claim.value)
+
+        return self._watched(candidate, n, look)
+
+    def _watched(self, candidate: Any, n: int, look: Callable[[Live], Seen]) -> Trial:
+        """Look at a pair. If the mechanism fails on it, that is an outcome, or the pair is none.
+
+        What goes wrong in looking at strange outputs makes the pair none as well: the hunt goes on.
+        """
+        trial = Trial(candidate, self.ground.pair(candidate), n)
         counts = self.failing == "outcome" or (self.failing == "leak" and not candidate.outside)
         modes = ["raise", "outcome"] if counts else ["raise"]
         if self.sampling.on_error == "outcome" or (counts and candidate.key in self._failing):
@@ -130,41 +146,50 @@ class Bench:
         for mode in modes:
             source = Live(
                 self.mechanism,
-                pair,
+                trial.pair,
                 seed=self.seed,
                 index=next(self._streams),
                 sampling=replace(self.sampling, on_error=mode, progress=False),
             )
             self.purse.spent += 2 * n
             try:
-                with warnings.catch_warnings():
+                with warnings.catch_warnings(), np.errstate(all="ignore"):
                     warnings.simplefilter("ignore")
-                    batch, choice = look(source, n)
+                    seen = look(source)
             except (MechanismRaised, MechanismTimedOut) as error:
                 trial = replace(trial, rejected=_said(error))
                 continue
             except BadOutput as error:
-                return replace(trial, rejected=_said(error)), None, None
-            if _always_fails(
-                batch
-            ):  # on neither input is there anything to protect, or to tell apart
-                why = trial.rejected or "it always fails"
-                return replace(trial, rejected=why), None, None
+                return replace(trial, rejected=_said(error))
+            except DpassayError:
+                raise
+            except Exception as error:
+                why = f"could not be looked at ({type(error).__name__}: {error})"
+                return replace(trial, rejected=why)
+            if _always_fails(seen.batch):  # there is nothing to tell apart
+                return replace(trial, rejected=trial.rejected or "it always fails")
             if mode == "outcome":
                 self._failing.add(candidate.key)
-            return replace(trial, rejected="", failed=mode == "outcome"), batch, choice
-        return trial, None, None
+            rank = (seen.rank[0], seen.rank[1] if seen.rank[1] == seen.rank[1] else -math.inf)
+            return replace(
+                trial,
+                rank=rank,
+                bound=seen.bound,
+                sure=seen.sure,
+                failed=mode == "outcome",
+                rejected="",
+            )
+        return trial
 
-    def _judged(self, trial: Trial, choice: Choice) -> Trial:
-        if choice.divergence is not None:
-            bound = choice.divergence.bound
-            return replace(trial, rank=choice.promise, bound=bound, sure=bound > self.claim.value)
-        event = choice.events[0]
-        return replace(trial, rank=event.rank, bound=event.cut.bound, sure=event.rank[0] == 2)
 
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a look saw: the draws, the rank they give a pair, and the bound they predict."""
 
-def _deal(source: Live, n: int) -> tuple[Batch, Choice | None]:
-    return source.deal((n, n)), None
+    batch: Batch
+    rank: tuple[int, float]
+    bound: float = 0.0
+    sure: bool = False
 
 
 def _always_fails(batch: Batch) -> bool:
@@ -237,16 +262,18 @@ def quick_score(batch: Batch, claim: Claim, test: int) -> float:
 def _combined(batch: Batch) -> tuple[Any, Any]:
     """All numbers at once, by the linear combination that tells the other half of the draws apart."""
     sides = [np.asarray(side.numbers[:, :_WIDE], dtype=float) for side in (batch.p, batch.q)]
+    largest = np.max([np.abs(side).max(axis=0) for side in sides], axis=0)
+    sides = [side / np.maximum(largest, 1e-300) for side in sides]
     halves = [[side[k::2] for side in sides] for k in (0, 1)]
     scores = [np.zeros(len(side)) for side in sides]
     for k, other in ((0, halves[1]), (1, halves[0])):
         centred = np.concatenate([side - side.mean(axis=0) for side in other])
-        scale = centred.std(axis=0) + 1e-12 * (1 + np.abs(other[0]).max(axis=0))
+        scale = centred.std(axis=0) + 1e-12
         gap = (other[0].mean(axis=0) - other[1].mean(axis=0)) / scale
         spread = np.cov(centred / scale, rowvar=False) + 0.1 * np.eye(gap.size)
         weights = np.linalg.solve(spread, gap) / scale
         for side in (0, 1):
-            scores[side][k::2] = (halves[k][side] - other[0].mean(axis=0)) @ weights
+            scores[side][k::2] = halves[k][side] @ weights - other[0].mean(axis=0) @ weights
     return scores[0], scores[1]
 
 
