@@ -11,6 +11,8 @@ verdict is exact, not asymptotic. The test passing does not show that the claim 
 have seen violations down to the `smallest_detectable` of the verdict that comes back. A test whose
 draws could not have seen anything does not pass: it raises `AuditTooWeak`.
 
+`hunt_private` looks for the inputs itself: it is told what they look like (`dpassay.inputs`).
+
 `assert_holds` asks for the opposite: it passes only if the draws show that the claim holds on these
 pairs, which discrete outputs allow, and raises `NotShown` otherwise.
 """

@@ -66,11 +66,30 @@ def test_the_catalogue_names_what_is_hostile(seed):
     assert not any(one.outside for one in ground.catalogue(rng, outside=False))
 
 
+def test_a_user_has_all_rows_that_differ_and_no_other(seed):
+    rng = np.random.default_rng(seed)
+    space = inputs.Table(
+        {"who": inputs.Integer(0, 3), "what": inputs.Category(["a", "b"])}, rows=(0, 3)
+    )
+    ground = Records(shape_of(space, seed), Relation.ONE_USER, user=0)
+    found = ground.catalogue(rng, outside=False)
+    found += [ground.mutated(one, rng) for one in found]
+    found += [simpler for one in found[::7] for simpler in ground.simpler(one)]
+    for one in found:
+        assert one.first == ()
+        assert len({row[0] for row in one.second}) == 1
+        assert not {row[0] for row in one.second} & {row[0] for row in one.common}
+        assert 1 <= len(one.rows(1)) <= 3
+
+
 def test_counts_change_by_one(seed):
     rng = np.random.default_rng(seed)
     shape = shape_of(inputs.Counts(["a", "b", "c"], most=9), seed)
     ground = Records(shape, Relation.ADD_REMOVE)
-    for one in ground.catalogue(rng, outside=False):
+    made = ground.catalogue(rng, outside=False)
+    made += [ground.mutated(one, rng) for one in made]
+    made += [simpler for one in made[::7] for simpler in ground.simpler(one)]
+    for one in made:
         first, second = ground.pair(one)
         keys = {*first, *second}
         assert sum(abs(first.get(k, 0) - second.get(k, 0)) for k in keys) == 1

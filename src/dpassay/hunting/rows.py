@@ -208,20 +208,27 @@ class Records:
         return tuple(row)
 
     def _fit(self, found: Candidate, rng: np.random.Generator) -> Candidate:
-        """The candidate within the space's lengths, and with what columns that mean something demand."""
+        """The candidate within the lengths of the space."""
         least, most = self._room
-        common = found.common[: max(most + 1 - max(len(found.first), len(found.second)), 0)]
+        own = [rows[: most + 1 - least] for rows in (found.first, found.second)]
+        common = found.common[: max(most + 1 - max(map(len, own)), 0)]
         common += tuple(self._typical(rng) for _ in range(least - len(common)))
-        own = [found.first, found.second]
+        return self._related(replace(found.sharing(common), first=own[0], second=own[1]))
+
+    def _related(self, found: Candidate) -> Candidate:
+        """The candidate with what columns demand that mean something, and whether it is outside.
+
+        Rows that differ count once each, and keys occur once among the others; all rows that differ are
+        one user's, and no other row is.
+        """
+        common, own = found.common, [found.first, found.second]
         if (column := self.shape.multiplicity) is not None:
             own = [tuple(_with(row, column, 1) for row in rows) for rows in own]
             common = tuple({repr(row[1 - column]): row for row in common}.values())
-        if self.user is not None:
-            one, other = values.extremes(self.shape.cells[self.user])
-            own = [tuple(_with(row, self.user, one) for row in rows) for rows in own]
-            common = tuple(
-                _with(row, self.user, other) if row[self.user] == one else row for row in common
-            )
+        if (who := self.user) is not None:
+            one, other = values.extremes(self.shape.cells[who])
+            own = [tuple(_with(row, who, one) for row in rows) for rows in own]
+            common = tuple(_with(row, who, other) if row[who] == one else row for row in common)
         kept = replace(found.sharing(common), first=own[0], second=own[1])
         return replace(kept, outside=not all(map(self._holds, (*common, *own[0], *own[1]))))
 
@@ -286,16 +293,17 @@ class Records:
     def simpler(self, found: Candidate) -> list[Candidate]:
         """Fewer rows, then rows that are alike, then simpler values."""
         options = [*self._fewer(found), *self._alike(found), *self._plainer(found)]
-        least = self._room[0]
-        fit = [self._checked(one) for one in options if len(one.common) >= least]
-        return _once([one for one in fit if one is not None and one.key != found.key])
-
-    def _checked(self, found: Candidate) -> Candidate | None:
-        """The candidate if it is one: the two inputs differ."""
-        if repr(found.first) == repr(found.second):
-            return None
-        inside = all(map(self._holds, (*found.common, *found.first, *found.second)))
-        return replace(found, outside=not inside, name=renamed(found.name, SIMPLER))
+        name = renamed(found.name, SIMPLER)
+        fit = [self._related(replace(one, name=name)) for one in options]
+        return _once(
+            [
+                one
+                for one in fit
+                if one.key != found.key
+                and len(one.common) >= self._room[0]
+                and repr(one.first) != repr(one.second)
+            ]
+        )
 
     def _fewer(self, found: Candidate) -> Iterator[Candidate]:
         common, least = found.common, self._room[0]
