@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpassay import checks
-from dpassay.audits import audit
+from dpassay.audits import audit, check_conclusive
 from dpassay.blackbox.inputs import Space, as_space
 from dpassay.blackbox.mechanism import Mechanism, check_mechanism
 from dpassay.errors import InvalidInput, MechanismError
@@ -105,12 +105,13 @@ def hunt(
         checks.real("seconds", seconds, above=0.0)
         budget = _draws_in(box, ground, seconds, seed, how)
     planned = int((1 - SHRINK) * budget / 2)
+    test = int(_TEST * planned)
+    check_conclusive(asked, (test, test), gamma)
     purse = Purse(int(budget), seconds)
-    bench = Bench(box, ground, asked, int(_TEST * planned), gamma, loss, failing, seed, how, purse)
+    bench = Bench(box, ground, asked, test, gamma, loss, failing, seed, how, purse)
     with Progress(int(budget), "hunting", how.progress) as progress:
         search, top, notes = _searched(bench, progress, outside, seed)
-    sure = top.sure
-    verdict = _verdict(bench, top, loss, planned if sure else None, confidence)
+    verdict = _verdict(bench, top, loss, planned if top.sure else None, confidence)
     return Hunt(
         verdict=verdict,
         pair=top.pair,
@@ -263,7 +264,8 @@ def _draws_in(
     spent = [1e-3]
     for index in range(3):
         pair = ground.pair(ground.random(random))
-        live = Live(mechanism, pair, seed=seed, index=_INPUTS + index, sampling=how)
+        quiet = replace(how, progress=False)
+        live = Live(mechanism, pair, seed=seed, index=_INPUTS + index, sampling=quiet)
         start = time.perf_counter()
         with contextlib.suppress(MechanismError):
             live.deal((_PILOT, _PILOT))

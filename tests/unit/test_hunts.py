@@ -285,6 +285,14 @@ def test_wrong_options_are_answered(options, said):
         dp.hunt(clamped_sum, UNIT, "eps=1", **options)
 
 
+def test_a_budget_that_cannot_refute_anything_is_refused_before_the_first_draw():
+    def never(data, size, rng):
+        raise AssertionError
+
+    with pytest.raises(InvalidInput, match="cannot refute 9-DP"):
+        dp.hunt(never, UNIT, "eps=9", budget=5000)
+
+
 def test_the_command_line_ends_like_an_audit(tmp_path, capsys):
     from dpassay.cli import run
 
