@@ -16,8 +16,8 @@ from dpassay.hunting.candidates import MUTATED, SIMPLER, Candidate, renamed
 from dpassay.hunting.shapes import Row, Shape
 from dpassay.privacy.pairs import Pair, Relation
 
-#: Rows of a small input.
-_SMALL = 5
+#: Rows of a small input, and pairs of hostile values and backgrounds at most.
+_SMALL, _MANY = 5, 600
 #: A change: what is special about it, the rows on either side, and the row that is special.
 Change: TypeAlias = tuple[str, tuple[Row, ...], tuple[Row, ...], Row]
 
@@ -56,33 +56,38 @@ class Records:
     def catalogue(self, rng: np.random.Generator, *, outside: bool) -> list[Candidate]:
         """Special pairs first; then every hostile value before every background, in turns."""
         special = [self._fit(one, rng) for one in self._special(rng)]
-        changes = list(self._hostile(rng, outside))
-        rest = []
-        for turn in range(len(_BACKGROUNDS)):
-            for k, (name, first, second, row) in enumerate(changes):
-                kind = _BACKGROUNDS[(turn + k) % len(_BACKGROUNDS)]
-                common = self._background(kind, row, rng)
-                at = (0, len(common))[int(rng.integers(2))]
-                text = f"{name}; {kind}" if self._room[1] else name
-                rest.append(self._fit(Candidate(common, first, second, at, text), rng))
-        both = (
-            one for two in itertools.zip_longest(special, rest) for one in two if one is not None
-        )
-        return _once([one for one in both if outside or not one.outside])
+        columns = [
+            list(self._hostile(k, rng, outside))
+            for k in range(len(self.shape.cells))
+            if k not in (self.shape.multiplicity, self.user)
+        ]
+        changes = _in_turn([*columns, list(self._known(rng))])
+        rest: list[Candidate] = []
+        for turn, (k, change) in itertools.product(range(len(_BACKGROUNDS)), enumerate(changes)):
+            if len(rest) >= _MANY:
+                break
+            name, first, second, row = change
+            kind = _BACKGROUNDS[(turn + k) % len(_BACKGROUNDS)]
+            common = self._background(kind, row, rng)
+            at = (0, len(common))[int(rng.integers(2))]
+            text = f"{name}; {kind}" if self._room[1] else name
+            rest.append(self._fit(Candidate(common, first, second, at, text), rng))
+        return _once([one for one in _in_turn([special, rest]) if outside or not one.outside])
 
-    def _hostile(self, rng: np.random.Generator, outside: bool) -> Iterator[Change]:
-        """Every hostile value of every column, against its opposite and against a row at random."""
-        for k, cell in enumerate(self.shape.cells):
-            if k in (self.shape.multiplicity, self.user):
-                continue
-            for one in values.hostile(cell):
-                if one.outside and not outside:
-                    continue
-                label = (
-                    one.name if len(self.shape.cells) == 1 else f"{self.shape.names[k]}: {one.name}"
-                )
+    def _hostile(self, k: int, rng: np.random.Generator, outside: bool) -> Iterator[Change]:
+        """Every hostile value of a column, in each way in which a row may change."""
+        made = []
+        for one in values.hostile(self.shape.cells[k]):
+            if outside or not one.outside:
                 row = _with(self._extreme(rng), k, one.value)
-                yield from self._changes(label, row, k, rng)
+                own = self.shape.names[k]
+                label = one.name if len(self.shape.cells) == 1 else f"{own}: {one.name}"
+                made.append(list(self._changes(label, row, k, rng)))
+        for ways in itertools.zip_longest(*made):
+            yield from (way for way in ways if way is not None)
+
+    def _known(self, rng: np.random.Generator) -> Iterator[Change]:
+        """Rows of data that are at hand."""
         known = [row for rows in self.shape.seeds for row in rows]
         for index in rng.permutation(len(known))[:_SMALL]:
             yield from self._changes("a row of the example", known[int(index)], 0, rng)
@@ -358,6 +363,11 @@ _BACKGROUNDS = (
     "all others at the lower bound",
     "half of the others at either bound",
 )
+
+
+def _in_turn(lists: list[list[Any]]) -> list[Any]:
+    """The first of each list, then the second of each."""
+    return [one for turn in itertools.zip_longest(*lists) for one in turn if one is not None]
 
 
 def _with(row: Row, k: int, value: Any) -> Row:
