@@ -38,6 +38,8 @@ from dpassay.stages import learn
 _COLUMNS, _WIDE = 8, 200
 #: Kinds of output are ranked by all draws up to this many, else each draw by the others.
 _FEW = 12
+#: Fewer draws a side are not worth starting workers for.
+_ALONE = 1000
 #: A look finds two inputs apart if nine tenths of the draws are of a kind that a tenth are on the other.
 _APART = 0.9
 
@@ -143,13 +145,16 @@ class Bench:
         modes = ["raise", "outcome"] if counts else ["raise"]
         if self.sampling.on_error == "outcome" or (counts and candidate.key in self._failing):
             modes = ["outcome"]
+        how = replace(self.sampling, progress=False)
+        if n < _ALONE:
+            how = replace(how, workers=1, executor=None)
         for mode in modes:
             source = Live(
                 self.mechanism,
                 trial.pair,
                 seed=self.seed,
                 index=next(self._streams),
-                sampling=replace(self.sampling, on_error=mode, progress=False),
+                sampling=replace(how, on_error=mode),
             )
             self.purse.spent += 2 * n
             try:
