@@ -16,7 +16,7 @@ from dpassay.hunting.result import compared
 from dpassay.results import number
 
 #: Hunts of each pipeline, with a bug and without.
-RUNS, TWINS = 10, 5
+RUNS, TWINS = 10, 3
 QUIET = dp.Sampling(progress=False)
 
 
@@ -73,8 +73,12 @@ def _shown(found: dp.Hunt) -> str:
     """What differs between the inputs, in a few words."""
     lines = compared(found.pair)
     marked = [f"{mark}{text}" for mark, text in lines if mark != " "]
-    same = max(len(side) if hasattr(side, "__len__") else 0 for side in found.pair) - 1
-    text = " ".join(marked)[:70] + (f" beside {same} equal" if same > 0 else "")
+    rows = len(found.pair[0]) if hasattr(found.pair[0], "__len__") else 1
+    same = rows - sum(mark == "−" for mark, _ in lines)
+    text = " ".join(marked)
+    text = (text if len(text) <= 70 else f"{text[:69]}…") + (
+        f" beside {same} equal" if same else ""
+    )
     return text.replace("|", "/").replace("`", "'")
 
 
