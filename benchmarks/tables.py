@@ -112,6 +112,7 @@ def main() -> None:
         bits,
         dp_sgd,
         fdp,
+        hunts,
         monitors,
         mpl,
         one_run,

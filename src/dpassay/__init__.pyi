@@ -7,6 +7,7 @@ from .attacks import AttackRates as AttackRates
 from .attacks import attack_rates as attack_rates
 from .audits import audit as audit
 from .audits import bound as bound
+from .blackbox import inputs as inputs
 from .blackbox import neighbours as neighbours
 from .blackbox import zoo as zoo
 from .blackbox.mechanism import Mechanism as Mechanism
@@ -15,6 +16,8 @@ from .blackbox.mechanism import from_function as from_function
 from .canaries import Canaries as Canaries
 from .counts import audit_counts as audit_counts
 from .guessing import one_run as one_run
+from .hunting.result import Hunt as Hunt
+from .hunts import hunt as hunt
 from .monitors import Monitor as Monitor
 from .monitors import monitor as monitor
 from .notions import pure as pure

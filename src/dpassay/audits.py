@@ -106,7 +106,7 @@ def audit(
     asked = _Asked(n, train, time_budget, lambda one: learn(*one, gamma, loss), claims)
     found, budget = asked.of(mechanism, pairs, rng=rng, sampling=sampling, relation=relation)
     for one in claims:
-        _conclusive(one, budget.test, gamma)
+        check_conclusive(one, budget.test, gamma)
     choices = learn(found, claims, budget, gamma, loss)
     seen = count(choices, asked.testing(budget, choices))
     verdicts = [
@@ -338,7 +338,7 @@ def _claims(given: Any) -> list[Claim]:
     return [as_claim(one) for one in listed]
 
 
-def _conclusive(claim: Claim, test: tuple[int, int], gamma: float) -> None:
+def check_conclusive(claim: Claim, test: tuple[int, int], gamma: float) -> None:
     """Whether these draws could refute the claim at all, were the event as telling as can be."""
     n, m = test
     if claim.event_complete and joint.p_value(Counts(n, n, 0, m), claim, gamma=gamma) > gamma:

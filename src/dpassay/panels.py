@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich.panel import Panel
 from rich.table import Table
 
+from dpassay.hunting.result import Hunt, compared
 from dpassay.privacy.about import Guarantee, level
 from dpassay.privacy.pairs import Relation
 from dpassay.results import (
@@ -21,6 +23,8 @@ from dpassay.results import (
 
 #: The colour of each tone.
 COLOURS = {"violation": "red", "clear": "green", "blind": "yellow"}
+#: Lines of the log of a hunt.
+_LISTED = 12
 
 
 def bound_panel(bound: LowerBound) -> Panel:
@@ -95,6 +99,34 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
             rows.append(("next", more))
     inside = Group(Text("\n".join(top)), _grid(rows))
     return Panel(inside, title=_capital(verdict.headline), border_style=COLOURS[tone])
+
+
+def hunt_panel(hunt: Hunt, remedy: str) -> Panel:
+    """A verdict on the pair that was found, the two inputs, and what promised most besides."""
+    from rich.console import Group
+    from rich.text import Text
+
+    styles = {"−": "red", "+": "green", " ": ""}
+    inputs = Text("\n").join(
+        Text(f"{mark} {text}", style=styles[mark]) for mark, text in compared(hunt.pair)
+    )
+    listed = Table(title="looked at", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for heading in ("pair", "draws", "predicted", "outcome"):
+        listed.add_column(heading)
+    for one in hunt.log[:_LISTED]:
+        bound = "" if one.bound is None else number(one.bound)
+        listed.add_row(*map(Text, (one.name, f"{one.draws:,}", bound, one.outcome)))
+    more = len(hunt.log) - _LISTED
+    parts: list[Any] = [
+        verdict_panel(hunt.verdict, remedy),
+        Text(f"the inputs ({hunt.pair.relation}); − only in the first, + only in the second"),
+        inputs,
+        listed,
+        *([Text(f"and {more:,} more")] if more > 0 else []),
+        *(Text(f"note: {note}") for note in hunt.notes),
+    ]
+    title = f"{hunt.tried:,} pairs, {hunt.draws:,} draws"
+    return Panel(Group(*parts), title=title, border_style=COLOURS[hunt.verdict.tone])
 
 
 def verification_panel(found: Verification) -> Panel:

@@ -11,6 +11,8 @@ verdict is exact, not asymptotic. The test passing does not show that the claim 
 have seen violations down to the `smallest_detectable` of the verdict that comes back. A test whose
 draws could not have seen anything does not pass: it raises `AuditTooWeak`.
 
+`hunt_private` looks for the inputs itself: it is told what they look like (`dpassay.inputs`).
+
 `assert_holds` asks for the opposite: it passes only if the draws show that the claim holds on these
 pairs, which discrete outputs allow, and raises `NotShown` otherwise.
 """
@@ -23,12 +25,21 @@ from typing import Any
 from dpassay import checks, settings
 from dpassay.audits import audit
 from dpassay.errors import DpassayError, InvalidInput
+from dpassay.hunting.result import Hunt
+from dpassay.hunts import hunt
 from dpassay.privacy.pairs import Relation
 from dpassay.results import Verdict, Verification, number
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.verifications import verify
 
-__all__ = ["AuditTooWeak", "NotShown", "PrivacyViolation", "assert_holds", "assert_private"]
+__all__ = [
+    "AuditTooWeak",
+    "NotShown",
+    "PrivacyViolation",
+    "assert_holds",
+    "assert_private",
+    "hunt_private",
+]
 
 
 class PrivacyViolation(AssertionError):
@@ -129,6 +140,53 @@ def assert_private(
             )
         case _:
             return verdict
+
+
+def hunt_private(
+    mechanism: Any,
+    space: Any,
+    claim: Any,
+    *,
+    flake: float = 1e-6,
+    rng: Seed = 0,
+    sampling: Sampling | None = None,
+    **options: Any,
+) -> Hunt:
+    """Hunt for inputs that break the claim, and fail with the shrunk pair in the message if some do.
+
+    flake    the probability with which a mechanism that keeps its claim may be called a violation
+    rng      a fixed seed by default, so that a test that passes keeps passing
+    options  those of `dpassay.hunt`: budget or seconds, relation, outside, failing, …
+
+    >>> import dpassay as dp
+    >>> found = hunt_private(
+    ...     dp.zoo.DiscreteLaplace(1.0), dp.inputs.Integer(0, 9), "eps=1", relation="query", budget=30_000
+    ... )
+    >>> found.violated
+    False
+    """
+    __tracebackhide__ = True
+    found = hunt(
+        mechanism,
+        space,
+        claim,
+        confidence=1 - flake,
+        rng=rng,
+        sampling=sampling or Sampling(progress=False),
+        **options,
+    )
+    verdict = found.verdict
+    for listener in listeners:
+        listener(verdict)
+    if verdict.violated:
+        raise PrivacyViolation(f"{_refuted(verdict, flake)}\n{found}", verdict)
+    if verdict.blind:
+        raise AuditTooWeak(
+            f"{verdict.headline}: {verdict.blind}\n  on the most promising of {found.tried:,} pairs; "
+            "give a larger budget or a larger flake",
+            verdict,
+        )
+    return found
 
 
 def assert_holds(

@@ -282,3 +282,13 @@ def test_a_block_in_work_is_kept_when_the_mechanism_fails(seed):
     calls = iter(range(10_000, 20_000))
     again = dp.draw(dp.from_function(fails), PAIR, n=500, rng=seed)
     assert np.array_equal(kept.p.numbers, again.p.numbers[: len(kept)])
+
+
+def test_rare_numbers_on_one_side_do_not_make_constant_blocks_differ(seed):
+    """A block of one side that is always empty is the same whatever the other side holds."""
+
+    def rare(data, size, rng):
+        return [{"a": 1.0} if data and rng.random() < 0.1 else {} for _ in range(size)]
+
+    for index in range(20):
+        dp.draw(rare, (0, 1), n=40, rng=seed + index, sampling=dp.Sampling(progress=False))

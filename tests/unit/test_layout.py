@@ -122,3 +122,12 @@ def test_a_block_without_the_longest_outputs_is_an_ordinary_one(loss):
             dp.from_function(answers), (0.0, 1.0), "eps=1", n=2049, rng=seed, loss=loss
         )
         assert verdict.about.n == (2049, 2049)
+
+
+def test_more_combinations_of_atoms_than_a_code_holds_are_numbers(seed):
+    """Nine columns on a grid so coarse that most values repeat: 1,700 ** 9 combinations."""
+    rng = np.random.default_rng(seed)
+    p, q = (np.round(rng.laplace(size=(6400, 9)), 3) for _ in range(2))
+    layout, _, _ = learned(p, q)
+    assert len(layout) == 1
+    assert len(layout.free(0)) == 9

@@ -9,7 +9,12 @@ from typing import Any
 
 import typer
 
-from dpassay.cli import counting, mechanisms, showing  # noqa: F401  (they register their commands)
+from dpassay.cli import (  # noqa: F401  (they register their commands)
+    counting,
+    hunting,
+    mechanisms,
+    showing,
+)
 from dpassay.cli.app import Stopped, app
 from dpassay.errors import DpassayError, InvalidInput
 

@@ -38,7 +38,9 @@ from dpassay.cli.options import (
     whole,
 )
 from dpassay.errors import InvalidInput
+from dpassay.hunting.result import Hunt
 from dpassay.panels import bound_panel
+from dpassay.records import Record
 from dpassay.results import Verdict
 
 
@@ -351,7 +353,9 @@ def estimate(
 
 @app.command()
 def replay(
-    verdict: Annotated[Path, typer.Argument(help="A verdict that was written with --json.")],
+    verdict: Annotated[
+        Path, typer.Argument(help="A verdict, or a hunt, that was written with --json.")
+    ],
     target: Target = None,
     samples: SamplesOption = None,
     store: StoreOption = None,
@@ -392,7 +396,8 @@ def replay(
         text = verdict.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
-    earlier = Verdict.from_json(text)
+    found = Record.from_json(text)
+    earlier = found.verdict if isinstance(found, Hunt) else Verdict.from_json(text)
     files = Files(samples, columns, drop, store)
     drawn = target is not None or command is not None
     pair = ("0", "1") if drawn else None  # the witness brings its own

@@ -333,7 +333,8 @@ def _whole_span(values: AnyArray) -> float:
 def _keyed(part: Part, rows: AnyArray, whole: bool) -> Part:
     """The part as it is, unless its combinations hardly repeat: then numbers serve better."""
     width = len(part.atoms)
-    if width > 1 and not any(part.open) and (_huge(part) or (not whole and _scattered(part, rows))):
+    hardly = not whole and not any(part.open)
+    if width > 1 and (_huge(part) or (hardly and _scattered(part, rows))):
         return Part(part.template, (np.zeros(0),) * width, (True,) * width, part.origins)
     return part
 

@@ -28,13 +28,19 @@ class Relation(StrEnum):
     UNSPECIFIED = "unspecified"
     ADD_REMOVE = "add or remove one record"
     REPLACE_ONE = "replace one record"
+    EDIT_CELL = "change one cell of one record"
+    ONE_USER = "add or remove all records of one user"
     SENSITIVITY_ONE = "each query changes by at most 1"
+    SENSITIVITY = "the answers differ by at most the sensitivity"
     DISTRIBUTIONAL = "one value within a random population"
 
 
 _SHORT = {
     "add_remove": Relation.ADD_REMOVE,
     "replace": Relation.REPLACE_ONE,
+    "edit": Relation.EDIT_CELL,
+    "user": Relation.ONE_USER,
+    "query": Relation.SENSITIVITY,
     "sensitivity_one": Relation.SENSITIVITY_ONE,
 }
 

@@ -18,6 +18,7 @@ from dpassay import checks
 from dpassay._typing import AnyArray, IntArray
 from dpassay.errors import DependentDraws
 from dpassay.outputs.canonical import Outputs, check_containers
+from dpassay.outputs.templates import number_columns
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.dependence import copied
 
@@ -74,7 +75,10 @@ def head(outputs: Outputs) -> Head:
             counts = _often(part, row_bytes, names[:length])
             chance = float(np.sum(counts * np.log(counts / length)))
             if length == rows and counts.size == 1:
-                only = numbers[:1].tobytes() + repr(outputs.structure_of(0)).encode()
+                # the columns of this output alone: how many there are depends on what else came out
+                template = outputs.structure_of(0)
+                held = numbers[:1, list(number_columns(template))]
+                only = held.tobytes() + repr(template).encode()
         digest = hashlib.blake2b(content, digest_size=16).digest()
         starts.append(Start(length, digest, chance))
     return Head(tuple(starts), only, outputs.containers)

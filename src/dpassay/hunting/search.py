@@ -1,0 +1,181 @@
+"""Which pair breaks the mechanism: many with few draws, few with many, then others like the best.
+
+A round is a successive halving (Jamieson & Talwalkar 2016, arXiv:1502.07943) that keeps a quarter and
+gives those four times the draws. The largest of many noisy predictions is mostly noise: every step
+judges by draws of its own, and what a pair promised before counts no more. Pairs whose outputs a first
+look tells apart go to the head of the queue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpassay.errors import MechanismRaised
+from dpassay.hunting.bench import Bench, Trial, far_apart
+
+#: The share of the budget that the search may spend; the rest is for shrinking and the verdict.
+SEARCH = 0.65
+#: Draws a side of a first look, and of the steps of a round relative to the first.
+GLANCE, STEPS = 20, (1, 4, 16, 64)
+#: Pairs of the first round at most, the share of the budget that is for it, the part a step keeps.
+MOST, FIRST, KEEP = 120, 0.35, 4
+#: Pairs at most that go to the head of the queue.
+_JUMP = 3
+#: Those that others are made of, and how many of each.
+_PARENTS, _CHILDREN = 6, 6
+#: A round that raises the best bound by less than this part of it was the last, if it is sure to refute.
+_GAIN = 0.1
+
+
+@dataclass
+class Log:
+    """Every pair that was looked at, with the last look at it; and who listens."""
+
+    tell: Callable[[Trial], None]
+    trials: dict[str, Trial] = field(default_factory=dict)
+    spent: dict[str, int] = field(default_factory=dict)
+    looks: int = 0
+
+    def add(self, trial: Trial) -> Trial:
+        """Note a look."""
+        key = trial.candidate.key
+        self.trials[key] = trial
+        self.spent[key] = self.spent.get(key, 0) + 2 * trial.n
+        self.looks += 1
+        self.tell(trial)
+        return trial
+
+
+@dataclass
+class Search:
+    """The state of a hunt; `best` holds the pairs that came to the last step, the best first."""
+
+    bench: Bench
+    log: Log
+    first: int  # draws a side of the first step
+    best: list[Trial] = field(default_factory=list)
+
+    def run(self, *, outside: bool, rng: np.random.Generator) -> None:
+        """Go on until the budget is spent, or a refutation is sure and no round improves on it."""
+        ground = self.bench.ground
+        listed = ground.catalogue(rng, outside=outside)
+        inside = [one for one in listed if not one.outside]
+        beyond = [one for one in listed if one.outside]
+        many = int(min(max(FIRST * self.bench.purse.budget / self._cost, 4), MOST))
+        inside += [ground.random(rng) for _ in range(many - len(inside))]
+        self._round(inside[:many])
+        if beyond and not self._sure:
+            self._round(beyond[:many])
+        waiting, later = inside[many:] + beyond[many:], max(many // 2, 2)
+        while not self._done and self.bench.purse.holds(int(later * self._cost), SEARCH):
+            before = self._bound
+            children = [
+                ground.mutated(parent.candidate, rng)
+                for parent in self.best[:_PARENTS]
+                for _ in range(_CHILDREN)
+            ]
+            children = children[: later * 2 // 3]
+            fill = later - len(children)
+            others, waiting = waiting[:fill], waiting[fill:]
+            others += [ground.random(rng) for _ in range(fill - len(others))]
+            if not outside:
+                children = [one for one in children if not one.outside]
+            self._round([*children, *others])
+            if self._sure and self._bound < (1 + _GAIN) * before:
+                return
+
+    @property
+    def top(self) -> Trial:
+        """The most promising pair."""
+        if self.best:
+            return self.best[0]
+        usable = [one for one in self.log.trials.values() if not one.rejected]
+        if not usable:
+            why = "; ".join(dict.fromkeys(t.rejected for t in self.log.trials.values()))
+            raise MechanismRaised(
+                f"the mechanism failed on every input that was tried: {why[:500]}"
+            )
+        return max(usable, key=lambda one: (one.n, one.order))
+
+    @property
+    def _sure(self) -> bool:
+        return bool(self.best) and self.best[0].sure
+
+    @property
+    def _bound(self) -> float:
+        return self.best[0].bound if self.best else 0.0
+
+    @property
+    def _done(self) -> bool:
+        """Whether there is nothing left to find out."""
+        return self._sure and self.bench.claim.far_above(self._bound)
+
+    @property
+    def _cost(self) -> float:
+        """The draws of a round, for every pair in it."""
+        steps = sum(step * math.pow(KEEP, -k) for k, step in enumerate(STEPS))
+        return 2 * (GLANCE + self.first * steps)
+
+    def _round(self, candidates: Sequence[Any]) -> None:
+        """Glance at all; those told apart first, and if they suffice, nothing else."""
+        known = {one.candidate.key for one in self.best}
+        fresh = {one.key: one for one in candidates if one.key not in known}
+        glanced = self._looks(self.bench.apart, fresh.values(), GLANCE)
+        jumping = [one for one in _ordered(glanced) if far_apart(one.rank[1])][:_JUMP]
+        self._keep(
+            self._looks(self.bench.thorough, (one.candidate for one in jumping), 16 * self.first)
+        )
+        if self._done:
+            return
+        alive = [one for one in glanced if not one.rejected and one not in jumping]
+        for step in STEPS:
+            look = self.bench.quick if step in STEPS[:2] else self.bench.thorough
+            found = self._looks(look, (one.candidate for one in alive), step * self.first)
+            if not found:
+                break
+            alive = _kept(found)
+        self._keep([one for one in alive if one.n > STEPS[1] * self.first])
+
+    def _looks(
+        self, look: Callable[[Any, int], Trial], candidates: Iterable[Any], n: int
+    ) -> list[Trial]:
+        """Look at candidates while the budget lasts."""
+        found = []
+        for candidate in candidates:
+            if not self.bench.purse.holds(2 * n, SEARCH):
+                break
+            found.append(self.log.add(look(candidate, n)))
+        return found
+
+    def _keep(self, found: Sequence[Trial]) -> None:
+        """Those that came to the end of a round, among those that did before.
+
+        One within the space that is sure to refute the claim is preferred to any outside.
+        """
+        self.best = sorted(
+            [*self.best, *(one for one in found if not one.rejected)],
+            key=lambda one: (one.sure and not one.candidate.outside, one.sure, one.order),
+            reverse=True,
+        )
+
+
+def _ordered(trials: Iterable[Trial]) -> list[Trial]:
+    return sorted(trials, key=lambda one: one.order, reverse=True)
+
+
+def _kept(trials: Sequence[Trial]) -> list[Trial]:
+    """The best quarter; a third of the places goes to kinds of pairs that have none yet."""
+    ranked = [one for one in _ordered(trials) if not one.rejected]
+    places = max(len(ranked) // KEEP, min(2, len(ranked)))
+    kept = ranked[: places - places // 3]
+    kinds = {one.candidate.name for one in kept}
+    for one in ranked[len(kept) :]:
+        if len(kept) < places and one.candidate.name not in kinds:
+            kept.append(one)
+            kinds.add(one.candidate.name)
+    return kept

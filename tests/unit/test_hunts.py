@@ -1,0 +1,311 @@
+"""The hunt: what it finds, what it does not hold against a mechanism, and how it ends."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import strategies
+
+import dpassay as dp
+from dpassay.errors import InvalidInput, MechanismError
+from dpassay.hunting.result import compared
+from dpassay.panels import hunt_panel
+from dpassay.testing import PrivacyViolation, hunt_private
+
+QUIET = dp.Sampling(progress=False)
+SMALL = {"budget": 40_000, "sampling": QUIET}
+UNIT = dp.inputs.Reals(0, 1, 5)
+
+
+def noisy(value, scale, size, rng):
+    return np.round(value + rng.laplace(scale=scale, size=size), 4)
+
+
+def clamped_sum(data, size, rng):
+    return noisy(np.clip(data, 0, 1).sum(), 1.0, size, rng)
+
+
+def squared_sum(data, size, rng):
+    """Ten times too little noise where values are at their upper bound."""
+    return noisy((10 * data**2).sum(), 1.0, size, rng)
+
+
+def test_a_hunt_finds_shrinks_and_tests(seed):
+    found = dp.hunt(squared_sum, UNIT, "eps=1", rng=seed, **SMALL)
+    assert found.violated
+    assert found.verdict.lower_bound > 3
+    assert found.verdict.witness.pair == found.pair
+    assert sorted(np.concatenate(list(found.pair)))[-1] == 1.0
+    assert np.sum(found.pair[0] != found.pair[1]) == 1
+    assert set(np.unique(np.concatenate(list(found.pair)))) == {0.0, 1.0}
+    assert found.pair.relation is dp.Relation.REPLACE_ONE
+    assert found.log[0].outcome.startswith("tested")
+    assert len(found.log) == found.tried
+
+
+def test_the_verdict_is_an_audit_of_the_pair_on_streams_of_its_own(seed):
+    found = dp.hunt(squared_sum, UNIT, "eps=1", rng=seed, **SMALL)
+    again = dp.audit(
+        squared_sum, found.pair, "eps=1", n=found.verdict.about.n[0], rng=seed, sampling=QUIET
+    )
+    assert again == found.verdict
+
+
+def test_no_stream_of_the_verdict_was_used_in_the_search(seed):
+    used = []
+
+    def watched(data, size, rng):
+        used.append(tuple(rng.bit_generator.seed_seq.spawn_key))
+        return clamped_sum(data, size, rng)
+
+    dp.hunt(watched, UNIT, "eps=1", rng=seed, **SMALL)
+    assert len(set(used)) == len(used)
+    final = [key for key in used if key[0] == 0]
+    assert final == used[-len(final) :]
+    assert final
+
+
+def test_the_budget_counts_every_draw(seed):
+    drawn = [0]
+
+    def counted(data, size, rng):
+        drawn[0] += size
+        return clamped_sum(data, size, rng)
+
+    found = dp.hunt(counted, UNIT, "eps=1", rng=seed, **SMALL)
+    assert drawn[0] == found.draws <= 40_000
+
+
+def test_the_same_seed_is_the_same_hunt_and_comes_back_from_json(seed):
+    one, two = (dp.hunt(squared_sum, UNIT, "eps=1", rng=seed, **SMALL) for _ in range(2))
+    assert one == two
+    back = dp.Hunt.from_json(one.to_json())
+    assert back == one
+    assert str(back) == str(one)
+
+
+def test_mechanisms_that_keep_their_claim_are_not_called_violations_too_often(seeds):
+    from scipy.stats import binom
+
+    runs = 8
+    wrong = sum(
+        dp.hunt(clamped_sum, UNIT, "eps=1", rng=seed, budget=5000, sampling=QUIET).violated
+        for seed in seeds[:runs]
+    )
+    assert wrong <= binom.ppf(1 - 1e-4, runs, 0.05)
+
+
+def test_an_exception_inside_the_space_is_a_leak_and_outside_a_refusal(seed):
+    def strict(data, size, rng):
+        if np.isnan(data).any() or np.max(data, initial=0) > 1 or np.min(data, initial=0) < 0:
+            raise ValueError("out of range")
+        return clamped_sum(data, size, rng)
+
+    options = {"budget": 12_000, "sampling": QUIET, "outside": True, "rng": seed}
+    refused = dp.hunt(strict, UNIT, "eps=1", **options)
+    assert not refused.violated
+    assert any("refused" in note for note in refused.notes)
+    assert any("refused: ValueError: out of range" in one.outcome for one in refused.log)
+    counted = dp.hunt(strict, UNIT, "eps=1", failing="outcome", **options)
+    assert counted.violated
+    assert counted.outside
+    assert "failures are outputs" in counted.log[0].outcome
+    assert counted.draws <= options["budget"]
+
+
+def test_an_exception_on_one_side_is_found_and_ignored_if_asked(seed):
+    def needs_two(data, size, rng):
+        if len(data) < 2:
+            raise ValueError("too few")
+        return noisy(len(data), 1.0, size, rng)
+
+    space = dp.inputs.Reals(0, 1, (0, 6))
+    options = {"relation": "add_remove", "rng": seed, "budget": 30_000, "sampling": QUIET}
+    found = dp.hunt(needs_two, space, "eps=1", **options)
+    assert found.violated
+    assert sorted(map(len, found.pair)) == [1, 2]
+    assert not dp.hunt(needs_two, space, "eps=1", failing="ignore", **options).violated
+
+
+def test_a_mechanism_that_always_fails_is_an_error(seed):
+    def broken(data, size, rng):
+        raise ValueError("no")
+
+    for failing in ("leak", "ignore"):
+        with pytest.raises(MechanismError, match="on every input that was tried: ValueError: no"):
+            dp.hunt(broken, UNIT, "eps=1", failing=failing, rng=seed, **SMALL)
+
+
+def test_what_is_outside_is_tried_only_if_asked_and_named(seed):
+    inside = dp.hunt(clamped_sum, UNIT, "eps=1", rng=seed, **SMALL)
+    assert not inside.violated
+    found = dp.hunt(clamped_sum, UNIT, "eps=1", rng=seed, outside=True, **SMALL)
+    assert found.violated
+    assert found.outside
+    assert found.pair.name.startswith("outside the space")
+    assert np.isnan(np.concatenate(list(found.pair))).any()
+
+
+def test_an_interruption_ends_the_search_and_not_the_hunt(seed, capsys):
+    calls = [0]
+
+    def slow(data, size, rng):
+        calls[0] += 1
+        if calls[0] == 300:
+            raise KeyboardInterrupt
+        return squared_sum(data, size, rng)
+
+    found = dp.hunt(slow, UNIT, "eps=1", rng=seed, sampling=QUIET)
+    assert any("interrupted" in note for note in found.notes)
+    assert "Ctrl-C" in capsys.readouterr().err
+    assert found.verdict.about.n is not None
+
+
+def test_seconds_in_place_of_a_budget(seed):
+    found = dp.hunt(squared_sum, UNIT, "eps=1", seconds=2.0, rng=seed, sampling=QUIET)
+    assert found.violated
+
+
+@pytest.mark.parametrize("norm", ["each", "l1", "l2"])
+def test_queries_stay_within_their_sensitivity(norm, seed):
+    def answers(data, size, rng):
+        return noisy(data, 1.0, (size, len(data)), rng)
+
+    space, options = dp.inputs.Reals(-5, 5, 2), {"budget": 20_000, "sampling": QUIET}
+    found = dp.hunt(answers, space, "eps=1", relation="query", norm=norm, rng=seed, **options)
+    apart = np.abs(found.pair[0] - found.pair[1])
+    size = {"each": apart.max(), "l1": apart.sum(), "l2": np.sqrt((apart**2).sum())}[norm]
+    assert size <= 1 + 1e-12
+    if norm == "each":  # together they leak 2, not 1
+        assert found.violated
+    elif norm == "l1":
+        assert not found.violated
+
+
+def test_a_users_rows_are_added_together(seed):
+    def rows(data, size, rng):
+        return noisy(len(data), 1.0, size, rng)
+
+    space = dp.inputs.Table(
+        {"who": dp.inputs.Integer(0, 4), "what": dp.inputs.Category(["a", "b"])}, rows=(0, 10)
+    )
+    found = dp.hunt(rows, space, "eps=1", relation="user", user="who", rng=seed, **SMALL)
+    assert found.violated
+    more = max(found.pair, key=len)
+    assert len({row["who"] for row in more} - {row["who"] for row in min(found.pair, key=len)}) == 1
+
+
+def test_one_cell_is_edited(seed):
+    def total(data, size, rng):
+        return noisy(sum(row["a"] + row["b"] for row in data), 1.0, size, rng)
+
+    space = dp.inputs.Table({"a": dp.inputs.Real(0, 1), "b": dp.inputs.Real(0, 3)}, rows=2)
+    found = dp.hunt(total, space, "eps=1", relation="edit", rng=seed, **SMALL)
+    assert found.violated
+    changed = [
+        key for one, two in zip(*found.pair, strict=True) for key in one if one[key] != two[key]
+    ]
+    assert changed == ["b"]
+
+
+def test_a_strategy_of_hypothesis_is_a_space(seed):
+    def total(data, size, rng):
+        return noisy(sum(data), 1.0, size, rng)
+
+    space = strategies.lists(strategies.integers(0, 5), min_size=1, max_size=5)
+    one, two = (
+        dp.hunt(total, space, "eps=1", rng=seed, budget=10_000, sampling=QUIET) for _ in range(2)
+    )
+    assert one == two
+    assert one.violated
+    assert all(1 <= len(side) <= 5 for side in one.pair)
+
+
+def test_rows_of_a_strategy_may_be_anything(seed):
+    def total(data, size, rng):
+        return noisy(sum(len(word) + array.sum() for word, array in data), 1.0, size, rng)
+
+    row = strategies.tuples(
+        strategies.text("ab", max_size=3),
+        strategies.just(np.ones(2)) | strategies.just(np.zeros(2)),
+    )
+    space = strategies.lists(row, min_size=2, max_size=4)
+    found = dp.hunt(total, space, "eps=1", rng=seed, budget=10_000, sampling=QUIET)
+    assert found.violated
+
+
+def test_values_of_a_strategy_are_replaced_whole(seed):
+    def local(value, size, rng):
+        return noisy(value, 1.0, size, rng)
+
+    found = dp.hunt(local, strategies.floats(0, 4), "eps=1", rng=seed, **SMALL)
+    assert found.violated
+
+
+def test_text_says_what_differs():
+    pair = dp.Pair([1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 6, 7, 9, 10])
+    lines = compared(pair)
+    assert lines[-3:] == [("−", "8"), ("+", "9"), ("+", "10")]
+    assert (" ", "… 3 more that are equal") in lines
+    assert compared(dp.Pair([], [])) == [(" ", "no rows on either side")]
+    assert compared(dp.Pair({"a": 1}, {"a": 2})) == [("−", "{'a': 1}"), ("+", "{'a': 2}")]
+
+
+def test_html_and_panel_show_the_pair_and_the_log(seed):
+    found = dp.hunt(squared_sum, UNIT, "eps=1", rng=seed, **SMALL)
+    page = found._repr_html_()
+    assert "violation of 1-DP" in page
+    assert "<td>" in page
+    assert hunt_panel(found, "").border_style == "red"
+    assert {"name", "draws", "bound", "outcome", "pair"} == set(found.table()[0])
+
+
+def test_pytest_helper(seed):
+    with pytest.raises(PrivacyViolation, match="inputs") as caught:
+        hunt_private(squared_sum, UNIT, "eps=1", budget=40_000, rng=seed)
+    assert caught.value.verdict.violated
+    assert not hunt_private(clamped_sum, UNIT, "eps=1", budget=40_000, rng=seed).violated
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"relation": "sideways"}, "relation must be"),
+        ({"relation": "sensitivity_one"}, "for a hunt"),
+        ({"relation": "add_remove"}, "changes the number of rows"),
+        ({"relation": "user"}, "go together"),
+        ({"relation": "user", "user": "who"}, "changes the number|user must name"),
+        ({"relation": "query", "norm": "l3"}, "norm must be"),
+        ({"failing": "maybe"}, "failing must be"),
+        ({"budget": 10}, "budget must be"),
+    ],
+)
+def test_wrong_options_are_answered(options, said):
+    with pytest.raises(InvalidInput, match=said):
+        dp.hunt(clamped_sum, UNIT, "eps=1", **options)
+
+
+def test_a_budget_that_cannot_refute_anything_is_refused_before_the_first_draw():
+    def never(data, size, rng):
+        raise AssertionError
+
+    with pytest.raises(InvalidInput, match="cannot refute 9-DP"):
+        dp.hunt(never, UNIT, "eps=9", budget=5000)
+
+
+def test_the_command_line_ends_like_an_audit(tmp_path, capsys):
+    from dpassay.cli import run
+
+    space = tmp_path / "space.json"
+    space.write_text('{"type": "Integer", "low": 0, "high": 20}')
+    options = ["--space", str(space), "--relation", "query", "--budget", "20000", "-q"]
+    target = "zoo:DiscreteLaplace(scale=1.0)"
+    place = tmp_path / "found.json"
+    assert run(["hunt", target, *options, "--claim", "eps=0.5", "--json", str(place)]) == 1
+    assert dp.Hunt.from_dict(json.loads(place.read_text())).violated
+    assert run(["replay", str(place), target, "-q"]) == 1
+    assert run(["hunt", target, *options, "--claim", "eps=1.2"]) == 0
+    assert run(["hunt", target, *options]) == 2
+    space.write_text('{"type": "Integer", "lowest": 0}')
+    assert run(["hunt", target, *options, "--claim", "eps=1"]) == 2
+    assert "Integer has no field 'lowest'" in capsys.readouterr().err

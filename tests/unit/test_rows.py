@@ -1,0 +1,96 @@
+"""Whatever is done to neighbouring inputs, they stay neighbours."""
+
+import numpy as np
+import pytest
+
+import dpassay as dp
+from dpassay.hunting import values
+from dpassay.hunting.rows import Records
+from dpassay.hunting.shapes import shape_of
+from dpassay.privacy.pairs import Relation, as_relation
+
+inputs = dp.inputs
+TABLE = inputs.Table(
+    {"age": inputs.Real(0, 100), "sex": inputs.Category(["f", "m"]), "name": inputs.Text()},
+    rows=(0, 8),
+)
+
+
+def apart(one, other):
+    """How many rows must be removed from each of two inputs to make them equal, as multisets."""
+    left, right = list(map(repr, one)), list(map(repr, other))
+    for row in list(left):
+        if row in right:
+            left.remove(row)
+            right.remove(row)
+    return sorted((len(left), len(right)))
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace", "edit"])
+@pytest.mark.parametrize(
+    "space",
+    [inputs.Reals(0, 1, (0, 6)), TABLE, inputs.Strings(length=(1, 4))],
+    ids=lambda space: type(space).__name__,
+)
+def test_whatever_is_done_to_neighbours_they_stay_neighbours(space, relation, seed):
+    """The catalogue, mutations of it and simplifications: always one row apart, and of allowed length."""
+    rng = np.random.default_rng(seed)
+    shape = shape_of(space, seed)
+    ground = Records(shape, as_relation(relation))
+    found = ground.catalogue(rng, outside=True)
+    found = found[:: max(len(found) // 40, 1)] + [ground.random(rng) for _ in range(20)]
+    found += [ground.mutated(one, rng) for one in found for _ in range(3)]
+    found += [simpler for one in found[::5] for simpler in ground.simpler(one)]
+    for one in found:
+        sides = [one.rows(0), one.rows(1)]
+        expected = [0, 1] if relation == "add_remove" else [1, 1]
+        assert apart(*sides) in ([0, 0], expected)
+        for rows in sides:
+            assert shape.length[0] <= len(rows) <= shape.length[1]
+        inside = all(all(map(values.holds, shape.cells, row)) for rows in sides for row in rows)
+        assert one.outside is not inside
+        if relation == "edit":
+            differ = [a != b for a, b in zip(one.first[0], one.second[0], strict=True)]
+            same = repr(one.first) == repr(one.second)
+            assert sum(differ) <= 1 or same
+
+
+def test_the_catalogue_names_what_is_hostile(seed):
+    rng = np.random.default_rng(seed)
+    ground = Records(shape_of(TABLE, seed), Relation.REPLACE_ONE)
+    names = " / ".join(one.name for one in ground.catalogue(rng, outside=True))
+    for word in ("NaN", "only member of a class", "composed or decomposed", "largest sum", "missing",
+                 "beyond the upper bound", "minus zero", "tiny", "all rows equal", "no other row",
+                 "nobody declared", "few rows", "next to"):  # fmt: skip
+        assert word in names
+    assert not any(one.outside for one in ground.catalogue(rng, outside=False))
+
+
+def test_a_user_has_all_rows_that_differ_and_no_other(seed):
+    rng = np.random.default_rng(seed)
+    space = inputs.Table(
+        {"who": inputs.Integer(0, 3), "what": inputs.Category(["a", "b"])}, rows=(0, 3)
+    )
+    ground = Records(shape_of(space, seed), Relation.ONE_USER, user=0)
+    found = ground.catalogue(rng, outside=False)
+    found += [ground.mutated(one, rng) for one in found]
+    found += [simpler for one in found[::7] for simpler in ground.simpler(one)]
+    for one in found:
+        assert one.first == ()
+        assert len({row[0] for row in one.second}) == 1
+        assert not {row[0] for row in one.second} & {row[0] for row in one.common}
+        assert 1 <= len(one.rows(1)) <= 3
+
+
+def test_counts_change_by_one(seed):
+    rng = np.random.default_rng(seed)
+    shape = shape_of(inputs.Counts(["a", "b", "c"], most=9), seed)
+    ground = Records(shape, Relation.ADD_REMOVE)
+    made = ground.catalogue(rng, outside=False)
+    made += [ground.mutated(one, rng) for one in made]
+    made += [simpler for one in made[::7] for simpler in ground.simpler(one)]
+    for one in made:
+        first, second = ground.pair(one)
+        keys = {*first, *second}
+        assert sum(abs(first.get(k, 0) - second.get(k, 0)) for k in keys) == 1
+        assert max([*first.values(), *second.values()]) <= 9

@@ -1,0 +1,147 @@
+"""The search: looks, their scores, and which pairs go on."""
+
+import numpy as np
+import pytest
+
+import dpassay as dp
+from dpassay.hunting.bench import Bench, Purse, Trial, far_apart, quick_score, separation
+from dpassay.hunting.candidates import Candidate
+from dpassay.hunting.rows import Records
+from dpassay.hunting.search import KEEP, Log, Search, _kept
+from dpassay.hunting.shapes import shape_of
+from dpassay.hunting.shrink import Shrinking
+from dpassay.outputs.canonical import from_raw
+from dpassay.privacy.pairs import Relation
+from dpassay.sampling.samples import Batch
+
+CLAIM = dp.PureDP(1.0)
+
+
+def batch(p, q):
+    return Batch.of(from_raw(p, len(p)), from_raw(q, len(q)))
+
+
+def test_separation_is_that_of_the_best_cut_or_kind():
+    assert separation(batch([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0])) == 1.0
+    assert separation(batch([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0])) == 0.0
+    assert separation(batch(["a", "a", "a", None], ["a", "b", "b", "b"])) == 0.75
+    assert far_apart(1.0)
+    assert not far_apart(0.5)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "vectors", "words", "texts"])
+def test_a_quick_look_tells_a_leak_from_none(kind, seeds):
+    """A pair that breaks the claim scores higher than pairs without a difference, nearly always."""
+
+    def outputs(shift, rng):
+        match kind:
+            case "numbers":
+                return rng.laplace(3 * shift, size=100)
+            case "vectors":
+                return rng.normal(shift, size=(100, 12))
+            case "words":
+                return list(np.where(rng.random(100) < 0.1 + 0.8 * shift, "yes", "no"))
+        made = [f"{k}" for k in rng.integers(10**6, size=100)]  # hardly any text repeats
+        return [text if rng.random() < 1 - 0.9 * shift else "known" for text in made]
+
+    rng = np.random.default_rng(seeds[0])
+    null = [quick_score(batch(outputs(0, rng), outputs(0, rng)), CLAIM, 10_000) for _ in range(40)]
+    leak = [quick_score(batch(outputs(0, rng), outputs(1, rng)), CLAIM, 10_000) for _ in range(40)]
+    assert np.median(leak) > max(null)
+    assert max(null) < 3.0
+
+
+def trial(name, score, **more):
+    candidate = Candidate((), ((score,),), ((0.0,),), 0, name)
+    return Trial(candidate, dp.Pair(0, 1), 100, (0, score), **more)
+
+
+def test_a_quarter_goes_on_and_a_third_of_it_for_being_different():
+    many = [trial("same", float(k)) for k in range(24)] + [
+        trial(f"other {k}", -float(k)) for k in range(8)
+    ]
+    kept = _kept(many)
+    assert len(kept) == len(many) // KEEP
+    assert [one.rank[1] for one in kept[:6]] == [23.0, 22.0, 21.0, 20.0, 19.0, 18.0]
+    assert {one.candidate.name for one in kept[6:]} == {"other 0", "other 1"}
+    assert _kept([trial("a", 1.0, rejected="no")]) == []
+
+
+def test_a_purse_keeps_what_is_beyond_a_share():
+    purse = Purse(1000, None)
+    purse.spent = 600
+    assert purse.holds(50, 0.65)
+    assert not purse.holds(51, 0.65)
+    assert not Purse(1000, 1e-9).holds(1, 0.65)
+
+
+def bench(mechanism, seed, budget=40_000):
+    space = dp.inputs.Reals(0, 1, (1, 8))
+    ground = Records(shape_of(space, seed), Relation.REPLACE_ONE)
+    how, purse = dp.Sampling(progress=False), Purse(budget, None)
+    return Bench(mechanism, ground, CLAIM, 4000, 0.05, "auto", "leak", seed, how, purse)
+
+
+def test_every_look_has_streams_of_its_own(seed):
+    used = []
+
+    def watched(data, size, rng):
+        used.append(rng.bit_generator.seed_seq.spawn_key)
+        return np.round(rng.laplace(size=size), 3)
+
+    here = bench(watched, seed)
+    candidate = here.ground.random(np.random.default_rng(seed))
+    for look in (here.apart, here.quick, here.thorough):
+        look(candidate, 100)
+    assert len(set(used)) == len(used)
+    assert here.purse.spent == 600
+
+
+def test_outputs_at_the_end_of_the_range_are_looked_at_without_a_warning(seed):
+    def huge(data, size, rng):
+        return np.column_stack([rng.choice([-1.7e308, 1.7e308], size=size), rng.normal(size=size)])
+
+    here = bench(huge, seed)
+    candidate = here.ground.random(np.random.default_rng(seed))
+    for look in (here.apart, here.quick, here.thorough):
+        assert not look(candidate, 300).rejected
+
+
+def test_what_cannot_be_looked_at_is_said_and_the_hunt_goes_on(seed, monkeypatch):
+    def broken(*given, **options):
+        raise OverflowError("too large")
+
+    here = bench(lambda data, size, rng: rng.normal(size=size), seed)
+    monkeypatch.setattr("dpassay.hunting.bench.learn", broken)
+    found = here.thorough(here.ground.random(np.random.default_rng(seed)), 100)
+    assert found.rejected == "could not be looked at (OverflowError: too large)"
+    assert not found.sure
+
+
+def test_shrinking_ends_at_the_simplest_pair(seed):
+    """The largest value alone decides: one row against another is all it takes."""
+
+    def largest(data, size, rng):
+        return np.round(20 * np.max(data) + rng.laplace(size=size), 3)
+
+    here = bench(largest, seed, budget=400_000)
+    log = Log(lambda trial: None)
+    rng = np.random.default_rng(seed)
+    rows = tuple((float(value),) for value in rng.uniform(0, 0.3, size=7))
+    found = here.thorough(Candidate(rows, ((0.123,),), ((0.987,),), 3, "made up"), 1600)
+    assert found.sure
+    shrunk = Shrinking(here, log).run(found).candidate
+    assert shrunk.common == ()
+    assert {shrunk.first, shrunk.second} == {((0.0,),), ((1.0,),)}
+    assert shrunk.name == "simplified from: made up"
+
+
+def test_the_search_stays_within_its_share(seed):
+    def fair(data, size, rng):
+        return np.round(np.sum(data) + rng.laplace(size=size), 3)
+
+    here = bench(fair, seed)
+    search = Search(here, Log(lambda trial: None), 30)
+    search.run(outside=False, rng=np.random.default_rng(seed))
+    assert here.purse.spent <= 0.65 * here.purse.budget
+    assert search.top.bound < 1.5
