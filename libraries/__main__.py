@@ -1,0 +1,65 @@
+"""`python -m libraries NAME`: audit a library, in the environment where it is installed."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import re
+import sys
+from dataclasses import replace
+
+from libraries import runner
+from libraries.cases import RESULTS, Audited
+
+
+def main(words: list[str]) -> int:
+    """Audit, say each result, and write them down; 1 if a violation has no finding behind it."""
+    parser = argparse.ArgumentParser(prog="python -m libraries", description=__doc__)
+    parser.add_argument("library", help="a module of libraries/, such as opendp")
+    parser.add_argument("--seed", type=int, default=0, help="another seed: other draws")
+    parser.add_argument("--only", default="", help="the cases that match a regular expression")
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="do not replace the results: add what this seed found about the sound cases to them",
+    )
+    given = parser.parse_args(words)
+    distribution, cases, findings = runner.load(given.library)
+    chosen = [
+        case
+        for case in cases
+        if re.search(given.only, case.name) and (case.sound or not given.again)
+    ]
+    versions = runner.installed(distribution, "numpy", "scipy", "scikit-learn", "dpassay")
+    found = runner.run(
+        given.library,
+        chosen,
+        findings,
+        version=versions[distribution],
+        versions={"python": platform.python_version(), **versions},
+        seed=given.seed,
+        say=lambda text: print(text, flush=True),
+    )
+    path = RESULTS / f"{given.library}.json"
+    if given.again:
+        before = Audited.from_json(path.read_text(encoding="utf-8"))
+        alarms = [one.name for one in found.results if one.verdict == "violation"]
+        new = {"seed": given.seed, "audits": len(found.results), "alarms": alarms}
+        kept = [run for run in before.again if run["seed"] != given.seed]
+        found = replace(before, again=(*kept, new))
+        print(f"{new['audits']} sound cases with seed {given.seed}: {len(alarms)} false alarms")
+    if not given.only:
+        path.write_text(found.to_json(), encoding="utf-8")
+        print(f"written to {path.relative_to(RESULTS.parent.parent)}")
+    unexplained = [
+        one.name
+        for one in found.results
+        if one.verdict == "error" or (one.verdict == "violation" and not found.finding_of(one))
+    ]
+    for name in unexplained:
+        print(f"not explained: {name}", file=sys.stderr)
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
