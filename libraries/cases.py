@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -167,3 +167,13 @@ def load(folder: Path = RESULTS) -> list[Audited]:
     return [
         Audited.from_json(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))
     ]
+
+
+def both(case: Case, bits: str | None = None) -> Iterator[Case]:
+    """The values of a mechanism on doubles, and the bits they are written with.
+
+    `bits` is why the bits are sound too; by default for the same reason as the values.
+    """
+    sound = case.sound if bits is None else bits
+    yield replace(case, name=f"{case.name}, values", look="values")
+    yield replace(case, name=f"{case.name}, bits", look="bits", sound=sound)

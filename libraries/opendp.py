@@ -12,12 +12,12 @@ from typing import Any
 import opendp.prelude as odp
 import polars as pl
 
-from libraries.cases import Case, Finding
+from libraries.cases import Case, Finding, both
 
 DISTRIBUTION = "opendp"
 odp.enable_features("contrib", "honest-but-curious")
 
-_N = 20_000
+_N = 10_000
 _EXACT = "exact integer samplers, and a map proven in the library's own proof documents"
 _GRID = "rounds to a fine grid, adds exact integer noise there, and the map pays for the rounding"
 
@@ -41,14 +41,6 @@ def _case(name: str, api: str, measurement: Any, pair: Any, d_in: Any, **more: A
     more = {"relation": "add_remove", "n": _N, "sound": _EXACT, **more}
     said = f"{api}(…).map({d_in!r}) = {out!r}, {measurement.output_measure}"
     return Case(name, api, more.pop("call", measurement), pair, claim, said, **more)
-
-
-def _both(case: Case) -> Iterator[Case]:
-    """A mechanism on doubles: its values, and the bits they are written with."""
-    from dataclasses import replace
-
-    yield replace(case, name=f"{case.name}, values", look="values")
-    yield replace(case, name=f"{case.name}, bits", look="bits")
 
 
 def _many(measurement: Any) -> Any:
@@ -84,8 +76,8 @@ def _noise() -> Iterator[Case]:
     lap = "opendp.measurements.make_laplace"
     gau = "opendp.measurements.make_gaussian"
     floats = m.make_laplace(real, away, 1.0), m.make_laplace(each, l1, 1.0), 1.0
-    yield from _both(vector("Laplace, doubles", lap, floats, (0.0, 1.0), sound=_GRID))
-    yield from _both(
+    yield from both(vector("Laplace, doubles", lap, floats, (0.0, 1.0), sound=_GRID))
+    yield from both(
         vector(
             "Laplace, doubles at 1e15",
             lap,
@@ -97,7 +89,7 @@ def _noise() -> Iterator[Case]:
     )
     few = {"relation": "sensitivity_one", "n": 30_000, "sound": _GRID}
     coarse = m.make_laplace(real, away, 1.0, k=-3)
-    yield from _both(
+    yield from both(
         _case("Laplace, doubles on a grid of 1/8", lap, coarse, (0.0, 1.0), 1.0, **few)
     )
     yield _case(
@@ -147,7 +139,7 @@ def _noise() -> Iterator[Case]:
         trap="an input at the bound",
     )
     floats = m.make_gaussian(real, away, 1.0), m.make_gaussian(each, l2, 1.0), 1.0
-    yield from _both(vector("Gaussian, doubles", gau, floats, (0.0, 1.0), sound=_GRID))
+    yield from both(vector("Gaussian, doubles", gau, floats, (0.0, 1.0), sound=_GRID))
     ints = m.make_gaussian(whole, away_i, 1.0), m.make_gaussian(each_i, l2_i, 1.0), 1
     yield vector("Gaussian, integers", gau, ints, (0, 1))
     yield vector(
@@ -158,7 +150,7 @@ def _noise() -> Iterator[Case]:
         trap="integers that one double does not hold",
     )
     canonical = m.make_canonical_noise(real, away, 1.0, (1.0, 1e-3))
-    yield from _both(
+    yield from both(
         _case(
             "canonical noise",
             "opendp.measurements.make_canonical_noise",
@@ -349,7 +341,7 @@ def _statistics() -> Iterator[Case]:
         >> t.then_sum()
         >> m.then_laplace(1.0)
     )
-    yield from _both(
+    yield from both(
         _case(
             "sum, doubles with a NaN row",
             f"{api}make_sum",
@@ -361,13 +353,13 @@ def _statistics() -> Iterator[Case]:
         )
     )
     made = reals >> t.then_clamp((0.0, 1.0)) >> t.then_sum() >> m.then_laplace(1.0)
-    yield from _both(
+    yield from both(
         _case("sum, doubles", f"{api}make_sum", made, ([0.5], [0.5, 1.0]), 1, **more)
     )
     more["relation"] = "replace"
     for low, name in ((0.0, ""), (1e9, " at 1e9")):
         made = sized >> t.then_clamp((low, low + 1)) >> t.then_mean() >> m.then_laplace(0.2)
-        yield from _both(
+        yield from both(
             _case(
                 f"mean{name}",
                 f"{api}make_mean",
@@ -426,7 +418,7 @@ def _combinators() -> Iterator[Case]:
     )
     gaussian = m.make_gaussian(real, away, 1.0)
     made = c.make_fix_delta(c.make_zCDP_to_approxDP(gaussian), 1e-3)
-    yield from _both(
+    yield from both(
         _case(
             "zCDP as (ε, δ)",
             f"{api}make_zCDP_to_approxDP",
@@ -440,7 +432,7 @@ def _combinators() -> Iterator[Case]:
     total = sized >> t.then_clamp((0, 4)) >> t.then_sum() >> m.then_laplace(2.0)
     made = c.make_population_amplification(total, population_size=8)
 
-    def sampled(population: Any) -> Any:
+    def sampled(population: Any, made: Any = made) -> Any:
         return made(random.sample(population, 2))
 
     yield _case(
@@ -452,8 +444,14 @@ def _combinators() -> Iterator[Case]:
         call=sampled,
         **{**more, "relation": "replace"},
     )
-    scored = count >> (lambda out: (float(out), out))
-    made = c.make_select_private_candidate(scored, stop_probability=0.3, threshold=2.0)
+    def scored(data: Any) -> Any:
+        noisy = count(data)
+        return float(noisy), noisy
+
+    scorer = m.make_user_measurement(
+        *rows, odp.max_divergence(), scored, count.map, TO="(f64, ExtrinsicObject)"
+    )
+    made = c.make_select_private_candidate(scorer, stop_probability=0.3, threshold=2.0)
     yield _case(
         "selection of a private candidate",
         f"{api}make_select_private_candidate",
@@ -474,7 +472,7 @@ def _frames() -> Iterator[Case]:
     schema = pl.LazyFrame({"k": ["a"]})
     pure = odp.max_divergence()
     grouped = schema.group_by("k").agg(odp.len())
-    more: dict[str, Any] = {"group": "data frame", "n": 4_000}
+    more: dict[str, Any] = {"group": "data frame", "n": 5_000}
 
     def rows(release: Any) -> Any:
         return lambda keys: sorted(
@@ -482,7 +480,7 @@ def _frames() -> Iterator[Case]:
         )
 
     made = odp.m.make_private_lazyframe(
-        domain, odp.symmetric_distance(), odp.approximate(pure), grouped, 1.0, 3
+        domain, odp.symmetric_distance(), odp.approximate(pure), grouped, 1.0, 2
     )
     yield _case(
         "group by unknown keys",
