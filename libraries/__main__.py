@@ -17,7 +17,7 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m libraries", description=__doc__)
     parser.add_argument("library", help="a module of libraries/, such as opendp")
     parser.add_argument("--seed", type=int, default=0, help="another seed: other draws")
-    parser.add_argument("--only", default="", help="the cases that match a regular expression")
+    parser.add_argument("--only", default="", help="the cases whose name matches a regular expression; other results are kept")
     parser.add_argument(
         "--again",
         action="store_true",
@@ -25,9 +25,10 @@ def main(words: list[str]) -> int:
     )
     given = parser.parse_args(words)
     distribution, cases, findings = runner.load(given.library)
+    every = list(cases)
     chosen = [
         case
-        for case in cases
+        for case in every
         if re.search(given.only, case.name) and (case.sound or not given.again)
     ]
     versions = runner.installed(distribution, "numpy", "scipy", "scikit-learn", "dpassay")
@@ -48,9 +49,11 @@ def main(words: list[str]) -> int:
         kept = [run for run in before.again if run["seed"] != given.seed]
         found = replace(before, again=(*kept, new))
         print(f"{new['audits']} sound cases with seed {given.seed}: {len(alarms)} false alarms")
-    if not given.only:
-        path.write_text(found.to_json(), encoding="utf-8")
-        print(f"written to {path.relative_to(RESULTS.parent.parent)}")
+    elif path.is_file():
+        before = Audited.from_json(path.read_text(encoding="utf-8"))
+        found = joined(before, found, [case.name for case in every])
+    path.write_text(found.to_json(), encoding="utf-8")
+    print(f"written to {path.relative_to(RESULTS.parent.parent)}")
     unexplained = [
         one.name
         for one in found.results
@@ -59,6 +62,14 @@ def main(words: list[str]) -> int:
     for name in unexplained:
         print(f"not explained: {name}", file=sys.stderr)
     return 1 if unexplained else 0
+
+
+def joined(before: Audited, new: Audited, names: list[str]) -> Audited:
+    """The new results, and the earlier ones of other cases that there are, in the order of the cases."""
+    found = {one.name: one for one in before.results} if before.version == new.version else {}
+    found |= {one.name: one for one in new.results}
+    results = tuple(found[name] for name in names if name in found)
+    return replace(new, results=results, again=before.again)
 
 
 if __name__ == "__main__":

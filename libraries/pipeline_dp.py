@@ -90,10 +90,10 @@ def _statistics() -> Iterator[Case]:
         yield _case(
             f"COUNT, {kind}, from nothing",
             _aggregate(metrics.COUNT, noise, delta),
-            ([], [(2, "a", 1.0)]),
+            ([(1, "b", 1.0)], [(1, "b", 1.0), (2, "a", 1.0)]),
             claim,
             look="values",
-            trap="an empty data set",
+            trap="a key that has no records",
             **one,
         )
         yield _case(

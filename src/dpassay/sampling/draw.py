@@ -36,7 +36,7 @@ from dpassay.errors import (
     MechanismTimedOut,
 )
 from dpassay.outputs.canonical import Outputs, align, check_containers, concatenate, from_raw
-from dpassay.outputs.templates import Outcome
+from dpassay.outputs.templates import Outcome, number_columns
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.fingerprint import fingerprint
 from dpassay.sampling.progress import Progress
@@ -262,7 +262,9 @@ def _head(outputs: Outputs) -> Head:
     log_chance = float(np.sum(counts * np.log(counts / rows)))
     only = None
     if counts.size == 1:
-        only = numbers[:1].tobytes() + repr(outputs.structure_of(0)).encode()
+        # the columns of this output alone: how many there are depends on what else came out
+        template = outputs.structure_of(0)
+        only = numbers[:1, list(number_columns(template))].tobytes() + repr(template).encode()
     return Head(content, rows, log_chance, only, kept)
 
 
