@@ -17,7 +17,11 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m libraries", description=__doc__)
     parser.add_argument("library", help="a module of libraries/, such as opendp")
     parser.add_argument("--seed", type=int, default=0, help="another seed: other draws")
-    parser.add_argument("--only", default="", help="the cases whose name matches a regular expression; other results are kept")
+    parser.add_argument(
+        "--only",
+        default="",
+        help="the cases whose name matches a regular expression; other results are kept",
+    )
     parser.add_argument(
         "--again",
         action="store_true",

@@ -115,7 +115,9 @@ class Result:
     p_value: float
     event: str
     counts: Counts | None
-    allowed: float | None  # the largest P(event) that the claim allows at the other input's frequency
+    allowed: (
+        float | None
+    )  # the largest P(event) that the claim allows at the other input's frequency
     replay: Counts | None
 
 
@@ -165,7 +167,8 @@ def _result(read: dict[str, Any]) -> Result:
 def load(folder: Path = RESULTS) -> list[Audited]:
     """The results of all libraries, in alphabetical order."""
     return [
-        Audited.from_json(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))
+        Audited.from_json(path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("*.json"))
     ]
 
 

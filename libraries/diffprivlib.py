@@ -37,7 +37,9 @@ def cases() -> Iterator[Case]:
     yield from _models()
 
 
-def _case(name: str, api: str, call: Callable[..., Any], pair: Any, claim: str, **more: Any) -> Case:
+def _case(
+    name: str, api: str, call: Callable[..., Any], pair: Any, claim: str, **more: Any
+) -> Case:
     said = f"diffprivlib.{api}: ε-differential privacy with epsilon as given"
     more = {"relation": "replace", "n": 20_000, "said": said, **more}
     return Case(name, f"diffprivlib.{api}", call, pair, claim, **more)
@@ -192,13 +194,12 @@ def _tools() -> Iterator[Case]:
     mixed = [0.0] * 5 + [1.0] * 4 + [0.0], [0.0] * 5 + [1.0] * 5
     gap = [0.0] + [_NAN] * 9, [1.0] + [_NAN] * 9
     bare = "one record is left beside NaN"
+
+    def tool(name: str) -> Callable[[Any], Any]:
+        return lambda data: float(getattr(dt, name)(data, **ends))
+
     for name, pair in (("mean", flip), ("sum", flip), ("var", flip), ("std", flip)):
-
-        def plain(data: Any, tool: Any = getattr(dt, name)) -> Any:
-            return float(tool(data, **ends))
-
-        def with_nan(data: Any, tool: Any = getattr(dt, f"nan{name}")) -> Any:
-            return float(tool(data, **ends))
+        plain, with_nan = tool(name), tool(f"nan{name}")
 
         yield from _both(_case(name, f"tools.{name}", plain, pair, "eps=1", **more))
         yield _case(
@@ -484,6 +485,7 @@ def _models() -> Iterator[Case]:
         sound=_PROVEN,
         **more,
     )
+
     def clustered(data: Any) -> Any:
         model = models.KMeans(2, epsilon=1.0, bounds=(0.0, 1.0)).fit(np.array(data)[:, None])
         return sorted(model.cluster_centers_.ravel().tolist())
@@ -495,7 +497,7 @@ def _models() -> Iterator[Case]:
         ([0.0] * 5, [0.0] * 5 + [1.0]),
         "eps=1",
         trap="a cluster without records",
-        **{**more, "n": 1_200, "relation": "add_remove"},
+        **{**more, "n": 500, "relation": "add_remove"},
     )
 
     def components(data: Any) -> Any:
@@ -511,21 +513,25 @@ def _models() -> Iterator[Case]:
         "eps=1",
         **{**more, "n": 1_200},
     )
-    for name in ("DecisionTreeClassifier", "RandomForestClassifier"):
 
-        def grown(data: Any, kind: Any = getattr(models, name)) -> Any:
+    def grown(name: str) -> Callable[[Any], Any]:
+        few = {"n_estimators": 1} if name == "RandomForestClassifier" else {}
+        ends = {"max_depth": 1, "epsilon": 1.0, "bounds": (0.0, 1.0), "classes": [0, 1], **few}
+
+        def predicted(data: Any) -> Any:
             x, y = np.array(data, dtype=float).T
-            few = {"n_estimators": 1} if kind is models.RandomForestClassifier else {}
-            model = kind(max_depth=1, epsilon=1.0, bounds=(0.0, 1.0), classes=[0, 1], **few)
-            return int(model.fit(x[:, None], y).predict([[0.5]])[0])
+            return int(getattr(models, name)(**ends).fit(x[:, None], y).predict([[0.5]])[0])
 
+        return predicted
+
+    for name in ("DecisionTreeClassifier", "RandomForestClassifier"):
         added: dict[str, Any] = {**more, "look": "auto", "relation": "add_remove"}
-        added["n"] = 1_200 if name == "RandomForestClassifier" else 2_500
+        added["n"] = 600 if name == "RandomForestClassifier" else 2_000
         two = [(0.5, 0), (0.5, 1)]
         yield _case(
             f"{name}, one record added",
             f"models.{name}",
-            grown,
+            grown(name),
             (two, [*two, (0.5, 1)]),
             "eps=1",
             sound=_EXACT,
@@ -534,15 +540,23 @@ def _models() -> Iterator[Case]:
         yield _case(
             f"{name}, one record replaced",
             f"models.{name}",
-            grown,
+            grown(name),
             ([*two, (0.5, 0)], [*two, (0.5, 1)]),
             "eps=1",
             **{**added, "relation": "replace"},
         )
 
 
-_BITS = ("Laplace", "LaplaceTruncated", "LaplaceFolded", "LaplaceBoundedDomain", "LaplaceBoundedNoise")
-_BITS += ("Gaussian", "GaussianAnalytic", "Staircase", "Uniform", "mean", "sum", "var", "std")
+_BITS = (
+    *(
+        "Laplace",
+        "LaplaceTruncated",
+        "LaplaceFolded",
+        "LaplaceBoundedDomain",
+        "LaplaceBoundedNoise",
+    ),
+    *("Gaussian", "GaussianAnalytic", "Staircase", "Uniform", "mean", "sum", "var", "std"),
+)
 
 FINDINGS: tuple[Finding, ...] = (
     Finding(

@@ -43,7 +43,10 @@ def make(name: str) -> Path:
 
 
 def main(words: Sequence[str]) -> int:
-    """Audit the libraries named, or `all`, one after the other; other words go on to the audit."""
+    """Audit the libraries named, or `all`, one after the other; other words go on to the audit.
+
+    With `--make` the environments are made and nothing is run.
+    """
     chosen = [word for word in words if not word.startswith("-") and not word.isdigit()]
     rest = [word for word in words if word not in chosen]
     chosen = names() if chosen == ["all"] else chosen
@@ -53,11 +56,18 @@ def main(words: Sequence[str]) -> int:
         print(f"name a library, or all: there are {there}; got {unknown}", file=sys.stderr)
         return 2
     status = 0
+    if "--make" in rest:
+        for name in chosen:
+            make(name)
+        return 0
     for name in chosen:
         python = make(name)
         print(f"== {name}", flush=True)
         done = subprocess.run(
-            [str(python), "-m", "libraries", name, *rest], cwd=ROOT, env=dict(os.environ), check=False
+            [str(python), "-m", "libraries", name, *rest],
+            cwd=ROOT,
+            env=dict(os.environ),
+            check=False,
         )
         status = max(status, done.returncode)
     return status

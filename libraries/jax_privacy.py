@@ -37,7 +37,7 @@ def _noisy(values: jax.Array, stddev: float) -> np.ndarray:
 
 
 def _released(stddev: float = 1.0, dtype: Any = jnp.float32, **options: Any) -> tuple[Any, Any]:
-    """A clipped sum of gradients of f(w) = w·x with noise; and the function that knows its sensitivity."""
+    """A clipped sum of gradients of f(w) = w·x with noise, and the function that knows its norm."""
     gradient = clipped_grad(lambda w, x: jnp.sum(w * x), l2_clip_norm=1.0, **options)
     ready = jax.jit(lambda w, x: gradient(w, x))
 
@@ -71,7 +71,15 @@ def _gradients() -> Iterator[Case]:
         said = f"clipped_grad(…).sensitivity({relation.name}) = {sensitivity:g}, noise of stddev 1"
         short = "replace" if relation is _REPLACE else "add_remove"
         return _case(
-            name, "clipped_grad", call, pair, sensitivity, said, look="values", trap=trap, relation=short
+            name,
+            "clipped_grad",
+            call,
+            pair,
+            sensitivity,
+            said,
+            look="values",
+            trap=trap,
+            relation=short,
         )
 
     yield one("clipped gradients", added)

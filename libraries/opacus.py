@@ -56,19 +56,19 @@ def _steps(make: Any, steps: int = 1, **options: Any) -> Callable[[Any], Any]:
 
 def _case(name: str, api: str, call: Any, pair: Any, spent: tuple[str, str], **more: Any) -> Case:
     claim, said = spent
-    more = {"relation": "add_remove", "n": 3_000, "group": "model", "sound": _PROVEN, **more}
+    more = {"relation": "add_remove", "n": 1_000, "group": "model", "sound": _PROVEN, **more}
     return Case(name, f"opacus.{api}", call, pair, claim, said, **more)
 
 
 def cases() -> Iterator[Case]:
     """All cases."""
     added = [1.0], [1.0, 1.0]
-    clip = {"max_grad_norm": 1.0}
+    clip: dict[str, Any] = {"max_grad_norm": 1.0}
     one = _steps(DPOptimizer, **clip)
     api = "optimizers.DPOptimizer"
-    yield from both(_case("a step", api, one, added, _spent(1), n=6_000), "")
+    yield from both(_case("a step", api, one, added, _spent(1), n=3_000), "")
     secure = _steps(DPOptimizer, secure_mode=True, **clip)
-    yield from both(_case("a step, secure_mode", api, secure, added, _spent(1), n=6_000), "")
+    yield from both(_case("a step, secure_mode", api, secure, added, _spent(1), n=3_000), "")
     yield _case(
         "a step, an example of 1e6",
         api,
@@ -104,7 +104,12 @@ def cases() -> Iterator[Case]:
     )
     layers = _steps(DPPerLayerOptimizer, max_grad_norm=[1.0])
     yield _case(
-        "a step, per layer", "optimizers.DPPerLayerOptimizer", layers, added, _spent(1), look="values"
+        "a step, per layer",
+        "optimizers.DPPerLayerOptimizer",
+        layers,
+        added,
+        _spent(1),
+        look="values",
     )
     yield from _sampled()
     yield from _adaptive()
@@ -140,7 +145,7 @@ def _sampled() -> Iterator[Case]:
         _spent(2, 0.5),
         look="values",
         relation="replace",
-        n=1_500,
+        n=600,
         trap="the gradient of an example of zeros is none",
     )
 

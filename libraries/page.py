@@ -58,7 +58,12 @@ def page(audited: Sequence[Audited]) -> str:
             "# Released libraries under audit",
             _opening(audited),
             "## What was found",
-            *(_card(one, finding) for one in audited for finding in one.findings if _of(one, finding)),
+            *(
+                _card(one, finding)
+                for one in audited
+                for finding in one.findings
+                if _of(one, finding)
+            ),
             "## Every audit",
             _table(audited),
             "## How it is done",
@@ -83,7 +88,7 @@ def _opening(audited: Sequence[Audited]) -> str:
     runs = [run for library in audited for run in library.again]
     more = sum(run["audits"] for run in runs)
     wrong = sum(len(run["alarms"]) for run in runs)
-    kinds = {kind: 0 for kind in KINDS}
+    kinds = dict.fromkeys(KINDS, 0)
     for library in audited:
         for one in library.results:
             finding = library.finding_of(one)
@@ -93,8 +98,8 @@ def _opening(audited: Sequence[Audited]) -> str:
     listed = ", ".join(f"{library.library} {library.version}" for library in audited)
     told = "\n".join(f"- **{kind}**: {words}" for kind, words in KINDS.items())
     return (
-        f"{len(results)} audits of {len(audited)} libraries that nobody here wrote, each from its outputs "
-        f"alone, by its public functions, with the claim that the library itself makes: {listed}. Each "
+        f"{len(results)} audits of {len(audited)} libraries that nobody here wrote, from their outputs "
+        f"alone, by public functions, with the claim that the library itself makes: {listed}. Each "
         f"audit may be wrong with probability 10⁻³ at most. {len(refuted)} claims were refuted "
         f"({counted}); {len(again)} of these {len(refuted)} events held again on as many fresh draws.\n\n"
         f"{len(sound)} cases are correct by construction if the code does what it says, the arithmetic "
@@ -140,16 +145,16 @@ def _folded(title: str, text: str, *, code: bool = True) -> str:
 def _counted(result: Result) -> str:
     if result.counts is None:
         return ""
-    said = f"The event, {_code(_short(result.event, 120))}, happened in {_hits(result.counts)} draws"
+    said = (
+        f"The event, {_code(_short(result.event, 120))}, happened in {_hits(result.counts)} draws"
+    )
     if result.replay is not None:
         said += f"; on fresh draws in {_hits(result.replay)} (p ≤ {result.replay.p_value:.2g})"
     return said + "."
 
 
 def _hits(counts: Counts) -> str:
-    return (
-        f"{counts.hits_p:,} of {counts.n_p:,} against {counts.hits_q:,} of {counts.n_q:,}"
-    )
+    return f"{counts.hits_p:,} of {counts.n_p:,} against {counts.hits_q:,} of {counts.n_q:,}"
 
 
 def _chart(result: Result) -> str:
@@ -210,7 +215,7 @@ def _table(audited: Sequence[Audited]) -> str:
         "```{raw} html\n"
         + _STYLE
         + '\n<form class="libraries-filter"><label>library <select name="library"><option value="">all'
-        + f"</option>{libraries}</select></label> <label>verdict <select name=\"verdict\">"
+        + f'</option>{libraries}</select></label> <label>verdict <select name="verdict">'
         + f'<option value="">all</option>{verdicts}</select></label> <output></output></form>\n'
         + f'<table class="libraries"><thead><tr>{heads}</tr></thead><tbody>\n'
         + "\n".join(rows)
@@ -226,7 +231,14 @@ def _row(audited: Audited, result: Result) -> str:
     verdict = kind if result.verdict == "violation" else _WORDS[result.verdict]
     hint = " · ".join(
         part
-        for part in (result.api, result.relation, result.trap, result.pair, result.said, result.words)
+        for part in (
+            result.api,
+            result.relation,
+            result.trap,
+            result.pair,
+            result.said,
+            result.words,
+        )
         if part
     )
     least = result.smallest_detectable
@@ -254,16 +266,16 @@ def _method(audited: Sequence[Audited]) -> str:
     seconds = sum(one.seconds for library in audited for one in library.results)
     own = sum(one.seconds * one.own for library in audited for one in library.results)
     return (
-        "A case is a name, a function of the library, the claim in its own words (computed from it where "
-        "it computes one: a privacy map, an accountant), the relation between the inputs, the inputs, and "
+        "A case is a name, a function of the library, the claim in its own words (computed from it if "
+        "it computes one: a privacy map, an accountant), the relation of the inputs, the inputs, and "
         "how many draws to make; `libraries/NAME.py` holds those of a library, `libraries/results` what "
         "came of them. Mechanisms on floating-point numbers are audited twice: for their values, and for "
         "the bits with which these are written ([](methods/bits.md)), since one leak would hide the "
         "other. *Certified* is a lower bound that holds with confidence 0.999; *would have seen* is the "
         "smallest excess that an event like the one tested would have shown nine times in ten "
         "([](verdicts.md)). Hover over a case for its function, its inputs and the library's words.\n\n"
-        f"All audits took {seconds / 60:.0f} minutes on a busy machine, of which {own / max(seconds, 1e-9):.0%}"
-        " were the libraries' own."
+        f"They took {seconds / 60:.0f} minutes on a busy machine, {own / max(seconds, 1e-9):.0%} of "
+        "it the libraries' own."
     )
 
 

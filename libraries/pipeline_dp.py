@@ -1,4 +1,4 @@
-"""PipelineDP: the aggregations of `DPEngine` on the local backend; neighbours differ in one privacy id."""
+"""PipelineDP: aggregations of `DPEngine` on the local backend; neighbours differ in one privacy id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _EXTRACTORS = pdp.DataExtractors(
     partition_extractor=lambda row: row[1],
     value_extractor=lambda row: row[2],
 )
-_CLAIMS = {pdp.NoiseKind.LAPLACE: ("eps=1", 0.0), pdp.NoiseKind.GAUSSIAN: ("eps=1, delta=0.01", 0.01)}
+_CLAIMS = {
+    pdp.NoiseKind.LAPLACE: ("eps=1", 0.0),
+    pdp.NoiseKind.GAUSSIAN: ("eps=1, delta=0.01", 0.01),
+}
 
 
 def cases() -> Iterator[Case]:
@@ -49,15 +52,17 @@ def _aggregate(
         )
         found = engine.aggregate(rows, params, _EXTRACTORS, ["a"] if public else None)
         budget.compute_budgets()
-        values = {key: tuple(value)[0] for key, value in found}
-        got = values.get("a")
+        values = {key: next(iter(value)) for key, value in found}
+        got: Any = values.get("a")
         return [float(x) for x in got] if hasattr(got, "__len__") else got
 
     return released
 
 
 def _case(name: str, call: Callable[..., Any], pair: Any, claim: str, **more: Any) -> Case:
-    said = "DPEngine with NaiveBudgetAccountant(total_epsilon, total_delta): the budget is spent once"
+    said = (
+        "DPEngine with NaiveBudgetAccountant(total_epsilon, total_delta): the budget is spent once"
+    )
     more = {"relation": "add_remove", "n": 8_000, "said": said, **more}
     return Case(name, "pipeline_dp.DPEngine.aggregate", call, pair, claim, **more)
 
@@ -141,7 +146,7 @@ def _keys() -> Iterator[Case]:
                 f"select_partitions, {kind.value}, {name}",
                 kept,
                 pair,
-                "eps=1, delta=0.05",
+                "eps=1, delta=0.05" + (" in delta" if name == "a new key" else ""),
                 trap="a key that one record brings" if name == "a new key" else "",
                 sound=_EXACT,
                 **one,
@@ -152,7 +157,7 @@ def _keys() -> Iterator[Case]:
             f"COUNT, unknown keys, {name}",
             _aggregate(pdp.Metrics.COUNT, pdp.NoiseKind.LAPLACE, 0.05, public=False),
             pair,
-            "eps=1, delta=0.05",
+            "eps=1, delta=0.05" + (" in delta" if name == "a new key" else ""),
             look="values",
             trap="a key that one record brings" if name == "a new key" else "",
             sound=_PROVEN,
@@ -168,7 +173,7 @@ def _keys() -> Iterator[Case]:
                 post_aggregation_thresholding=True,
             ),
             pair,
-            "eps=1, delta=0.05",
+            "eps=1, delta=0.05" + (" in delta" if name == "a new key" else ""),
             look="values",
             trap="a key that one record brings" if name == "a new key" else "",
             sound=_PROVEN,

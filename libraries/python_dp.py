@@ -28,7 +28,9 @@ def cases() -> Iterator[Case]:
     yield from _partitions()
 
 
-def _case(name: str, api: str, call: Callable[..., Any], pair: Any, claim: str, **more: Any) -> Case:
+def _case(
+    name: str, api: str, call: Callable[..., Any], pair: Any, claim: str, **more: Any
+) -> Case:
     said = f"pydp.{api}: differentially private with the epsilon and delta given"
     more = {"relation": "add_remove", "n": 20_000, "said": said, "sound": _SNAPPED, **more}
     return Case(name, f"pydp.{api}", call, pair, claim, **more)
@@ -81,7 +83,13 @@ def _statistics() -> Iterator[Case]:
     count = tool(laplacian.Count, int)
     yield _case("Count", f"{api}Count", count, ([1], [1, 1]), "eps=1", **more)
     yield _case(
-        "Count, from nothing", f"{api}Count", count, ([], [1]), "eps=1", trap="an empty data set", **more
+        "Count, from nothing",
+        f"{api}Count",
+        count,
+        ([], [1]),
+        "eps=1",
+        trap="an empty data set",
+        **more,
     )
     whole = tool(laplacian.BoundedSum, int, lower_bound=0, upper_bound=5)
     yield _case("BoundedSum, integers", f"{api}BoundedSum", whole, ([1], [1, 9]), "eps=1", **more)
@@ -112,7 +120,9 @@ def _statistics() -> Iterator[Case]:
     more["n"] = 8_000
     for name in ("BoundedMean", "BoundedVariance", "BoundedStandardDeviation"):
         kind = getattr(laplacian, name)
-        one = _case(name, f"{api}{name}", tool(kind, float, **ends), ([0.0], [0.0, 1.0]), "eps=1", **more)
+        one = _case(
+            name, f"{api}{name}", tool(kind, float, **ends), ([0.0], [0.0, 1.0]), "eps=1", **more
+        )
         yield replace(one, look="values")
         yield replace(
             one,
@@ -169,7 +179,11 @@ def _statistics() -> Iterator[Case]:
 
 
 def _partitions() -> Iterator[Case]:
-    more: dict[str, Any] = {"group": "histogram, unknown keys", "n": 60_000, "sound": "exact probabilities"}
+    more: dict[str, Any] = {
+        "group": "histogram, unknown keys",
+        "n": 60_000,
+        "sound": "exact probabilities",
+    }
     for name in ("truncated_geometric", "laplace", "gaussian"):
         made = ps.create_partition_strategy(name, 1.0, 0.05, 1)
         api = f"algorithms.partition_selection, {name}"
@@ -179,7 +193,7 @@ def _partitions() -> Iterator[Case]:
                 api,
                 made.should_keep,
                 (users, users + 1),
-                "eps=1, delta=0.05",
+                "eps=1, delta=0.05" + ("" if users else " in delta"),
                 trap="a key that one record brings" if not users else "",
                 **more,
             )
@@ -191,7 +205,7 @@ def _partitions() -> Iterator[Case]:
                 api,
                 made.noised_value_if_should_keep,
                 (users, users + 1),
-                "eps=1, delta=0.05",
+                "eps=1, delta=0.05" + ("" if users else " in delta"),
                 trap="a key that one record brings" if not users else "",
                 look="values",
                 **{**more, "n": 30_000, "sound": _SNAPPED},
@@ -203,7 +217,7 @@ def _partitions() -> Iterator[Case]:
             "algorithms.partition_selection, laplace",
             made.should_keep,
             (users, users + 1),
-            "eps=1, delta=0.05",
+            "eps=1, delta=0.05" + ("" if users > 2 else " in delta"),
             trap="a count at the threshold",
             **more,
         )

@@ -20,20 +20,14 @@ DISTRIBUTION = "smartnoise-sql"
 warnings.filterwarnings("ignore")
 
 _GRID = "OpenDP's noise on a fine grid, calibrated by OpenDP's map"
-_META = {
-    "": {
-        "d": {
-            "t": {
-                "rows": 1000,
-                "max_ids": 1,
-                "id": {"type": "int", "private_id": True},
-                "k": {"type": "string"},
-                "x": {"type": "float", "lower": 0.0, "upper": 1.0},
-                "far": {"type": "float", "lower": 1000.0, "upper": 1001.0},
-                "w": {"type": "int", "lower": 0, "upper": 5},
-            }
-        }
-    }
+_TABLE: dict[str, Any] = {
+    "rows": 1000,
+    "max_ids": 1,
+    "id": {"type": "int", "private_id": True},
+    "k": {"type": "string"},
+    "x": {"type": "float", "lower": 0.0, "upper": 1.0},
+    "far": {"type": "float", "lower": 1000.0, "upper": 1001.0},
+    "w": {"type": "int", "lower": 0, "upper": 5},
 }
 
 
@@ -54,8 +48,8 @@ def _asked(what: str, delta: float = 0.01, censor: bool = False) -> Callable[[An
         if not ids:
             return [None] * size
         privacy = snsql.Privacy(epsilon=1.0, delta=delta)
-        reader = snsql.from_df(frame, privacy=privacy, metadata=_META)
-        reader.options.censor_dims = censor
+        meta = {"": {"d": {"t": {**_TABLE, "censor_dims": censor}}}}
+        reader = snsql.from_df(frame, privacy=privacy, metadata=meta)
         found = reader.execute(f"SELECT k, {what} AS v FROM d.t GROUP BY k")
         values = {row[0]: row[1] for row in found[1:]}
         return [values.get(f"k{group}") for group in range(size)]
@@ -67,9 +61,7 @@ def _case(name: str, what: str, pair: Any, claim: str = "eps=1", **more: Any) ->
     call = _asked(what, **{key: more.pop(key) for key in ("delta", "censor") if key in more})
     said = "Privacy(epsilon, delta): spent for each column of an answer"
     more = {"relation": "add_remove", "n": 6_000, "group": "query", "sound": _GRID, **more}
-    return Case(
-        name, "snsql.from_df(…).execute", call, pair, claim, said, vectorised=True, **more
-    )
+    return Case(name, "snsql.from_df(…).execute", call, pair, claim, said, vectorised=True, **more)
 
 
 def cases() -> Iterator[Case]:
@@ -80,7 +72,8 @@ def cases() -> Iterator[Case]:
     yield from both(_case("SUM, doubles", "SUM(x)", added))
     yield _case("SUM, integers", "SUM(w)", added)
     yield replace(
-        _case("SUM, bounds far from zero", "SUM(far)", added, trap="bounds far from zero"), look="values"
+        _case("SUM, bounds far from zero", "SUM(far)", added, trap="bounds far from zero"),
+        look="values",
     )
     yield replace(_case("AVG", "AVG(x)", added, "eps=2"), look="values")
     key = {"delta": 0.2, "censor": True, "group": "histogram, unknown keys"}
@@ -88,7 +81,7 @@ def cases() -> Iterator[Case]:
         "GROUP BY, a key of one",
         "COUNT(*)",
         ([], [1.0]),
-        "eps=2, delta=0.2",
+        "eps=2, delta=0.2 in delta",
         trap="a key that one individual brings",
         **key,
     )

@@ -1,4 +1,4 @@
-"""Tumult Core: noise on numbers and quantiles of series; its Spark measurements need Java and are left out."""
+"""Tumult Core: noise on numbers and quantiles of series. Its Spark measurements need Java: left out."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ def _case(name: str, api: str, made: Any, pair: Any, zcdp: bool = False, **more:
     out = made.privacy_function(1)
     said = f"{api}.privacy_function(1) = {out}, {made.output_measure}"
     claim = f"rho={float(out.expr)!r}" if zcdp else f"eps={float(out.expr)!r}"
-    more = {"relation": "sensitivity_one", "n": 10_000, "sound": _EXACT, **more}
-    return Case(name, f"tmlt.core.measurements.{api}", more.pop("call", made), pair, claim, said, **more)
+    more = {"relation": "sensitivity_one", "n": 5_000, "sound": _EXACT, **more}
+    return Case(
+        name, f"tmlt.core.measurements.{api}", more.pop("call", made), pair, claim, said, **more
+    )
 
 
 def cases() -> Iterator[Case]:
@@ -39,18 +41,27 @@ def cases() -> Iterator[Case]:
     laplace = noise.AddLaplaceNoise(real, 1)
     yield from both(_case("Laplace", f"{api}AddLaplaceNoise", laplace, (zero, one)))
     yield from both(
-        _case("Laplace at 1e9", f"{api}AddLaplaceNoise", laplace, far, trap="neighbours far from zero")
+        _case(
+            "Laplace at 1e9", f"{api}AddLaplaceNoise", laplace, far, trap="neighbours far from zero"
+        )
     )
     gaussian = noise.AddGaussianNoise(real, 1)
-    yield from both(_case("Gaussian", f"{api}AddGaussianNoise", gaussian, (zero, one), zcdp=True))
+    yield from both(
+        _case("Gaussian", f"{api}AddGaussianNoise", gaussian, (zero, one), zcdp=True), ""
+    )
     geometric = noise.AddGeometricNoise(1)
     yield _case("Geometric", f"{api}AddGeometricNoise", geometric, ints)
     yield _case("Geometric beyond 2**53", f"{api}AddGeometricNoise", geometric, huge, **beyond)
     discrete = noise.AddDiscreteGaussianNoise(1)
-    few: dict[str, Any] = {"n": 5_000, "zcdp": True}
+    few: dict[str, Any] = {"n": 2_500, "zcdp": True}
     yield _case("discrete Gaussian", f"{api}AddDiscreteGaussianNoise", discrete, ints, **few)
     yield _case(
-        "discrete Gaussian beyond 2**53", f"{api}AddDiscreteGaussianNoise", discrete, huge, **few, **beyond
+        "discrete Gaussian beyond 2**53",
+        f"{api}AddDiscreteGaussianNoise",
+        discrete,
+        huge,
+        **few,
+        **beyond,
     )
     series = PandasSeriesDomain(real)
     name = "pandas_measurements.series.NoisyQuantile"
@@ -72,4 +83,25 @@ def cases() -> Iterator[Case]:
         )
 
 
-FINDINGS: tuple[Finding, ...] = ()
+FINDINGS: tuple[Finding, ...] = (
+    Finding(
+        title="Gaussian noise is exact, and then added in doubles",
+        kind="floating point",
+        cases=("Gaussian, bits",),
+        cause=(
+            "AddGaussianNoise returns float(value) + gaussian(u=0, …): the sampler is exact, the sum is "
+            "rounded to doubles, and on 0 its bits are finer than on 1. AddLaplaceNoise hands the value to "
+            "the sampler, which rounds once, and shows nothing."
+        ),
+        script="tmlt_core_gaussian.py",
+        report=(
+            "AddGaussianNoise.__call__ ends with `return float(value) + gaussian(u=0, "
+            "sigma_squared=float_scale)`. The floating-point sum has the precision of its larger term "
+            "(Haney et al. 2022, arXiv:2207.13793): of 5,000 outputs on 0.0 about 1,250 have a bit below "
+            "2**-53, of 5,000 on 1.0 none has. At ρ = 0.5 an audit certifies ρ ≥ 2.4 (10⁻³ error "
+            "probability). AddLaplaceNoise passes the value to the sampler as its location, and no such "
+            "event was found for it; `return gaussian(u=float(value), sigma_squared=float_scale)` would "
+            "do the same here."
+        ),
+    ),
+)
