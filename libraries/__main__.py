@@ -36,6 +36,14 @@ def main(words: list[str]) -> int:
         if re.search(given.only, case.name) and (case.sound or not given.again)
     ]
     versions = runner.installed(distribution, "numpy", "scipy", "scikit-learn", "dpassay")
+    path = RESULTS / f"{given.library}.json"
+    before = Audited.from_json(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+    def keep(so_far: Audited) -> None:
+        if not given.again:
+            whole = joined(before, so_far, [case.name for case in every])
+            path.write_text(whole.to_json(), encoding="utf-8")
+
     found = runner.run(
         given.library,
         chosen,
@@ -44,20 +52,14 @@ def main(words: list[str]) -> int:
         versions={"python": platform.python_version(), **versions},
         seed=given.seed,
         say=lambda text: print(text, flush=True),
+        keep=keep,
     )
-    path = RESULTS / f"{given.library}.json"
-    if given.again:
-        before = Audited.from_json(path.read_text(encoding="utf-8"))
+    if given.again and before is not None:
         alarms = [one.name for one in found.results if one.verdict == "violation"]
         new = {"seed": given.seed, "audits": len(found.results), "alarms": alarms}
         kept = [run for run in before.again if run["seed"] != given.seed]
-        found = replace(before, again=(*kept, new))
+        path.write_text(replace(before, again=(*kept, new)).to_json(), encoding="utf-8")
         print(f"{new['audits']} sound cases with seed {given.seed}: {len(alarms)} false alarms")
-    elif path.is_file():
-        before = Audited.from_json(path.read_text(encoding="utf-8"))
-        found = joined(before, found, [case.name for case in every])
-    path.write_text(found.to_json(), encoding="utf-8")
-    print(f"written to {path.relative_to(RESULTS.parent.parent)}")
     unexplained = [
         one.name
         for one in found.results
@@ -68,9 +70,11 @@ def main(words: list[str]) -> int:
     return 1 if unexplained else 0
 
 
-def joined(before: Audited, new: Audited, names: list[str]) -> Audited:
+def joined(before: Audited | None, new: Audited, names: list[str]) -> Audited:
     """The new results, and the earlier ones of other cases that there are, in the order of the cases."""
-    found = {one.name: one for one in before.results} if before.version == new.version else {}
+    if before is None or before.version != new.version:
+        before = replace(new, results=(), again=())
+    found = {one.name: one for one in before.results}
     found |= {one.name: one for one in new.results}
     results = tuple(found[name] for name in names if name in found)
     return replace(new, results=results, again=before.again)

@@ -166,17 +166,26 @@ def run(
     versions: dict[str, str],
     seed: int = 0,
     say: Callable[[str], None] = print,
+    keep: Callable[[Audited], None] = lambda audited: None,
 ) -> Audited:
-    """Audit all cases; each gets a stream of its own, found from the seed and its name."""
-    results = []
+    """Audit all cases; each gets a stream of its own, found from the seed and its name.
+
+    What there is so far is handed to `keep` after each case, so that a run that ends early is not lost.
+    """
+    results: list[Result] = []
+
+    def made() -> Audited:
+        return Audited(library, version, versions, tuple(results), tuple(findings))
+
     for case in cases:
         found = audited(case, seed_of(seed, case.name))
         say(line(found))
         results.append(found)
+        keep(made())
     names = [one.name for one in results]
     if len(set(names)) != len(names):
         raise ValueError(f"two cases of {library} have one name")
-    return Audited(library, version, versions, tuple(results), tuple(findings))
+    return made()
 
 
 def seed_of(seed: int, name: str) -> int:
