@@ -204,7 +204,8 @@ FINDINGS: tuple[Finding, ...] = (
         ),
         cause=(
             "Noise is drawn and added in the precision of the gradients: which numbers can come out "
-            "depends on the value; bfloat16 is so coarse that single numbers show it. The library makes no statement about finite precision."
+            "depends on the value; bfloat16 is so coarse that single numbers show it. The library makes "
+            "no statement about finite precision."
         ),
         script="jax_privacy_bits.py",
         report=(

@@ -20,24 +20,25 @@ DISTRIBUTION = "opacus"
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
 
+_NOISE = 2.0
 _PROVEN = "the ideal mechanism keeps the claim; only its values are looked at"
 
 
 def _spent(steps: int, rate: float = 1.0, kind: Any = RDPAccountant) -> tuple[str, str]:
-    """The claim after some steps with noise multiplier 1, and the words for it."""
+    """The claim after some steps of that noise multiplier, and the words for it."""
     accountant = kind()
     for _ in range(steps):
-        accountant.step(noise_multiplier=1.0, sample_rate=rate)
+        accountant.step(noise_multiplier=_NOISE, sample_rate=rate)
     epsilon = float(accountant.get_epsilon(1e-3))
-    said = f"{kind.__name__}: {steps} steps, noise_multiplier 1, sample_rate {rate:g}: ε = {epsilon:.4g}"
-    return f"eps={epsilon!r}, delta=1e-3", f"{said} at δ = 10⁻³"
+    said = f"{kind.__name__}: {steps} steps, noise_multiplier {_NOISE:g}, sample_rate {rate:g}"
+    return f"eps={epsilon!r}, delta=1e-3", f"{said}: ε = {epsilon:.4g} at δ = 10⁻³"
 
 
 def _steps(make: Any, steps: int = 1, **options: Any) -> Callable[[Any], Any]:
     """Training by one gradient a step on f(w) = Σ w·x; what is released are all the weights."""
     module = GradSampleModule(torch.nn.Linear(1, 1, bias=False))
     plain = torch.optim.SGD(module.parameters(), lr=1.0)
-    optimizer = make(plain, noise_multiplier=1.0, expected_batch_size=1, **options)
+    optimizer = make(plain, noise_multiplier=_NOISE, expected_batch_size=1, **options)
     (weight,) = module.parameters()
 
     def trained(rows: Any) -> Any:
@@ -126,7 +127,7 @@ def _sampled() -> Iterator[Case]:
             module=model,
             optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
             data_loader=torch.utils.data.DataLoader(data, batch_size=2),
-            noise_multiplier=1.0,
+            noise_multiplier=_NOISE,
             max_grad_norm=1.0,
         )
         released = []

@@ -90,8 +90,8 @@ FINDINGS: tuple[Finding, ...] = (
         cases=("Gaussian, bits",),
         cause=(
             "AddGaussianNoise returns float(value) + gaussian(u=0, …): the sampler is exact, the sum is "
-            "rounded to doubles, and on 0 its bits are finer than on 1. AddLaplaceNoise hands the value to "
-            "the sampler, which rounds once, and shows nothing."
+            "rounded to doubles, and on 0 its bits are finer than on 1. AddLaplaceNoise gives the value "
+            "to the sampler, which rounds once, and shows nothing."
         ),
         script="tmlt_core_gaussian.py",
         report=(
