@@ -244,7 +244,7 @@ def _row(audited: Audited, result: Result) -> str:
     least = result.smallest_detectable
     cells = [
         html.escape(audited.library),
-        f'<span title="{html.escape(_short(hint, 400), quote=True)}">{html.escape(result.name)}</span>',
+        f'<span title="{html.escape(_short(hint, 220), quote=True)}">{html.escape(result.name)}</span>',
         html.escape(result.claim),
     ]
     numbers = [
