@@ -588,13 +588,14 @@ FINDINGS: tuple[Finding, ...] = (
         script="diffprivlib_nanmean.py",
         report=(
             "tools.nanmean(array, bounds=(lower, upper), epsilon=ε) adds noise for a sensitivity of "
-            "(upper - lower) / array.size, but np.nanmean divides by the number of records that are not "
-            "NaN. For [0, nan × 9] and [1, nan × 9], which differ in one record, the means are 0 and 1 "
-            "and the noise has scale 0.1/ε: the two are told apart with ε ≥ 5.7 at epsilon=1 (10⁻³ error "
-            "probability). nanvar and nanstd are alike; nansum has sensitivity upper - lower, but a "
-            "record that becomes NaN changes the sum by up to max(|lower|, |upper|). A remedy is to "
-            "replace NaN by a constant within the bounds before a statistic of fixed size is taken, or "
-            "to calibrate to one record and spend a part of ε on the count."
+            "(upper - lower) / array.size, but np.nanmean divides by the number of records that are "
+            "not NaN. For [0, nan × 9] and [1, nan × 9], which differ in one record, the means are 0 "
+            "and 1 and the noise has scale 0.1/ε: the two are told apart with {nanmean, nine NaN "
+            "rows} at epsilon=1 (10⁻³ error probability). nanvar and nanstd are alike; nansum has "
+            "sensitivity upper - lower, but a record that becomes NaN changes the sum by up to "
+            "max(|lower|, |upper|). A remedy is to replace NaN by a constant within the bounds before "
+            "a statistic of fixed size is taken, or to calibrate to one record and spend a part of ε "
+            "on the count."
         ),
     ),
     Finding(
@@ -617,12 +618,13 @@ FINDINGS: tuple[Finding, ...] = (
         script="diffprivlib_gaussian_nb.py",
         report=(
             "GaussianNB._update_mean_variance adds Laplace noise of sensitivity upper - lower to "
-            "temp_x.sum(). That is right while the number of records of a class is fixed, but a record "
-            "that is replaced by one with another label adds a term to the sum of one class and removes "
-            "one from another; each changes by up to max(|lower|, |upper|). With bounds=(1000, 1001), "
-            "epsilon=1 and five records, one of which changes its label, the counts and means tell the "
-            "two data sets apart with ε ≥ 4 (10⁻³ error probability). A remedy is to sum x - lower or x "
-            "minus the middle of the bounds: the sensitivity is then at most upper - lower."
+            "temp_x.sum(). That is right while the number of records of a class is fixed, but a "
+            "record that is replaced by one with another label adds a term to the sum of one class "
+            "and removes one from another; each changes by up to max(|lower|, |upper|). With "
+            "bounds=(1000, 1001), epsilon=1 and five records, one of which changes its label, the "
+            "counts and means tell the two data sets apart with {GaussianNB, bounds far from zero} "
+            "(10⁻³ error probability). A remedy is to sum x - lower or x minus the middle of the "
+            "bounds: the sensitivity is then at most upper - lower."
         ),
     ),
     Finding(
@@ -637,10 +639,10 @@ FINDINGS: tuple[Finding, ...] = (
         script="diffprivlib_classes.py",
         report=(
             "GaussianNB and LogisticRegression take classes_ from np.unique(y). If a single record "
-            "carries a label that no other has, replacing it changes the shape of theta_ and coef_, so "
-            "that the model tells with certainty whether the record was there. "
-            "RandomForestClassifier and DecisionTreeClassifier solve this with the parameter `classes` "
-            "and raise a PrivacyLeakWarning without it; the same would serve here."
+            "carries a label that no other has, replacing it changes the shape of theta_ and coef_, "
+            "so that the model tells with certainty whether the record was there. "
+            "RandomForestClassifier and DecisionTreeClassifier solve this with the parameter "
+            "`classes` and raise a PrivacyLeakWarning without it; the same would serve here."
         ),
     ),
     Finding(
@@ -680,9 +682,9 @@ FINDINGS: tuple[Finding, ...] = (
             "labels: continue`), so that their centres keep the values of the initialisation, while "
             "others get noise. Whether a centre moved shows whether its cluster is empty: with five "
             "records at 0, bounds (0, 1), two clusters and epsilon=1, both centres are never below "
-            "0.375; with one more record at 1 they are in one fit of six. A remedy is to treat a cluster "
-            "without records like any other, with count and sum 0. (Issue #104 lists other points of "
-            "this model.)"
+            "0.375; with one more record at 1 they are in one fit of six. A remedy is to treat a "
+            "cluster without records like any other, with count and sum 0. (Issue #104 lists other "
+            "points of this model.)"
         ),
     ),
     Finding(

@@ -246,7 +246,7 @@ def _thresholds() -> Iterator[Case]:
     real = odp.map_domain(odp.atom_domain(T=str), odp.atom_domain(T=float, nan=False))
     away, away_f = odp.absolute_distance(T="i64"), odp.absolute_distance(T=float)
     more: dict[str, Any] = {"group": "histogram, unknown keys"}
-    new = {"trap": "a key that one record brings", "sound": ""}
+    new = {"trap": "a key that one record brings", "sound": "", "n": 15_000}
     made = m.make_laplace_threshold(counts, odp.l01inf_distance(away), scale=1.0, threshold=5)
     name = f"{api}make_laplace_threshold"
     inputs: Any = ({}, {"a": 1})

@@ -58,12 +58,7 @@ def page(audited: Sequence[Audited]) -> str:
             "# Released libraries under audit",
             _opening(audited),
             "## What was found",
-            *(
-                _card(one, finding)
-                for one in audited
-                for finding in one.findings
-                if _of(one, finding)
-            ),
+            *(_card(one, finding) for one, finding in _ordered(audited)),
             "## Every audit",
             _table(audited),
             "## How it is done",
@@ -71,6 +66,13 @@ def page(audited: Sequence[Audited]) -> str:
             "",
         ]
     )
+
+
+def _ordered(audited: Sequence[Audited]) -> list[tuple[Audited, Finding]]:
+    """What was seen in this run: the bugs first, and those that nobody knows before the others."""
+    seen = [(one, finding) for one in audited for finding in one.findings if _of(one, finding)]
+    kinds = list(KINDS)
+    return sorted(seen, key=lambda found: (kinds.index(found[1].kind), bool(found[1].known)))
 
 
 def _of(audited: Audited, finding: Finding) -> list[Result]:
@@ -133,8 +135,15 @@ def _card(audited: Audited, finding: Finding) -> str:
         text = (REPRODUCTIONS / finding.script).read_text(encoding="utf-8").strip()
         parts.append(_folded(f"libraries/reproductions/{finding.script}", text))
     if finding.report and not finding.known:
-        parts.append(_folded("A report, ready to send", finding.report, code=False))
+        report = _filled(finding.report, audited)
+        parts.append(_folded("A report, ready to send", report, code=False))
     return "\n\n".join(parts)
+
+
+def _filled(report: str, audited: Audited) -> str:
+    """The text with the bound of a case in place of its name in braces."""
+    bounds = {one.name: f"{one.symbol} ≥ {one.lower_bound:.2g}" for one in audited.results}
+    return re.sub(r"\{(.+?)\}", lambda name: bounds[name[1]], report)
 
 
 def _folded(title: str, text: str, *, code: bool = True) -> str:
@@ -272,7 +281,7 @@ def _method(audited: Sequence[Audited]) -> str:
         "came of them. Mechanisms on floating-point numbers are audited twice: for their values, and for "
         "the bits with which these are written ([](methods/bits.md)), since one leak would hide the "
         "other. *Certified* is a lower bound that holds with confidence 0.999; *would have seen* is the "
-        "smallest excess that an event like the one tested would have shown nine times in ten "
+        "smallest value that would have been caught nine times in ten on an event like the one tested "
         "([](verdicts.md)). Hover over a case for its function, its inputs and the library's words.\n\n"
         f"They took {seconds / 60:.0f} minutes on a busy machine, {own / max(seconds, 1e-9):.0%} of "
         "it the libraries' own."

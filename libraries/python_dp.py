@@ -239,8 +239,8 @@ FINDINGS: tuple[Finding, ...] = (
             "on a double are not rounded to a grid, though Secure_Noise_Generation.pdf of the C++ "
             "library describes rounding for Gaussian noise, and LaplaceMechanism rounds. Of 20,000 "
             "outputs on 0.0 about 1,600 have denominator 2**54; of 20,000 on 1.0 none has. That one "
-            "event shows ε ≥ 6.9 at epsilon=1, delta=1e-3 (10⁻³ error probability). PipelineDP inherits "
-            "it."
+            "event shows {Gaussian, doubles, bits} at epsilon=1, delta=1e-3 (10⁻³ error probability). "
+            "PipelineDP inherits it."
         ),
     ),
 )

@@ -97,11 +97,11 @@ FINDINGS: tuple[Finding, ...] = (
         report=(
             "AddGaussianNoise.__call__ ends with `return float(value) + gaussian(u=0, "
             "sigma_squared=float_scale)`. The floating-point sum has the precision of its larger term "
-            "(Haney et al. 2022, arXiv:2207.13793): of 5,000 outputs on 0.0 about 1,250 have a bit below "
-            "2**-53, of 5,000 on 1.0 none has. At ρ = 0.5 an audit certifies ρ ≥ 2.4 (10⁻³ error "
-            "probability). AddLaplaceNoise passes the value to the sampler as its location, and no such "
-            "event was found for it; `return gaussian(u=float(value), sigma_squared=float_scale)` would "
-            "do the same here."
+            "(Haney et al. 2022, arXiv:2207.13793): of 5,000 outputs on 0.0 about 1,250 have a bit "
+            "below 2**-53, of 5,000 on 1.0 none has. At ρ = 0.5 an audit certifies {Gaussian, bits} "
+            "(10⁻³ error probability). AddLaplaceNoise passes the value to the sampler as its "
+            "location, and no such event was found for it; `return gaussian(u=float(value), "
+            "sigma_squared=float_scale)` would do the same here."
         ),
     ),
 )

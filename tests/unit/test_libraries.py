@@ -45,7 +45,7 @@ def audited():
         kind="violation",
         cases=("loaded",),
         cause="It falls on the bit too often.",
-        report="Please look at the coin & its rim.",
+        report="Please look at the coin & its rim: {loaded}.",
     )
     return run(
         made(),
@@ -148,7 +148,8 @@ def test_the_page_has_a_row_an_audit_and_a_card_a_finding(audited):
     text = page.page([audited])
     assert text.count("<tr data-library=") == len(audited.results)
     assert "not yet reported" in text
-    assert "Please look at the coin &amp; its rim." in text
+    bound = f"ε ≥ {audited.results[1].lower_bound:.2g}"
+    assert f"Please look at the coin &amp; its rim: {bound}." in text
     assert "The coin is \\*not\\* fair \\<here\\>" in text
     assert "4 audits of 1 libraries" in text
 
