@@ -67,7 +67,7 @@ libraries:  ## released libraries under audit, each in an environment of its own
 	$(PYTHON) -m libraries.environments $(WHAT) $(ARGS)
 
 test-libraries:  ## a few cases of OpenDP, in its environment (under 3 minutes)
-	$(PYTHON) -m libraries.environments --make opendp
+	$(PYTHON) -m libraries.environments opendp --make
 	.libraries/opendp/bin/python -m pip install --quiet pytest
 	.libraries/opendp/bin/python -m pytest tests/libraries
 

@@ -14,6 +14,9 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
+from libraries import page
+from libraries.cases import load
+
 ROOT = Path(__file__).parents[1]
 PINS = ROOT / "libraries" / "pins"
 
@@ -43,12 +46,12 @@ def make(name: str) -> Path:
 
 
 def main(words: Sequence[str]) -> int:
-    """Audit the libraries named, or `all`, one after the other; other words go on to the audit.
+    """Audit the libraries named, or `all`, one after the other, and make the page anew.
 
-    With `--make` the environments are made and nothing is run.
+    Options after the names go on to the audit; with `--make` the environments are made and no more.
     """
-    chosen = [word for word in words if not word.startswith("-") and not word.isdigit()]
-    rest = [word for word in words if word not in chosen]
+    options = next((k for k, word in enumerate(words) if word.startswith("-")), len(words))
+    chosen, rest = list(words[:options]), list(words[options:])
     chosen = names() if chosen == ["all"] else chosen
     unknown = [name for name in chosen if name not in names()]
     if unknown or not chosen:
@@ -70,6 +73,7 @@ def main(words: Sequence[str]) -> int:
             check=False,
         )
         status = max(status, done.returncode)
+    page.PAGE.write_text(page.page(load()), encoding="utf-8")
     return status
 
 

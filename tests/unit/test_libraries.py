@@ -206,6 +206,24 @@ def test_unknown_libraries_are_an_error(capsys):
     assert "nothing" in capsys.readouterr().err
 
 
+def test_options_go_on_to_the_audit_and_the_page_is_made_anew(tmp_path, monkeypatch):
+    commands = []
+
+    class Done:
+        returncode = 1
+
+    def started(command, **options):
+        commands.append(command[1:])
+        return Done
+
+    monkeypatch.setattr(environments, "make", lambda name: environments.python_of(name))
+    monkeypatch.setattr(environments.subprocess, "run", started)
+    monkeypatch.setattr(page, "PAGE", tmp_path / "libraries.md")
+    assert environments.main(["opendp", "--only", "count", "--seed", "3"]) == 1
+    assert commands == [["-m", "libraries", "opendp", "--only", "count", "--seed", "3"]]
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(load())
+
+
 def test_an_environment_is_made_once_for_its_pins(tmp_path, monkeypatch):
     (tmp_path / "libraries" / "pins").mkdir(parents=True)
     (tmp_path / "libraries" / "pins" / "fake.txt").write_text("fake==1.0\n")
