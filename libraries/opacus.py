@@ -159,7 +159,7 @@ def _adaptive() -> Iterator[Case]:
         clipbound_learning_rate=0.2,
         max_clipbound=1.0,
         min_clipbound=0.9,
-        unclipped_num_std=1.0,
+        unclipped_num_std=2.0,
     )
     yield _case(
         "a step, adaptive clipping",

@@ -108,6 +108,7 @@ def _opening(audited: Sequence[Audited]) -> str:
         f"included: {len(alarms)} of them were refuted. Run again with other seeds, {wrong} of {more} "
         "were.\n\n"
         "A refuted claim is not always a bug, and the page says what it is:\n\n" + told + "\n\n"
+        "*Not yet reported* means that no record of it was found upstream.\n\n"
         "`make libraries WHAT=opendp` repeats a library's audits in an environment of its own; "
         "[](audit-your-library.md) does the same for yours."
     )
