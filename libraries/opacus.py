@@ -57,7 +57,7 @@ def _steps(make: Any, steps: int = 1, **options: Any) -> Callable[[Any], Any]:
 
 def _case(name: str, api: str, call: Any, pair: Any, spent: tuple[str, str], **more: Any) -> Case:
     claim, said = spent
-    more = {"relation": "add_remove", "n": 1_000, "group": "model", "sound": _PROVEN, **more}
+    more = {"relation": "add_remove", "n": 2_500, "group": "model", "sound": _PROVEN, **more}
     return Case(name, f"opacus.{api}", call, pair, claim, said, **more)
 
 
