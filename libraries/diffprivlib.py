@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from diffprivlib import BudgetAccountant, models
 from diffprivlib import mechanisms as dm
-from diffprivlib import models
 from diffprivlib import tools as dt
 
 from libraries.cases import Case, Finding
@@ -520,7 +520,9 @@ def _models() -> Iterator[Case]:
 
         def predicted(data: Any) -> Any:
             x, y = np.array(data, dtype=float).T
-            return int(getattr(models, name)(**ends).fit(x[:, None], y).predict([[0.5]])[0])
+            # the default accountant keeps every earlier spend, and a forest copies it
+            model = getattr(models, name)(**ends, accountant=BudgetAccountant())
+            return int(model.fit(x[:, None], y).predict([[0.5]])[0])
 
         return predicted
 

@@ -184,8 +184,8 @@ def test_the_page_is_the_one_the_results_make():
 def test_every_library_with_pins_has_results(name):
     audited = Audited.from_json((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     pins = (environments.PINS / f"{name}.txt").read_text(encoding="utf-8").lower()
-    names = [re.escape(name), re.escape(name.replace("-", "."))]
-    assert re.search(rf"^({'|'.join(names)})=={re.escape(audited.version)}$", pins, re.MULTILINE)
+    written = name.replace("-", "[-_.]")
+    assert re.search(rf"^{written}=={re.escape(audited.version)}$", pins, re.MULTILINE)
     refuted = [one for one in audited.results if one.verdict == "violation"]
     assert all(audited.finding_of(one) for one in refuted)
     assert all(one.replay and one.replay.p_value <= runner.GAMMA for one in refuted)
