@@ -272,7 +272,8 @@ def _thresholds() -> Iterator[Case]:
         look="values",
         sound=_GRID,
     )
-    made = m.make_gaussian_threshold(counts, odp.l02inf_distance(away), scale=1.0, threshold=3)
+    made = m.make_gaussian_threshold(counts, odp.l02inf_distance(away), scale=1.0, threshold=2)
+    made = odp.c.make_fix_delta(odp.c.make_zCDP_to_approxDP(made), 0.2)
     name = f"{api}make_gaussian_threshold"
     yield _case("thresholded Gaussian, integers", name, made, inputs, (1, 1, 1), **more, **new)
     rows = odp.vector_domain(odp.atom_domain(T=str)), odp.symmetric_distance()
