@@ -7,6 +7,7 @@ import platform
 import re
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 from libraries import runner
 from libraries.cases import RESULTS, Audited
@@ -55,11 +56,7 @@ def main(words: list[str]) -> int:
         keep=keep,
     )
     if given.again and before is not None:
-        alarms = [one.name for one in found.results if one.verdict == "violation"]
-        new = {"seed": given.seed, "audits": len(found.results), "alarms": alarms}
-        kept = [run for run in before.again if run["seed"] != given.seed]
-        path.write_text(replace(before, again=(*kept, new)).to_json(), encoding="utf-8")
-        print(f"{new['audits']} sound cases with seed {given.seed}: {len(alarms)} false alarms")
+        return _counted(found, before, path, given.seed)
     unexplained = [
         one.name
         for one in found.results
@@ -68,6 +65,20 @@ def main(words: list[str]) -> int:
     for name in unexplained:
         print(f"not explained: {name}", file=sys.stderr)
     return 1 if unexplained else 0
+
+
+def _counted(found: Audited, before: Audited, path: Path, seed: int) -> int:
+    """Add the false alarms of another seed to the results; 1 if one held on fresh draws too."""
+    alarms = [one for one in found.results if one.verdict == "violation"]
+    held = [one.name for one in alarms if one.replay and one.replay.p_value <= runner.GAMMA]
+    named = [one.name for one in alarms]
+    new = {"seed": seed, "audits": len(found.results), "alarms": named, "held": held}
+    kept = [run for run in before.again if run["seed"] != seed]
+    path.write_text(replace(before, again=(*kept, new)).to_json(), encoding="utf-8")
+    print(
+        f"{new['audits']} sound cases with seed {seed}: {len(named)} alarms, {len(held)} held again"
+    )
+    return 1 if held else 0
 
 
 def joined(before: Audited | None, new: Audited, names: list[str]) -> Audited:

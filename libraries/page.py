@@ -90,6 +90,7 @@ def _opening(audited: Sequence[Audited]) -> str:
     runs = [run for library in audited for run in library.again]
     more = sum(run["audits"] for run in runs)
     wrong = sum(len(run["alarms"]) for run in runs)
+    held = sum(len(run["held"]) for run in runs)
     kinds = dict.fromkeys(KINDS, 0)
     for library in audited:
         for one in library.results:
@@ -106,7 +107,8 @@ def _opening(audited: Sequence[Audited]) -> str:
         f"({counted}); {len(again)} of these {len(refuted)} events held again on as many fresh draws.\n\n"
         f"{len(sound)} cases are correct by construction if the code does what it says, the arithmetic "
         f"included: {len(alarms)} of them were refuted. Run again with other seeds, {wrong} of {more} "
-        "were.\n\n"
+        f"were, and {held} of these held on fresh draws; at 10⁻³ each, up to {more / 1000:.1f} false "
+        "alarms are to be expected of so many.\n\n"
         "A refuted claim is not always a bug, and the page says what it is:\n\n" + told + "\n\n"
         "*Not yet reported* means that no record of it was found upstream.\n\n"
         "`make libraries WHAT=opendp` repeats a library's audits in an environment of its own; "

@@ -7,9 +7,10 @@ import re
 from dataclasses import replace
 
 import pytest
+from scipy.stats import binom
 
 from libraries import environments, page, runner
-from libraries.__main__ import joined
+from libraries.__main__ import _counted, joined
 from libraries.cases import REPRODUCTIONS, RESULTS, Audited, Case, Finding, both, load
 
 
@@ -169,8 +170,21 @@ def test_markup_in_names_stays_text(audited):
 
 
 def test_runs_again_are_counted(audited):
-    text = page.page([replace(audited, again=({"seed": 1, "audits": 7, "alarms": ["x"]},))])
-    assert "1 of 7 were" in " ".join(text.split())
+    again = {"seed": 1, "audits": 7, "alarms": ["x"], "held": []}
+    text = page.page([replace(audited, again=(again,))])
+    assert "1 of 7 were, and 0 of these held on fresh draws" in " ".join(text.split())
+
+
+def test_a_run_again_says_which_alarms_held(audited, tmp_path):
+    loaded = audited.results[1]
+    lucky = replace(loaded, name="lucky", replay=replace(loaded.replay, p_value=1.0))
+    path = tmp_path / "fake.json"
+    for results, held in (((lucky,), []), ((lucky, loaded), ["loaded"])):
+        status = _counted(replace(audited, results=results), audited, path, seed=5)
+        (run,) = Audited.from_json(path.read_text(encoding="utf-8")).again
+        assert run["held"] == held
+        assert run["alarms"] == [one.name for one in results]
+        assert status == len(held)
 
 
 # --- what is in the repository
@@ -190,7 +204,18 @@ def test_every_library_with_pins_has_results(name):
     assert all(audited.finding_of(one) for one in refuted)
     assert all(one.replay and one.replay.p_value <= runner.GAMMA for one in refuted)
     assert not [one.name for one in refuted if one.sound]
-    assert not [alarm for run in audited.again for alarm in run["alarms"]]
+    assert not [alarm for run in audited.again for alarm in run["held"]]
+
+
+def test_false_alarms_are_as_rare_as_their_error_probability():
+    """Over all libraries and seeds, against the exact binomial limit at level .01."""
+    first = [one for audited in load() for one in audited.results if one.sound]
+    again = [run for audited in load() for run in audited.again]
+    alarms = sum(one.verdict == "violation" for one in first)
+    alarms += sum(len(run["alarms"]) for run in again)
+    audits = len(first) + sum(run["audits"] for run in again)
+    assert audits > 300
+    assert alarms <= binom.ppf(0.99, audits, runner.GAMMA)
 
 
 def test_every_reproduction_belongs_to_a_finding():
