@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.ready
 # HistGradientBoosting on busy cores is 100 times slower with OpenMP left alone.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help venv demo test test-floor test-torch test-slow test-browser check format bench bench-full peers docs reproduce clean
+.PHONY: help venv demo test test-floor test-torch test-libraries test-slow test-browser check format bench bench-full peers libraries docs reproduce clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -69,6 +69,14 @@ peers:  ## other auditors, in an environment of their own, for the benchmarks
 	$(PYTHON) -m venv .peers
 	.peers/bin/python -m pip install --quiet jax-privacy privacy-estimates
 
+libraries:  ## released libraries under audit, each in an environment of its own (WHAT=opendp, all)
+	$(PYTHON) -m libraries.environments $(WHAT) $(ARGS)
+
+test-libraries:  ## a few cases of OpenDP, in its environment (under 3 minutes)
+	$(PYTHON) -m libraries.environments opendp --make
+	.libraries/opendp/bin/python -m pip install --quiet pytest
+	.libraries/opendp/bin/python -m pytest tests/libraries
+
 docs: venv  ## the documentation, warnings as errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
@@ -77,4 +85,4 @@ reproduce: venv  ## the papers' figures and tables, into papers/mine (WHAT=pure/
 	RUNS='$(RUNS)' WRITE='$(WRITE)' $(BIN)/python -m papers $(WHAT)
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-floor .venv-torch build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build
+	rm -rf $(VENV) .venv-floor .venv-torch .libraries build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build

@@ -5,7 +5,7 @@ from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.bounds.joint import Counts, p_value
-from dpassay.bounds.power import detectable, draws_needed, power
+from dpassay.bounds.power import detectable, draws_needed, power, smallest_detectable
 
 
 def test_power_is_what_a_simulation_of_the_test_shows(seeds):
@@ -38,3 +38,12 @@ def test_plans_for_what_nobody_can_see_end():
 def test_detectable_falls_with_the_number_of_draws():
     values = [detectable(0.184, n, n, dp.PureDP(1.0), 0.05) for n in (100, 1000, 10_000)]
     assert values[0] > values[1] > values[2] > 1.0
+
+
+def test_an_event_and_its_complement_on_the_other_side_are_detectable_alike():
+    """Near 1 a δ has no room to show in p ≤ 1, but all of it in the complement."""
+    claim = dp.ApproximateDP(1.0, 0.0134, headline="delta")
+    rare, likely = Counts(210, 15_000, 7, 15_000), Counts(14_993, 15_000, 14_790, 15_000)
+    found = smallest_detectable(rare, claim, 1e-3)
+    assert claim.delta < found < 2 * claim.delta
+    assert smallest_detectable(likely, claim, 1e-3) == found

@@ -95,6 +95,15 @@ def test_constant_outputs_are_no_alarm():
     dp.draw(lambda x, size, rng: np.full(size, x), PAIR, n=100_000)
 
 
+def test_constant_outputs_beside_wider_ones_are_no_alarm(seed):
+    """How many numbers the other side's outputs have is no part of this side's one output."""
+
+    def mechanism(counts, rng):
+        return {key: count for key, count in counts.items() if rng.random() < 0.004}
+
+    dp.draw(dp.from_function(mechanism), ({}, {"a": 1}), n=3000, rng=seed)
+
+
 # --- mechanisms that misbehave
 
 

@@ -71,8 +71,16 @@ def power(p: float, q: float, n: int, m: int, claim: Claim, gamma: float) -> flo
 
 def smallest_detectable(c: Counts, claim: Claim, gamma: float) -> float:
     """`detectable` for an event about as likely as the one that was counted."""
-    q = min(max(c.j / c.m, 0.5 / c.m), 1 - 0.5 / c.m)
-    return detectable(float(f"{q:.2g}"), c.n, c.m, claim, gamma)
+    found = detectable(_kept(c.j, c.m), c.n, c.m, claim, gamma)
+    if math.isinf(found) and claim.symmetric:
+        # at a likely event p ≤ 1 leaves the parameter no room; the complement, on the other side, does
+        found = detectable(_kept(c.n - c.i, c.n), c.m, c.n, claim, gamma)
+    return found
+
+
+def _kept(hits: int, n: int) -> float:
+    """A frequency away from 0 and 1, rounded so that what is found for it can be kept."""
+    return float(f"{min(max(hits / n, 0.5 / n), 1 - 0.5 / n):.2g}")
 
 
 @lru_cache(maxsize=4096)

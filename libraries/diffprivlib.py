@@ -1,0 +1,705 @@
+"""IBM's diffprivlib: its mechanisms, its tools, its models.
+
+Inputs of tools and models are neighbours if one record is replaced: their sensitivities divide by the
+number of records, which they treat as public. Counts and histograms are also audited for a record added.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from diffprivlib import BudgetAccountant, models
+from diffprivlib import mechanisms as dm
+from diffprivlib import tools as dt
+
+from libraries.cases import Case, Finding
+
+DISTRIBUTION = "diffprivlib"
+warnings.filterwarnings("ignore", category=UserWarning)
+warnings.filterwarnings("ignore", category=FutureWarning)
+warnings.filterwarnings("ignore", category=RuntimeWarning)
+
+_EXACT = "discrete outputs, sampled by rejection or by cumulative probabilities"
+_PROVEN = "the ideal mechanism keeps the claim; only its values are looked at"
+_NAN = float("nan")
+
+
+def cases() -> Iterator[Case]:
+    """All cases."""
+    yield from _doubles()
+    yield from _discrete()
+    yield from _choices()
+    yield from _tools()
+    yield from _models()
+
+
+def _case(
+    name: str, api: str, call: Callable[..., Any], pair: Any, claim: str, **more: Any
+) -> Case:
+    said = f"diffprivlib.{api}: ε-differential privacy with epsilon as given"
+    more = {"relation": "replace", "n": 20_000, "said": said, **more}
+    return Case(name, f"diffprivlib.{api}", call, pair, claim, **more)
+
+
+def _both(case: Case) -> Iterator[Case]:
+    """The values of a mechanism on doubles, and the bits they are written with."""
+    yield replace(case, name=f"{case.name}, values", look="values", sound=_PROVEN)
+    yield replace(case, name=f"{case.name}, bits", look="bits", sound="")
+
+
+def _doubles() -> Iterator[Case]:
+    one = {"epsilon": 1.0, "sensitivity": 1.0}
+    box = {**one, "lower": 0.0, "upper": 4.0}
+    near = {**one, "delta": 0.1}
+    for name, made, pair, claim in (
+        ("Laplace", dm.Laplace(**one), (0.0, 1.0), "eps=1"),
+        ("LaplaceTruncated", dm.LaplaceTruncated(**box), (0.0, 1.0), "eps=1"),
+        ("LaplaceFolded", dm.LaplaceFolded(**box), (1.0, 2.0), "eps=1"),
+        ("LaplaceBoundedDomain", dm.LaplaceBoundedDomain(**box), (0.0, 1.0), "eps=1"),
+        ("LaplaceBoundedNoise", dm.LaplaceBoundedNoise(**near), (0.0, 1.0), "eps=1, delta=0.1"),
+        (
+            "Gaussian",
+            dm.Gaussian(epsilon=1.0, sensitivity=1.0, delta=1e-3),
+            (0.0, 1.0),
+            "eps=1, delta=1e-3",
+        ),
+        (
+            "GaussianAnalytic",
+            dm.GaussianAnalytic(epsilon=1.0, sensitivity=1.0, delta=1e-3),
+            (0.0, 1.0),
+            "eps=1, delta=1e-3",
+        ),
+        ("Staircase", dm.Staircase(epsilon=1.0, sensitivity=1.0), (0.0, 1.0), "eps=1"),
+        ("Uniform", dm.Uniform(delta=0.2, sensitivity=1.0), (0.0, 1.0), "eps=0, delta=0.2"),
+        ("Snapping", dm.Snapping(**{**box, "lower": -4.0}), (0.0, 1.0), "eps=1"),
+    ):
+        case = _case(
+            name, f"mechanisms.{name}", made.randomise, pair, claim, relation="sensitivity_one"
+        )
+        for one_look in _both(case):
+            snapped = name == "Snapping" and one_look.look == "bits"
+            yield replace(one_look, sound=_PROVEN) if snapped else one_look
+    yield _case(
+        "Laplace at 1e9, values",
+        "mechanisms.Laplace",
+        dm.Laplace(**one).randomise,
+        (1e9, 1e9 + 1),
+        "eps=1",
+        relation="sensitivity_one",
+        look="values",
+        trap="neighbours far from zero",
+        sound=_PROVEN,
+    )
+
+
+def _discrete() -> Iterator[Case]:
+    made: dict[str, Any] = {
+        "Geometric": dm.Geometric(epsilon=1.0),
+        "GeometricTruncated": dm.GeometricTruncated(epsilon=1.0, lower=0, upper=3),
+        "GeometricFolded": dm.GeometricFolded(epsilon=1.0, lower=0, upper=4),
+    }
+    for name, mechanism in made.items():
+        yield _case(
+            name,
+            f"mechanisms.{name}",
+            mechanism.randomise,
+            (1, 2),
+            "eps=1",
+            relation="sensitivity_one",
+            sound=_EXACT,
+        )
+    yield _case(
+        "Geometric, at the bound",
+        "mechanisms.GeometricTruncated",
+        made["GeometricTruncated"].randomise,
+        (0, 1),
+        "eps=1",
+        relation="sensitivity_one",
+        trap="an input at the bound",
+        sound=_EXACT,
+    )
+    yield _case(
+        "Geometric, beyond 2**53",
+        "mechanisms.Geometric",
+        made["Geometric"].randomise,
+        (2**53, 2**53 + 1),
+        "eps=1",
+        relation="sensitivity_one",
+        trap="integers that one double does not hold",
+        sound=_EXACT,
+    )
+    yield _case(
+        "GaussianDiscrete",
+        "mechanisms.GaussianDiscrete",
+        dm.GaussianDiscrete(epsilon=1.0, delta=1e-3).randomise,
+        (0, 1),
+        "eps=1, delta=1e-3",
+        relation="sensitivity_one",
+        n=8_000,
+        sound=_EXACT,
+    )
+    yield _case(
+        "Binary",
+        "mechanisms.Binary",
+        dm.Binary(epsilon=1.0, value0="a", value1="b").randomise,
+        ("a", "b"),
+        "eps=1",
+        sound=_EXACT,
+    )
+
+
+def _choices() -> Iterator[Case]:
+    def chosen(kind: Any) -> Callable[[Any], Any]:
+        return lambda utility: kind(epsilon=1.0, sensitivity=1.0, utility=utility).randomise()
+
+    more: dict[str, Any] = {"group": "selection", "sound": _EXACT}
+    scores = [0.0, 0.0, 1.0], [1.0, 1.0, 0.0]
+    for name in ("Exponential", "PermuteAndFlip"):
+        yield _case(
+            name,
+            f"mechanisms.{name}",
+            chosen(getattr(dm, name)),
+            scores,
+            "eps=1",
+            relation="sensitivity_one",
+            **more,
+        )
+    distances = [["a", "b", 1.0], ["a", "c", 2.0], ["b", "c", 2.0]]
+    yield _case(
+        "ExponentialCategorical",
+        "mechanisms.ExponentialCategorical",
+        dm.ExponentialCategorical(epsilon=1.0, utility_list=distances).randomise,
+        ("a", "c"),
+        "eps=1",
+        **more,
+    )
+    yield _case(
+        "ExponentialHierarchical",
+        "mechanisms.ExponentialHierarchical",
+        dm.ExponentialHierarchical(epsilon=1.0, hierarchy=[["a", "b"], ["c", "d"]]).randomise,
+        ("a", "c"),
+        "eps=1",
+        **more,
+    )
+
+
+def _tools() -> Iterator[Case]:
+    more: dict[str, Any] = {"group": "statistic", "n": 6_000}
+    ends: dict[str, Any] = {"bounds": (0.0, 1.0), "epsilon": 1.0}
+    flip = [0.0] * 9 + [0.0], [0.0] * 9 + [1.0]
+    mixed = [0.0] * 5 + [1.0] * 4 + [0.0], [0.0] * 5 + [1.0] * 5
+    gap = [0.0] + [_NAN] * 9, [1.0] + [_NAN] * 9
+    bare = "one record is left beside NaN"
+
+    def tool(name: str) -> Callable[[Any], Any]:
+        return lambda data: float(getattr(dt, name)(data, **ends))
+
+    for name, pair in (("mean", flip), ("sum", flip), ("var", flip), ("std", flip)):
+        plain, with_nan = tool(name), tool(f"nan{name}")
+
+        yield from _both(_case(name, f"tools.{name}", plain, pair, "eps=1", **more))
+        yield _case(
+            f"nan{name}, no NaN",
+            f"tools.nan{name}",
+            with_nan,
+            mixed,
+            "eps=1",
+            look="values",
+            sound=_PROVEN,
+            **more,
+        )
+        if name in ("mean", "sum"):
+            yield _case(
+                f"nan{name}, nine NaN rows",
+                f"tools.nan{name}",
+                with_nan,
+                gap,
+                "eps=1",
+                look="values",
+                trap=bare,
+                shown="[0.0, nan × 9] and [1.0, nan × 9]",
+                sound=_PROVEN if name == "sum" else "",
+                **more,
+            )
+        else:
+            yield _case(
+                f"nan{name}, eight NaN rows",
+                f"tools.nan{name}",
+                with_nan,
+                ([0.0, 0.0] + [_NAN] * 8, [0.0, 1.0] + [_NAN] * 8),
+                "eps=1",
+                look="values",
+                trap="two records are left beside NaN",
+                shown="[0.0, 0.0, nan × 8] and [0.0, 1.0, nan × 8]",
+                **more,
+            )
+
+    def far(data: Any) -> Any:
+        return float(dt.nansum(data, bounds=(100.0, 101.0), epsilon=1.0))
+
+    yield _case(
+        "nansum, bounds far from zero",
+        "tools.nansum",
+        far,
+        ([100.0] * 5, [100.0] * 4 + [_NAN]),
+        "eps=1",
+        look="values",
+        trap="a record becomes NaN, with bounds far from zero",
+        **more,
+    )
+
+    def sum_far(data: Any) -> Any:
+        return float(dt.sum(data, bounds=(100.0, 101.0), epsilon=1.0))
+
+    yield _case(
+        "sum at 100, one record replaced",
+        "tools.sum",
+        sum_far,
+        ([100.0] * 5, [100.0] * 4 + [101.0]),
+        "eps=1",
+        look="values",
+        trap="bounds far from zero",
+        sound=_PROVEN,
+        **more,
+    )
+    yield _case(
+        "sum at 100, one record removed",
+        "tools.sum",
+        sum_far,
+        ([100.0] * 5, [100.0] * 4),
+        "eps=1",
+        look="values",
+        trap="bounds far from zero",
+        **{**more, "relation": "add_remove"},
+    )
+
+    def whole(data: Any) -> Any:
+        return int(dt.sum(data, bounds=(0, 5), epsilon=1.0, dtype=int))
+
+    yield _case(
+        "sum, integers", "tools.sum", whole, ([0, 0], [0, 5]), "eps=1", sound=_EXACT, **more
+    )
+
+    def median(data: Any) -> Any:
+        return float(dt.median(data, **ends))
+
+    spread = [0.1, 0.4, 0.6], [0.1, 0.6, 0.6]
+    yield _case(
+        "median", "tools.median", median, spread, "eps=1", look="values", sound=_PROVEN, **more
+    )
+    yield _case(
+        "median, a NaN row",
+        "tools.median",
+        median,
+        ([0.1, 0.4, 0.6], [0.1, 0.4, _NAN]),
+        "eps=1",
+        look="values",
+        trap="a NaN row",
+        **more,
+    )
+
+    def quartiles(data: Any) -> Any:
+        return [float(x) for x in dt.quantile(data, [0.25, 0.75], **ends)]
+
+    yield _case(
+        "quantiles",
+        "tools.quantile",
+        quartiles,
+        spread,
+        "eps=1",
+        look="values",
+        sound=_PROVEN,
+        **more,
+    )
+    yield _case(
+        "percentile",
+        "tools.percentile",
+        lambda data: float(dt.percentile(data, 90, **ends)),
+        spread,
+        "eps=1",
+        look="values",
+        sound=_PROVEN,
+        **more,
+    )
+
+    def mean(data: Any) -> Any:
+        return float(dt.mean(data, **ends))
+
+    yield _case(
+        "mean, a NaN row",
+        "tools.mean",
+        mean,
+        ([0.0, 0.5], [0.0, _NAN]),
+        "eps=1",
+        look="values",
+        trap="a NaN row",
+        **more,
+    )
+    more["relation"] = "add_remove"
+
+    def nonzero(data: Any) -> Any:
+        return int(dt.count_nonzero(data, epsilon=1.0))
+
+    yield _case(
+        "count_nonzero, one record replaced",
+        "tools.count_nonzero",
+        nonzero,
+        ([0, 1, 0], [0, 1, 1]),
+        "eps=1",
+        sound=_EXACT,
+        **{**more, "relation": "replace"},
+    )
+    yield _case(
+        "count_nonzero, one record added",
+        "tools.count_nonzero",
+        nonzero,
+        ([0, 1], [0, 1, 1]),
+        "eps=1",
+        trap="a count at its largest",
+        **more,
+    )
+
+    def histogram(data: Any) -> Any:
+        return dt.histogram(data, bins=2, range=(0.0, 1.0), epsilon=1.0)[0].tolist()
+
+    yield _case(
+        "histogram, one record added",
+        "tools.histogram",
+        histogram,
+        ([0.2], [0.2, 0.7]),
+        "eps=1",
+        sound=_EXACT,
+        **more,
+    )
+    yield _case(
+        "histogram, one record replaced",
+        "tools.histogram",
+        histogram,
+        ([0.2, 0.2], [0.2, 0.7]),
+        "eps=1",
+        **{**more, "relation": "replace"},
+    )
+    square = [[0.0, 1.0], [0.0, 1.0]]
+    yield _case(
+        "histogram2d",
+        "tools.histogram2d",
+        lambda xs: dt.histogram2d(xs, xs, bins=2, range=square, epsilon=1.0)[0].ravel().tolist(),
+        ([0.2], [0.2, 0.7]),
+        "eps=1",
+        sound=_EXACT,
+        **more,
+    )
+    yield _case(
+        "histogramdd",
+        "tools.histogramdd",
+        lambda xs: dt.histogramdd(np.array(xs)[:, None], bins=2, range=square[:1], epsilon=1.0)[
+            0
+        ].tolist(),
+        ([0.2], [0.2, 0.7]),
+        "eps=1",
+        sound=_EXACT,
+        **more,
+    )
+
+
+def _models() -> Iterator[Case]:
+    more: dict[str, Any] = {"group": "model", "n": 1_500, "look": "values"}
+
+    def bayes(low: float) -> Callable[[Any], Any]:
+        def fitted(data: Any) -> Any:
+            x, y = np.array(data, dtype=float).T
+            model = models.GaussianNB(epsilon=1.0, bounds=(low, low + 1)).fit(x[:, None], y)
+            return [*model.class_count_.tolist(), *model.theta_.ravel().tolist()]
+
+        return fitted
+
+    api = "models.GaussianNB"
+    rows = [(0.0, 0), (1.0, 0), (0.0, 1), (1.0, 1)]
+    yield _case("GaussianNB", api, bayes(0.0), (rows, [*rows[:3], (0.0, 1)]), "eps=1", **more)
+    far = [(1000.0 + x, y) for x, y in rows]
+    yield _case(
+        "GaussianNB, bounds far from zero",
+        api,
+        bayes(1000.0),
+        ([*far, (1001.0, 0)], [*far, (1001.0, 1)]),
+        "eps=1",
+        trap="a record changes its class, with bounds far from zero",
+        **more,
+    )
+    yield _case(
+        "GaussianNB, a class of one",
+        api,
+        bayes(0.0),
+        ([*rows, (0.5, 0)], [*rows, (0.5, 2)]),
+        "eps=1",
+        trap="a class that one record brings",
+        **more,
+    )
+
+    def logistic(data: Any) -> Any:
+        x, y = np.array(data, dtype=float).T
+        model = models.LogisticRegression(epsilon=1.0, data_norm=1.0).fit(x[:, None], y)
+        return [*model.coef_.ravel().tolist(), *model.intercept_.tolist()]
+
+    api = "models.LogisticRegression"
+    yield _case(
+        "LogisticRegression, a class of one",
+        api,
+        logistic,
+        ([*rows, (0.5, 0)], [*rows, (0.5, 2)]),
+        "eps=1",
+        trap="a class that one record brings",
+        **{**more, "n": 100},  # a fit takes a fifth of a second
+    )
+
+    def linear(data: Any) -> Any:
+        x, y = np.array(data, dtype=float).T
+        model = models.LinearRegression(epsilon=1.0, bounds_X=(0.0, 1.0), bounds_y=(0.0, 1.0))
+        model.fit(x[:, None], y)
+        return [*np.ravel(model.coef_).tolist(), float(np.ravel(model.intercept_)[0])]
+
+    points = [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)]
+    yield _case(
+        "LinearRegression",
+        "models.LinearRegression",
+        linear,
+        ([*points, (1.0, 1.0)], [*points, (1.0, 0.0)]),
+        "eps=1",
+        **{**more, "n": 1_200},
+    )
+
+    def scaled(data: Any) -> Any:
+        model = models.StandardScaler(epsilon=1.0, bounds=(0.0, 1.0)).fit(np.array(data)[:, None])
+        return [float(model.mean_[0]), float(model.var_[0])]
+
+    yield _case(
+        "StandardScaler",
+        "models.StandardScaler",
+        scaled,
+        ([0.0] * 4 + [0.0], [0.0] * 4 + [1.0]),
+        "eps=1",
+        sound=_PROVEN,
+        **more,
+    )
+
+    def clustered(data: Any) -> Any:
+        model = models.KMeans(2, epsilon=1.0, bounds=(0.0, 1.0)).fit(np.array(data)[:, None])
+        return sorted(model.cluster_centers_.ravel().tolist())
+
+    yield _case(
+        "KMeans",
+        "models.KMeans",
+        clustered,
+        ([0.0] * 5, [0.0] * 5 + [1.0]),
+        "eps=1",
+        trap="a cluster without records",
+        **{**more, "n": 500, "relation": "add_remove"},
+    )
+
+    def components(data: Any) -> Any:
+        model = models.PCA(1, epsilon=1.0, data_norm=1.0, bounds=(-1.0, 1.0)).fit(np.array(data))
+        return np.abs(model.components_).ravel().tolist()
+
+    spread = [[1.0, 0.0], [-1.0, 0.0], [0.0, 0.2]]
+    yield _case(
+        "PCA",
+        "models.PCA",
+        components,
+        ([*spread, [1.0, 0.0]], [*spread, [0.0, 1.0]]),
+        "eps=1",
+        **{**more, "n": 1_200},
+    )
+
+    def grown(name: str) -> Callable[[Any], Any]:
+        few = {"n_estimators": 1} if name == "RandomForestClassifier" else {}
+        ends = {"max_depth": 1, "epsilon": 1.0, "bounds": (0.0, 1.0), "classes": [0, 1], **few}
+
+        def predicted(data: Any) -> Any:
+            x, y = np.array(data, dtype=float).T
+            # the default accountant keeps every earlier spend, and a forest copies it
+            model = getattr(models, name)(**ends, accountant=BudgetAccountant())
+            return int(model.fit(x[:, None], y).predict([[0.5]])[0])
+
+        return predicted
+
+    for name in ("DecisionTreeClassifier", "RandomForestClassifier"):
+        added: dict[str, Any] = {**more, "look": "auto", "relation": "add_remove"}
+        added["n"] = 600 if name == "RandomForestClassifier" else 2_000
+        two = [(0.5, 0), (0.5, 1)]
+        yield _case(
+            f"{name}, one record added",
+            f"models.{name}",
+            grown(name),
+            (two, [*two, (0.5, 1)]),
+            "eps=1",
+            sound=_EXACT,
+            **added,
+        )
+        yield _case(
+            f"{name}, one record replaced",
+            f"models.{name}",
+            grown(name),
+            ([*two, (0.5, 0)], [*two, (0.5, 1)]),
+            "eps=1",
+            **{**added, "relation": "replace"},
+        )
+
+
+_BITS = (
+    *(
+        "Laplace",
+        "LaplaceTruncated",
+        "LaplaceFolded",
+        "LaplaceBoundedDomain",
+        "LaplaceBoundedNoise",
+    ),
+    *("Gaussian", "GaussianAnalytic", "Staircase", "Uniform", "mean", "sum", "var", "std"),
+)
+
+FINDINGS: tuple[Finding, ...] = (
+    Finding(
+        title="Noise added in doubles shows the input in its lowest bits",
+        kind="floating point",
+        cases=tuple(f"{name}, bits" for name in _BITS),
+        cause=(
+            "value + noise is computed in doubles, so that the exponent of the lowest set bit of the "
+            "output depends on the value. The values themselves keep the claim."
+        ),
+        known="https://github.com/IBM/differential-privacy-library/issues/94",
+        script="diffprivlib_bits.py",
+    ),
+    Finding(
+        title="nanmean, nanvar, nanstd and nansum are calibrated to all records, not to those that count",
+        kind="violation",
+        cases=(
+            "nanmean, nine NaN rows",
+            "nanvar, eight NaN rows",
+            "nanstd, eight NaN rows",
+            "nansum, bounds far from zero",
+        ),
+        cause=(
+            "The sensitivity is that of a statistic of array.size records, while the statistic is of the "
+            "records that are not NaN: with nine of ten records NaN, the mean changes ten times as much "
+            "as the noise is made for. A sum changes by up to the larger bound when a record becomes "
+            "NaN, and not by the distance of the bounds."
+        ),
+        script="diffprivlib_nanmean.py",
+        report=(
+            "tools.nanmean(array, bounds=(lower, upper), epsilon=ε) adds noise for a sensitivity of "
+            "(upper - lower) / array.size, but np.nanmean divides by the number of records that are "
+            "not NaN. For [0, nan × 9] and [1, nan × 9], which differ in one record, the means are 0 "
+            "and 1 and the noise has scale 0.1/ε: the two are told apart with {nanmean, nine NaN "
+            "rows} at epsilon=1 (10⁻³ error probability). nanvar and nanstd are alike; nansum has "
+            "sensitivity upper - lower, but a record that becomes NaN changes the sum by up to "
+            "max(|lower|, |upper|). A remedy is to replace NaN by a constant within the bounds before "
+            "a statistic of fixed size is taken, or to calibrate to one record and spend a part of ε "
+            "on the count."
+        ),
+    ),
+    Finding(
+        title="A NaN row decides the output",
+        kind="violation",
+        cases=("mean, a NaN row", "median, a NaN row"),
+        cause="If a record is NaN the output is NaN, always; if none is, never.",
+        known="https://github.com/IBM/differential-privacy-library/issues/80",
+        script="diffprivlib_nan_row.py",
+    ),
+    Finding(
+        title="GaussianNB adds noise to a sum for the width of the bounds, not for their size",
+        kind="violation",
+        cases=("GaussianNB, bounds far from zero",),
+        cause=(
+            "The sum of a class gets noise of sensitivity upper − lower and is cut to the bounds times "
+            "the noisy count. A record that changes its class changes both sums by up to the larger "
+            "bound, which is a thousand times more if the bounds are (1000, 1001)."
+        ),
+        script="diffprivlib_gaussian_nb.py",
+        report=(
+            "GaussianNB._update_mean_variance adds Laplace noise of sensitivity upper - lower to "
+            "temp_x.sum(). That is right while the number of records of a class is fixed, but a "
+            "record that is replaced by one with another label adds a term to the sum of one class "
+            "and removes one from another; each changes by up to max(|lower|, |upper|). With "
+            "bounds=(1000, 1001), epsilon=1 and five records, one of which changes its label, the "
+            "counts and means tell the two data sets apart with {GaussianNB, bounds far from zero} "
+            "(10⁻³ error probability). A remedy is to sum x - lower or x minus the middle of the "
+            "bounds: the sensitivity is then at most upper - lower."
+        ),
+    ),
+    Finding(
+        title="The set of classes is read off the data without a warning",
+        kind="violation",
+        cases=("GaussianNB, a class of one", "LogisticRegression, a class of one"),
+        cause=(
+            "classes_ is np.unique(y), so that a class that only one record has shows in the shape of "
+            "the fitted model. RandomForestClassifier has a parameter `classes` and warns; these models "
+            "have neither."
+        ),
+        script="diffprivlib_classes.py",
+        report=(
+            "GaussianNB and LogisticRegression take classes_ from np.unique(y). If a single record "
+            "carries a label that no other has, replacing it changes the shape of theta_ and coef_, "
+            "so that the model tells with certainty whether the record was there. "
+            "RandomForestClassifier and DecisionTreeClassifier solve this with the parameter "
+            "`classes` and raise a PrivacyLeakWarning without it; the same would serve here."
+        ),
+    ),
+    Finding(
+        title="The number of records is public",
+        kind="other relation",
+        cases=("sum at 100, one record removed", "count_nonzero, one record added"),
+        cause=(
+            "Outputs are cut to what the number of records allows (lower × size to upper × size): the "
+            "guarantee is for a record replaced, not for one added or removed. The documentation names "
+            "no relation."
+        ),
+        script="diffprivlib_relation.py",
+    ),
+    Finding(
+        title="Histograms are for a record added or removed",
+        kind="other relation",
+        cases=("histogram, one record replaced",),
+        cause=(
+            "Each bin gets noise of sensitivity 1 at ε: right for a record added, 2ε for one replaced, "
+            "which changes two bins. The other tools are for a record replaced, so that their ε do not "
+            "add up under one relation."
+        ),
+        script="diffprivlib_relation.py",
+    ),
+    Finding(
+        title="KMeans leaves the centre of an empty cluster without noise",
+        kind="violation",
+        cases=("KMeans",),
+        cause=(
+            "Centres start at random, at least 0.25 apart here. That of a cluster without records is "
+            "skipped, so that the upper centre stays above 0.375; once a record is in the cluster its "
+            "centre gets noise and may be anywhere."
+        ),
+        script="diffprivlib_kmeans.py",
+        report=(
+            "KMeans._update_centers skips clusters that no record is nearest to (`if cluster not in "
+            "labels: continue`), so that their centres keep the values of the initialisation, while "
+            "others get noise. Whether a centre moved shows whether its cluster is empty: with five "
+            "records at 0, bounds (0, 1), two clusters and epsilon=1, both centres are never below "
+            "0.375; with one more record at 1 they are in one fit of six. A remedy is to treat a "
+            "cluster without records like any other, with count and sum 0. (Issue #104 lists other "
+            "points of this model.)"
+        ),
+    ),
+    Finding(
+        title="Trees are for a record added or removed",
+        kind="other relation",
+        cases=(
+            "DecisionTreeClassifier, one record replaced",
+            "RandomForestClassifier, one record replaced",
+        ),
+        cause=(
+            "A leaf picks its class by permute-and-flip with `monotonic=True`, which holds if all counts "
+            "change in one direction: right for a record added, up to 2ε for one replaced."
+        ),
+        script="diffprivlib_relation.py",
+    ),
+)
