@@ -16,7 +16,7 @@ from dpassay.hunting.result import compared
 from dpassay.results import number
 
 #: Hunts of each pipeline, with a bug and without.
-RUNS, TWINS = 10, 3
+RUNS, TWINS = 10, 10
 QUIET = dp.Sampling(progress=False)
 
 
