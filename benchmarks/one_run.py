@@ -19,8 +19,8 @@ from scipy.stats import binom
 import dpassay as dp
 from benchmarks.quality import PEERS
 from benchmarks.tables import markdown, table
-from dpassay.bounds import one_run as bounds
-from dpassay.bounds.one_run import Guessed
+from dpassay.bounds import guesses as bounds
+from dpassay.bounds.guesses import Guessed
 from dpassay.roots import bisect
 
 GAMMA, DELTA = 0.05, 1e-5

@@ -30,6 +30,7 @@ from .plans import Plan as Plan
 from .plans import plan as plan
 from .privacy.about import About as About
 from .privacy.about import Guarantee as Guarantee
+from .privacy.claim_text import claim as claim
 from .privacy.claims import ApproximateDP as ApproximateDP
 from .privacy.claims import Claim as Claim
 from .privacy.claims import GaussianDP as GaussianDP
@@ -45,7 +46,6 @@ from .privacy.curves import TradeoffCurve as TradeoffCurve
 from .privacy.masses import Masses as Masses
 from .privacy.pairs import Pair as Pair
 from .privacy.pairs import Relation as Relation
-from .privacy.text import claim as claim
 from .profiles import estimate as estimate
 from .replays import replay as replay
 from .results import Estimate as Estimate

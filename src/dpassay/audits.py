@@ -17,15 +17,15 @@ from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput, NotEnoughDraws
 from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Guarantee
+from dpassay.privacy.claim_text import as_claim, parameter
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation
-from dpassay.privacy.text import as_claim, parameter
 from dpassay.profiles import profile_of
 from dpassay.results import LowerBound, Profile, Verdict, why_blind
 from dpassay.sampling.budget import Budget, split
 from dpassay.sampling.clock import Clock
 from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.fingerprint import same_inputs
+from dpassay.sampling.input_digests import same_inputs
 from dpassay.sampling.samples import Batch, Live, Samples, Source, sources
 from dpassay.stages import BITS, Choice, Counted, Measured, certify, count, learn, looks
 

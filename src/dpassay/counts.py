@@ -12,8 +12,8 @@ from dpassay.bounds.power import smallest_detectable
 from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Guarantee
+from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.text import as_claim
 from dpassay.results import SecondBound, Verdict, Witness, why_blind
 
 #: The share of γ spent on the bound that is not the headline of an (ε, δ) claim or of a curve.

@@ -1,7 +1,7 @@
 """One training run: what guessing shows of the coins that included canaries or left them out.
 
 Whatever is guessed must be a function of the output of the run (scores of the canaries under the trained
-model are) and of things the coins do not influence. Then the bounds of `bounds.one_run` hold, for every
+model are) and of things the coins do not influence. Then the bounds of `bounds.guesses` hold, for every
 number of canaries.
 
 How many coins are guessed:
@@ -32,15 +32,15 @@ import numpy as np
 from dpassay import checks
 from dpassay._typing import BoolArray, FloatArray, IntArray
 from dpassay.bounds import clopper_pearson
-from dpassay.bounds import one_run as bounds
-from dpassay.bounds.one_run import Guessed
+from dpassay.bounds import guesses as bounds
+from dpassay.bounds.guesses import Guessed
 from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claim_base import digits
+from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.pairs import Pair, Relation
-from dpassay.privacy.text import as_claim
 from dpassay.results import LowerBound, Verdict, Witness, number
 from dpassay.sampling.draw import seed_of, stream
 

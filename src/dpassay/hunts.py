@@ -22,9 +22,9 @@ from dpassay.hunting.rows import Records
 from dpassay.hunting.search import Log, Search
 from dpassay.hunting.shapes import Shape, shape_of
 from dpassay.hunting.shrink import SHRINK, Shrinking
+from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation, as_relation
-from dpassay.privacy.text import as_claim
 from dpassay.results import Verdict, number
 from dpassay.sampling.draw import Sampling, Seed, seed_of, stream
 from dpassay.sampling.progress import Progress

@@ -19,9 +19,9 @@ from dpassay.errors import BadOutput, DependenceWarning, InvalidInput
 from dpassay.evidence import Chapter, Drawn, Track
 from dpassay.outputs.canonical import Outputs, check_containers, concatenate, from_raw
 from dpassay.privacy.about import About
+from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair, Relation, as_pair
-from dpassay.privacy.text import as_claim
 from dpassay.records import Record
 from dpassay.results import Verdict
 from dpassay.sampling.budget import totals

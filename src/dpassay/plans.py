@@ -10,8 +10,8 @@ import numpy as np
 from dpassay import checks
 from dpassay.bounds.power import draws_needed, normal_limit
 from dpassay.privacy.about import level
+from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.text import as_claim
 from dpassay.records import Record
 
 

@@ -2,11 +2,11 @@
 
 1. Learn. A part of the draws on every pair (a quarter by default) chooses the pair, what ranks the
    outputs, the event and the input on which it is too likely (`learning.cuts`); for Rényi and zCDP claims
-   a function of the ranking and a direction (`learning.variation`). The result is a frozen `Choice`.
+   a function of the ranking and a direction (`learning.renyi_function`). The result is a frozen `Choice`.
 2. Count. Fresh draws on the chosen pair are counted, or scored: a `Counter` is all that travels to
    workers.
 3. Certify. Two binomial counts and the exact joint test; for Rényi and zCDP claims also a bound by
-   betting (`bounds.product`), since no event can refute every false claim of that kind.
+   betting (`bounds.renyi_bets`), since no event can refute every false claim of that kind.
 
 Whatever was chosen by looking was chosen on draws the certificate never uses.
 """
@@ -27,7 +27,7 @@ from dpassay.counts import second_bound
 from dpassay.errors import MechanismError
 from dpassay.learning.cuts import ChosenEvent, EventCriterion, search
 from dpassay.learning.learner import Learner, select
-from dpassay.learning.variation import MomentCriterion, Variation
+from dpassay.learning.renyi_function import MomentCriterion, Variation
 from dpassay.loss.fit import Loss
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event

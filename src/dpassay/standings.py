@@ -25,7 +25,7 @@ from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
 from dpassay.results import Verdict, Witness, why_blind
-from dpassay.sampling.fingerprint import same_inputs
+from dpassay.sampling.input_digests import same_inputs
 from dpassay.sampling.samples import Source
 from dpassay.stages import BITS
 

@@ -21,9 +21,9 @@ from dpassay.bounds.upper import worse_direction
 from dpassay.errors import InvalidInput
 from dpassay.learning.cells import Cells, outside, why_trivial
 from dpassay.privacy.about import About, Guarantee
+from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation
-from dpassay.privacy.text import as_claim
 from dpassay.results import PairUpper, Verification
 from dpassay.sampling.budget import split
 from dpassay.sampling.draw import Sampling, Seed

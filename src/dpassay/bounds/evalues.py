@@ -28,7 +28,7 @@ from typing import ClassVar, Protocol, TypeAlias
 import numpy as np
 
 from dpassay._typing import BoolArray, FloatArray, IntArray
-from dpassay.bounds.product import Bets
+from dpassay.bounds.renyi_bets import Bets
 from dpassay.privacy.claims import Claim
 from dpassay.roots import bisect
 
@@ -269,7 +269,7 @@ class EventBet:
 class MomentBet:
     """A moment of p/q on all cells, against a Rényi divergence; a pick is the place of its order.
 
-    The factors are those of `bounds.product`, whose mean is at most 1 for each pair of draws.
+    The factors are those of `bounds.renyi_bets`, whose mean is at most 1 for each pair of draws.
     """
 
     second: bool  # the divergence of Q from P

@@ -10,10 +10,10 @@ from typing import Any
 import typer
 
 from dpassay.cli import (  # noqa: F401  (they register their commands)
-    counting,
     hunting,
     mechanisms,
     showing,
+    without_mechanism,
 )
 from dpassay.cli.app import Stopped, app
 from dpassay.errors import DpassayError, InvalidInput

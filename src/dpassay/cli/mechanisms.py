@@ -91,7 +91,7 @@ def audit(
     Example: dpassay audit --samples p.csv q.csv --drop id,time --relation replace --claim "eps=1"
     """
     from dpassay.audits import audit as run
-    from dpassay.privacy.text import claim as read_claim
+    from dpassay.privacy.claim_text import claim as read_claim
 
     check_writable(report, json)
     files = Files(samples, columns, drop, store)
@@ -158,7 +158,7 @@ def monitor(
     Example: dpassay monitor "zoo:Laplace(scale=0.8)" --pair 0 1 --claim "eps=1" --max-n 100000
     """
     from dpassay.monitors import monitor as run
-    from dpassay.privacy.text import claim as read_claim
+    from dpassay.privacy.claim_text import claim as read_claim
 
     check_writable(report, json)
     files = Files(samples, columns, drop)
@@ -220,7 +220,7 @@ def bound(
     Example: dpassay bound "zoo:Gaussian(sigma=1.0)" --pair 0 1 --of "eps, delta=1e-5"
     """
     from dpassay.audits import bound as run
-    from dpassay.privacy.text import parameter
+    from dpassay.privacy.claim_text import parameter
 
     check_writable(None, json)
     asked = parameter(of)
@@ -279,7 +279,7 @@ def verify(
 
     Example: dpassay verify "zoo:DiscreteLaplace(scale=1.0)" --pair 0 1 --claim "eps=1.1, delta=1e-3"
     """
-    from dpassay.privacy.text import claim as read_claim
+    from dpassay.privacy.claim_text import claim as read_claim
     from dpassay.verifications import verify as run
 
     check_writable(report, json)

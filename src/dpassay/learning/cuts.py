@@ -5,7 +5,7 @@ the most powerful test, and the one with the largest θ that would be refuted, w
 lower bound. Where the second is sure to refute the claim too, it is taken. How much of the loss shows on
 rare events alone no training set tells beforehand: where a bolder look at them promises clearly more than
 a cautious one, further events are tested and share the error probability. Few kinds of output have few
-events: for those `learning.shares` weighs what may come out.
+events: for those `learning.error_split` weighs what may come out.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from dpassay.learning.error_split import split_error
 from dpassay.learning.learner import Learner, Scores, select
 from dpassay.learning.rates import Cut, Promise, Rates
-from dpassay.learning.shares import divide
 from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event, Intervals, of_keys
 from dpassay.privacy.claims import Claim
@@ -163,7 +163,7 @@ def _of_few_kinds(learner: Learner, criterion: EventCriterion, index: int) -> li
     promise, rates = criterion.judge(scores), criterion.rates(scores)
     own, first = rates.z(criterion.claim), rates.index(promise.cut)
     gamma = (1 - _KEPT) * criterion.gamma
-    shares = divide(scores, rates, criterion.claim, gamma, learner.rng(_SHARES))
+    shares = split_error(scores, rates, criterion.claim, gamma, learner.rng(_SHARES))
     if all(k != first for k, _, _ in shares):
         shares = [(k, share * (1 - _KEPT), bound) for k, share, bound in shares]
         shares.append((first, _KEPT, promise.cut.bound))

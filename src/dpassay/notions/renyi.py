@@ -8,7 +8,7 @@ smoothly that the delta method gives a variance; its bound is **asymptotic**. `V
     E_P[s^{λ−1}] ≤ E_Q[(p/q)^λ]^{1/λ} E_Q[s^λ]^{(λ−1)/λ},
 
 with a gap of second order around s ∝ p/q. A loss ŝ and a clip are learned on a part of the draws,
-s = κ exp(min(ŝ, clip)), and bets on both sides with the rest (`bounds.product`) give a bound that is
+s = κ exp(min(ŝ, clip)), and bets on both sides with the rest (`bounds.renyi_bets`) give a bound that is
 **exact**: any dimension, atoms allowed.
 
 A lower bound here is not turned into one for (ε, δ): small Rényi divergence implies (ε, δ)-DP, but large
@@ -30,7 +30,7 @@ from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.learning.learner import Learner, select
-from dpassay.learning.variation import MomentCriterion
+from dpassay.learning.renyi_function import MomentCriterion
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.tally import Tally, tally_draws

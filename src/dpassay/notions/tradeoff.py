@@ -32,9 +32,9 @@ from dpassay.loss.tally import tally_draws, tally_of
 from dpassay.loss.training import Training
 from dpassay.outputs.events import Event, of_scores
 from dpassay.privacy.about import About, Guarantee
+from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffBand, TradeoffCurve
-from dpassay.privacy.text import as_claim
 from dpassay.results import TradeoffPoint, Verdict, Witness, why_blind
 from dpassay.roots import bisect
 from dpassay.sampling.budget import split, three_stages, totals

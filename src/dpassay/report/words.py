@@ -6,8 +6,8 @@ import math
 
 from dpassay.errors import InvalidInput
 from dpassay.privacy.about import Guarantee, level
+from dpassay.privacy.claim_text import claim as claim_of
 from dpassay.privacy.curves import Spectrum
-from dpassay.privacy.text import claim as claim_of
 from dpassay.results import Profile, Verdict, number, rounded_down, rounded_up
 
 GUARANTEES = {

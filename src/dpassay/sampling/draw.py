@@ -33,7 +33,7 @@ from dpassay.outputs.canonical import Outputs, arranged
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.cells import Layout, Pace
 from dpassay.sampling.copies import CopyCheck
-from dpassay.sampling.fingerprint import fingerprint
+from dpassay.sampling.input_digests import fingerprint
 from dpassay.sampling.job import Drawn, Failure, Job, finish, joined, stream
 from dpassay.sampling.progress import Progress
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dpassay import checks
-from dpassay.sampling.fingerprint import digest_of
+from dpassay.sampling.input_digests import digest_of
 
 Identity = dict[str, str]
 

@@ -32,7 +32,7 @@ from dpassay.privacy.pairs import Pair
 from dpassay.sampling.cells import Layout, Task
 from dpassay.sampling.copies import Head, head
 from dpassay.sampling.dependence import row_marks
-from dpassay.sampling.fingerprint import fingerprint
+from dpassay.sampling.input_digests import fingerprint
 from dpassay.sampling.parts import Shelf
 
 

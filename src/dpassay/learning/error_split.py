@@ -33,7 +33,7 @@ _GRID, _FAR = 40, 64.0
 _NEVER = -1e3
 
 
-def divide(
+def split_error(
     scores: Scores, rates: Rates, claim: Claim, gamma: float, rng: np.random.Generator
 ) -> list[tuple[int, float, float]]:
     """The chosen cuts: their numbers among all, shares, and mean bounds."""

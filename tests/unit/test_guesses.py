@@ -9,8 +9,8 @@ from scipy.optimize import linprog
 from scipy.stats import binom, norm
 
 import dpassay as dp
-from dpassay.bounds import one_run as bounds
-from dpassay.bounds.one_run import Guessed
+from dpassay.bounds import guesses as bounds
+from dpassay.bounds.guesses import Guessed
 
 GAMMA = 0.05
 

@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.bounds.product import Bets
-from dpassay.learning.variation import learn_variation
+from dpassay.bounds.renyi_bets import Bets
+from dpassay.learning.renyi_function import learn_variation
 
 
 @pytest.mark.parametrize("order", [1.1, 2.0, 5.0, 16.0])

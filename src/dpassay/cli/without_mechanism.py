@@ -45,7 +45,7 @@ def counts(
     Example: dpassay counts 450 1000 184 1000 --claim "eps=0.5"
     """
     from dpassay.counts import audit_counts
-    from dpassay.privacy.text import claim as read_claim
+    from dpassay.privacy.claim_text import claim as read_claim
 
     verdict = audit_counts(
         hits_p,

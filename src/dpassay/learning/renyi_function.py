@@ -1,6 +1,6 @@
 """What the training draws choose for a bound on a Rényi divergence: a function of a ranking, and a stake.
 
-The function is s = κ exp(min(loss, clip)), with κ such that E_Q[s^λ] = 1; see `bounds.product` for the
+The function is s = κ exp(min(loss, clip)), with κ such that E_Q[s^λ] = 1; see `bounds.renyi_bets` for the
 bound. With A and B the means of what is bet on, capital grows by about h·m₁ − h²·m₂/2 a pair, where
 
     m₁ = λ(C^{−1/λ} A − 1) + (λ−1)(1 − B),    m₂ = λ² E[(a/A − 1)²] + (λ−1)² E[(1 − b)²].
@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpassay._typing import FloatArray
-from dpassay.bounds.product import Bets
+from dpassay.bounds.renyi_bets import Bets
 from dpassay.learning.learner import Scores
 
 #: The largest logarithm of s^λ.

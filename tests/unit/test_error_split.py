@@ -5,7 +5,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.learning.cuts import EventCriterion
-from dpassay.learning.shares import divide
+from dpassay.learning.error_split import split_error
 
 
 def scores_of(p, q):
@@ -18,7 +18,7 @@ def scores_of(p, q):
 def divided(p, q, claim, test=15_000):
     scores = scores_of(p, q)
     rates = EventCriterion(claim, (test, test), 0.05).rates(scores)
-    return rates, divide(scores, rates, claim, 0.05, np.random.default_rng(0))
+    return rates, split_error(scores, rates, claim, 0.05, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("claim", [dp.PureDP(0.5), dp.ApproximateDP(0.5, 1e-3), dp.GaussianDP(0.4)])
