@@ -135,7 +135,7 @@ def evidence(draws: FloatArray, log: FloatArray, *, limit: float, hover: bool = 
     alt = altair()
     ends = np.array([draws.min(), draws.max()], dtype=float) if draws.size else np.ones(1)
     lines = {"evidence": (draws, log), "refuted": (ends, np.full(ends.size, limit))}
-    layers = _lines(
+    parts = _lines(
         lines,
         "draws",
         "log",
@@ -144,7 +144,7 @@ def evidence(draws: FloatArray, log: FloatArray, *, limit: float, hover: bool = 
         symbols=("draws", "log evidence"),
         hover=hover,
     )
-    return _finish(alt.layer(*layers))
+    return _finish(parts)
 
 
 def loss(
