@@ -66,9 +66,14 @@ def edge(
     inner = np.where(np.isinf(fixed), 0.0, fixed)
     limit = limit + _ROUNDING * (1 + limit + lam * (2 * np.log(2) + np.abs(inner)))
 
+    # λ log p + (1 − λ) log q, and the same of 1 − p and 1 − q: what does not change is found once
+    moves, stays = (lam, 1 - lam) if direction > 0 else (1 - lam, lam)
+    one, two = stays * log_expit(fixed), stays * log_expit(-fixed)
+
     def excess(other: FloatArray) -> FloatArray:
-        coins = (other, fixed) if direction > 0 else (fixed, other)
-        return np.asarray(_power_sum(*coins, lam) - limit)
+        with np.errstate(invalid="ignore"):
+            heads, tails = moves * log_expit(other), moves * log_expit(-other)
+            return np.asarray(np.logaddexp(heads + one, tails + two) - limit)
 
     near, far = fixed, np.full(fixed.shape, direction * 800.0)
     near, far = bisect(lambda other: excess(other) <= 0, near, far, steps=24)
