@@ -64,6 +64,9 @@ def faults() -> str:
             pair = "removed" if how["removed"] else "replaced"
             epochs = f"{scores.steps[mark] * how['rate']:g}"
             said = f"{found[0]:,}" if found else f"no, with {rows[-1]['models a side']:,}"
-            lines.append([how["fault"] or "none", pair, epochs, said, f"{rows[-1]['p']:.2g}"])
-    headings = ["fault", "canary", "epochs", "refuted with", "p with all models"]
+            needed = audit_dpsgd.models_needed(scores, mark)
+            stopped = "no" if needed is None else f"{needed:,}"
+            p = f"{rows[-1]['p']:.2g}"
+            lines.append([how["fault"] or "none", pair, epochs, said, p, stopped])
+    headings = ["fault", "canary", "epochs", "refuted with", "p with all models", "monitor"]
     return markdown(headings, lines)

@@ -239,6 +239,13 @@ def faults(scores: Scores, sizes: Sequence[int], marks: Iterable[int] | None = N
     return rows
 
 
+def models_needed(scores: Scores, mark: int) -> int | None:
+    """Models a side until a monitor, at 95 %, refuted the accountant's curve; None if it did not."""
+    claim = claimed(scores.about, scores.steps[mark])
+    verdict = dp.monitor(scores.samples("losses", mark), claim=claim, rng=0)
+    return verdict.draws if verdict.violated else None
+
+
 def table(rows: Sequence[Row]) -> str:
     """Rows as Markdown."""
     names = list(rows[0])
