@@ -1,4 +1,4 @@
-"""Fixtures of the tests that need PyTorch: in `make test` where it is installed, and `make test-torch`."""
+"""Fixtures of tests that need PyTorch: in `make test` where it is installed, and in `make test-torch`."""
 
 from __future__ import annotations
 
