@@ -244,6 +244,9 @@ class Example(Space):
             )
 
 
+_AS_JSON = '{"type": "Reals", "low": 0, "high": 1, "length": 10}'
+
+
 def as_space(given: Any) -> Space:
     """A space, or what JSON says of one; a Hypothesis strategy stays what it is."""
     if isinstance(given, Space):
@@ -254,7 +257,8 @@ def as_space(given: Any) -> Space:
         return given  # type: ignore[no-any-return]
     raise InvalidInput(
         "a space must be one of dp.inputs (Real, Integer, Category, Text, Reals, Integers, Strings, "
-        f"Table, Counts, Example) or a Hypothesis strategy, got {checks.shown(given)}"
+        f"Table, Counts, Example), what JSON says of one ({_AS_JSON}), or a Hypothesis strategy, got "
+        f"{checks.shown(given)}"
     )
 
 

@@ -23,6 +23,7 @@ from dpassay.cli.options import (
     Seed,
     Target,
     Workers,
+    whole,
 )
 from dpassay.errors import InvalidInput, UnreadableFile
 
@@ -63,7 +64,9 @@ def hunt(
             "ignore."
         ),
     ] = "leak",
-    budget: Annotated[int, typer.Option(help="Draws over all pairs and both sides.")] = 400_000,
+    budget: Annotated[
+        int, typer.Option(parser=whole, metavar="N", help="Draws over all pairs and both sides.")
+    ] = 400_000,
     seconds: Annotated[
         float | None, typer.Option(help="Seconds to spend, in place of --budget.")
     ] = None,

@@ -137,7 +137,10 @@ def monitor(
     max_n: Annotated[
         int | None,
         typer.Option(
-            "--max-n", help="The most draws per side per pair; 100000, or all of --samples."
+            "--max-n",
+            parser=whole,
+            metavar="N",
+            help="The most draws per side per pair; 100000, or all of --samples.",
         ),
     ] = None,
     confidence: Confidence = 0.95,
