@@ -60,6 +60,9 @@ class Record:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        known = Record._types.setdefault(cls.__name__, cls)
+        if known.__module__ != cls.__module__:
+            raise TypeError(f"{known.__module__} and {cls.__module__} both have a {cls.__name__}")
         Record._types[cls.__name__] = cls
 
     def to_dict(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import LossCurve, RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
-from dpassay.tables import Table
+from dpassay.tables import Tabular
 
 __all__ = [
     "About",
@@ -351,7 +351,7 @@ class PairUpper(Record):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Verification(Shown, Table):
+class Verification(Shown, Tabular):
     """Whether a claim was shown to hold on the pairs given, and up to which δ.
 
     `upper` is certified for all pairs at once: δ at the ε that is claimed, in the worse direction of the

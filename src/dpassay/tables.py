@@ -11,7 +11,7 @@ from typing import Any
 from dpassay.records import Record
 
 
-class Table(Record):
+class Tabular(Record):
     """A record with columns of equal length."""
 
     def columns(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy.about import About, Guarantee, level
 from dpassay.records import Record
-from dpassay.tables import Table, present
+from dpassay.tables import Tabular, present
 
 
 def _axis(name: str, values: Any, *, increasing: bool = True) -> FloatArray:
@@ -39,7 +39,7 @@ def gaussian_tradeoff(alpha: npt.ArrayLike, mu: float) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class TradeoffCurve(Table):
+class TradeoffCurve(Tabular):
     """A trade-off curve β = T(α), linear between its points; convex and non-increasing.
 
     >>> rr = TradeoffCurve([0, 0.25, 1], [1, 0.25, 0])
@@ -173,7 +173,7 @@ class TradeoffBand(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum(Table):
+class Spectrum(Tabular):
     """δ as a function of ε.
 
     δ is convex in e^ε, not in ε, so values between grid points are interpolated linearly in e^ε:
@@ -309,7 +309,7 @@ class Spectrum(Table):
 
 
 @dataclass(frozen=True, eq=False)
-class RenyiCurve(Table):
+class RenyiCurve(Tabular):
     """ε(λ), the Rényi divergence as a function of its order.
 
     (λ − 1)·ε(λ) is convex in λ; between grid points that product is interpolated linearly: never
@@ -383,7 +383,7 @@ class RenyiCurve(Table):
 
 
 @dataclass(frozen=True, eq=False)
-class LossCurve(Table):
+class LossCurve(Tabular):
     """The privacy loss ℓ(t) = log p(t)/q(t) along the outputs t, with the two densities.
 
     For a discrete mechanism `x` counts the outputs, `labels` names them, and `p`, `q` are
