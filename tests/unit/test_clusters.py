@@ -1,7 +1,6 @@
 """Engines past one machine: every verb on any executor, and on a real cluster of Dask, as on one core."""
 
 import os
-import random
 import signal
 import sys
 import threading
@@ -83,9 +82,7 @@ def test_every_verb_is_bit_for_bit_that_of_one_core(executor, seed):
             steps, (0, 1), "eps=1.1, delta=0.01", n=20_000, rng=seed, sampling=how
         ),
         "estimate": lambda how: dp.estimate(box, PAIR, n=8000, rng=seed, sampling=how),
-        "monitor": lambda how: dp.monitor(
-            box, PAIR, "eps=0.8", max_n=3000, rng=seed, sampling=how
-        ),
+        "monitor": lambda how: dp.monitor(box, PAIR, "eps=0.8", max_n=3000, rng=seed, sampling=how),
         "hunt": lambda how: dp.hunt(
             lambda x, size, rng: sum(x) + rng.laplace(scale=0.5, size=size),
             dp.inputs.Reals(0, 1, length=(1, 3)),
@@ -241,7 +238,9 @@ def test_workers_write_into_a_store_that_they_share(client, tmp_path, seed):
     assert len(dp.Store(tmp_path / "runs")) == 1500
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/cwd"), reason="needs a folder seen by one process")
+@pytest.mark.skipif(
+    not os.path.isdir("/proc/self/cwd"), reason="needs a folder seen by one process"
+)
 def test_workers_that_do_not_see_the_store_are_refused(client, tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     monkeypatch.chdir(tmp_path)  # the workers are elsewhere

@@ -1,0 +1,115 @@
+"""Workers killed while they draw: a block is drawn again, and the result is that of the undisturbed run.
+
+The quick test disturbs two runs on either engine, the slow one fifty.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import random
+import signal
+import threading
+import time
+
+import pytest
+
+import dpassay as dp
+
+PAIR = (0.0, 1.0)
+N = 500
+
+
+def in_workers(x, rng):
+    time.sleep(0.001)
+    return x + rng.laplace()
+
+
+def draw(n, seed, **how):
+    return dp.draw(dp.from_function(in_workers), PAIR, n=n, rng=seed, sampling=dp.Sampling(**how))
+
+
+def audit(n, seed, **how):
+    return dp.audit(
+        dp.from_function(in_workers), PAIR, "eps=0.5", n=n, rng=seed, sampling=dp.Sampling(**how)
+    )
+
+
+@contextlib.contextmanager
+def killing(pids, chance, wait):
+    """Kill one of the processes that `pids()` names after a while, each time that the wait is over."""
+    ended, killed = threading.Event(), []
+
+    def kill():
+        while not ended.wait(chance.uniform(*wait)):
+            if there := pids():
+                killed.append(chance.choice(there))
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(killed[-1], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=50
+    ) as made:
+        yield made
+
+
+def of_dask(cluster, chance, seed):
+    """Up to three kills in an audit on Dask: the scheduler gives the tasks of the dead to others.
+
+    A task that loses four workers is given up (`allowed-failures`).
+    """
+
+    def pids():  # of the workers of this cluster that live
+        there = [nanny.pid for nanny in list(cluster.workers.values())]
+        return [] if len(killed) == 3 else [pid for pid in there if pid and pid not in killed]
+
+    undisturbed = audit(N, seed)
+    with cluster.get_client() as client:
+        client.wait_for_workers(2)
+        draw(20, seed, executor=client)  # both have imported what they need
+        with killing(pids, chance, (0.1, 0.8)) as killed:
+            found = audit(N, seed, executor=client)
+    assert found.to_json() == undisturbed.to_json()
+    return len(killed)
+
+
+def of_processes(cluster, chance, seed):
+    """A kill in an audit with its own processes: the pool is made anew, from the first missing cell."""
+    before = {child.pid for child in multiprocessing.active_children()}
+
+    def pids():  # one kill a run: of those that this run has started
+        started = {child.pid for child in multiprocessing.active_children()} - before
+        return [] if killed else sorted(started)
+
+    undisturbed = audit(N, seed)
+    with killing(pids, chance, (0.05, 0.4)) as killed:
+        found = audit(N, seed, workers=2)
+    assert found.to_json() == undisturbed.to_json()
+    return len(killed)
+
+
+@pytest.mark.parametrize("engine", [of_processes, of_dask])
+def test_two_disturbed_runs_are_those_that_nobody_disturbed(engine, cluster, seed):
+    chance = random.Random(seed)
+    assert sum(engine(cluster, chance, seed + k) for k in range(2)) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [of_processes, of_dask])
+def test_fifty_disturbed_runs_are_those_that_nobody_disturbed(engine, cluster, seed):
+    chance, began = random.Random(seed), time.monotonic()
+    kills = [engine(cluster, chance, seed + k) for k in range(50)]
+    print(f"{sum(kills)} kills in 50 runs, {time.monotonic() - began:.0f} s")
+    assert sum(kills) >= 25
