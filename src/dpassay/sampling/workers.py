@@ -69,7 +69,8 @@ def run_in_order(
                 if died[1] > _AGAIN or sampling.executor is not None:
                     raise WorkerDied(
                         f"a worker process died while drawing on {job.pair}, after {drawn} ({error}). "
-                        "It was killed (out of memory?) or crashed; run the mechanism with workers=1 to see more"
+                        "It was killed (out of memory?) or crashed; run the mechanism with workers=1 to "
+                        "see more"
                     ) from None
         if stage is not None:
             stage.refresh()
