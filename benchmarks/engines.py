@@ -45,7 +45,7 @@ def engines_of(held: contextlib.ExitStack) -> dict[tuple[str, int], Executor | N
         found["threads", workers] = held.enter_context(ThreadPoolExecutor(workers))
         found["processes", workers] = held.enter_context(ProcessPoolExecutor(workers))
         cluster = held.enter_context(
-            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
         )
         client = held.enter_context(cluster.get_client())
         found["Dask", workers] = client.get_executor()

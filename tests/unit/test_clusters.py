@@ -41,7 +41,7 @@ def cluster():
     from distributed import LocalCluster
 
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
     ) as made:
         yield made
 
@@ -218,8 +218,28 @@ def test_a_mechanism_that_kills_its_workers_is_said_in_a_sentence(client, cluste
         dp.draw(kills, PAIR, n=100, sampling=dp.Sampling(executor=client))
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_is_closed_takes_no_work(whole, cluster):
+    with cluster.get_client() as gone:
+        pool = gone.get_executor()
+        if not whole:
+            pool.shutdown()
+            with pytest.raises(InvalidInput, match="takes no work"):
+                dp.draw(dp.zoo.Laplace(1.0), PAIR, n=10, sampling=dp.Sampling(executor=pool))
+    if whole:
+        with pytest.raises(InvalidInput, match="takes no work"):
+            dp.draw(dp.zoo.Laplace(1.0), PAIR, n=10, sampling=dp.Sampling(executor=gone))
+
+
+def test_a_time_limit_needs_processes_that_can_be_stopped(client):
+    how = dp.Sampling(executor=client, timeout=5.0)
+    with pytest.raises(InvalidInput, match="needs the main thread"):
+        dp.draw(dp.zoo.Laplace(1.0), PAIR, n=10, sampling=how)
+
+
 def test_what_clusters_raise_is_explained():
     assert "scheduler ended" in str(explained(CancelledError(), "after 3 draws"))
+    assert isinstance(explained(ConnectionError("closed"), "after 3 draws"), WorkerDied)
     missing = ModuleNotFoundError("No module named 'dpassay'")
     assert "install dpassay there" in str(explained(missing, ""))
     for error in (StoreError("full"), KeyError("what nobody thought of")):

@@ -9,6 +9,7 @@ draws from its `rng` then makes the same draws.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 import warnings
 from concurrent.futures import CancelledError, Executor
@@ -29,6 +30,8 @@ class Cluster(Executor):
     def __init__(self, given: Any) -> None:
         self._executor = given if hasattr(given, "_client") else given.get_executor()
         self._client = getattr(given, "_client", given)
+        if self._client.status in ("closing", "closed"):
+            raise InvalidInput("the executor takes no work: its client is closed")
         self._threads, self._looked = 8, float("-inf")
 
     @staticmethod
@@ -40,7 +43,8 @@ class Cluster(Executor):
     def _max_workers(self) -> int:
         """How many tasks run at once, now: clusters grow and shrink."""
         if time.monotonic() - self._looked > _LOOK:
-            self._threads = sum(self._client.nthreads().values()) or 8  # none yet: they come
+            with contextlib.suppress(OSError):  # a scheduler that is gone: its futures say so
+                self._threads = sum(self._client.nthreads().values()) or 8  # none yet: they come
             self._looked = time.monotonic()
         return self._threads
 
@@ -67,7 +71,9 @@ def explained(error: Exception, progress: str) -> Exception:
     """What a cluster raises, in a sentence."""
     if isinstance(error, DpassayError):
         return error
-    if isinstance(error, CancelledError):
+    if isinstance(error, RuntimeError):
+        return InvalidInput(f"the executor takes no work: {error}")
+    if isinstance(error, (CancelledError, OSError)):
         return WorkerDied(
             f"the cluster gave up {progress}: its scheduler ended, or somebody cancelled the tasks"
         )
@@ -90,7 +96,7 @@ def connected(address: str) -> Any:
     try:
         asyncio.run(asyncio.wait_for(_answer(address), _PATIENCE))
     except Exception as error:  # names that are no address, ports where something else answers …
-        said = str(error).partition("\n")[0] or type(error).__name__
+        said = str(error).partition("\n")[0] or "nobody is there"
         raise InvalidInput(
             f"no Dask scheduler answers at {address!r} within {_PATIENCE:g} s ({said}): give the "
             "address that it prints when it starts, such as tcp://host:8786"
