@@ -16,6 +16,7 @@ from concurrent.futures import (
 import cloudpickle
 import numpy as np
 import pytest
+from distributed import Client, LocalCluster
 from tests.helpers import one_laplace
 
 import dpassay as dp
@@ -38,8 +39,6 @@ PAIR = (0.0, 1.0)
 
 @pytest.fixture(scope="module")
 def cluster():
-    from distributed import LocalCluster
-
     with LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1"
     ) as made:
@@ -48,7 +47,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def client(cluster):
-    with cluster.get_client() as made:
+    with Client(cluster, set_as_default=False) as made:
         yield made
 
 
@@ -220,7 +219,7 @@ def test_a_mechanism_that_kills_its_workers_is_said_in_a_sentence(client, cluste
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_what_is_closed_takes_no_work(whole, cluster):
-    with cluster.get_client() as gone:
+    with Client(cluster, set_as_default=False) as gone:
         pool = gone.get_executor()
         if not whole:
             pool.shutdown()
