@@ -59,7 +59,7 @@ def bare(mechanism: Any, n: int) -> None:
             mechanism(x, min(1 << 16, n - start), np.random.default_rng((start, side)))
 
 
-def tasks_a_second(executor: Executor | None, verdict: dp.Verdict, tasks: int = 1000) -> float:
+def tasks_a_second(executor: Executor | None, verdict: dp.Verdict, tasks: int = 500) -> float:
     """How many tasks a second go out, are counted and come back, where drawing costs nothing."""
     how = dp.Sampling(executor=executor, progress=False)
     start = time.perf_counter()
@@ -72,8 +72,8 @@ def engines() -> str:
     """Draws a second and whole call ÷ drawing alone, with 1 and 2 workers; tasks a second."""
     verdict = dp.audit(dp.zoo.Laplace(1.0), PAIR, "eps=0.5", n=20_000, rng=0, loss="values")
     cases: list[tuple[str, Any, int]] = [
-        ("array code", dp.zoo.Laplace(1.0), 4_000_000),
-        ("0.1 ms a call", dp.from_function(Steps()), 20_000),
+        ("array code", dp.zoo.Laplace(1.0), 2_000_000),
+        ("0.1 ms a call", dp.from_function(Steps()), 3000),
     ]
     rows: dict[tuple[str, int], list[str]] = {}
     with contextlib.ExitStack() as held:
