@@ -111,6 +111,7 @@ def main() -> None:
         bank,
         bits,
         dp_sgd,
+        engines,
         fdp,
         hunts,
         monitors,

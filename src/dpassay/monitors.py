@@ -33,8 +33,8 @@ from dpassay.standings import ANYTIME, Standing, about_bets, verdict_of
 
 #: The first update with as many draws on either side is looked at for signs of dependence.
 _LOOK = 100
-#: How many more draws are made at a time, as a share of those made, with one worker and with several, for
-#: which they must be worth a pool; and at least.
+#: How many more draws are made at a time, as a share of those made, with one worker or an executor and
+#: with workers for which a pool must be made each time; and at least.
 _MORE, _MORE_AT_ONCE, _FEWEST = 0.1, 0.5, 8
 
 
@@ -273,8 +273,8 @@ def monitor(
         raise InvalidInput("there is no pair to look at: the iterator is empty")
     most = totals(found[0], max_n, least=1, name="max_n")
     standing = Standing(wanted, [_track(wanted, loss, source) for source in found], gamma)
-    alone = how.workers == 1 and how.executor is None
-    run = _Run(standing, found, _MORE if alone else _MORE_AT_ONCE)
+    # an executor is there already: there the looks, and the verdict, are those of one core
+    run = _Run(standing, found, _MORE if how.workers == 1 else _MORE_AT_ONCE)
     notes, limit = [ANYTIME], min(most)
     with Progress(limit, "monitoring", None if sampling is None else sampling.progress) as progress:
         try:

@@ -77,13 +77,16 @@ def _from_module(name: str) -> Any:
 
 
 def _from_file(path: Path) -> Any:
+    import cloudpickle
+
     if not path.is_file():
         raise InvalidInput(f"there is no file {str(path)!r}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # worker processes import it by name
+    sys.modules[path.stem] = module  # worker processes import it by name; those of a cluster cannot
+    cloudpickle.register_pickle_by_value(module)
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -16,6 +16,7 @@ from dpassay.cli import (  # noqa: F401  (they register their commands)
     without_mechanism,
 )
 from dpassay.cli.app import Stopped, app
+from dpassay.cli.inputs import held
 from dpassay.errors import DpassayError, InvalidInput
 
 #: What the parser raises for a wrong option; typer brings the class along without naming it.
@@ -72,7 +73,8 @@ def run(arguments: list[str]) -> int:
     )
     try:
         _slips(arguments)
-        status = app(args=[a for a in arguments if a != "--debug"], standalone_mode=False)
+        with held:
+            status = app(args=[a for a in arguments if a != "--debug"], standalone_mode=False)
         return status if isinstance(status, int) else 0
     except DpassayError as error:
         if debug:

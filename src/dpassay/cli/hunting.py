@@ -16,6 +16,7 @@ from dpassay.cli.inputs import sampling as as_sampling
 from dpassay.cli.options import (
     CommandOption,
     Confidence,
+    DaskOption,
     JsonOption,
     LossOption,
     PerCall,
@@ -75,6 +76,7 @@ def hunt(
     per_call: PerCall = False,
     seed: Seed = 0,
     workers: Workers = 1,
+    dask: DaskOption = None,
     json: JsonOption = None,
     quiet: Quiet = False,
 ) -> None:
@@ -112,7 +114,7 @@ def hunt(
         failing=failing,
         loss=loss,
         rng=seed,
-        sampling=as_sampling(workers, quiet, False),
+        sampling=as_sampling(workers, dask, quiet, False),
     )
     write_json(json, found.to_json(indent=2))
     if not quiet and json != "-":

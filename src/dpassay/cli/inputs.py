@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,16 +80,35 @@ def live(source: Any) -> bool:
     return not isinstance(source, Samples)
 
 
-def sampling(workers: int, quiet: bool, outcomes: bool, store: Path | None = None) -> Any:
+#: What is closed when a command ends.
+held = contextlib.ExitStack()
+
+
+def sampling(
+    workers: int, dask: str | None, quiet: bool, outcomes: bool, store: Path | None = None
+) -> Any:
     """How to draw."""
     from dpassay.sampling.draw import Sampling
 
     return Sampling(
         workers=workers,
+        executor=None if dask is None else _cluster(dask, workers),
         on_error="outcome" if outcomes else "raise",
         progress=False if quiet else None,
         store=store,
     )
+
+
+def _cluster(address: str, workers: int) -> Any:
+    """A client of a scheduler, until the command ends."""
+    from dpassay.sampling.clusters import connected
+
+    if workers != 1:
+        raise InvalidInput("the cluster has its own workers: give one of --workers and --dask")
+    client = held.enter_context(connected(address))
+    if not client.nthreads():
+        print(f"dpassay: note: {address} has no workers yet: waiting for them", file=sys.stderr)
+    return client
 
 
 def write_json(place: str | None, text: str) -> None:

@@ -17,6 +17,7 @@ from dpassay.cli.options import (
     ColumnsOption,
     CommandOption,
     Confidence,
+    DaskOption,
     DropOption,
     JsonOption,
     LossOption,
@@ -72,6 +73,7 @@ def audit(
     errors_are_outputs: OnError = False,
     seed: Seed = 0,
     workers: Workers = 1,
+    dask: DaskOption = None,
     json: JsonOption = None,
     report: ReportOption = None,
     quiet: Quiet = False,
@@ -115,7 +117,9 @@ def audit(
         details=report is not None,
         relation=relation,
         rng=seed if live(source) else None,
-        sampling=as_sampling(workers, quiet, errors_are_outputs, store) if live(source) else None,
+        sampling=as_sampling(workers, dask, quiet, errors_are_outputs, store)
+        if live(source)
+        else None,
     )
     remedy = f"{PLAN}, another --loss or a lower --confidence"
     deliver(verdicts, None, json=json, report=report, quiet=quiet, remedy=remedy)
@@ -149,6 +153,7 @@ def monitor(
     errors_are_outputs: OnError = False,
     seed: Seed = 0,
     workers: Workers = 1,
+    dask: DaskOption = None,
     json: JsonOption = None,
     report: ReportOption = None,
     quiet: Quiet = False,
@@ -180,7 +185,7 @@ def monitor(
         loss=loss,
         relation=relation,
         rng=None if samples else seed,
-        sampling=None if samples else as_sampling(workers, quiet, errors_are_outputs),
+        sampling=None if samples else as_sampling(workers, dask, quiet, errors_are_outputs),
     )
     remedy = "more draws (--max-n), another --loss or a lower --confidence"
     deliver([verdict], None, json=json, report=report, quiet=quiet, remedy=remedy)
@@ -213,6 +218,7 @@ def bound(
     errors_are_outputs: OnError = False,
     seed: Seed = 0,
     workers: Workers = 1,
+    dask: DaskOption = None,
     json: JsonOption = None,
     quiet: Quiet = False,
 ) -> None:
@@ -243,7 +249,9 @@ def bound(
         loss=loss,
         relation=relation,
         rng=seed if live(source) else None,
-        sampling=as_sampling(workers, quiet, errors_are_outputs, store) if live(source) else None,
+        sampling=as_sampling(workers, dask, quiet, errors_are_outputs, store)
+        if live(source)
+        else None,
     )
     if not quiet and json != "-":
         Console().print(bound_panel(found))
@@ -272,6 +280,7 @@ def verify(
     errors_are_outputs: OnError = False,
     seed: Seed = 0,
     workers: Workers = 1,
+    dask: DaskOption = None,
     json: JsonOption = None,
     report: ReportOption = None,
     quiet: Quiet = False,
@@ -301,7 +310,9 @@ def verify(
         confidence=confidence,
         relation=relation,
         rng=seed if live(source) else None,
-        sampling=as_sampling(workers, quiet, errors_are_outputs, store) if live(source) else None,
+        sampling=as_sampling(workers, dask, quiet, errors_are_outputs, store)
+        if live(source)
+        else None,
     )
     deliver([found], None, json=json, report=report, quiet=quiet)
     raise typer.Exit(0 if found.confirmed else 5)
@@ -326,6 +337,7 @@ def estimate(
     errors_are_outputs: OnError = False,
     seed: Seed = 0,
     workers: Workers = 1,
+    dask: DaskOption = None,
     json: JsonOption = None,
     report: ReportOption = None,
     quiet: Quiet = False,
@@ -349,7 +361,9 @@ def estimate(
         n=n,
         loss=loss,
         rng=seed if live(source) else None,
-        sampling=as_sampling(workers, quiet, errors_are_outputs, store) if live(source) else None,
+        sampling=as_sampling(workers, dask, quiet, errors_are_outputs, store)
+        if live(source)
+        else None,
     )
     deliver([], profile, json=json, report=report, quiet=quiet)
 
@@ -378,6 +392,7 @@ def replay(
     per_call: PerCall = False,
     seed: Seed = 1,
     workers: Workers = 1,
+    dask: DaskOption = None,
     json: JsonOption = None,
     quiet: Quiet = False,
 ) -> None:
@@ -411,7 +426,7 @@ def replay(
         n=20_000 if n is None and live(source) else n,
         confidence=confidence,
         rng=seed,
-        sampling=as_sampling(workers, quiet, False, store),
+        sampling=as_sampling(workers, dask, quiet, False, store),
     )
     remedy = f"{PLAN} or a lower --confidence"
     deliver([again], None, json=json, report=None, quiet=quiet, remedy=remedy)
@@ -434,6 +449,7 @@ def draw(
         typer.Option("--seed", "--rng", help="0, or that of the store, if it is left out."),
     ] = None,
     workers: Workers = 1,
+    dask: DaskOption = None,
     quiet: Quiet = False,
 ) -> None:
     """Draw into a store, and go on where an earlier run was ended.
@@ -455,7 +471,7 @@ def draw(
         found,
         n=n,
         rng=seed,
-        sampling=as_sampling(workers, quiet, errors_are_outputs, store),
+        sampling=as_sampling(workers, dask, quiet, errors_are_outputs, store),
     )
     if not quiet:
         Console().print(repr(Store(store)), highlight=False, markup=False, soft_wrap=True)

@@ -67,6 +67,12 @@ PerCall = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", "--rng", help="The same seed gives the same answer.")]
 Workers = Annotated[int, typer.Option("--workers", help="Processes that draw.")]
+DaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dask", metavar="ADDRESS", help="A Dask scheduler to draw on: tcp://scheduler:8786."
+    ),
+]
 Confidence = Annotated[float, typer.Option("--confidence", help="One minus the error probability.")]
 JsonOption = Annotated[
     str | None,

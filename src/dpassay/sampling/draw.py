@@ -51,7 +51,8 @@ class Sampling:
 
     workers    how many tasks to draw at once; array code runs in threads, one-output functions
                in processes
-    executor   any concurrent.futures.Executor to use instead (a process pool, Dask's, …)
+    executor   any concurrent.futures.Executor to use instead: a process pool, that of a Dask client (or
+               the client) …
     timeout    seconds one call of the mechanism may take. Needs the main thread (or processes); a
                call stuck inside C code is stopped only when it returns to Python
     on_error   "raise", or "outcome": an exception or time-out is an output of its own. Every output

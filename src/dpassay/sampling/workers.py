@@ -1,8 +1,9 @@
 """Tasks drawn at once: threads, forked processes, or any executor; a worker that dies costs its task.
 
 Own processes are forked where there is fork: they inherit the job, so that lambdas, closures and objects
-of C extensions need not be pickled. Elsewhere, and for executors that somebody else made, the job travels
-as bytes: by pickle, or by cloudpickle what pickle does not take.
+of C extensions need not be pickled. Elsewhere, and for process pools that somebody else made, the job
+travels as bytes: by pickle, or by cloudpickle what pickle does not take. To other executors it travels by
+cloudpickle always: what a script or a notebook defines has no name there.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from concurrent.futures import (
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dpassay._version import __version__
 from dpassay.errors import InvalidInput, WorkerDied
 from dpassay.outputs.canonical import Outputs
 from dpassay.sampling.cells import Pace, Task
+from dpassay.sampling.clusters import Cluster, explained
 from dpassay.sampling.draw import Sampling
 from dpassay.sampling.job import Drawn, Failure, Job, draw_task
 from dpassay.sampling.parts import Part
@@ -54,15 +57,20 @@ def run_in_order(
                 for task, found in _window(executor, run, job, sampling, stage, pace, done):
                     yield task, found
                     done = task.last
-            except RuntimeError as error:
+            except Exception as error:
+                drawn = f"{layout.draws(0, done):,} of {layout.n:,} draws a side"
+                if isinstance(executor, Cluster):
+                    raise explained(error, f"after {drawn} on {job.pair}") from None
+                if not isinstance(error, RuntimeError):
+                    raise
                 if not isinstance(error, BrokenExecutor):
                     raise InvalidInput(f"the executor takes no work: {error}") from None
                 died = (done, died[1] + 1 if died[0] == done else 1)
                 if died[1] > _AGAIN or sampling.executor is not None:
                     raise WorkerDied(
-                        f"a worker process died while drawing on {job.pair}, after "
-                        f"{layout.draws(0, done):,} of {layout.n:,} draws a side ({error}). It was "
-                        "killed (out of memory?) or crashed; run the mechanism with workers=1 to see more"
+                        f"a worker process died while drawing on {job.pair}, after {drawn} ({error}). "
+                        "It was killed (out of memory?) or crashed; run the mechanism with workers=1 to "
+                        "see more"
                     ) from None
         if stage is not None:
             stage.refresh()
@@ -78,13 +86,16 @@ def _window(
     first: int,
 ) -> Iterator[tuple[Task, Done]]:
     """The cells from `first` on, a few tasks under way at any time."""
-    if isinstance(executor, _Here):
-        wide = 1
-    else:
-        wide = 2 * (getattr(executor, "_max_workers", None) or max(sampling.workers, 8))
     layout = job.layout
     waiting: deque[tuple[Task, Future[Result] | Part]] = deque()
     under_way = 0
+
+    def wide() -> int:
+        if isinstance(executor, _Here):
+            return 1
+        workers = getattr(executor, "_max_workers", None) or max(sampling.workers, 8)
+        pace.workers = max(pace.workers, workers)
+        return 2 * workers
 
     def plan(cell: int, limit: int, read: bool = True) -> tuple[Task, Future[Result] | Part]:
         if stage is not None and read:
@@ -99,9 +110,9 @@ def _window(
 
     try:
         while waiting or first < layout.cells:
-            while (
-                first < layout.cells and under_way < wide
-            ):  # past what is read: workers begin at once
+            most = wide()
+            while first < layout.cells and under_way < most:
+                # past what is read: workers begin at once
                 waiting.append(plan(first, layout.cells))
                 first = waiting[-1][0].last
                 under_way += not isinstance(waiting[-1][1], Part)
@@ -160,8 +171,14 @@ def _pool(job: Job, sampling: Sampling) -> Iterator[tuple[Executor, Run]]:
         yield _Here(), partial(draw_task, job)
         return
     if sampling.executor is not None:
-        threads = isinstance(sampling.executor, ThreadPoolExecutor)
-        yield sampling.executor, partial(draw_task, job) if threads else _sent(job)
+        given = sampling.executor
+        if isinstance(given, ThreadPoolExecutor):
+            yield given, partial(draw_task, job)
+        elif Cluster.takes(given):
+            cluster = Cluster(given)
+            yield cluster, partial(_run_sent, __version__, cluster.hold(_bytes(job, by_name=False)))
+        else:
+            yield given, _sent(job, by_name=isinstance(given, ProcessPoolExecutor))
         return
     if getattr(job.mechanism, "pool", "threads") == "threads" and sampling.timeout is None:
         with ThreadPoolExecutor(sampling.workers) as pool:
@@ -174,8 +191,10 @@ def _pool(job: Job, sampling: Sampling) -> Iterator[tuple[Executor, Run]]:
             # the children only run the job: what other threads hold at the fork does not matter to them
             warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
             try:
-                given = (job, alive)
-                with ProcessPoolExecutor(sampling.workers, context, _install, given) as processes:
+                inherited = (job, alive)
+                with ProcessPoolExecutor(
+                    sampling.workers, context, _install, inherited
+                ) as processes:
                     yield processes, _run_installed
             finally:
                 for end in alive:
@@ -204,23 +223,40 @@ def _run_installed(task: Task) -> Result:
     return draw_task(_installed[0], task)
 
 
-def _sent(job: Job) -> Run:
-    """The job as bytes that any worker can read."""
+def _sent(job: Job, by_name: bool = True) -> Run:
+    """A run of a job that any worker can read."""
+    return partial(_run_sent, __version__, _bytes(job, by_name))
+
+
+def _bytes(job: Job, by_name: bool) -> bytes:
+    """The job as bytes; `by_name` if workers have what this process has imported, its script too."""
+    if by_name:
+        with contextlib.suppress(Exception):  # pickle raises what it likes
+            return pickle.dumps(job)
+    import cloudpickle
+
     try:
-        return partial(_run_sent, pickle.dumps(job))
-    except Exception:  # pickle raises what it likes
-        import cloudpickle
-
-        try:
-            return partial(_run_sent, cloudpickle.dumps(job))
-        except Exception as error:
-            raise InvalidInput(
-                f"an executor sends this mechanism to other processes, and it cannot be pickled "
-                f"({error}); make it inside the function that draws, use workers=1, or a "
-                "concurrent.futures.ThreadPoolExecutor"
-            ) from None
+        return bytes(cloudpickle.dumps(job))
+    except Exception as error:
+        raise InvalidInput(
+            f"an executor sends this mechanism to other processes, and it cannot be pickled "
+            f"({error}); make it inside the function that draws, use workers=1, or a "
+            "concurrent.futures.ThreadPoolExecutor"
+        ) from None
 
 
-def _run_sent(job: bytes, task: Task) -> Result:
+def _run_sent(version: str, job: bytes, task: Task) -> Result:
+    if version != __version__:
+        raise InvalidInput(
+            f"a worker has dpassay {__version__}, and this is {version}: their draws are not mixed. "
+            f"Install {version} there"
+        )
     # read anew for each task: a random state that travels with the job is then noticed for sure
-    return draw_task(pickle.loads(job), task)
+    try:
+        found = pickle.loads(job)
+    except Exception as error:  # pickle raises what it likes
+        raise InvalidInput(
+            f"a worker cannot read the mechanism ({type(error).__name__}: {error}): install there what "
+            "it is made of, or let it travel by value, with cloudpickle.register_pickle_by_value(module)"
+        ) from None
+    return draw_task(found, task)
