@@ -189,8 +189,8 @@ def _limit(runs: int, rate: float, level: float) -> int:
 @table("monitor-true")
 def true() -> str:
     """How often a true claim is ever refuted at 95 % confidence."""
-    plan = dict.fromkeys(range(len(TRUE)), (30, 2048))
-    plan[0] = (200, 30_000)
+    plan = dict.fromkeys(range(len(TRUE)), (20, 2048))
+    plan[0] = (100, 30_000)
     return truth(plan)
 
 

@@ -204,10 +204,14 @@ class Track:
         chapter, width = self.chapters[-1], self.chapters[-1].taught.shape[1]
         total = self.draws + cells[0].size
         last = int(np.searchsorted(schedule, total, side="left"))
-        row = np.searchsorted(schedule[first:last], np.arange(self.draws, total), side="right")
-        rows = last + 1 - first
-        counts = [np.bincount(row * width + side, minlength=rows * width) for side in cells]
-        hits = np.stack([side.reshape(rows, width) for side in counts], axis=1)
+        rows, inner = last + 1 - first, schedule[first:last] - self.draws
+        parts = [np.split(side, inner) for side in cells]
+        hits = np.array(
+            [
+                [np.bincount(part, minlength=width) for part in row]
+                for row in zip(*parts, strict=True)
+            ]
+        )
         if first < chapter.ends.size:
             hits[0] += chapter.hits[first]
         bets = len(self.bets)

@@ -39,7 +39,7 @@ _PRIOR = 0.5
 #: Steps of a projection that is to be exact, and of one that only moves a guess.
 _STEPS, _ROUGH = 53, 14
 #: Where Σp − Σq counts as 0, and where it does for a projection that only moves a guess.
-_NEAR, _NEARLY = 1e-14, 1e-4
+_NEAR, _NEARLY = 1e-14, 1e-7
 #: How much of 2n·KL counts as noise with n draws: log n less this, within these limits; see `_cautious`.
 _NOISE, _LEAST, _MOST = 3.0, 1.0, 4.0
 #: Places, by logit, at which tangents stand for a region that is slow to evaluate.
