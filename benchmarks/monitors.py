@@ -49,7 +49,7 @@ def until_refuted(
 def draws() -> str:
     """Draws a side until a false claim about Laplace noise is refuted, everything learned on the way."""
     rows = []
-    plans = ((0.5, 400, 200, 2000), (0.75, 1800, 100, 8000), (0.9, 12_000, 60, 60_000))
+    plans = ((0.5, 400, 100, 2000), (0.75, 1800, 60, 8000), (0.9, 12_000, 60, 60_000))
     for epsilon, goal, runs, most in (*plans, (0.95, 50_000, 30, 250_000)):
         at = until_refuted(dp.PureDP(epsilon), laplace, runs, most)
         late = int(np.count_nonzero(at == 0))
@@ -189,8 +189,8 @@ def _limit(runs: int, rate: float, level: float) -> int:
 @table("monitor-true")
 def true() -> str:
     """How often a true claim is ever refuted at 95 % confidence."""
-    plan = dict.fromkeys(range(len(TRUE)), (100, 2048))
-    plan[0], plan[5] = (400, 30_000), (40, 2048)
+    plan = dict.fromkeys(range(len(TRUE)), (20, 2048))
+    plan[0] = (100, 30_000)
     return truth(plan)
 
 

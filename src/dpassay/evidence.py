@@ -3,8 +3,8 @@
 Draws are taken in pairs, one of either side, in the order they came. The first few only teach. Then
 outputs are parted into a few cells (`learning.wagers`), and every pair of draws that follows is bet on
 with a guess of how likely the cells are, which earlier draws gave (`bounds.evalues`). The guess is
-renewed whenever there are a sixteenth more draws, the cells whenever there are twice as many, from
-draws that were bet on before.
+renewed whenever there are a sixteenth more draws, the cells whenever there are twice as many (later four
+times), from draws that were bet on before.
 
 All that the capital depends on are counts. So it can be found for any other value of the claim's
 parameter afterwards, and is small when written down.
@@ -21,7 +21,7 @@ import numpy as np
 from dpassay._typing import BoolArray, FloatArray, IntArray
 from dpassay.bounds.evalues import bets_against, gains, log_capital
 from dpassay.learning.learner import Learner
-from dpassay.learning.wagers import choose, pick
+from dpassay.learning.wagers import again, choose, pick
 from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.partitions import Partition
 from dpassay.privacy.claims import Claim
@@ -31,8 +31,10 @@ from dpassay.sampling.samples import Batch
 
 #: Draws a side that only teach, and the most that are kept to learn from.
 FIRST, KEPT = 8, 1 << 14
-#: A guess lasts until there are this share more draws, the pick of an order until there are so many more.
+#: A guess lasts until there are this share more draws, a pick of cuts or of an order until so many more.
 _SHARE, _AGAIN = 1 / 16, 1.4
+#: From so many draws a side on, what to bet on is learned whenever there are four times as many.
+_OFTEN = 256
 #: More draws than anybody brings.
 _NEVER = 1 << 52
 
@@ -186,7 +188,8 @@ class Track:
             if first < chapter.ends.size:
                 picks = chapter.picks[first]
             elif self.draws == chapter.start or picked[first - 1]:
-                picks = pick(self.bets, self.claim, chapter.known, chapter.parts)
+                parts = again(self.bets, self.claim, chapter.known, chapter.parts)
+                picks = pick(self.bets, self.claim, chapter.known, parts)
             else:
                 picks = chapter.picks[-1]
             stop = int(ends[first + int(np.argmax(picked[first:]))])
@@ -201,10 +204,14 @@ class Track:
         chapter, width = self.chapters[-1], self.chapters[-1].taught.shape[1]
         total = self.draws + cells[0].size
         last = int(np.searchsorted(schedule, total, side="left"))
-        row = np.searchsorted(schedule[first:last], np.arange(self.draws, total), side="right")
-        rows = last + 1 - first
-        counts = [np.bincount(row * width + side, minlength=rows * width) for side in cells]
-        hits = np.stack([side.reshape(rows, width) for side in counts], axis=1)
+        rows, inner = last + 1 - first, schedule[first:last] - self.draws
+        parts = [np.split(side, inner) for side in cells]
+        hits = np.array(
+            [
+                [np.bincount(part, minlength=width) for part in row]
+                for row in zip(*parts, strict=True)
+            ]
+        )
         if first < chapter.ends.size:
             hits[0] += chapter.hits[first]
         bets = len(self.bets)
@@ -267,10 +274,10 @@ class Track:
 def _schedule(start: int) -> tuple[IntArray, BoolArray]:
     """Where the rows of a chapter end, and after which of them cells are picked again.
 
-    A chapter ends with twice the draws it began with; the last one, which all draws that are kept have
-    taught, never does.
+    A chapter ends with twice the draws it began with, later with four times as many; the last one, which
+    all draws that are kept have taught, never does.
     """
-    until = 2 * start if start < KEPT else _NEVER
+    until = (2 if start < _OFTEN else 4) * start if start < KEPT else _NEVER
     ends, picked, at, last = [], [], start, start
     while at < until:
         at = min(at + max(1, int(at * _SHARE)), until)

@@ -36,6 +36,8 @@ _LOOK = 100
 #: How many more draws are made at a time, as a share of those made, with one worker or an executor and
 #: with workers for which a pool must be made each time; and at least.
 _MORE, _MORE_AT_ONCE, _FEWEST = 0.1, 0.5, 8
+#: The share from so many draws a side on.
+_MORE_LATER, _LATER = 0.2, 1 << 16
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -302,7 +304,8 @@ class _Run:
     def step(self, limit: int) -> int:
         """Draw some more. If that is interrupted, nothing has happened."""
         tracks = self.standing.tracks
-        size = min(max(_FEWEST, int(self.more * self.draws)), limit - self.draws)
+        more = self.more if self.draws < _LATER else max(self.more, _MORE_LATER)
+        size = min(max(_FEWEST, int(more * self.draws)), limit - self.draws)
         drawn = [source.deal((size, size)) for source in self.found]
         before = [track.mark() for track in tracks]
         try:

@@ -22,13 +22,32 @@ def test_the_tails_of_laplace_noise_are_found(seed):
     rng = np.random.default_rng(seed)
     claim = dp.PureDP(0.5)
     found = chosen(rng.laplace(size=4000), 1 + rng.laplace(size=4000), claim, seed)
-    assert found.parts == (1, 2)
-    assert found.counts.shape == (2, 3)
+    assert found.counts.shape == (2, len(found.partition))
     assert found.counts.sum() == 8000
     p, q = rng.laplace(size=(2, 100_000)) + np.array([[0.0], [1.0]])
-    (b0, _, t0), (b1, _, t1) = (found.partition.counts(canonical(side)) for side in (p, q))
+    counts = np.array([found.partition.counts(canonical(side)) for side in (p, q)])
+    bottom, top = found.parts
+    (b0, t0), (b1, t1) = ((side[:bottom].sum(), side[top:].sum()) for side in counts)
     assert np.log(t0 / t1) > 0.85
     assert np.log(b1 / b0) > 0.85
+
+
+def test_cuts_are_chosen_again_by_what_is_known(seed):
+    """Of five values the outermost on one side, and two on the other, are what breaks the claim."""
+    claim = dp.PureDP(1.0)
+    bets = bets_against(claim)
+    p = np.array([600, 600, 800, 1000, 1000])
+    q = np.array([100, 1000, 1100, 900, 900])
+    draws = [np.repeat(np.arange(5.0), side) for side in (p, q)]
+    for side in draws:
+        np.random.default_rng(seed).shuffle(side)
+    found = chosen(*draws, claim, seed)
+    assert np.all(found.counts.sum(axis=1) == 4000)
+    for start in (found.parts, (1, 4)):
+        bottom, top = wagers.again(bets, claim, found.counts, start)
+        cells = found.counts[:, top:].sum(axis=1), found.counts[:, :bottom].sum(axis=1)
+        assert (600, 100) in {tuple(map(int, side)) for side in cells}
+    assert wagers.again(bets, claim, found.counts[:, :3], (1, 2)) == (1, 2)
 
 
 def test_counts_are_hardly_better_than_draws_to_come(seeds):

@@ -38,10 +38,10 @@ SAFETY = 1e-9
 _PRIOR = 0.5
 #: Steps of a projection that is to be exact, and of one that only moves a guess.
 _STEPS, _ROUGH = 53, 14
-#: Where Σp − Σq counts as 0.
-_NEAR = 1e-14
-#: How much of 2n·KL noise alone makes up, by way of betting; see `_cautious`.
-_NOISE = 1.0
+#: Where Σp − Σq counts as 0, and where it does for a projection that only moves a guess.
+_NEAR, _NEARLY = 1e-14, 1e-7
+#: How much of 2n·KL counts as noise with n draws: log n less this, within these limits; see `_cautious`.
+_NOISE, _LEAST, _MOST = 3.0, 1.0, 4.0
 #: Places, by logit, at which tangents stand for a region that is slow to evaluate.
 _TANGENTS = np.linspace(-16.0, 16.0, 513)
 #: Shares of the largest stake that are looked at.
@@ -121,7 +121,39 @@ def project_event(
     return p, q
 
 
-def project_cells(epsilon: float, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+def project_coins(epsilon: float, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The (p, q) with p ≤ e^ε q and 1 − q ≤ e^ε (1 − p) that is nearest to guesses (a, b), elementwise.
+
+    On the line p = r q, r = e^ε, it has 2r q² − (r(1 + b) + 1 + a) q + a + b = 0, of which the smaller
+    root has p < 1; on the other line the same holds with 1 − q, 1 − p for p, q. If neither keeps the
+    other bound, it is where the lines meet.
+    """
+    ratio = math.exp(min(epsilon, 600.0))
+    p, q = a.copy(), b.copy()
+    out = (a > ratio * b) | (1 - b > ratio * (1 - a))
+    if not out.any():
+        return p, q
+    a, b = a[out], b[out]
+    one = _on_line(ratio, a, b)
+    other = _on_line(ratio, 1 - b, 1 - a)
+    first = 1 - one <= ratio * (1 - ratio * one)
+    second = 1 - other <= ratio * (1 - ratio * other)
+    meet = 1 / (1 + ratio)
+    p[out] = np.where(first, ratio * one, np.where(second, 1 - other, ratio * meet))
+    q[out] = np.where(first, one, np.where(second, 1 - ratio * other, meet))
+    return p, q
+
+
+def _on_line(ratio: float, a: FloatArray, b: FloatArray) -> FloatArray:
+    """The nearest q of those with p = ratio · q."""
+    middle = ratio * (1 + b) + 1 + a
+    root = np.sqrt(np.maximum(middle**2 - 8 * ratio * (a + b), 0.0))
+    return np.asarray(2 * (a + b) / (middle + root))
+
+
+def project_cells(
+    epsilon: float, a: FloatArray, b: FloatArray, near: float = _NEAR
+) -> tuple[FloatArray, FloatArray]:
     """The nearest (P, Q) with e^−ε ≤ p/q ≤ e^ε on every cell of the last axis.
 
     With multipliers ν of Σp = 1 and 2 − ν of Σq = 1 a cell is p = a/ν, q = b/(2 − ν) where that is
@@ -145,7 +177,7 @@ def project_cells(epsilon: float, a: FloatArray, b: FloatArray) -> tuple[FloatAr
         q = np.where(up, steep, np.where(down, ratio * flat, q))
         excess = (p - q).sum(axis=-1)
         low, high = np.where(excess > 0, nu, low), np.where(excess > 0, high, nu)
-        done = np.abs(excess) < _NEAR
+        done = np.abs(excess) < near
         if done.all():
             break
         step = nu + excess / (fall.sum(axis=-1) + 1e-300)
@@ -174,13 +206,15 @@ class Bet(Protocol):
 def _cautious(guess: Past, nearest: Past, draws: FloatArray) -> Past:
     """The guess moved towards the nearest pair that is allowed, by as much of the way as may be noise.
 
-    2n·KL of n draws is about the square of a normal deviate for each bound that is overstepped, so that
-    1 − (their number)/(2n·KL) of it is left by the rule of James and Stein.
+    2n·KL of n draws is about the square of a normal deviate for a bound that is overstepped by chance, so
+    that 1 − 1/(2n·KL) of it is left by the rule of James and Stein. The more draws did not refute the
+    claim, the smaller what they may have found: more of it counts as noise then.
     """
     (a, b), (p, q) = guess, nearest
     with np.errstate(divide="ignore", invalid="ignore"):
         far = sum(np.where(one > 0, one * np.log(one / two), 0.0) for one, two in ((a, p), (b, q)))
-    kept = np.clip(1 - _NOISE / np.maximum(2 * draws * np.sum(far, axis=1), 1e-12), 0.0, 1.0)
+    noise = np.clip(np.log(np.maximum(draws, 1.0)) - _NOISE, _LEAST, _MOST)
+    kept = np.clip(1 - noise / np.maximum(2 * draws * np.sum(far, axis=1), 1e-12), 0.0, 1.0)
     moved = [two + kept[:, None] * (one - two) for one, two in ((a, p), (b, q))]
     a, b = (
         side / side.sum(axis=1, keepdims=True) for side in moved
@@ -200,6 +234,14 @@ def clearance(claim: Claim, p: FloatArray, q: FloatArray) -> FloatArray:
     return np.asarray(far / np.sqrt(1 + rise**2 * q * (1 - q) / room))
 
 
+def _project(claim: Claim, a: FloatArray, b: FloatArray, steps: int) -> Past:
+    """The (p, q) with p ≤ g(q) that is nearest to guesses (a, b), elementwise."""
+    point = claim.point
+    if point is not None and point[1] == 0:
+        return project_coins(point[0], a, b)
+    return project_event(tangents_of(claim), a, b, steps)
+
+
 def _coins(chances: Past) -> Past:
     p, q = (np.column_stack([side, 1 - side]) for side in chances)
     return p, q
@@ -209,7 +251,7 @@ def _coins(chances: Past) -> Past:
 class TailsBet:
     """Three cells, the bottom, the middle and the top, against pure DP; a pick says where they part."""
 
-    weight: ClassVar[float] = 3.0
+    weight: ClassVar[float] = 6.0
 
     def log_factors(
         self, claim: Claim, past: Past, picks: IntArray
@@ -222,7 +264,7 @@ class TailsBet:
         a, b = ((onto @ side[:, :, None])[:, :, 0] + _PRIOR * held for side in past)
         a, b = (side / side.sum(axis=1, keepdims=True) for side in (a, b))
         limit = float(claim.renyi(math.inf))
-        p, q = project_cells(limit, a, b)
+        p, q = project_cells(limit, a, b, _NEARLY)
         a, b = _cautious((a, b), (p, q), past[0].sum(axis=1))
         p, q = project_cells(limit, a, b)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -253,11 +295,10 @@ class EventBet:
             hit = (side * hits).sum(axis=1) + _PRIOR
             miss = (side * ~hits).sum(axis=1) + _PRIOR
             guess.append(np.column_stack([hit, miss]) / (hit + miss)[:, None])
-        region = tangents_of(claim)
         (a, b) = guess
-        p, q = _coins(project_event(region, a[:, 0], b[:, 0], _ROUGH))
+        p, q = _coins(_project(claim, a[:, 0], b[:, 0], _ROUGH))
         a, b = _cautious((a, b), (p, q), past[0].sum(axis=1))
-        p, q = _coins(project_event(region, a[:, 0], b[:, 0]))
+        p, q = _coins(_project(claim, a[:, 0], b[:, 0], _STEPS))
         factors = []
         for one, two in ((a, p), (b, q)):
             log = np.log(one / two)

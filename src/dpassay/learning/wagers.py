@@ -4,8 +4,9 @@ The scores of a ranking are cut twice, where the bottom ends and where the top b
 which an event would have gained most. What half of the draws chose is counted on the other half, and
 the other way round, so that the counts a first guess is made of are no better than those to come.
 (Scores are of draws that the ranking was not fitted to.) By what a bet would have gained with those
-counts one ranking is chosen, and all draws cut it again. For moments of p/q the cells are even shares
-of the draws instead.
+counts one ranking is chosen, and all draws cut it again. Once there are many, it is cut at fixed shares
+of the draws too, and which two cuts count is chosen again as draws come in (`again`). For moments of
+p/q the cells are even shares of the draws instead.
 
 A poor choice costs power, never validity: it is made before the draws that are bet on with it.
 """
@@ -37,6 +38,9 @@ _WARY = 2.0
 _MARGIN = 2.5
 #: Fewer draws a side than these are ranked by the output itself, where it is a number.
 _FEW = 64
+#: From so many draws a side on, there are cuts at these shares to choose from later.
+_MANY = 256
+_SHARES = np.append([0.01, 0.02, 0.04, 0.07, 0.1, 0.13, 0.17, 0.2], np.linspace(0.22, 0.44, 12))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +113,16 @@ def pick(bets: tuple[Bet, ...], claim: Claim, counts: IntArray, parts: tuple[int
     return np.array(found)
 
 
+def again(
+    bets: tuple[Bet, ...], claim: Claim, counts: IntArray, parts: tuple[int, int]
+) -> tuple[int, int]:
+    """Where the bottom ends and the top begins by what is known by now, where there is a choice."""
+    if counts.shape[1] <= 3 or any(isinstance(bet, MomentBet) for bet in bets):
+        return parts
+    at = [1 + _best_event(bet, claim, counts) for bet in bets if isinstance(bet, EventBet)]
+    return min(at), max(at)
+
+
 def _rankings(learner: Learner) -> Iterator[tuple[int, Scores]]:
     """What outputs may be ranked by, the stiffest first; −1 is the output itself, −2 its negative."""
     numbers = learner.plain_numbers
@@ -146,7 +160,18 @@ def _cut(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
         return _even(scores, bets, claim)
     bottom, top = _ends(scores, bets, claim)
     cuts = np.array([bottom, top])
-    return _Cells(cuts, np.array([_counted(side, cuts) for side in scores]), (1, 2))
+    if min(side.size for side in scores) >= _MANY:
+        cuts = _more(scores, cuts)
+    counts = np.array([_counted(side, cuts) for side in scores])
+    return _Cells(cuts, counts, again(bets, claim, counts, (1, len(cuts))))
+
+
+def _more(scores: Scores, cuts: FloatArray) -> FloatArray:
+    """Cuts at fixed shares of the draws from either end, and two more."""
+    both = np.sort(np.concatenate(scores))
+    ranks = (np.append(_SHARES, 1 - _SHARES) * (both.size - 1)).round().astype(np.int64)
+    found = np.unique(np.append(both[ranks], cuts))
+    return found[found > both[0]] if found[-1] > both[0] else found[-1:]
 
 
 def _even(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
@@ -246,8 +271,9 @@ def _events(
         return events
     loss = learner.fitted(index)
     own = np.sort(np.concatenate([loss.score(side) for side in (learner.batch.p, learner.batch.q)]))
-    held = np.concatenate(scores)
-    return [_event(loss, float(cut), float(np.mean(held >= cut)), own) for cut in cuts]
+    held = np.sort(np.concatenate(scores))
+    shares = 1 - np.searchsorted(held, cuts, side="left") / held.size
+    return [_event(loss, float(cut), float(at), own) for cut, at in zip(cuts, shares, strict=True)]
 
 
 def _event(loss: Loss, cut: float, share: float, own: FloatArray) -> Event:

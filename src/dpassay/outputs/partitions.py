@@ -58,6 +58,12 @@ class Partition(Record):
             return np.searchsorted(cuts, scorer.score(outputs), side="right")
         assert self.layout is not None
         found = self.layout.sort(outputs)
+        if found.keys is None and list(self._partial) == [
+            0
+        ]:  # one kind of output, looked up at once
+            edges, levels = self._partial[0]
+            level = np.searchsorted(edges, found.numbers(0)[:, 0], side="right")
+            return np.asarray((self._whole[0] + levels)[level])
         keys = found.all_keys()
         result = self._whole[keys]
         for key, (edges, levels) in self._partial.items():
