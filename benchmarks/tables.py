@@ -112,6 +112,7 @@ def main() -> None:
         bits,
         dp_sgd,
         fdp,
+        hunt_peers,
         hunts,
         monitors,
         mpl,
