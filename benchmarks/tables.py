@@ -113,6 +113,7 @@ def main() -> None:
         dp_sgd,
         engines,
         fdp,
+        hunt_peers,
         hunts,
         monitors,
         mpl,

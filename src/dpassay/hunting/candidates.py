@@ -50,6 +50,11 @@ class Candidate:
         """What tells candidates apart."""
         return repr((self.rows(0), self.rows(1)))
 
+    @property
+    def kin(self) -> tuple[int, ...]:
+        """None: what a row does to the output depends on which it is."""
+        return ()
+
 
 class Ground(Protocol):
     """A space under a relation: where pairs come from."""

@@ -39,6 +39,12 @@ class Shifted:
         """What tells candidates apart."""
         return repr((self.base, self.shift))
 
+    @property
+    def kin(self) -> tuple[int, ...]:
+        """Which answers go up and which down, whichever input is the first."""
+        signs = tuple((d > 0) - (d < 0) for d in self.shift)
+        return max(signs, tuple(-sign for sign in signs))
+
 
 @dataclass(frozen=True)
 class Queries:

@@ -4,13 +4,19 @@ A round is a successive halving (Jamieson & Talwalkar 2016, arXiv:1502.07943) th
 gives those four times the draws. The largest of many noisy predictions is mostly noise: every step
 judges by draws of its own, and what a pair promised before counts no more. Pairs whose outputs a first
 look tells apart go to the head of the queue.
+
+Where pairs are alike in how their inputs differ, what few draws say of one says something of the others
+too: its score is drawn towards the mean of its kin, the more the less they differ beyond noise (James &
+Stein 1961), but not by much (Efron & Morris, Limiting the risk of Bayes and empirical Bayes estimators,
+JASA 1971 and 1972).
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +36,8 @@ _JUMP = 3
 _PARENTS, _CHILDREN = 6, 6
 #: A round that raises the best bound by less than this part of it was the last, if it is sure to refute.
 _GAIN = 0.1
+#: The kin of a pair move its score by so much at most: a leak on one input alone is not to drown in them.
+_PULL = 1.5
 
 
 @dataclass
@@ -134,11 +142,12 @@ class Search:
             return
         alive = [one for one in glanced if not one.rejected and one not in jumping]
         for step in STEPS:
-            look = self.bench.quick if step in STEPS[:2] else self.bench.thorough
+            quick = step in STEPS[:2]
+            look = self.bench.quick if quick else self.bench.thorough
             found = self._looks(look, (one.candidate for one in alive), step * self.first)
             if not found:
                 break
-            alive = _kept(found)
+            alive = _kept(pooled(found) if quick else found)
         self._keep([one for one in alive if one.n > STEPS[1] * self.first])
 
     def _looks(
@@ -166,6 +175,31 @@ class Search:
 
 def _ordered(trials: Iterable[Trial]) -> list[Trial]:
     return sorted(trials, key=lambda one: one.order, reverse=True)
+
+
+def pooled(trials: Sequence[Trial]) -> list[Trial]:
+    """The trials with scores drawn towards the mean of their kin; those of a kind of its own keep theirs.
+
+    A score is a test statistic, whose noise has a variance of one at most: if scores vary by v around the
+    means of their kin, 1/v of that is noise.
+    """
+    kin: dict[Any, list[float]] = defaultdict(list)
+    for one in trials:
+        if not one.rejected and math.isfinite(one.rank[1]):
+            kin[one.candidate.kin].append(one.rank[1])
+    several = {key: np.array(scores) for key, scores in kin.items() if key and len(scores) > 1}
+    freedom = sum(scores.size - 1 for scores in several.values())
+    spread = sum(float(np.sum((scores - scores.mean()) ** 2)) for scores in several.values())
+    own = max(0.0, 1 - freedom / spread) if spread > 0 else 0.0
+    found = []
+    for one in trials:
+        scores = several.get(one.candidate.kin)
+        if scores is not None and not one.rejected and math.isfinite(one.rank[1]):
+            pull = (1 - own) * (float(scores.mean()) - one.rank[1])
+            pull = min(max(pull, -_PULL), _PULL)
+            one = replace(one, rank=(one.rank[0], one.rank[1] + pull))
+        found.append(one)
+    return found
 
 
 def _kept(trials: Sequence[Trial]) -> list[Trial]:
