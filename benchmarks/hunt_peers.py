@@ -13,8 +13,9 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -143,8 +144,9 @@ def sniper() -> list[Example]:
     cross = np.repeat([1.0, 0.0], 5)
 
     def known(name: str, mechanism: Any, space: Any, theirs: Any, bound: float, **more: Any) -> Any:
-        more = {"options": each, "patterns": 8, "truth": measures_of(mechanism, 0.1)} | more
-        return Example(name, mechanism, space, "eps=0.1", theirs, bound, **more)
+        rest: dict[str, Any] = {"options": each, "patterns": 8}
+        rest |= {"truth": measures_of(mechanism, 0.1)} | more
+        return Example(name, mechanism, space, "eps=0.1", theirs, bound, **rest)
 
     counts = inputs.Integers(0, 10, 5)
     rappor = OneTimeRappor()
@@ -235,7 +237,11 @@ def _shown(values: Any) -> str:
     return " · ".join(map(number, values))
 
 
-def _columns(runs: list[Run], theirs: list[tuple[float, ...]]) -> list[str]:
+def _delta_alone(mean: Any, pair: Any) -> tuple[float, ...]:
+    return (mean.delta(pair),)
+
+
+def _columns(runs: list[Run], theirs: Sequence[tuple[float, ...]]) -> list[str]:
     """Medians by every measure, how many hunts found a pair at least as bad, and what they certify."""
     measures = list(zip(*(one.truth for one in runs), strict=True))
     best = list(zip(*theirs, strict=True))
@@ -352,7 +358,7 @@ def beside_auditorium() -> str:
                 (0, 0),
                 0.0,
                 0,
-                lambda pair, mean=mean: (mean.delta(pair),),
+                partial(_delta_alone, mean),
                 calls,
                 {"relation": "add_remove"},
             )
