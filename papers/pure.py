@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def truth(name: str) -> tuple[Any, Any, Any]:
     """Outputs and both densities, exact."""
     if name == "randomized response":
         t = np.arange(5.0)
-        most, rest = np.e / (np.e + 4), 1 / (np.e + 4)
+        most, rest = math.e / (math.e + 4), 1 / (math.e + 4)
         return t, np.where(t == 1, most, rest), np.where(t == 3, most, rest)
     t = np.linspace(-3, 4, 141)
     law = laplace if name == "Laplace" else norm
