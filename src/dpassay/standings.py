@@ -17,7 +17,10 @@ from dataclasses import replace
 import numpy as np
 
 from dpassay._typing import FloatArray
+from dpassay.bounds import joint
 from dpassay.bounds.evalues import MomentBet
+from dpassay.bounds.ordering import Counts
+from dpassay.bounds.power import smallest_detectable
 from dpassay.errors import NotEnoughDraws
 from dpassay.evidence import Track
 from dpassay.outputs.events import Event
@@ -142,7 +145,8 @@ def verdict_of(
     pair = pairs[best]
     same = pair is not None and same_inputs(pair)
     counts = witness.hits_p, witness.n_p, witness.hits_q, witness.n_q
-    blind = why_blind(claim, violated, claim.value, counts, (), same)
+    least = math.inf if violated else _detectable(claim, standing.tracks[best], 1 - confidence)
+    blind = why_blind(claim, violated, least, counts, standing.tracks[best].failures, same)
     if not violated and not standing.path().size:
         blind = f"{draws} draws a side only teach what to bet on, and nothing was bet yet"
     bits = violated and witness.event.of_representation
@@ -164,6 +168,25 @@ def verdict_of(
         evidence=np.column_stack([ends, path]),
         about=replace(about, notes=(BITS, *about.notes)) if bits else about,
     )
+
+
+def _detectable(claim: Claim, track: Track, gamma: float) -> float:
+    """What an audit of as many draws would have caught on the cells' evenest event: bets catch no less.
+
+    Of claims about a divergence only whether such draws could refute them at all: ∞ if not.
+    """
+    n = track.draws
+    if joint.p_value(Counts(n, n, 0, n), claim, gamma=gamma) > gamma:
+        return math.inf
+    if not claim.event_complete or not track.chapters:
+        return claim.value
+    known = track.chapters[-1].known
+    shares = np.cumsum(known[:, ::-1], axis=1)[:, ::-1] / np.maximum(known.sum(axis=1), 1)[:, None]
+    evenest = int(np.argmin(np.abs(shares.mean(axis=0) - 0.5)))
+    i, j = (round(n * float(share)) for share in shares[:, evenest])
+    if i < j:  # too likely on the second input; a symmetric claim says the same of the complement
+        i, j = (n - i, n - j) if claim.symmetric else (j, i)
+    return smallest_detectable(Counts(i, n, j, n), claim, gamma)
 
 
 def _witness(track: Track, pair: Pair | None) -> Witness:

@@ -308,3 +308,18 @@ def test_true_claims_are_rarely_ever_refuted(claim, shift, runs, most, seeds):
     parts = (40, 41, 120)
     wrong = sum(fed(claim, *laplace(k, 300, shift), parts, rng=k).violated for k in seeds[:runs])
     assert wrong <= most
+
+
+@pytest.mark.parametrize(
+    ("claim", "draws", "tone"),
+    [
+        ("eps=5", 20, "blind"),
+        ("eps=5", 200, "blind"),
+        ("renyi(order=2)=5", 30, "blind"),
+        ("eps=1", 2000, "clear"),
+        ("eps=1, delta=1e-3", 2000, "clear"),
+    ],
+)
+def test_draws_that_could_not_refute_the_claim_are_no_good_sign(claim, draws, tone):
+    """Outputs that agree in nothing would not have been caught either: that is not "no violation"."""
+    assert dp.monitor(dp.zoo.Laplace(1.0), (0.0, 1.0), claim, max_n=draws, rng=0).tone == tone
