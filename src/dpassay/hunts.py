@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -112,12 +113,15 @@ def hunt(
     with Progress(int(budget), "hunting", how.progress) as progress:
         search, top, notes = _searched(bench, progress, outside, seed)
     verdict = _verdict(bench, top, loss, planned if top.sure else None, confidence)
+    table = _table(search.log, top)
+    if not verdict.violated:
+        notes += _passed_over(table)
     return Hunt(
         verdict=verdict,
         pair=top.pair,
         name=top.candidate.name,
         outside=top.candidate.outside,
-        log=_table(search.log, top),
+        log=table,
         tried=len(search.log.trials),
         draws=purse.spent,
         notes=tuple(notes),
@@ -221,6 +225,18 @@ def _table(log: Log, top: Trial) -> tuple[Tried, ...]:
         )
     order = {"t": 0, "a": 1, "l": 2, "r": 3}
     return tuple(sorted(rows, key=lambda row: (order[row.outcome[0]], -row.draws)))
+
+
+def _passed_over(table: Sequence[Tried]) -> list[str]:
+    """What the looks at pairs that were left behind could hardly see; the verdict is about one pair."""
+    others = sorted(row.draws // 2 for row in table if row.outcome == "left behind")
+    if not others:
+        return []
+    middle = others[len(others) // 2]
+    return [  # an event of probability 3/n is missed by n draws with probability e⁻³
+        f"the verdict is about this pair; {len(others)} others had about {middle:,} draws a side each, "
+        f"in which what one output in {max(middle // 3, 1):,} or fewer shows is easily missed"
+    ]
 
 
 # --- borders

@@ -309,3 +309,16 @@ def test_the_command_line_ends_like_an_audit(tmp_path, capsys):
     space.write_text('{"type": "Integer", "lowest": 0}')
     assert run(["hunt", target, *options, "--claim", "eps=1"]) == 2
     assert "Integer has no field 'lowest'" in capsys.readouterr().err
+
+
+def test_a_hunt_that_finds_nothing_says_what_its_looks_could_miss():
+    """The verdict's power is that of one pair: the others had a few draws each."""
+
+    def hidden(data, size, rng):  # one output in five hundred gives a large value away
+        noise = np.round(10 * rng.laplace(size=size), 3)
+        return np.where((rng.random(size) < 0.002) & (max(data) > 0.99), 1e9, noise)
+
+    found = dp.hunt(hidden, dp.inputs.Reals(0, 1, 3), "eps=1", budget=20_000, rng=0)
+    assert not found.violated
+    assert any("is easily missed" in note for note in found.notes)
+    assert "easily missed" in str(found)
