@@ -31,14 +31,14 @@ test-floor:  ## the unit tests with the lowest versions that pyproject.toml decl
 	$(PYTHON) tests/floor.py > .venv-floor/pins.txt
 	.venv-floor/bin/python -m pip install --quiet --upgrade pip
 	.venv-floor/bin/python -m pip install --quiet --editable . -r .venv-floor/pins.txt \
-	  dp-accounting hypothesis pandas polars pytest pytest-xdist
+	  array-api-strict dp-accounting hypothesis pandas polars pytest pytest-xdist
 	.venv-floor/bin/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser' tests/unit tests/e2e/test_cli.py
 
-test-torch:  ## DP-SGD of examples/ against autograd and Opacus, in an environment of its own (PyTorch)
+test-torch:  ## DP-SGD of examples/ against autograd and Opacus, and arrays of PyTorch; an environment of its own
 	test -x .venv-torch/bin/python || $(PYTHON) -m venv .venv-torch
 	.venv-torch/bin/python -m pip install --quiet --upgrade pip
-	.venv-torch/bin/python -m pip install --quiet --editable '.[torch]' dp-accounting opacus pytest
-	.venv-torch/bin/python -m pytest examples
+	.venv-torch/bin/python -m pip install --quiet --editable '.[torch]' dp-accounting opacus pytest array-api-strict
+	.venv-torch/bin/python -m pytest examples tests/unit/test_resident.py
 
 test-slow: venv  ## the long statistical runs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow

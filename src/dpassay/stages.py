@@ -29,8 +29,8 @@ from dpassay.learning.cuts import ChosenEvent, EventCriterion, search
 from dpassay.learning.learner import Learner, select
 from dpassay.learning.renyi_function import MomentCriterion, Variation
 from dpassay.loss.fit import Loss
-from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event
+from dpassay.outputs.resident import AnyOutputs, copied
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
 from dpassay.results import SecondBound, Witness
@@ -161,12 +161,17 @@ class Counter:
     events: tuple[tuple[Event, ...], ...]
     losses: tuple[Loss | None, ...]
 
-    def __call__(self, p: Outputs, q: Outputs) -> list[Counted]:
+    @property
+    def anywhere(self) -> bool:
+        """Whether draws may stay where they are: scores are computed here."""
+        return not any(self.losses)
+
+    def __call__(self, p: AnyOutputs, q: AnyOutputs) -> list[Counted]:
         """Hits and draws on both sides, for each claim."""
         out = []
         for events, loss in zip(self.events, self.losses, strict=True):
             counts = [[event.count(p), len(p), event.count(q), len(q)] for event in events]
-            scores = None if loss is None else (loss.score(p), loss.score(q))
+            scores = None if loss is None else (loss.score(copied(p)), loss.score(copied(q)))
             out.append(Counted(np.array(counts), [] if scores is None else [scores]))
         return out
 

@@ -6,11 +6,13 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput
+from dpassay.outputs import resident
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,29 @@ def _bin_one(x: FloatArray, axis: Axis) -> Binned:
     whole = position.astype(np.int64)
     count = np.bincount(whole, minlength=axis.size + 1)
     right = np.bincount(whole, weights=position - whole, minlength=axis.size + 1)
+    return _shared_out(axis, count, np.asarray(right, dtype=float), outside)
+
+
+def bin_there(x: Any, axis: Axis) -> Binned | None:
+    """`bin_linear` of numbers that are not NumPy's; None where their library does not count."""
+    xp = resident.namespace(x)
+    position = (x - axis.low) * (1.0 / axis.step)
+    outside = 0
+    if float(xp.min(position)) < 0 or float(xp.max(position)) > axis.size - 1:
+        inside = (position >= 0) & (position <= axis.size - 1)
+        outside = int(x.shape[0]) - resident.count(inside)
+        position = position[inside]
+    whole = xp.floor(position)
+    place = xp.astype(whole, xp.int64)
+    count = resident.bincount(place, axis.size + 1)
+    right = resident.bincount(place, axis.size + 1, position - whole)
+    if count is None or right is None:
+        return None
+    return _shared_out(axis, count, right, outside)
+
+
+def _shared_out(axis: Axis, count: IntArray, right: FloatArray, outside: int) -> Binned:
+    """The weights of draws by cell: `right` is what goes to the right end of each, of `count` in all."""
     weights: FloatArray = np.asarray(count - right, dtype=float)
     weights[1:] += right[:-1]
     return Binned((axis,), weights[: axis.size], float(outside), count[: axis.size])

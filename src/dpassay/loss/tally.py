@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpassay._typing import IntArray
 from dpassay.errors import InvalidInput
-from dpassay.loss.binned import SIZES, Axis, Binned, axes_for, bin_linear
+from dpassay.loss.binned import SIZES, Axis, Binned, axes_for, bin_linear, bin_there
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.layout import Layout, Sorted, learn
+from dpassay.outputs.resident import AnyOutputs, Resident, anywhere, copied
 from dpassay.sampling.samples import Sizes, Source
 
 #: A key needs this many draws on the two sides together to get a density of its own.
@@ -53,9 +56,26 @@ class Binning:
             axes.append(axes_for([side.numbers(key) for side in sides]))
         return cls(layout, tuple(axes))
 
-    def tally(self, p: Outputs, q: Outputs) -> Tally:
+    @anywhere
+    def tally(self, p: AnyOutputs, q: AnyOutputs) -> Tally:
         """What these draws amount to."""
-        return self.of_sorted(self.layout.sort(p), self.layout.sort(q))
+        if isinstance(p, Resident) and isinstance(q, Resident):
+            found = self._tally_there(p, q)
+            if found is not None:
+                return found
+        return self.of_sorted(*(self.layout.sort(copied(side)) for side in (p, q)))
+
+    def _tally_there(self, *sides: Resident) -> Tally | None:
+        """The same of one free number, counted where it is; None where it must be copied."""
+        axes = self.axes[0] if len(self.axes) == 1 else None
+        if axes is None or len(axes) > 1 or not all(map(self.layout.trivial, sides)):
+            return None
+        origin = self.layout.parts[0].origins[0]
+        first, second = (bin_there(side.numbers[:, 0] - origin, axes[0]) for side in sides)
+        if first is None or second is None:
+            return None
+        counts = [np.array([len(side), 0]) for side in sides]
+        return Tally(self, counts[0], counts[1], (first,), (second,))
 
     def of_sorted(self, *found: Sorted) -> Tally:
         """What draws that are sorted into the keys amount to."""

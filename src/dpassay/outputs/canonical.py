@@ -36,6 +36,7 @@ from dpassay.outputs.templates import (
     Template,
     exact,
     leaves_of,
+    nested,
     number_columns,
     show,
 )
@@ -257,7 +258,7 @@ def _from_list(items: Sequence[Any]) -> Outputs:
 
 def _as_listed(outputs: Outputs) -> Outputs:
     """Items of a list keep what they are: no array has changed them."""
-    return dataclasses.replace(outputs, containers=_NUMBERS)
+    return dataclasses.replace(outputs, containers=NUMBERS)
 
 
 def _inexact(array: AnyArray, items: Sequence[Any]) -> bool:
@@ -299,13 +300,11 @@ def from_array(array: AnyArray) -> Outputs:
 
 def _numeric(array: AnyArray, leaf: Template, shape: tuple[int, ...]) -> Outputs:
     """Numbers with their last axis filling `leaf`, and `shape` axes of sequences around it."""
-    template = leaf
-    for length in reversed(shape):
-        template = ("seq", (template,) * length)
+    template = nested(leaf, shape)
     numbers: AnyArray = array.reshape(len(array), math.prod(shape) * array.shape[-1])
     kind = numbers.dtype.kind
     if kind == "b":
-        return Outputs(numbers.view(np.uint8), (template,), containers=_NUMBERS)
+        return Outputs(numbers.view(np.uint8), (template,), containers=NUMBERS)
     if kind in "iu":
         return _integers(numbers, template)
     if numbers.dtype.itemsize > 8:  # only plain numbers come here with more digits than a double
@@ -314,21 +313,21 @@ def _numeric(array: AnyArray, leaf: Template, shape: tuple[int, ...]) -> Outputs
     with np.errstate(over="ignore", invalid="ignore"):
         total = numbers.sum()  # one pass decides nearly always
     if np.isfinite(total) or np.isfinite(numbers).all():
-        return Outputs(numbers, (template,), containers=_DOUBLES)
+        return Outputs(numbers, (template,), containers=DOUBLES)
     return _with_specials(numbers, template)
 
 
 _TEXT = frozenset({"text"})
-_NUMBERS = frozenset({"numbers"})
-_DOUBLES = frozenset({"numbers", "doubles"})
+NUMBERS = frozenset({"numbers"})
+DOUBLES = frozenset({"numbers", "doubles"})
 _LARGE = frozenset({"numbers", "large integers"})
 
 
 def _integers(numbers: AnyArray, template: Template) -> Outputs:
     if numbers.dtype.itemsize < 8 or not numbers.size:
-        return Outputs(numbers, (template,), containers=_NUMBERS)
+        return Outputs(numbers, (template,), containers=NUMBERS)
     if int(numbers.min()) >= -EXACT and int(numbers.max()) <= EXACT:
-        return Outputs(numbers, (template,), containers=_NUMBERS)
+        return Outputs(numbers, (template,), containers=NUMBERS)
     rounded = numbers.astype(np.float64)
     # v = 2³²·high + low; the differences below are exact, each a whole number under 2³⁴
     high, low = numbers >> 32, numbers & 0xFFFFFFFF
@@ -349,7 +348,7 @@ def _with_specials(numbers: FloatArray, template: Template) -> Outputs:
     )
     clean = np.where(kinds == 0, numbers, 0.0)
     found = codes.ravel().astype(np.int32) if len(structures) > 1 else None
-    return Outputs(clean, structures, found, containers=_DOUBLES)
+    return Outputs(clean, structures, found, containers=DOUBLES)
 
 
 def _filled(template: Template, leaves: Iterator[Template]) -> Template:
@@ -475,5 +474,5 @@ def _from_objects(array: AnyArray) -> Outputs:
         at = np.array([(p, c) for p, c, _ in rests])
         rest[at[:, 0], at[:, 1]] = [left for _, _, left in rests]
     structures = tuple(index)
-    containers = _NUMBERS if any(map(number_columns, structures)) else frozenset()
+    containers = NUMBERS if any(map(number_columns, structures)) else frozenset()
     return Outputs(matrix, structures, codes if len(structures) > 1 else None, rest, containers)

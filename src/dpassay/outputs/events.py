@@ -10,17 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from dpassay._typing import BoolArray, FloatArray
 from dpassay.errors import InvalidInput
+from dpassay.outputs import resident
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.layout import Layout
 from dpassay.outputs.ranking import Ranking
+from dpassay.outputs.resident import AnyOutputs, Resident
 from dpassay.outputs.templates import exact, told_apart
 from dpassay.records import Record
+
+#: Up to so many atoms are compared with one by one, where outputs are not NumPy's.
+_COMPARED = 64
 
 
 class Scorer(Protocol):
@@ -48,6 +53,11 @@ class Intervals(Record):
             return np.asarray((self.lows[0] <= x) & (x < self.highs[0]))
         place = np.searchsorted(self.lows, x, side="right") - 1
         return np.asarray((place >= 0) & (x < self.highs[np.maximum(place, 0)]))
+
+    def count(self, x: Any) -> int:
+        """How many numbers are inside, wherever they are: the intervals do not meet."""
+        ends = zip(self.lows.tolist(), self.highs.tolist(), strict=True)
+        return sum(resident.count((low <= x) & (x < high)) for low, high in ends)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,9 +108,37 @@ class Event(Record):
             result[keys == key] = test.holds(found.numbers(key))
         return result
 
-    def count(self, outputs: Outputs) -> int:
+    def count(self, outputs: AnyOutputs) -> int:
         """How many outputs belong to the event."""
+        if isinstance(outputs, Resident):
+            found = self._count_there(outputs)
+            if found is not None:
+                return found
+            outputs = outputs.here
         return int(np.count_nonzero(self.holds(outputs)))
+
+    def _count_there(self, outputs: Resident) -> int | None:
+        """How many belong to it, counted where they are; None where they must be copied.
+
+        Numbers of one column are counted there: those in some intervals, or equal to some atoms.
+        """
+        layout = self.layout
+        if self.ranking is not None or self.scorer is not None or layout is None:
+            return None
+        if len(layout.parts) != 1 or layout.parts[0].template != outputs.structures[0]:
+            return None
+        (part,) = layout.parts
+        if part.columns != (0,):
+            return None
+        x = outputs.numbers[:, 0] - part.origins[0]
+        if layout.trivial(outputs):
+            return len(outputs) if self.whole else sum(test.count(x) for _, test in self.partial)
+        atoms = [part.values(int(code))[0] for code in layout.codes]
+        if self.partial or len(atoms) > _COMPARED or None in atoms:
+            return None
+        hits = {key: resident.count(x == atoms[key]) for key in range(len(layout))}
+        known = sum(hits[key] for key in self.whole)
+        return known + (len(outputs) - sum(hits.values()) if self.otherwise else 0)
 
     def __str__(self) -> str:
         return self.words

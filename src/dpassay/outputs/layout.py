@@ -18,6 +18,7 @@ import numpy as np
 
 from dpassay._typing import AnyArray, FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs, align
+from dpassay.outputs.resident import AnyOutputs
 from dpassay.outputs.templates import Template, exact, number_columns, show
 from dpassay.records import Record
 
@@ -152,7 +153,7 @@ class Layout(Record):
 
     def sort(self, outputs: Outputs) -> Sorted:
         """The key of each output, −1 for those in none."""
-        if self._trivial(outputs):
+        if self.trivial(outputs):
             return Sorted(self, outputs, None)
         places = np.array([self._index.get(s, -1) for s in outputs.structures], dtype=np.int64)
         if outputs.codes is None:
@@ -171,7 +172,7 @@ class Layout(Record):
                 keys[mask] = _look_up(self, part, _codes(self.parts[part], rows))
         return Sorted(self, outputs, keys)
 
-    def _trivial(self, outputs: Outputs) -> bool:
+    def trivial(self, outputs: AnyOutputs) -> bool:
         """Every output is a free number or vector of one kind."""
         return (
             len(self) == 1

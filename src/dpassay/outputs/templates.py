@@ -36,6 +36,13 @@ class Outcome:
         return f"{self.kind} {self.detail}".strip()
 
 
+def nested(leaf: Template, shape: Sequence[int]) -> Template:
+    """Sequences of sequences of a leaf, as an array of that shape holds them."""
+    for length in reversed(shape):
+        leaf = ("seq", (leaf,) * length)
+    return leaf
+
+
 @lru_cache(maxsize=1 << 14)
 def number_columns(template: Template) -> tuple[int, ...]:
     """The columns of a template's numbers: the places of its number leaves among all leaves."""

@@ -17,7 +17,8 @@ import numpy as np
 from dpassay import checks
 from dpassay._typing import AnyArray, IntArray
 from dpassay.errors import DependentDraws
-from dpassay.outputs.canonical import Outputs, check_containers
+from dpassay.outputs.canonical import check_containers
+from dpassay.outputs.resident import AnyOutputs, Resident
 from dpassay.outputs.templates import number_columns
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.dependence import copied
@@ -53,8 +54,10 @@ class Head:
         return self.starts[-1].rows
 
 
-def head(outputs: Outputs) -> Head:
+def head(outputs: AnyOutputs) -> Head:
     """The head of a run of draws."""
+    if isinstance(outputs, Resident):
+        outputs = outputs.first(_HEAD // 8)  # of doubles
     row_bytes = outputs.numbers.shape[1] * outputs.numbers.itemsize
     rows = min(len(outputs), max(256, _HEAD // max(row_bytes, 1)))
     numbers = np.ascontiguousarray(outputs.numbers[:rows])

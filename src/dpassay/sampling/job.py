@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from dpassay.errors import (
     StoreError,
 )
 from dpassay.outputs.canonical import Outputs, align, arranged, concatenate, from_raw
+from dpassay.outputs.resident import AnyOutputs, Resident, copied, stay
 from dpassay.outputs.templates import Outcome
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.cells import Layout, Task
@@ -34,6 +35,9 @@ from dpassay.sampling.copies import Head, head
 from dpassay.sampling.dependence import row_marks
 from dpassay.sampling.input_digests import fingerprint
 from dpassay.sampling.parts import Shelf
+
+#: The draws on either input: Outputs, or Resident where the job says `anywhere`.
+Sides: TypeAlias = tuple[Any, Any]
 
 
 def stream(seed: int, *key: int) -> np.random.Generator:
@@ -55,6 +59,12 @@ class Job:
     use: Callable[[Outputs, Outputs], Any]
     inputs: tuple[bytes | None, bytes | None]  # fingerprints, to notice inputs that change
     shelf: Shelf | None = None  # where every task is saved
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether arrays may stay where they are: each is a block, and used where it is."""
+        copied = self.layout.calls or self.shelf is not None
+        return not copied and getattr(self.use, "anywhere", False)
 
     def stream(self, cell: int, side: int) -> tuple[int, ...]:
         """The address of the randomness of one side of a cell."""
@@ -86,7 +96,7 @@ class Drawn:
 def draw_task(job: Job, task: Task) -> Drawn | Failure:
     """Draw the cells of a task on either input, save them, and use those that fill blocks."""
     start = time.perf_counter()
-    blocks: list[tuple[Outputs, Outputs]] = []
+    blocks: list[Sides] = []
     for block in task.blocks(job.layout):
         found = _draw_block(job, block)
         if isinstance(found, Failure):
@@ -102,7 +112,7 @@ def draw_task(job: Job, task: Task) -> Drawn | Failure:
     return dataclasses.replace(drawn, seconds=seconds)
 
 
-def finish(job: Job, blocks: Sequence[tuple[Outputs, Outputs]], whole: bool) -> Drawn:
+def finish(job: Job, blocks: Sequence[Sides], whole: bool) -> Drawn:
     """What is handed on of draws: results of whole blocks, or the piece as it is."""
     p, q = joined(blocks) if job.layout.calls else blocks[0]
     return Drawn(
@@ -113,7 +123,7 @@ def finish(job: Job, blocks: Sequence[tuple[Outputs, Outputs]], whole: bool) -> 
     )
 
 
-def joined(blocks: Sequence[tuple[Outputs, Outputs]]) -> tuple[Outputs, Outputs]:
+def joined(blocks: Sequence[Sides]) -> Sides:
     """Several runs as one."""
     if len(blocks) == 1:
         return blocks[0]
@@ -121,8 +131,8 @@ def joined(blocks: Sequence[tuple[Outputs, Outputs]]) -> tuple[Outputs, Outputs]
     return arranged(p, q)
 
 
-def _draw_block(job: Job, block: Task) -> tuple[Outputs, Outputs] | Failure:
-    sides = []
+def _draw_block(job: Job, block: Task) -> Sides | Failure:
+    sides: list[AnyOutputs] = []
     sizes = [job.layout.draws(cell, cell + 1) for cell in range(block.first, block.last)]
     for side, data in enumerate(job.pair):
         raws: list[Any] = []
@@ -137,7 +147,11 @@ def _draw_block(job: Job, block: Task) -> tuple[Outputs, Outputs] | Failure:
                 else:
                     with _deadline(job.timeout):
                         raws.append(job.mechanism(data, size, rng))
-            sides.append(concatenate(raws) if job.each_alone else _read_cells(raws, sizes))
+            if job.each_alone:
+                sides.append(concatenate(raws))
+            else:
+                there = stay(raws[0], sizes[0]) if job.anywhere else None
+                sides.append(_read_cells(raws, sizes) if there is None else there)
         except _TimeUp:
             text = f"one call took longer than {job.timeout:g} s"
             return Failure(cell, side, MechanismTimedOut, text)
@@ -150,7 +164,9 @@ def _draw_block(job: Job, block: Task) -> tuple[Outputs, Outputs] | Failure:
             return Failure(cell, side, MechanismRaised, message, traceback.format_exc(limit=-8))
         if job.inputs[side] is not None and fingerprint(data) != job.inputs[side]:
             return Failure(block.first, side, InputChanged, _CHANGED)
-    p, q = align(sides)
+    if all(isinstance(side, Resident) for side in sides):
+        return sides[0], sides[1]
+    p, q = align([copied(side) for side in sides])
     return arranged(p, q) if job.layout.calls else (p, q)
 
 

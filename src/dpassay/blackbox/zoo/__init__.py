@@ -10,6 +10,7 @@ from dpassay.blackbox.zoo.descent import NoisyGradientDescent, ToyDPSGD
 from dpassay.blackbox.zoo.exponential import ContinuousExponential, ExponentialCounting
 from dpassay.blackbox.zoo.faulty import RaisesOnOne, StringOnOne
 from dpassay.blackbox.zoo.histogram import NoiselessHistogram, NoisyHistogram
+from dpassay.blackbox.zoo.in_torch import TorchGaussian, TorchLaplace
 from dpassay.blackbox.zoo.maximum import ContinuousNoisyMax, ReportNoisyMax
 from dpassay.blackbox.zoo.naive import NaiveGaussian, NaiveLaplace
 from dpassay.blackbox.zoo.noise import (
@@ -55,6 +56,8 @@ __all__ = [
     "Staircase",
     "StringOnOne",
     "Subsampled",
+    "TorchGaussian",
+    "TorchLaplace",
     "ToyDPSGD",
     "TruncatedLaplace",
     "WrongSensitivityLaplace",

@@ -101,8 +101,13 @@ def on_grid(values: Any, scale: float) -> Any:
 
     Which doubles x + noise can be depends on x (see `NaiveLaplace`); which points of a grid does not.
     """
-    step = 2.0 ** (math.floor(math.log2(scale)) - _KEPT)
+    step = grid_step(scale)
     return np.rint(np.asarray(values) / step) * step
+
+
+def grid_step(scale: float) -> float:
+    """The step of that grid: a power of two."""
+    return float(2.0 ** (math.floor(math.log2(scale)) - _KEPT))
 
 
 def _key(data: Any) -> tuple[Any, ...]:

@@ -1,0 +1,80 @@
+"""Noise drawn by PyTorch, on any of its devices: how a mechanism with a generator of its own uses `rng`.
+
+The generator is seeded anew in every call, from the `rng` of that call: streams stay independent, and the
+same seed gives the same draws on the same device. The outputs stay on the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpassay import checks
+from dpassay.blackbox.zoo.base import grid_step
+from dpassay.blackbox.zoo.noise import Gaussian, Laplace, shape_of
+from dpassay.errors import MissingExtra
+
+
+@dataclass(frozen=True, repr=False)
+class TorchGaussian(Gaussian):
+    """`Gaussian` with its noise drawn by PyTorch, in doubles.
+
+    block  how many outputs are drawn in one call: a GPU wants tens of millions, and memory for five times
+           as many doubles
+    """
+
+    device: str = "cpu"
+    block: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.whole("block", self.block)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """Add independent noise to every coordinate."""
+        torch, generator = _seeded(self.device, rng)
+        noise = torch.randn(
+            shape_of(data, size), generator=generator, dtype=torch.float64, device=self.device
+        )
+        return _released(noise.mul_(self.sigma), data, self.sigma)
+
+
+@dataclass(frozen=True, repr=False)
+class TorchLaplace(Laplace):
+    """`Laplace` with its noise drawn by PyTorch, in doubles; `block` as for `TorchGaussian`."""
+
+    device: str = "cpu"
+    block: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.whole("block", self.block)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """Add independent noise to every coordinate."""
+        torch, generator = _seeded(self.device, rng)
+        centred = torch.rand(
+            shape_of(data, size), generator=generator, dtype=torch.float64, device=self.device
+        ).sub_(0.5)
+        size_of = torch.log1p(centred.abs().mul_(-2.0)).mul_(-self.scale)
+        return _released(size_of.copysign_(centred), data, self.scale)
+
+
+def _seeded(device: str, rng: np.random.Generator) -> tuple[Any, Any]:
+    """PyTorch, and a generator of its own on a device, seeded from the stream of this call."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("noise drawn by PyTorch", "torch") from None
+    return torch, torch.Generator(device=device).manual_seed(int(rng.integers(2**63)))
+
+
+def _released(noise: Any, data: Any, scale: float) -> Any:
+    """data + noise on the grid of `on_grid`."""
+    import torch
+
+    step = grid_step(scale)
+    by = torch.as_tensor(data, dtype=torch.float64, device=noise.device)
+    return noise.add_(by).div_(step).round_().mul_(step)

@@ -1,0 +1,120 @@
+"""Outputs that stay where the mechanism made them: arrays of PyTorch, CuPy or JAX, on any device.
+
+Finite numbers stay. What is asked of them there are comparisons and sums of the Array API standard
+(https://data-apis.org/array-api), and only counts come back. Everything else (NaN, ±∞, integers that no
+double holds, objects) is copied and read like any other output. Both ways agree output by output: a
+number here is the double it is there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from dpassay._typing import AnyArray
+from dpassay.outputs import canonical, foreign_arrays
+from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.templates import EXACT, NUMBER, Template, nested
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def anywhere(use: F) -> F:
+    """Mark what can be made of a block of draws wherever they are."""
+    use.anywhere = True  # type: ignore[attr-defined]
+    return use
+
+
+@dataclass(frozen=True, eq=False)
+class Resident:
+    """Finite numbers, all of one structure, in an array that is not NumPy's."""
+
+    numbers: Any  # (n, d) doubles
+    structures: tuple[Template, ...]
+    containers: frozenset[str]
+
+    #: As `Outputs` with one structure and no remainders.
+    is_plain = True
+    codes = None
+    rest = None
+
+    def __len__(self) -> int:
+        return int(self.numbers.shape[0])
+
+    @cached_property
+    def here(self) -> Outputs:
+        """A copy that NumPy can read."""
+        return self.first(len(self))
+
+    def first(self, rows: int) -> Outputs:
+        """A copy of the first outputs."""
+        numbers = foreign_arrays.array(self.numbers[: min(rows, len(self)), :])
+        return Outputs(numbers, self.structures, containers=self.containers)
+
+
+AnyOutputs: TypeAlias = Outputs | Resident
+
+
+def copied(outputs: AnyOutputs) -> Outputs:
+    """Outputs that NumPy can read."""
+    return outputs.here if isinstance(outputs, Resident) else outputs
+
+
+def stay(raw: Any, size: int) -> Resident | None:
+    """What a mechanism returned, left where it is; None if it must be copied to be read."""
+    xp = namespace(raw)
+    if xp is None or raw.ndim == 0 or raw.shape[0] != size or not size:
+        return None
+    if hasattr(raw, "detach"):
+        raw = raw.detach()
+    whole = xp.isdtype(raw.dtype, ("bool", "integral"))
+    if not whole and not xp.isdtype(raw.dtype, "real floating"):
+        return None
+    try:
+        numbers = xp.astype(
+            xp.reshape(raw, (size, math.prod(raw.shape[1:]))), xp.float64, copy=False
+        )
+    except TypeError:  # a device without doubles
+        return None
+    if numbers.dtype != xp.float64 or not numbers.shape[1]:
+        return None
+    if whole:
+        if max(-float(xp.min(numbers)), float(xp.max(numbers))) >= EXACT:
+            return None
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(xp.sum(numbers))  # one pass decides nearly always
+        if not math.isfinite(total) and not bool(xp.all(xp.isfinite(numbers))):
+            return None
+    template = nested(NUMBER, tuple(raw.shape[1:]))
+    kind = canonical.NUMBERS if whole else canonical.DOUBLES
+    return Resident(numbers, (template,), kind)
+
+
+def namespace(value: Any) -> Any:
+    """The functions for an array of another library; None for everything else."""
+    if isinstance(value, np.ndarray) or not hasattr(value, "shape"):
+        return None
+    import array_api_compat
+
+    if not array_api_compat.is_array_api_obj(value):
+        return None
+    return array_api_compat.array_namespace(value)
+
+
+def count(mask: Any) -> int:
+    """How many are true."""
+    return int(namespace(mask).count_nonzero(mask))
+
+
+def bincount(places: Any, size: int, weights: Any = None) -> AnyArray | None:
+    """How many, or how much, at each place; None where the library does not count."""
+    xp = namespace(places)
+    if not hasattr(xp, "bincount"):  # it is no part of the standard
+        return None
+    return foreign_arrays.array(xp.bincount(places, weights, minlength=size))
