@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, overload
 
-import numpy as np
-
 from dpassay import checks
 from dpassay.bounds import joint
 from dpassay.bounds.ordering import Counts
@@ -27,7 +25,17 @@ from dpassay.sampling.clock import Clock
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.input_digests import same_inputs
 from dpassay.sampling.samples import Batch, Live, Samples, Source, sources
-from dpassay.stages import BITS, Choice, Counted, Measured, certify, count, learn, looks
+from dpassay.stages import (
+    BITS,
+    Choice,
+    Counted,
+    Measured,
+    certify,
+    count,
+    learn,
+    look_further,
+    looks,
+)
 
 #: The share of the draws that learn, and the most per side that do: more improve no choice.
 _TRAIN, _ENOUGH = 0.25, 50_000
@@ -108,6 +116,7 @@ def audit(
     for one in claims:
         check_conclusive(one, budget.test, gamma)
     choices = learn(found, claims, budget, gamma, loss)
+    choices, budget = asked.further(choices, budget, gamma)
     seen = count(choices, asked.testing(budget, choices))
     verdicts = [
         _verdict(choice, counted, gamma, len(claims))
@@ -209,8 +218,9 @@ def bound(
         n, train, time_budget, lambda one: learn(*one, gamma, loss, largest=True), [family]
     )
     found, budget = asked.of(mechanism, pairs, rng=rng, sampling=sampling, relation=relation)
-    (choice,) = learn(found, [family], budget, gamma, loss, largest=True)
-    (counted,) = count([choice], asked.testing(budget, [choice]))
+    choices = learn(found, [family], budget, gamma, loss, largest=True)
+    choices, budget = asked.further(choices, budget, gamma, largest=True)
+    (choice,), (counted,) = choices, count(choices, asked.testing(budget, choices))
     seen = certify(choice, counted, gamma, second=False)
     return LowerBound(
         value=seen.lower,
@@ -230,7 +240,7 @@ def _about(choice: Choice, counted: Counted, claims: int, found: Measured) -> Ab
     return About(
         method=_method(choice),
         guarantee=Guarantee.EXACT.given(choice.source.doubts),
-        n=tuple(np.add(choice.learner.batch.sizes, counted.counts[0, [1, 3]]).tolist()),
+        n=tuple((choice.spent + counted.counts[0, [1, 3]]).tolist()),
         seed=choice.source.seed,
         pair=choice.source.pair,
         notes=(*bits, *_notes(choice, claims), *choice.source.notes),
@@ -314,6 +324,14 @@ class _Asked:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.learn(([pilot], self.claims, budget))
+
+    def further(
+        self, choices: list[Choice], budget: Budget, gamma: float, *, largest: bool = False
+    ) -> tuple[list[Choice], Budget]:
+        """A further look at rare events, where the draws are counted and not the seconds."""
+        if self.clock is not None:
+            return choices, budget
+        return look_further(choices, budget, gamma, largest=largest)
 
     def testing(self, budget: Budget, choices: Sequence[Choice]) -> Budget:
         """The draws that test: as asked for, or what fits into the time that is left."""

@@ -26,6 +26,7 @@ from dpassay.bounds.ordering import Counts
 from dpassay.counts import second_bound
 from dpassay.errors import MechanismError
 from dpassay.learning.cuts import ChosenEvent, EventCriterion, search
+from dpassay.learning.further import best_event, looked_at, tallies
 from dpassay.learning.learner import Learner, select
 from dpassay.learning.renyi_function import MomentCriterion, Variation
 from dpassay.loss.fit import Loss
@@ -35,7 +36,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
 from dpassay.results import SecondBound, Witness
 from dpassay.sampling.budget import Budget
-from dpassay.sampling.samples import Samples, Source
+from dpassay.sampling.samples import Samples, Sizes, Source
 
 #: An event this unlikely to refute a Rényi or zCDP claim gets nothing of the error probability; else it
 #: and the variational bound share by the odds of their predicted power, and each gets at least a tenth.
@@ -61,6 +62,18 @@ class Choice:
     events: tuple[ChosenEvent, ...]  # one, or a cautious and a bold one
     divergence: Divergence | None
     pairs: tuple[tuple[str, float], ...]  # those looked at, with the bound predicted for each
+    looked_at: Sizes = (0, 0)  # draws of a further look
+
+    def unsure(self, largest: bool) -> bool:
+        """Whether other events of values may show more than these are sure to."""
+        bits = any(found.event.of_representation for found in self.events)
+        sure = self.events[0].rank[0] == 2 and not largest
+        return self.claim.event_complete and not bits and not sure
+
+    @property
+    def spent(self) -> IntArray:
+        """The draws that were looked at, on either side."""
+        return np.add(self.learner.batch.sizes, self.looked_at)
 
     @property
     def promise(self) -> tuple[int, float]:
@@ -113,6 +126,31 @@ def learn(
         for choice, listed in zip(best, tried, strict=True)
         if choice is not None
     ]
+
+
+def look_further(
+    choices: Sequence[Choice], budget: Budget, gamma: float, *, largest: bool = False
+) -> tuple[list[Choice], Budget]:
+    """Spend a part of many testing draws on where to cut, for claims that are not sure to be refuted."""
+    sizes = looked_at(budget)
+    if not max(sizes):
+        return list(choices), budget
+    rest = Budget(budget.learn, (budget.test[0] - sizes[0], budget.test[1] - sizes[1]))
+    found = list(choices)
+    for source in {id(choice.source): choice.source for choice in choices}.values():
+        here = (k for k, choice in enumerate(choices) if choice.source is source)
+        unsure = [k for k in here if choices[k].unsure(largest)]
+        halves = tallies(source, choices[unsure[0]].learner, sizes) if unsure else None
+        if halves is None:
+            continue
+        for k in unsure:
+            choice = choices[k]
+            criterion = EventCriterion(choice.claim, rest.test, gamma, largest=largest)
+            event = best_event(halves, criterion)
+            better = event is not None and event.rank > choice.events[0].rank
+            events = (event,) if event is not None and better else choice.events
+            found[k] = replace(choice, events=events, looked_at=sizes)
+    return found, rest if any(max(choice.looked_at) for choice in found) else budget
 
 
 def _choose(

@@ -1,0 +1,132 @@
+"""A further look: rare events are learned from more draws, where far more test than have learned.
+
+Some ten thousand draws teach how outputs are ranked, and nothing about events of probability 10⁻⁶. Where
+many millions test, a part of them is tallied first, on the grid of the loss: in constant memory, and on
+the device where the draws are. One half of that part fits a quadratic loss and densities; the other half
+judges them. A quadratic that predicts no worse gives the rates of its events as a model would,
+
+    p̂(E) = Σ_E s σ(ℓ),    q̂(E) = Σ_E s σ(−ℓ),        s the share of both sides in a cell,
+
+so that its three parameters, and not the few draws far out, say where p exceeds what a claim allows.
+Densities are judged by how often their events happen. As in all learning, a poor model costs power and
+never validity: the draws that test are others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import expit
+
+from dpassay._typing import FloatArray
+from dpassay.learning.cuts import ChosenEvent, EventCriterion
+from dpassay.learning.learner import Learner
+from dpassay.learning.rates import Rates
+from dpassay.loss.grid import GridLoss, Levels
+from dpassay.loss.tally import Tally
+from dpassay.sampling.budget import Budget
+from dpassay.sampling.samples import Sizes, Source
+
+#: The part of the testing draws that are looked at, and how many times those learned from that must be.
+_PART, _TIMES = 16, 4
+
+
+def looked_at(budget: Budget) -> Sizes:
+    """How many draws a further look takes; none where they are not many more than the first."""
+    sizes = budget.test[0] // _PART, budget.test[1] // _PART
+    return sizes if min(sizes) >= _TIMES * max(budget.learn) else (0, 0)
+
+
+def tallies(source: Source, learner: Learner, sizes: Sizes) -> tuple[Tally, Tally] | None:
+    """Two halves of further draws; None where outputs have no grid on one axis."""
+    names = [name for name in learner.names if isinstance(name, str)]
+    if "kde" not in names or learner.few is not None or learner.training.layout.widest > 1:
+        return None
+    binning = learner.training.binning
+    half = sizes[0] // 2, sizes[1] // 2
+    found = []
+    for part in (half, (sizes[0] - half[0], sizes[1] - half[1])):
+        total: Tally | None = None
+        for one in source.blocks(part, binning.tally):
+            total = one if total is None else total + one
+        assert total is not None
+        found.append(total)
+    return found[0], found[1]
+
+
+def best_event(halves: tuple[Tally, Tally], criterion: EventCriterion) -> ChosenEvent | None:
+    """The most promising event of the loss that predicts the second half best."""
+    first, second = halves
+    losses = [GridLoss.of(first)]
+    if any(axes is not None for axes in first.binning.axes):
+        losses.insert(0, GridLoss.polynomial(first))
+    judged = [(loss, levels) for loss in losses if (levels := loss.levels(second)) is not None]
+    if not judged:
+        return None
+    loss, levels = judged[0]
+    if len(judged) > 1 and _beats(judged[1][1], levels):
+        loss, levels = judged[1]
+    modelled = loss.name == "polynomial"
+    rates = _rates(levels, criterion, modelled)
+    caution = 0.0 if modelled else criterion.caution
+    promise = rates.promise(criterion.claim, criterion.gamma, caution)
+    if criterion.largest:
+        promise = replace(promise, sure=-math.inf)
+    event = loss.event(promise.cut.at, promise.cut.above)
+    return ChosenEvent(event, promise.cut, promise.rank, f"{loss.name} on more draws")
+
+
+def _beats(new: Levels, old: Levels) -> bool:
+    """Whether a loss predicts which side a draw is from better, by more than a standard error."""
+    gain, noise = 0.0, 0.0
+    for sign, counts in ((-1.0, new.p), (1.0, new.q)):
+        better = np.logaddexp(0.0, sign * old.loss) - np.logaddexp(0.0, sign * new.loss)
+        share = counts / counts.sum()
+        mean = float(share @ better)
+        gain += mean
+        noise += float(share @ better**2 - mean**2) / float(counts.sum())
+    return gain > math.sqrt(max(noise, 0.0))
+
+
+def _rates(levels: Levels, criterion: EventCriterion, modelled: bool) -> Rates:
+    """How often the events of a loss happen: by its model, or as counted."""
+    cuts, cell = np.unique(levels.loss, return_inverse=True)
+    n = int(levels.p.sum()), int(levels.q.sum())
+    share = levels.p / n[0], levels.q / n[1]
+    if modelled:
+        both = share[0] + share[1]
+        share = both * expit(levels.loss), both * expit(-levels.loss)
+    sides = [
+        np.asarray(np.bincount(cell.ravel(), weights=side, minlength=cuts.size), dtype=float)
+        for side in share
+    ]
+    high, low, sizes = [], [], []
+    ways = [(True, False)] if criterion.claim.one_way else [(True, False), (False, True)]
+    for above, second in ways:
+        lead, other = (_beyond(sides[k], above) for k in ((1, 0) if second else (0, 1)))
+        ends = n[::-1] if second else n
+        if len(ways) > 1:  # of an event and its complement, which say the same, the rarer one
+            small = lead + other <= 1.0
+            lead, other = np.where(small, lead, 0.0), np.where(small, other, 1.0)
+        high.append(lead * ends[0] / (ends[0] + 1))
+        low.append((other * ends[1] + 0.5) / (ends[1] + 1))
+        sizes.append(criterion.test[::-1] if second else criterion.test)
+    test = np.array(sizes, dtype=float)
+    return Rates(
+        cuts,
+        ways,
+        np.concatenate(high),
+        np.concatenate(low),
+        np.repeat(test[:, 0], cuts.size),
+        np.repeat(test[:, 1], cuts.size),
+        math.sqrt(min(criterion.test) / min(n)),
+        1.0,
+    )
+
+
+def _beyond(masses: FloatArray, above: bool) -> FloatArray:
+    """The mass of a level and all beyond it, at most 1."""
+    found = np.cumsum(masses[::-1])[::-1] if above else np.cumsum(masses)
+    return np.minimum(found, 1.0)
