@@ -1,0 +1,146 @@
+"""Audits whose draws never leave a device, and δ = 10⁻⁷.
+
+    python -m benchmarks.devices --device cuda --block 67108864 --draws 1e8 1e9 1e10 --small 4e10
+
+prints the tables of docs/devices.md. It needs PyTorch, and on a GPU memory for about six blocks of doubles.
+`--plain` draws with NumPy instead, for comparison.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+import dpassay as dp
+from benchmarks.tables import markdown
+from dpassay.sampling.job import stream
+
+PAIR = (0.0, 1.0)
+#: The example of small δ: noise 4 on a query of sensitivity 1.
+SIGMA, DELTA = 4.0, 1e-7
+
+
+def mechanisms(device: str, block: int, plain: bool) -> dict[str, Callable[[float], Any]]:
+    """The two kinds of noise, drawn by PyTorch on a device, or by NumPy."""
+    if plain:
+        return {"Laplace": dp.zoo.Laplace, "Gaussian": dp.zoo.Gaussian}
+    return {
+        "Laplace": lambda scale: dp.zoo.TorchLaplace(scale, device=device, block=block),
+        "Gaussian": lambda scale: dp.zoo.TorchGaussian(scale, device=device, block=block),
+    }
+
+
+def wait(device: str) -> None:
+    """Until the device has done what it was asked for."""
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.synchronize()
+
+
+def seconds(call: Callable[[], Any], device: str) -> tuple[float, Any]:
+    """How long a call takes, and what it returns."""
+    wait(device)
+    start = time.perf_counter()
+    found = call()
+    wait(device)
+    return time.perf_counter() - start, found
+
+
+def draw(mechanism: Any, n: int) -> None:
+    """Draw on both inputs, and nothing else."""
+    block = getattr(mechanism, "block", 1 << 16)
+    for first in range(0, n, block):
+        for side, data in enumerate(PAIR):
+            mechanism(data, min(block, n - first), stream(0, 0, 0, first // block, side))
+
+
+def audits(makers: dict[str, Callable[[float], Any]], sizes: list[int], device: str) -> str:
+    """Draws a second, and a whole audit of a true claim ÷ drawing alone."""
+    rows = []
+    for name, claim in (("Laplace", "eps=1"), ("Gaussian", "mu=1")):
+        mechanism = makers[name](1.0)
+        for n in sizes:
+            alone, _ = seconds(lambda m=mechanism, n=n: draw(m, n), device)  # type: ignore[misc]
+            whole, verdict = seconds(
+                lambda m=mechanism, n=n, c=claim: dp.audit(  # type: ignore[misc]
+                    m, PAIR, c, n=n, loss="values", rng=1
+                ),
+                device,
+            )
+            rate = f"{2 * n / alone:.2g}"
+            share = f"{verdict.lower_bound:.5f}"
+            rows.append([f"{name}, {claim}", f"{n:.0e}", rate, f"{alone:.2f}", f"{whole:.2f}", f"{whole / alone:.2f}", share])  # fmt: skip
+            print(*rows[-1], flush=True)
+    headings = ["audit", "draws a side", "draws/s alone", "drawing, s", "whole audit, s", "÷"]
+    return markdown([*headings, "certified"], rows)
+
+
+def small(makers: dict[str, Callable[[float], Any]], n: int, device: str, seeds: range) -> str:
+    """The ε at which δ(ε) = 10⁻⁷: estimated, bounded, and the claim of half that δ there refuted."""
+    mechanism = makers["Gaussian"](SIGMA)
+    truth = float(brentq(lambda eps: mechanism.delta(eps, PAIR) - DELTA, 0.1, 3.0))
+    rows = []
+    for size in (n // 1000, n // 100, n // 10):
+        grid = np.linspace(0.0, 2.0, 201)
+        took, found = seconds(
+            lambda size=size: dp.spectrum.estimate(  # type: ignore[misc]
+                mechanism, PAIR, n=size, epsilons=grid, rng=1
+            ),
+            device,
+        )
+        near = found.epsilon(DELTA)
+        rows.append(["estimated ε", f"{size:.0e}", f"{near:.4f}", f"{near / truth:.3f}", f"{took:.1f}"])  # fmt: skip
+        print(*rows[-1], flush=True)
+        took, bound = seconds(
+            lambda size=size: dp.bound(  # type: ignore[misc]
+                mechanism, PAIR, f"eps, delta={DELTA}", n=size, loss="values", rng=1
+            ),
+            device,
+        )
+        rows.append(["certified ε", f"{size:.0e}", f"{bound.value:.4f}", f"{bound.value / truth:.3f}", f"{took:.1f}"])  # fmt: skip
+        print(*rows[-1], flush=True)
+    claim = dp.ApproximateDP(truth, DELTA / 2)
+    for seed in seeds:
+        took, verdict = seconds(
+            lambda seed=seed: dp.audit(  # type: ignore[misc]
+                mechanism, PAIR, claim, n=n, loss="values", rng=seed
+            ),
+            device,
+        )
+        said = "refuted" if verdict.violated else "not refuted"
+        rows.append([f"claim ({truth:.4f}, {DELTA / 2:.0e}), seed {seed}", f"{n:.0e}", said, f"p ≤ {verdict.p_value:.2g}", f"{took:.1f}"])  # fmt: skip
+        print(*rows[-1], verdict.witness, flush=True)
+    return markdown(["", "draws a side", "found", f"÷ truth {truth:.4f}", "seconds"], rows)
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--block", type=int, default=1 << 20)
+    parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--draws", type=float, nargs="*", default=[1e7])
+    parser.add_argument("--small", type=float, default=0.0)
+    parser.add_argument("--seeds", type=int, default=3)
+    given = parser.parse_args()
+    makers = mechanisms(given.device, given.block, given.plain)
+    draw(makers["Laplace"](1.0), given.block)  # kernels are loaded, memory is there
+    dp.audit(makers["Laplace"](1.0), PAIR, "eps=1", n=200_000, loss="values", rng=0)
+    if given.draws:
+        print(audits(makers, [int(n) for n in given.draws], given.device))
+    if given.small:
+        print(small(makers, int(given.small), given.device, range(given.seeds)))
+    if given.device.startswith("cuda"):
+        import torch
+
+        print(torch.cuda.get_device_name(), f"{torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
+
+
+if __name__ == "__main__":
+    main()
