@@ -2,7 +2,7 @@
 
     python -m benchmarks.devices --device cuda --block 67108864 --draws 1e8 1e9 1e10 --small 4e10
 
-prints the tables of docs/devices.md. It needs PyTorch, and on a GPU memory for about six blocks of doubles.
+prints the tables of docs/devices.md. It needs PyTorch, and on a GPU memory for six blocks of doubles.
 `--plain` draws with NumPy instead, for comparison.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,17 +67,13 @@ def audits(makers: dict[str, Callable[[float], Any]], sizes: list[int], device: 
     for name, claim in (("Laplace", "eps=1"), ("Gaussian", "mu=1")):
         mechanism = makers[name](1.0)
         for n in sizes:
-            alone, _ = seconds(lambda m=mechanism, n=n: draw(m, n), device)  # type: ignore[misc]
-            whole, verdict = seconds(
-                lambda m=mechanism, n=n, c=claim: dp.audit(  # type: ignore[misc]
-                    m, PAIR, c, n=n, loss="values", rng=1
-                ),
-                device,
-            )
-            rate = f"{2 * n / alone:.2g}"
-            share = f"{verdict.lower_bound:.5f}"
-            rows.append([f"{name}, {claim}", f"{n:.0e}", rate, f"{alone:.2f}", f"{whole:.2f}", f"{whole / alone:.2f}", share])  # fmt: skip
-            print(*rows[-1], flush=True)
+            alone, _ = seconds(partial(draw, mechanism, n), device)
+            audit = partial(dp.audit, mechanism, PAIR, claim, n=n, loss="values", rng=1)
+            whole, verdict = seconds(audit, device)
+            row = [f"{name}, {claim}", f"{n:.0e}", f"{2 * n / alone:.2g}", f"{alone:.2f}"]
+            row += [f"{whole:.2f}", f"{whole / alone:.2f}", f"{verdict.lower_bound:.5f}"]
+            print(*row, flush=True)
+            rows.append(row)
     headings = ["audit", "draws a side", "draws/s alone", "drawing, s", "whole audit, s", "÷"]
     return markdown([*headings, "certified"], rows)
 
@@ -85,37 +82,34 @@ def small(makers: dict[str, Callable[[float], Any]], n: int, device: str, seeds:
     """The ε at which δ(ε) = 10⁻⁷: estimated, bounded, and the claim of half that δ there refuted."""
     mechanism = makers["Gaussian"](SIGMA)
     truth = float(brentq(lambda eps: mechanism.delta(eps, PAIR) - DELTA, 0.1, 3.0))
-    rows = []
+    rows: list[list[str]] = []
+
+    def add(
+        what: str, size: int, call: Callable[[], Any], said: Callable[[Any], list[str]]
+    ) -> None:
+        took, found = seconds(call, device)
+        rows.append([what, f"{size:.0e}", *said(found), f"{took:.1f}"])
+        print(*rows[-1], flush=True)
+
+    def near(eps: float) -> list[str]:
+        return [f"{eps:.4f}", f"{eps / truth:.3f}"]
+
+    grid = np.linspace(0.0, 2.0, 201)
     for size in (n // 1000, n // 100, n // 10):
-        grid = np.linspace(0.0, 2.0, 201)
-        took, found = seconds(
-            lambda size=size: dp.spectrum.estimate(  # type: ignore[misc]
-                mechanism, PAIR, n=size, epsilons=grid, rng=1
-            ),
-            device,
-        )
-        near = found.epsilon(DELTA)
-        rows.append(["estimated ε", f"{size:.0e}", f"{near:.4f}", f"{near / truth:.3f}", f"{took:.1f}"])  # fmt: skip
-        print(*rows[-1], flush=True)
-        took, bound = seconds(
-            lambda size=size: dp.bound(  # type: ignore[misc]
-                mechanism, PAIR, f"eps, delta={DELTA}", n=size, loss="values", rng=1
-            ),
-            device,
-        )
-        rows.append(["certified ε", f"{size:.0e}", f"{bound.value:.4f}", f"{bound.value / truth:.3f}", f"{took:.1f}"])  # fmt: skip
-        print(*rows[-1], flush=True)
+        estimate = partial(dp.spectrum.estimate, mechanism, PAIR, epsilons=grid, n=size, rng=1)
+        add("estimated ε", size, estimate, lambda found: near(found.epsilon(DELTA)))
+        family = f"eps, delta={DELTA}"
+        bound = partial(dp.bound, mechanism, PAIR, family, loss="values", n=size, rng=1)
+        add("certified ε", size, bound, lambda found: near(found.value))
     claim = dp.ApproximateDP(truth, DELTA / 2)
     for seed in seeds:
-        took, verdict = seconds(
-            lambda seed=seed: dp.audit(  # type: ignore[misc]
-                mechanism, PAIR, claim, n=n, loss="values", rng=seed
-            ),
-            device,
+        audit = partial(dp.audit, mechanism, PAIR, claim, n=n, loss="values", rng=seed)
+        add(
+            f"claim ({truth:.4f}, {DELTA / 2:.0e}), seed {seed}",
+            n,
+            audit,
+            lambda v: ["refuted" if v.violated else "not refuted", f"p ≤ {v.p_value:.2g}"],
         )
-        said = "refuted" if verdict.violated else "not refuted"
-        rows.append([f"claim ({truth:.4f}, {DELTA / 2:.0e}), seed {seed}", f"{n:.0e}", said, f"p ≤ {verdict.p_value:.2g}", f"{took:.1f}"])  # fmt: skip
-        print(*rows[-1], verdict.witness, flush=True)
     return markdown(["", "draws a side", "found", f"÷ truth {truth:.4f}", "seconds"], rows)
 
 

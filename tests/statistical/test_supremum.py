@@ -1,11 +1,13 @@
 """The largest probability along the boundary of a claim."""
 
 import numpy as np
+import pytest
 from scipy.stats import binom
 
 import dpassay as dp
+from dpassay.bounds import supremum as module
 from dpassay.bounds.joint import Counts
-from dpassay.bounds.ordering import observed_distance, seen_contour, window_of
+from dpassay.bounds.ordering import count_range, observed_distance, seen_contour, window_of
 from dpassay.bounds.supremum import supremum
 
 
@@ -26,3 +28,53 @@ def test_a_curve_with_many_kinks_has_the_p_value_of_a_direct_sum():
     j = np.arange(window.first_j, window.last_j + 1)
     direct = np.sum(binom.pmf(j, c.m, q[:, None]) * binom.sf(least - 1, c.n, p[:, None]), axis=1)
     assert direct.max() <= supremum(window, least, claim) <= 1.02 * direct.max()
+
+
+@pytest.fixture
+def groups(monkeypatch):
+    """Counts are put into groups from so many on."""
+
+    def of(most):
+        monkeypatch.setattr(module, "_COUNTED", most)
+        module._masses.cache_clear()
+
+    yield of
+    module._masses.cache_clear()
+
+
+@pytest.mark.parametrize("p", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("most", [16, 64, 300])
+def test_groups_of_counts_are_bounded_from_above_and_their_total_from_below(groups, most, p):
+    groups(most)
+    n, cut_off = 4000, 1e-9
+    first, last = (int(end) for end in count_range(n, p, cut_off))
+    found = module._masses(n, first, last, cut_off)
+    assert found.step > 1
+    low, mass, total = found.mass_and_total(np.array([p]))
+    starts = found.starts[low[0] :][: mass.shape[1]]
+    true = binom.cdf(starts + found.step - 1, n, p) - binom.cdf(starts - 1, n, p)
+    assert np.all(mass[0] / total[0] >= true - 1e-15)
+    bend = found.step**2 / (n * p * (1 - p))  # (b/σ)²
+    assert 1 <= mass.sum() / total[0] <= 1 + bend
+    np.testing.assert_allclose(mass[0] / mass.sum(), true, atol=bend)
+
+
+@pytest.mark.parametrize(
+    ("claim", "counts"),
+    [
+        (dp.PureDP(1.0), Counts(20_500, 40_000, 7_300, 40_000)),
+        (dp.PureDP(1.0), Counts(21_000, 40_000, 3_600, 20_000)),
+        (dp.ApproximateDP(0.5, 0.01), Counts(20_500, 40_000, 12_000, 40_000)),
+        (dp.GaussianDP(1.0), Counts(27_850, 40_000, 12_300, 40_000)),
+        (dp.PureDP(1.0), Counts(21_000, 40_000, 180, 1000)),  # only one side is in groups
+        (dp.PureDP(2.0), Counts(39_500, 40_000, 35_900, 40_000)),
+    ],
+)
+def test_the_test_by_groups_is_never_smaller_and_hardly_larger(groups, claim, counts):
+    window = window_of(counts, 5e-5)
+    least = seen_contour(window, claim)
+    exact = supremum(window, least, claim)
+    assert 1e-6 < exact < 0.9
+    for most, near in ((16, np.inf), (64, np.inf), (900, 1.15)):
+        groups(most)
+        assert exact * (1 - 1e-9) <= supremum(window, least, claim) <= near * exact

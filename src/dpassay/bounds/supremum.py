@@ -44,37 +44,67 @@ def supremum(window: Window, least: IntArray, claim: Claim) -> float:
 
 
 class Lattice:
-    """Binomial probabilities on a window, for many success probabilities at once."""
+    """Binomial probabilities on a window, for many success probabilities at once.
+
+    Where counts are many they are put together (`Grouped`): i*(j) does not fall with j, so that its value
+    at the first j of a group, rounded down to the first i of one, is on the safe side for all of them.
+    """
 
     def __init__(self, window: Window, least: IntArray) -> None:
         c = window.counts
-        self.j = LogBinomial(c.m, window.first_j, window.last_j, window.cut_off)
-        self.i = LogBinomial(c.n, window.first_i, window.last_i, window.cut_off)
-        self.row = np.clip(least - window.first_i, 0, window.last_i - window.first_i + 1)
+        self.j = _masses(c.m, window.first_j, window.last_j, window.cut_off)
+        self.i = _masses(c.n, window.first_i, window.last_i, window.cut_off)
+        starts = np.maximum(self.j.starts - window.first_j, 0)
+        self.row = np.clip((least[starts] - self.i.first) // self.i.step, 0, self.i.size)
+        self.slack = 0.0  # how much too large what was computed may be, as a share of itself
 
     def tail(self, q: FloatArray, p: FloatArray) -> FloatArray:
-        """Σ_j Bin(j; m, q) P(Bin(n, p) ≥ i*(j)), for each q with its p."""
+        """Σ_j Bin(j; m, q) P(Bin(n, p) ≥ i*(j)), for each q with its p; or a little more."""
         out = np.empty_like(q)
         step = max(1, (1 << 17) // (self.j.size + self.i.size))
         for start in range(0, q.size, step):
             part = slice(start, start + step)
-            (first_j, mass_j), (first_i, mass_i) = self.j.mass(q[part]), self.i.mass(p[part])
+            first_j, mass_j, least_j = self.j.mass_and_total(q[part])
+            first_i, mass_i, least_i = self.i.mass_and_total(p[part])
             above = np.zeros((mass_i.shape[0], mass_i.shape[1] + 1))
             np.cumsum(mass_i[:, ::-1], axis=1, out=above[:, -2::-1])
             row = sliding_window_view(self.row, mass_j.shape[1])[first_j] - first_i[:, None]
             np.clip(row, 0, mass_i.shape[1], out=row)
             joint = np.einsum("kj,kj->k", mass_j, np.take_along_axis(above, row, axis=1))
-            out[part] = joint / (mass_j.sum(axis=1) * above[:, 0])
+            most = mass_j.sum(axis=1), above[:, 0]
+            least = least_j if least_j is not None else most[0]
+            least = least * (least_i if least_i is not None else most[1])
+            out[part] = joint / least
+            self.slack = max(self.slack, float(np.max(most[0] * most[1] / least)) - 1)
         return out
+
+
+#: Windows of more counts than these are put into groups, about half as many.
+_COUNTED = 1 << 15
+
+
+@lru_cache(maxsize=16)
+def _masses(n: int, first: int, last: int, cut_off: float) -> LogBinomial:
+    """The masses on a window of counts, one by one or in groups."""
+    if last - first < _COUNTED:
+        return LogBinomial(n, first, last, cut_off)
+    return Grouped(n, first, last, cut_off)
 
 
 class LogBinomial:
     """Binomial masses on a window of counts."""
 
+    step = 1  # counts in a group
+
     def __init__(self, n: int, first: int, last: int, cut_off: float) -> None:
         k = np.arange(first, last, dtype=float)
         self.n, self.first, self.size, self.cut_off = n, first, last - first + 1, cut_off
         self._ways = np.concatenate([[0.0], np.cumsum(np.log((n - k) / (k + 1)))])
+
+    @property
+    def starts(self) -> IntArray:
+        """The first count of each group."""
+        return self.first + self.step * np.arange(self.size)
 
     def mass(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
         """For each success probability where its masses begin, and in a row the masses from there.
@@ -94,12 +124,61 @@ class LogBinomial:
         masses -= masses[np.arange(p.size), peak][:, None]
         return low, np.exp(masses, out=masses)
 
+    def mass_and_total(self, p: FloatArray) -> tuple[IntArray, FloatArray, FloatArray | None]:
+        """`mass`; and their sum from below, None if it is what they add up to."""
+        return *self.mass(p), None
+
     def masses(self, p: FloatArray) -> FloatArray:
         """The probabilities of all counts of the window, a row for each success probability."""
         first, found = self.mass(p)
         out = np.zeros((p.size, self.size))
         np.put_along_axis(out, first[:, None] + np.arange(found.shape[1]), found, axis=1)
         return np.asarray(out / found.sum(axis=1, keepdims=True))
+
+
+class Grouped(LogBinomial):
+    """Binomial masses of groups of counts, from above; their total from below.
+
+    log C(n, k) is concave in k: nowhere above its tangent at the middle of a group, nowhere below the
+    chord from one middle to the next. Along a line of slope u, with b counts in a group,
+
+        b ≤ Σ_{|k| ≤ (b−1)/2} e^{uk} = sinh(bu/2) / sinh(u/2) ≤ b e^{(b²−1)u²/24}.
+
+    Masses along tangents stay polynomials in p, with coefficients hardly above those of the binomial
+    ones, so that what bounds the interpolation of those serves for these.
+    """
+
+    def __init__(self, n: int, first: int, last: int, cut_off: float) -> None:
+        self.step = 2 * ((last - first) // _COUNTED) + 1  # odd, so that a group has a middle
+        size = -(-(last - first + 1) // self.step)
+        first = max(min(first, n + 1 - size * self.step), 0)
+        k = np.arange(first, first + size * self.step, dtype=float)
+        with np.errstate(divide="ignore"):  # past n there is nothing
+            logs = np.log(np.maximum(n - k, 0.0) / (k + 1))  # of C(n, k + 1) / C(n, k)
+        ways = np.concatenate([[0.0], np.cumsum(logs[:-1])])
+        middle = slice(self.step // 2, None, self.step)
+        self.n, self.first, self.size, self.cut_off = n, first, size, cut_off
+        self._ways, self._slope = ways[middle], logs[middle]
+
+    def mass_and_total(self, p: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Where the groups of each p begin, masses from above and their sum from below, all ÷ b."""
+        b = self.step
+        with np.errstate(divide="ignore"):
+            odds = np.clip(logit(p), -745.0, 745.0)[:, None]
+        low, high = count_range(self.n, p, self.cut_off)
+        low = np.clip((low - self.first) // b, 0, self.size - 1)
+        width = int(np.max(np.clip((high - self.first) // b, 0, self.size - 1) - low)) + 1
+        low = np.minimum(low, self.size - width)
+        peak = (np.floor((self.n + 1) * p).astype(np.int64) - self.first) // b - low
+        logs = sliding_window_view(self._ways, width)[low] + odds * (b * np.arange(float(width)))
+        logs -= logs[np.arange(p.size), np.clip(peak, 0, width - 1)][:, None]
+        # Jensen: the mean of b numbers on a chord, of which the first is its lower end
+        share = (b - 1) / (2 * b)
+        chords = np.exp((1 - share) * logs[:, :-1] + share * logs[:, 1:])
+        total = chords.sum(axis=1) + np.exp(logs[:, -1]) / b
+        u = odds + sliding_window_view(self._slope, width)[low]
+        logs += (b**2 - 1) / 24 * u**2
+        return low, np.exp(logs, out=logs), total
 
 
 @dataclass(frozen=True)
@@ -160,7 +239,8 @@ def _sup_on_lines(lattice: Lattice, lines: _Lines, window: Window) -> float:
     )
     # Ehlich & Zeller: a polynomial is at most its maximum on N Chebyshev points divided by
     # cos(π·degree/2N); errors of the values themselves grow by less than 5 (Lebesgue's constant)
-    return largest / math.cos(math.pi / (2 * _FINER)) + tolerance + 5 * window.cut_off
+    errors = 5 * (window.cut_off + lattice.slack * float(values.max(initial=0.0)))
+    return largest / math.cos(math.pi / (2 * _FINER)) + tolerance + errors
 
 
 @lru_cache(maxsize=256)

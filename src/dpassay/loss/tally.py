@@ -71,7 +71,8 @@ class Binning:
         if axes is None or len(axes) > 1 or not all(map(self.layout.trivial, sides)):
             return None
         origin = self.layout.parts[0].origins[0]
-        first, second = (bin_there(side.numbers[:, 0] - origin, axes[0]) for side in sides)
+        columns = (side.numbers[:, 0] for side in sides)
+        first, second = (bin_there(x - origin if origin else x, axes[0]) for x in columns)
         if first is None or second is None:
             return None
         counts = [np.array([len(side), 0]) for side in sides]

@@ -56,8 +56,13 @@ class Intervals(Record):
 
     def count(self, x: Any) -> int:
         """How many numbers are inside, wherever they are: the intervals do not meet."""
-        ends = zip(self.lows.tolist(), self.highs.tolist(), strict=True)
-        return sum(resident.count((low <= x) & (x < high)) for low, high in ends)
+        found = 0
+        for low, high in zip(self.lows.tolist(), self.highs.tolist(), strict=True):
+            # a pass over the draws less where an end is open; they are finite
+            inside = x >= low if high == np.inf else x < high
+            both = low > -np.inf and high < np.inf
+            found += resident.count(inside & (x >= low) if both else inside)
+        return found
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -130,7 +135,9 @@ class Event(Record):
         (part,) = layout.parts
         if part.columns != (0,):
             return None
-        x = outputs.numbers[:, 0] - part.origins[0]
+        x = outputs.numbers[:, 0]
+        if part.origins[0]:
+            x = x - part.origins[0]
         if layout.trivial(outputs):
             return len(outputs) if self.whole else sum(test.count(x) for _, test in self.partial)
         atoms = [part.values(int(code))[0] for code in layout.codes]
