@@ -13,11 +13,18 @@ from dpassay.outputs.layout import learn
 from dpassay.outputs.resident import Resident, copied, stay
 
 PAIR = (0.0, 1.0)
-LIBRARIES = ["array_api_strict", *(["torch"] if find_spec("torch") else [])]
+#: CuPy and JAX are tested by hand, where they are; the others by `make test-torch` and `make test`.
+LIBRARIES = [
+    name
+    for name in ("array_api_strict", "torch", "cupy", "jax.numpy")
+    if find_spec(name.partition(".")[0])
+]
 
 
 @pytest.fixture(params=LIBRARIES)
 def library(request):
+    if request.param == "jax.numpy":
+        import_module("jax").config.update("jax_enable_x64", True)
     return import_module(request.param)
 
 
