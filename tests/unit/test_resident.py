@@ -81,8 +81,11 @@ def test_sums_beyond_all_doubles_are_no_infinity(library):
 def test_intervals_are_counted_there(library, rng):
     x = np.round(rng.normal(size=500), 2)
     layout, *_ = learn(from_raw(rng.normal(size=500), 500), from_raw(rng.normal(size=500), 500))
-    ends = np.array([-np.inf, -0.5, 0.25, 1.0]), np.array([-1.0, 0.0, 0.75, np.inf])
-    for lows, highs in (ends, ([0.0], [np.inf])):
+    many = np.linspace(-2, 2, 9), np.linspace(-1.75, 2.25, 9)
+    open_ = np.array([-np.inf, -0.5, 0.25, 1.0]), np.array([-1.0, 0.0, 0.75, np.inf])
+    some = [many, open_, ([-0.5, 0.5], [0.0, 1.0]), ([0.0], [np.inf]), ([-np.inf], [0.0])]
+    some += [([-np.inf], [np.inf]), (open_[0][:2], open_[1][:2])]
+    for lows, highs in some:
         test = Intervals(np.asarray(lows, dtype=float), np.asarray(highs, dtype=float))
         event = of_keys(layout, (), [(0, test)])
         found = stay(library.asarray(x), 500)

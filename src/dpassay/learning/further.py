@@ -29,13 +29,14 @@ from dpassay.loss.tally import Tally
 from dpassay.sampling.budget import Budget
 from dpassay.sampling.samples import Sizes, Source
 
-#: The part of the testing draws that are looked at, and how many times those learned from that must be.
-_PART, _TIMES = 16, 4
+#: The part of the testing draws that are looked at, how many times those learned from that must be, and
+#: the most that are: beyond that a tally says where to cut as well as it ever will.
+_PART, _TIMES, _MOST = 16, 4, 1 << 28
 
 
 def looked_at(budget: Budget) -> Sizes:
     """How many draws a further look takes; none where they are not many more than the first."""
-    sizes = budget.test[0] // _PART, budget.test[1] // _PART
+    sizes = min(budget.test[0] // _PART, _MOST), min(budget.test[1] // _PART, _MOST)
     return sizes if min(sizes) >= _TIMES * max(budget.learn) else (0, 0)
 
 

@@ -24,6 +24,8 @@ from dpassay.outputs.resident import AnyOutputs, Resident
 from dpassay.outputs.templates import exact, told_apart
 from dpassay.records import Record
 
+#: Up to so many intervals are compared with one by one, where outputs are not NumPy's.
+_FEW = 3
 #: Up to so many atoms are compared with one by one, where outputs are not NumPy's.
 _COMPARED = 64
 
@@ -54,11 +56,19 @@ class Intervals(Record):
         place = np.searchsorted(self.lows, x, side="right") - 1
         return np.asarray((place >= 0) & (x < self.highs[np.maximum(place, 0)]))
 
+    @property
+    def _begins(self) -> int:
+        """How many finite ends, modulo 2, are at or below a number inside."""
+        return 0 if self.lows[0] == -np.inf else 1
+
     def count(self, x: Any) -> int:
-        """How many numbers are inside, wherever they are: the intervals do not meet."""
+        """How many finite numbers are inside, wherever they are: the intervals do not overlap."""
+        if self.lows.size > _FEW:  # inside where an odd number of ends is not above
+            ends = np.stack([self.lows, self.highs], axis=1).ravel()
+            return resident.count(resident.places(ends[np.isfinite(ends)], x) % 2 == self._begins)
         found = 0
         for low, high in zip(self.lows.tolist(), self.highs.tolist(), strict=True):
-            # a pass over the draws less where an end is open; they are finite
+            # a pass over the draws less where an end is open
             inside = x >= low if high == np.inf else x < high
             both = low > -np.inf and high < np.inf
             found += resident.count(inside & (x >= low) if both else inside)

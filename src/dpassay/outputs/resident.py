@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from dpassay._typing import AnyArray
+from dpassay._typing import AnyArray, FloatArray
 from dpassay.outputs import canonical, foreign_arrays
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.templates import EXACT, NUMBER, Template, nested
@@ -110,6 +110,12 @@ def namespace(value: Any) -> Any:
 def count(mask: Any) -> int:
     """How many are true."""
     return int(namespace(mask).count_nonzero(mask))
+
+
+def places(ends: FloatArray, x: Any) -> Any:
+    """How many of the ends, in order, are at or below each number."""
+    xp = namespace(x)
+    return xp.searchsorted(xp.asarray(ends, device=x.device), x, side="right")
 
 
 def bincount(places: Any, size: int, weights: Any = None) -> AnyArray | None:

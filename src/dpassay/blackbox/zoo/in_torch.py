@@ -76,5 +76,6 @@ def _released(noise: Any, data: Any, scale: float) -> Any:
     import torch
 
     step = grid_step(scale)
-    by = torch.as_tensor(data, dtype=torch.float64, device=noise.device)
+    # a plain number travels with the call: nothing waits for it
+    by = torch.as_tensor(data, dtype=torch.float64, device=noise.device) if np.ndim(data) else data
     return noise.add_(by).div_(step).round_().mul_(step)
