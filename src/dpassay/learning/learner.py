@@ -36,6 +36,8 @@ _PRODUCTS = 200
 #: Fewer training draws a side than these are not split: only what needs no fit is tried.
 _SPLIT = 200
 
+#: Losses on cells, which are fitted to counts.
+ON_CELLS = ("kde", "polynomial")
 #: Losses that may find nothing at all, which is then no failure.
 _TABLES = ("lowest bit", "bits", "letters")
 #: Those that rank the representation of numbers.
@@ -174,6 +176,11 @@ class Learner:
             return None
         return self.names.index("kinds")
 
+    @cached_property
+    def on_cells(self) -> bool:
+        """Whether a loss on cells is among the candidates."""
+        return any(isinstance(name, str) and name in ON_CELLS for name in self.names)
+
     @property
     def small(self) -> bool:
         """Whether there are too few draws to be split."""
@@ -279,7 +286,7 @@ def grid_loss(learner: Learner) -> GridLoss:
     best: tuple[int, FloatArray] | None = None
     judge = LogLoss()
     for index, name in enumerate(learner.names):
-        if isinstance(name, str) and name in ("kde", "polynomial"):
+        if isinstance(name, str) and name in ON_CELLS:
             scores = learner.scores(index) if len(learner.names) > 1 else None
             surprise = np.zeros(1) if scores is None else judge.judge(scores)
             if best is None or judge.beats(surprise, best[1]):
