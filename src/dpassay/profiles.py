@@ -56,7 +56,7 @@ def estimate(
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     look, rest = first_look(totals(source, n, least=20))
     batch = source.deal(look)
-    learner = Learner(batch, loss, source.rng)
+    learner = Learner(batch, loss, source.rng, thorough=max(rest) > 0)
     if not max(rest):
         return profile_of(source, learner)
     if _is_on_cells(learner):

@@ -112,8 +112,8 @@ def _whole_numbers(training: Training) -> bool:
 class Learner:
     """The training draws of one pair: their layout, and cross-fitted scores by each candidate."""
 
-    def __init__(self, batch: Batch, loss: Any, rng: Streams) -> None:
-        self.batch, self.loss, self.rng = batch, loss, rng
+    def __init__(self, batch: Batch, loss: Any, rng: Streams, *, thorough: bool = False) -> None:
+        self.batch, self.loss, self.rng, self.thorough = batch, loss, rng, thorough
         self.failures: list[str] = []
         self._scores: dict[int, Scores | None] = {}
         self._fitted: dict[int, Loss] = {}
@@ -122,7 +122,7 @@ class Learner:
     @cached_property
     def training(self) -> Training:
         """The draws, sorted into keys."""
-        return Training.of(self.batch)
+        return Training.of(self.batch, thorough=self.thorough)
 
     @property
     def _auto(self) -> bool:

@@ -24,10 +24,16 @@ from dpassay.sampling.samples import Sizes, Source
 def grid_over(source: Source, learner: Learner, rest: Sizes) -> GridLoss:
     """The loss on cells, of those tried, that predicts best, fitted to the first look and the rest."""
     names = [name for name in learner.names if isinstance(name, str) and name in ON_CELLS]
-    halves = [half.tally for half in learner.training.halves]
-    for index, part in enumerate(tallies(source, rest, learner.training.binning)):
+    training = learner.training
+    binning = training.binning.widened()
+    halves = [
+        half.tally if binning is training.binning else binning.tally(half.p.outputs, half.q.outputs)
+        for half in training.halves
+    ]
+    for index, part in enumerate(tallies(source, rest, binning)):
         halves[index % 2] = halves[index % 2] + part
-    return GridLoss.named(_best(names, halves[0], halves[1]), halves[0] + halves[1])
+    name = _best(names, halves[0], halves[1])
+    return GridLoss.named(name, (halves[0] + halves[1]).without_rare())
 
 
 def _best(names: list[str], a: Tally, b: Tally) -> str:

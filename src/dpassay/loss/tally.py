@@ -22,6 +22,10 @@ from dpassay.sampling.samples import Sizes, Source
 _FEW = 40
 #: The draws a binning is learned from.
 FIRST_LOOK = 1 << 17
+#: Combinations of discrete values are all keys, seen or not, up to this many.
+_COMBINATIONS = 1 << 12
+#: Keys that only later draws may show need as many draws as any key.
+_RARE = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,23 @@ class Binning:
                 )
             axes.append(axes_for([side.numbers(key) for side in sides]))
         return cls(layout, tuple(axes))
+
+    def widened(self) -> Binning:
+        """With all combinations of discrete values as keys, where they are few: more draws show more.
+
+        Still a function of the first look, whatever the draws that follow are.
+        """
+        layout = self.layout
+        owners, codes = [layout.parts_of], [layout.codes]
+        for index, part in enumerate(layout.parts):
+            known = layout.codes[layout.parts_of == index]
+            if part.atoms and not any(part.open) and known.size < part.space <= _COMBINATIONS:
+                codes.append(np.setdiff1d(np.arange(part.space), known))
+                owners.append(np.full(codes[-1].size, index))
+        if len(codes) == 1:
+            return self
+        wide = Layout(layout.parts, np.concatenate(owners), np.concatenate(codes))
+        return Binning(wide, self.axes + (None,) * (len(wide) - len(layout)))
 
     def tally(self, p: Outputs, q: Outputs) -> Tally:
         """What these draws amount to."""
@@ -98,6 +119,27 @@ class Tally:
             sides.append(np.concatenate([keys, [far, counts[-1]], *weights]))
         return sides[0], sides[1]
 
+    def without_rare(self) -> Tally:
+        """The same draws, those of keys that hardly came being in no key."""
+        counts = (self.counts_p + self.counts_q)[:-1]
+        keep = counts >= _RARE
+        if keep.all():
+            return self
+        old = self.binning
+        layout = Layout(old.layout.parts, old.layout.parts_of[keep], old.layout.codes[keep])
+        kept = np.flatnonzero(keep).tolist()
+        p, q = (
+            np.append(side[:-1][keep], side[-1] + side[:-1][~keep].sum())
+            for side in (self.counts_p, self.counts_q)
+        )
+        return Tally(
+            Binning(layout, tuple(old.axes[k] for k in kept)),
+            p,
+            q,
+            tuple(self.binned_p[k] for k in kept),
+            tuple(self.binned_q[k] for k in kept),
+        )
+
     def __add__(self, other: Tally) -> Tally:
         return Tally(
             self.binning,
@@ -131,9 +173,14 @@ def tally_draws(source: Source, sizes: Sizes) -> Tally:
     look, rest = first_look(sizes)
     first = source.deal(look)
     tally = tally_of(first.p, first.q)
-    for part in tallies(source, rest, tally.binning):
+    if not max(rest):
+        return tally
+    binning = tally.binning.widened()
+    if binning is not tally.binning:
+        tally = binning.tally(first.p, first.q)
+    for part in tallies(source, rest, binning):
         tally = tally + part
-    return tally
+    return tally.without_rare()
 
 
 def tally_of(p: Outputs, q: Outputs) -> Tally:
