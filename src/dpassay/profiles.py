@@ -11,7 +11,7 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.learning.learner import Learner, LogLoss, Scores, grid_loss, select
 from dpassay.learning.more_draws import grid_over, score_edges, scores_over
 from dpassay.loss.grid import GridLoss
-from dpassay.loss.tally import FIRST_LOOK, Tally, first_look, tally_of, tally_of_levels
+from dpassay.loss.tally import Tally, first_look, tally_of, tally_of_levels
 from dpassay.notions.pure import careful_epsilon
 from dpassay.outputs.canonical import Outputs, from_array
 from dpassay.privacy.about import About, Guarantee
@@ -62,7 +62,7 @@ def estimate(
     if _is_on_cells(learner):
         made = grid_over(source, learner, rest)
         return _profile(source, made, made.tally.n, made.name)
-    if min(rest) < FIRST_LOOK:  # too few to count by themselves: every draw is scored by the others
+    if min(rest) < max(look):  # too few to count by themselves: every draw is scored by the others
         return profile_of(source, Learner(batch.with_more(source.deal(rest)), loss, source.rng))
     index, scores = _score(learner)
     fitted = learner.fitted(index)
