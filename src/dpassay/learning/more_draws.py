@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.learning.learner import ON_CELLS, Learner, Scores
+from dpassay.learning.learner import ON_CELLS, Learner, Scores, surprise_of
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.tally import Tally, tallies
@@ -42,24 +42,24 @@ def _best(names: list[str], a: Tally, b: Tally) -> str:
     if len(names) == 1:
         return best
     draws = np.concatenate([*b.everywhere(), *a.everywhere()])
-    surprise = _surprise(best, a, b)
+    known = _surprises(best, a, b)
     for name in names[1:]:
-        new = _surprise(name, a, b)
-        gain = surprise - new
+        new = _surprises(name, a, b)
+        gain = known - new
         mean = float(np.average(gain, weights=draws))
         error = math.sqrt(float(np.average((gain - mean) ** 2, weights=draws)) / draws.sum())
         if mean > error:
-            best, surprise = name, new
+            best, known = name, new
     return best
 
 
-def _surprise(name: str, a: Tally, b: Tally) -> FloatArray:
+def _surprises(name: str, a: Tally, b: Tally) -> FloatArray:
     """That of a draw wherever there may be one, side by side, of `b` by what `a` taught and back."""
     found = []
     for teacher, taught in ((a, b), (b, a)):
         loss = GridLoss.named(name, teacher).everywhere()
         n = taught.n
-        found += [np.logaddexp(0, -loss), np.logaddexp(0, loss) * (n[0] / n[1])]
+        found += [surprise_of(-loss), surprise_of(loss) * (n[0] / n[1])]
     return np.concatenate(found)
 
 
