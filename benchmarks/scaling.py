@@ -52,12 +52,10 @@ def calls(n: int) -> dict[str, Callable[[], Any]]:
 
 
 def costs(sizes: tuple[int, ...]) -> Iterator[Cost]:
-    """Measured in turns with drawing alone; from 10⁸ on once, and only what streams."""
+    """Measured in turns with drawing alone; from 10⁸ on once."""
     for n in sizes:
         many = n >= 10**8
         for notion, call in calls(n).items():
-            if many and notion == "estimate":
-                continue
             draw = partial(draw_bare, GAUSS, [PAIR], n)
             ours, bare = compare({notion: call, "drawing": draw}, repeats=1 if many else 3)
             yield Cost(notion, n, ours.median, ours.low, ours.high, bare.median, peak_memory(call))

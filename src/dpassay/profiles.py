@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dpassay._typing import FloatArray
+from dpassay._typing import FloatArray, IntArray
 from dpassay.learning.learner import Learner, LogLoss, Scores, grid_loss, select
+from dpassay.learning.more_draws import grid_over, score_edges, scores_over
 from dpassay.loss.grid import GridLoss
-from dpassay.loss.tally import tally_of
+from dpassay.loss.tally import Tally, first_look, tally_of, tally_of_levels
 from dpassay.notions.pure import careful_epsilon
 from dpassay.outputs.canonical import Outputs, from_array
 from dpassay.privacy.about import About, Guarantee
@@ -19,7 +20,7 @@ from dpassay.privacy.masses import Masses
 from dpassay.results import Profile
 from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.samples import Source, one_source
+from dpassay.sampling.samples import Sizes, Source, one_source
 
 #: Orders of the Rényi curve.
 ORDERS = np.array([1.25, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32])
@@ -42,19 +43,54 @@ def estimate(
 
     Estimates, not bounds: nothing here is certified. See `audit` for that.
 
+    Memory does not grow with n. The first 2¹⁷ draws a side decide which outputs are told apart, the
+    grid for their numbers, and what a classifier learns; all others are counted as they come and not
+    kept. So an output unlike any of the first is "any other output", and past twice as many draws the
+    curves of a classifier's score are those of the others alone.
+
     >>> import dpassay as dp
     >>> profile = dp.estimate(dp.zoo.Gaussian(1.0), (0.0, 1.0), n=50_000, rng=0)
     >>> abs(profile.mu - 1.0) < 0.03, abs(profile.delta(1.0) - 0.1269) < 0.01
     (True, True)
     """
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
-    batch = source.deal(totals(source, n, least=20))
-    return profile_of(source, Learner(batch, loss, source.rng))
+    look, rest = first_look(totals(source, n, least=20))
+    batch = source.deal(look)
+    learner = Learner(batch, loss, source.rng, thorough=max(rest) > 0)
+    if not max(rest):
+        return profile_of(source, learner)
+    if _is_on_cells(learner):
+        made = grid_over(source, learner, rest)
+        return _profile(source, made, made.tally.n, made.name)
+    if min(rest) < max(look):  # too few to count by themselves: every draw is scored by the others
+        return profile_of(source, Learner(batch.with_more(source.deal(rest)), loss, source.rng))
+    index, scores = _score(learner)
+    fitted = learner.fitted(index)
+    counts = scores_over(source, fitted, score_edges(scores, _CELLS), rest)
+    n_p, n_q = counts.sum(axis=1).tolist()
+    return _profile(
+        source,
+        GridLoss.of(_tally_of_cells(counts)),
+        (n_p + look[0], n_q + look[1]),
+        f"{fitted.name} score",
+        (_note(fitted.name),),
+    )
 
 
 def profile_of(source: Source, learner: Learner) -> Profile:
     """Estimate every notion from the draws a learner has."""
     grid, name, notes = _grid_loss(learner)
+    return _profile(source, grid, grid.tally.n, name, notes)
+
+
+def _profile(
+    source: Source,
+    grid: GridLoss,
+    n: Sizes,
+    name: str,
+    notes: tuple[str, ...] = (),
+) -> Profile:
+    """Every notion of a loss with masses."""
     masses = grid.masses()
     epsilon = careful_epsilon(grid)
     top = max(1.0, min(epsilon, 20.0)) if math.isfinite(epsilon) else 10.0
@@ -64,7 +100,7 @@ def profile_of(source: Source, learner: Learner) -> Profile:
     about = About(
         method=f"plug-in of the {name} loss",
         guarantee=Guarantee.HEURISTIC,
-        n=grid.tally.n,
+        n=n,
         seed=source.seed,
         pair=source.pair,
         notes=(*notes, *source.notes),
@@ -88,20 +124,34 @@ def profile_of(source: Source, learner: Learner) -> Profile:
 
 def _grid_loss(learner: Learner) -> tuple[GridLoss, str, tuple[str, ...]]:
     """A loss with masses: directly for few coordinates, else of a classifier's scores."""
-    letters = (
-        "letters" in learner.names and learner.scores(learner.names.index("letters")) is not None
-    )
-    on_cells = any(name in ("kde", "polynomial") for name in learner.names if isinstance(name, str))
-    if on_cells and not letters:
+    if _is_on_cells(learner):
         made = grid_loss(learner)
         return made, made.name, ()
+    index, scores = _score(learner)
+    name = learner.fitted(index).name
+    return GridLoss.of(tally_of(*_levels(*scores))), f"{name} score", (_note(name),)
+
+
+def _is_on_cells(learner: Learner) -> bool:
+    """Whether a loss on cells tells all: tables of letters, where there are any, tell more."""
+    return learner.on_cells and not _letters(learner)
+
+
+def _letters(learner: Learner) -> bool:
+    return "letters" in learner.names and learner.scores(learner.names.index("letters")) is not None
+
+
+def _score(learner: Learner) -> tuple[int, Scores]:
+    """The candidate whose scores are best, and its scores of draws it was not fitted to."""
     # tables of letters order the words, but their sum is no log-ratio
-    index, _ = select(learner, _Distance()) if letters else select(learner, LogLoss())
+    index, _ = select(learner, _Distance()) if _letters(learner) else select(learner, LogLoss())
     scores = learner.scores(index)
     assert scores is not None
-    name = learner.fitted(index).name
-    note = f"all curves are those of a learned score, that of {name}, on draws it was not fitted to"
-    return GridLoss.of(tally_of(*_levels(*scores))), f"{name} score", (note,)
+    return index, scores
+
+
+def _note(name: str) -> str:
+    return f"all curves are those of a learned score, that of {name}, on draws it was not fitted to"
 
 
 class _Distance:
@@ -122,20 +172,33 @@ class _Distance:
 def _levels(score_p: FloatArray, score_q: FloatArray) -> tuple[Outputs, Outputs]:
     """Scores as few levels: cells of equally many draws, joined until odds rise with the score.
 
-    What is left is the concave hull of the ROC curve on these cells. (As they come, scores of forests are
-    neither few values nor many, and no density or frequency fits them.)
+    (As they come, scores of forests are neither few values nor many, and no density or frequency fits
+    them.)
+    """
+    edges = score_edges((score_p, score_q), _CELLS)
+    cells = [np.searchsorted(edges, side, side="right") for side in (score_p, score_q)]
+    level = _rising(np.array([np.bincount(cell, minlength=edges.size + 1) for cell in cells]))
+    return from_array(level[cells[0]]), from_array(level[cells[1]])
+
+
+def _tally_of_cells(counts: IntArray) -> Tally:
+    """The same of scores that were counted."""
+    levels, joined = np.unique(_rising(counts), return_inverse=True)
+    sides = [np.bincount(joined, weights=side, minlength=levels.size) for side in counts]
+    return tally_of_levels(levels, np.array(sides).round().astype(np.int64))
+
+
+def _rising(counts: IntArray) -> FloatArray:
+    """The share of the first side in every cell, cells joined until it rises with the score.
+
+    What is left is the concave hull of the ROC curve on these cells.
     """
     from sklearn.isotonic import isotonic_regression
 
-    both = np.sort(np.concatenate([score_p, score_q]))
-    places = np.linspace(0, both.size - 1, _CELLS + 1).round().astype(np.int64)[1:-1]
-    edges = np.unique(both[places])
-    cells = [np.searchsorted(edges, side, side="right") for side in (score_p, score_q)]
-    a, b = (np.bincount(cell, minlength=edges.size + 1) / cell.size for cell in cells)
+    a, b = counts / counts.sum(axis=1, keepdims=True)
     weight = a + b
     share = np.divide(a, weight, out=np.full(a.size, 0.5), where=weight > 0)
-    level = isotonic_regression(share, sample_weight=np.maximum(weight, 1e-12))
-    return from_array(level[cells[0]]), from_array(level[cells[1]])
+    return np.asarray(isotonic_regression(share, sample_weight=np.maximum(weight, 1e-12)))
 
 
 def _capped(masses: Masses, epsilon: float) -> Masses:

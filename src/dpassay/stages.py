@@ -26,7 +26,7 @@ from dpassay.bounds.ordering import Counts
 from dpassay.counts import second_bound
 from dpassay.errors import MechanismError
 from dpassay.learning.cuts import ChosenEvent, EventCriterion, search
-from dpassay.learning.further import best_event, looked_at, tallies
+from dpassay.learning.further import best_event, looked_at, two_tallies
 from dpassay.learning.learner import Learner, select
 from dpassay.learning.renyi_function import MomentCriterion, Variation
 from dpassay.loss.fit import Loss
@@ -140,7 +140,7 @@ def look_further(
     for source in {id(choice.source): choice.source for choice in choices}.values():
         here = (k for k, choice in enumerate(choices) if choice.source is source)
         unsure = [k for k in here if choices[k].unsure(largest)]
-        halves = tallies(source, choices[unsure[0]].learner, sizes) if unsure else None
+        halves = two_tallies(source, choices[unsure[0]].learner, sizes) if unsure else None
         if halves is None:
             continue
         for k in unsure:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.learning.learner import Learner, LogLoss, grid_loss, select
+from dpassay.learning.learner import Learner, LogLoss, grid_loss, select, surprise_of
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
@@ -102,3 +102,8 @@ def test_the_stiff_loss_is_chosen_where_it_is_true(seeds):
 def chosen_loss(mechanism, seed, n):
     samples = dp.draw(mechanism, PAIR, n=n, rng=seed)
     return grid_loss(Learner(samples.deal((n, n)), "auto", samples.rng)).name
+
+
+def test_surprise_is_the_logarithm_of_one_plus_the_odds():
+    odds = np.concatenate([np.linspace(-40, 40, 8001), [-np.inf, -800.0, 800.0, np.inf, 0.0]])
+    assert surprise_of(odds) == pytest.approx(np.logaddexp(0, odds), rel=4e-16, abs=1e-300)

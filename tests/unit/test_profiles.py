@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 import dpassay as dp
+from dpassay.learning.learner import Learner
+from dpassay.loss.tally import FIRST_LOOK
+from dpassay.profiles import profile_of
+from dpassay.sampling.samples import one_source
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
+#: Ten numbers, too many for a grid: they are scored.
+WIDE = (np.zeros(10), np.eye(10)[0])
 
 
 @pytest.mark.parametrize(
@@ -41,8 +47,7 @@ def test_profile_notions_agree_with_each_other(seed):
 
 
 def test_profile_of_many_coordinates_says_it_is_that_of_a_score(seed):
-    pair = (np.zeros(10), np.eye(10)[0])
-    profile = dp.estimate(zoo.Gaussian(), pair, n=20_000, rng=seed)
+    profile = dp.estimate(zoo.Gaussian(), WIDE, n=20_000, rng=seed)
     assert profile.mu == pytest.approx(1.0, abs=0.15)
     assert any("score" in note for note in profile.about.notes)
 
@@ -80,3 +85,119 @@ def test_delta_beyond_the_grid_is_that_of_the_trade_off_curve(seed):
     for wrong in (math.nan, -0.1):
         with pytest.raises(dp.errors.InvalidInput, match="epsilon must be at least 0"):
             profile.delta(wrong)
+
+
+# --- more draws than are looked at
+
+
+@pytest.fixture
+def short_look(monkeypatch):
+    """A first look of 8192 draws, so that few draws are many."""
+    monkeypatch.setattr("dpassay.loss.tally.FIRST_LOOK", 1 << 13)
+
+
+def _of_all(mechanism, pair, n, seed, loss="auto"):
+    """The profile of draws that are all looked at."""
+    source = one_source(mechanism, pair, rng=seed, sampling=None)
+    return profile_of(source, Learner(source.deal((n, n)), loss, source.rng))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair", "n"),
+    [
+        (zoo.Gaussian(), PAIR, FIRST_LOOK),
+        (zoo.RandomizedResponse(), zoo.RandomizedResponse().pair, FIRST_LOOK),
+        (zoo.TruncatedLaplace(), PAIR, 30_000),
+        (zoo.Gaussian(), WIDE, 3_000),
+    ],
+    ids=["number", "discrete", "mixed", "scored"],
+)
+def test_up_to_a_first_look_all_draws_are_looked_at(mechanism, pair, n, seed):
+    found = dp.estimate(mechanism, pair, n=n, rng=seed)
+    assert found.to_json() == _of_all(mechanism, pair, n, seed).to_json()
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        zoo.Laplace(),
+        zoo.Gaussian(),
+        zoo.RandomizedResponse(),
+        zoo.TruncatedLaplace(),
+        zoo.PoissonSubsampled(zoo.Laplace(0.5)),
+    ],
+    ids=str,
+)
+def test_draws_that_are_not_kept_tell_as_much(mechanism, seeds):
+    """4·10⁵ draws, of which a third are looked at, within 4 standard deviations of a frequency."""
+    n = 400_000
+    a, b = mechanism.pair
+    profile = dp.estimate(mechanism, mechanism.pair, n=n, rng=seeds[0])
+    assert profile.about.n == (n, n)
+    for eps in (0.0, 0.5):
+        exact = max(mechanism.delta(eps, (a, b)), mechanism.delta(eps, (b, a)))
+        # P(E) − e^ε Q(E) with P(E) ≤ 1 and Q(E) ≤ 1/2: at most these variances
+        noise = math.sqrt((1 + math.exp(2 * eps)) / (4 * n))
+        assert profile.delta(eps) == pytest.approx(exact, abs=4 * noise)
+    assert profile.tradeoff(0.1) == pytest.approx(mechanism.tradeoff(0.1, (a, b)), abs=0.02)
+    if math.isfinite(limit := mechanism.epsilon((a, b))):
+        assert profile.epsilon == pytest.approx(limit, abs=0.15)
+
+
+def test_draws_that_are_not_kept_need_no_memory(seed):
+    """2·10⁶ draws a side are 32 MB as numbers; far less is held at a time."""
+    import tracemalloc
+
+    dp.estimate(zoo.Laplace(), PAIR, n=1000, rng=seed)
+    tracemalloc.start()
+    dp.estimate(zoo.Laplace(), PAIR, n=2_000_000, rng=seed)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 25e6
+
+
+@pytest.mark.usefixtures("short_look")
+def test_a_score_of_the_first_draws_is_counted_on_the_others(seed):
+    profile = dp.estimate(zoo.Gaussian(), WIDE, n=60_000, rng=seed)
+    truth = zoo.Gaussian().delta(0.0, PAIR)
+    assert profile.about.n == (60_000, 60_000)
+    assert profile.mu == pytest.approx(1.0, abs=0.05)
+    assert profile.delta(0.0) == pytest.approx(truth, abs=4 * math.sqrt(0.5 / 50_000))
+    assert any("not fitted to" in note for note in profile.about.notes)
+    assert dp.Profile.from_json(profile.to_json()).mu == profile.mu
+
+
+@pytest.mark.usefixtures("short_look")
+def test_where_few_draws_follow_each_is_scored_by_the_others(seed):
+    """As from samples, in the order they were dealt."""
+    samples = dp.draw(zoo.Gaussian(), WIDE, n=12_000, rng=seed)
+    learner = Learner(samples.deal((12_000, 12_000)), "logistic", samples.rng)
+    again = dp.draw(zoo.Gaussian(), WIDE, n=12_000, rng=seed)
+    found = dp.estimate(again, loss="logistic")
+    assert found.about.n == (12_000, 12_000)
+    assert found.to_json() == profile_of(samples, learner).to_json()
+
+
+@pytest.mark.usefixtures("short_look")
+@pytest.mark.parametrize("sizes", [(30_000, 90_000), (9_000, 40_000), (3_000, 40_000)], ids=str)
+@pytest.mark.parametrize("loss", ["logistic", "boosting"])
+def test_sides_of_unequal_length_from_one_law_look_alike(sizes, loss, seed):
+    """A side must not look different for being scored by another fit than the other side is."""
+    rng = np.random.default_rng(seed)
+    p, q = (rng.normal(size=(n, 2)) for n in sizes)
+    profile = dp.estimate(dp.from_samples(p, q), loss=loss)
+    assert profile.about.n == sizes
+    assert profile.delta(0.0) < 4 / math.sqrt(min(sizes))
+
+
+def test_a_kind_of_output_that_comes_late_is_any_other_output(short_look, seed):
+    """It is counted, but not told apart: what is certain of one side may look certain of none."""
+    calls = []
+
+    def late(data, size, rng):
+        calls.append(size)
+        return ["early" if len(calls) <= 4 else f"late {data}" for _ in range(size)]
+
+    profile = dp.estimate(late, (0, 1), n=16_384 + 8_192, rng=seed)
+    assert profile.delta(0.0) == pytest.approx(0.0, abs=1e-6)
+    assert "any other output" in profile.loss.labels

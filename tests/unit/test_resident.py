@@ -133,7 +133,7 @@ def test_verdicts_on_anything_are_numpys(library, mechanism, pair, claim):
 
 
 def test_spectra_are_numpys(library, monkeypatch):
-    monkeypatch.setattr("dpassay.notions.thresholds.FIRST_LOOK", 2000)  # the rest is streamed
+    monkeypatch.setattr("dpassay.loss.tally.FIRST_LOOK", 2000)  # the rest is streamed
     mechanism = dp.zoo.Gaussian(1.0)
     ours, theirs = (
         dp.spectrum.estimate(one, PAIR, n=20_000, rng=1)

@@ -94,3 +94,30 @@ def test_asking_for_too_much_says_how_much_there_is():
     pool.take(4)
     with pytest.raises(NotEnoughDraws, match="only 6 and 16 are left of 10 and 20"):
         pool.take(7)
+
+
+def test_blocks_hold_all_draws_in_order_and_the_same_share_of_either_side():
+    p, q = np.arange(200_000.0), np.arange(70_000.0) + 0.5
+    samples = dp.from_samples(p, q)
+    sides = samples.p.numbers, samples.q.numbers
+    parts = list(samples.blocks((200_000, 70_000), lambda p, q: (p.numbers, q.numbers)))
+    assert [len(part[0]) for part in parts] == [50_000] * 4
+    assert [len(part[1]) for part in parts] == [17_500] * 4
+    for side, pieces in zip(sides, zip(*parts, strict=True), strict=True):
+        assert np.array_equal(np.concatenate(pieces), side)
+    assert samples.remaining == (0, 0)
+
+
+@pytest.mark.parametrize(("a", "b"), [(100_000, 1), (100_000, 0), (5, 5)])
+def test_no_block_lacks_a_side_that_there_is(a, b):
+    samples = dp.from_samples(np.arange(100_000.0), np.arange(10.0) + 0.5)
+    assert list(samples.blocks((a, b), lambda p, q: (len(p), len(q)))) == [(a, b)]
+
+
+def test_outputs_of_very_many_kinds_are_not_looked_up_again_for_every_block(monkeypatch, seed):
+    monkeypatch.setattr("dpassay.sampling.samples.BLOCK", 500)
+    numbers = np.random.default_rng(seed).permutation(6_000).astype(float)
+    words = [f"word {k:.0f}" for k in numbers]
+    for given, pieces in ((numbers, 6), (words, 1)):
+        samples = dp.from_samples(given[:3_000], given[3_000:])
+        assert len(list(samples.blocks((3_000, 3_000), lambda p, q: len(p)))) == pieces

@@ -8,6 +8,7 @@ from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.errors import InvalidInput, MechanismError
+from dpassay.sampling.samples import Live
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
@@ -152,6 +153,54 @@ def test_streamed_draws_need_no_memory(seed):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 25e6
+
+
+@pytest.fixture
+def dealt(monkeypatch):
+    """Draws a side that were kept, deal by deal, past a first look of 4096."""
+    monkeypatch.setattr("dpassay.loss.tally.FIRST_LOOK", 1 << 12)
+    sizes, deal = [], Live.deal
+
+    def recorded(self, wanted):
+        sizes.append(max(wanted))
+        return deal(self, wanted)
+
+    monkeypatch.setattr(Live, "deal", recorded)
+    return sizes
+
+
+def _three_numbers(data, size, rng):
+    # rounded, since the last bits of numbers tell more than δ allows
+    return np.round(np.sum(data) * np.eye(3)[0] + rng.normal(size=(size, 3)), 6)
+
+
+def test_a_set_of_pairs_keeps_a_first_look_of_each(dealt, seed):
+    coins = dp.neighbours.Population(
+        lambda size, rows, rng: rng.integers(2, size=(size, rows)), rows=3
+    )
+
+    def noisy(databases, rng):
+        return databases.sum(axis=1, keepdims=True) + rng.laplace(size=(len(databases), 3))
+
+    given = {"n": 40_000, "epsilons": [0.0, 0.5], "rng": seed}
+    one = dp.spectrum.relative(_three_numbers, [[1, 0]], **given)
+    other = dp.spectrum.distributional(noisy, coins, [0, 1], rows=[0], batched=True, **given)
+    assert dealt == [1 << 12] * 3
+    assert one.about.n == other.about.n == (40_000, 40_000)
+    for part in (*one.parts, *other.parts):  # all others count
+        assert np.all(part.totals[0] == 40_000 - (1 << 12))
+    assert one.worst().name == "without record 0"
+    exact = zoo.Gaussian().delta(0.0, PAIR)
+    assert one.y[0] == pytest.approx(exact, abs=0.02)
+
+
+@pytest.mark.parametrize("given", [{"classifier": "knn"}, {"train": 0.5, "classifier": "logistic"}])
+def test_who_asks_for_a_share_that_trains_gets_it(dealt, given, seed):
+    spectrum = dp.spectrum.estimate(
+        zoo.Gaussian(), (np.zeros(3), np.eye(3)[0]), n=12_000, rng=seed, **given
+    )
+    assert sum(dealt) == 6_000
+    assert spectrum.about.n == (12_000, 12_000)
 
 
 def test_small_deltas_are_reached_by_the_stiff_loss(seed):

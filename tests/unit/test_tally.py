@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.loss.tally import tally_of
+from dpassay.loss.grid import GridLoss
+from dpassay.loss.tally import tally_draws, tally_of, tally_of_levels
+from dpassay.outputs.canonical import from_array
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
@@ -21,3 +23,61 @@ def test_a_tally_streamed_in_blocks_is_the_tally_of_all_draws(seed):
     assert np.array_equal(added.counts_p, whole.counts_p)
     for a, b in zip(added.binned_q, whole.binned_q, strict=True):
         assert a is None or a.weights == pytest.approx(b.weights)
+
+
+def _by_words(tally):
+    layout = tally.binning.layout
+    sides = zip(tally.counts_p.tolist(), tally.counts_q.tolist(), strict=True)
+    return dict(zip([*map(layout.words, range(len(layout))), "other"], sides, strict=True))
+
+
+def test_combinations_that_a_first_look_did_not_show_are_counted(monkeypatch, seed):
+    """What streamed draws of many discrete values amount to is what they do if all are looked at."""
+    mechanism = zoo.RandomizedResponse(3.0)  # ten bits, of which the rarest come once in 10⁷
+    samples = dp.draw(mechanism, mechanism.pair, n=100_000, rng=seed)
+    whole = tally_of(samples.p, samples.q)
+    shown = tally_of(samples.p[:2_000], samples.q[:2_000]).binning
+    monkeypatch.setattr("dpassay.loss.tally.FIRST_LOOK", 2_000)
+    streamed = tally_draws(samples, (100_000, 100_000))
+    assert len(shown.layout) < len(whole.binning.layout)
+    assert _by_words(streamed) == _by_words(whole)
+    assert len(shown.widened().layout) == 2**10
+
+
+def test_nothing_is_widened_where_numbers_are_free_or_combinations_many(seed):
+    rng = np.random.default_rng(seed)
+    free = tally_of(from_array(rng.normal(size=1000)), from_array(rng.normal(size=1000))).binning
+    assert free.widened() is free
+    many = [from_array(rng.choice(99, size=(9000, 2), p=_mostly_ones(99))) for _ in range(2)]
+    known = tally_of(*many).binning
+    assert 1 < len(known.layout) < 99**2
+    assert known.widened() is known
+
+
+def _mostly_ones(size):
+    share = np.full(size, 0.02 / (size - 1))
+    share[1] = 0.98
+    return share
+
+
+def test_a_tally_says_where_all_of_its_draws_are(seed):
+    mechanism = zoo.TruncatedLaplace()
+    samples = dp.draw(mechanism, PAIR, n=5_000, rng=seed)
+    known = tally_of(samples.p, samples.q)
+    beyond = from_array(np.array([1e9, -1e9, 0.25]))
+    tally = known + known.binning.tally(beyond, samples.q[:7])
+    p, q = tally.everywhere()
+    assert (p.sum(), q.sum()) == pytest.approx((5_003, 5_007))
+    assert p[len(known.binning.layout)] >= 2  # far outside
+    loss = GridLoss.of(tally)
+    assert loss.everywhere().shape == p.shape
+
+
+def test_levels_are_counted_as_they_are():
+    tally = tally_of_levels(np.array([0.2, 0.5, 0.9]), np.array([[1, 2, 3], [30, 20, 10]]))
+    assert tally.n == (6, 60)
+    masses = GridLoss.of(tally).masses()
+    assert masses.p.sum() == pytest.approx(1.0)
+    again = tally.binning.tally(from_array(np.array([0.2, 0.9])), from_array(np.array([0.5, 0.7])))
+    assert again.counts_p.tolist() == [1, 0, 1, 0]
+    assert again.counts_q.tolist() == [0, 1, 0, 1]

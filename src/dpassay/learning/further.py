@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import reduce
+from operator import add
 
 import numpy as np
 from scipy.special import expit
@@ -23,9 +25,10 @@ from scipy.special import expit
 from dpassay._typing import FloatArray
 from dpassay.learning.cuts import ChosenEvent, EventCriterion
 from dpassay.learning.learner import Learner
+from dpassay.learning.more_draws import best_kind
 from dpassay.learning.rates import Rates
 from dpassay.loss.grid import GridLoss, Levels
-from dpassay.loss.tally import Tally
+from dpassay.loss.tally import Tally, tallies
 from dpassay.sampling.budget import Budget
 from dpassay.sampling.samples import Sizes, Source
 
@@ -40,35 +43,25 @@ def looked_at(budget: Budget) -> Sizes:
     return sizes if min(sizes) >= _TIMES * max(budget.learn) else (0, 0)
 
 
-def tallies(source: Source, learner: Learner, sizes: Sizes) -> tuple[Tally, Tally] | None:
+def two_tallies(source: Source, learner: Learner, sizes: Sizes) -> tuple[Tally, Tally] | None:
     """Two halves of further draws; None where outputs have no grid on one axis."""
-    names = [name for name in learner.names if isinstance(name, str)]
-    if "kde" not in names or learner.few is not None or learner.training.layout.widest > 1:
+    if "kde" not in learner.names or learner.few is not None or learner.training.layout.widest > 1:
         return None
     binning = learner.training.binning
     half = sizes[0] // 2, sizes[1] // 2
-    found = []
-    for part in (half, (sizes[0] - half[0], sizes[1] - half[1])):
-        total: Tally | None = None
-        for one in source.blocks(part, binning.tally):
-            total = one if total is None else total + one
-        assert total is not None
-        found.append(total)
-    return found[0], found[1]
+    other = sizes[0] - half[0], sizes[1] - half[1]
+    first, second = (reduce(add, tallies(source, part, binning)) for part in (half, other))
+    return first, second
 
 
 def best_event(halves: tuple[Tally, Tally], criterion: EventCriterion) -> ChosenEvent | None:
     """The most promising event of the loss that predicts the second half best."""
     first, second = halves
-    losses = [GridLoss.of(first)]
-    if any(axes is not None for axes in first.binning.axes):
-        losses.insert(0, GridLoss.polynomial(first))
-    judged = [(loss, levels) for loss in losses if (levels := loss.levels(second)) is not None]
-    if not judged:
+    names = ["kde"] if all(axes is None for axes in first.binning.axes) else ["polynomial", "kde"]
+    loss = GridLoss.named(best_kind(names, first, second), first)
+    levels = loss.levels(second)
+    if levels is None:
         return None
-    loss, levels = judged[0]
-    if len(judged) > 1 and _beats(judged[1][1], levels):
-        loss, levels = judged[1]
     modelled = loss.name == "polynomial"
     rates = _rates(levels, criterion, modelled)
     caution = 0.0 if modelled else criterion.caution
@@ -77,18 +70,6 @@ def best_event(halves: tuple[Tally, Tally], criterion: EventCriterion) -> Chosen
         promise = replace(promise, sure=-math.inf)
     event = loss.event(promise.cut.at, promise.cut.above)
     return ChosenEvent(event, promise.cut, promise.rank, f"{loss.name} on more draws")
-
-
-def _beats(new: Levels, old: Levels) -> bool:
-    """Whether a loss predicts which side a draw is from better, by more than a standard error."""
-    gain, noise = 0.0, 0.0
-    for sign, counts in ((-1.0, new.p), (1.0, new.q)):
-        better = np.logaddexp(0.0, sign * old.loss) - np.logaddexp(0.0, sign * new.loss)
-        share = counts / counts.sum()
-        mean = float(share @ better)
-        gain += mean
-        noise += float(share @ better**2 - mean**2) / float(counts.sum())
-    return gain > math.sqrt(max(noise, 0.0))
 
 
 def _rates(levels: Levels, criterion: EventCriterion, modelled: bool) -> Rates:

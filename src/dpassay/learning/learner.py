@@ -36,6 +36,8 @@ _PRODUCTS = 200
 #: Fewer training draws a side than these are not split: only what needs no fit is tried.
 _SPLIT = 200
 
+#: Losses on cells, which are fitted to counts.
+ON_CELLS = ("kde", "polynomial")
 #: Losses that may find nothing at all, which is then no failure.
 _TABLES = ("lowest bit", "bits", "letters")
 #: Those that rank the representation of numbers.
@@ -110,8 +112,8 @@ def _whole_numbers(training: Training) -> bool:
 class Learner:
     """The training draws of one pair: their layout, and cross-fitted scores by each candidate."""
 
-    def __init__(self, batch: Batch, loss: Any, rng: Streams) -> None:
-        self.batch, self.loss, self.rng = batch, loss, rng
+    def __init__(self, batch: Batch, loss: Any, rng: Streams, *, thorough: bool = False) -> None:
+        self.batch, self.loss, self.rng, self.thorough = batch, loss, rng, thorough
         self.failures: list[str] = []
         self._scores: dict[int, Scores | None] = {}
         self._fitted: dict[int, Loss] = {}
@@ -120,7 +122,7 @@ class Learner:
     @cached_property
     def training(self) -> Training:
         """The draws, sorted into keys."""
-        return Training.of(self.batch)
+        return Training.of(self.batch, thorough=self.thorough)
 
     @property
     def _auto(self) -> bool:
@@ -173,6 +175,11 @@ class Learner:
         if not self._auto or layout.widest or not 1 < len(layout) <= _FEW:
             return None
         return self.names.index("kinds")
+
+    @cached_property
+    def on_cells(self) -> bool:
+        """Whether a loss on cells is among the candidates."""
+        return any(isinstance(name, str) and name in ON_CELLS for name in self.names)
 
     @property
     def small(self) -> bool:
@@ -259,6 +266,11 @@ def select(
     return best
 
 
+def surprise_of(against: FloatArray) -> FloatArray:
+    """log(1 + e^x) of log-odds x against the side a draw is from; np.logaddexp takes far longer."""
+    return np.asarray(np.maximum(against, 0.0) + np.log1p(np.exp(-np.abs(against))))
+
+
 class LogLoss:
     """The ranking that predicts best which side a draw is from, by more than a standard error."""
 
@@ -266,7 +278,7 @@ class LogLoss:
         """The surprise of each draw."""
         p, q = scores
         weights = np.repeat([1.0, p.size / q.size], [p.size, q.size])
-        return np.asarray(np.logaddexp(0, np.concatenate([-p, q])) * weights)
+        return np.asarray(surprise_of(np.concatenate([-p, q])) * weights)
 
     def beats(self, new: FloatArray, best: FloatArray) -> bool:
         """By the paired differences."""
@@ -279,7 +291,7 @@ def grid_loss(learner: Learner) -> GridLoss:
     best: tuple[int, FloatArray] | None = None
     judge = LogLoss()
     for index, name in enumerate(learner.names):
-        if isinstance(name, str) and name in ("kde", "polynomial"):
+        if isinstance(name, str) and name in ON_CELLS:
             scores = learner.scores(index) if len(learner.names) > 1 else None
             surprise = np.zeros(1) if scores is None else judge.judge(scores)
             if best is None or judge.beats(surprise, best[1]):

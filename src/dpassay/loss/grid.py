@@ -143,11 +143,7 @@ class GridLoss:
         """log p̂/q̂ of each output, drawn towards 0 where there is next to nothing."""
         found = self.layout.sort(outputs)
         keys = found.all_keys()
-        levels = np.zeros(len(self.layout) + 2)  # the last two: far outside, and in no key
-        for block in self.blocks:
-            if block.axes is None:
-                levels[block.keys] = self.shrunk(block)
-        result = levels[keys]
+        result = self._by_key()[keys]
         for block in self.blocks:
             if block.axes is not None:
                 ratio = self.shrunk(block).reshape([a.size for a in block.axes])
@@ -164,12 +160,22 @@ class GridLoss:
         half = 0.5 * block.peak
         return np.asarray(np.log(block.p + half / n_p) - np.log(block.q + half / n_q))
 
-    def levels(self, tally: Tally) -> Levels | None:
-        """How many draws of a tally under the same binning lie where on the loss, if it can say."""
-        level = np.zeros(len(self.layout) + 2)
+    def _by_key(self) -> FloatArray:
+        """The loss of every key that is a cell, then far outside, and in no key."""
+        levels = np.zeros(len(self.layout) + 2)
         for block in self.blocks:
             if block.axes is None:
-                level[block.keys] = self.shrunk(block)
+                levels[block.keys] = self.shrunk(block)
+        return levels
+
+    def everywhere(self) -> FloatArray:
+        """The loss wherever `Tally.everywhere` counts draws."""
+        grids = [self.shrunk(block) for block in self.blocks if block.axes is not None]
+        return np.concatenate([self._by_key(), *grids])
+
+    def levels(self, tally: Tally) -> Levels | None:
+        """How many draws of a tally under the same binning lie where on the loss, if it can say."""
+        level = self._by_key()
         gridded = [k for k, axes in enumerate(self.tally.binning.axes) if axes is not None]
         keep = np.setdiff1d(np.arange(level.size - 1), gridded)  # far outside is counted apart
         found = [level[np.where(keep == level.size - 2, -1, keep)]]

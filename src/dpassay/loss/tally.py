@@ -6,15 +6,16 @@ is what any number of draws amount to under a binning.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from dpassay._typing import IntArray
+from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput
 from dpassay.loss.binned import SIZES, Axis, Binned, axes_for, bin_linear, bin_there
-from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.layout import Layout, Sorted, learn
+from dpassay.outputs.canonical import Outputs, from_array
+from dpassay.outputs.layout import Layout, Part, Sorted, learn
 from dpassay.outputs.resident import AnyOutputs, Resident, anywhere, copied
 from dpassay.sampling.samples import Sizes, Source
 
@@ -22,6 +23,10 @@ from dpassay.sampling.samples import Sizes, Source
 _FEW = 40
 #: The draws a binning is learned from.
 FIRST_LOOK = 1 << 17
+#: Combinations of discrete values are all keys, seen or not, up to this many.
+_COMBINATIONS = 1 << 12
+#: Keys that only later draws may show need as many draws as any key.
+_RARE = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +60,23 @@ class Binning:
                 )
             axes.append(axes_for([side.numbers(key) for side in sides]))
         return cls(layout, tuple(axes))
+
+    def widened(self) -> Binning:
+        """With all combinations of discrete values as keys, where they are few: more draws show more.
+
+        Still a function of the first look, whatever the draws that follow are.
+        """
+        layout = self.layout
+        owners, codes = [layout.parts_of], [layout.codes]
+        for index, part in enumerate(layout.parts):
+            known = layout.codes[layout.parts_of == index]
+            if part.atoms and not any(part.open) and known.size < part.space <= _COMBINATIONS:
+                codes.append(np.setdiff1d(np.arange(part.space), known))
+                owners.append(np.full(codes[-1].size, index))
+        if len(codes) == 1:
+            return self
+        wide = Layout(layout.parts, np.concatenate(owners), np.concatenate(codes))
+        return Binning(wide, self.axes + (None,) * (len(wide) - len(layout)))
 
     @anywhere
     def tally(self, p: AnyOutputs, q: AnyOutputs) -> Tally:
@@ -105,6 +127,38 @@ class Tally:
         """Draws on each side."""
         return int(self.counts_p.sum()), int(self.counts_q.sum())
 
+    def everywhere(self) -> tuple[FloatArray, FloatArray]:
+        """Draws of either side in every key, far outside, in no key, and at the points of every grid."""
+        sides = []
+        for counts, binned in ((self.counts_p, self.binned_p), (self.counts_q, self.binned_q)):
+            grids = [own for own in binned if own is not None]
+            keys = counts[:-1] * np.array([own is None for own in binned], dtype=bool)
+            far = sum(own.outside for own in grids)
+            weights = [own.weights.ravel() for own in grids]
+            sides.append(np.concatenate([keys, [far, counts[-1]], *weights]))
+        return sides[0], sides[1]
+
+    def without_rare(self) -> Tally:
+        """The same draws, those of keys that hardly came being in no key."""
+        counts = (self.counts_p + self.counts_q)[:-1]
+        keep = counts >= _RARE
+        if keep.all():
+            return self
+        old = self.binning
+        layout = Layout(old.layout.parts, old.layout.parts_of[keep], old.layout.codes[keep])
+        kept = np.flatnonzero(keep).tolist()
+        p, q = (
+            np.append(side[:-1][keep], side[-1] + side[:-1][~keep].sum())
+            for side in (self.counts_p, self.counts_q)
+        )
+        return Tally(
+            Binning(layout, tuple(old.axes[k] for k in kept)),
+            p,
+            q,
+            tuple(self.binned_p[k] for k in kept),
+            tuple(self.binned_q[k] for k in kept),
+        )
+
     def __add__(self, other: Tally) -> Tally:
         return Tally(
             self.binning,
@@ -119,23 +173,33 @@ def _sum(a: Binned | None, b: Binned | None) -> Binned | None:
     return None if a is None or b is None else a + b
 
 
+def first_look(sizes: Sizes) -> tuple[Sizes, Sizes]:
+    """The draws that are looked at before the others are counted, and the others."""
+    look = min(sizes[0], FIRST_LOOK), min(sizes[1], FIRST_LOOK)
+    return look, (sizes[0] - look[0], sizes[1] - look[1])
+
+
+def tallies(source: Source, sizes: Sizes, binning: Binning) -> Iterable[Tally]:
+    """What the next draws of a source amount to, block by block."""
+    return source.blocks(sizes, binning.tally) if max(sizes) else ()
+
+
 def tally_draws(source: Source, sizes: Sizes) -> Tally:
     """Tally draws: a first look makes the binning, the rest stream.
 
     Memory stays that of the first look whatever the sizes are.
     """
-    look = min(sizes[0], FIRST_LOOK), min(sizes[1], FIRST_LOOK)
+    look, rest = first_look(sizes)
     first = source.deal(look)
-    _, p, q = learn(first.p, first.q)
-    binning = Binning.learn(p, q)
-    tally = (
-        binning.of_sorted(p, q) if binning.layout is p.layout else binning.tally(first.p, first.q)
-    )
-    rest = sizes[0] - look[0], sizes[1] - look[1]
-    if max(rest):
-        for part in source.blocks(rest, binning.tally):
-            tally = tally + part
-    return tally
+    tally = tally_of(first.p, first.q)
+    if not max(rest):
+        return tally
+    binning = tally.binning.widened()
+    if binning is not tally.binning:
+        tally = binning.tally(first.p, first.q)
+    for part in tallies(source, rest, binning):
+        tally = tally + part
+    return tally.without_rare()
 
 
 def tally_of(p: Outputs, q: Outputs) -> Tally:
@@ -145,3 +209,12 @@ def tally_of(p: Outputs, q: Outputs) -> Tally:
     return (
         binning.of_sorted(first, second) if binning.layout is first.layout else binning.tally(p, q)
     )
+
+
+def tally_of_levels(levels: FloatArray, counts: IntArray) -> Tally:
+    """The tally of draws that are one of a few numbers each, counted a row a side."""
+    part = Part(from_array(levels).structures[0], (levels,), (False,))
+    layout = Layout((part,), np.zeros(levels.size, dtype=np.int64), np.arange(levels.size))
+    none = (None,) * levels.size
+    p, q = np.pad(counts, ((0, 0), (0, 1)))  # none is in no key
+    return Tally(Binning(layout, none), p, q, none, none)

@@ -19,9 +19,9 @@ class Training:
     whole: Training | None = None  # what this is a part of
 
     @classmethod
-    def of(cls, batch: Batch) -> Training:
-        """Find the keys of a batch."""
-        _, p, q = learn(batch.p, batch.q)
+    def of(cls, batch: Batch, *, thorough: bool = False) -> Training:
+        """Find the keys of a batch; `thorough`: values that repeat are looked for in all of it."""
+        _, p, q = learn(batch.p, batch.q, thorough=thorough)
         return cls(p, q)
 
     @property

@@ -71,9 +71,11 @@ def estimate(
     plug_in     "smooth" averages 1 − e^{ε−ℓ̂}, far less noisy where δ is small; "counts" counts on
                 held-out draws, which an ill-calibrated classifier does not bias. "auto" is smooth for
                 losses on a grid and counts for the others
-    train       the share of draws that train; a quarter by default, half for "knn" (as in the paper)
+    train       the share of draws that train; a quarter by default, half for "knn" (as in the paper).
+                Unless it is given, at most the first 2¹⁷ draws a side train a classifier
 
-    Draws of outputs with one free coordinate are streamed: memory does not grow with n.
+    Memory does not grow with n: the first 2¹⁷ draws are kept, all others counted as they come. Draws that
+    train "knn", or by a share that is given any other classifier, are kept.
 
     >>> import dpassay as dp
     >>> spectrum = dp.spectrum.estimate(dp.zoo.Laplace(1.0), (0.0, 1.0), n=100_000, rng=0)
@@ -171,7 +173,7 @@ def relative(
     `n` draws per side per pair. The certified curve holds for all pairs at once (union bound).
     `previous` is a result for another set: databases it holds, unchanged, are not run again
     (Proposition 2). A pair on which the mechanism fails is listed in `failures` and does not lose the
-    others.
+    others. Draws are kept as in `estimate`, of one pair at a time.
 
     >>> import dpassay as dp, numpy as np
     >>> def count(data, size, rng):
@@ -224,7 +226,8 @@ def distributional(
     For every population, every row of its databases (or those in `rows`: one is enough where rows are
     exchangeable) and every two values, the row is set to either value and the rest drawn afresh for
     each output. The mechanism may be deterministic. It is called with one database at a time, or,
-    with `batched`, with an array of `size` databases at once, `mechanism(databases, rng)`.
+    with `batched`, with an array of `size` databases at once, `mechanism(databases, rng)`. Draws are kept
+    as in `estimate`, and up to 65,536 databases at a time.
 
     >>> import dpassay as dp
     >>> coins = dp.neighbours.Population(lambda size, rows, rng: rng.integers(2, size=(size, rows)), 11)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,13 +18,13 @@ from dpassay.learning.cells import Cells, outside, why_trivial
 from dpassay.learning.learner import Learner, LogLoss, grid_loss, select
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
-from dpassay.loss.tally import FIRST_LOOK, Binning, Tally
-from dpassay.outputs.canonical import Outputs, concatenate
+from dpassay.loss.tally import Binning, Tally, first_look, tallies
+from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.claims import ApproximateDP
 from dpassay.privacy.masses import Masses
 from dpassay.privacy.pairs import SWAPS
 from dpassay.sampling.budget import split
-from dpassay.sampling.samples import Batch, Sizes, Source
+from dpassay.sampling.samples import Sizes, Source
 
 #: As many declared ε are bounded by the exact joint test, more by Clopper–Pearson limits.
 _DECLARED = 4
@@ -42,6 +41,8 @@ class Options:
     plug_in: str
     train: float
     flips: tuple[bool, ...]
+    #: Whether all draws that may train do so if they have to be kept: else those of a first look.
+    keep: bool = False
 
     @classmethod
     def of(
@@ -50,10 +51,11 @@ class Options:
         """Options from what a caller gave."""
         checks.one_of("plug_in", plug_in, ("auto", "smooth", "counts"))
         checks.one_of("direction", direction, tuple(SWAPS))
-        if train is None:
-            train = 0.5 if isinstance(classifier, str) and classifier == "knn" else 0.25
-        checks.probability("train", train)
-        return cls(eps, classifier, plug_in, train, SWAPS[direction])
+        neighbours = isinstance(classifier, str) and classifier == "knn"
+        share = train if train is not None else 0.5 if neighbours else 0.25
+        checks.probability("train", share)
+        keep = train is not None or neighbours
+        return cls(eps, classifier, plug_in, share, SWAPS[direction], keep)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,18 +147,17 @@ def _ratio(eps: FloatArray) -> FloatArray:
 def count_thresholds(source: Source, n: int | None, options: Options) -> ThresholdCounts:
     """Learn a loss on a part of the draws; count how often it passes each ε on the rest."""
     budget = split(source, n, options.train, least=(20, 10))
-    learn = budget.learn
-    look = min(learn[0], FIRST_LOOK), min(learn[1], FIRST_LOOK)
+    look, more = first_look(budget.learn)
     batch = source.deal(look)
-    more = learn[0] - look[0], learn[1] - look[1]
     learner = Learner(batch, options.classifier, source.rng)
-    if any(name in ("kde", "polynomial") for name in learner.names if isinstance(name, str)):
+    if learner.on_cells:
         return _on_grid(source, learner, more, budget.test, options)
-    if max(more):
-        rest = source.deal(more)
-        batch = Batch.of(concatenate([batch.p, rest.p]), concatenate([batch.q, rest.q]))
-        learner = Learner(batch, options.classifier, source.rng)
-    return _by_scores(source, learner, budget.test, options)
+    test = budget.test
+    if max(more) and options.keep:
+        learner = Learner(batch.with_more(source.deal(more)), options.classifier, source.rng)
+    elif max(more):  # the first look has taught the score: the others count
+        test = test[0] + more[0], test[1] + more[1]
+    return _by_scores(source, learner, test, options)
 
 
 # --- losses on a grid: tallies of draws, which add up
@@ -167,14 +168,14 @@ def _on_grid(
 ) -> ThresholdCounts:
     found = grid_loss(learner)
     binning, trained = found.tally.binning, found.tally
-    for part in _tallies(source, more, binning):
+    for part in tallies(source, more, binning):
         trained = trained + part
     loss = found if not max(more) else GridLoss.named(found.name, trained)
     backward = _directions(_deltas(loss.masses(), options), options)
     held: Tally | None = None
     above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
     if loss.levels(trained) is not None:
-        for part in _tallies(source, test, binning):
+        for part in tallies(source, test, binning):
             held = part if held is None else held + part
         assert held is not None
         levels = loss.levels(held)
@@ -205,10 +206,6 @@ def _on_grid(
 def _deltas(masses: Masses, options: Options) -> FloatArray:
     """δ(ε) of either direction asked for."""
     return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.flips])
-
-
-def _tallies(source: Source, sizes: Sizes, binning: Binning) -> Iterable[Tally]:
-    return source.blocks(sizes, binning.tally) if max(sizes) else ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from dpassay import checks
-from dpassay.blackbox.mechanism import Mechanism, check_mechanism
+from dpassay.blackbox.mechanism import BLOCK, Mechanism, check_mechanism
 from dpassay.errors import (
     BadOutput,
     DependenceWarning,
@@ -70,6 +70,10 @@ class Batch:
     def sizes(self) -> Sizes:
         """Draws on each side."""
         return len(self.p), len(self.q)
+
+    def with_more(self, other: Batch) -> Batch:
+        """These draws and others after them."""
+        return Batch.of(concatenate([self.p, other.p]), concatenate([self.q, other.q]))
 
     def split(self, share: float) -> tuple[Batch, Batch]:
         """The first `share` of either side, and the rest."""
@@ -199,9 +203,13 @@ class Samples:
         return Batch(self._p[a : a + sizes[0]], self._q[b : b + sizes[1]])
 
     def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
-        """`use` of the next draws of each side."""
+        """`use` of the next draws of each side, in blocks that hold the same share of either."""
         part = self.deal(sizes)
-        yield use(part.p, part.q)
+        kinds = max(len(part.p.structures), 1)  # every piece looks all of them up
+        pieces = max(1, min(-(-max(sizes) // BLOCK), max(sizes) // kinds, *sizes))
+        for k in range(pieces):
+            p, q = (slice(k * n // pieces, (k + 1) * n // pieces) for n in sizes)
+            yield use(part.p[p], part.q[q])
 
     def rng(self, purpose: int) -> np.random.Generator:
         """Randomness for the analysis itself."""
