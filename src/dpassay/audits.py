@@ -26,6 +26,7 @@ from dpassay.sampling.budget import Budget, split
 from dpassay.sampling.clock import Clock
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.input_digests import same_inputs
+from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Batch, Live, Samples, Source, sources
 from dpassay.stages import BITS, Choice, Counted, Measured, certify, count, learn, looks
 
@@ -107,8 +108,11 @@ def audit(
     found, budget = asked.of(mechanism, pairs, rng=rng, sampling=sampling, relation=relation)
     for one in claims:
         check_conclusive(one, budget.test, gamma)
-    choices = learn(found, claims, budget, gamma, loss)
-    seen = count(choices, asked.testing(budget, choices))
+    with Whole(budget.draws(len(found)), "learning") as bar:
+        choices = learn(found, claims, budget, gamma, loss)
+        test = asked.testing(budget, choices)
+        bar.say("testing", len(looks(choices)) * max(test.test))
+        seen = count(choices, test)
     verdicts = [
         _verdict(choice, counted, gamma, len(claims))
         for choice, counted in zip(choices, seen, strict=True)
@@ -209,8 +213,11 @@ def bound(
         n, train, time_budget, lambda one: learn(*one, gamma, loss, largest=True), [family]
     )
     found, budget = asked.of(mechanism, pairs, rng=rng, sampling=sampling, relation=relation)
-    (choice,) = learn(found, [family], budget, gamma, loss, largest=True)
-    (counted,) = count([choice], asked.testing(budget, [choice]))
+    with Whole(budget.draws(len(found)), "learning") as bar:
+        (choice,) = learn(found, [family], budget, gamma, loss, largest=True)
+        test = asked.testing(budget, [choice])
+        bar.say("bounding", max(test.test))
+        (counted,) = count([choice], test)
     seen = certify(choice, counted, gamma, second=False)
     return LowerBound(
         value=seen.lower,

@@ -13,6 +13,7 @@ from dpassay.errors import InvalidInput
 from dpassay.loss.binned import SIZES, Axis, Binned, axes_for, bin_linear
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.layout import Layout, Sorted, learn
+from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Sizes, Source
 
 #: A key needs this many draws on the two sides together to get a density of its own.
@@ -104,16 +105,19 @@ def tally_draws(source: Source, sizes: Sizes) -> Tally:
     Memory stays that of the first look whatever the sizes are.
     """
     look = min(sizes[0], FIRST_LOOK), min(sizes[1], FIRST_LOOK)
-    first = source.deal(look)
-    _, p, q = learn(first.p, first.q)
-    binning = Binning.learn(p, q)
-    tally = (
-        binning.of_sorted(p, q) if binning.layout is p.layout else binning.tally(first.p, first.q)
-    )
-    rest = sizes[0] - look[0], sizes[1] - look[1]
-    if max(rest):
-        for part in source.blocks(rest, binning.tally):
-            tally = tally + part
+    with Whole(max(sizes)):
+        first = source.deal(look)
+        _, p, q = learn(first.p, first.q)
+        binning = Binning.learn(p, q)
+        tally = (
+            binning.of_sorted(p, q)
+            if binning.layout is p.layout
+            else binning.tally(first.p, first.q)
+        )
+        rest = sizes[0] - look[0], sizes[1] - look[1]
+        if max(rest):
+            for part in source.blocks(rest, binning.tally):
+                tally = tally + part
     return tally
 
 

@@ -25,6 +25,7 @@ from dpassay.privacy.claims import ApproximateDP
 from dpassay.privacy.masses import Masses
 from dpassay.privacy.pairs import SWAPS
 from dpassay.sampling.budget import split
+from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Batch, Sizes, Source
 
 #: As many declared ε are bounded by the exact joint test, more by Clopper–Pearson limits.
@@ -147,16 +148,17 @@ def count_thresholds(source: Source, n: int | None, options: Options) -> Thresho
     budget = split(source, n, options.train, least=(20, 10))
     learn = budget.learn
     look = min(learn[0], FIRST_LOOK), min(learn[1], FIRST_LOOK)
-    batch = source.deal(look)
-    more = learn[0] - look[0], learn[1] - look[1]
-    learner = Learner(batch, options.classifier, source.rng)
-    if any(name in ("kde", "polynomial") for name in learner.names if isinstance(name, str)):
-        return _on_grid(source, learner, more, budget.test, options)
-    if max(more):
-        rest = source.deal(more)
-        batch = Batch.of(concatenate([batch.p, rest.p]), concatenate([batch.q, rest.q]))
+    with Whole(budget.draws(1)):
+        batch = source.deal(look)
+        more = learn[0] - look[0], learn[1] - look[1]
         learner = Learner(batch, options.classifier, source.rng)
-    return _by_scores(source, learner, budget.test, options)
+        if any(name in ("kde", "polynomial") for name in learner.names if isinstance(name, str)):
+            return _on_grid(source, learner, more, budget.test, options)
+        if max(more):
+            rest = source.deal(more)
+            batch = Batch.of(concatenate([batch.p, rest.p]), concatenate([batch.q, rest.q]))
+            learner = Learner(batch, options.classifier, source.rng)
+        return _by_scores(source, learner, budget.test, options)
 
 
 # --- losses on a grid: tallies of draws, which add up
