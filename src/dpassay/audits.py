@@ -226,6 +226,7 @@ def bound(
         guarantee=Guarantee.EXACT.given(choice.source.doubts),
         pair=choice.source.pair,
         witness=seen.best.witness(choice.source.pair),
+        claim=family.at(seen.lower),
         budget=tuple(seen.budget),
         pairs=choice.pairs,
         about=_about(choice, counted, 1, seen),

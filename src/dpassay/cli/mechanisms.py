@@ -42,7 +42,6 @@ from dpassay.errors import InvalidInput
 from dpassay.hunting.result import Hunt
 from dpassay.panels import bound_panel
 from dpassay.records import Record
-from dpassay.results import Verdict
 
 
 @app.command()
@@ -254,7 +253,7 @@ def bound(
         else None,
     )
     if not quiet and json != "-":
-        Console().print(bound_panel(found))
+        Console().print(bound_panel(found, json or ""))
     write_json(json, found.to_json(indent=2))
 
 
@@ -371,7 +370,7 @@ def estimate(
 @app.command()
 def replay(
     verdict: Annotated[
-        Path, typer.Argument(help="A verdict, or a hunt, that was written with --json.")
+        Path, typer.Argument(help="A verdict, a bound, or a hunt, that was written with --json.")
     ],
     target: Target = None,
     samples: SamplesOption = None,
@@ -396,12 +395,14 @@ def replay(
     json: JsonOption = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run the event of an earlier verdict again on fresh draws.
+    """Run the event of an earlier verdict, or of a bound, again on fresh draws.
 
     Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
     seen anything, 130 interrupted.
 
     Example: dpassay replay verdict.json "zoo:Laplace(scale=0.8)" --n 20000
+
+    Example: dpassay replay bound.json "zoo:Laplace(scale=0.8)" --n 100000
 
     Example: dpassay replay verdict.json --samples fresh-p.csv fresh-q.csv
     """
@@ -414,8 +415,8 @@ def replay(
         text = verdict.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
-    found = Record.from_json(text)
-    earlier = found.verdict if isinstance(found, Hunt) else Verdict.from_json(text)
+    found: Any = Record.from_json(text)
+    earlier = found.verdict if isinstance(found, Hunt) else found
     files = Files(samples, columns, drop, store)
     drawn = target is not None or command is not None
     pair = ("0", "1") if drawn else None  # the witness brings its own
