@@ -199,12 +199,9 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
 
 
 def _p_note(verdict: Verdict) -> str:
-    """What a p-value is; smaller ones than a thousandth of the error probability are not always told."""
+    """What a p-value is."""
     said = "how often draws speak so strongly against a claim that is true, at most"
-    if verdict.guarantee is not Guarantee.EXACT:
-        return f"{said} ({verdict.guarantee})"
-    ends = verdict.p_value / (1e-3 * (1 - verdict.confidence))  # where the joint test ends
-    return f"{said}; less is not told apart at this confidence" if 0.999 < ends < 1.01 else said
+    return said if verdict.guarantee is Guarantee.EXACT else f"{said} ({verdict.guarantee})"
 
 
 def checks(verdict: Verdict, file: str) -> list[tuple[str, str]]:
