@@ -164,11 +164,17 @@ def test_the_audit_of_a_renyi_curve_says_which_epsilons_go_with_it(sigma, refute
 
 
 def test_no_bound_of_a_renyi_curve_fails_more_often_than_it_may(seeds):
-    """Of pairs with ε = 0 at every δ and factor 0 either bound above 0 is wrong."""
-    curve, runs = dp.RenyiCurveDP([2.0, 4.0], [0.1, 0.2]), 25
-    same = dp.zoo.Gaussian(1.0)
-    wrong = 0
+    """Randomized response against its own curve: one event shows all of ε, at any δ."""
+    box, runs = dp.zoo.RandomizedResponse(1.0), 12
+    orders = (2.0, 4.0)
+    curve = dp.RenyiCurveDP(orders, [box.renyi(order, box.pair) for order in orders])
+    likely = math.e / (1 + math.e)
+    truth = math.log((likely - 1e-5) / (1 - likely))
+    assert box.delta(truth, box.pair) == pytest.approx(1e-5, rel=1e-6)
+    wrong = second = 0
     for seed in seeds[:runs]:
-        found = dp.audit(same, (0.0, 0.0), curve, n=400, confidence=0.8, rng=seed)
-        wrong += found.lower_bound > 0 or found.second.lower > 0
-    assert wrong <= binom.ppf(1 - 0.01 / 3, runs, 0.2)
+        found = dp.audit(box, box.pair, curve, n=400, confidence=0.8, rng=seed)
+        second += found.second.lower > truth
+        wrong += found.lower_bound > 1 or found.second.lower > truth
+    assert wrong <= binom.ppf(1 - 0.01 / 6, runs, 0.2)
+    assert second <= binom.ppf(1 - 0.01 / 6, runs, 0.02)
