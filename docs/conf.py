@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 from dpassay import __version__
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import notebooks
 
 project = "dpassay"
 author = "The dpassay developers"
@@ -15,7 +21,7 @@ release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "screenshots.py", "pictures.py"]
+exclude_patterns = ["_build", "screenshots.py", "pictures.py", "notebooks.py"]
 html_theme = "furo"
 html_title = "dpassay"
 autodoc_member_order = "bysource"
@@ -74,6 +80,24 @@ def _escaped(text: str) -> str:
     return re.sub(r"`+([^`]+)`+", r"``\1``", text)
 
 
+def _offered(app: Any, name: str, source: list[str]) -> None:
+    """A link to the notebook, below the title of a tutorial."""
+    if name in notebooks.TUTORIALS and app.builder.format == "html":
+        title, rest = source[0].split("\n", 1)
+        link = (
+            f'<a href="notebooks/{name}.ipynb" download>This page as a notebook, with outputs</a>'
+        )
+        source[0] = f"{title}\n\n{link}\n{rest}"
+
+
+def _made(app: Any, error: Exception | None) -> None:
+    """The notebooks beside the pages."""
+    if error is None and app.builder.format == "html":
+        notebooks.written(Path(app.outdir) / "notebooks")
+
+
 def setup(app: Any) -> None:
-    """Connect the hook."""
+    """Connect the hooks."""
     app.connect("autodoc-process-docstring", _as_written)
+    app.connect("source-read", _offered)
+    app.connect("build-finished", _made)

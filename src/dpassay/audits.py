@@ -24,6 +24,7 @@ from dpassay.sampling.budget import Budget, split
 from dpassay.sampling.clock import Clock
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.input_digests import same_inputs
+from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Batch, Live, Samples, Source, sources
 from dpassay.stages import (
     BITS,
@@ -115,9 +116,12 @@ def audit(
     found, budget = asked.of(mechanism, pairs, rng=rng, sampling=sampling, relation=relation)
     for one in claims:
         check_conclusive(one, budget.test, gamma)
-    choices = learn(found, claims, budget, gamma, loss)
-    choices, budget = asked.further(choices, budget, gamma)
-    seen = count(choices, asked.testing(budget, choices))
+    with Whole(budget.draws(len(found)), "learning") as bar:
+        choices = learn(found, claims, budget, gamma, loss)
+        choices, budget = asked.further(choices, budget, gamma)
+        test = asked.testing(budget, choices)
+        bar.say("testing", len(looks(choices)) * max(test.test))
+        seen = count(choices, test)
     verdicts = [
         _verdict(choice, counted, gamma, len(claims))
         for choice, counted in zip(choices, seen, strict=True)
@@ -218,9 +222,12 @@ def bound(
         n, train, time_budget, lambda one: learn(*one, gamma, loss, largest=True), [family]
     )
     found, budget = asked.of(mechanism, pairs, rng=rng, sampling=sampling, relation=relation)
-    choices = learn(found, [family], budget, gamma, loss, largest=True)
-    choices, budget = asked.further(choices, budget, gamma, largest=True)
-    (choice,), (counted,) = choices, count(choices, asked.testing(budget, choices))
+    with Whole(budget.draws(len(found)), "learning") as bar:
+        choices = learn(found, [family], budget, gamma, loss, largest=True)
+        choices, budget = asked.further(choices, budget, gamma, largest=True)
+        test = asked.testing(budget, choices)
+        bar.say("bounding", max(test.test))
+        (choice,), (counted,) = choices, count(choices, test)
     seen = certify(choice, counted, gamma, second=False)
     return LowerBound(
         value=seen.lower,
@@ -229,6 +236,7 @@ def bound(
         guarantee=Guarantee.EXACT.given(choice.source.doubts),
         pair=choice.source.pair,
         witness=seen.best.witness(choice.source.pair),
+        claim=family.at(seen.lower),
         budget=tuple(seen.budget),
         pairs=choice.pairs,
         about=_about(choice, counted, 1, seen),

@@ -28,7 +28,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation, as_relation
 from dpassay.results import Verdict, number
 from dpassay.sampling.draw import Sampling, Seed, seed_of, stream
-from dpassay.sampling.progress import Progress
+from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Live
 
 __all__ = ["Hunt", "Tried", "hunt"]
@@ -110,9 +110,9 @@ def hunt(
     check_conclusive(asked, (test, test), gamma)
     purse = Purse(int(budget), seconds)
     bench = Bench(box, ground, asked, test, gamma, loss, failing, seed, how, purse)
-    with Progress(int(budget), "hunting", how.progress) as progress:
-        search, top, notes = _searched(bench, progress, outside, seed)
-    verdict = _verdict(bench, top, loss, planned if top.sure else None, confidence)
+    with Whole(int(budget), "hunting", how.progress, sides=2) as bar:
+        search, top, notes = _searched(bench, bar, outside, seed)
+        verdict = _verdict(bench, bar, top, loss, planned if top.sure else None, confidence)
     table = _table(search.log, top)
     if not verdict.violated:
         notes += _passed_over(table)
@@ -129,7 +129,7 @@ def hunt(
 
 
 def _searched(
-    bench: Bench, progress: Progress, outside: bool, seed: int
+    bench: Bench, bar: Whole, outside: bool, seed: int
 ) -> tuple[Search, Trial, list[str]]:
     """The pair to test, shrunk; an interruption ends the search and not the hunt."""
     notes: list[str] = []
@@ -138,8 +138,8 @@ def _searched(
     def tell(trial: Trial) -> None:
         if trial.bound > best[0]:
             best[0] = trial.bound
-            progress.label = f"hunting, {bench.claim.symbol} ≥ {number(best[0])} predicted at best"
-        progress.advance(bench.purse.spent - progress.done)
+            bar.label = f"hunting, {bench.claim.symbol} ≥ {number(best[0])} predicted at best"
+        bar.advance(bench.purse.spent - bar.done)
 
     first = min(max(int(_STEP * bench.purse.budget), _STEPS[0]), _STEPS[1])
     search = Search(bench, Log(tell), first)
@@ -168,7 +168,7 @@ def _searched(
 
 
 def _verdict(
-    bench: Bench, top: Trial, loss: Any, planned: int | None, confidence: float
+    bench: Bench, bar: Whole, top: Trial, loss: Any, planned: int | None, confidence: float
 ) -> Verdict:
     """The audit of one pair on streams that no look has: the draws kept for it, or all that is left."""
     purse = bench.purse
@@ -179,6 +179,7 @@ def _verdict(
         time_left = max(purse.seconds - purse.elapsed, 0.05 * purse.seconds)
         n = max(min(n, int(time_left * rate / 2)), 1000)
     purse.spent += 2 * n
+    bar.say("learning", 2 * n)
     how = bench.sampling
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # overflow and the like, on hostile inputs

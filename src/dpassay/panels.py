@@ -27,8 +27,8 @@ COLOURS = {"violation": "red", "clear": "green", "blind": "yellow"}
 _LISTED = 12
 
 
-def bound_panel(bound: LowerBound) -> Panel:
-    """A lower bound with its witness."""
+def bound_panel(bound: LowerBound, kept: str = "") -> Panel:
+    """A lower bound with its witness; `kept` is the file it was written to."""
     from rich.console import Group
     from rich.text import Text
 
@@ -37,6 +37,8 @@ def bound_panel(bound: LowerBound) -> Panel:
     rows += [("file", str(origin)) for origin in bound.about.files]
     rows.append(("how", bound.about.method))
     rows += [("note", note) for note in bound.about.notes]
+    if bound.witness is not None and bound.value > 0 and not bound.witness.event.live:
+        rows.append(("next", _again(kept, "bound.json", bool(bound.about.files))))
     top = Text(f"{said} ({bound.guarantee})")
     return Panel(Group(top, _grid(rows)), title="A lower bound", border_style="blue")
 
@@ -87,11 +89,7 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
     match tone:
         case "violation":
             if not witness.event.live:
-                again = "--json verdict.json, then dpassay replay verdict.json on fresh draws"
-                if kept:
-                    files = "--samples and two files of fresh draws"
-                    again = f"dpassay replay {kept} {files if verdict.about.files else 'TARGET'}"
-                rows.append(("next", again))
+                rows.append(("next", _again(kept, "verdict.json", bool(verdict.about.files))))
         case "blind":
             rows.append(("next", remedy))
         case _:
@@ -99,6 +97,15 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
             rows.append(("next", more))
     inside = Group(Text("\n".join(top)), _grid(rows))
     return Panel(inside, title=_capital(verdict.headline), border_style=COLOURS[tone])
+
+
+def _again(kept: str, name: str, files: bool) -> str:
+    """How somebody else checks it: what to write first, or what to run on the file that was written."""
+    if not kept:
+        return f"--json {name}, then dpassay replay {name} on fresh draws"
+    return (
+        f"dpassay replay {kept} {'--samples and two files of fresh draws' if files else 'TARGET'}"
+    )
 
 
 def hunt_panel(hunt: Hunt, remedy: str) -> Panel:

@@ -12,7 +12,7 @@ from dpassay.counts import audit_counts
 from dpassay.errors import InvalidInput
 from dpassay.privacy.about import About
 from dpassay.privacy.claims import Claim
-from dpassay.results import LowerBound, Verdict, Witness
+from dpassay.results import LowerBound, Verdict, Witness, number
 from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.samples import Samples, Source, one_source
@@ -35,23 +35,37 @@ def replay(
     """Run the event of a witness again on fresh draws: a second person's confirmation.
 
     The event was fixed before these draws, and so was the input on which it should be likelier, so
-    nothing has to be paid for the search. A verdict brings its claim along; a witness alone needs one.
+    nothing has to be paid for the search. A verdict brings its claim along, and a bound the claim of
+    just its value: refuted, that is reached again. A witness alone needs a claim.
 
     >>> import dpassay as dp
     >>> verdict = dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), dp.PureDP(0.5), n=10_000, rng=0)
     >>> dp.replay(verdict, dp.zoo.Laplace(1.0), n=10_000, rng=1).violated
     True
+    >>> bound = dp.bound(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps", n=10_000, rng=0)
+    >>> dp.replay(bound, dp.zoo.Laplace(1.0), n=100_000, rng=1).lower_bound >= bound.value
+    True
     """
     seen: set[str] = set()
+    notes: tuple[str, ...] = ()
     if isinstance(witness, Verdict):
         claim = witness.claim if claim is None else claim
         seen = _prints(witness.about)
         witness = witness.witness
-    elif isinstance(witness, LowerBound) and witness.witness is not None:
+    elif isinstance(witness, LowerBound):
+        if witness.witness is None:
+            raise InvalidInput(
+                f"a bound by {witness.about.method} is not of one event, which could be run again; those "
+                "of dp.bound are"
+            )
+        if claim is None:
+            claim, notes = witness.claim, (_reached(witness),)
         seen = _prints(witness.about)
         witness = witness.witness
     if not isinstance(witness, Witness):
-        raise InvalidInput(f"replay takes a witness or a verdict, got {checks.shown(witness)}")
+        raise InvalidInput(
+            f"replay takes a verdict, a bound or a witness, got {checks.shown(witness)}"
+        )
     if claim is None:
         raise InvalidInput("a witness alone does not say what was claimed: give claim=…")
     event = witness.event
@@ -99,9 +113,22 @@ def replay(
             guarantee=guarantee,
             seed=source.seed,
             pair=pair,
-            notes=(*verdict.about.notes, *source.notes),
+            notes=(*notes, *verdict.about.notes, *source.notes),
             files=source.files,
         ),
+    )
+
+
+def _reached(bound: LowerBound) -> str:
+    """What a replay of a bound says, and what it does not."""
+    if bound.claim is not None and not bound.claim.event_complete:
+        return (
+            f"{bound.notion} ≥ {number(bound.value)} was bounded as a whole, of which an event shows a "
+            "part: a replay that stays below does not speak against it"
+        )
+    return (
+        f"the claim is just what was bounded, {bound.notion} ≥ {number(bound.value)}; as many draws as "
+        "then reach it again about every other time, more draws more often"
     )
 
 

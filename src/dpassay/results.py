@@ -97,8 +97,10 @@ class LowerBound(Shown):
     pair: Pair | None = None
     estimates: tuple[float, ...] = ()  # one per pair looked at, from the selecting stage
     loss: LossCurve | None = field(default=None, repr=False)
-    #: The event that shows it, where it is one event; and how the error probability is spent.
+    #: The event that shows it, where it is one event; the claim of just this value, which the event is
+    #: replayed against; and how the error probability is spent.
     witness: Witness | None = None
+    claim: Claim | None = None
     budget: tuple[tuple[str, float], ...] = ()
     #: The pairs that were looked at, with the bound the training draws predicted for each.
     pairs: tuple[tuple[str, float], ...] = field(default=(), repr=False)

@@ -283,13 +283,23 @@ class Measured:
 
 
 def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = True) -> Measured:
-    """Test the events, and bound the divergence; with `second` also the other parameter of (ε, δ)."""
+    """Test the events, and bound the divergence; with `second` also the other parameter of (ε, δ).
+
+    A divergence says nothing of ε at a δ, since it may be that of outputs less likely than δ. So of a
+    curve of divergences the first event bounds that ε, paid for before anything else.
+    """
     claim = choice.claim
-    share = 0.0 if choice.divergence is None else choice.divergence.share
+    share, spent, other = 0.0, 0.0, None
+    if choice.divergence is not None:
+        share = choice.divergence.share
+        if second:
+            first = _statement(claim, choice.events[0], counted.counts[0])
+            other, spent = second_bound(first, claim, gamma)
     lower, p_value, detectable = 0.0, 1.0, math.inf
     budget: list[tuple[str, float]] = []
+    both = second and choice.divergence is None
     tests = [
-        _test_event(claim, found, row, gamma * (1 - share) * found.share, second)
+        _test_event(claim, found, row, (gamma - spent) * (1 - share) * found.share, both)
         for found, row in zip(choice.events, counted.counts, strict=True)
     ]
     best = max(tests, key=lambda test: (test.lower, -test.p_value))
@@ -307,16 +317,18 @@ def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = Tr
             (least for test in tests if (least := test.detectable) < math.inf), math.inf
         )
     if choice.divergence is not None:
-        level = gamma * share
+        level = (gamma - spent) * share
         score_p, score_q = (
             np.concatenate([part[side] for part in counted.scores]) for side in (0, 1)
         )
         value, chance, least = _bound_divergence(claim, choice.divergence, score_p, score_q, level)
-        lower, p_value = max(lower, value), min(p_value, chance / share, 1.0)
+        lower, p_value = max(lower, value), min(p_value, chance * gamma / level, 1.0)
         detectable = min(detectable, least)
         order = choice.divergence.variation.order
         budget.append((f"variational bound at order {order:g}", level))
-    others = (test.second for test in tests if test.second is not None)
+    if other is not None:
+        budget.append((f"the bound on {other.symbol} at {other.at}", spent))
+    others = (one for one in (other, *(test.second for test in tests)) if one is not None)
     return Measured(
         lower,
         p_value,
@@ -356,13 +368,19 @@ class EventTest:
         return Witness(event=self.found.event, pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=m)
 
 
+def _statement(claim: Claim, found: ChosenEvent, row: IntArray) -> Counts:
+    """The counts as a test of p ≤ g(q)."""
+    i, n, j, m = (int(c) for c in row)
+    if not found.cut.second:
+        return Counts(i, n, j, m)
+    # a symmetric claim says the same of the complement
+    return Counts(n - i, n, m - j, m) if claim.symmetric else Counts(j, m, i, n)
+
+
 def _test_event(
     claim: Claim, found: ChosenEvent, row: IntArray, gamma: float, both: bool
 ) -> EventTest:
-    i, n, j, m = (int(c) for c in row)
-    counts = Counts(i, n, j, m)
-    if found.cut.second:  # a symmetric claim says the same of the complement
-        counts = Counts(n - i, n, m - j, m) if claim.symmetric else Counts(j, m, i, n)
+    counts = _statement(claim, found, row)
     if gamma <= 0:
         return EventTest(found, row, counts, 0.0, 0.0, 1.0, None, 0.0, claim)
     second, spent = second_bound(counts, claim, gamma) if both else (None, 0.0)

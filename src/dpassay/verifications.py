@@ -27,6 +27,7 @@ from dpassay.privacy.pairs import Relation
 from dpassay.results import PairUpper, Verification
 from dpassay.sampling.budget import split
 from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Source, sources
 
 #: The share of the draws that say which outputs there are, and the most per side that do.
@@ -72,22 +73,26 @@ def verify(
     doubts: list[str] = []
     first: Source | None = None
     drawn = (0, 0)
-    for source in sources(mechanism, pairs, rng=rng, sampling=sampling, relation=relation):
-        first = first or source
-        if target is None:
-            found.append(PairUpper(pair=source.pair, upper=1.0, cells=0, unseen=1.0))
-            continue
-        budget = split(source, n, share, least=(4, 4), most=most)
-        cells = Cells.learn(source.deal(budget.learn))
-        counts = np.zeros((2, len(cells) + 1), dtype=np.int64)
-        for part in source.blocks(budget.test, cells):
-            counts += part
-        upper = _exceeded(counts, asked, target, gamma)
-        one = PairUpper(pair=source.pair, upper=upper, cells=len(cells), unseen=outside(counts))
-        found.append(one)
-        notes += [note for note in source.notes if note not in notes]
-        doubts += source.doubts
-        drawn = budget.total
+    many = len(pairs) if isinstance(pairs, list) else 1
+    with Whole(0) as bar:
+        for source in sources(mechanism, pairs, rng=rng, sampling=sampling, relation=relation):
+            first = first or source
+            if target is None:
+                found.append(PairUpper(pair=source.pair, upper=1.0, cells=0, unseen=1.0))
+                continue
+            budget = split(source, n, share, least=(4, 4), most=most)
+            bar.total = max(bar.total, many * max(budget.total))
+            bar.label = f"pair {len(found) + 1} of {many}" if many > 1 else ""
+            cells = Cells.learn(source.deal(budget.learn))
+            counts = np.zeros((2, len(cells) + 1), dtype=np.int64)
+            for part in source.blocks(budget.test, cells):
+                counts += part
+            upper = _exceeded(counts, asked, target, gamma)
+            one = PairUpper(pair=source.pair, upper=upper, cells=len(cells), unseen=outside(counts))
+            found.append(one)
+            notes += [note for note in source.notes if note not in notes]
+            doubts += source.doubts
+            drawn = budget.total
     if first is None:
         raise InvalidInput("there is no pair to look at: the iterator is empty")
     worst = max(found, key=lambda one: one.upper)

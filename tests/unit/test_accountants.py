@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant, privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
+from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
@@ -130,3 +131,50 @@ def test_a_refuted_curve_says_which_epsilons_go_with_it(seed):
     assert dp.zoo.Gaussian(sigma=0.4).delta(other.lower, (0.0, 1.0)) > 1e-5
     assert f"is refuted at {other.at}" in str(found)
     assert sum(share for _, share in found.budget) == pytest.approx(0.05)
+
+
+def test_a_renyi_curve_is_converted_as_its_accountant_does():
+    accountant = composed(RdpAccountant())
+    curve = dp.claim(accountant)
+    stated = curve.turned()
+    assert stated.epsilon == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-9)
+    assert stated.epsilon > inverse(1e-5)  # from above
+    assert curve.delta_at(stated.epsilon) <= 1e-5
+    assert dp.RenyiCurveDP([2.0], [0.0]).turned().epsilon > 0
+    assert dp.RenyiCurveDP([1e9], [0.0]).turned().epsilon == pytest.approx(0, abs=1e-7)
+    assert curve.at(2.0).turned().epsilon > stated.epsilon
+
+
+@pytest.mark.parametrize(("sigma", "refuted"), [(1.0, False), (0.4, True)])
+def test_the_audit_of_a_renyi_curve_says_which_epsilons_go_with_it(sigma, refuted, seed):
+    mechanism, curve = dp.zoo.Gaussian(sigma), dp.claim(composed(RdpAccountant([1.5, 2, 4, 8, 32])))
+    found = dp.audit(mechanism, (0.0, 1.0), curve, n=4000, rng=seed)
+    other, w = found.second, found.witness
+    assert found.violated == refuted
+    assert (other.symbol, other.at) == ("ε", "δ = 1e-05")
+    assert other.claimed == curve.turned().epsilon
+    assert sum(share for _, share in found.budget) == pytest.approx(0.05)
+    assert mechanism.delta(other.lower, (0.0, 1.0)) > 1e-5
+    assert other.lower > (1.0 if refuted else 0.3)
+    if not refuted:  # one event: the one that is shown; at a tenth of the error probability
+        counts = (w.hits_p, w.n_p, w.hits_q, w.n_q)
+        likelier = "first" if w.p >= w.q else "second"
+        again = dp.audit_counts(*counts, "eps=0, delta=1e-5", confidence=0.99449, likelier=likelier)
+        assert other.lower == pytest.approx(again.lower_bound, abs=2e-3)
+
+
+def test_no_bound_of_a_renyi_curve_fails_more_often_than_it_may(seeds):
+    """Randomized response against its own curve: one event shows all of ε, at any δ."""
+    box, runs = dp.zoo.RandomizedResponse(1.0), 12
+    orders = (2.0, 4.0)
+    curve = dp.RenyiCurveDP(orders, [box.renyi(order, box.pair) for order in orders])
+    likely = math.e / (1 + math.e)
+    truth = math.log((likely - 1e-5) / (1 - likely))
+    assert box.delta(truth, box.pair) == pytest.approx(1e-5, rel=1e-6)
+    wrong = second = 0
+    for seed in seeds[:runs]:
+        found = dp.audit(box, box.pair, curve, n=400, confidence=0.8, rng=seed)
+        second += found.second.lower > truth
+        wrong += found.lower_bound > 1 or found.second.lower > truth
+    assert wrong <= binom.ppf(1 - 0.01 / 6, runs, 0.2)
+    assert second <= binom.ppf(1 - 0.01 / 6, runs, 0.02)

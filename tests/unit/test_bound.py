@@ -69,8 +69,9 @@ def test_a_bound_carries_its_witness_and_replays(seed):
     assert "witness: output" in str(found)
     assert sum(share for _, share in found.budget) == pytest.approx(0.05)
     assert dp.replay(again, mechanism, claim="eps=0.5", n=10_000, rng=seed + 1).violated
+    assert dp.replay(again, mechanism, n=1000, rng=seed + 1).claim == dp.PureDP(found.value)
     with pytest.raises(InvalidInput, match="claim"):
-        dp.replay(again, mechanism, n=1000)
+        dp.replay(again.witness, mechanism, n=1000)
 
 
 def test_several_pairs_and_samples(seed):

@@ -67,7 +67,7 @@ def test_the_kind_is_chosen_as_if_every_draw_were_scored(noise, shape, coarse, s
         found = np.average(more_draws._surprises(name, a, b), weights=draws)
         assert 0 <= found - surprises[-1].mean() < coarse
     expected = NAMES[int(LogLoss().beats(surprises[1], surprises[0]))]
-    assert more_draws._best(list(NAMES), a, b) == expected
+    assert more_draws.best_kind(list(NAMES), a, b) == expected
     assert expected == ("polynomial" if noise == "normal" else "kde")
 
 

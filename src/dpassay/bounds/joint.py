@@ -32,6 +32,7 @@ from typing import Any
 
 from scipy.special import ndtri
 
+from dpassay.bounds import far_tail
 from dpassay.bounds.ordering import Counts, Window, observed_distance, seen_contour, window_of
 from dpassay.bounds.supremum import supremum
 from dpassay.privacy.claims import Claim
@@ -39,6 +40,8 @@ from dpassay.roots import last_reaching
 
 #: Share of γ spent on the confidence set C.
 SPENT_ON_SET = 1e-3
+#: Up to so many times b a p-value says no more than that the test ends there.
+_END = 1.009
 #: Bounds end here.
 _FAR = 1e6
 #: How near a bound comes to what the test allows, in standard deviations.
@@ -60,7 +63,18 @@ def _p_value(counts: Counts, claim: Claim, spent: float) -> float:
     if counts.i / counts.n <= claim.region(counts.j / counts.m):
         return 1.0
     window = window_of(counts, spent)
-    return min(1.0, spent + supremum(window, seen_contour(window, claim), claim))
+    found = min(1.0, spent + supremum(window, seen_contour(window, claim), claim))
+    return _told(found, counts, claim, spent)
+
+
+def _told(found: float, counts: Counts, claim: Claim, spent: float) -> float:
+    """The p-value; where the test ends, that of `far_tail`, which tells smaller ones apart.
+
+    With c a little above b, fixed like b: p' = p where p > c, else min(c, p''). For α ≥ c {p' ≤ α} is
+    {p ≤ α}, and for α < c it is a part of {p'' ≤ α}. Both are p-values, so p' is one.
+    """
+    end = _END * spent
+    return found if found > end else min(end, far_tail.p_value(counts, claim))
 
 
 # --- the test and its inversion, by one ordering
@@ -121,7 +135,7 @@ def evidence(counts: Counts, claim: Claim, gamma: float) -> Evidence:
         bound = max(bound, claim.value)
     elif bound >= claim.value:
         bound = math.nextafter(claim.value, -math.inf) if claim.value > 0 else 0.0
-    return Evidence(p_value, bound)
+    return Evidence(_told(p_value, counts, claim, window.spent), bound)
 
 
 def lower_bound(counts: Counts, claim: Claim, gamma: float) -> float:

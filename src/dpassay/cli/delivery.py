@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.panel import Panel
 
+from dpassay.cli.groups import Out
 from dpassay.cli.inputs import write_json, write_report
 from dpassay.panels import profile_panel, verdict_panel, verification_panel
 from dpassay.results import Profile, Verdict, Verification
@@ -29,16 +29,15 @@ def deliver(
     results: Sequence[Verdict | Verification],
     profile: Profile | None,
     *,
-    json: str | None,
-    report: Path | None,
-    quiet: bool,
+    out: Out,
     remedy: str = "",
 ) -> None:
     """The result as a panel, as JSON and as a report, as asked; `remedy` is for a blind verdict.
 
     The panel comes first: whatever becomes of the files, the result has been said.
     """
-    console, said = Console(), not quiet and json != "-"
+    json, report = out.json, out.report
+    console, said = Console(), not out.quiet and json != "-"
     if said:
         for one in results:
             console.print(_panel(one, remedy, json if json and len(results) == 1 else ""))

@@ -9,27 +9,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from dpassay.cli.app import app
 from dpassay.cli.delivery import PLAN, status
+from dpassay.cli.groups import How, Out, command
 from dpassay.cli.inputs import check_writable, write_json
-from dpassay.cli.inputs import sampling as as_sampling
-from dpassay.cli.options import (
-    CommandOption,
-    Confidence,
-    DaskOption,
-    JsonOption,
-    LossOption,
-    PerCall,
-    Quiet,
-    Seed,
-    Target,
-    Workers,
-    whole,
-)
+from dpassay.cli.options import CommandOption, Confidence, LossOption, Target, whole
 from dpassay.errors import InvalidInput, UnreadableFile
 
 
-@app.command()
+@command("errors_are_outputs", "report")
 def hunt(
     target: Target = None,
     space: Annotated[
@@ -73,12 +60,9 @@ def hunt(
     ] = None,
     confidence: Confidence = 0.95,
     loss: LossOption = "auto",
-    per_call: PerCall = False,
-    seed: Seed = 0,
-    workers: Workers = 1,
-    dask: DaskOption = None,
-    json: JsonOption = None,
-    quiet: Quiet = False,
+    *,
+    how: How,
+    out: Out,
 ) -> None:
     """Find the inputs on which a mechanism breaks its claim.
 
@@ -91,14 +75,18 @@ def hunt(
     from dpassay.hunts import hunt as run
     from dpassay.panels import hunt_panel
 
-    check_writable(None, json)
+    check_writable(None, out.json)
     if (target is None) == (command is None):
         raise InvalidInput("give exactly one of TARGET and --command")
     if space is None or claim is None:
         raise InvalidInput(
             'what do inputs look like, and what is claimed? Give --space space.json --claim "eps=1"'
         )
-    box = targets.program(command) if command else targets.mechanism(str(target), per_call=per_call)
+    box = (
+        targets.program(command)
+        if command
+        else targets.mechanism(str(target), per_call=how.per_call)
+    )
     found = run(
         box,
         _space(space),
@@ -113,11 +101,10 @@ def hunt(
         outside=outside,
         failing=failing,
         loss=loss,
-        rng=seed,
-        sampling=as_sampling(workers, dask, quiet, False),
+        **how.drawing(box, out),
     )
-    write_json(json, found.to_json(indent=2))
-    if not quiet and json != "-":
+    write_json(out.json, found.to_json(indent=2))
+    if not out.quiet and out.json != "-":
         remedy = f"a larger --budget ({PLAN}), another --loss or a lower --confidence"
         Console().print(hunt_panel(found, remedy))
     raise typer.Exit(status([found.verdict]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,53 +11,34 @@ from rich.console import Console
 
 from dpassay.cli.app import app
 from dpassay.cli.delivery import PLAN, deliver, status
+from dpassay.cli.groups import How, Out, Where, claimed, command
 from dpassay.cli.inputs import Files, check_writable, live, write_json
 from dpassay.cli.inputs import sampling as as_sampling
 from dpassay.cli.inputs import source as read_source
 from dpassay.cli.options import (
-    ColumnsOption,
     CommandOption,
     Confidence,
     DaskOption,
-    DropOption,
-    JsonOption,
     LossOption,
     N,
-    NeighboursOption,
     OnError,
     PairOption,
-    PairsOption,
     PerCall,
     Quiet,
-    RelationOption,
-    ReportOption,
-    SamplesOption,
-    Seed,
-    StoreOption,
     Target,
     TimeBudget,
     Workers,
     whole,
 )
-from dpassay.errors import InvalidInput
 from dpassay.hunting.result import Hunt
 from dpassay.panels import bound_panel
 from dpassay.records import Record
-from dpassay.results import Verdict
 
 
-@app.command()
+@command()
 def audit(
-    target: Target = None,
-    pair: PairOption = None,
-    pairs: PairsOption = None,
-    neighbours: NeighboursOption = None,
-    relation: RelationOption = None,
-    samples: SamplesOption = None,
-    store: StoreOption = None,
-    columns: ColumnsOption = None,
-    drop: DropOption = None,
-    command: CommandOption = None,
+    *,
+    where: Where,
     claim: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,14 +51,8 @@ def audit(
     time_budget: TimeBudget = None,
     confidence: Confidence = 0.95,
     loss: LossOption = "auto",
-    per_call: PerCall = False,
-    errors_are_outputs: OnError = False,
-    seed: Seed = 0,
-    workers: Workers = 1,
-    dask: DaskOption = None,
-    json: JsonOption = None,
-    report: ReportOption = None,
-    quiet: Quiet = False,
+    how: How,
+    out: Out,
 ) -> None:
     """Try to refute a privacy claim.
 
@@ -93,50 +69,33 @@ def audit(
     Example: dpassay audit --samples p.csv q.csv --drop id,time --relation replace --claim "eps=1"
     """
     from dpassay.audits import audit as run
-    from dpassay.privacy.claim_text import claim as read_claim
 
-    check_writable(report, json)
-    files = Files(samples, columns, drop, store)
-    source, found_pairs = read_source(
-        target, command, files, pair, pairs, neighbours, per_call, seed
-    )
-    own = getattr(source, "claim", None)
-    if not claim and own is None:
-        raise InvalidInput('what does it claim? Give --claim "eps=1"')
-    claims: list[Any] = [read_claim(text) for text in claim] if claim else [own]
+    check_writable(out.report, out.json)
+    source, pairs = where.read(how)
+    claims = [claimed(source, text) for text in claim or (None,)]
     if n is None and time_budget is None and live(source):
         n = 20_000
     verdicts = run(
         source,
-        found_pairs,
+        pairs,
         claims,
         n=n,
         time_budget=time_budget,
         confidence=confidence,
         loss=loss,
-        details=report is not None,
-        relation=relation,
-        rng=seed if live(source) else None,
-        sampling=as_sampling(workers, dask, quiet, errors_are_outputs, store)
-        if live(source)
-        else None,
+        details=out.report is not None,
+        relation=where.relation,
+        **how.drawing(source, out, where.store),
     )
     remedy = f"{PLAN}, another --loss or a lower --confidence"
-    deliver(verdicts, None, json=json, report=report, quiet=quiet, remedy=remedy)
+    deliver(verdicts, None, out=out, remedy=remedy)
     raise typer.Exit(status(verdicts))
 
 
-@app.command()
+@command("store")
 def monitor(
-    target: Target = None,
-    pair: PairOption = None,
-    pairs: PairsOption = None,
-    neighbours: NeighboursOption = None,
-    relation: RelationOption = None,
-    samples: SamplesOption = None,
-    columns: ColumnsOption = None,
-    drop: DropOption = None,
-    command: CommandOption = None,
+    *,
+    where: Where,
     claim: Annotated[str | None, typer.Option(help='"eps=1", "mu=1" …, as for audit.')] = None,
     max_n: Annotated[
         int | None,
@@ -149,14 +108,8 @@ def monitor(
     ] = None,
     confidence: Confidence = 0.95,
     loss: LossOption = "values",
-    per_call: PerCall = False,
-    errors_are_outputs: OnError = False,
-    seed: Seed = 0,
-    workers: Workers = 1,
-    dask: DaskOption = None,
-    json: JsonOption = None,
-    report: ReportOption = None,
-    quiet: Quiet = False,
+    how: How,
+    out: Out,
 ) -> None:
     """Draw until a claim is refuted; valid wherever it stops, with Ctrl-C too.
 
@@ -166,44 +119,28 @@ def monitor(
     Example: dpassay monitor "zoo:Laplace(scale=0.8)" --pair 0 1 --claim "eps=1" --max-n 100000
     """
     from dpassay.monitors import monitor as run
-    from dpassay.privacy.claim_text import claim as read_claim
 
-    check_writable(report, json)
-    files = Files(samples, columns, drop)
-    source, found_pairs = read_source(
-        target, command, files, pair, pairs, neighbours, per_call, seed
-    )
-    own = getattr(source, "claim", None)
-    if claim is None and own is None:
-        raise InvalidInput('what does it claim? Give --claim "eps=1"')
+    check_writable(out.report, out.json)
+    source, pairs = where.read(how)
     verdict = run(
         source,
-        found_pairs,
-        own if claim is None else read_claim(claim),
-        max_n=100_000 if max_n is None and samples is None else max_n,
+        pairs,
+        claimed(source, claim),
+        max_n=100_000 if max_n is None and live(source) else max_n,
         confidence=confidence,
         loss=loss,
-        relation=relation,
-        rng=None if samples else seed,
-        sampling=None if samples else as_sampling(workers, dask, quiet, errors_are_outputs),
+        relation=where.relation,
+        **how.drawing(source, out),
     )
     remedy = "more draws (--max-n), another --loss or a lower --confidence"
-    deliver([verdict], None, json=json, report=report, quiet=quiet, remedy=remedy)
+    deliver([verdict], None, out=out, remedy=remedy)
     raise typer.Exit(status([verdict]))
 
 
-@app.command()
+@command("report")
 def bound(
-    target: Target = None,
-    pair: PairOption = None,
-    pairs: PairsOption = None,
-    neighbours: NeighboursOption = None,
-    relation: RelationOption = None,
-    samples: SamplesOption = None,
-    store: StoreOption = None,
-    columns: ColumnsOption = None,
-    drop: DropOption = None,
-    command: CommandOption = None,
+    *,
+    where: Where,
     of: Annotated[
         str,
         typer.Option(
@@ -214,13 +151,8 @@ def bound(
     time_budget: TimeBudget = None,
     confidence: Confidence = 0.95,
     loss: LossOption = "auto",
-    per_call: PerCall = False,
-    errors_are_outputs: OnError = False,
-    seed: Seed = 0,
-    workers: Workers = 1,
-    dask: DaskOption = None,
-    json: JsonOption = None,
-    quiet: Quiet = False,
+    how: How,
+    out: Out,
 ) -> None:
     """The largest certified lower bound on a privacy parameter, without any claim.
 
@@ -231,59 +163,39 @@ def bound(
     from dpassay.audits import bound as run
     from dpassay.privacy.claim_text import parameter
 
-    check_writable(None, json)
+    check_writable(None, out.json)
     asked = parameter(of)
-    files = Files(samples, columns, drop, store)
-    source, found_pairs = read_source(
-        target, command, files, pair, pairs, neighbours, per_call, seed
-    )
+    source, pairs = where.read(how)
     if n is None and time_budget is None and live(source):
         n = 20_000
     found = run(
         source,
-        found_pairs,
+        pairs,
         asked,
         n=n,
         time_budget=time_budget,
         confidence=confidence,
         loss=loss,
-        relation=relation,
-        rng=seed if live(source) else None,
-        sampling=as_sampling(workers, dask, quiet, errors_are_outputs, store)
-        if live(source)
-        else None,
+        relation=where.relation,
+        **how.drawing(source, out, where.store),
     )
-    if not quiet and json != "-":
-        Console().print(bound_panel(found))
-    write_json(json, found.to_json(indent=2))
+    if not out.quiet and out.json != "-":
+        Console().print(bound_panel(found, out.json or ""))
+    write_json(out.json, found.to_json(indent=2))
 
 
-@app.command()
+@command()
 def verify(
-    target: Target = None,
-    pair: PairOption = None,
-    pairs: PairsOption = None,
-    neighbours: NeighboursOption = None,
-    relation: RelationOption = None,
-    samples: SamplesOption = None,
-    store: StoreOption = None,
-    columns: ColumnsOption = None,
-    drop: DropOption = None,
-    command: CommandOption = None,
+    *,
+    where: Where,
     claim: Annotated[
         str | None,
         typer.Option(help='"eps=1, delta=1e-5"; "eps=1" and "mu=1" are shown up to a δ.'),
     ] = None,
     n: N = None,
     confidence: Confidence = 0.95,
-    per_call: PerCall = False,
-    errors_are_outputs: OnError = False,
-    seed: Seed = 0,
-    workers: Workers = 1,
-    dask: DaskOption = None,
-    json: JsonOption = None,
-    report: ReportOption = None,
-    quiet: Quiet = False,
+    how: How,
+    out: Out,
 ) -> None:
     """Show that a claim holds on these pairs, where outputs are discrete.
 
@@ -291,56 +203,36 @@ def verify(
 
     Example: dpassay verify "zoo:DiscreteLaplace(scale=1.0)" --pair 0 1 --claim "eps=1.1, delta=1e-3"
     """
-    from dpassay.privacy.claim_text import claim as read_claim
     from dpassay.verifications import verify as run
 
-    check_writable(report, json)
-    files = Files(samples, columns, drop, store)
-    source, found_pairs = read_source(
-        target, command, files, pair, pairs, neighbours, per_call, seed
-    )
-    own = getattr(source, "claim", None)
-    if claim is None and own is None:
-        raise InvalidInput('what does it claim? Give --claim "eps=1, delta=1e-5"')
+    check_writable(out.report, out.json)
+    source, pairs = where.read(how)
+    asked = claimed(source, claim, "eps=1, delta=1e-5")
     found = run(
         source,
-        found_pairs,
-        own if claim is None else read_claim(claim),
+        pairs,
+        asked,
         n=1_000_000 if n is None and live(source) else n,
         confidence=confidence,
-        relation=relation,
-        rng=seed if live(source) else None,
-        sampling=as_sampling(workers, dask, quiet, errors_are_outputs, store)
-        if live(source)
-        else None,
+        relation=where.relation,
+        **how.drawing(source, out, where.store),
     )
-    deliver([found], None, json=json, report=report, quiet=quiet)
+    deliver([found], None, out=out)
     raise typer.Exit(0 if found.confirmed else 5)
 
 
-@app.command()
+@command("pairs", "neighbours", "relation")
 def estimate(
-    target: Target = None,
-    pair: PairOption = None,
-    samples: SamplesOption = None,
-    store: StoreOption = None,
-    columns: ColumnsOption = None,
-    drop: DropOption = None,
-    command: CommandOption = None,
+    *,
+    where: Where,
     n: Annotated[
         int | None, typer.Option("--n", parser=whole, metavar="N", help="Draws per side.")
     ] = None,
     loss: Annotated[
         str, typer.Option(help="auto, kde, polynomial, knn, logistic, boosting …")
     ] = "auto",
-    per_call: PerCall = False,
-    errors_are_outputs: OnError = False,
-    seed: Seed = 0,
-    workers: Workers = 1,
-    dask: DaskOption = None,
-    json: JsonOption = None,
-    report: ReportOption = None,
-    quiet: Quiet = False,
+    how: How,
+    out: Out,
 ) -> None:
     """Every notion of one pair: ε, δ(ε), Rényi, trade-off, μ. Estimates, not bounds.
 
@@ -350,35 +242,27 @@ def estimate(
     """
     from dpassay.profiles import estimate as run
 
-    check_writable(report, json)
-    files = Files(samples, columns, drop, store)
-    source, found = read_source(target, command, files, pair, None, None, per_call, seed)
+    check_writable(out.report, out.json)
+    source, pair = where.read(how)
     if n is None and live(source):
         n = 100_000
     profile = run(
         source,
-        found,
+        pair,
         n=n,
         loss=loss,
-        rng=seed if live(source) else None,
-        sampling=as_sampling(workers, dask, quiet, errors_are_outputs, store)
-        if live(source)
-        else None,
+        **how.drawing(source, out, where.store),
     )
-    deliver([], profile, json=json, report=report, quiet=quiet)
+    deliver([], profile, out=out)
 
 
-@app.command()
+@command("pair", "pairs", "neighbours", "relation", "errors_are_outputs", "report", seed=1)
 def replay(
     verdict: Annotated[
-        Path, typer.Argument(help="A verdict, or a hunt, that was written with --json.")
+        Path, typer.Argument(help="A verdict, a bound, or a hunt, that was written with --json.")
     ],
-    target: Target = None,
-    samples: SamplesOption = None,
-    store: StoreOption = None,
-    columns: ColumnsOption = None,
-    drop: DropOption = None,
-    command: CommandOption = None,
+    *,
+    where: Where,
     n: Annotated[
         int | None,
         typer.Option(
@@ -389,47 +273,43 @@ def replay(
         ),
     ] = None,
     confidence: Confidence = 0.95,
-    per_call: PerCall = False,
-    seed: Seed = 1,
-    workers: Workers = 1,
-    dask: DaskOption = None,
-    json: JsonOption = None,
-    quiet: Quiet = False,
+    how: How,
+    out: Out,
 ) -> None:
-    """Run the event of an earlier verdict again on fresh draws.
+    """Run the event of an earlier verdict, or of a bound, again on fresh draws.
 
     Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
     seen anything, 130 interrupted.
 
     Example: dpassay replay verdict.json "zoo:Laplace(scale=0.8)" --n 20000
 
+    Example: dpassay replay bound.json "zoo:Laplace(scale=0.8)" --n 100000
+
     Example: dpassay replay verdict.json --samples fresh-p.csv fresh-q.csv
     """
     from dpassay.errors import UnreadableFile
     from dpassay.replays import replay as run
 
-    check_writable(None, json)
+    check_writable(None, out.json)
 
     try:
         text = verdict.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
-    found = Record.from_json(text)
-    earlier = found.verdict if isinstance(found, Hunt) else Verdict.from_json(text)
-    files = Files(samples, columns, drop, store)
-    drawn = target is not None or command is not None
-    pair = ("0", "1") if drawn else None  # the witness brings its own
-    source, _ = read_source(target, command, files, pair, None, None, per_call, seed)
+    found: Any = Record.from_json(text)
+    earlier = found.verdict if isinstance(found, Hunt) else found
+    if where.target is not None or where.command is not None:
+        where = replace(where, pair=("0", "1"))  # the witness brings its own
+    source, _ = where.read(how)
     again = run(
         earlier,
         source,
         n=20_000 if n is None and live(source) else n,
         confidence=confidence,
-        rng=seed,
-        sampling=as_sampling(workers, dask, quiet, False, store),
+        **how.drawing(source, out, where.store),
     )
     remedy = f"{PLAN} or a lower --confidence"
-    deliver([again], None, json=json, report=None, quiet=quiet, remedy=remedy)
+    deliver([again], None, out=out, remedy=remedy)
     raise typer.Exit(status([again]))
 
 

@@ -9,13 +9,13 @@ from rich.console import Console
 
 from dpassay.cli.app import app
 from dpassay.cli.delivery import PLAN, deliver, status
+from dpassay.cli.groups import Out, command
 from dpassay.cli.inputs import check_writable, write_json
 from dpassay.cli.options import (
     Confidence,
     DeltaOption,
     GuessesOption,
     JsonOption,
-    Quiet,
     ScoresFile,
     Seed,
 )
@@ -23,7 +23,7 @@ from dpassay.panels import bound_panel
 from dpassay.results import Verdict
 
 
-@app.command()
+@command("report")
 def counts(
     hits_p: Annotated[int, typer.Argument(help="How often the event happened on the first input.")],
     n_p: Annotated[int, typer.Argument(help="Runs on the first input.")],
@@ -34,8 +34,8 @@ def counts(
     likelier: Annotated[
         str | None, typer.Option(help="Declared beforehand: 'first' or 'second'.")
     ] = None,
-    json: JsonOption = None,
-    quiet: Quiet = False,
+    *,
+    out: Out,
 ) -> None:
     """Test a claim from the counts of an event that was fixed beforehand.
 
@@ -57,11 +57,11 @@ def counts(
         likelier=likelier,  # type: ignore[arg-type]
     )
     remedy = f"{PLAN}, another event or a lower --confidence"
-    deliver([verdict], None, json=json, report=None, quiet=quiet, remedy=remedy)
+    deliver([verdict], None, out=out, remedy=remedy)
     raise typer.Exit(status([verdict]))
 
 
-@app.command("one-run")
+@command("report")
 def one_run(
     scores: ScoresFile,
     claim: Annotated[
@@ -71,8 +71,8 @@ def one_run(
     delta: DeltaOption = None,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
-    json: JsonOption = None,
-    quiet: Quiet = False,
+    *,
+    out: Out,
 ) -> None:
     """Test a claim, or bound ε, from the canaries of one training run.
 
@@ -83,18 +83,18 @@ def one_run(
     """
     from dpassay.canaries import audit_file, read_guesses
 
-    check_writable(None, json)
+    check_writable(None, out.json)
     asked = read_guesses(guesses)
     found = audit_file(
         scores, claim=claim, guesses=asked, delta=delta, confidence=confidence, rng=seed
     )
     if isinstance(found, Verdict):
         remedy = "more canaries, other --guesses or a lower --confidence"
-        deliver([found], None, json=json, report=None, quiet=quiet, remedy=remedy)
+        deliver([found], None, out=out, remedy=remedy)
         raise typer.Exit(status([found]))
-    if not quiet and json != "-":
+    if not out.quiet and out.json != "-":
         Console().print(bound_panel(found))
-    write_json(json, found.to_json(indent=2))
+    write_json(out.json, found.to_json(indent=2))
 
 
 @app.command()

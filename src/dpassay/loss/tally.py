@@ -17,6 +17,7 @@ from dpassay.loss.binned import SIZES, Axis, Binned, axes_for, bin_linear, bin_t
 from dpassay.outputs.canonical import Outputs, from_array
 from dpassay.outputs.layout import Layout, Part, Sorted, learn
 from dpassay.outputs.resident import AnyOutputs, Resident, anywhere, copied
+from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Sizes, Source
 
 #: A key needs this many draws on the two sides together to get a density of its own.
@@ -190,15 +191,16 @@ def tally_draws(source: Source, sizes: Sizes) -> Tally:
     Memory stays that of the first look whatever the sizes are.
     """
     look, rest = first_look(sizes)
-    first = source.deal(look)
-    tally = tally_of(first.p, first.q)
-    if not max(rest):
-        return tally
-    binning = tally.binning.widened()
-    if binning is not tally.binning:
-        tally = binning.tally(first.p, first.q)
-    for part in tallies(source, rest, binning):
-        tally = tally + part
+    with Whole(max(sizes)):
+        first = source.deal(look)
+        tally = tally_of(first.p, first.q)
+        if not max(rest):
+            return tally
+        binning = tally.binning.widened()
+        if binning is not tally.binning:
+            tally = binning.tally(first.p, first.q)
+        for part in tallies(source, rest, binning):
+            tally = tally + part
     return tally.without_rare()
 
 

@@ -39,7 +39,7 @@ from dpassay.privacy.about import About, Guarantee
 from dpassay.results import Estimate, LowerBound
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.progress import Progress
+from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Sizes, Source, one_source, sources
 
 __all__ = ["estimate", "lower_bound"]
@@ -142,10 +142,10 @@ def lower_bound(
     best: Worst | None = None
     chosen: Source | None = None
     values = []
-    bar = None if sampling is None else sampling.progress
-    with Progress(length, "seeking the worst pair", bar if length > 1 else False, "pairs") as bars:
+    with Whole(0, "seeking the worst pair") as bar:
         for source in found:
             seek, bound_draws = _two_stages(n, n_bound, source)
+            bar.total = max(bar.total, length * max(seek) + max(bound_draws))
             loss = GridLoss.of(tally_draws(source, seek), bandwidth)
             # what counts is the bound to come: its own standard errors are taken off as well
             later = min(bound_draws) / min(seek)
@@ -155,10 +155,10 @@ def lower_bound(
             values.append(worst.value)
             if best is None or worst.careful > best.careful:
                 best, chosen = worst, source
-            bars.advance(1)
-    if best is None or chosen is None:
-        raise InvalidInput("there is no pair to look at: the iterator is empty")
-    value, used = _bound_at(best, chosen, bound_draws, gamma, floor)
+        if best is None or chosen is None:
+            raise InvalidInput("there is no pair to look at: the iterator is empty")
+        bar.say("bounding")
+        value, used = _bound_at(best, chosen, bound_draws, gamma, floor)
     return LowerBound(
         value=value,
         confidence=confidence,

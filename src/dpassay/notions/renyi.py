@@ -41,6 +41,7 @@ from dpassay.privacy.pairs import SWAPS, Direction
 from dpassay.results import Estimate, LowerBound
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Source, one_source, sources
 
 __all__ = ["Softmax", "Variational", "curve", "estimate", "lower_bound"]
@@ -179,14 +180,16 @@ def lower_bound(
     level = -math.expm1(math.log1p(-gamma) / len(found)) / _sides(direction)
     best: tuple[float, Source, Point, tuple[int, int]] | None = None
     values = []
-    for source in found:
-        tally = tally_draws(source, totals(source, n))
-        points = [result.at(lam) for result in _softmax(tally, method, direction)]
-        values.append(max(point.value for point in points))
-        for point in points:
-            bound = point.lower(level)
-            if best is None or bound > best[0]:
-                best = (bound, source, point, tally.n)
+    draws = totals(found[0], n)
+    with Whole(len(found) * max(draws)):
+        for source in found:
+            tally = tally_draws(source, draws)
+            points = [result.at(lam) for result in _softmax(tally, method, direction)]
+            values.append(max(point.value for point in points))
+            for point in points:
+                bound = point.lower(level)
+                if best is None or bound > best[0]:
+                    best = (bound, source, point, tally.n)
     assert best is not None
     value, chosen, point, used = best
     return LowerBound(
@@ -265,16 +268,18 @@ def variational_bounds(
     candidates = []
     total = min(totals(found[0], n, least=20))
     budget = split(found[0], n, method.share(total), least=(10, 10))
-    for source in found:
-        learner = Learner(source.deal(budget.learn), method.loss, source.rng)
-        power = MomentCriterion(float(orders[0]), SWAPS[direction], min(budget.test), level)
-        index, first = select(learner, power)
-        scores = learner.scores(index)
-        assert scores is not None
-        witnesses = [first, *(power.at(float(order), scores) for order in orders[1:])]
-        candidates.append((first.promised, source, learner.fitted(index), witnesses))
-    _, chosen, loss, witnesses = max(candidates, key=lambda c: c[0])
-    parts = list(chosen.blocks(budget.test, Scores(loss)))
+    with Whole(budget.draws(len(found)), "learning") as bar:
+        for source in found:
+            learner = Learner(source.deal(budget.learn), method.loss, source.rng)
+            power = MomentCriterion(float(orders[0]), SWAPS[direction], min(budget.test), level)
+            index, first = select(learner, power)
+            scores = learner.scores(index)
+            assert scores is not None
+            witnesses = [first, *(power.at(float(order), scores) for order in orders[1:])]
+            candidates.append((first.promised, source, learner.fitted(index), witnesses))
+        _, chosen, loss, witnesses = max(candidates, key=lambda c: c[0])
+        bar.say("bounding")
+        parts = list(chosen.blocks(budget.test, Scores(loss)))
     score_p, score_q = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
     bounds = np.array([w.bound(score_p, score_q, level) for w in witnesses])
     estimates = [max(w.estimate, bound) for w, bound in zip(witnesses, bounds, strict=True)]

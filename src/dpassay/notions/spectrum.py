@@ -39,7 +39,7 @@ from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Direction, Pair, Relation
 from dpassay.records import Record
 from dpassay.sampling.draw import Sampling, Seed, seed_for
-from dpassay.sampling.progress import Progress
+from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Live, one_source
 
 __all__ = ["SetSpectrum", "distributional", "estimate", "relative"]
@@ -298,9 +298,9 @@ def _union(
     draws = checks.whole("n", n, at_least=40)
     seed, parts, failures = seed_for(rng, sampling), list(reused), []
     first: Exception | None = None
-    quiet = Sampling() if sampling is None else sampling
-    with Progress(len(jobs), "pairs", quiet.progress, "pairs") as progress:
+    with Whole(len(jobs) * draws) as bar:
         for index, (key, pair, mechanism) in enumerate(jobs):
+            bar.say(f"pair {index + 1} of {len(jobs)}", (len(jobs) - index) * draws)
             source = Live(mechanism, pair, seed=seed, index=index, sampling=sampling)
             try:
                 found = count_thresholds(source, draws, options)
@@ -308,8 +308,6 @@ def _union(
                 failures.append(f"{pair.name}: {error}")
                 first = first or error
                 continue
-            finally:
-                progress.advance(1)
             parts.append(
                 PairSpectrum(
                     database=key,

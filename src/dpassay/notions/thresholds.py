@@ -24,6 +24,7 @@ from dpassay.privacy.claims import ApproximateDP
 from dpassay.privacy.masses import Masses
 from dpassay.privacy.pairs import SWAPS
 from dpassay.sampling.budget import split
+from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Sizes, Source
 
 #: As many declared ε are bounded by the exact joint test, more by Clopper–Pearson limits.
@@ -148,16 +149,17 @@ def count_thresholds(source: Source, n: int | None, options: Options) -> Thresho
     """Learn a loss on a part of the draws; count how often it passes each ε on the rest."""
     budget = split(source, n, options.train, least=(20, 10))
     look, more = first_look(budget.learn)
-    batch = source.deal(look)
-    learner = Learner(batch, options.classifier, source.rng)
-    if learner.on_cells:
-        return _on_grid(source, learner, more, budget.test, options)
-    test = budget.test
-    if max(more) and options.keep:
-        learner = Learner(batch.with_more(source.deal(more)), options.classifier, source.rng)
-    elif max(more):  # the first look has taught the score: the others count
-        test = test[0] + more[0], test[1] + more[1]
-    return _by_scores(source, learner, test, options)
+    with Whole(budget.draws(1)):
+        batch = source.deal(look)
+        learner = Learner(batch, options.classifier, source.rng)
+        if learner.on_cells:
+            return _on_grid(source, learner, more, budget.test, options)
+        test = budget.test
+        if max(more) and options.keep:
+            learner = Learner(batch.with_more(source.deal(more)), options.classifier, source.rng)
+        elif max(more):  # the first look has taught the score: the others count
+            test = test[0] + more[0], test[1] + more[1]
+        return _by_scores(source, learner, test, options)
 
 
 # --- losses on a grid: tallies of draws, which add up

@@ -39,6 +39,7 @@ from dpassay.results import TradeoffPoint, Verdict, Witness, why_blind
 from dpassay.roots import bisect
 from dpassay.sampling.budget import split, three_stages, totals
 from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Batch, Source, one_source
 
 __all__ = ["audit", "estimate", "point"]
@@ -201,8 +202,11 @@ def point(
     gamma = 1 - checks.probability("confidence", confidence)
     checks.one_of("box", box, _BOXES)
     budget = split(source, n, 0.5)
-    fitted = fit(loss, Training.of(source.deal(budget.learn)), rng=source.rng(1))
-    return _point(_counts(fitted, source.deal(budget.test), eta), eta, box, gamma, fitted, source)
+    with Whole(budget.draws(1), "learning") as bar:
+        fitted = fit(loss, Training.of(source.deal(budget.learn)), rng=source.rng(1))
+        bar.say("testing")
+        test = source.deal(budget.test)
+    return _point(_counts(fitted, test, eta), eta, box, gamma, fitted, source)
 
 
 def _counts(loss: Loss, test: Batch, eta: float) -> Counts:
@@ -278,12 +282,15 @@ def audit(
         None if n_locate is None else checks.whole("n_locate", n_locate, at_least=10),
         None if n_test is None else checks.whole("n_test", n_test, at_least=2),
     )
-    masses = GridLoss.of(tally_draws(source, (locate, locate))).masses()
-    curve = masses.tradeoff_curve()
-    eta = _weakest(curve, claim)
     each = test_size, test_size
-    fitted = fit(loss, Training.of(source.deal(each)), rng=source.rng(1))
-    c = _counts(fitted, source.deal(each), eta)
+    with Whole(locate + 2 * test_size, "locating") as bar:
+        masses = GridLoss.of(tally_draws(source, (locate, locate))).masses()
+        curve = masses.tradeoff_curve()
+        eta = _weakest(curve, claim)
+        bar.say("learning")
+        fitted = fit(loss, Training.of(source.deal(each)), rng=source.rng(1))
+        bar.say("testing")
+        c = _counts(fitted, source.deal(each), eta)
     found = _point(c, eta, box, gamma, fitted, source)
     lower, p_value = _refute(c, claim, box, gamma)
     violated = p_value <= gamma

@@ -21,7 +21,7 @@ from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy import coins
 from dpassay.privacy.claim_base import Claim, checked_delta, digits, shaped
-from dpassay.privacy.event_claims import GaussianDP
+from dpassay.privacy.event_claims import SMALL, ApproximateDP, GaussianDP
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,6 +213,16 @@ class RenyiCurveDP(DivergenceClaim):
         orders, epsilons = np.array(self.orders), np.array(self.epsilons)
         at = np.minimum(np.searchsorted(orders, order), orders.size - 1)
         return np.where(orders[at] == order, epsilons[at], math.inf)
+
+    def turned(self) -> ApproximateDP:
+        """ε at δ = 10⁻⁵, from above, as accountants convert it: a factor means little to people.
+
+        ε(λ) + log((λ − 1)/λ) − (log δ + log λ)/(λ − 1), the smallest over the orders (Canonne, Kamath &
+        Steinke 2020, arXiv:2004.00010, Proposition 12).
+        """
+        lam, stated = np.array(self.orders), self.factor * np.array(self.epsilons)
+        spent = (math.log(SMALL) + np.log(lam)) / (lam - 1)
+        return ApproximateDP(max(float(np.min(stated + np.log1p(-1 / lam) - spent)), 0.0), SMALL)
 
     def __str__(self) -> str:
         first, last, many = self.orders[0], self.orders[-1], len(self.orders)

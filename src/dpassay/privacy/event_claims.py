@@ -25,7 +25,7 @@ from dpassay.roots import bisect
 #: Points of a profile that is to be shown, up to the ε where δ is so near its least, or the largest ε.
 _PROFILE, _NEGLIGIBLE, _FAR = 65, 1e-6, 50.0
 #: The δ at which a curve is said in terms of ε, and the largest such ε.
-_SMALL, _LARGE = 1e-5, 300.0
+SMALL, _LARGE = 1e-5, 300.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -304,11 +304,11 @@ class TradeoffDP(Claim):
         """For a claim about both orders ε at δ = 10⁻⁵, from above: a gap means little to people."""
 
         def allowed(epsilon: float) -> bool:
-            return float(self.delta_at(epsilon)) <= _SMALL
+            return float(self.delta_at(epsilon)) <= SMALL
 
         if self.one_way or not allowed(_LARGE):
             return None
-        return ApproximateDP(bisect(allowed, _LARGE, 0.0)[0], _SMALL)
+        return ApproximateDP(bisect(allowed, _LARGE, 0.0)[0], SMALL)
 
     @classmethod
     def from_delta(cls, f: Callable[[Any], Any]) -> TradeoffDP:

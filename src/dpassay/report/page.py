@@ -240,50 +240,65 @@ def _of_verification(key: str, found: Verification) -> Section:
 
 
 def _of_profile(key: str, profile: Profile) -> Section:
-    drawn = [figures.tradeoff(f"{key}-tradeoff", None, profile.tradeoff_curve)]
-    drawn += _of_notions(key, profile, None)
-    return Section(
-        key=key,
-        kind="estimate",
+    curve = figures.tradeoff(f"{key}-tradeoff", None, profile.tradeoff_curve)
+    return _estimated(
+        key,
+        profile,
+        profile.about,
         headline="Estimate",
         sentence=words.estimate(profile),
         facts=words.estimates(profile),
-        witness="",
-        pair=_inputs(profile.pair),
-        relation=_relation(profile.pair),
-        figures=[figure for figure in drawn if figure is not None],
-        pairs=None,
-        budget=[],
-        method=_method(profile.about, None),
-        notes=profile.about.notes,
-        origins=_origins(profile.about),
-        guarantee=words.GUARANTEES[profile.about.guarantee],
-        meaning=(words.NOT_A_BOUND,),
+        drawn=[curve, *_of_notions(key, profile, None)],
+        meaning=words.NOT_A_BOUND,
         file="profile.json",
-        json=profile.to_json(),
     )
 
 
 def _of_spectrum(key: str, found: Spectrum) -> Section:
-    about = found.about or About(method="not recorded", guarantee=Guarantee.HEURISTIC)
-    return Section(
-        key=key,
-        kind="estimate",
+    return _estimated(
+        key,
+        found,
+        found.about or About(method="not recorded", guarantee=Guarantee.HEURISTIC),
         headline="Estimate of δ(ε)",
         sentence=words.spectrum(found),
         facts=words.of_spectrum(found),
+        drawn=[figures.spectrum(f"{key}-spectrum", found, None)],
+        meaning=words.NOT_A_BOUND if found.lower is None else words.CERTIFIED,
+        file="spectrum.json" if key == "s1" else f"spectrum-{key[1:]}.json",
+    )
+
+
+def _estimated(
+    key: str,
+    found: Profile | Spectrum,
+    about: About,
+    *,
+    headline: str,
+    sentence: str,
+    facts: list[tuple[str, str, str]],
+    drawn: Sequence[Figure | None],
+    meaning: str,
+    file: str,
+) -> Section:
+    """What was estimated, without a claim."""
+    return Section(
+        key=key,
+        kind="estimate",
+        headline=headline,
+        sentence=sentence,
+        facts=facts,
         witness="",
         pair=_inputs(about.pair),
         relation=_relation(about.pair),
-        figures=[figures.spectrum(f"{key}-spectrum", found, None)],
+        figures=[figure for figure in drawn if figure is not None],
         pairs=None,
         budget=[],
         method=_method(about, None),
         notes=about.notes,
         origins=_origins(about),
         guarantee=words.GUARANTEES[about.guarantee],
-        meaning=(words.NOT_A_BOUND if found.lower is None else words.CERTIFIED,),
-        file="spectrum.json" if key == "s1" else f"spectrum-{key[1:]}.json",
+        meaning=(meaning,),
+        file=file,
         json=found.to_json(),
     )
 

@@ -199,14 +199,9 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
 
 
 def _p_note(verdict: Verdict) -> str:
-    """What a p-value is; the joint test spends a thousandth of the error probability on a nuisance."""
+    """What a p-value is."""
     said = "how often draws speak so strongly against a claim that is true, at most"
-    if verdict.guarantee is not Guarantee.EXACT:
-        return f"{said} ({verdict.guarantee})"
-    least = 1.001e-3 * (1 - verdict.confidence)
-    return (
-        f"{said}; less is not told apart at this confidence" if verdict.p_value <= least else said
-    )
+    return said if verdict.guarantee is Guarantee.EXACT else f"{said} ({verdict.guarantee})"
 
 
 def checks(verdict: Verdict, file: str) -> list[tuple[str, str]]:

@@ -21,6 +21,10 @@ class Budget:
         """All of them."""
         return self.learn[0] + self.test[0], self.learn[1] + self.test[1]
 
+    def draws(self, pairs: int) -> int:
+        """Draws a side to make in all, if all pairs learn and one is tested."""
+        return pairs * max(self.learn) + max(self.test)
+
 
 def split(
     source: Source,

@@ -78,7 +78,7 @@ class Clock:
             seed=source.seed,
             index=source.index,
             stage=_STAGE,
-            sampling=dataclasses.replace(source.sampling, store=None),
+            sampling=dataclasses.replace(source.sampling, store=None, progress=False),
         )
         k = 1
         while True:

@@ -59,8 +59,8 @@ class Sampling:
                is then a call of its own, so that one failure cannot decide the fate of a block
     store      a folder in which every draw is kept as it comes (see `Store`): a run that was ended
                goes on where it was. Needs dpassay[arrow]
-    progress   None: a bar on a terminal past two seconds, elsewhere a line on stderr now and then;
-               True or False to override
+    progress   None: one bar for the whole call on a terminal past two seconds, elsewhere a line on
+               stderr now and then; True or False to override
     """
 
     workers: int = 1
@@ -129,7 +129,6 @@ def draw_blocks(
     sampling: Sampling,
     use: Callable[[Outputs, Outputs], T],
     check: CopyCheck,
-    label: str = "drawing",
 ) -> Iterator[T]:
     """Draw `n` outputs on each input and yield `use(p, q)` for each block, in order."""
     from dpassay.sampling.workers import run_in_order
@@ -148,7 +147,7 @@ def draw_blocks(
     )
     pace = Pace(job.layout, 1 if sampling.executor is None else 8)
     pace.workers = max(pace.workers, sampling.workers)
-    with contextlib.ExitStack() as held, Progress(n, label, sampling.progress) as progress:
+    with contextlib.ExitStack() as held, Progress(n, enabled=sampling.progress) as progress:
         stage, kept = None, ""
         if sampling.store is not None:
             from dpassay.sampling.manifest import Entry

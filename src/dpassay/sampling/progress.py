@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,36 +18,58 @@ class Progress:
     """A rich bar with rate and time left on a terminal; elsewhere a line on stderr now and then.
 
     `enabled` True shows the bar, False shows nothing, None decides by whether stderr is a terminal.
+    Inside a `Whole` it has no bar of its own: it moves that one, and lends it its label if it has one.
     """
 
     def __init__(
-        self, total: int, label: str, enabled: bool | None = None, unit: str = "draws"
+        self, total: int, label: str = "", enabled: bool | None = None, unit: str = "draws"
     ) -> None:
         self.total, self.label, self.unit = total, label, unit
         self.done = 0
-        self._enabled = sys.stderr.isatty() if enabled is None else enabled
-        self._lines = enabled is None and not self._enabled
+        self._asked = enabled
+        self._whole = _whole.get()
         self._start = time.monotonic()
         self._next_line = FIRST_LINE
         self._bar: Any = None
         self._task: Any = None
 
     def __enter__(self) -> Self:
+        if self._whole is not None and self._asked is not False:
+            self._whole.expect(self.total)
         return self
 
     def advance(self, amount: int) -> None:
         """Count `amount` more as done."""
         self.done += amount
-        if not self._enabled:
-            if self._lines:
-                self._say()
+        if self._asked is False:
+            return
+        if self._whole is not None:
+            self._whole.part(amount, self.label, self._asked)
+            return
+        if self._asked is None and not sys.stderr.isatty():
+            self._say()
             return
         if self._bar is None and time.monotonic() - self._start > PATIENCE:
             self._show()
         if self._bar is not None:
             self._bar.update(
-                self._task, description=self.label, completed=self.done, rate=self._rate()
+                self._task,
+                description=self._text,
+                completed=self.done,
+                total=self.total,
+                rate=self._rate(),
             )
+
+    def say(self, label: str, left: int | None = None) -> None:
+        """What is going on now, and how much is left."""
+        self.label = label
+        if left is not None:
+            self.total = self.done + left
+        self.advance(0)
+
+    @property
+    def _text(self) -> str:
+        return self.label or "drawing"
 
     def _say(self) -> None:
         """A line; the pauses grow, so that an hour is a dozen lines and not hundreds."""
@@ -56,7 +79,7 @@ class Progress:
         self._next_line = passed * 1.5
         left = passed * (self.total - self.done) / max(self.done, 1)
         print(
-            f"dpassay: {self.label}, {self.done:,} of {self.total:,} {self.unit} in {passed:.0f} s "
+            f"dpassay: {self._text}, {self.done:,} of {self.total:,} {self.unit} in {passed:.0f} s "
             f"({self._rate()}), about {left:.0f} s left",
             file=sys.stderr,
             flush=True,
@@ -84,7 +107,7 @@ class Progress:
         )
         self._bar.start()
         self._task = self._bar.add_task(
-            self.label, total=self.total, completed=self.done, rate=self._rate()
+            self._text, total=self.total, completed=self.done, rate=self._rate()
         )
 
     def _rate(self) -> str:
@@ -98,3 +121,48 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+class Whole(Progress):
+    """The one bar of a call that draws several times: what draws inside it moves it.
+
+    `total` is what the call will draw as far as its budget tells; it grows if more is drawn. Until the
+    draws inside say whether they are to be shown, `enabled` does. `sides` is 2 where draws on both inputs
+    are counted. A whole inside another (the audit at the end of a hunt) is a part of it.
+    """
+
+    def __init__(
+        self, total: int, label: str = "", enabled: bool | None = False, *, sides: int = 1
+    ) -> None:
+        super().__init__(total, label, enabled)
+        self.sides = sides
+
+    def __enter__(self) -> Self:
+        self._token: Token[Whole | None] = _whole.set(self)
+        return super().__enter__()
+
+    def expect(self, amount: int) -> None:
+        """So many draws come now."""
+        self.total = max(self.total, self.done + self.sides * amount)
+        if self._whole is not None:
+            self._whole.expect(amount)
+
+    def part(self, amount: int, label: str, asked: bool | None) -> None:
+        """Draws that were made inside."""
+        self._asked = asked
+        self.label = label or self.label
+        self.advance(self.sides * amount)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _whole.reset(self._token)
+        super().__exit__(kind, error, trace)
+
+
+#: The bar of the call that is running. Only a `Whole` sets it, which is entered and left by plain
+#: functions: set in a generator it would be seen by whoever asked for the next block.
+_whole: ContextVar[Whole | None] = ContextVar("whole", default=None)

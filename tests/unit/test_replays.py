@@ -1,0 +1,104 @@
+"""Bounds on fresh draws; verdicts are replayed in `test_audits`."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import dpassay as dp
+from dpassay import zoo
+from dpassay.cli import run
+from dpassay.errors import InvalidInput
+
+PAIR = (0.0, 1.0)
+ASKED = ("eps", "eps, delta=0.01", "delta, eps=1", "mu")
+
+
+@pytest.mark.parametrize("of", ASKED)
+def test_a_bound_read_from_json_is_reached_again_on_more_draws(of, seeds):
+    mechanism = zoo.Gaussian(1.0)
+    for seed in seeds[:3]:
+        bound = dp.bound(mechanism, PAIR, of, n=4000, confidence=0.999, rng=seed)
+        again = dp.LowerBound.from_json(bound.to_json())
+        assert again == bound
+        verdict = dp.replay(again, mechanism, n=100_000, rng=seed + 1)
+        assert verdict.violated
+        assert verdict.lower_bound >= bound.value == verdict.claim.value
+        assert "just what was bounded" in verdict.about.notes[0]
+
+
+@pytest.mark.parametrize("of", ASKED)
+def test_a_bound_above_the_truth_is_not_reached(of, seeds):
+    """The bound of one mechanism replayed on another, of which it is false."""
+    leaky, tight = zoo.Gaussian(1.0), zoo.Gaussian(2.0)
+    bound = dp.bound(leaky, PAIR, of, n=20_000, rng=seeds[0])
+    wrong = sum(dp.replay(bound, tight, n=500, rng=seed).violated for seed in seeds[:30])
+    assert wrong <= binom.ppf(1 - 0.01 / 12, 30, 0.05)
+
+
+def test_a_replay_at_the_truth_errs_no_more_often_than_it_may(seeds):
+    """A bound that is the truth itself: fresh draws reach it with probability 1 − confidence at most."""
+    mechanism = zoo.Laplace(1.0)
+    bound = dp.bound(mechanism, PAIR, "eps", n=20_000, rng=seeds[0])
+    wrong = sum(
+        dp.replay(bound, mechanism, n=400, claim="eps=1", confidence=0.9, rng=seed).violated
+        for seed in seeds[:60]
+    )
+    assert wrong <= binom.ppf(1 - 0.01 / 3, 60, 0.1)
+
+
+def test_as_many_draws_reach_a_bound_about_every_other_time(seeds):
+    mechanism, runs = zoo.Laplace(1.0), 20
+    reached = 0
+    for seed in seeds[:runs]:
+        bound = dp.bound(mechanism, PAIR, "eps", n=2000, rng=seed)
+        reached += dp.replay(bound, mechanism, n=1500, rng=seed + 1).violated  # as many as tested
+    low, high = binom.ppf([0.01 / 6, 1 - 0.01 / 6], runs, 0.5)
+    assert low <= reached <= high
+
+
+@pytest.mark.parametrize("of", ["rho", "renyi(order=2)"])
+def test_a_bound_on_a_divergence_says_that_an_event_shows_a_part(of, seeds):
+    bound = dp.bound(zoo.Gaussian(1.0), PAIR, of, n=20_000, rng=seeds[0])
+    verdict = dp.replay(bound, zoo.Gaussian(1.0), n=20_000, rng=seeds[1])
+    assert "does not speak against it" in verdict.about.notes[0]
+    assert verdict.lower_bound < bound.value
+
+
+def test_all_of_the_outputs_differ():
+    """The largest bounds there are can be claimed."""
+
+    def reveals(x, size, rng):
+        return np.full(size, x)
+
+    for of in ("eps", "delta, eps=1"):
+        bound = dp.bound(reveals, PAIR, of, n=2000, rng=0)
+        assert dp.replay(bound, reveals, n=20_000, rng=1).witness.hits_p in (0, 20_000)
+
+
+def test_bounds_that_have_no_event_say_so():
+    bound = dp.pure.lower_bound(zoo.Laplace(1.0), PAIR, n=2000, rng=0)
+    with pytest.raises(InvalidInput, match="MPL is not of one event"):
+        dp.replay(bound, zoo.Laplace(1.0), n=1000)
+    with pytest.raises(InvalidInput, match="a verdict, a bound or a witness"):
+        dp.replay(dp.estimate(zoo.Laplace(1.0), PAIR, n=1000, rng=0), zoo.Laplace(1.0), n=1000)
+
+
+def test_the_draws_of_a_bound_replay_nothing(seed):
+    rng = np.random.default_rng(seed)
+    p, q = rng.laplace(size=2000), 1 + rng.laplace(size=2000)
+    bound = dp.bound(dp.from_samples(p, q, rng=0), of="eps")
+    with pytest.raises(InvalidInput, match="the draws on which the event was found"):
+        dp.replay(bound, dp.from_samples(p, q, rng=0))
+
+
+def test_on_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    target = "zoo:Laplace(scale=0.8)"
+    assert run(["bound", target, "--pair", "0", "1", "--json", "b.json"]) == 0
+    assert "dpassay replay b.json TARGET" in capsys.readouterr().out
+    assert run(["replay", "b.json", target, "--n", "2e5", "--json", "again.json"]) == 1
+    bound = dp.LowerBound.from_json((tmp_path / "b.json").read_text())
+    again = dp.Verdict.from_json((tmp_path / "again.json").read_text())
+    assert again.claim == dp.PureDP(bound.value)
+    # the same event on a mechanism that is more private than the bound says
+    assert run(["replay", "b.json", "zoo:Laplace(scale=1.5)", "--n", "2e5", "-q"]) == 0
