@@ -94,8 +94,12 @@ def zoo() -> str:
 
 def write(name: str) -> None:
     """Measure a table and put it where its page wants it."""
+    fill(name, TABLES[name]())
+
+
+def fill(name: str, text: str) -> None:
+    """Put a table where its page wants it."""
     mark = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end: {name} -->)", re.DOTALL)
-    text = TABLES[name]()
     pages = [page for page in DOCS.rglob("*.md") if mark.search(page.read_text(encoding="utf-8"))]
     for page in pages:
         content = page.read_text(encoding="utf-8")

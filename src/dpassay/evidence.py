@@ -12,6 +12,7 @@ parameter afterwards, and is small when written down.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
@@ -31,12 +32,19 @@ from dpassay.sampling.samples import Batch
 
 #: Draws a side that only teach, and the most that are kept to learn from.
 FIRST, KEPT = 8, 1 << 14
+#: More draws a side than these teach how to rank several numbers; of one number every second one does.
+_TAUGHT = 1 << 13
 #: A guess lasts until there are this share more draws, a pick of cuts or of an order until so many more.
 _SHARE, _AGAIN = 1 / 16, 1.4
 #: From so many draws a side on, what to bet on is learned whenever there are four times as many.
 _OFTEN = 256
 #: More draws than anybody brings.
 _NEVER = 1 << 52
+#: NumPy draws without replacement from fewer than these.
+_SPLIT = 10**9
+
+#: Randomness for the order of the draws of either side.
+Orders: TypeAlias = tuple[np.random.Generator, np.random.Generator]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,19 +134,24 @@ class Track:
         """As if nothing had been brought since."""
         self.draws, self.chapters, self.kept = mark
 
-    def bring(self, p: Outputs, q: Outputs) -> None:
+    def settled(self, size: int) -> bool:
+        """Whether so many more draws are only counted, so that they need not be in an order yet."""
+        return self.draws >= KEPT and size < _SPLIT
+
+    def bring(self, p: Outputs, q: Outputs, orders: Orders | None = None) -> None:
         """Bet on as many draws of either side, in this order; those of the beginning only teach.
 
-        If that fails or is interrupted, nothing was brought: no draw is ever bet on twice.
+        With `orders` in a random one instead, which takes a track that is `settled`. If it fails or is
+        interrupted, nothing was brought: no draw is ever bet on twice.
         """
         before = self.mark()
         try:
-            self._bring(p, q)
+            self._bring(p, q, orders)
         except BaseException:
             self.restore(before)
             raise
 
-    def _bring(self, p: Outputs, q: Outputs) -> None:
+    def _bring(self, p: Outputs, q: Outputs, orders: Orders | None) -> None:
         done, total = 0, len(p)
         while done < total:
             if self.draws < FIRST:
@@ -150,7 +163,7 @@ class Track:
                     self._learn()
                 size = min(self._until() - self.draws, total - done)
                 part = p[done : done + size], q[done : done + size]
-                self._bet(*part)
+                self._bet(*part, orders)
             if self.draws <= KEPT:
                 for kept, side in zip(self.kept, part, strict=True):
                     kept.append(side)
@@ -164,68 +177,53 @@ class Track:
         """Choose the cells anew, from draws that were bet on before."""
         for side in (0, 1):
             self.kept[side][:] = [concatenate(self.kept[side])]
-        batch = Batch.of(self.kept[0][0], self.kept[1][0])
+        p, q = self.kept[0][0], self.kept[1][0]
+        few = self.draws <= _TAUGHT or p.numbers.shape[1] > 1
+        batch = Batch.of(p, q) if few else Batch.of(p[::2], q[::2])
         learner = Learner(batch, self.loss, partial(stream, self.seed, 1 << 22, len(self.chapters)))
         found = choose(learner, self.bets, self.claim)
         self.failures = learner.failures
+        taught = found.counts
+        if not few:  # the rest is counted, by cells they had no part in
+            taught = taught + np.array([found.partition.counts(side[1::2]) for side in (p, q)])
         rows: Any = ()
         self.chapters.append(
-            Chapter(found.partition, self.draws, found.counts, found.parts, rows, rows, rows, rows)
+            Chapter(found.partition, self.draws, taught, found.parts, rows, rows, rows, rows)
         )
         if self.draws >= KEPT:  # nothing is learned any more
             self.kept = ([], [])
 
-    def _bet(self, p: Outputs, q: Outputs) -> None:
-        """Count draws up to the end of the chapter at most, row by row."""
-        cells = [self.chapters[-1].partition.cells(side) for side in (p, q)]
-        done = 0
-        while done < len(p):
-            chapter = self.chapters[-1]
-            ends, picked = _schedule(chapter.start)
-            first = int(
-                np.searchsorted(ends, self.draws, side="right")
-            )  # the row that is written to
-            if first < chapter.ends.size:
-                picks = chapter.picks[first]
-            elif self.draws == chapter.start or picked[first - 1]:
-                parts = again(self.bets, self.claim, chapter.known, chapter.parts)
-                picks = pick(self.bets, self.claim, chapter.known, parts)
-            else:
-                picks = chapter.picks[-1]
-            stop = int(ends[first + int(np.argmax(picked[first:]))])
-            size = min(stop - self.draws, len(p) - done)
-            self._write([side[done : done + size] for side in cells], picks, first, ends)
-            done += size
-
-    def _write(
-        self, cells: list[IntArray], picks: IntArray, first: int, schedule: IntArray
-    ) -> None:
-        """Rows for draws between two picks; the row `first` may have begun before."""
-        chapter, width = self.chapters[-1], self.chapters[-1].taught.shape[1]
-        total = self.draws + cells[0].size
+    def _bet(self, p: Outputs, q: Outputs, orders: Orders | None) -> None:
+        """Count draws up to the end of the chapter at most, row by row; the first may have begun."""
+        chapter, bets = self.chapters[-1], len(self.bets)
+        schedule, picked = _schedule(chapter.start)
+        total = self.draws + len(p)
+        first = int(np.searchsorted(schedule, self.draws, side="right"))
         last = int(np.searchsorted(schedule, total, side="left"))
-        rows, inner = last + 1 - first, schedule[first:last] - self.draws
-        parts = [np.split(side, inner) for side in cells]
-        hits = np.array(
-            [
-                [np.bincount(part, minlength=width) for part in row]
-                for row in zip(*parts, strict=True)
-            ]
-        )
-        if first < chapter.ends.size:
+        ends = np.append(schedule[first:last], total)
+        sizes = np.diff(ends, prepend=self.draws)
+        hits = _hits(chapter.partition, (p, q), sizes, orders)
+        begun = first < chapter.ends.size
+        if begun:
             hits[0] += chapter.hits[first]
-        bets = len(self.bets)
         before = chapter.taught + chapter.hits[:first].sum(axis=0)
-        past = (before + np.cumsum(hits, axis=0) - hits).astype(float)
-        chosen = np.broadcast_to(picks, (rows, bets, 2))
-        gained = gains(
-            self.bets, self.claim, (past[:, 0], past[:, 1]), chosen, (hits[:, 0], hits[:, 1])
-        )
+        past = before + np.cumsum(hits, axis=0) - hits
+        picks = np.empty((ends.size, bets, 2), dtype=np.int64)
+        for row, known in enumerate(past):
+            place = first + row
+            if row == 0 and begun:
+                picks[row] = chapter.picks[place]
+            elif place == 0 or picked[place - 1]:
+                parts = again(self.bets, self.claim, known, chapter.parts)
+                picks[row] = pick(self.bets, self.claim, known, parts)
+            else:
+                picks[row] = picks[row - 1] if row else chapter.picks[-1]
+        gained = gains(self.bets, [self.claim], past, picks, hits)[0]
         self.chapters[-1] = replace(
             chapter,
-            ends=np.concatenate([chapter.ends[:first], schedule[first:last], [total]]),
+            ends=np.concatenate([chapter.ends[:first], ends]),
             hits=np.concatenate([chapter.hits[:first], hits]),
-            picks=np.concatenate([chapter.picks[:first].reshape(first, bets, 2), chosen]),
+            picks=np.concatenate([chapter.picks[:first].reshape(first, bets, 2), picks]),
             gained=np.concatenate([chapter.gained[:first].reshape(first, bets), gained]),
         )
         self.draws = total
@@ -240,24 +238,27 @@ class Track:
 
     def path(self, claim: Claim | None = None) -> FloatArray:
         """The log-capital after each row, against the claim or with another value of its parameter."""
+        if claim is not None:
+            return np.asarray(self.paths([claim])[0])
+        found = [chapter.gained for chapter in self.chapters if chapter.ends.size]
+        return log_capital(self.bets, np.concatenate(found)) if found else np.zeros(0)
+
+    def paths(self, claims: Sequence[Claim]) -> FloatArray:
+        """(claims, rows): the log-capital with other values of the claim's parameter."""
         chapters = [chapter for chapter in self.chapters if chapter.ends.size]
         if not chapters:
-            return np.zeros(0)
-        if claim is None:
-            return log_capital(self.bets, np.concatenate([chapter.gained for chapter in chapters]))
+            return np.zeros((len(claims), 0))
         found: list[FloatArray] = [np.zeros(0)] * len(chapters)
-        for width in {chapter.taught.shape[1] for chapter in chapters}:
+        for width in {chapter.taught.shape[1] for chapter in chapters}:  # few calls for many rows
             own = [k for k, chapter in enumerate(chapters) if chapter.taught.shape[1] == width]
-            past = np.concatenate([chapters[k].past() for k in own]).astype(float)
+            past = np.concatenate([chapters[k].past() for k in own])
             hits = np.concatenate([chapters[k].hits for k in own])
             picks = np.concatenate([chapters[k].picks for k in own])
-            gained = gains(
-                self.bets, claim, (past[:, 0], past[:, 1]), picks, (hits[:, 0], hits[:, 1])
-            )
+            gained = gains(self.bets, claims, past, picks, hits)
             sizes = np.cumsum([chapters[k].ends.size for k in own])[:-1]
-            for k, part in zip(own, np.split(gained, sizes), strict=True):
+            for k, part in zip(own, np.split(gained, sizes, axis=1), strict=True):
                 found[k] = part
-        return log_capital(self.bets, np.concatenate(found))
+        return log_capital(self.bets, np.concatenate(found, axis=1))
 
     def consistent(self) -> bool:
         """Whether what was gained follows from the counts, and those from the draws."""
@@ -268,6 +269,31 @@ class Track:
         at = self.chapters[-1].end if self.chapters else self.draws
         same = rows and at == self.draws
         return same and np.allclose(self.path(self.claim), self.path(), rtol=0, atol=1e-6)
+
+
+def _hits(
+    partition: Partition,
+    sides: tuple[Outputs, Outputs],
+    sizes: IntArray,
+    orders: Orders | None,
+) -> IntArray:
+    """(rows, 2, cells): counts of as many draws as each row takes, in order or in a random one.
+
+    Of draws in a random order a row takes some without replacement: its counts are hypergeometric.
+    """
+    found = np.empty((sizes.size, 2, len(partition)), dtype=np.int64)
+    for index, side in enumerate(sides):
+        if orders is None:
+            for row, part in enumerate(np.split(partition.cells(side), np.cumsum(sizes)[:-1])):
+                found[row, index] = np.bincount(part, minlength=len(partition))
+        else:
+            left = partition.counts(side)
+            for row, size in enumerate(sizes):
+                found[row, index] = orders[index].multivariate_hypergeometric(
+                    left, size, method="marginals"
+                )
+                left -= found[row, index]
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -16,7 +16,7 @@ from typing import Any
 from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.errors import BadOutput, DependenceWarning, InvalidInput
-from dpassay.evidence import Chapter, Drawn, Track
+from dpassay.evidence import Chapter, Drawn, Orders, Track
 from dpassay.outputs.canonical import Outputs, check_containers, concatenate, from_raw
 from dpassay.privacy.about import About
 from dpassay.privacy.claim_text import as_claim
@@ -25,6 +25,7 @@ from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.records import Record
 from dpassay.results import Verdict
 from dpassay.sampling.budget import totals
+from dpassay.sampling.cells import by_calls
 from dpassay.sampling.dependence import symptoms
 from dpassay.sampling.draw import Sampling, Seed, seed_of, stream
 from dpassay.sampling.progress import Progress
@@ -33,11 +34,10 @@ from dpassay.standings import ANYTIME, Standing, about_bets, verdict_of
 
 #: The first update with as many draws on either side is looked at for signs of dependence.
 _LOOK = 100
-#: How many more draws are made at a time, as a share of those made, with one worker or an executor and
-#: with workers for which a pool must be made each time; and at least.
-_MORE, _MORE_AT_ONCE, _FEWEST = 0.1, 0.5, 8
-#: The share from so many draws a side on.
-_MORE_LATER, _LATER = 0.2, 1 << 16
+#: How many more draws are made at a time, as a share of those made, and at least: where every draw is a
+#: call; where one call makes many, which costs less than to look at them; and with workers for which a
+#: pool must be made each time.
+_CALLS, _ARRAYS, _POOLS = (0.1, 8), (0.25, 16), (0.5, 8)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -114,12 +114,15 @@ class Monitor:
             raise InvalidInput(f"these outputs do not go with earlier ones: {error}") from None
         self._containers = seen
         self._doubt(sides)
+        address = self.seed, 1 << 21, self._updates
+        orders = stream(*address, 0), stream(*address, 1)
+        self._updates += 1
+        if self._bring_all(sides, orders):
+            return
         for index, side in enumerate(sides):
             if side is not None:
-                order = stream(self.seed, 1 << 21, self._updates, index).permutation(len(side))
-                before, new = self._waiting[index], side[order]
+                before, new = self._waiting[index], side[orders[index].permutation(len(side))]
                 self._waiting[index] = new if before is None else concatenate([before, new])
-        self._updates += 1
         first, second = self._waiting
         if first is None or second is None:
             return
@@ -128,6 +131,24 @@ class Monitor:
         self._track.bring(first[:size], second[:size])
         self._waiting = left
         self._standing.look()
+
+    def _bring_all(self, sides: Sequence[Outputs | None], orders: Orders) -> bool:
+        """Where all draws are bet on and only counted, no order of them is made; whether it was so."""
+        p, q = sides
+        if p is None or q is None or self._waiting != [None, None]:
+            return False
+        if len(p) != len(q) or not self._track.settled(len(p)):
+            return False
+        try:
+            self._track.bring(p, q, orders)
+        except BaseException:  # they wait, as others do
+            self._waiting = [
+                side[order.permutation(len(side))]
+                for side, order in zip((p, q), orders, strict=True)
+            ]
+            raise
+        self._standing.look()
+        return True
 
     def _doubt(self, sides: Sequence[Outputs | None]) -> None:
         """Look at the draws in the order they came, once."""
@@ -276,13 +297,13 @@ def monitor(
     most = totals(found[0], max_n, least=1, name="max_n")
     standing = Standing(wanted, [_track(wanted, loss, source) for source in found], gamma)
     # an executor is there already: there the looks, and the verdict, are those of one core
-    run = _Run(standing, found, _MORE if how.workers == 1 else _MORE_AT_ONCE)
+    run = _Run(standing, found, _pace(found[0], how))
     notes, limit = [ANYTIME], min(most)
     with Progress(limit, "monitoring", None if sampling is None else sampling.progress) as progress:
         try:
             while run.standing.refuted is None and run.draws < limit:
                 size = run.step(limit)
-                progress.label = f"monitoring, log-evidence {run.standing.now:+.2f}"
+                progress.label = f"monitoring, log-evidence {run.standing.seen:+.2f}"
                 progress.advance(size)
         except KeyboardInterrupt:
             notes.append(f"interrupted after {run.draws:,} of {limit:,} draws a side")
@@ -293,28 +314,39 @@ def _track(claim: Claim, loss: Any, source: Source) -> Track:
     return Track(claim, loss, seed_of(source.rng(1 << 23)))
 
 
+def _pace(source: Source, how: Sampling) -> tuple[float, int]:
+    """How many more draws are made at a time, as a share of those made, and at least."""
+    if how.workers > 1:
+        return _POOLS
+    mechanism = getattr(source, "mechanism", None)
+    return _CALLS if by_calls(mechanism, how.on_error == "outcome") else _ARRAYS
+
+
 class _Run:
     """Draws on some pairs, as many on each, and what they say."""
 
-    def __init__(self, standing: Standing, found: Sequence[Source], more: float) -> None:
-        self.standing, self.found, self.more = standing, found, more
+    def __init__(
+        self, standing: Standing, found: Sequence[Source], pace: tuple[float, int]
+    ) -> None:
+        self.standing, self.found, self.pace = standing, found, pace
         self.draws, self._looked = 0, False
         self._doubts: dict[str, None] = {}
 
     def step(self, limit: int) -> int:
         """Draw some more. If that is interrupted, nothing has happened."""
         tracks = self.standing.tracks
-        more = self.more if self.draws < _LATER else max(self.more, _MORE_LATER)
-        size = min(max(_FEWEST, int(more * self.draws)), limit - self.draws)
+        share, least = self.pace
+        size = min(max(least, int(share * self.draws)), limit - self.draws)
         drawn = [source.deal((size, size)) for source in self.found]
         before = [track.mark() for track in tracks]
         try:
             for source, track, batch in zip(self.found, tracks, drawn, strict=True):
-                p, q = (
-                    side[source.rng((1 << 24) + 2 * self.draws + k).permutation(size)]
-                    for k, side in enumerate((batch.p, batch.q))
-                )
-                track.bring(p, q)
+                orders = [source.rng((1 << 24) + 2 * self.draws + k) for k in (0, 1)]
+                if track.settled(size):
+                    track.bring(batch.p, batch.q, (orders[0], orders[1]))
+                else:
+                    shuffled = [order.permutation(size) for order in orders]
+                    track.bring(batch.p[shuffled[0]], batch.q[shuffled[1]])
             self.standing.look()
         except BaseException:
             for track, mark in zip(tracks, before, strict=True):

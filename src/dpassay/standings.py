@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -37,6 +38,8 @@ from dpassay.stages import BITS
 _BELOW, _STEP, _SLOW, _TINY = 20, 0.01, 0.05, 5e-3
 #: The values end here.
 _FAR = 100.0
+#: So many are looked at together.
+_AT_ONCE = 20
 #: What every verdict of a monitor says.
 ANYTIME = "anytime-valid: it holds wherever the draws stop, for whatever reason"
 
@@ -46,15 +49,15 @@ class Standing:
 
     def __init__(self, claim: Claim, tracks: Sequence[Track], gamma: float) -> None:
         self.claim, self.tracks, self.needed = claim, tracks, math.log(1 / gamma)
+        self.seen = 0.0  # the log-evidence at the last look
         self.peak = -math.inf  # the largest log-evidence seen
         self.bound = 0.0  # the largest lower bound found
         self.refuted: int | None = None  # draws a side when the claim was
+        self._values: set[float] = set()  # those that were refuted: they stay so
 
     def path(self, claim: Claim | None = None) -> FloatArray:
         """The log of the average capital after each row."""
-        paths = np.array([track.path(claim) for track in self.tracks])
-        top = paths.max(axis=0)
-        return np.asarray(top + np.log(np.mean(np.exp(paths - top), axis=0)))
+        return _averaged([track.path(claim) for track in self.tracks])
 
     @property
     def now(self) -> float:
@@ -67,7 +70,7 @@ class Standing:
         path = self.path()
         if not path.size:
             return
-        self.peak = max(self.peak, float(path.max()))
+        self.seen, self.peak = float(path[-1]), max(self.peak, float(path.max()))
         if self.refuted is None and self.peak >= self.needed:
             below = (value for value in values(self.claim) if value < self.claim.value)
             if all(self._refutes(value) for value in below):
@@ -77,8 +80,17 @@ class Standing:
                 self.refuted = int(self.tracks[0].ends[first])
 
     def _refutes(self, value: float) -> bool:
-        path = self.path(self.claim.at(value))
-        return bool(path.size and path.max() >= self.needed)
+        """Whether a value of the grid is refuted; the next few are looked at too where that is quick."""
+        if value not in self._values:
+            grid = (one for one in values(self.claim) if one >= value)
+            some = list(islice(grid, _AT_ONCE if self.claim.quick else 1))
+            claims = [self.claim.at(one) for one in some]
+            paths = _averaged([track.paths(claims) for track in self.tracks])
+            peaks = paths.max(axis=1, initial=-math.inf)
+            self._values.update(
+                one for one, peak in zip(some, peaks, strict=True) if peak >= self.needed
+            )
+        return value in self._values
 
     def lower_bound(self) -> float:
         """The largest value up to which all are refuted, now or before."""
@@ -91,6 +103,14 @@ class Standing:
                 break
             self.bound = max(self.bound, value)
         return self.bound
+
+
+def _averaged(paths: Sequence[FloatArray]) -> FloatArray:
+    """The log of the average capital of some tracks."""
+    if len(paths) == 1:
+        return paths[0]
+    top = np.max(paths, axis=0)
+    return np.asarray(top + np.log(np.mean(np.exp(paths - top), axis=0)))
 
 
 def values(claim: Claim) -> Iterator[float]:

@@ -211,3 +211,32 @@ def test_the_capital_is_an_average():
     first, last = np.exp(ev.log_capital(bets, gains))
     assert 1 < first < 3
     assert last == pytest.approx(3)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_what_was_gained_is_the_sum_over_draws(claim, seed):
+    """Of several claims at once, from counts of the parts alone: as from the factor of every draw."""
+    rng = np.random.default_rng(seed)
+    cells, rows = 6, 30
+    claims = [claim, claim.at(0.5 * claim.value), claim.at(0.9 * claim.value + 0.01)]
+    bets = ev.bets_against(claim)
+    past = np.stack(random_counts(rng, rows, cells), axis=1)
+    hits = rng.integers(0, 9, (rows, 2, cells))
+    hits[:, 1, 0] += hits[:, 0].sum(axis=1) - hits[:, 1].sum(axis=1)
+    picks = np.stack([picks_for(bet, rng, rows, cells, claim) for bet in bets], axis=1)
+    found = ev.gains(bets, claims, past, picks, hits)
+    for k, one in enumerate(claims):
+        for j, bet in enumerate(bets):
+            log_x, log_y = bet.log_factors(one, (past[:, 0], past[:, 1]), picks[:, j])
+            slow = (hits[:, 0] * log_x + hits[:, 1] * log_y).sum(axis=1)
+            slow -= ev.SAFETY * hits[:, 0].sum(axis=1)
+            assert np.allclose(found[k, :, j], slow, rtol=1e-9, atol=1e-9)
+
+
+def test_a_guess_that_may_be_noise_bets_nothing():
+    """As far beyond the claim as chance would have it: moved all the way, the factors are 1."""
+    past = (np.array([[105.0, 95.0, 100.0]]), np.array([[95.0, 105.0, 100.0]]))
+    for claim in (dp.PureDP(0.0), dp.GaussianDP(0.0)):
+        for bet in ev.bets_against(claim):
+            for log in bet.log_factors(claim, past, np.array([[1, 2]])):
+                assert np.all(log == 0)

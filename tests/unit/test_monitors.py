@@ -8,7 +8,9 @@ import pytest
 from tests.helpers import laplace_mechanism, objects
 
 import dpassay as dp
+from dpassay import evidence, monitors
 from dpassay.evidence import FIRST
+from dpassay.sampling.samples import sources
 
 
 def laplace(seed, n, shift=1.0):
@@ -121,7 +123,11 @@ def test_evidence_that_does_not_follow_from_its_counts_is_refused(field, seed):
     if field == "draws":
         state["draws"] += 1
     else:
-        state["chapters"][-1][field][0][0] = {"gained": 9.0, "hits": [5, 0, 0]}[field]
+        first = state["chapters"][-1][field][0]
+        if field == "gained":
+            first[0] = 9.0
+        else:
+            first[0][0] += 5
     with pytest.raises(dp.errors.InvalidInput, match="does not follow"):
         dp.Monitor.from_json(json.dumps(state))
 
@@ -323,3 +329,56 @@ def test_true_claims_are_rarely_ever_refuted(claim, shift, runs, most, seeds):
 def test_draws_that_could_not_refute_the_claim_are_no_good_sign(claim, draws, tone):
     """Outputs that agree in nothing would not have been caught either: that is not "no violation"."""
     assert dp.monitor(dp.zoo.Laplace(1.0), (0.0, 1.0), claim, max_n=draws, rng=0).tone == tone
+
+
+def test_draws_that_are_only_counted_are_in_no_order(seed, monkeypatch):
+    """Past the last lesson: sorted draws refute no claim that is far from false, and all are counted."""
+    monkeypatch.setattr(evidence, "KEPT", 64)
+    evidence._schedule.cache_clear()
+    rng = np.random.default_rng(seed)
+    found = dp.Monitor("eps=2", rng=seed)
+    for size in (100, 3000, 5, 800):
+        p, q = rng.laplace(size=size), 1 + rng.laplace(size=size)
+        found.update(np.sort(p), np.sort(q)[::-1])
+        again = dp.Monitor.from_json(found.to_json())
+        assert again.e_value == found.e_value
+    found.update(np.sort(rng.laplace(size=30)), np.sort(rng.laplace(size=20)))
+    evidence._schedule.cache_clear()
+    assert (found.draws, found.waiting) == (3925, (10, 0))
+    assert found._standing.peak < np.log(20)
+    assert found._track.chapters[-1].known.sum(axis=1).tolist() == [3925, 3925]
+
+
+def test_draws_that_could_not_be_counted_wait(seed, monkeypatch):
+    monkeypatch.setattr(evidence, "KEPT", 64)
+    evidence._schedule.cache_clear()
+    found = dp.Monitor("eps=0.9", rng=seed)
+    found.update(*laplace(seed, 100))
+    with monkeypatch.context() as broken:
+        broken.setattr(evidence, "gains", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            found.update(*laplace(seed + 1, 50))
+    assert (found.draws, found.waiting) == (100, (50, 50))
+    found.update()
+    evidence._schedule.cache_clear()
+    assert (found.draws, found.waiting) == (150, (0, 0))
+
+
+@pytest.mark.parametrize(("calls", "share", "least"), [(True, 0.1, 8), (False, 0.25, 16)])
+def test_more_is_drawn_at_a_time_where_one_call_makes_many(calls, share, least):
+    sizes = []
+
+    def one(x, rng):
+        return x + rng.laplace()
+
+    def many(x, size, rng):
+        sizes.append(size)
+        return x + rng.laplace(size=size)
+
+    mechanism = dp.from_function(one) if calls else many
+    verdict = dp.monitor(mechanism, (0.0, 0.0), "eps=2", max_n=120, rng=0)
+    ends = verdict.evidence[:, 0]
+    assert ends[-1] == 120
+    step = monitors._pace(next(iter(sources(mechanism, (0.0, 0.0), rng=0))), dp.Sampling())
+    assert step == (share, least)
+    assert not sizes or max(sizes) <= 16

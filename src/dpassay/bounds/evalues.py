@@ -21,170 +21,59 @@ A projection is found up to rounding. It ends within 1e-13 of the exact one, and
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
-from dpassay._typing import BoolArray, FloatArray, IntArray
+from dpassay._typing import AnyArray, BoolArray, FloatArray, IntArray
+from dpassay.bounds.projections import (
+    NEAR,
+    Regions,
+    project_cells,
+    project_coins,
+    project_event,
+    tangents_of,
+)
 from dpassay.bounds.renyi_bets import Bets
 from dpassay.privacy.claims import Claim
-from dpassay.roots import bisect
+
+__all__ = [
+    "SAFETY",
+    "Bet",
+    "EventBet",
+    "MomentBet",
+    "Past",
+    "TailsBet",
+    "bets_against",
+    "clearance",
+    "gains",
+    "log_capital",
+    "project_cells",
+    "project_coins",
+    "project_event",
+    "tangents_of",
+]
 
 #: Taken off the log-capital for each pair of draws: more than rounding can have added to its mean.
 SAFETY = 1e-9
 #: What every cell of a guess is given beforehand (Krichevsky & Trofimov).
 _PRIOR = 0.5
-#: Steps of a projection that is to be exact, and of one that only moves a guess.
-_STEPS, _ROUGH = 53, 14
-#: Where Σp − Σq counts as 0, and where it does for a projection that only moves a guess.
-_NEAR, _NEARLY = 1e-14, 1e-7
-#: How much of 2n·KL counts as noise with n draws: log n less this, within these limits; see `_cautious`.
+#: Where Σp − Σq counts as 0 for a projection that only moves a guess.
+_NEARLY = 1e-7
+#: How much of 2n·KL counts as noise with n draws: log n less this, within these limits; see `_logs`.
 _NOISE, _LEAST, _MOST = 3.0, 1.0, 4.0
-#: Places, by logit, at which tangents stand for a region that is slow to evaluate.
-_TANGENTS = np.linspace(-16.0, 16.0, 513)
 #: Shares of the largest stake that are looked at.
 _STAKES = np.geomspace(1e-3, 1.0, 25)
+#: A cell that holds nothing is as likely as this.
+_NOTHING = 1e-300
 
 #: Counts of the cells on either side, a row each time they are looked at.
 Past: TypeAlias = tuple[FloatArray, FloatArray]
-
-
-# --- projections
-
-
-@dataclass(frozen=True, eq=False)
-class Tangents:
-    """The smallest of some tangents of a concave g: nowhere below it, and quick."""
-
-    edges: FloatArray  # where the next tangent takes over
-    value: FloatArray  # of each tangent at 0
-    rise: FloatArray
-
-    @classmethod
-    def of(cls, claim: Claim) -> Tangents:
-        """At places that are equally far apart in the logit of q."""
-        q = 1 / (1 + np.exp(-_TANGENTS))
-        top, rise = np.asarray(claim.region(q)), np.asarray(claim.slope(q))
-        keep = (top < 1.0) & np.isfinite(rise)
-        q, top, rise = q[keep], top[keep], rise[keep]
-        rise, first = np.unique(-rise, return_index=True)  # the steepest first, each once
-        value = top[first] + rise * q[first]
-        value, rise = np.append(value, 1.0), np.append(-rise, 0.0)
-        steeper = rise[:-1] - rise[1:]
-        edges = np.maximum.accumulate((value[1:] - value[:-1]) / np.maximum(steeper, 1e-300))
-        return cls(edges, value, rise)
-
-    def place(self, q: FloatArray) -> IntArray:
-        """Which tangent is the smallest."""
-        return np.searchsorted(self.edges, q, side="right")
-
-    def region(self, q: FloatArray) -> FloatArray:
-        """The smallest tangent."""
-        k = self.place(q)
-        return np.minimum(self.value[k] + self.rise[k] * q, 1.0)
-
-
-@lru_cache(maxsize=256)
-def tangents_of(claim: Claim) -> Tangents:
-    """What a claim says about one event, quick to evaluate, and never less than it allows."""
-    return Tangents.of(claim)
-
-
-def project_event(
-    region: Tangents, a: FloatArray, b: FloatArray, steps: int = _STEPS
-) -> tuple[FloatArray, FloatArray]:
-    """The (p, q) with p ≤ g(q) that is nearest to guesses (a, b), elementwise.
-
-    It is the guess itself if that is allowed, else on the edge p = g(q), between q = b and p = a. There
-
-        −(a − p)/(p(1 − p)) · g′(q) + (q − b)/(q(1 − q))
-
-    rises with q, at kinks of g too, and passes 0 at the nearest place.
-    """
-    p, q = a.copy(), b.copy()
-    out = a > region.region(b)
-    if not out.any():
-        return p, q
-    a, b = a[out], b[out]
-
-    def short(at: FloatArray) -> FloatArray:
-        k = region.place(at)
-        rise = region.rise[k]
-        top = region.value[k] + rise * at
-        left = (a - top) * rise * at * (1 - at)
-        return np.asarray((top < a) & (left > (at - b) * top * (1 - top)))
-
-    near, _ = bisect(short, b, a, steps=steps)  # g(q) ≥ q, so that p = a is reached before q = a
-    p[out], q[out] = region.region(near), near
-    return p, q
-
-
-def project_coins(epsilon: float, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The (p, q) with p ≤ e^ε q and 1 − q ≤ e^ε (1 − p) that is nearest to guesses (a, b), elementwise.
-
-    On the line p = r q, r = e^ε, it has 2r q² − (r(1 + b) + 1 + a) q + a + b = 0, of which the smaller
-    root has p < 1; on the other line the same holds with 1 − q, 1 − p for p, q. If neither keeps the
-    other bound, it is where the lines meet.
-    """
-    ratio = math.exp(min(epsilon, 600.0))
-    p, q = a.copy(), b.copy()
-    out = (a > ratio * b) | (1 - b > ratio * (1 - a))
-    if not out.any():
-        return p, q
-    a, b = a[out], b[out]
-    one = _on_line(ratio, a, b)
-    other = _on_line(ratio, 1 - b, 1 - a)
-    first = 1 - one <= ratio * (1 - ratio * one)
-    second = 1 - other <= ratio * (1 - ratio * other)
-    meet = 1 / (1 + ratio)
-    p[out] = np.where(first, ratio * one, np.where(second, 1 - other, ratio * meet))
-    q[out] = np.where(first, one, np.where(second, 1 - ratio * other, meet))
-    return p, q
-
-
-def _on_line(ratio: float, a: FloatArray, b: FloatArray) -> FloatArray:
-    """The nearest q of those with p = ratio · q."""
-    middle = ratio * (1 + b) + 1 + a
-    root = np.sqrt(np.maximum(middle**2 - 8 * ratio * (a + b), 0.0))
-    return np.asarray(2 * (a + b) / (middle + root))
-
-
-def project_cells(
-    epsilon: float, a: FloatArray, b: FloatArray, near: float = _NEAR
-) -> tuple[FloatArray, FloatArray]:
-    """The nearest (P, Q) with e^−ε ≤ p/q ≤ e^ε on every cell of the last axis.
-
-    With multipliers ν of Σp = 1 and 2 − ν of Σq = 1 a cell is p = a/ν, q = b/(2 − ν) where that is
-    allowed, else p = e^ε q with q = (a + b)/(ν e^ε + 2 − ν), or its mirror image. Σp − Σq falls with ν,
-    and passes 0 where both are 1: Newton's steps inside a bracket find it.
-    """
-    ratio = math.exp(min(epsilon, 600.0))
-    both = a + b
-    low, high = np.full(a.shape[:-1], 1e-9), np.full(a.shape[:-1], 2 - 1e-9)
-    nu = np.ones(a.shape[:-1])
-    for _ in range(100):
-        one = nu[..., None]
-        other = 2 - one
-        p, q = a / one, b / other
-        steep, flat = both / (one * ratio + other), both / (one + other * ratio)
-        up, down = p > ratio * q, q > ratio * p
-        turn = np.where(up, steep, np.where(down, flat, 0.0)) * (ratio - 1)
-        fall = turn * turn / np.maximum(both, 1e-300)
-        fall += np.where(up | down, 0.0, p / one + q / other)
-        p = np.where(up, ratio * steep, np.where(down, flat, p))
-        q = np.where(up, steep, np.where(down, ratio * flat, q))
-        excess = (p - q).sum(axis=-1)
-        low, high = np.where(excess > 0, nu, low), np.where(excess > 0, high, nu)
-        done = np.abs(excess) < near
-        if done.all():
-            break
-        step = nu + excess / (fall.sum(axis=-1) + 1e-300)
-        step = np.where((step > low) & (step < high), step, 0.5 * (low + high))
-        nu = np.where(done, nu, step)
-    inside = np.all((a <= ratio * b) & (b <= ratio * a), axis=-1, keepdims=True)
-    return np.where(inside, a, p), np.where(inside, b, q)
+#: The nearest pair that is allowed, and how exactly.
+Projection: TypeAlias = Callable[[FloatArray, FloatArray, float], Past]
 
 
 # --- bets
@@ -202,24 +91,40 @@ class Bet(Protocol):
     ) -> tuple[FloatArray, FloatArray]:
         """What a draw of P, and one of Q, in each cell adds to the log-capital; a row each guess."""
 
+    def gained(
+        self, claims: Sequence[Claim], past: Past, picks: IntArray, hits: Past
+    ) -> FloatArray:
+        """What later draws with these `hits` in the cells added, by claim and row."""
 
-def _cautious(guess: Past, nearest: Past, draws: FloatArray) -> Past:
-    """The guess moved towards the nearest pair that is allowed, by as much of the way as may be noise.
 
+def _logs(project: Projection, a: FloatArray, b: FloatArray, draws: FloatArray) -> Past:
+    """What a draw of P, and one of Q, in each cell (the last axis) adds to the log-capital, by guess.
+
+    The guess is moved towards the nearest pair that is allowed, by as much of the way as may be noise.
     2n·KL of n draws is about the square of a normal deviate for a bound that is overstepped by chance, so
     that 1 − 1/(2n·KL) of it is left by the rule of James and Stein. The more draws did not refute the
-    claim, the smaller what they may have found: more of it counts as noise then.
+    claim, the smaller what they may have found: more of it counts as noise then. A guess that is moved
+    all the way, or is allowed, is one that the claim allows: nothing is bet.
     """
-    (a, b), (p, q) = guess, nearest
-    with np.errstate(divide="ignore", invalid="ignore"):
-        far = sum(np.where(one > 0, one * np.log(one / two), 0.0) for one, two in ((a, p), (b, q)))
+    p, q = project(a, b, _NEARLY)
+    far = (a * _log_ratio(a, p) + b * _log_ratio(b, q)).sum(axis=-1)
     noise = np.clip(np.log(np.maximum(draws, 1.0)) - _NOISE, _LEAST, _MOST)
-    kept = np.clip(1 - noise / np.maximum(2 * draws * np.sum(far, axis=1), 1e-12), 0.0, 1.0)
-    moved = [two + kept[:, None] * (one - two) for one, two in ((a, p), (b, q))]
-    a, b = (
-        side / side.sum(axis=1, keepdims=True) for side in moved
-    )  # the nearest pair is a rough one
-    return a, b
+    lost = (noise / np.maximum(2 * draws * far, 1e-12))[..., None]
+    bold = lost < 1
+    if not bold.any():
+        nothing = np.zeros(p.shape)
+        return nothing, nothing
+    lost = np.minimum(lost, 1.0)
+    a, b = a + lost * (p - a), b + lost * (q - b)
+    # the nearest pair is a rough one
+    a, b = a / a.sum(axis=-1, keepdims=True), b / b.sum(axis=-1, keepdims=True)
+    p, q = project(a, b, NEAR)
+    return np.where(bold, _log_ratio(a, p), 0.0), np.where(bold, _log_ratio(b, q), 0.0)
+
+
+def _log_ratio(one: FloatArray, two: FloatArray) -> FloatArray:
+    """The log of one/two; 0 for a cell that holds nothing."""
+    return np.log(np.maximum(one, _NOTHING) / np.maximum(two, _NOTHING))
 
 
 def clearance(claim: Claim, p: FloatArray, q: FloatArray) -> FloatArray:
@@ -234,17 +139,11 @@ def clearance(claim: Claim, p: FloatArray, q: FloatArray) -> FloatArray:
     return np.asarray(far / np.sqrt(1 + rise**2 * q * (1 - q) / room))
 
 
-def _project(claim: Claim, a: FloatArray, b: FloatArray, steps: int) -> Past:
-    """The (p, q) with p ≤ g(q) that is nearest to guesses (a, b), elementwise."""
-    point = claim.point
-    if point is not None and point[1] == 0:
-        return project_coins(point[0], a, b)
-    return project_event(tangents_of(claim), a, b, steps)
-
-
-def _coins(chances: Past) -> Past:
-    p, q = (np.column_stack([side, 1 - side]) for side in chances)
-    return p, q
+def _until(counts: FloatArray, at: IntArray) -> FloatArray:
+    """How many are in the cells below some places, by row: (…, rows, cells) and (rows, places)."""
+    sums = np.zeros((*counts.shape[:-1], counts.shape[-1] + 1))
+    np.cumsum(counts, axis=-1, out=sums[..., 1:])
+    return np.asarray(sums[..., np.arange(len(at))[:, None], at])
 
 
 @dataclass(frozen=True)
@@ -257,19 +156,43 @@ class TailsBet:
         self, claim: Claim, past: Past, picks: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         """By the projection on three cells."""
-        k = np.arange(past[0].shape[1])
+        cells = past[0].shape[1]
+        k = np.arange(cells)
         group = (k >= picks[:, :1]).astype(np.int64) + (k >= picks[:, 1:2])
-        onto = group[:, None, :] == np.arange(3)[:, None]
-        held = onto.any(axis=2)  # a cell that holds nothing is none
-        a, b = ((onto @ side[:, :, None])[:, :, 0] + _PRIOR * held for side in past)
-        a, b = (side / side.sum(axis=1, keepdims=True) for side in (a, b))
-        limit = float(claim.renyi(math.inf))
-        p, q = project_cells(limit, a, b, _NEARLY)
-        a, b = _cautious((a, b), (p, q), past[0].sum(axis=1))
-        p, q = project_cells(limit, a, b)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            x, y = (np.where(held, np.log(one / two), 0.0) for one, two in ((a, p), (b, q)))
-        return np.take_along_axis(x, group, axis=1), np.take_along_axis(y, group, axis=1)
+        found = self._logs([claim], self._parts(np.array(past), picks), picks, cells)
+        x, y = (np.take_along_axis(side[0], group, axis=1) for side in found)
+        return x, y
+
+    def gained(
+        self, claims: Sequence[Claim], past: Past, picks: IntArray, hits: Past
+    ) -> FloatArray:
+        """All that counts is how many there are at the bottom, in the middle and at the top."""
+        parts = self._parts(np.array([*past, *hits]), picks)
+        x, y = self._logs(claims, parts[:2], picks, past[0].shape[1])
+        return np.asarray((parts[2] * x + parts[3] * y).sum(axis=-1))
+
+    def _parts(self, counts: FloatArray, picks: IntArray) -> FloatArray:
+        """(…, rows, 3): the bottom, the middle, the top."""
+        cells = np.full((len(picks), 1), counts.shape[-1])
+        return np.diff(_until(counts, np.hstack([np.sort(picks, axis=1), cells])), prepend=0.0)
+
+    def _logs(
+        self, claims: Sequence[Claim], past: FloatArray, picks: IntArray, cells: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """(claims, rows, 3): what a draw in each of the three adds."""
+        picks = np.sort(picks, axis=1)
+        ends = np.diff(picks, axis=1, prepend=0, append=cells)
+        guess = past + _PRIOR * (ends > 0)  # a cell that holds nothing is none
+        shape = len(claims), *past.shape[1:]
+        limits = np.array([[_limit(claim)] for claim in claims])
+        a, b = (np.broadcast_to(side, shape) for side in guess / guess.sum(axis=-1, keepdims=True))
+        return _logs(partial(project_cells, limits), a, b, past[0].sum(axis=-1))
+
+
+@lru_cache(maxsize=256)
+def _limit(claim: Claim) -> float:
+    """The largest log p/q that a claim allows."""
+    return float(claim.renyi(math.inf))
 
 
 @dataclass(frozen=True)
@@ -290,20 +213,56 @@ class EventBet:
     ) -> tuple[FloatArray, FloatArray]:
         """By the projection of two coins."""
         hits = self.inside(picks, past[0].shape[1])
-        guess = []
-        for side in past[::-1] if self.second else past:
-            hit = (side * hits).sum(axis=1) + _PRIOR
-            miss = (side * ~hits).sum(axis=1) + _PRIOR
-            guess.append(np.column_stack([hit, miss]) / (hit + miss)[:, None])
-        (a, b) = guess
-        p, q = _coins(_project(claim, a[:, 0], b[:, 0], _ROUGH))
-        a, b = _cautious((a, b), (p, q), past[0].sum(axis=1))
-        p, q = _coins(_project(claim, a[:, 0], b[:, 0], _STEPS))
-        factors = []
-        for one, two in ((a, p), (b, q)):
-            log = np.log(one / two)
-            factors.append(np.where(hits, log[:, :1], log[:, 1:]))
-        return (factors[1], factors[0]) if self.second else (factors[0], factors[1])
+        found = _coin_logs([claim], self._coins(np.array(past), picks))
+        x, y = (np.where(hits, log[0, :, :1], log[0, :, 1:]) for log in found)
+        return (y, x) if self.second else (x, y)
+
+    def gained(
+        self, claims: Sequence[Claim], past: Past, picks: IntArray, hits: Past
+    ) -> FloatArray:
+        """All that counts is how often the event held."""
+        return events_gained([self], claims, past, picks[:, None], hits)[..., 0]
+
+    def _coins(self, counts: FloatArray, picks: IntArray) -> FloatArray:
+        """(2 or 4, rows, 2): how often it held and not, the side on which it is too likely first."""
+        below = _until(counts, picks[:, :1])[..., 0]
+        above = counts.sum(axis=-1) - below
+        found = np.stack([above, below] if self.top else [below, above], axis=-1)
+        return found[[1, 0, 3, 2][: len(found)]] if self.second else found
+
+
+def events_gained(
+    events: Sequence[EventBet], claims: Sequence[Claim], past: Past, picks: IntArray, hits: Past
+) -> FloatArray:
+    """(claims, rows, events): what bets on events gained; picks are (rows, events, 2)."""
+    counts = np.array([*past, *hits])
+    coins = [event._coins(counts, picks[:, k]) for k, event in enumerate(events)]
+    held = np.concatenate(coins, axis=1)  # one event after the other
+    x, y = _coin_logs(claims, held[:2])
+    found = (held[2] * x + held[3] * y).sum(axis=-1)
+    return np.moveaxis(found.reshape(len(claims), len(events), len(picks)), 1, 2)
+
+
+def _coin_logs(claims: Sequence[Claim], past: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(claims, rows, 2): what a draw on which an event held, or not, adds on either side."""
+    guess = past + _PRIOR
+    shape = len(claims), *past.shape[1:]
+    a, b = (np.broadcast_to(side, shape) for side in guess / guess.sum(axis=-1, keepdims=True))
+    return _logs(partial(_nearest_coins, claims), a, b, past[0].sum(axis=-1))
+
+
+def _nearest_coins(claims: Sequence[Claim], a: FloatArray, b: FloatArray, near: float) -> Past:
+    """The nearest coins that are allowed, both faces of each; always as near as can be."""
+    points = [claim.point for claim in claims]
+    if all(point is not None and point[1] == 0 for point in points):
+        epsilon = np.array([[point[0]] for point in points if point is not None])
+        p, q = project_coins(epsilon, a[..., 0], b[..., 0])
+    else:
+        found = [tangents_of(claim) for claim in claims]
+        regions = found[0].alone if len(found) == 1 else Regions.of(found)
+        which = np.broadcast_to(np.arange(len(claims))[:, None], a.shape[:-1])
+        p, q = regions.nearest(which, a[..., 0], b[..., 0])
+    return np.stack([p, 1 - p], axis=-1), np.stack([q, 1 - q], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -331,6 +290,16 @@ class MomentBet:
             order = float(claim.orders[place])
             log_x[rows], log_y[rows] = _moment(claim, order, a[rows], b[rows])
         return (log_y, log_x) if self.second else (log_x, log_y)
+
+    def gained(
+        self, claims: Sequence[Claim], past: Past, picks: IntArray, hits: Past
+    ) -> FloatArray:
+        """One claim after the other."""
+        found = []
+        for claim in claims:
+            x, y = self.log_factors(claim, past, picks)
+            found.append((hits[0] * x + hits[1] * y).sum(axis=1))
+        return np.array(found)
 
 
 def _moment(
@@ -370,21 +339,28 @@ def bets_against(claim: Claim) -> tuple[Bet, ...]:
 def log_capital(bets: tuple[Bet, ...], gains: FloatArray) -> FloatArray:
     """The log of the capital of all bets after each row, from what each (a column) gained in it."""
     weights = np.array([bet.weight for bet in bets])
-    paths = np.cumsum(gains, axis=0)
-    top = paths.max(axis=1, keepdims=True, initial=-np.inf)
-    return np.asarray(top[:, 0] + np.log(np.exp(paths - top) @ (weights / weights.sum())))
+    paths = np.cumsum(gains, axis=-2)
+    top = paths.max(axis=-1, keepdims=True, initial=-np.inf)
+    return np.asarray(top[..., 0] + np.log(np.exp(paths - top) @ (weights / weights.sum())))
 
 
 def gains(
     bets: tuple[Bet, ...],
-    claim: Claim,
-    past: Past,
+    claims: Sequence[Claim],
+    past: AnyArray,
     picks: IntArray,
-    hits: tuple[IntArray, IntArray],
+    hits: AnyArray,
 ) -> FloatArray:
-    """What each bet gained, by row: `hits` in the cells of either side, after the `past` was seen."""
-    found = []
-    for index, bet in enumerate(bets):
-        log_x, log_y = bet.log_factors(claim, past, picks[:, index])
-        found.append(np.sum(hits[0] * log_x + hits[1] * log_y, axis=1))
-    return np.asarray(np.column_stack(found) - SAFETY * hits[0].sum(axis=1)[:, None])
+    """(claims, rows, bets): what each bet gained by draws with `hits`, after the `past` was seen.
+
+    Both are (rows, 2, cells), `picks` (rows, bets, 2).
+    """
+    before, then = (past[:, 0], past[:, 1]), (hits[:, 0], hits[:, 1])
+    found = np.empty((len(claims), len(past), len(bets)))
+    events = [k for k, bet in enumerate(bets) if isinstance(bet, EventBet)]
+    chosen = [bet for bet in bets if isinstance(bet, EventBet)]
+    found[..., events] = events_gained(chosen, claims, before, picks[:, events], then)
+    for k, bet in enumerate(bets):
+        if not isinstance(bet, EventBet):
+            found[..., k] = bet.gained(claims, before, picks[:, k], then)
+    return np.asarray(found - SAFETY * then[0].sum(axis=1)[:, None])

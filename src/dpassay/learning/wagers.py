@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def choose(learner: Learner, bets: tuple[Bet, ...], claim: Claim) -> Wager:
     most: list[float] = []
     for index, scores in _rankings(learner):
         honest = _crossed(scores, bets, claim)
-        growth = [_promise(bets, at, honest) * min(learner.batch.sizes) for at in _ladder(claim)]
+        growth = [gain * min(learner.batch.sizes) for gain in _promises(bets, claim, honest)]
         if best is None or _better(growth, most):
             best, most = (index, scores, honest.counts), growth
     if best is None:  # nothing could be fitted: one cell, on which no bet gains or loses
@@ -84,10 +85,11 @@ def choose(learner: Learner, bets: tuple[Bet, ...], claim: Claim) -> Wager:
     return Wager(Partition.of(name, events), counts, cells.parts)
 
 
-def _ladder(claim: Claim) -> list[Claim]:
+@lru_cache(maxsize=64)
+def _ladder(claim: Claim) -> tuple[Claim, ...]:
     """The claim, and stronger ones: where it cannot be refuted, what a lower bound is made of."""
     shares = (0.5, 0.25, 0.0) if claim.quick else (0.25,)
-    return [claim, *(claim.at(share * claim.value) for share in shares if claim.value > 0)]
+    return (claim, *(claim.at(share * claim.value) for share in shares if claim.value > 0))
 
 
 def _better(new: list[float], best: list[float]) -> bool:
@@ -143,14 +145,11 @@ def _crossed(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
     """Cells that either half of the draws chose, counted on the other half."""
     if any(isinstance(bet, MomentBet) for bet in bets):
         return _cut(scores, bets, claim)
-    halves = [
-        (scores[0][: scores[0].size // 2], scores[1][: scores[1].size // 2]),
-        (scores[0][scores[0].size // 2 :], scores[1][scores[1].size // 2 :]),
-    ]
+    parts = [np.split(side, [side.size // 2]) for side in scores]
+    halves = [_sorted((p, q)) for p, q in zip(*parts, strict=True)]
     total = np.zeros((2, 3), dtype=np.int64)
     for own, other in (halves, halves[::-1]):
-        cuts = _ends(own, bets, claim)
-        total += [_counted(side, np.array(cuts)) for side in other]
+        total += _counted(other, np.array(_ends(own, bets, claim)))
     return _Cells(np.zeros(2), total, (1, 2))
 
 
@@ -158,17 +157,17 @@ def _cut(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
     """Cells that all draws chose."""
     if any(isinstance(bet, MomentBet) for bet in bets):
         return _even(scores, bets, claim)
-    bottom, top = _ends(scores, bets, claim)
-    cuts = np.array([bottom, top])
+    scores = _sorted(scores)
+    cuts = np.array(_ends(scores, bets, claim))
     if min(side.size for side in scores) >= _MANY:
         cuts = _more(scores, cuts)
-    counts = np.array([_counted(side, cuts) for side in scores])
+    counts = _counted(scores, cuts)
     return _Cells(cuts, counts, again(bets, claim, counts, (1, len(cuts))))
 
 
 def _more(scores: Scores, cuts: FloatArray) -> FloatArray:
-    """Cuts at fixed shares of the draws from either end, and two more."""
-    both = np.sort(np.concatenate(scores))
+    """Cuts at fixed shares of the draws from either end, and two more; scores are sorted."""
+    both = _merged(scores)
     ranks = (np.append(_SHARES, 1 - _SHARES) * (both.size - 1)).round().astype(np.int64)
     found = np.unique(np.append(both[ranks], cuts))
     return found[found > both[0]] if found[-1] > both[0] else found[-1:]
@@ -176,60 +175,64 @@ def _more(scores: Scores, cuts: FloatArray) -> FloatArray:
 
 def _even(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
     """Cells of even shares, with two smaller ones at the ends; and the best of them to begin at."""
-    both = np.sort(np.concatenate(scores))
+    scores = _sorted(scores)
+    both = _merged(scores)
     shares = np.concatenate([[_OUTER], np.linspace(0, 1, _CELLS - 1)[1:-1], [1 - _OUTER]])
     cuts = np.unique(both[(shares * (both.size - 1)).round().astype(np.int64)])
     cuts = cuts[cuts > both[0]] if cuts.size and cuts[-1] > both[0] else both[-1:]
-    counts = np.array([_counted(side, cuts) for side in scores])
+    counts = _counted(scores, cuts)
     at = [1 + _best_event(bet, claim, counts) for bet in bets if isinstance(bet, EventBet)]
     return _Cells(cuts, counts, (min(at), max(at)))
 
 
 def _ends(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> tuple[float, float]:
-    """Where the bottom ends and the top begins: {score < first} and {score ≥ second}."""
-    places = _places(scores)
-    counts = np.array([_counted(side, places) for side in scores])
+    """Where the bottom ends and the top begins: {score < first} and {score ≥ second}; both sorted."""
+    places = _places(_merged(scores))
+    counts = _counted(scores, places)
     at = [places[_best_event(bet, claim, counts)] for bet in bets if isinstance(bet, EventBet)]
     return float(min(at)), float(max(at))
 
 
 def _best_event(bet: EventBet, claim: Claim, counts: IntArray) -> int:
     """The place at which the event is farthest beyond what is allowed, by the first claim it breaks."""
+    chances = _chances(bet, counts, np.arange(1, counts.shape[1]))
+    large = chances.mean(axis=0) > _HALF
     best = 0
     for at in _ladder(claim):
-        far, held = _clearance(bet, at, counts, np.arange(1, counts.shape[1]))
-        small = held <= _HALF
-        far = np.where(small, far, -np.inf) if small.any() else far
+        far = clearance(at, *chances)
+        far = far if large.all() else np.where(large, -np.inf, far)
         best = int(np.argmax(far))
         if far[best] > 0:
             break
     return best
 
 
-def _clearance(
-    bet: EventBet, claim: Claim, counts: IntArray, at: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """How far events are beyond what is allowed, by wary counts; and the share of draws they hold."""
+def _chances(bet: EventBet, counts: IntArray, at: IntArray) -> FloatArray:
+    """How likely events are by wary counts, the side on which they are too likely first."""
     below = np.cumsum(counts, axis=1)[:, at - 1]
     total = counts.sum(axis=1, keepdims=True)
     hits = total - below if bet.top else below
-    p, q = (hits + _WARY) / (total + 2 * _WARY)
-    first, second = (q, p) if bet.second else (p, q)
-    return clearance(claim, first, second), (p + q) / 2
+    found = (hits + _WARY) / (total + 2 * _WARY)
+    return np.asarray(found[::-1] if bet.second else found)
 
 
-def _promise(bets: tuple[Bet, ...], claim: Claim, cells: _Cells) -> float:
-    """About what the bets would have gained a pair."""
-    tails, other = [], [0.0]
-    for bet in bets:
-        if isinstance(bet, EventBet):
-            at = cells.parts[1] if bet.top else cells.parts[0]
-            far, _ = _clearance(bet, claim, cells.counts, np.array([at]))
-            tails.append(max(float(far[0]), 0.0) ** 2 / 2)
-        elif isinstance(bet, MomentBet):
-            picks = pick((bet,), claim, cells.counts, cells.parts)
-            other.append(float(_gains(bet, claim, cells.counts, picks)[0]))
-    return max(sum(tails), *other)
+def _promises(bets: tuple[Bet, ...], claim: Claim, cells: _Cells) -> list[float]:
+    """About what the bets would have gained a pair, against the claims of the ladder."""
+    ends = [
+        _chances(bet, cells.counts, np.array([cells.parts[int(bet.top)]]))
+        for bet in bets
+        if isinstance(bet, EventBet)
+    ]
+    chances = np.hstack(ends)
+    found = []
+    for at in _ladder(claim):
+        gains = [float(np.sum(np.maximum(clearance(at, *chances), 0.0) ** 2 / 2))]
+        for bet in bets:
+            if isinstance(bet, MomentBet):
+                picks = pick((bet,), at, cells.counts, cells.parts)
+                gains.append(float(_gains(bet, at, cells.counts, picks)[0]))
+        found.append(max(gains))
+    return found
 
 
 def _gains(bet: Bet, claim: Claim, counts: IntArray, options: IntArray) -> FloatArray:
@@ -240,20 +243,32 @@ def _gains(bet: Bet, claim: Claim, counts: IntArray, options: IntArray) -> Float
     return np.asarray((log_x @ counts[0]) / n[0] + (log_y @ counts[1]) / n[1])
 
 
-def _places(scores: Scores) -> FloatArray:
+def _places(both: FloatArray) -> FloatArray:
     """Where to cut: {score ≥ place} of evenly spaced shares, and of ever smaller ones at either end."""
-    both = np.sort(np.concatenate(scores))
-    values = np.unique(both)
-    if values.size > _EVEN + 2 * _ENDS:
+    new = np.append(True, both[1:] != both[:-1])
+    if np.count_nonzero(new) > _EVEN + 2 * _ENDS:
         shares = np.linspace(0, 1, _EVEN + 2)[1:-1]
         few = np.geomspace(2 / both.size, shares[0], _ENDS + 1)[:-1]
         ranks = np.concatenate([few, shares, 1 - few]) * (both.size - 1)
         return np.unique(both[ranks.round().astype(np.int64)])
-    return values[1:] if values.size > 1 else values
+    values = both[new]
+    return np.asarray(values[1:] if values.size > 1 else values)
 
 
-def _counted(scores: FloatArray, cuts: FloatArray) -> IntArray:
-    return np.bincount(np.searchsorted(cuts, scores, side="right"), minlength=cuts.size + 1)
+def _sorted(scores: Scores) -> Scores:
+    return np.sort(scores[0]), np.sort(scores[1])
+
+
+def _merged(scores: Scores) -> FloatArray:
+    """Both sides as one, where each is sorted."""
+    return np.asarray(np.sort(np.concatenate(scores), kind="stable"))
+
+
+def _counted(scores: Scores, cuts: FloatArray) -> IntArray:
+    """(2, cells): how many of sorted scores are between cuts."""
+    below = [np.searchsorted(side, cuts, side="left") for side in scores]
+    sizes = [[side.size] for side in scores]
+    return np.diff(np.hstack([below, sizes]), axis=1, prepend=0)
 
 
 def _events(

@@ -112,17 +112,15 @@ def by_ranks(p: FloatArray, q: FloatArray, n: tuple[int, int]) -> Cells:
 
 def _finest(p: FloatArray, q: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
     """Edges of cells with equally many draws, and the draws of either side in each."""
-    values = np.concatenate([p, q])
-    order = np.argsort(values, kind="stable")
-    ordered, first = values[order], order < p.size
-    depth = int(max(0, min(_DEEPEST, math.floor(math.log2(values.size / _FINEST)))))
-    cuts = np.linspace(0, values.size, 2**depth + 1).round().astype(np.int64)
-    below = np.concatenate([[0], np.cumsum(first)])
+    first = np.sort(p)
+    ordered = np.sort(np.concatenate([first, q]))
+    size = ordered.size
+    depth = int(max(0, min(_DEEPEST, math.floor(math.log2(size / _FINEST)))))
+    cuts = np.linspace(0, size, 2**depth + 1).round().astype(np.int64)
     # a cell begins at a value: equal values are never parted
-    starts = np.searchsorted(ordered, ordered[np.minimum(cuts[1:-1], values.size - 1)], side="left")
-    edges = ordered[starts] if depth else ordered[:0]
-    ends = np.concatenate([[0], starts, [values.size]])
-    hits = np.diff(below[ends])
+    edges = ordered[np.minimum(cuts[1:-1], size - 1)]
+    ends = np.concatenate([[0], np.searchsorted(ordered, edges, side="left"), [size]])
+    hits = np.diff(np.searchsorted(first, edges, side="left"), prepend=0, append=first.size)
     return edges, hits, np.diff(ends) - hits
 
 

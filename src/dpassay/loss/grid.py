@@ -203,15 +203,16 @@ class GridLoss:
         partial: list[tuple[int, Intervals]] = []
         otherwise = sign * 0.0 >= sign * cut
         for block in self.blocks:
-            high = sign * self.shrunk(block) >= sign * cut
+            level = sign * self.shrunk(block)
             if block.axes is None:
+                high = level >= sign * cut
                 whole += [int(k) for k in block.keys[high & (block.keys >= 0)]]
                 if np.any(block.keys == -1):
                     otherwise = bool(high[block.keys == -1][0])
                 continue
             if len(block.axes) > 1:
                 return of_scores(self, cut, above)
-            found = _intervals(sign * self.shrunk(block), sign * cut, block)
+            found = _intervals(level, sign * cut, block)
             if found is not None:
                 partial.append((block.key(0), found))
         return of_keys(self.layout, whole, partial, otherwise)
@@ -290,16 +291,18 @@ def _intervals(level: FloatArray, cut: float, block: GridPart) -> Intervals | No
     x, inside = block.axes[0].points, level >= cut
     if not inside.any():
         return None
-    mass = (block.p + block.q) * block.cell
-    sliver = 0.01 * min(float(mass[inside].sum()), float(mass[~inside].sum()))
-    for fill in (True, False):  # first close small gaps, then drop small pieces
-        edges = np.flatnonzero(np.diff(inside.astype(int))) + 1
-        for piece in np.split(np.arange(x.size), edges):
-            if inside[piece[0]] != fill and float(mass[piece].sum()) < sliver:
-                inside[piece] = fill
-    if not inside.any():
-        return None
-    turns = np.flatnonzero(np.diff(inside.astype(int)))
+    turns = np.flatnonzero(inside[1:] != inside[:-1])
+    if turns.size > 1:  # one piece inside and one outside are no slivers
+        mass = (block.p + block.q) * block.cell
+        sliver = 0.01 * min(float(mass[inside].sum()), float(mass[~inside].sum()))
+        for fill in (True, False):  # first close small gaps, then drop small pieces
+            edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
+            for piece in np.split(np.arange(x.size), edges):
+                if inside[piece[0]] != fill and float(mass[piece].sum()) < sliver:
+                    inside[piece] = fill
+        if not inside.any():
+            return None
+        turns = np.flatnonzero(inside[1:] != inside[:-1])
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (cut - level[turns]) / (level[turns + 1] - level[turns])
     share = np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 0.5)

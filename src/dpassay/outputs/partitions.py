@@ -16,6 +16,7 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Scorer
 from dpassay.outputs.layout import Layout
+from dpassay.outputs.lookup import Lookup
 from dpassay.outputs.ranking import Ranking
 from dpassay.records import Record
 
@@ -54,26 +55,37 @@ class Partition(Record):
         """The cell of each output."""
         scorer = self.scorer if self.scorer is not None else self.ranking
         if scorer is not None:
-            cuts = np.sort([event.cut for event in self.bare])
-            return np.searchsorted(cuts, scorer.score(outputs), side="right")
+            scores = scorer.score(outputs)
+            # no event holds where there is no score
+            return self._scores(np.where(np.isnan(scores), -np.inf, scores))
         assert self.layout is not None
         found = self.layout.sort(outputs)
         if found.keys is None and list(self._partial) == [
             0
         ]:  # one kind of output, looked up at once
-            edges, levels = self._partial[0]
-            level = np.searchsorted(edges, found.numbers(0)[:, 0], side="right")
-            return np.asarray((self._whole[0] + levels)[level])
+            return self._only(found.numbers(0)[:, 0])
         keys = found.all_keys()
         result = self._whole[keys]
-        for key, (edges, levels) in self._partial.items():
+        for key, lookup in self._partial.items():
             inside = slice(None) if found.keys is None else keys == key
-            result[inside] += levels[np.searchsorted(edges, found.numbers(key)[:, 0], side="right")]
+            result[inside] += lookup(found.numbers(key)[:, 0])
         return result
 
     def counts(self, outputs: Outputs) -> IntArray:
         """How many outputs each cell has."""
         return np.bincount(self.cells(outputs), minlength=len(self))
+
+    @cached_property
+    def _scores(self) -> Lookup:
+        """The number of events by the score."""
+        cuts = np.sort([event.cut for event in self.bare])
+        return Lookup(cuts, np.arange(cuts.size + 1))
+
+    @cached_property
+    def _only(self) -> Lookup:
+        """The number of events by the number, where there is one key."""
+        edges = self._partial[0].edges
+        return Lookup(edges, self._whole[0] + self._partial[0].levels)
 
     @cached_property
     def _whole(self) -> IntArray:
@@ -86,8 +98,8 @@ class Partition(Record):
         return found
 
     @cached_property
-    def _partial(self) -> dict[int, tuple[FloatArray, IntArray]]:
-        """By key, edges of its number, and the number of events that hold between them."""
+    def _partial(self) -> dict[int, Lookup]:
+        """By key, the number of events that hold for its number."""
         tests: dict[int, list[FloatArray]] = {}
         for event in self.bare:
             for key, test in event.partial:
@@ -99,5 +111,7 @@ class Partition(Record):
             steps = np.zeros(edges.size + 1, dtype=np.int64)
             np.add.at(steps, np.searchsorted(edges, lows) + 1, 1)
             np.add.at(steps, np.searchsorted(edges, highs) + 1, -1)
-            found[key] = edges, np.cumsum(steps)
+            inner = np.isfinite(edges)  # as all numbers are
+            levels = np.cumsum(steps)[int(edges[0] == -np.inf) :][: np.count_nonzero(inner) + 1]
+            found[key] = Lookup(edges[inner], levels)
         return found

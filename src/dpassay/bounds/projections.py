@@ -1,0 +1,257 @@
+"""The pair that a claim allows and that is nearest to a guess: of coins, of cells, for several claims.
+
+"Nearest" is by KL(a‖p) + KL(b‖q). What a claim says about one event is p ≤ g(q); g is replaced by the
+smallest of some of its tangents, which is nowhere below it: a larger set of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from dpassay._typing import FloatArray, IntArray
+from dpassay.privacy.claims import Claim
+
+#: Where Σp − Σq counts as 0.
+NEAR = 1e-14
+#: Places, by logit, at which tangents stand for a region that is slow to evaluate.
+_TANGENTS = np.linspace(-16.0, 16.0, 513)
+#: A step of Newton's this much smaller than where it leads is the last: the error is squared by it.
+_LAST = 1e-8
+#: Past the end of all events.
+_PAST = 2.0
+
+
+# --- one event
+
+
+@dataclass(frozen=True, eq=False)
+class Tangents:
+    """The smallest of some tangents of a concave g: nowhere below it, and quick."""
+
+    edges: FloatArray  # where the next tangent takes over
+    value: FloatArray  # of each tangent at 0
+    rise: FloatArray
+
+    @classmethod
+    def of(cls, claim: Claim) -> Tangents:
+        """At places that are equally far apart in the logit of q."""
+        q = 1 / (1 + np.exp(-_TANGENTS))
+        top, rise = np.asarray(claim.region(q)), np.asarray(claim.slope(q))
+        keep = (top < 1.0) & np.isfinite(rise)
+        q, top, rise = q[keep], top[keep], rise[keep]
+        rise, first = np.unique(-rise, return_index=True)  # the steepest first, each once
+        value = top[first] + rise * q[first]
+        value, rise = np.append(value, 1.0), np.append(-rise, 0.0)
+        steeper = rise[:-1] - rise[1:]
+        edges = np.maximum.accumulate((value[1:] - value[:-1]) / np.maximum(steeper, 1e-300))
+        return cls(edges, value, rise)
+
+    def place(self, q: FloatArray) -> IntArray:
+        """Which tangent is the smallest."""
+        return np.searchsorted(self.edges, q, side="right")
+
+    def region(self, q: FloatArray) -> FloatArray:
+        """The smallest tangent."""
+        k = self.place(q)
+        return np.minimum(self.value[k] + self.rise[k] * q, 1.0)
+
+    @cached_property
+    def alone(self) -> Regions:
+        """As the only one of several."""
+        return Regions.of([self])
+
+
+@lru_cache(maxsize=256)
+def tangents_of(claim: Claim) -> Tangents:
+    """What a claim says about one event, quick to evaluate, and never less than it allows."""
+    return Tangents.of(claim)
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """The tangents of several claims in a row, so that one search serves guesses about all of them."""
+
+    first: IntArray  # by claim, the place of its first tangent
+    last: IntArray
+    steps: int  # halvings that find one tangent among those of a claim
+    value: FloatArray
+    rise: FloatArray
+    start: FloatArray  # where each tangent begins to be the smallest
+    end: FloatArray
+    top: FloatArray  # p at the end, p (1 − p), and the rise times q (1 − q)
+    room: FloatArray
+    lean: FloatArray
+
+    @classmethod
+    def of(cls, found: Sequence[Tangents]) -> Regions:
+        """The last tangent of each is level: no guess is above it."""
+        sizes = np.array([one.value.size for one in found])
+        value = np.concatenate([one.value for one in found])
+        rise = np.concatenate([one.rise for one in found])
+        start = np.concatenate([np.append(-np.inf, one.edges) for one in found])
+        end = np.concatenate([np.append(one.edges, _PAST) for one in found])
+        last = np.cumsum(sizes) - 1
+        top = value + rise * end
+        steps = int(sizes.max() - 1).bit_length()
+        rooms = top * (1 - top), rise * end * (1 - end)
+        return cls(last + 1 - sizes, last, steps, value, rise, start, end, top, *rooms)
+
+    def nearest(
+        self, which: IntArray, a: FloatArray, b: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The (p, q) with p ≤ g(q) that is nearest to guesses (a, b), elementwise; g of claim `which`.
+
+        It is the guess itself if that is allowed, else on the edge p = g(q), between q = b and p = a.
+        There
+
+            (a − p)/(p(1 − p)) · g′(q) − (q − b)/(q(1 − q))
+
+        falls with q, at kinks of g too, and passes 0 at the nearest place: first its tangent is found.
+        """
+        low, high = self.first[which], self.last[which]
+        for _ in range(self.steps):
+            k = (low + high) >> 1
+            end, top = self.end[k], self.top[k]
+            short = (a - top) * self.lean[k] > (end - b) * self.room[k]
+            beyond = (end < b) | ((top < a) & short)  # before q = b it is positive
+            low, high = np.where(beyond, k + 1, low), np.where(beyond, high, k)
+        value, rise = self.value[high], self.rise[high]
+        bottom = np.maximum(self.start[high], b)
+        out = (bottom > b) | (a > value + rise * bottom)
+        p, q = a.copy(), b.copy()
+        if out.any():
+            a, b, value, rise = a[out], b[out], value[out], rise[out]
+            near = _on_tangent(a, b, value, rise, bottom[out], np.minimum(self.end[high[out]], a))
+            p[out], q[out] = np.minimum(value + rise * near, 1.0), near
+        return p, q
+
+
+def _on_tangent(
+    a: FloatArray,
+    b: FloatArray,
+    value: FloatArray,
+    rise: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+) -> FloatArray:
+    """The nearest q of those with p = value + rise · q between two places: Newton's steps in a bracket.
+
+    The root of (a − p) p′ q(1 − q) − (q − b) p(1 − p), or the end towards which it points.
+    """
+    high = np.maximum(low, high)
+
+    def excess(q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p = value + rise * q
+        room, other = p * (1 - p), rise * q * (1 - q)
+        turn = rise * ((a - p) * (1 - 2 * q) - other) - room - (q - b) * rise * (1 - 2 * p)
+        return (a - p) * other - (q - b) * room, turn
+
+    begin, finish = excess(low)[0], excess(high)[0]
+    outside = [begin <= 0, finish >= 0]
+    ends = [low, high]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        q = low + (high - low) * (begin / (begin - finish))
+        q = np.where((q > low) & (q < high), q, 0.5 * (low + high))
+        done = outside[0] | outside[1]
+        for _ in range(100):
+            more, turn = excess(q)
+            low, high = np.where(more > 0, q, low), np.where(more > 0, high, q)
+            step = q - more / turn
+            sure = np.abs(step - q) <= _LAST * q
+            step = np.where((step > low) & (step < high) | sure, step, 0.5 * (low + high))
+            q = np.where(done, q, np.clip(step, low, high))
+            done = done | sure | (high <= low)
+            if done.all():
+                break
+    return np.where(outside[0], ends[0], np.where(outside[1], ends[1], q))
+
+
+def project_event(region: Tangents, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The (p, q) with p ≤ g(q) that is nearest to guesses (a, b), elementwise."""
+    return region.alone.nearest(np.zeros(a.shape, dtype=np.int64), a, b)
+
+
+def project_coins(
+    epsilon: float | FloatArray, a: FloatArray, b: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The (p, q) with p ≤ e^ε q and 1 − q ≤ e^ε (1 − p) that is nearest to guesses (a, b), elementwise.
+
+    On the line p = r q, r = e^ε, it has 2r q² − (r(1 + b) + 1 + a) q + a + b = 0, of which the smaller
+    root has p < 1; on the other line the same holds with 1 − q, 1 − p for p, q. If neither keeps the
+    other bound, it is where the lines meet.
+    """
+    ratio = _ratio(epsilon)
+    p, q = a.copy(), b.copy()
+    out = (a > ratio * b) | (1 - b > ratio * (1 - a))
+    if not out.any():
+        return p, q
+    a, b, ratio = a[out], b[out], np.broadcast_to(ratio, out.shape)[out]
+    one = _on_line(ratio, a, b)
+    other = _on_line(ratio, 1 - b, 1 - a)
+    first = 1 - one <= ratio * (1 - ratio * one)
+    second = 1 - other <= ratio * (1 - ratio * other)
+    meet = 1 / (1 + ratio)
+    p[out] = np.where(first, ratio * one, np.where(second, 1 - other, ratio * meet))
+    q[out] = np.where(first, one, np.where(second, 1 - ratio * other, meet))
+    return p, q
+
+
+def _ratio(epsilon: float | FloatArray) -> FloatArray:
+    return np.exp(np.minimum(epsilon, 600.0))
+
+
+def _on_line(ratio: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    """The nearest q of those with p = ratio · q."""
+    middle = ratio * (1 + b) + 1 + a
+    root = np.sqrt(np.maximum(middle**2 - 8 * ratio * (a + b), 0.0))
+    return np.asarray(2 * (a + b) / (middle + root))
+
+
+# --- cells
+
+
+def project_cells(
+    epsilon: float | FloatArray, a: FloatArray, b: FloatArray, near: float = NEAR
+) -> tuple[FloatArray, FloatArray]:
+    """The nearest (P, Q) with e^−ε ≤ p/q ≤ e^ε on every cell of the last axis.
+
+    With multipliers ν of Σp = 1 and 2 − ν of Σq = 1 a cell is p = a/ν, q = b/(2 − ν) where that is
+    allowed, else p = e^ε q with q = (a + b)/(ν e^ε + 2 − ν), or its mirror image. Σp − Σq falls with ν,
+    and passes 0 where both are 1: Newton's steps inside a bracket find it.
+    """
+    ratio = np.asarray(_ratio(epsilon))[..., None]
+    inside = np.all((a <= ratio * b) & (b <= ratio * a), axis=-1)
+    if inside.all():
+        return a, b
+    both = a + b
+    floor = np.maximum(both, 1e-300)
+    shape = np.broadcast_shapes(ratio.shape[:-1], a.shape[:-1])
+    low, high, nu = np.full(shape, 1e-9), np.full(shape, 2 - 1e-9), np.ones(shape)
+    done = np.broadcast_to(inside, shape)
+    for _ in range(100):
+        one = nu[..., None]
+        other = 2 - one
+        p, q = a / one, b / other
+        up, down = p > ratio * q, q > ratio * p
+        held = up | down
+        edge = both / np.where(
+            up, one * ratio + other, one + other * ratio
+        )  # the smaller of p and q
+        turn = (ratio - 1) * edge
+        more = np.where(held, np.where(up, turn, -turn), p - q).sum(axis=-1)
+        done = done | (np.abs(more) < near)
+        if done.all():
+            break
+        fall = np.where(held, turn * turn / floor, p / one + q / other).sum(axis=-1)
+        low, high = np.where(more > 0, nu, low), np.where(more > 0, high, nu)
+        step = nu + more / (fall + 1e-300)
+        step = np.where((step > low) & (step < high), step, 0.5 * (low + high))
+        nu = np.where(done, nu, step)
+    p = np.where(up, ratio * edge, np.where(down, edge, p))
+    q = np.where(up, edge, np.where(down, ratio * edge, q))
+    free = inside[..., None]
+    return np.where(free, a, p), np.where(free, b, q)
