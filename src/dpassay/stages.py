@@ -23,7 +23,7 @@ import numpy as np
 from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import joint, power
 from dpassay.bounds.ordering import Counts
-from dpassay.counts import second_bound
+from dpassay.counts import SECOND, second_bound
 from dpassay.errors import MechanismError
 from dpassay.learning.cuts import ChosenEvent, EventCriterion, search
 from dpassay.learning.learner import Learner, select
@@ -241,47 +241,28 @@ class Measured:
 
 def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = True) -> Measured:
     """Test the events, and bound the divergence; with `second` also the other parameter of (ε, δ)."""
-    claim = choice.claim
-    share = 0.0 if choice.divergence is None else choice.divergence.share
+    claim, divergence = choice.claim, choice.divergence
+    share = 0.0 if divergence is None else divergence.share
     lower, p_value, detectable = 0.0, 1.0, math.inf
     budget: list[tuple[str, float]] = []
-    tests = [
-        _test_event(claim, found, row, gamma * (1 - share) * found.share, second)
-        for found, row in zip(choice.events, counted.counts, strict=True)
-    ]
-    best = max(tests, key=lambda test: (test.lower, -test.p_value))
-    if share < 1.0:
-        lower = best.lower
-        p_value = min(1.0, *(test.p_value * gamma / test.level for test in tests))
-        for test in tests:
-            budget.append(
-                (f"exact joint test of an event found by {test.found.ranking}", test.level)
-            )
-            if test.second is not None:
-                budget.append((f"the bound on {test.second.symbol}", test.spent))
-        # the first event is the most frequent one; the others only if it says nothing
-        detectable = next(
-            (least for test in tests if (least := test.detectable) < math.inf), math.inf
-        )
-    if choice.divergence is not None:
-        level = gamma * share
+    if divergence is not None:
         score_p, score_q = (
             np.concatenate([part[side] for part in counted.scores]) for side in (0, 1)
         )
-        value, chance, least = _bound_divergence(claim, choice.divergence, score_p, score_q, level)
-        lower, p_value = max(lower, value), min(p_value, chance / share, 1.0)
-        detectable = min(detectable, least)
-        order = choice.divergence.variation.order
-        budget.append((f"variational bound at order {order:g}", level))
-    others = (test.second for test in tests if test.second is not None)
-    return Measured(
-        lower,
-        p_value,
-        detectable,
-        best,
-        max(others, key=lambda one: one.lower, default=None),
-        budget,
-    )
+        level = gamma * share
+        lower, chance, detectable = _bound_divergence(claim, divergence, score_p, score_q, level)
+        p_value = min(chance / share, 1.0)
+        budget.append((f"variational bound at order {divergence.variation.order:g}", level))
+    tests, other = _test_events(choice, counted.counts, gamma * (1 - share), second, lower)
+    best = max(tests, key=lambda test: (test.lower, -test.p_value))
+    if share < 1.0:
+        lower = max(lower, best.lower)
+        p_value = min(p_value, *(test.p_value * gamma / test.level for test in tests))
+        budget = [line for test in tests for line in test.budget(other)] + budget
+        # the first event is the most frequent one; the others only if it says nothing
+        seen = (least for test in tests if (least := test.detectable) < math.inf)
+        detectable = min(detectable, next(seen, math.inf))
+    return Measured(lower, p_value, detectable, best, other, budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,21 +272,22 @@ class EventTest:
     found: ChosenEvent
     row: IntArray
     counts: Counts  # as a test of p ≤ g(q)
+    claim: Claim  # of which g is the region
     level: float
+    spent: float  # on the second bound
     lower: float
     p_value: float
-    second: SecondBound | None
-    spent: float  # on the second bound
-    claim: Claim
+
+    def budget(self, other: SecondBound | None) -> list[tuple[str, float]]:
+        """What the error probability is spent on, in words."""
+        at = "" if self.found.order is None else f", at order {self.found.order:.3g}"
+        own = f"exact joint test of an event found by {self.found.ranking}{at}", self.level
+        return [own] if other is None else [own, (f"the bound on {other.symbol}", self.spent)]
 
     @property
     def detectable(self) -> float:
         """The smallest value of the parameter that would be caught nine times in ten."""
-        return (
-            power.smallest_detectable(self.counts, self.claim, self.level)
-            if self.level
-            else math.inf
-        )
+        return power.smallest_detectable(self.counts, self.claim, self.level)
 
     def witness(self, pair: Pair) -> Witness:
         """The event and its counts on either input."""
@@ -313,20 +295,39 @@ class EventTest:
         return Witness(event=self.found.event, pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=m)
 
 
-def _test_event(
-    claim: Claim, found: ChosenEvent, row: IntArray, gamma: float, both: bool
-) -> EventTest:
+def _test_events(
+    choice: Choice, rows: IntArray, gamma: float, both: bool, beyond: float
+) -> tuple[list[EventTest], SecondBound | None]:
+    """Each event at its share of γ; with `both` also the largest bound on the other parameter.
+
+    Of a bound on the parameter nothing is sought up to `beyond`.
+    """
+    claim = choice.claim
+    tests, second = [], None
+    counts = [_tested(claim, found, row) for found, row in zip(choice.events, rows, strict=True)]
+    levels = [gamma * found.share for found in choice.events]
+    if both and gamma > 0:
+        second = second_bound(list(zip(counts, levels, strict=True)), claim)
+    for found, row, count, share in zip(choice.events, rows, counts, levels, strict=True):
+        tested = claim if found.order is None else claim.at_order(found.order)
+        spent = 0.0 if second is None else SECOND * share
+        level, seen = share - spent, joint.Evidence(1.0, 0.0)
+        if level > 0:
+            seen = joint.evidence(count, tested, level, beyond)
+            beyond = max(beyond, seen.lower_bound)
+        tests.append(
+            EventTest(found, row, count, tested, level, spent, seen.lower_bound, seen.p_value)
+        )
+    return tests, second
+
+
+def _tested(claim: Claim, found: ChosenEvent, row: IntArray) -> Counts:
+    """The counts of an event as a test of p ≤ g(q)."""
     i, n, j, m = (int(c) for c in row)
-    counts = Counts(i, n, j, m)
-    if found.cut.second:  # a symmetric claim says the same of the complement
-        counts = Counts(n - i, n, m - j, m) if claim.symmetric else Counts(j, m, i, n)
-    if gamma <= 0:
-        return EventTest(found, row, counts, 0.0, 0.0, 1.0, None, 0.0, claim)
-    second, spent = second_bound(counts, claim, gamma) if both else (None, 0.0)
-    level = gamma - spent
-    evidence = joint.evidence(counts, claim, level)
-    lower, chance = evidence.lower_bound, evidence.p_value
-    return EventTest(found, row, counts, level, lower, chance, second, spent, claim)
+    if not found.cut.second:
+        return Counts(i, n, j, m)
+    # a symmetric claim says the same of the complement
+    return Counts(n - i, n, m - j, m) if claim.symmetric else Counts(j, m, i, n)
 
 
 def _bound_divergence(

@@ -6,7 +6,7 @@ from scipy.stats import binom
 import dpassay as dp
 from dpassay.bounds.joint import Counts
 from dpassay.bounds.ordering import observed_distance, seen_contour, window_of
-from dpassay.bounds.supremum import supremum
+from dpassay.bounds.supremum import Lattice, supremum
 
 
 def test_a_curve_with_many_kinks_has_the_p_value_of_a_direct_sum():
@@ -25,4 +25,4 @@ def test_a_curve_with_many_kinks_has_the_p_value_of_a_direct_sum():
     )
     j = np.arange(window.first_j, window.last_j + 1)
     direct = np.sum(binom.pmf(j, c.m, q[:, None]) * binom.sf(least - 1, c.n, p[:, None]), axis=1)
-    assert direct.max() <= supremum(window, least, claim) <= 1.02 * direct.max()
+    assert direct.max() <= supremum(Lattice(window, least), claim) <= 1.02 * direct.max()

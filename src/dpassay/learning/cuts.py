@@ -84,7 +84,7 @@ class EventCriterion:
         (kind, value), (other, level) = new.rank, best.rank
         if kind != other:
             return kind > other
-        return value > level + (_MARGIN_Z * new.noise if kind == 1 else _MARGIN_BOUND * level)
+        return value > level + (_MARGIN_Z * new.rates.noise if kind == 1 else _MARGIN_BOUND * level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +96,7 @@ class ChosenEvent:
     rank: tuple[int, float]
     ranking: str
     share: float = 1.0  # of the error probability
+    order: float | None = None  # at which a claim about many divergences is tested
 
     def power(self, gamma: float) -> float:
         """About the probability that it refutes the claim."""
@@ -128,7 +129,9 @@ def _events(
     """The events of some rankings that are worth a test."""
     index, promise = _best(learner, criterion, family)
     if not criterion.claim.event_complete:
-        return [_found(learner, index, promise, _refined(learner, criterion, index, promise))]
+        cut = _refined(learner, criterion, index, promise)
+        order = _order(criterion.claim, cut)
+        return [replace(_found(learner, index, promise, cut), order=order)]
     cautious = _found(learner, index, promise, promise.cut)
     for look in _LOOKS:
         bold = replace(criterion, gamma=criterion.gamma * look.share, caution=look.caution)
@@ -188,6 +191,15 @@ def _refined(
     if len(criterion.claim.orders) > 1:  # regions of many orders: the Gaussian one is near
         return promise.cut
     return rates.strongest(criterion.claim, criterion.caution)
+
+
+def _order(claim: Claim, cut: Cut) -> float | None:
+    """The order at which to test a claim about many: the one that limits the event most.
+
+    At the value that is to be refuted: the claimed one, or what is promised beyond it, in terms of a
+    Gaussian claim. A test at one order, chosen beforehand, is a test of the claim, and quicker.
+    """
+    return claim.order_for(cut.low, max(claim.gaussian_like().mu, cut.bound))
 
 
 def _same(learner: Learner, one: Event, other: Event) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from dpassay.errors import InvalidInput
 from dpassay.privacy import coins
 from dpassay.privacy.claim_base import Claim, checked_delta, digits, shaped
 from dpassay.privacy.event_claims import GaussianDP
+
+#: An order is chosen for no smaller μ: at 0 all orders say the same.
+_LEAST = 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,9 +66,7 @@ class DivergenceClaim(Claim):
         max{p : p^λ q^{1−λ} + (1−p)^λ (1−q)^{1−λ} ≤ e^{(λ−1)ε(λ)}} is that of order λ. The most
         likely event under P'' is the least likely one under Q''.
         """
-        kept = 1.0 - self.leak
-        inner = np.exp(coins.log_expit(self._edges(np.minimum(q / kept, 1.0), 1.0).min(axis=0)))
-        return np.where(q < kept, self.leak + kept * inner, 1.0)
+        return self.with_slope(q)[0]
 
     def tradeoff(self, alpha: npt.ArrayLike) -> Any:
         """1 − region(α), accurate where it is tiny."""
@@ -89,11 +90,16 @@ class DivergenceClaim(Claim):
 
     def slope(self, q: npt.ArrayLike) -> Any:
         """That of the binding order, by implicit differentiation; 0 where everything is allowed."""
-        q = np.atleast_1d(np.asarray(q, dtype=float))
+        return self.with_slope(np.atleast_1d(np.asarray(q, dtype=float)))[1]
+
+    def with_slope(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Both from one solution."""
         kept = 1.0 - self.leak
         v = coins.logit(np.minimum(q / kept, 1.0))
         u, order = coins.binding(v, self._solved, self.value * self._units)
-        return np.where((q < kept) | (self.leak == 0), coins.slope(u, v, order), 0.0)
+        region = np.where(q < kept, self.leak + kept * np.exp(coins.log_expit(u)), 1.0)
+        slope = np.where((q < kept) | (self.leak == 0), coins.slope(u, v, order), 0.0)
+        return region, slope
 
     def needed(self, p: float, q: float) -> float:
         """The largest D_λ of two coins, in units of ε(λ); the direction p > q only."""
@@ -126,6 +132,18 @@ class DivergenceClaim(Claim):
         found = np.array([max(checks.real("divergence", divergence, finite=False), 0.0)])
         return float(_ratio(found, self._unit(np.array([float(order)])))[0])
 
+    def order_for(self, q: float, mu: float) -> float | None:
+        """The binding one at q; None for a claim at a single order."""
+        if self._solved.size == 1:
+            return None
+        value = max(mu, _LEAST) ** 2 / (2 * self._strictest)
+        v = coins.logit(np.array([min(q / (1.0 - self.leak), 1.0)]))
+        return float(coins.binding(v, self._solved, value * self._units)[1][0])
+
+    def at_order(self, order: float) -> Claim:
+        """D_λ(P‖Q) ≤ ε(λ) at this λ, with the same parameter."""
+        return AtOrder(self, order)
+
     def gaussian_like(self) -> GaussianDP:
         """μ = √(2ρ) with ρ = ε(λ)/λ: of that λ-divergence, as N(0, 1) and N(μ, 1) have it."""
         return GaussianDP(math.sqrt(2 * self.value * self._strictest))
@@ -134,6 +152,44 @@ class DivergenceClaim(Claim):
         """On the scale of μ = √(2ρ), ρ = ε(λ)/λ: twice what is claimed, and at least 1 more."""
         mu = self.gaussian_like().mu
         return not math.sqrt(2 * value * self._strictest) < mu + max(1.0, mu)
+
+
+@dataclass(frozen=True, repr=False)
+class AtOrder(DivergenceClaim):
+    """One order of a claim about divergences: whoever makes the claim makes this one too."""
+
+    claim: DivergenceClaim
+    order: float
+
+    @property
+    def whole(self) -> Claim:
+        """The claim."""
+        return self.claim
+
+    @property
+    def value(self) -> float:
+        """That of the claim."""
+        return self.claim.value
+
+    def at(self, value: float) -> Claim:
+        """The same order of the claim with another value of its parameter."""
+        return AtOrder(cast(DivergenceClaim, self.claim.at(value)), self.order)
+
+    @cached_property
+    def orders(self) -> tuple[float, ...]:
+        """The one."""
+        return (self.order,)
+
+    @property
+    def leak(self) -> float:
+        """That of the claim."""
+        return self.claim.leak
+
+    def _unit(self, order: FloatArray) -> FloatArray:
+        return self.claim._unit(order)
+
+    def __str__(self) -> str:
+        return f"{self.claim} at order {digits(self.order)}"
 
 
 @dataclass(frozen=True)
