@@ -81,10 +81,13 @@ class EventCriterion:
 
     def beats(self, new: Promise, best: Promise) -> bool:
         """Whether it promises clearly more."""
-        (kind, value), (other, level) = new.rank, best.rank
-        if kind != other:
-            return kind > other
-        return value > level + (_MARGIN_Z * new.rates.noise if kind == 1 else _MARGIN_BOUND * level)
+        kind, level = best.rank
+        if kind == 1:
+            return new.z >= 1.0 and new.rank > (kind, level + _MARGIN_Z * new.rates.noise)
+        if kind == 0 and new.z >= 1.0:
+            return True
+        level += _MARGIN_BOUND * level
+        return new.refutes(level) and new.rank > (kind, level)  # else its bound is not sought
 
 
 @dataclass(frozen=True, eq=False)

@@ -263,10 +263,14 @@ class LogLoss:
     """The ranking that predicts best which side a draw is from, by more than a standard error."""
 
     def judge(self, scores: Scores) -> FloatArray:
-        """The surprise of each draw."""
+        """The surprise of each draw, log(1 + e^−score) or log(1 + e^score), a side weighing the same."""
         p, q = scores
-        weights = np.repeat([1.0, p.size / q.size], [p.size, q.size])
-        return np.asarray(np.logaddexp(0, np.concatenate([-p, q])) * weights)
+        odds = np.concatenate([-p, q])
+        surprise = -np.abs(odds)
+        np.log1p(np.exp(surprise, out=surprise), out=surprise)
+        surprise += np.maximum(odds, 0.0, out=odds)
+        surprise[p.size :] *= p.size / q.size
+        return surprise
 
     def beats(self, new: FloatArray, best: FloatArray) -> bool:
         """By the paired differences."""

@@ -82,6 +82,10 @@ class Promise:
         """That of the strongest event, the largest there is."""
         return float(self._own[self._strongest])
 
+    def refutes(self, value: float) -> bool:
+        """Whether some event would refute this value of the parameter."""
+        return bool(self.statistic(value).max() >= self.goal)
+
     @property
     def rank(self) -> tuple[int, float]:
         """The larger, the more promising."""
@@ -224,7 +228,8 @@ class Rates:
         with np.errstate(over="ignore"):
             spread = slope**2 * self.low * (1 - self.low) / self.n_low / room
         z = (self._angle - 2 * np.arcsin(np.sqrt(allowed))) / np.sqrt(1 / self.n_high + spread)
-        return np.where(allowed >= 1.0, -np.inf, z)
+        z[allowed >= 1.0] = -np.inf
+        return z
 
     def _looks(self) -> FloatArray:
         """About how many independent cuts there are up to each, from the middle outwards."""
