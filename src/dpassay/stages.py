@@ -136,6 +136,7 @@ def _learn_divergence(
     index, _ = select(learner, criterion)
     scores = learner.scores(index)
     assert scores is not None
+    scores = np.sort(scores[0]), np.sort(scores[1])  # once for all orders
 
     def bound(variation: Variation) -> float:
         return claim.from_divergence(variation.order, variation.promised)
