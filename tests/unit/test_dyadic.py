@@ -71,3 +71,17 @@ def test_an_event_of_cells_is_where_the_score_passes_the_cut(seed):
             event = Event.from_json(loss.event(cut, above).to_json())
             wanted = scores >= cut if above else scores <= cut
             assert np.array_equal(event.holds(draws.p.outputs), wanted)
+
+
+def test_numbers_are_sorted_once_with_the_side_each_is_from(seed):
+    rng = np.random.default_rng(seed)
+    p, q = rng.integers(0, 9, 40).astype(float), rng.integers(0, 9, 30).astype(float)
+    line = Line.of(p, q)
+    assert np.array_equal(line.values, np.sort(np.concatenate([p, q])))
+    for value in range(10):  # ties are never parted
+        at = np.searchsorted(line.values, value)
+        assert line.below[at] == np.count_nonzero(p < value)
+    assert line.sizes == (40, 30)
+    draws = training(rng.normal(size=50), rng.normal(size=50))
+    assert draws.line(0) is draws.line(0)
+    assert draws.line(0).sizes == (50, 50)
