@@ -266,7 +266,7 @@ class LogLoss:
         """The surprise of each draw, log(1 + e^−score) or log(1 + e^score), a side weighing the same."""
         p, q = scores
         odds = np.concatenate([-p, q])
-        surprise = -np.abs(odds)
+        surprise: FloatArray = -np.abs(odds)
         np.log1p(np.exp(surprise, out=surprise), out=surprise)
         surprise += np.maximum(odds, 0.0, out=odds)
         surprise[p.size :] *= p.size / q.size

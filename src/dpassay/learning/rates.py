@@ -227,7 +227,8 @@ class Rates:
         room = np.maximum(allowed * (1 - allowed), 1e-300)
         with np.errstate(over="ignore"):
             spread = slope**2 * self.low * (1 - self.low) / self.n_low / room
-        z = (self._angle - 2 * np.arcsin(np.sqrt(allowed))) / np.sqrt(1 / self.n_high + spread)
+        z: FloatArray = self._angle - 2 * np.arcsin(np.sqrt(allowed))
+        z /= np.sqrt(1 / self.n_high + spread)
         z[allowed >= 1.0] = -np.inf
         return z
 
