@@ -133,7 +133,7 @@ def _events(
     index, promise = _best(learner, criterion, family)
     if not criterion.claim.event_complete:
         cut = _refined(learner, criterion, index, promise)
-        order = _order(criterion.claim, cut)
+        order = _order(criterion, cut)
         return [replace(_found(learner, index, promise, cut), order=order)]
     cautious = _found(learner, index, promise, promise.cut)
     for look in _LOOKS:
@@ -196,13 +196,17 @@ def _refined(
     return rates.strongest(criterion.claim, criterion.caution)
 
 
-def _order(claim: Claim, cut: Cut) -> float | None:
-    """The order at which to test a claim about many: the one that limits the event most.
+def _order(criterion: EventCriterion, cut: Cut) -> float | None:
+    """The order at which to test a claim about many: the one that shows most of such an event.
 
-    At the value that is to be refuted: the claimed one, or what is promised beyond it, in terms of a
-    Gaussian claim. A test at one order, chosen beforehand, is a test of the claim, and quicker.
+    Of what a test at its level is about to show, that is: of frequencies moved towards each other by as
+    much as it takes off. A test at one order, chosen beforehand, is a test of the claim, and quicker.
     """
-    return claim.order_for(cut.low, max(claim.gaussian_like().mu, cut.bound))
+    taken = float(ndtri(1 - criterion.gamma)) / math.sqrt(8 * min(criterion.test))
+    high, low = 2 * cut.share - cut.low, cut.low
+    p = math.sin(max(math.asin(math.sqrt(high)) - taken, 0.0)) ** 2
+    q = math.sin(min(math.asin(math.sqrt(low)) + taken, math.pi / 2)) ** 2
+    return criterion.claim.order_for(*((p, q) if p > q else (high, low)))
 
 
 def _same(learner: Learner, one: Event, other: Event) -> bool:

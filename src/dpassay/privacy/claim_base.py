@@ -164,8 +164,8 @@ class Claim(Record):
         """The smallest value of the parameter that allows this divergence at this order."""
         raise self._no_divergence()
 
-    def order_for(self, q: float, mu: float) -> float | None:
-        """The order that limits an event of probability q most, for a claim as strong as μ-GDP.
+    def order_for(self, p: float, q: float) -> float | None:
+        """The order at which P(E) = p and Q(E) = q need the largest value of the parameter.
 
         None where there are no orders to choose from.
         """

@@ -23,9 +23,6 @@ from dpassay.privacy import coins
 from dpassay.privacy.claim_base import Claim, checked_delta, digits, shaped
 from dpassay.privacy.event_claims import GaussianDP
 
-#: An order is chosen for no smaller μ: at 0 all orders say the same.
-_LEAST = 0.05
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DivergenceClaim(Claim):
@@ -103,9 +100,12 @@ class DivergenceClaim(Claim):
 
     def needed(self, p: float, q: float) -> float:
         """The largest D_λ of two coins, in units of ε(λ); the direction p > q only."""
+        return float(np.max(self._ratios(p, q)))
+
+    def _ratios(self, p: float, q: float) -> FloatArray:
         kept = 1.0 - self.leak
         inner = max((p - self.leak) / kept, 0.0), min(q / kept, 1.0)
-        return float(np.max(_ratio(coins.divergence(*inner, self._solved), self._units)))
+        return _ratio(coins.divergence(*inner, self._solved), self._units)
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
         """δ + (1 − δ) sup_q g(q) − e^ε q, by the substitution q → (1 − δ)q."""
@@ -132,13 +132,10 @@ class DivergenceClaim(Claim):
         found = np.array([max(checks.real("divergence", divergence, finite=False), 0.0)])
         return float(_ratio(found, self._unit(np.array([float(order)])))[0])
 
-    def order_for(self, q: float, mu: float) -> float | None:
-        """The binding one at q; None for a claim at a single order."""
-        if self._solved.size == 1:
-            return None
-        value = max(mu, _LEAST) ** 2 / (2 * self._strictest)
-        v = coins.logit(np.array([min(q / (1.0 - self.leak), 1.0)]))
-        return float(coins.binding(v, self._solved, value * self._units)[1][0])
+    def order_for(self, p: float, q: float) -> float | None:
+        """The one whose D_λ of two coins is the largest in units of ε(λ); None for a single order."""
+        found = self._ratios(p, q)
+        return None if found.size == 1 else float(self._solved[np.argmax(found)])
 
     def at_order(self, order: float) -> Claim:
         """D_λ(P‖Q) ≤ ε(λ) at this λ, with the same parameter."""
