@@ -39,7 +39,6 @@ def real(
     remedy: str = "",
 ) -> float:
     """Return `value` as a float inside the stated range, or explain why it is not."""
-    allowed = _interval(at_least, above, at_most, below)
     number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if (
         not number
@@ -49,6 +48,7 @@ def real(
         or (above > -math.inf and value <= above)
         or (below < math.inf and value >= below)
     ):
+        allowed = _interval(at_least, above, at_most, below)
         raise InvalidInput(_message(name, value, allowed, remedy))
     return float(value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +18,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.results import SecondBound, Verdict, Witness, why_blind
 
 #: The share of γ spent on the bound that is not the headline of an (ε, δ) claim or of a curve.
-_SECOND = 0.1
+SECOND = 0.1
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,9 @@ def audit_counts(
         checks.one_of("likelier", likelier, ("first", "second"))
     tests = statements(counts, claim, likelier)
     share = gamma / len(tests)
-    bounds = [second_bound(test.counts, claim, share) for test in tests]
-    level = share - bounds[0][1]
-    found = [joint.evidence(test.counts, claim, level) for test in tests]
+    second = second_bound([(test.counts, share) for test in tests], claim)
+    level = share if second is None else share - SECOND * share
+    found = joint.evidence_of([(test.counts, level) for test in tests], claim)
     lower = max(one.lower_bound for one in found)
     p_value = min(1.0, min(one.p_value for one in found) * gamma / level)
     key = [(one.lower_bound, -one.p_value) for one in found]
@@ -91,7 +92,6 @@ def audit_counts(
     best = tests[index]
     violated = p_value <= gamma
     detectable = smallest_detectable(best.counts, claim, level)
-    second = max((one for one, _ in bounds if one), key=lambda one: one.lower, default=None)
     budget = [(test.words, level) for test in tests]
     if second is not None:
         budget.append((f"the bound on {second.symbol}", gamma - len(tests) * level))
@@ -134,23 +134,25 @@ def _counts(hits_p: int, n_p: int, hits_q: int, n_q: int) -> Counts:
     return Counts(i, n, j, m)
 
 
-def second_bound(counts: Counts, claim: Claim, gamma: float) -> tuple[SecondBound | None, float]:
-    """The bound on another parameter that the same counts give, and what it costs.
+def second_bound(tests: Sequence[tuple[Counts, float]], claim: Claim) -> SecondBound | None:
+    """The largest bound on another parameter that the same counts give, each with a share of its γ.
 
     For an (ε, δ) claim that is the parameter which is not its headline. For a curve, whose gap means
     little to people, it is ε at a δ that is fixed for all audits. A tenth of γ pays for it, whatever
     comes out: both bounds hold at once.
     """
     other = claim.turned()
-    if other is None:
-        return None, 0.0
-    spent = _SECOND * gamma
+    if other is None or not tests:
+        return None
+    tests = [(counts, SECOND * gamma) for counts, gamma in tests]
+    bounds = [one.lower_bound for one in joint.evidence_of(tests, other)]
+    lower = max(bounds)
+    counts, level = tests[bounds.index(lower)]
     at = "" if claim.point is not None or other.point is None else f"δ = {other.point[1]:g}"
-    second = SecondBound(
+    return SecondBound(
         symbol=other.symbol,
         claimed=other.value,
-        lower=joint.lower_bound(counts, other, spent),
-        smallest_detectable=smallest_detectable(counts, other, spent),
+        lower=lower,
+        smallest_detectable=smallest_detectable(counts, other, level),
         at=at,
     )
-    return second, spent

@@ -23,7 +23,7 @@ import numpy as np
 from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import joint, power
 from dpassay.bounds.ordering import Counts
-from dpassay.counts import second_bound
+from dpassay.counts import SECOND, second_bound
 from dpassay.errors import MechanismError
 from dpassay.learning.cuts import ChosenEvent, EventCriterion, search
 from dpassay.learning.further import best_event, looked_at, two_tallies
@@ -174,6 +174,7 @@ def _learn_divergence(
     index, _ = select(learner, criterion)
     scores = learner.scores(index)
     assert scores is not None
+    scores = np.sort(scores[0]), np.sort(scores[1])  # once for all orders
 
     def bound(variation: Variation) -> float:
         return claim.from_divergence(variation.order, variation.promised)
@@ -288,55 +289,35 @@ def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = Tr
     A divergence says nothing of ε at a δ, since it may be that of outputs less likely than δ. So of a
     curve of divergences the first event bounds that ε, paid for before anything else.
     """
-    claim = choice.claim
-    share, spent, other = 0.0, 0.0, None
-    if choice.divergence is not None:
-        share = choice.divergence.share
-        if second:
-            first = _statement(claim, choice.events[0], counted.counts[0])
-            other, spent = second_bound(first, claim, gamma)
+    claim, divergence = choice.claim, choice.divergence
+    share, rest, other = 0.0, gamma, None
     lower, p_value, detectable = 0.0, 1.0, math.inf
     budget: list[tuple[str, float]] = []
-    both = second and choice.divergence is None
-    tests = [
-        _test_event(claim, found, row, (gamma - spent) * (1 - share) * found.share, both)
-        for found, row in zip(choice.events, counted.counts, strict=True)
-    ]
-    best = max(tests, key=lambda test: (test.lower, -test.p_value))
-    if share < 1.0:
-        lower = best.lower
-        p_value = min(1.0, *(test.p_value * gamma / test.level for test in tests))
-        for test in tests:
-            budget.append(
-                (f"exact joint test of an event found by {test.found.ranking}", test.level)
-            )
-            if test.second is not None:
-                budget.append((f"the bound on {test.second.symbol}", test.spent))
-        # the first event is the most frequent one; the others only if it says nothing
-        detectable = next(
-            (least for test in tests if (least := test.detectable) < math.inf), math.inf
-        )
-    if choice.divergence is not None:
-        level = (gamma - spent) * share
+    if divergence is not None:
+        if second:
+            first = _tested(claim, choice.events[0], counted.counts[0])
+            other = second_bound([(first, gamma)], claim)
+        rest, share = gamma if other is None else gamma - SECOND * gamma, divergence.share
+        level = rest * share
         score_p, score_q = (
             np.concatenate([part[side] for part in counted.scores]) for side in (0, 1)
         )
-        value, chance, least = _bound_divergence(claim, choice.divergence, score_p, score_q, level)
-        lower, p_value = max(lower, value), min(p_value, chance * gamma / level, 1.0)
-        detectable = min(detectable, least)
-        order = choice.divergence.variation.order
-        budget.append((f"variational bound at order {order:g}", level))
-    if other is not None:
-        budget.append((f"the bound on {other.symbol} at {other.at}", spent))
-    others = (one for one in (other, *(test.second for test in tests)) if one is not None)
-    return Measured(
-        lower,
-        p_value,
-        detectable,
-        best,
-        max(others, key=lambda one: one.lower, default=None),
-        budget,
-    )
+        lower, chance, detectable = _bound_divergence(claim, divergence, score_p, score_q, level)
+        p_value = min(chance * gamma / level, 1.0)
+        budget.append((f"variational bound at order {divergence.variation.order:g}", level))
+        if other is not None:
+            budget.append((f"the bound on {other.symbol} at {other.at}", SECOND * gamma))
+    both = second and divergence is None
+    tests, own = _test_events(choice, counted.counts, rest * (1 - share), both, lower)
+    best = max(tests, key=lambda test: (test.lower, -test.p_value))
+    if share < 1.0:
+        lower = max(lower, best.lower)
+        p_value = min(p_value, *(test.p_value * gamma / test.level for test in tests))
+        budget = [line for test in tests for line in test.budget(own)] + budget
+        # the first event is the most frequent one; the others only if it says nothing
+        seen = (least for test in tests if (least := test.detectable) < math.inf)
+        detectable = min(detectable, next(seen, math.inf))
+    return Measured(lower, p_value, detectable, best, own if other is None else other, budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,21 +327,22 @@ class EventTest:
     found: ChosenEvent
     row: IntArray
     counts: Counts  # as a test of p ≤ g(q)
+    claim: Claim  # of which g is the region
     level: float
+    spent: float  # on the second bound
     lower: float
     p_value: float
-    second: SecondBound | None
-    spent: float  # on the second bound
-    claim: Claim
+
+    def budget(self, other: SecondBound | None) -> list[tuple[str, float]]:
+        """What the error probability is spent on, in words."""
+        at = "" if self.found.order is None else f", at order {self.found.order:.3g}"
+        own = f"exact joint test of an event found by {self.found.ranking}{at}", self.level
+        return [own] if other is None else [own, (f"the bound on {other.symbol}", self.spent)]
 
     @property
     def detectable(self) -> float:
         """The smallest value of the parameter that would be caught nine times in ten."""
-        return (
-            power.smallest_detectable(self.counts, self.claim, self.level)
-            if self.level
-            else math.inf
-        )
+        return power.smallest_detectable(self.counts, self.claim, self.level)
 
     def witness(self, pair: Pair) -> Witness:
         """The event and its counts on either input."""
@@ -368,26 +350,39 @@ class EventTest:
         return Witness(event=self.found.event, pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=m)
 
 
-def _statement(claim: Claim, found: ChosenEvent, row: IntArray) -> Counts:
-    """The counts as a test of p ≤ g(q)."""
+def _test_events(
+    choice: Choice, rows: IntArray, gamma: float, both: bool, beyond: float
+) -> tuple[list[EventTest], SecondBound | None]:
+    """Each event at its share of γ; with `both` also the largest bound on the other parameter.
+
+    Of a bound on the parameter nothing is sought up to `beyond`.
+    """
+    claim = choice.claim
+    tests, second = [], None
+    counts = [_tested(claim, found, row) for found, row in zip(choice.events, rows, strict=True)]
+    levels = [gamma * found.share for found in choice.events]
+    if both and gamma > 0:
+        second = second_bound(list(zip(counts, levels, strict=True)), claim)
+    for found, row, count, share in zip(choice.events, rows, counts, levels, strict=True):
+        tested = claim if found.order is None else claim.at_order(found.order)
+        spent = 0.0 if second is None else SECOND * share
+        level, seen = share - spent, joint.Evidence(1.0, 0.0)
+        if level > 0:
+            seen = joint.evidence(count, tested, level, beyond)
+            beyond = max(beyond, seen.lower_bound)
+        tests.append(
+            EventTest(found, row, count, tested, level, spent, seen.lower_bound, seen.p_value)
+        )
+    return tests, second
+
+
+def _tested(claim: Claim, found: ChosenEvent, row: IntArray) -> Counts:
+    """The counts of an event as a test of p ≤ g(q)."""
     i, n, j, m = (int(c) for c in row)
     if not found.cut.second:
         return Counts(i, n, j, m)
     # a symmetric claim says the same of the complement
     return Counts(n - i, n, m - j, m) if claim.symmetric else Counts(j, m, i, n)
-
-
-def _test_event(
-    claim: Claim, found: ChosenEvent, row: IntArray, gamma: float, both: bool
-) -> EventTest:
-    counts = _statement(claim, found, row)
-    if gamma <= 0:
-        return EventTest(found, row, counts, 0.0, 0.0, 1.0, None, 0.0, claim)
-    second, spent = second_bound(counts, claim, gamma) if both else (None, 0.0)
-    level = gamma - spent
-    evidence = joint.evidence(counts, claim, level)
-    lower, chance = evidence.lower_bound, evidence.p_value
-    return EventTest(found, row, counts, level, lower, chance, second, spent, claim)
 
 
 def _bound_divergence(

@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.bounds import clopper_pearson
-from dpassay.bounds.joint import Counts, lower_bound, p_value
+from dpassay.bounds.joint import Counts, evidence, evidence_of, lower_bound, p_value
 from dpassay.bounds.ordering import seen_contour, window_of
 
 CLAIMS = [
@@ -21,6 +21,7 @@ CLAIMS = [
     dp.ZeroConcentratedDP(0.2),
     dp.TradeoffDP([(0.0, 0.9), (0.2, 0.5), (1.0, 0.0)]),
     dp.TradeoffDP([(0.0, 0.9), (0.2, 0.5), (1.0, 0.0)], ordered=True),  # g(0) > 0
+    dp.ZeroConcentratedDP(0.2).at_order(4.0),
 ]
 BOUNDARY = np.concatenate(
     [np.geomspace(1e-5, 0.02, 120), np.linspace(0.02, 0.98, 700), 1 - np.geomspace(1e-5, 0.02, 120)]
@@ -257,6 +258,23 @@ def test_a_bound_refutes_as_often_as_the_test(n, p, q, claim):
 
     by_bound = power_of(lambda c: lower_bound(c, claim, 0.05) > claim.value)
     assert by_bound == pytest.approx(power_of(lambda c: p_value(c, claim) <= 0.05), abs=0.01)
+
+
+@pytest.mark.parametrize("claim", CLAIMS[1:6], ids=str)
+def test_a_bound_that_another_exceeds_is_not_sought_and_no_other_is_missed(claim, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        n, m = rng.integers(20, 400, 2).tolist()
+        hits = [(int(rng.binomial(n, 0.7)), int(rng.binomial(m, 0.2))) for _ in range(3)]
+        tests = [(Counts(i, n, j, m), 0.05 / k) for k, (i, j) in enumerate(hits, 1)]
+        alone = [evidence(counts, claim, gamma) for counts, gamma in tests]
+        found = evidence_of(tests, claim)
+        best = max(one.lower_bound for one in alone)
+        assert max(one.lower_bound for one in found) == best
+        assert [one.p_value for one in found] == [one.p_value for one in alone]
+        for (_, gamma), one, full in zip(tests, found, alone, strict=True):
+            assert one.lower_bound <= full.lower_bound
+            assert (one.p_value <= gamma) == (one.lower_bound >= claim.value)
 
 
 def box(c, claims, gamma):

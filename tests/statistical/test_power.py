@@ -47,3 +47,14 @@ def test_an_event_and_its_complement_on_the_other_side_are_detectable_alike():
     found = smallest_detectable(rare, claim, 1e-3)
     assert claim.delta < found < 2 * claim.delta
     assert smallest_detectable(likely, claim, 1e-3) == found
+
+
+def test_what_one_order_detects_is_said_of_the_whole_claim():
+    """A mechanism that just keeps the larger claim has no likelier event: its power is what counts."""
+    whole, q, n = dp.ZeroConcentratedDP(0.1), 0.05, 1500
+    one = whole.at_order(whole.order_for(whole.region(q), q))
+    found = detectable(q, n, n, one, 0.05)
+    caught = [power(claim.at(found).region(q), q, n, n, one, 0.05) for claim in (whole, one)]
+    assert 0.89 < caught[0] < 0.92
+    assert caught[0] <= caught[1]
+    assert detectable(q, n, n, whole, 0.05) <= 1.01 * found

@@ -8,7 +8,7 @@ import dpassay as dp
 from dpassay.bounds import supremum as module
 from dpassay.bounds.joint import Counts
 from dpassay.bounds.ordering import count_range, observed_distance, seen_contour, window_of
-from dpassay.bounds.supremum import supremum
+from dpassay.bounds.supremum import Lattice, supremum
 
 
 def test_a_curve_with_many_kinks_has_the_p_value_of_a_direct_sum():
@@ -27,19 +27,13 @@ def test_a_curve_with_many_kinks_has_the_p_value_of_a_direct_sum():
     )
     j = np.arange(window.first_j, window.last_j + 1)
     direct = np.sum(binom.pmf(j, c.m, q[:, None]) * binom.sf(least - 1, c.n, p[:, None]), axis=1)
-    assert direct.max() <= supremum(window, least, claim) <= 1.02 * direct.max()
+    assert direct.max() <= supremum(Lattice(window, least), claim) <= 1.02 * direct.max()
 
 
 @pytest.fixture
 def groups(monkeypatch):
     """Counts are put into groups from so many on."""
-
-    def of(most):
-        monkeypatch.setattr(module, "_COUNTED", most)
-        module._masses.cache_clear()
-
-    yield of
-    module._masses.cache_clear()
+    return lambda most: monkeypatch.setattr(module, "_COUNTED", most)
 
 
 @pytest.mark.parametrize("p", [0.2, 0.5, 0.9])
@@ -73,8 +67,8 @@ def test_groups_of_counts_are_bounded_from_above_and_their_total_from_below(grou
 def test_the_test_by_groups_is_never_smaller_and_hardly_larger(groups, claim, counts):
     window = window_of(counts, 5e-5)
     least = seen_contour(window, claim)
-    exact = supremum(window, least, claim)
+    exact = supremum(Lattice(window, least), claim)
     assert 1e-6 < exact < 0.9
     for most, near in ((16, np.inf), (64, np.inf), (900, 1.15)):
         groups(most)
-        assert exact * (1 - 1e-9) <= supremum(window, least, claim) <= near * exact
+        assert exact * (1 - 1e-9) <= supremum(Lattice(window, least), claim) <= near * exact

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.learning.cuts import EventCriterion
+from dpassay.learning.cuts import _MARGIN_BOUND, _MARGIN_Z, EventCriterion
 
 
 def test_best_cut_finds_the_event_of_an_exact_sample():
@@ -29,3 +29,30 @@ def test_a_promise_is_made_of_counts_alone():
     other = EventCriterion(dp.PureDP(0.5), (1500, 1500), 0.05).judge((p**3, q**3))
     assert (look.rank, look.cut.share) == (other.rank, other.cut.share)
     assert other.cut.at == pytest.approx(look.cut.at**3)
+
+
+def eager(new, best):
+    """The rule by the ranks of both, with every bound searched for."""
+    (kind, value), (other, level) = new.rank, best.rank
+    if kind != other:
+        return kind > other
+    return value > level + (_MARGIN_Z * new.rates.noise if kind == 1 else _MARGIN_BOUND * level)
+
+
+@pytest.mark.parametrize("largest", [False, True])
+def test_rankings_compare_as_if_every_bound_were_searched_for(largest, seed):
+    rng = np.random.default_rng(seed)
+    kinds, outcomes = set(), set()
+    for n in (60, 300, 2000):
+        for claim in (dp.PureDP(0.3), dp.GaussianDP(1.0), dp.ApproximateDP(2.0, 1e-3)):
+            power = EventCriterion(claim, (3 * n, 3 * n), 0.05, largest=largest)
+            shifts = rng.uniform(0, 1.6, 6)
+            scores = [(rng.normal(size=n) + shift, rng.normal(size=n)) for shift in shifts]
+            promised = [power.judge(one) for one in scores]
+            for new in promised:
+                for best in promised:
+                    assert power.beats(new, best) == eager(new, best)
+                    kinds.add(new.rank[0])
+                    outcomes.add(eager(new, best))
+    assert outcomes == {True, False}
+    assert kinds == ({2} if largest else {0, 1, 2})

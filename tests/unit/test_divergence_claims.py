@@ -36,6 +36,43 @@ def test_zcdp_region_is_inside_each_of_its_renyi_regions():
         assert np.all((claim.region(Q) <= near * 1.05) | (Q < 1e-3))
 
 
+MANY = [
+    dp.ZeroConcentratedDP(0.4),
+    dp.ZeroConcentratedDP(0.1, delta=0.02),
+    dp.RenyiCurveDP([1.5, 3, 20], [0.3, 0.5, 2.0]),
+]
+
+
+@pytest.mark.parametrize("claim", MANY, ids=str)
+def test_one_order_of_a_claim_allows_all_that_the_claim_does(claim):
+    wide = np.array([claim.at_order(float(order)).region(Q) for order in claim._solved])
+    assert wide.min(axis=0) == pytest.approx(claim.region(Q), rel=1e-12)
+    for p, q in ((0.5, 0.1), (0.05, 0.03), (0.9, 0.7)):
+        needed = [claim.at_order(float(order)).needed(p, q) for order in claim._solved]
+        assert max(needed) == pytest.approx(claim.needed(p, q))
+    one = claim.at_order(3.0)
+    assert one.at(0.7) == claim.at(0.7).at_order(3.0)
+    assert hash(one.at(0.7)) == hash(claim.at(0.7).at_order(3.0))
+    assert (one.value, one.whole, one.at(0.7).value) == (claim.value, claim, 0.7)
+
+
+def test_one_order_of_zcdp_is_a_renyi_claim():
+    one, other = dp.ZeroConcentratedDP(0.4).at_order(3.0), dp.RenyiDP(3.0, 1.2)
+    assert one.region(Q) == pytest.approx(other.region(Q))
+    assert one.needed(0.5, 0.1) == pytest.approx(other.needed(0.5, 0.1) / 3)
+
+
+@pytest.mark.parametrize("claim", MANY, ids=str)
+def test_the_order_that_limits_an_event_most(claim):
+    for q in (0.0005, 0.01, 0.2, 0.6):
+        at_edge = claim.at_order(claim.order_for(claim.region(q), q))
+        assert at_edge.region(q) == pytest.approx(claim.region(q))
+        for p in (1.2 * q, 0.9):
+            assert claim.at_order(claim.order_for(p, q)).needed(p, q) == claim.needed(p, q)
+    assert dp.RenyiDP(2, 0.3).order_for(0.5, 0.1) is None
+    assert dp.PureDP(1.0).order_for(0.5, 0.1) is None
+
+
 def divergence(p, q, order):
     """D_λ of two coins, from the definition."""
     with np.errstate(divide="ignore", invalid="ignore"):

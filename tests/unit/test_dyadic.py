@@ -9,6 +9,7 @@ from scipy.special import betaln
 from tests.helpers import training
 
 from dpassay.loss.dyadic import DyadicLoss, _averaged_odds, halve
+from dpassay.loss.training import Line
 from dpassay.outputs.events import Event
 
 
@@ -45,7 +46,7 @@ def test_averaged_odds_are_the_average_over_all_trees(depth, seed):
 
 
 def test_equal_values_are_never_parted():
-    cells = halve(np.repeat([1.0, 2.0], 50), np.repeat([2.0, 3.0], 50), (100, 100))
+    cells = halve(Line.of(np.repeat([1.0, 2.0], 50), np.repeat([2.0, 3.0], 50)), (100, 100))
     assert set(cells.edges) <= {1.0, 2.0, 3.0}
     place = np.searchsorted(cells.edges, [1.0, 2.0, 3.0], side="right")
     assert cells.loss[place[0]] > 2 > -2 > cells.loss[place[2]]
@@ -54,8 +55,8 @@ def test_equal_values_are_never_parted():
 def test_halving_does_not_care_for_the_scale(seed):
     rng = np.random.default_rng(seed)
     p, q = rng.normal(size=500), rng.normal(1, 1, size=500)
-    plain = halve(p, q, (500, 500))
-    warped = halve(np.exp(9 * p), np.exp(9 * q), (500, 500))
+    plain = halve(Line.of(p, q), (500, 500))
+    warped = halve(Line.of(np.exp(9 * p), np.exp(9 * q)), (500, 500))
     assert np.array_equal(plain.loss, warped.loss)
 
 
@@ -70,3 +71,17 @@ def test_an_event_of_cells_is_where_the_score_passes_the_cut(seed):
             event = Event.from_json(loss.event(cut, above).to_json())
             wanted = scores >= cut if above else scores <= cut
             assert np.array_equal(event.holds(draws.p.outputs), wanted)
+
+
+def test_numbers_are_sorted_once_with_the_side_each_is_from(seed):
+    rng = np.random.default_rng(seed)
+    p, q = rng.integers(0, 9, 40).astype(float), rng.integers(0, 9, 30).astype(float)
+    line = Line.of(p, q)
+    assert np.array_equal(line.values, np.sort(np.concatenate([p, q])))
+    for value in range(10):  # ties are never parted
+        at = np.searchsorted(line.values, value)
+        assert line.below[at] == np.count_nonzero(p < value)
+    assert line.sizes == (40, 30)
+    draws = training(rng.normal(size=50), rng.normal(size=50))
+    assert draws.line(0) is draws.line(0)
+    assert draws.line(0).sizes == (50, 50)

@@ -7,7 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import dpassay as dp
 from dpassay.errors import InvalidInput
 from dpassay.loss.knn import KnnLoss, _Bits, _Line, _Tree, default_k
-from dpassay.loss.training import Training
+from dpassay.loss.training import Line, Training
 from dpassay.outputs.canonical import from_raw
 from dpassay.sampling.samples import Batch
 
@@ -43,7 +43,7 @@ def test_windows_of_sorted_numbers_are_the_nearest_neighbours(k, lattice):
     )
     if lattice:
         p, q, x = (np.round(8 * side) for side in (p, q, x))
-    votes = np.array(_Line.fit(p[:, 0], q[:, 0], k).votes(x))
+    votes = np.array(_Line(Line.of(p[:, 0], q[:, 0]), k).votes(x))
     assert np.array_equal(votes, slow_votes(p, q, x, k, euclid))
 
 
@@ -75,7 +75,7 @@ def test_votes_agree_with_scikit_learn():
     x = RNG.normal(size=300)
     sklearn = KNeighborsClassifier(51).fit(np.concatenate([p, q])[:, None], np.arange(4000) < 2000)
     theirs = sklearn.predict_proba(x[:, None])[:, 1]
-    ours = _Line.fit(p, q, 51).votes(x[:, None])
+    ours = _Line(Line.of(p, q), 51).votes(x[:, None])
     assert ours[0] / 51 == pytest.approx(theirs)
 
 

@@ -134,3 +134,22 @@ def test_capital_falls_with_the_divergence_that_is_bet_against(leak):
         bets = Bets(2.5, top, leak, Bets.largest_stake(2.5, top, leak))
         wealth = [bets.log_wealth(log_x, log_y, c) for c in np.linspace(0, 3, 20)]
         assert np.all(np.diff(wealth) <= 1e-12)
+
+
+@pytest.mark.parametrize("order", [1.1, 2.0, 5.0, 64.0])
+@pytest.mark.parametrize("leak", [0.0, 0.02])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_moments_from_sorted_sums_are_those_of_the_clipped_draws(order, leak, swapped, seed):
+    rng = np.random.default_rng(seed)
+    for spread in (0.1, 1.0, 12.0):
+        p, q = spread * rng.normal(size=300) + spread, spread * rng.normal(size=280) - spread
+        found = learn_variation(order, swapped, p, q, 900, 0.05, leak)
+        x, y = (-q, -p) if swapped else (p, q)
+        logs = (found.log_scale + np.minimum(side, found.high) for side in (x, y))
+        a, b = found.bets.terms(*logs)
+        b = np.append(b, math.exp(order * (found.log_scale + found.high)) / (1 - leak))
+        mean, lam = max(a.mean(), 1e-12), order
+        assert found.slope == pytest.approx(lam * mean)
+        assert found.mean == pytest.approx(lam * (mean - 1) + (lam - 1) * (1 - b.mean()), abs=1e-9)
+        square = lam**2 * np.mean((a / mean - 1) ** 2) + (lam - 1) ** 2 * np.mean((1 - b) ** 2)
+        assert found.spread == pytest.approx(math.sqrt(square))

@@ -25,7 +25,7 @@ maximum of the interpolant is bounded by its values on a grid (Ehlich & Zeller 1
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -34,7 +34,7 @@ from scipy.special import ndtri
 
 from dpassay.bounds import far_tail
 from dpassay.bounds.ordering import Counts, Window, observed_distance, seen_contour, window_of
-from dpassay.bounds.supremum import supremum
+from dpassay.bounds.supremum import Lattice, supremum
 from dpassay.privacy.claims import Claim
 from dpassay.roots import last_reaching
 
@@ -63,7 +63,7 @@ def _p_value(counts: Counts, claim: Claim, spent: float) -> float:
     if counts.i / counts.n <= claim.region(counts.j / counts.m):
         return 1.0
     window = window_of(counts, spent)
-    found = min(1.0, spent + supremum(window, seen_contour(window, claim), claim))
+    found = min(1.0, spent + supremum(Lattice(window, seen_contour(window, claim)), claim))
     return _told(found, counts, claim, spent)
 
 
@@ -92,13 +92,14 @@ class Evidence:
 
 
 @lru_cache(maxsize=1 << 14)
-def evidence(counts: Counts, claim: Claim, gamma: float) -> Evidence:
+def evidence(counts: Counts, claim: Claim, gamma: float, beyond: float = 0.0) -> Evidence:
     """An exact p-value of the claim and a lower confidence bound on its parameter θ (Buehler 1957).
 
     Outcomes are ordered once for all θ, by the θ* at which their T falls to a level that does not depend
     on θ. T falls with θ for every outcome, so that {θ* ≥ t} is {T_t ≥ level}, above one contour of one
     claim. Its largest probability under θ is a p-value for θ, and grows with θ, since θ allows more and
     more; where it passes γ is the bound. (The p-values of each claim by its own T are not monotone in θ.)
+    A bound that does not come up to `beyond` is not sought.
     """
     start = min(claim.needed(counts.i / counts.n, counts.j / counts.m), claim.largest)
     if start <= 0:
@@ -117,15 +118,19 @@ def evidence(counts: Counts, claim: Claim, gamma: float) -> Evidence:
     # below 0 only at θ = 0: outcomes that do not reach the level are ordered by their distance to it
     lacking = min(seen - level(counts.j), 0.0)
     least = seen_contour(window, claim.at(theta), lambda j: (level(j) + lacking) ** 2)
+    lattice = Lattice(window, least)
 
     def largest(value: float) -> float:
-        return min(1.0, window.spent + supremum(window, least, claim.at(value)))
+        return min(1.0, window.spent + supremum(lattice, claim.at(value)))
 
     p_value = (
         1.0 if counts.i / counts.n <= claim.region(counts.j / counts.m) else largest(claim.value)
     )
     known = (claim.value, -float(ndtri(p_value))) if p_value < 1.0 else None
     refuted = p_value <= gamma
+    held = not refuted and claim.value <= beyond
+    if beyond > 0 and (held or largest(beyond) > gamma):
+        return Evidence(p_value, claim.value if refuted else 0.0)
 
     def z_score(value: float) -> float:
         return max(-float(ndtri(largest(value))), min(-3.0, goal - 1))
@@ -136,6 +141,16 @@ def evidence(counts: Counts, claim: Claim, gamma: float) -> Evidence:
     elif bound >= claim.value:
         bound = math.nextafter(claim.value, -math.inf) if claim.value > 0 else 0.0
     return Evidence(_told(p_value, counts, claim, window.spent), bound)
+
+
+def evidence_of(tests: Iterable[tuple[Counts, float]], claim: Claim) -> list[Evidence]:
+    """`evidence` of several counts, each with its level; of their bounds only the largest is sought."""
+    found: list[Evidence] = []
+    beyond = 0.0
+    for counts, gamma in tests:
+        found.append(evidence(counts, claim, gamma, beyond))
+        beyond = max(beyond, found[-1].lower_bound)
+    return found
 
 
 def lower_bound(counts: Counts, claim: Claim, gamma: float) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
@@ -162,6 +163,7 @@ class Boundary:
         return np.asarray(np.minimum(np.maximum(self.region(q), 1e-300), 1 - 1e-16))
 
 
+@lru_cache(maxsize=16)
 def _boundary(window: Window, claim: Claim) -> Boundary:
     if claim.quick:
         return Boundary(claim.raw_region, claim.slope)
@@ -174,7 +176,8 @@ def _boundary(window: Window, claim: Claim) -> Boundary:
     reach = max(top - low, 1e-6)
     s = np.linspace(0.0, 1.0, 129)
     q = expit(top - reach * s**2)
-    p, rate = np.clip(claim.raw_region(q), 1e-300, 1 - 1e-16), np.maximum(claim.slope(q), 1e-300)
+    p, rate = claim.with_slope(q)
+    p, rate = np.clip(p, 1e-300, 1 - 1e-16), np.maximum(rate, 1e-300)
     rate[0] = rate[1]  # past the top it may be 0
     with np.errstate(over="ignore", invalid="ignore"):
         along = -2 * reach * s * rate * (q * (1 - q)) / (p * (1 - p))

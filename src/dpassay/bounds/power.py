@@ -38,7 +38,8 @@ def _rejected(q: float, n: int, m: int, claim: Claim, gamma: float) -> IntArray 
         return contour(window, claim, target**2)
 
     def size(distance: float) -> float:
-        return window.spent + supremum(window, contour(window, claim, distance**2), claim)
+        lattice = Lattice(window, contour(window, claim, distance**2))
+        return window.spent + supremum(lattice, claim)
 
     for _ in range(3):  # in z-scores the size is nearly linear in T
         step = goal + float(ndtri(min(max(size(target), 1e-300), 1 - 1e-9)))
@@ -95,7 +96,7 @@ def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: flo
 
     def score(value: float) -> float:
         """The power as a normal quantile, in which it is nearly linear."""
-        p = float(claim.at(min(value, limit)).region(q))
+        p = float(claim.whole.at(min(value, limit)).region(q))
         return float(ndtri(min(max(power(p, q, n, m, claim, gamma), 1e-12), 1 - 1e-12)))
 
     low, low_score = claim.value, float(ndtri(gamma))

@@ -31,16 +31,16 @@ _FINE = 0.005
 _GAP, _MOST_LINES = 5e-3, 32
 
 
-def supremum(window: Window, least: IntArray, claim: Claim) -> float:
+def supremum(lattice: Lattice, claim: Claim) -> float:
     """An upper bound of sup F, within a small fraction of a per cent."""
+    window = lattice.window
     low = max(window.q_low, float(claim.region_inverse(window.p_low)))
     high = min(window.q_high, float(claim.region_inverse(window.p_high)))
     if low > window.q_high:
         return 0.0  # nothing in C satisfies the claim
-    lattice = Lattice(window, least)
     if high <= low:  # past `high` p stays at its limit and F falls with q
         return float(lattice.tail(np.array([low]), np.array([window.p_high]))[0]) + window.cut_off
-    return _sup_on_lines(lattice, _tangents(claim, low, high, window.counts.n), window)
+    return _sup_on_lines(lattice, _tangents(claim, low, high, window.counts.n))
 
 
 class Lattice:
@@ -51,7 +51,7 @@ class Lattice:
     """
 
     def __init__(self, window: Window, least: IntArray) -> None:
-        c = window.counts
+        c, self.window = window.counts, window
         self.j = _masses(c.m, window.first_j, window.last_j, window.cut_off)
         self.i = _masses(c.n, window.first_i, window.last_i, window.cut_off)
         starts = np.maximum(self.j.starts - window.first_j, 0)
@@ -83,7 +83,6 @@ class Lattice:
 _COUNTED = 1 << 15
 
 
-@lru_cache(maxsize=16)
 def _masses(n: int, first: int, last: int, cut_off: float) -> LogBinomial:
     """The masses on a window of counts, one by one or in groups."""
     if last - first < _COUNTED:
@@ -198,8 +197,8 @@ def _tangents(claim: Claim, low: float, high: float, n: int) -> _Lines:
     while True:
         # evenly spread where a binomial proportion has constant variance
         touch = np.sin(np.linspace(*ends, count)) ** 2
-        value = np.asarray(claim.region(touch), dtype=float)
-        slope = np.minimum(np.asarray(claim.slope(touch), dtype=float), 1e300)
+        value, slope = claim.with_slope(touch)
+        value, slope = np.clip(value, 0.0, 1.0), np.minimum(slope, 1e300)
         slope, first = np.unique(slope, return_index=True)
         slope, value, touch = slope[::-1], value[first][::-1], touch[first][::-1]
         height = value - slope * touch
@@ -221,7 +220,8 @@ def _tangents(claim: Claim, low: float, high: float, n: int) -> _Lines:
     return _Lines(edges[:-1][keep], edges[1:][keep], height[keep], slope[keep])
 
 
-def _sup_on_lines(lattice: Lattice, lines: _Lines, window: Window) -> float:
+def _sup_on_lines(lattice: Lattice, lines: _Lines) -> float:
+    window = lattice.window
     tolerance = _FINE * window.spent
     counts = _degrees(lines, window.counts, tolerance)
     if counts.max() > _MOST:

@@ -275,7 +275,7 @@ class LogLoss:
     """The ranking that predicts best which side a draw is from, by more than a standard error."""
 
     def judge(self, scores: Scores) -> FloatArray:
-        """The surprise of each draw."""
+        """The surprise of each draw, log(1 + e^−score) or log(1 + e^score), a side weighing the same."""
         p, q = scores
         weights = np.repeat([1.0, p.size / q.size], [p.size, q.size])
         return np.asarray(surprise_of(np.concatenate([-p, q])) * weights)

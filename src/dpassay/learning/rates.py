@@ -55,32 +55,66 @@ class Cut:
     second: bool  # it is the second input on which the event is too likely
     z: float  # the predicted test statistic at the claim, less its penalty
     bound: float  # the predicted lower bound
+    low: float  # how likely it is on the side on which it should be unlikely
     share: float  # of the held-back draws that the event holds, either side weighing the same
 
 
 @dataclass(frozen=True, eq=False)
 class Promise:
-    """The two events of interest of one ranking."""
+    """The two events of interest of one ranking, each sought when it is asked for."""
 
-    largest: Cut
-    z: float  # of the strongest event
-    noise: float  # how much of a z the noise of the training draws makes up
+    rates: Rates
+    claim: Claim
+    goal: float  # the critical value
     sure: float  # the z from which on a refutation is sure
-    find_strongest: Callable[[], Cut]  # its bound takes a search that few rankings need
+    statistic: Callable[[float], FloatArray]  # z of every cut at a value of the parameter
+
+    @cached_property
+    def _own(self) -> FloatArray:
+        return self.statistic(self.claim.value)
+
+    @cached_property
+    def _strongest(self) -> int:
+        return int(np.argmax(self._own))
+
+    @property
+    def z(self) -> float:
+        """That of the strongest event, the largest there is."""
+        return float(self._own[self._strongest])
+
+    def refutes(self, value: float) -> bool:
+        """Whether some event would refute this value of the parameter."""
+        return bool(self.statistic(value).max() >= self.goal)
 
     @property
     def rank(self) -> tuple[int, float]:
         """The larger, the more promising."""
-        if self.largest.z >= self.sure:
+        if self.z >= self.sure and self.largest.z >= self.sure:
             return 2, self.largest.bound
         if self.z >= 1.0:
             return 1, self.z
         return 0, self.largest.bound
 
     @cached_property
+    def _largest(self) -> tuple[float, int]:
+        bound, largest = _largest(self.statistic, self.goal, self.claim)
+        if bound == 0.0:  # nothing promises anything: the event on which an excess would show best
+            largest = self.rates.most_sensitive(self.claim, self.goal)
+        return bound, largest
+
+    @cached_property
+    def largest(self) -> Cut:
+        """The event with the largest bound."""
+        bound, largest = self._largest
+        return self.rates.cut(largest, self._own, bound)
+
+    @cached_property
     def strongest(self) -> Cut:
         """The event with the largest z at the claim."""
-        return self.find_strongest()
+        (reach, largest), strongest = self._largest, self._strongest
+        if largest != strongest:
+            reach = _reach(lambda value: float(self.statistic(value)[strongest]), self.goal, reach)
+        return self.rates.cut(strongest, self._own, reach)
 
     @property
     def cut(self) -> Cut:
@@ -137,22 +171,8 @@ class Rates:
     def promise(self, claim: Claim, gamma: float, caution: float) -> Promise:
         """The cut that refutes the claim best, and the one with the largest bound."""
         goal = float(ndtri(1 - gamma))
-        statistic = self._statistic(claim, caution)
-        own = statistic(claim.value)
-        strongest = int(np.argmax(own))
-        bound, largest = _largest(statistic, goal, claim)
-        if bound == 0.0:  # nothing promises anything: the event on which an excess would show best
-            largest = self._most_sensitive(claim, goal)
-
-        def find_strongest() -> Cut:
-            reach = bound
-            if largest != strongest:
-                reach = _reach(lambda value: float(statistic(value)[strongest]), goal, bound)
-            return self.cut(strongest, own, reach)
-
         sure = goal + _SURE * math.sqrt(1 + self.noise**2)
-        z = float(own[strongest])
-        return Promise(self.cut(largest, own, bound), z, self.noise, sure, find_strongest)
+        return Promise(self, claim, goal, sure, self._statistic(claim, caution))
 
     def strongest(self, claim: Claim, caution: float) -> Cut:
         """The cut that refutes the claim best, without a bound."""
@@ -202,12 +222,15 @@ class Rates:
 
     def z(self, claim: Claim) -> FloatArray:
         """The predicted statistic of every cut."""
-        allowed, slope = np.asarray(claim.region(self.low)), np.asarray(claim.slope(self.low))
+        allowed, slope = claim.with_slope(self.low)
+        allowed = np.minimum(allowed, 1.0)
         room = np.maximum(allowed * (1 - allowed), 1e-300)
         with np.errstate(over="ignore"):
             spread = slope**2 * self.low * (1 - self.low) / self.n_low / room
-        z = (self._angle - 2 * np.arcsin(np.sqrt(allowed))) / np.sqrt(1 / self.n_high + spread)
-        return np.where(allowed >= 1.0, -np.inf, z)
+        z: FloatArray = self._angle - 2 * np.arcsin(np.sqrt(allowed))
+        z /= np.sqrt(1 / self.n_high + spread)
+        z[allowed >= 1.0] = -np.inf
+        return z
 
     def _looks(self) -> FloatArray:
         """About how many independent cuts there are up to each, from the middle outwards."""
@@ -229,9 +252,10 @@ class Rates:
         """One of the events, with its z and what it promises."""
         way, k = divmod(index, self.cuts.size)
         held = float(self.high[index] + self.low[index]) / 2
-        return Cut(float(self.cuts[k]), *self.ways[way], float(z[index]), bound, held)
+        low = float(self.low[index])
+        return Cut(float(self.cuts[k]), *self.ways[way], float(z[index]), bound, low, held)
 
-    def _most_sensitive(self, claim: Claim, goal: float) -> int:
+    def most_sensitive(self, claim: Claim, goal: float) -> int:
         """The event on which the smallest excess over the claim would be detected nine times in ten."""
         order = np.argsort(np.abs(self.low - 0.5), kind="stable")  # neither empty nor full
         some = order[np.unique(np.linspace(0, order.size // 2, 60).astype(np.int64))]

@@ -19,7 +19,7 @@ from scipy.special import betaln, ndtri
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.loss.logistic import newton
-from dpassay.loss.training import Training
+from dpassay.loss.training import Line, Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Intervals, of_keys
 from dpassay.outputs.layout import Layout
@@ -58,8 +58,7 @@ class DyadicLoss:
         loss = halve if name == "dyadic" else by_ranks
         for key in np.flatnonzero(counts[0][:-1] + counts[1][:-1] >= 4 * _FINEST):
             if len(layout.free(int(key))) == 1:
-                a, b = (side.numbers(int(key))[:, 0] for side in (training.p, training.q))
-                cells[int(key)] = loss(a, b, n)
+                cells[int(key)] = loss(training.line(int(key)), n)
         return cls(layout, levels, cells, name)
 
     def score(self, outputs: Outputs) -> FloatArray:
@@ -88,39 +87,41 @@ class DyadicLoss:
         return of_keys(self.layout, whole, partial, bool(high[-1]))
 
 
-def halve(p: FloatArray, q: FloatArray, n: tuple[int, int]) -> Cells:
+def halve(line: Line, n: tuple[int, int]) -> Cells:
     """The averaged loss of one number, on the finest cells."""
-    edges, hits, misses = _finest(p, q)
+    edges, hits, misses = _finest(line)
     return Cells(edges, _averaged_odds(hits, misses) - math.log(n[0] / n[1]))
 
 
-def by_ranks(p: FloatArray, q: FloatArray, n: tuple[int, int]) -> Cells:
+def by_ranks(line: Line, n: tuple[int, int]) -> Cells:
     """A cubic in the normal scores of the pooled ranks: stiff, and the same on any scale."""
-    edges, hits, misses = _finest(p, q)
+    edges, hits, misses = _finest(line)
+    p, q = line.sizes
     weight = (hits + misses).astype(float)
     below = np.cumsum(weight) - weight / 2
     z = ndtri(np.clip(below / weight.sum(), 1e-12, 1 - 1e-12))
     terms = np.column_stack([np.ones(z.size), z, z**2, z**3])
     some = weight > 0
     # either side weighs the same; the ridge is worth one draw
-    a, b = hits / max(p.size, 1), misses / max(q.size, 1)
-    ridge = 1.0 / max(min(p.size, q.size), 1)
+    a, b = hits / max(p, 1), misses / max(q, 1)
+    ridge = 1.0 / max(min(p, q), 1)
     beta = newton(terms[some], (a + b)[some], a[some], ridge)
-    shift = math.log((p.size + 0.5) / (n[0] + 1)) - math.log((q.size + 0.5) / (n[1] + 1))
+    shift = math.log((p + 0.5) / (n[0] + 1)) - math.log((q + 0.5) / (n[1] + 1))
     return Cells(edges, np.clip(terms @ beta + shift, -LARGEST, LARGEST))
 
 
-def _finest(p: FloatArray, q: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
+def _finest(line: Line) -> tuple[FloatArray, IntArray, IntArray]:
     """Edges of cells with equally many draws, and the draws of either side in each."""
-    first = np.sort(p)
-    ordered = np.sort(np.concatenate([first, q]))
-    size = ordered.size
-    depth = int(max(0, min(_DEEPEST, math.floor(math.log2(size / _FINEST)))))
-    cuts = np.linspace(0, size, 2**depth + 1).round().astype(np.int64)
+    ordered, below = line.values, line.below
+    depth = int(max(0, min(_DEEPEST, math.floor(math.log2(ordered.size / _FINEST)))))
+    cuts = np.linspace(0, ordered.size, 2**depth + 1).round().astype(np.int64)
     # a cell begins at a value: equal values are never parted
-    edges = ordered[np.minimum(cuts[1:-1], size - 1)]
-    ends = np.concatenate([[0], np.searchsorted(ordered, edges, side="left"), [size]])
-    hits = np.diff(np.searchsorted(first, edges, side="left"), prepend=0, append=first.size)
+    starts = np.searchsorted(
+        ordered, ordered[np.minimum(cuts[1:-1], ordered.size - 1)], side="left"
+    )
+    edges = ordered[starts] if depth else ordered[:0]
+    ends = np.concatenate([[0], starts, [ordered.size]])
+    hits = np.diff(below[ends])
     return edges, hits, np.diff(ends) - hits
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from dpassay import checks
 from dpassay._typing import FloatArray, IntArray
-from dpassay.loss.training import Training
+from dpassay.loss.training import Line, Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.layout import Layout
@@ -101,7 +101,7 @@ def _k(k: int | str | None, total: int, dimension: int) -> int:
 
 def _voter(p: FloatArray, q: FloatArray, k: int) -> Any:
     if p.shape[1] == 1:
-        return _Line.fit(p[:, 0], q[:, 0], k)
+        return _Line(Line.of(p[:, 0], q[:, 0]), k)
     both = np.concatenate([p, q])
     whole = both.size and np.array_equal(both, np.round(both)) and np.ptp(both) <= 1
     return _Bits.fit(p, q, k) if whole else _Tree.fit(p, q, k)
@@ -111,21 +111,14 @@ def _voter(p: FloatArray, q: FloatArray, k: int) -> Any:
 class _Line:
     """Numbers: a window of the sorted training draws."""
 
-    values: FloatArray  # sorted
-    below: IntArray  # how many of the first i are of the first side
+    line: Line
     k: int
-
-    @classmethod
-    def fit(cls, p: FloatArray, q: FloatArray, k: int) -> _Line:
-        values = np.concatenate([p, q])
-        order = np.argsort(values, kind="stable")
-        first = (order < p.size).astype(np.int64)
-        return cls(values[order], np.concatenate([[0], np.cumsum(first)]), k)
 
     def votes(self, numbers: FloatArray) -> tuple[IntArray, IntArray]:
         order = np.argsort(numbers[:, 0])  # neighbouring queries look at neighbouring memory
         x = numbers[order, 0]
-        s, n, k = self.values, self.values.size, self.k
+        s, below, k = self.line.values, self.line.below, self.k
+        n = s.size
         # the window starts where the value k further on is no nearer than the one at its start
         low = np.maximum(np.searchsorted(s, x) - k, 0)
         high = np.minimum(np.searchsorted(s, x), n - k)
@@ -142,7 +135,7 @@ class _Line:
         radius = np.maximum(x - s[low], s[low + k - 1] - x)
         start = np.minimum(np.searchsorted(s, x - radius, side="left"), low)
         stop = np.maximum(np.searchsorted(s, x + radius, side="right"), low + k)
-        for_p = self.below[stop] - self.below[start]
+        for_p = below[stop] - below[start]
         votes = np.empty((2, x.size), dtype=np.int64)
         votes[0, order], votes[1, order] = for_p, stop - start - for_p
         return votes[0], votes[1]

@@ -5,9 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from dpassay._typing import FloatArray, IntArray
 from dpassay.loss.tally import Binning, Tally
 from dpassay.outputs.layout import Layout, Sorted, learn
 from dpassay.sampling.samples import Batch, Sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Numbers of both sides in order."""
+
+    values: FloatArray  # sorted
+    below: IntArray  # how many of the first i are of the first side
+
+    @classmethod
+    def of(cls, p: FloatArray, q: FloatArray) -> Line:
+        """Sort them."""
+        values = np.concatenate([p, q])
+        order = np.argsort(values)
+        return cls(values[order], np.concatenate([[0], np.cumsum(order < p.size)]))
+
+    @property
+    def sizes(self) -> Sizes:
+        """Numbers of each side."""
+        return int(self.below[-1]), self.values.size - int(self.below[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +68,17 @@ class Training:
         if self.binning.layout is self.layout:
             return self.binning.of_sorted(self.p, self.q)
         return self.binning.tally(self.p.outputs, self.q.outputs)
+
+    @cached_property
+    def _lines(self) -> dict[int, Line]:
+        return {}
+
+    def line(self, key: int) -> Line:
+        """The only free number of a key, sorted once for all losses."""
+        if key not in self._lines:
+            p, q = (side.numbers(key)[:, 0] for side in (self.p, self.q))
+            self._lines[key] = Line.of(p, q)
+        return self._lines[key]
 
     @cached_property
     def halves(self) -> tuple[Training, Training]:

@@ -275,6 +275,7 @@ def variational_bounds(
             index, first = select(learner, power)
             scores = learner.scores(index)
             assert scores is not None
+            scores = np.sort(scores[0]), np.sort(scores[1])  # once for all orders
             witnesses = [first, *(power.at(float(order), scores) for order in orders[1:])]
             candidates.append((first.promised, source, learner.fitted(index), witnesses))
         _, chosen, loss, witnesses = max(candidates, key=lambda c: c[0])

@@ -113,6 +113,10 @@ class Claim(Record):
         # a symmetric claim has f⁻¹ = f, and q ≥ f⁻¹(1 − p)
         return shaped(p, lambda value: np.asarray(self.tradeoff(1.0 - value)))
 
+    def with_slope(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """`raw_region` and `slope` of an array."""
+        return np.asarray(self.raw_region(q)), np.asarray(self.slope(q))
+
     def needed(self, p: float, q: float) -> float:
         """The smallest value of the claim's parameter that allows P(E) = p at Q(E) = q."""
         raise NotImplementedError
@@ -160,6 +164,22 @@ class Claim(Record):
         """The smallest value of the parameter that allows this divergence at this order."""
         raise self._no_divergence()
 
+    def order_for(self, p: float, q: float) -> float | None:
+        """The order at which P(E) = p and Q(E) = q need the largest value of the parameter.
+
+        None where there are no orders to choose from.
+        """
+        return None
+
+    def at_order(self, order: float) -> Claim:
+        """What the claim says at one of its orders, which is implied by the whole."""
+        raise self._no_divergence()
+
+    @property
+    def whole(self) -> Claim:
+        """The claim of which this one is an order; else the claim itself."""
+        return self
+
     @property
     def leak(self) -> float:
         """The share of outputs that a claim about divergences does not speak of."""
@@ -195,7 +215,7 @@ class Claim(Record):
 def shaped(values: npt.ArrayLike, f: Callable[[FloatArray], Any]) -> Any:
     """Apply `f` to values in [0, 1]; a scalar in gives a float out."""
     array = np.asarray(values, dtype=float)
-    if np.any(~((array >= 0) & (array <= 1))):
+    if not ((array >= 0) & (array <= 1)).all():  # NaN is not
         raise InvalidInput(f"a probability must lie in [0, 1], got {checks.shown(values)}")
     result = np.clip(f(array.ravel()), 0.0, 1.0)
     return result.reshape(array.shape) if array.ndim else float(result[0])

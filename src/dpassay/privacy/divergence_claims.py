@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -63,9 +63,7 @@ class DivergenceClaim(Claim):
         max{p : p^λ q^{1−λ} + (1−p)^λ (1−q)^{1−λ} ≤ e^{(λ−1)ε(λ)}} is that of order λ. The most
         likely event under P'' is the least likely one under Q''.
         """
-        kept = 1.0 - self.leak
-        inner = np.exp(coins.log_expit(self._edges(np.minimum(q / kept, 1.0), 1.0).min(axis=0)))
-        return np.where(q < kept, self.leak + kept * inner, 1.0)
+        return self.with_slope(q)[0]
 
     def tradeoff(self, alpha: npt.ArrayLike) -> Any:
         """1 − region(α), accurate where it is tiny."""
@@ -89,17 +87,25 @@ class DivergenceClaim(Claim):
 
     def slope(self, q: npt.ArrayLike) -> Any:
         """That of the binding order, by implicit differentiation; 0 where everything is allowed."""
-        q = np.atleast_1d(np.asarray(q, dtype=float))
+        return self.with_slope(np.atleast_1d(np.asarray(q, dtype=float)))[1]
+
+    def with_slope(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Both from one solution."""
         kept = 1.0 - self.leak
         v = coins.logit(np.minimum(q / kept, 1.0))
         u, order = coins.binding(v, self._solved, self.value * self._units)
-        return np.where((q < kept) | (self.leak == 0), coins.slope(u, v, order), 0.0)
+        region = np.where(q < kept, self.leak + kept * np.exp(coins.log_expit(u)), 1.0)
+        slope = np.where((q < kept) | (self.leak == 0), coins.slope(u, v, order), 0.0)
+        return region, slope
 
     def needed(self, p: float, q: float) -> float:
         """The largest D_λ of two coins, in units of ε(λ); the direction p > q only."""
+        return float(np.max(self._ratios(p, q)))
+
+    def _ratios(self, p: float, q: float) -> FloatArray:
         kept = 1.0 - self.leak
         inner = max((p - self.leak) / kept, 0.0), min(q / kept, 1.0)
-        return float(np.max(_ratio(coins.divergence(*inner, self._solved), self._units)))
+        return _ratio(coins.divergence(*inner, self._solved), self._units)
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
         """δ + (1 − δ) sup_q g(q) − e^ε q, by the substitution q → (1 − δ)q."""
@@ -126,6 +132,15 @@ class DivergenceClaim(Claim):
         found = np.array([max(checks.real("divergence", divergence, finite=False), 0.0)])
         return float(_ratio(found, self._unit(np.array([float(order)])))[0])
 
+    def order_for(self, p: float, q: float) -> float | None:
+        """The one whose D_λ of two coins is the largest in units of ε(λ); None for a single order."""
+        found = self._ratios(p, q)
+        return None if found.size == 1 else float(self._solved[np.argmax(found)])
+
+    def at_order(self, order: float) -> Claim:
+        """D_λ(P‖Q) ≤ ε(λ) at this λ, with the same parameter."""
+        return AtOrder(self, order)
+
     def gaussian_like(self) -> GaussianDP:
         """μ = √(2ρ) with ρ = ε(λ)/λ: of that λ-divergence, as N(0, 1) and N(μ, 1) have it."""
         return GaussianDP(math.sqrt(2 * self.value * self._strictest))
@@ -134,6 +149,44 @@ class DivergenceClaim(Claim):
         """On the scale of μ = √(2ρ), ρ = ε(λ)/λ: twice what is claimed, and at least 1 more."""
         mu = self.gaussian_like().mu
         return not math.sqrt(2 * value * self._strictest) < mu + max(1.0, mu)
+
+
+@dataclass(frozen=True, repr=False)
+class AtOrder(DivergenceClaim):
+    """One order of a claim about divergences: whoever makes the claim makes this one too."""
+
+    claim: DivergenceClaim
+    order: float
+
+    @property
+    def whole(self) -> Claim:
+        """The claim."""
+        return self.claim
+
+    @property
+    def value(self) -> float:
+        """That of the claim."""
+        return self.claim.value
+
+    def at(self, value: float) -> Claim:
+        """The same order of the claim with another value of its parameter."""
+        return AtOrder(cast(DivergenceClaim, self.claim.at(value)), self.order)
+
+    @cached_property
+    def orders(self) -> tuple[float, ...]:
+        """The one."""
+        return (self.order,)
+
+    @property
+    def leak(self) -> float:
+        """That of the claim."""
+        return self.claim.leak
+
+    def _unit(self, order: FloatArray) -> FloatArray:
+        return self.claim._unit(order)
+
+    def __str__(self) -> str:
+        return f"{self.claim} at order {digits(self.order)}"
 
 
 @dataclass(frozen=True)
