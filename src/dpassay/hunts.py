@@ -34,7 +34,7 @@ from dpassay.sampling.samples import Live
 __all__ = ["Hunt", "Tried", "hunt"]
 
 #: Draws a side of the first step, as a part of the budget and at least and at most.
-_STEP, _STEPS = 1 / 4000, (30, 10_000)
+_STEP, _STEPS = 1 / 4000, (30, 100)
 #: The part of the draws of a verdict that test, as `audit` shares them out.
 _TEST = 0.75
 #: The purpose of the randomness that makes inputs; the draws on pairs have other addresses.

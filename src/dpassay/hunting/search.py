@@ -34,6 +34,8 @@ MOST, FIRST, KEEP = 120, 0.35, 4
 _JUMP = 3
 #: Those that others are made of, and how many of each.
 _PARENTS, _CHILDREN = 6, 6
+#: A catalogue that showed nothing is gone through again with so many times the draws, at least and at most.
+_RISE = (2.5, 4)
 #: A round that raises the best bound by less than this part of it was the last, if it is sure to refute.
 _GAIN = 0.1
 #: The kin of a pair move its score by so much at most: a leak on one input alone is not to drown in them.
@@ -80,22 +82,36 @@ class Search:
         if beyond and not self._sure:
             self._round(beyond[:many])
         waiting, later = inside[many:] + beyond[many:], max(many // 2, 2)
-        while not self._done and self.bench.purse.holds(int(later * self._cost), SEARCH):
+        while not self._done:
             before = self._bound
-            children = [
-                ground.mutated(parent.candidate, rng)
-                for parent in self.best[:_PARENTS]
-                for _ in range(_CHILDREN)
-            ]
-            children = children[: later * 2 // 3]
-            fill = later - len(children)
-            others, waiting = waiting[:fill], waiting[fill:]
-            others += [ground.random(rng) for _ in range(fill - len(others))]
+            parents = [one.candidate for one in self.best[:_PARENTS]]
+            children = [ground.mutated(one, rng) for one in parents for _ in range(_CHILDREN)]
             if not outside:
                 children = [one for one in children if not one.outside]
-            self._round([*children, *others])
+            if (factor := self._affordable / many) >= _RISE[0]:
+                self.first = int(self.first * min(factor, _RISE[1]))
+                children = children[: many // 4]
+                again = (inside + beyond)[: many - len(parents) - len(children)]
+                self._climb([*parents, *again, *children])
+            elif self._affordable >= later:
+                children = children[: later * 2 // 3]
+                fill = later - len(children)
+                others, waiting = waiting[:fill], waiting[fill:]
+                others += [ground.random(rng) for _ in range(fill - len(others))]
+                self._round([*children, *others])
+            else:
+                return
             if self._sure and self._bound < (1 + _GAIN) * before:
                 return
+
+    def _climb(self, candidates: Sequence[Any]) -> None:
+        """A round with more draws than those before, which count no more unless they alone are sure."""
+        held, self.best = self.best, []
+        try:
+            self._round(candidates)
+        finally:  # an interruption loses nothing
+            if not self.best or (held and held[0].sure and not self._sure):
+                self._keep(held)
 
     @property
     def top(self) -> Trial:
@@ -128,6 +144,11 @@ class Search:
         """The draws of a round, for every pair in it."""
         steps = sum(step * math.pow(KEEP, -k) for k, step in enumerate(STEPS))
         return 2 * (GLANCE + self.first * steps)
+
+    @property
+    def _affordable(self) -> float:
+        """Pairs that a round may have, by its cost."""
+        return self.bench.purse.left(SEARCH) / self._cost
 
     def _round(self, candidates: Sequence[Any]) -> None:
         """Glance at all; those told apart first, and if they suffice, nothing else."""
