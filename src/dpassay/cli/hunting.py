@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from dpassay.cli.app import app
-from dpassay.cli.delivery import PLAN, status
-from dpassay.cli.inputs import check_writable, write_json
+from dpassay.cli.delivery import PLAN, deliver, status
+from dpassay.cli.inputs import check_writable
 from dpassay.cli.inputs import sampling as as_sampling
 from dpassay.cli.options import (
     CommandOption,
@@ -21,6 +20,7 @@ from dpassay.cli.options import (
     LossOption,
     PerCall,
     Quiet,
+    ReportOption,
     Seed,
     Target,
     Workers,
@@ -78,6 +78,7 @@ def hunt(
     workers: Workers = 1,
     dask: DaskOption = None,
     json: JsonOption = None,
+    report: ReportOption = None,
     quiet: Quiet = False,
 ) -> None:
     """Find the inputs on which a mechanism breaks its claim.
@@ -85,13 +86,12 @@ def hunt(
     Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
     seen anything, 130 interrupted.
 
-    Example: dpassay hunt mine.py:release --space space.json --claim "eps=1" --outside
+    Example: dpassay hunt mine.py:release --space space.json --claim "eps=1" --outside --report out.html
     """
     from dpassay import targets
     from dpassay.hunts import hunt as run
-    from dpassay.panels import hunt_panel
 
-    check_writable(None, json)
+    check_writable(report, json)
     if (target is None) == (command is None):
         raise InvalidInput("give exactly one of TARGET and --command")
     if space is None or claim is None:
@@ -116,10 +116,8 @@ def hunt(
         rng=seed,
         sampling=as_sampling(workers, dask, quiet, False),
     )
-    write_json(json, found.to_json(indent=2))
-    if not quiet and json != "-":
-        remedy = f"a larger --budget ({PLAN}), another --loss or a lower --confidence"
-        Console().print(hunt_panel(found, remedy))
+    remedy = f"a larger --budget ({PLAN}), another --loss or a lower --confidence"
+    deliver([found], None, json=json, report=report, quiet=quiet, remedy=remedy)
     raise typer.Exit(status([found.verdict]))
 
 

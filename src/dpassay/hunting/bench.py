@@ -43,7 +43,7 @@ _FEW = 12
 _ALONE = 1000
 #: A quick look at this many draws a side ranks them as an audit does; with more than that of the second,
 #: no look fits what is slow to fit. The verdict tries everything.
-_RANKED, _LEAN = 2000, 50_000
+_RANKED, _LEAN = 2000, 10_000
 #: A look finds two inputs apart if nine tenths of the draws are of a kind that a tenth are on the other.
 _APART = 0.9
 
@@ -118,7 +118,7 @@ class Bench:
         return self._watched(candidate, n, look)
 
     def quick(self, candidate: Any, n: int) -> Trial:
-        """A look at kinds of output and at single numbers, each by itself; with many draws, at rankings."""
+        """A look at kinds of output and at single numbers; if draws are many, at rankings."""
         claim = self.claim if self.claim.event_complete else self.claim.gaussian_like()
 
         def look(source: Live) -> Seen:
@@ -137,9 +137,7 @@ class Bench:
         budget = Budget((n, n), (self.test, self.test))
 
         def look(source: Live) -> Seen:
-            (choice,) = learn(
-                [source], [self.claim], budget, self.gamma, self.loss, lean=n > _LEAN
-            )
+            (choice,) = learn([source], [self.claim], budget, self.gamma, self.loss, lean=n > _LEAN)
             batch, event = choice.learner.batch, choice.events[0]
             if choice.divergence is None:
                 return Seen(batch, event.rank, event.cut.bound, event.rank[0] == 2)
