@@ -107,7 +107,7 @@ class Search:
                 return
 
     def _rise(self, pairs: int) -> float:
-        """How many times the draws the next round may have: all that are left if no other could follow."""
+        """How many times the draws the next round may have: all that are left if none could follow."""
         most = self._affordable / pairs
         return min(most, _RISE) if self._sure or most >= 3 * _RISE else most
 
