@@ -70,3 +70,12 @@ def test_an_event_of_cells_is_where_the_score_passes_the_cut(seed):
             event = Event.from_json(loss.event(cut, above).to_json())
             wanted = scores >= cut if above else scores <= cut
             assert np.array_equal(event.holds(draws.p.outputs), wanted)
+
+
+def test_kinds_that_are_equally_frequent_are_parted_all_the_same():
+    """Else the one event there is, which is all outputs, could show nothing."""
+    p = np.repeat([0, 1], [3, 7])
+    loss = DyadicLoss.fit(training(p, p[::-1].copy()), "kinds")
+    scores = loss.score(training(p, p).p.outputs)
+    assert np.unique(scores).size == 2
+    np.testing.assert_allclose(scores, 0.0, atol=1e-8)
