@@ -70,8 +70,9 @@ def hunt(
 ) -> Hunt:
     """Find neighbouring inputs on which a mechanism breaks its claim, shrink them, and audit them.
 
-    Many pairs are tried with few draws, few with many, and others like the best; the one found is shrunk
-    to the simplest that breaks the claim about as badly. The verdict is an audit of that pair on fresh
+    Many pairs are tried with few draws, few with many, and others like the best; all of them again with
+    more draws, which show what is rare, if the budget is large. The one found is shrunk to the simplest
+    that breaks the claim about as badly. The verdict is an audit of that pair on fresh
     draws: it calls a mechanism that keeps its claim a violation with probability 1 − confidence at most,
     however many pairs were tried.
 
