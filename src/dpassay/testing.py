@@ -244,7 +244,7 @@ def _seed(pairs: Any) -> Seed:
     Examples then have draws of their own, whatever earlier ones made Hypothesis try, and an example that
     comes again, to be shrunk or from the database, has the same draws and the same verdict.
     """
-    suite = settings.current().rng
+    suite: Seed = settings.current().rng
     control = sys.modules.get("hypothesis.control")
     if suite is None or control is None or not control.currently_in_test_context():
         return suite
