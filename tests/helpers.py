@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 
@@ -145,3 +147,16 @@ def trained_models(path, models=150, steps=(2, 6), shift=1.0, fault=""):
             kept[f"{name}_{side}"] = values.astype(np.float32)
     np.savez_compressed(path, **kept)
     return path
+
+
+# --- a pytest of its own
+
+
+def pytest_in(folder, *options, **files):
+    """Run pytest in a folder of its own."""
+    for name, text in files.items():
+        (folder / name.replace("_ini", ".ini").replace("_py", ".py")).write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [*command, *options], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )

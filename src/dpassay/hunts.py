@@ -34,7 +34,7 @@ from dpassay.sampling.samples import Live
 __all__ = ["Hunt", "Tried", "hunt"]
 
 #: Draws a side of the first step, as a part of the budget and at least and at most.
-_STEP, _STEPS = 1 / 4000, (30, 10_000)
+_STEP, _STEPS = 1 / 4000, (30, 100)
 #: The part of the draws of a verdict that test, as `audit` shares them out.
 _TEST = 0.75
 #: The purpose of the randomness that makes inputs; the draws on pairs have other addresses.
@@ -70,8 +70,9 @@ def hunt(
 ) -> Hunt:
     """Find neighbouring inputs on which a mechanism breaks its claim, shrink them, and audit them.
 
-    Many pairs are tried with few draws, few with many, and others like the best; the one found is shrunk
-    to the simplest that breaks the claim about as badly. The verdict is an audit of that pair on fresh
+    Many pairs are tried with few draws, few with many, and others like the best; all of them again with
+    more draws, which show what is rare, if the budget is large. The one found is shrunk to the simplest
+    that breaks the claim about as badly. The verdict is an audit of that pair on fresh
     draws: it calls a mechanism that keeps its claim a violation with probability 1 − confidence at most,
     however many pairs were tried.
 

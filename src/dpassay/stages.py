@@ -106,15 +106,17 @@ def learn(
     loss: Any,
     *,
     largest: bool = False,
+    lean: bool = False,
 ) -> list[Choice]:
     """Look at the training draws of every pair; keep what promises most for each claim.
 
-    That is the strongest test of the claim, or with `largest` the largest bound.
+    That is the strongest test of the claim, or with `largest` the largest bound; `lean` without rankings
+    that are slow to fit.
     """
     best: list[Choice | None] = [None] * len(claims)
     tried: list[list[tuple[str, float]]] = [[] for _ in claims]
     for source in found:
-        learner = Learner(source.deal(budget.learn), loss, source.rng)
+        learner = Learner(source.deal(budget.learn), loss, source.rng, lean=lean)
         for k, claim in enumerate(claims):
             choice = _choose(source, learner, claim, budget, gamma, largest)
             tried[k].append((str(source.pair), choice.predicted))

@@ -11,6 +11,9 @@ verdict is exact, not asymptotic. The test passing does not show that the claim 
 have seen violations down to the `smallest_detectable` of the verdict that comes back. A test whose
 draws could not have seen anything does not pass: it raises `AuditTooWeak`.
 
+Under `@given` of Hypothesis the draws are decided by the inputs: an example that fails does so again, and
+Hypothesis shrinks it, keeps it and tries it first the next time.
+
 `hunt_private` looks for the inputs itself: it is told what they look like (`dpassay.inputs`).
 
 `assert_holds` asks for the opposite: it passes only if the draws show that the claim holds on these
@@ -19,6 +22,8 @@ pairs, which discrete outputs allow, and raises `NotShown` otherwise.
 
 from __future__ import annotations
 
+import hashlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +34,8 @@ from dpassay.hunting.result import Hunt
 from dpassay.hunts import hunt
 from dpassay.privacy.pairs import Relation
 from dpassay.results import Verdict, Verification, number
-from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.draw import Sampling, Seed, seed_of
+from dpassay.sampling.input_digests import digest_of
 from dpassay.verifications import verify
 
 __all__ = [
@@ -121,7 +127,7 @@ def assert_private(
             loss=loss,
             relation=relation,
             details="violation" if listeners else False,
-            rng=suite.rng if rng is _SUITE else rng,
+            rng=_seed(pairs) if rng is _SUITE else rng,
             sampling=sampling or Sampling(progress=False),
         )
     except DpassayError as error:
@@ -219,7 +225,7 @@ def assert_holds(
             n=n,
             confidence=confidence,
             relation=relation,
-            rng=settings.current().rng if rng is _SUITE else rng,
+            rng=_seed(pairs) if rng is _SUITE else rng,
             sampling=sampling or Sampling(progress=False),
         )
     except DpassayError as error:
@@ -230,6 +236,23 @@ def assert_holds(
         where = "" if len(found.pairs) == 1 else ", the worst of them"
         raise NotShown(f"{found}\n  on inputs {found.worst.pair}{where}", found)
     return found
+
+
+def _seed(pairs: Any) -> Seed:
+    """The seed of the suite; under `@given` of Hypothesis one that the inputs decide as well.
+
+    Examples then have draws of their own, whatever earlier ones made Hypothesis try, and an example that
+    comes again, to be shrunk or from the database, has the same draws and the same verdict.
+    """
+    suite: Seed = settings.current().rng
+    control = sys.modules.get("hypothesis.control")
+    if suite is None or control is None or not control.currently_in_test_context():
+        return suite
+    inputs = digest_of(pairs)
+    if inputs is None:
+        return suite
+    both = str(seed_of(suite)).encode() + inputs
+    return int.from_bytes(hashlib.blake2b(both, digest_size=7).digest(), "big")
 
 
 def _refuted(verdict: Verdict, flake: float) -> str:

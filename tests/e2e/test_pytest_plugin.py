@@ -1,11 +1,10 @@
 """assert_private, and the plugin in a pytest of its own."""
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from tests.helpers import pytest_in
 
 import dpassay as dp
 from dpassay.testing import AuditTooWeak, PrivacyViolation, assert_private
@@ -34,16 +33,6 @@ def test_holds():
 def test_not_shown():
     assert_holds(dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1", n=5000)
 """
-
-
-def pytest_in(folder, *options, **files):
-    """Run pytest in a folder of its own."""
-    for name, text in files.items():
-        (folder / name.replace("_ini", ".ini").replace("_py", ".py")).write_text(text)
-    command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider"]
-    return subprocess.run(
-        [*command, *options], cwd=folder, capture_output=True, text=True, check=False, timeout=120
-    )
 
 
 def test_a_false_claim_fails_with_the_witness_in_the_message():

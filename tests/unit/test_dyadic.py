@@ -85,3 +85,12 @@ def test_numbers_are_sorted_once_with_the_side_each_is_from(seed):
     draws = training(rng.normal(size=50), rng.normal(size=50))
     assert draws.line(0) is draws.line(0)
     assert draws.line(0).sizes == (50, 50)
+
+
+def test_kinds_that_are_equally_frequent_are_parted_all_the_same():
+    """Else the one event there is, which is all outputs, could show nothing."""
+    p = np.repeat([0, 1], [3, 7])
+    loss = DyadicLoss.fit(training(p, p[::-1].copy()), "kinds")
+    scores = loss.score(training(p, p).p.outputs)
+    assert np.unique(scores).size == 2
+    np.testing.assert_allclose(scores, 0.0, atol=1e-8)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import strategies
 
 import dpassay as dp
+from dpassay import report
 from dpassay.errors import InvalidInput, MechanismError
-from dpassay.hunting.result import compared
+from dpassay.hunting.result import beside, compared
 from dpassay.panels import hunt_panel
 from dpassay.testing import PrivacyViolation, hunt_private
 
@@ -251,11 +252,35 @@ def test_text_says_what_differs():
     assert compared(dp.Pair({"a": 1}, {"a": 2})) == [("−", "{'a': 1}"), ("+", "{'a': 2}")]
 
 
-def test_html_and_panel_show_the_pair_and_the_log(seed):
+def test_rows_stand_next_to_each_other():
+    rows = list(range(20))
+    assert beside(dp.Pair(rows, [*rows[:10], *rows[11:]])) == [
+        *[(False, text, text) for text in ("0", "1", "… 6 more that are equal", "8", "9")],
+        (True, "10", None),
+        *[(False, text, text) for text in ("11", "12", "… 5 more that are equal", "18", "19")],
+    ]
+    assert beside(dp.Pair([1, 2], [1, 3, 4])) == [
+        (False, "1", "1"),
+        (True, "2", "3"),
+        (True, None, "4"),
+    ]
+    long = beside(dp.Pair([0.0] * 100, [1.0] * 100))
+    assert len(long) == 25
+    assert long[-1] == (False, "… 76 more", "… 76 more")
+
+
+def test_notebooks_panels_and_reports_show_the_pair_and_the_log(seed):
     found = dp.hunt(squared_sum, UNIT, "eps=1", rng=seed, **SMALL)
-    page = found._repr_html_()
-    assert "violation of 1-DP" in page
-    assert "<td>" in page
+    assert "violation of 1-DP" in found._repr_html_()
+    page = report.render([found])
+    assert "Hunt for inputs that break a claim of 1-DP" in page
+    assert page.count('class="only-first"') == page.count('class="only-second"') == 1
+    assert page.count("<td>left behind</td>") == sum(t.outcome == "left behind" for t in found.log)
+    assert "Save hunt.json" in page
+    assert "dpassay replay hunt.json TARGET" in page
+    both = report.render([found, found.verdict])
+    assert "2 of 2 claims are refuted" in both
+    assert both.count('class="only-first"') == 1
     assert hunt_panel(found, "").border_style == "red"
     assert {"name", "draws", "bound", "outcome", "pair"} == set(found.table()[0])
 
@@ -304,7 +329,9 @@ def test_the_command_line_ends_like_an_audit(tmp_path, capsys):
     assert run(["hunt", target, *options, "--claim", "eps=0.5", "--json", str(place)]) == 1
     assert dp.Hunt.from_dict(json.loads(place.read_text())).violated
     assert run(["replay", str(place), target, "-q"]) == 1
-    assert run(["hunt", target, *options, "--claim", "eps=1.2"]) == 0
+    page = tmp_path / "found.html"
+    assert run(["hunt", target, *options, "--claim", "eps=1.2", "--report", str(page)]) == 0
+    assert "The two inputs" in page.read_text(encoding="utf-8")
     assert run(["hunt", target, *options]) == 2
     space.write_text('{"type": "Integer", "lowest": 0}')
     assert run(["hunt", target, *options, "--claim", "eps=1"]) == 2

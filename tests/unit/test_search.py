@@ -4,13 +4,22 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.hunting.bench import Bench, Purse, Trial, far_apart, quick_score, separation
+from dpassay.hunting.bench import (
+    Bench,
+    Purse,
+    Trial,
+    far_apart,
+    quick_score,
+    ranked_score,
+    separation,
+)
 from dpassay.hunting.candidates import Candidate
 from dpassay.hunting.queries import Shifted
 from dpassay.hunting.rows import Records
 from dpassay.hunting.search import KEEP, Log, Search, _kept, pooled
 from dpassay.hunting.shapes import shape_of
 from dpassay.hunting.shrink import Shrinking
+from dpassay.learning.learner import Learner
 from dpassay.outputs.canonical import from_raw
 from dpassay.privacy.pairs import Relation
 from dpassay.sampling.samples import Batch
@@ -50,6 +59,25 @@ def test_a_quick_look_tells_a_leak_from_none(kind, seeds):
     leak = [quick_score(batch(outputs(0, rng), outputs(1, rng)), CLAIM, 10_000) for _ in range(40)]
     assert np.median(leak) > max(null)
     assert max(null) < 3.0
+
+
+def test_with_many_draws_a_look_sees_what_no_single_cut_shows(seeds):
+    """A rare value in the midst of others: cuts of the number miss it, rankings of cells do not."""
+
+    def outputs(rare, rng):
+        made = rng.normal(size=4000)
+        return np.round(np.where(rng.random(4000) < rare, 0.5, made), 2)
+
+    def score(rare, rng):
+        draws = batch(outputs(0.0, rng), outputs(rare, rng))
+        learner = Learner(draws, "auto", np.random.default_rng, lean=True)
+        return quick_score(draws, CLAIM, 10_000), ranked_score(learner, CLAIM, 10_000)
+
+    rng = np.random.default_rng(seeds[0])
+    null = [score(0.0, rng)[1] for _ in range(5)]
+    cuts, leak = zip(*(score(0.03, rng) for _ in range(5)), strict=True)
+    assert max(null) < 3.0
+    assert np.median(leak) > 3.0 + np.median(cuts)
 
 
 def trial(name, score, **more):
@@ -127,11 +155,11 @@ def test_a_purse_keeps_what_is_beyond_a_share():
     assert not Purse(1000, 1e-9).holds(1, 0.65)
 
 
-def bench(mechanism, seed, budget=40_000):
+def bench(mechanism, seed, budget=40_000, test=4000):
     space = dp.inputs.Reals(0, 1, (1, 8))
     ground = Records(shape_of(space, seed), Relation.REPLACE_ONE)
     how, purse = dp.Sampling(progress=False), Purse(budget, None)
-    return Bench(mechanism, ground, CLAIM, 4000, 0.05, "auto", "leak", seed, how, purse)
+    return Bench(mechanism, ground, CLAIM, test, 0.05, "auto", "leak", seed, how, purse)
 
 
 def test_every_look_has_streams_of_its_own(seed):
@@ -197,3 +225,63 @@ def test_the_search_stays_within_its_share(seed):
     search.run(outside=False, rng=np.random.default_rng(seed))
     assert here.purse.spent <= 0.65 * here.purse.budget
     assert search.top.bound < 1.5
+
+
+def rarely(data, size, rng):
+    """Six outputs in a thousand show the value in the middle, else six in ten thousand: ε = log 10."""
+    return rng.random(size) < (0.006 if 0.5 in data else 0.0006)
+
+
+def searched(mechanism, seed, budget):
+    """A search, and the draws a side with which its rounds began."""
+    here, begun = bench(mechanism, seed, budget, test=budget // 11), []
+    search = Search(here, Log(lambda trial: None), 100)
+    whole = search._round
+    search._round = lambda candidates: (begun.append(search.first), whole(candidates))[1]
+    search.run(outside=False, rng=np.random.default_rng(seed))
+    return search, begun
+
+
+def test_what_is_rarely_seen_is_found_with_more_draws(seed):
+    """Of hunts with 400,000 draws fewer than half find it."""
+    found = []
+    for k in range(6):
+        search, begun = searched(rarely, seed + k, 3_000_000)
+        apart = sorted(0.5 in side for side in search.top.pair) == [False, True]
+        found.append(search.top.sure and apart)
+        assert search.bench.purse.spent <= 0.65 * 3_000_000
+        assert begun == sorted(begun)
+    assert sum(found) >= 5
+
+
+def test_rounds_have_more_draws_only_where_the_budget_is_for_them(seed):
+    def fair(data, size, rng):
+        return rng.random(size) < 0.3 + 0.2 * np.max(data)
+
+    _, usual = searched(fair, seed, 400_000)
+    assert set(usual) == {100}
+    _, begun = searched(fair, seed, 1_200_000)
+    assert sorted(begun) == begun
+    assert begun[-1] >= 250
+
+
+def test_an_interruption_of_a_later_round_loses_nothing(seed):
+    search = Search(bench(rarely, seed), Log(lambda trial: None), 100)
+    search.best = [trial("found before", 1.0)]
+
+    def interrupted(candidates):
+        raise KeyboardInterrupt
+
+    search._round = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        search._climb([], 400)
+    assert search.top.candidate.name == "found before"
+
+
+@pytest.mark.parametrize("sure", [True, False])
+def test_what_fewer_draws_promised_counts_only_if_it_alone_was_sure(seed, sure):
+    search = Search(bench(rarely, seed), Log(lambda trial: None), 100)
+    search.best = [trial("few draws", 9.0, sure=sure)]
+    search._round = lambda candidates: search._keep([trial("many draws", 1.0)])
+    search._climb([], 400)
+    assert search.top.candidate.name == ("few draws" if sure else "many draws")

@@ -12,7 +12,8 @@ from rich.panel import Panel
 
 from dpassay.cli.groups import Out
 from dpassay.cli.inputs import write_json, write_report
-from dpassay.panels import profile_panel, verdict_panel, verification_panel
+from dpassay.hunting.result import Hunt
+from dpassay.panels import hunt_panel, profile_panel, verdict_panel, verification_panel
 from dpassay.results import Profile, Verdict, Verification
 
 #: What helps an audit that could not have seen anything.
@@ -26,7 +27,7 @@ def status(verdicts: Sequence[Verdict]) -> int:
 
 
 def deliver(
-    results: Sequence[Verdict | Verification],
+    results: Sequence[Verdict | Verification | Hunt],
     profile: Profile | None,
     *,
     out: Out,
@@ -55,9 +56,12 @@ def deliver(
             console.print(f"The report: {report}")
 
 
-def _panel(result: Verdict | Verification, remedy: str, kept: str) -> Panel:
-    if isinstance(result, Verification):
-        return verification_panel(result)
+def _panel(result: Verdict | Verification | Hunt, remedy: str, kept: str) -> Panel:
+    match result:
+        case Verification():
+            return verification_panel(result)
+        case Hunt():
+            return hunt_panel(result, remedy)
     return verdict_panel(result, remedy, kept)
 
 

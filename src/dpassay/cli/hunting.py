@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from dpassay.cli.delivery import PLAN, status
+from dpassay.cli.delivery import PLAN, deliver, status
 from dpassay.cli.groups import How, Out, command
-from dpassay.cli.inputs import check_writable, write_json
+from dpassay.cli.inputs import check_writable
 from dpassay.cli.options import CommandOption, Confidence, LossOption, Target, whole
 from dpassay.errors import InvalidInput, UnreadableFile
 
 
-@command("errors_are_outputs", "report")
+@command("errors_are_outputs")
 def hunt(
     target: Target = None,
     space: Annotated[
@@ -69,13 +68,12 @@ def hunt(
     Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
     seen anything, 130 interrupted.
 
-    Example: dpassay hunt mine.py:release --space space.json --claim "eps=1" --outside
+    Example: dpassay hunt mine.py:release --space space.json --claim "eps=1" --outside --report out.html
     """
     from dpassay import targets
     from dpassay.hunts import hunt as run
-    from dpassay.panels import hunt_panel
 
-    check_writable(None, out.json)
+    check_writable(out.report, out.json)
     if (target is None) == (command is None):
         raise InvalidInput("give exactly one of TARGET and --command")
     if space is None or claim is None:
@@ -103,10 +101,8 @@ def hunt(
         loss=loss,
         **how.drawing(box, out),
     )
-    write_json(out.json, found.to_json(indent=2))
-    if not out.quiet and out.json != "-":
-        remedy = f"a larger --budget ({PLAN}), another --loss or a lower --confidence"
-        Console().print(hunt_panel(found, remedy))
+    remedy = f"a larger --budget ({PLAN}), another --loss or a lower --confidence"
+    deliver([found], None, out=out, remedy=remedy)
     raise typer.Exit(status([found.verdict]))
 
 

@@ -25,6 +25,7 @@ from dpassay.errors import (
     MechanismTimedOut,
 )
 from dpassay.hunting.candidates import Ground
+from dpassay.learning.learner import Learner
 from dpassay.learning.rates import Rates
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.claims import Claim
@@ -40,6 +41,9 @@ _COLUMNS, _WIDE = 8, 200
 _FEW = 12
 #: Fewer draws a side are not worth starting workers for.
 _ALONE = 1000
+#: A quick look at this many draws a side ranks them as an audit does; with more than that of the second,
+#: no look fits what is slow to fit. The verdict tries everything.
+_RANKED, _LEAN = 2000, 10_000
 #: A look finds two inputs apart if nine tenths of the draws are of a kind that a tenth are on the other.
 _APART = 0.9
 
@@ -54,9 +58,13 @@ class Purse:
 
     def holds(self, draws: int, share: float) -> bool:
         """Whether so many draws leave what lies beyond this share untouched."""
+        return draws <= self.left(share)
+
+    def left(self, share: float) -> float:
+        """The draws that are left of this share."""
         if self.seconds is not None and self.elapsed > share * self.seconds:
-            return False
-        return self.spent + draws <= share * self.budget
+            return 0.0
+        return share * self.budget - self.spent
 
     @property
     def elapsed(self) -> float:
@@ -110,12 +118,15 @@ class Bench:
         return self._watched(candidate, n, look)
 
     def quick(self, candidate: Any, n: int) -> Trial:
-        """A look at kinds of output and at single numbers, each by itself."""
+        """A look at kinds of output and at single numbers; if draws are many, at rankings."""
         claim = self.claim if self.claim.event_complete else self.claim.gaussian_like()
 
         def look(source: Live) -> Seen:
             batch = source.deal((n, n))
-            return Seen(batch, (0, quick_score(batch, claim, self.test)))
+            if n < _RANKED:
+                return Seen(batch, (0, quick_score(batch, claim, self.test)))
+            learner = Learner(batch, self.loss, source.rng, lean=True)
+            return Seen(batch, (0, ranked_score(learner, claim, self.test)))
 
         return self._watched(candidate, n, look)
 
@@ -126,7 +137,7 @@ class Bench:
         budget = Budget((n, n), (self.test, self.test))
 
         def look(source: Live) -> Seen:
-            (choice,) = learn([source], [self.claim], budget, self.gamma, self.loss)
+            (choice,) = learn([source], [self.claim], budget, self.gamma, self.loss, lean=n > _LEAN)
             batch, event = choice.learner.batch, choice.events[0]
             if choice.divergence is None:
                 return Seen(batch, event.rank, event.cut.bound, event.rank[0] == 2)
@@ -250,13 +261,31 @@ def _numbers(batch: Batch) -> list[tuple[Any, Any]]:
 
 
 def quick_score(batch: Batch, claim: Claim, test: int) -> float:
-    """The largest predicted test statistic of an event about a kind of output or about one number."""
+    """The largest predicted test statistic of an event about a kind of output or about one number.
+
+    In standard errors of the draws that predict it, less what the largest of several cuts owes to chance.
+    """
     rankings = [(two, True) for two in _numbers(batch)]
     if len(rankings) > 1:
         rankings.append((_combined(batch), False))
     counts = kind_counts(batch)
     if counts.shape[1] > 1:
         rankings.append((_kinds(batch, counts), False))
+    return _strongest(rankings, claim, test)
+
+
+def ranked_score(learner: Learner, claim: Claim, test: int) -> float:
+    """The same of an event of one of the rankings that an audit would try, but for the slow ones."""
+    numbers = learner.plain_numbers
+    rankings = [] if numbers is None else [(numbers[1], True)]
+    for index in range(len(learner.names)):
+        scores = learner.scores(index)
+        if scores is not None:
+            rankings.append((scores, False))
+    return _strongest(rankings, claim, test)
+
+
+def _strongest(rankings: list[tuple[Any, bool]], claim: Claim, test: int) -> float:
     best = -math.inf
     for scores, tails in rankings:
         rates = Rates.of(scores, claim.one_way, (test, test), tails=tails)

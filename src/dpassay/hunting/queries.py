@@ -151,6 +151,8 @@ class Queries:
             yield "answers a step apart", ramp
             yield "answers a step apart, falling", ramp[::-1]
             yield "one answer far above the rest", (high, *[start] * (size - 1))
+            half = size // 2
+            yield "half of the answers a step above", (start,) * half + ramp[1:2] * (size - half)
         for _ in range(3):
             yield "answers at random", self._typical(size, rng)
 

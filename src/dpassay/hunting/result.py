@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import html
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +13,10 @@ import numpy as np
 from dpassay.checks import shown
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
-from dpassay.results import Shown, Verdict, number
+from dpassay.results import Shown, Verdict
 
 #: Equal rows shown around one that differs, rows shown at most, and letters of each.
 _CONTEXT, _ROWS, _LETTERS = 2, 24, 100
-#: Lines of the log in a notebook.
-_LISTED = 30
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -81,58 +79,43 @@ class Hunt(Shown):
             for t in self.log
         ]
 
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
-    def to_html(self) -> str:
-        """The verdict, the two inputs with what differs marked, and the log, as a piece of HTML."""
-        marks = {"−": "#fbe3e1", "+": "#e0f0e3", " ": "transparent"}
-        inputs = "".join(
-            f'<div style="background:{marks[mark]};white-space:pre-wrap">{mark} {html.escape(text)}</div>'
-            for mark, text in compared(self.pair)
-        )
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(one)) + "</tr>"
-            for one in self.log[:_LISTED]
-        )
-        more = len(self.log) - _LISTED
-        left = f"<p>and {more:,} more</p>" if more > 0 else ""
-        head = "".join(f"<th>{name}</th>" for name in ("pair", "draws", "predicted", "outcome"))
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        return (
-            f"{self.verdict._repr_html_()}<p>{html.escape(self.pair.name)} "
-            f"({html.escape(str(self.pair.relation))}); − is only in the first input, + only in the "
-            f'second</p><div style="font-family:monospace">{inputs}</div>{notes}<details><summary>'
-            f"{self.tried:,} pairs tried, {self.draws:,} draws</summary><table><tr>{head}</tr>{rows}"
-            f"</table>{left}</details>"
-        )
-
-
-def _cells(one: Tried) -> tuple[str, str, str, str]:
-    bound = "" if one.bound is None else number(one.bound)
-    return one.name, f"{one.draws:,}", bound, one.outcome
-
 
 def compared(pair: Pair) -> list[tuple[str, str]]:
     """The rows of two inputs: − only in the first, + only in the second, others as far as they fit."""
-    sides = [[shown(row, _LETTERS) for row in _rows(side)] for side in pair]
     lines: list[tuple[str, str]] = []
-    for tag, a, b, c, d in difflib.SequenceMatcher(
-        None, sides[0], sides[1], autojunk=False
-    ).get_opcodes():
-        if tag == "equal":
-            same = sides[0][a:b]
-            if len(same) > 2 * _CONTEXT + 1:
-                gap = f"… {len(same) - 2 * _CONTEXT:,} more that are equal"
-                same = [*same[:_CONTEXT], gap, *same[-_CONTEXT:]]
-            lines += [(" ", text) for text in same]
+    for same, first, second in _blocks(pair):
+        if same:
+            lines += [(" ", text) for text in first]
         else:
-            lines += [("−", text) for text in sides[0][a:b]] + [
-                ("+", text) for text in sides[1][c:d]
-            ]
-    if not any(sides):
+            lines += [("−", text) for text in first] + [("+", text) for text in second]
+    if not lines:
         return [(" ", "no rows on either side")]
     return lines if len(lines) <= _ROWS else [*lines[:_ROWS], (" ", f"… {len(lines) - _ROWS} more")]
+
+
+def beside(pair: Pair) -> list[tuple[bool, str | None, str | None]]:
+    """The rows of two inputs next to each other: whether they differ, and None where there is none."""
+    lines = [
+        (not same, *two)
+        for same, first, second in _blocks(pair)
+        for two in itertools.zip_longest(first, second)
+    ]
+    if len(lines) <= _ROWS:
+        return lines
+    more = f"… {len(lines) - _ROWS} more"
+    return [*lines[:_ROWS], (False, more, more)]
+
+
+def _blocks(pair: Pair) -> Iterator[tuple[bool, list[str], list[str]]]:
+    """Runs of rows in which the inputs are the same or not; of long equal ones the ends."""
+    sides = [[shown(row, _LETTERS) for row in _rows(side)] for side in pair]
+    match = difflib.SequenceMatcher(None, sides[0], sides[1], autojunk=False)
+    for tag, a, b, c, d in match.get_opcodes():
+        first, second = sides[0][a:b], sides[1][c:d]
+        if tag == "equal" and len(first) > 2 * _CONTEXT + 1:
+            gap = f"… {len(first) - 2 * _CONTEXT:,} more that are equal"
+            first = second = [*first[:_CONTEXT], gap, *first[-_CONTEXT:]]
+        yield tag == "equal", first, second
 
 
 def _rows(data: Any) -> list[Any]:

@@ -5,6 +5,10 @@ gives those four times the draws. The largest of many noisy predictions is mostl
 judges by draws of its own, and what a pair promised before counts no more. Pairs whose outputs a first
 look tells apart go to the head of the queue.
 
+What one output in a hundred shows, few draws do not. While the budget allows, the next round has four
+times the draws of the one before, on the catalogue, the best and others like them: an easy case costs
+little, and the last round about as much as all others.
+
 Where pairs are alike in how their inputs differ, what few draws say of one says something of the others
 too: its score is drawn towards the mean of its kin, the more the less they differ beyond noise (James &
 Stein 1961), but not by much (Efron & Morris, Limiting the risk of Bayes and empirical Bayes estimators,
@@ -34,6 +38,8 @@ MOST, FIRST, KEEP = 120, 0.35, 4
 _JUMP = 3
 #: Those that others are made of, and how many of each.
 _PARENTS, _CHILDREN = 6, 6
+#: A catalogue is gone through again with so many times the draws, at least, and while that can go on.
+_LEAST, _RISE = 2.5, 4.0
 #: A round that raises the best bound by less than this part of it was the last, if it is sure to refute.
 _GAIN = 0.1
 #: The kin of a pair move its score by so much at most: a leak on one input alone is not to drown in them.
@@ -80,22 +86,39 @@ class Search:
         if beyond and not self._sure:
             self._round(beyond[:many])
         waiting, later = inside[many:] + beyond[many:], max(many // 2, 2)
-        while not self._done and self.bench.purse.holds(int(later * self._cost), SEARCH):
+        while not self._done:
             before = self._bound
-            children = [
-                ground.mutated(parent.candidate, rng)
-                for parent in self.best[:_PARENTS]
-                for _ in range(_CHILDREN)
-            ]
-            children = children[: later * 2 // 3]
-            fill = later - len(children)
-            others, waiting = waiting[:fill], waiting[fill:]
-            others += [ground.random(rng) for _ in range(fill - len(others))]
+            parents = [one.candidate for one in self.best[:_PARENTS]]
+            children = [ground.mutated(one, rng) for one in parents for _ in range(_CHILDREN)]
             if not outside:
                 children = [one for one in children if not one.outside]
-            self._round([*children, *others])
+            again = [*parents, *(inside + beyond)[: 2 * many], *children[: many // 4]]
+            if (rise := self._rise(len(again))) >= _LEAST:
+                self._climb(again, int(rise * self.first))
+            elif self._affordable >= later:
+                children = children[: later * 2 // 3]
+                fill = later - len(children)
+                others, waiting = waiting[:fill], waiting[fill:]
+                others += [ground.random(rng) for _ in range(fill - len(others))]
+                self._round([*children, *others])
+            else:
+                return
             if self._sure and self._bound < (1 + _GAIN) * before:
                 return
+
+    def _rise(self, pairs: int) -> float:
+        """How many times the draws the next round may have: all that are left if none could follow."""
+        most = self._affordable / pairs
+        return min(most, _RISE) if self._sure or most >= 3 * _RISE else most
+
+    def _climb(self, candidates: Sequence[Any], first: int) -> None:
+        """A round with more draws than those before, which count no more unless they alone are sure."""
+        held, self.best, self.first = self.best, [], first
+        try:
+            self._round(candidates)
+        finally:  # an interruption loses nothing
+            if not self.best or (held and held[0].sure and not self._sure):
+                self._keep(held)
 
     @property
     def top(self) -> Trial:
@@ -128,6 +151,11 @@ class Search:
         """The draws of a round, for every pair in it."""
         steps = sum(step * math.pow(KEEP, -k) for k, step in enumerate(STEPS))
         return 2 * (GLANCE + self.first * steps)
+
+    @property
+    def _affordable(self) -> float:
+        """Pairs that a round may have, by its cost."""
+        return self.bench.purse.left(SEARCH) / self._cost
 
     def _round(self, candidates: Sequence[Any]) -> None:
         """Glance at all; those told apart first, and if they suffice, nothing else."""

@@ -48,6 +48,8 @@ _TEXTS = 20
 _FEW = 30
 #: So many draws of few kinds, each, tell their frequencies.
 _OFTEN = 20
+#: Those that take far longer to fit than draws take to make.
+_SLOW = ("products", "boosting")
 
 
 def candidates(training: Training) -> list[str]:
@@ -112,8 +114,17 @@ def _whole_numbers(training: Training) -> bool:
 class Learner:
     """The training draws of one pair: their layout, and cross-fitted scores by each candidate."""
 
-    def __init__(self, batch: Batch, loss: Any, rng: Streams, *, thorough: bool = False) -> None:
-        self.batch, self.loss, self.rng, self.thorough = batch, loss, rng, thorough
+    def __init__(
+        self,
+        batch: Batch,
+        loss: Any,
+        rng: Streams,
+        *,
+        thorough: bool = False,
+        lean: bool = False,
+    ) -> None:
+        self.batch, self.loss, self.rng = batch, loss, rng
+        self.thorough, self.lean = thorough, lean
         self.failures: list[str] = []
         self._scores: dict[int, Scores | None] = {}
         self._fitted: dict[int, Loss] = {}
@@ -131,12 +142,13 @@ class Learner:
 
     @cached_property
     def names(self) -> list[Any]:
-        """The losses that the caller's choice stands for."""
+        """The losses that the caller's choice stands for; of ours a lean look leaves out the slow."""
         match self.loss:
-            case "auto":
-                return candidates(self.training) + representations(self.training)
-            case "values":
-                return candidates(self.training)
+            case "auto" | "values":
+                own = candidates(self.training)
+                if self.lean:
+                    own = [name for name in own if name not in _SLOW]
+                return own + (representations(self.training) if self.loss == "auto" else [])
             case "bits":
                 return list(_BITS)
         return [self.loss]

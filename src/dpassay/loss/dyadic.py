@@ -27,6 +27,8 @@ from dpassay.outputs.ranking import LARGEST
 
 #: Draws in a cell of the finest level, both sides together, and the most levels.
 _FINEST, _DEEPEST = 4, 14
+#: What parts keys that were drawn equally often.
+_PARTED = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,10 @@ class DyadicLoss:
         levels = np.log((counts[0] + 0.5) / (n[0] + 1)) - np.log((counts[1] + 0.5) / (n[1] + 1))
         cells: dict[int, Cells] = {}
         if name == "kinds":
+            if (
+                np.ptp(levels[:-1]) == 0.0
+            ):  # no key leads: any order, or all outputs were the one event
+                levels = levels + _PARTED * np.arange(levels.size)
             return cls(layout, levels, cells, name)
         loss = halve if name == "dyadic" else by_ranks
         for key in np.flatnonzero(counts[0][:-1] + counts[1][:-1] >= 4 * _FINEST):

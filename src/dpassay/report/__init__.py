@@ -1,4 +1,4 @@
-"""One self-contained HTML page: verdicts, verifications or an estimate, with all that backs them.
+"""One self-contained HTML page: verdicts, hunts, verifications or an estimate, with all that backs them.
 
     from dpassay import report
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from dpassay.hunting.result import Hunt
 from dpassay.privacy.curves import Spectrum
 from dpassay.report.embed import need_extras
 from dpassay.report.page import render
@@ -23,7 +24,7 @@ __all__ = ["need_extras", "render", "write"]
 
 def write(
     path: str | Path,
-    results: Sequence[Verdict | Verification | Spectrum],
+    results: Sequence[Verdict | Verification | Spectrum | Hunt],
     *,
     profile: Profile | None = None,
     title: str = "",

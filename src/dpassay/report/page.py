@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpassay._version import __version__
 from dpassay.checks import shown
 from dpassay.errors import InvalidInput
+from dpassay.hunting.result import Hunt, Tried, beside
 from dpassay.privacy.about import Guarantee
 from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Pair
@@ -24,7 +25,7 @@ _OPEN = 2
 
 @dataclass(frozen=True)
 class Section:
-    """All there is to say about one verdict, one verification or one profile."""
+    """All there is to say about one verdict, one hunt, one verification or one profile."""
 
     key: str
     #: The tone of a result, or "estimate"; the template gives each a sign and a colour
@@ -48,6 +49,8 @@ class Section:
     advice: str = ""
     #: How somebody else checks it: what to do, and a command.
     checks: tuple[tuple[str, str], ...] = ()
+    #: The rows of two inputs, next to each other: whether they differ, and either.
+    inputs: tuple[tuple[bool, str | None, str | None], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Pairs:
 
 
 def render(
-    results: Sequence[Verdict | Verification | Spectrum],
+    results: Sequence[Verdict | Verification | Spectrum | Hunt],
     *,
     profile: Profile | None = None,
     title: str = "",
@@ -79,15 +82,16 @@ def render(
     embed.need_extras()
     import jinja2
 
-    given = [one for one in results if not isinstance(one, Spectrum)]
+    shown = [one for one in results if not isinstance(one, Spectrum)]
     curves = [one for one in results if isinstance(one, Spectrum)]
-    audited = [one for one in given if isinstance(one, Verdict)]
+    given = [one.verdict if isinstance(one, Hunt) else one for one in shown]
+    audited = [one for one in shown if isinstance(one, Verdict)]
     if not given and not curves and profile is None:
         raise InvalidInput("a report needs at least one result, or a profile")
     if len(given) == len(audited) == 1 and profile is not None and audited[0].profile is None:
         sections = [_of_verdict("v1", audited[0], profile)]
     else:
-        sections = [_of(f"v{k}", one) for k, one in enumerate(given, 1)]
+        sections = [_of(f"v{k}", one) for k, one in enumerate(shown, 1)]
         if profile is not None and all(v.profile is not profile for v in audited):
             sections.append(_of_profile("estimate", profile))
     sections += [_of_spectrum(f"s{k}", one) for k, one in enumerate(curves, 1)]
@@ -100,7 +104,7 @@ def render(
     live = any(figure.spec is not None for figure in drawn)
     scripts = [*([embed.bundle()] if live else []), embed.resource("page.js")]
     return environment.from_string(embed.resource("page.html.j2")).render(
-        title=title or _title(given),
+        title=title or _title(shown),
         lead=_lead(sections, given) if lead is None else _said(*lead),
         sections=sections,
         fold=len(sections) > _OPEN,
@@ -126,13 +130,15 @@ def _markup(text: str) -> Any:
     return markupsafe.Markup(text)
 
 
-def _title(results: Sequence[Verdict | Verification]) -> str:
+def _title(results: Sequence[Verdict | Verification | Hunt]) -> str:
     match results:
         case []:
             return "Privacy estimate"
         case [Verdict() as one]:
             return f"Audit of a claim of {one.claim}"
-        case [one]:
+        case [Hunt() as one]:
+            return f"Hunt for inputs that break a claim of {one.verdict.claim}"
+        case [Verification() as one]:
             return f"Verification of a claim of {one.claim}"
         case _ if all(isinstance(one, Verdict) for one in results):
             return f"Audit of {len(results)} claims"
@@ -156,9 +162,12 @@ def _said(kind: str, headline: str, sentence: str) -> dict[str, str]:
     return {"kind": kind, "headline": headline, "sentence": sentence}
 
 
-def _of(key: str, result: Verdict | Verification) -> Section:
-    if isinstance(result, Verdict):
-        return _of_verdict(key, result, result.profile)
+def _of(key: str, result: Verdict | Verification | Hunt) -> Section:
+    match result:
+        case Verdict():
+            return _of_verdict(key, result, result.profile)
+        case Hunt():
+            return _of_hunt(key, result)
     return _of_verification(key, result)
 
 
@@ -196,6 +205,33 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
         json=verdict.to_json(),
         checks=tuple(words.checks(verdict, file)),
     )
+
+
+def _of_hunt(key: str, found: Hunt) -> Section:
+    """The verdict on the pair that was found, and how it was found."""
+    verdict = found.verdict
+    file = "hunt.json" if key == "v1" else f"hunt-{key[1:]}.json"
+    own = _of_verdict(key, verdict, verdict.profile)
+    hunted = f"{found.tried:,} pairs of inputs, {found.draws:,} draws on all of them"
+    return replace(
+        own,
+        pair=found.pair.name,
+        inputs=tuple(beside(found.pair)),
+        pairs=Pairs(said=words.HUNTED, columns=_LOGGED, rows=list(map(_logged, found.log))),
+        method=[("Hunted", hunted), *own.method],
+        notes=(*found.notes, *own.notes),
+        file=file,
+        json=found.to_json(),
+        checks=tuple(words.checks(verdict, file)),
+    )
+
+
+_LOGGED = ("pair", "inputs", "draws", "predicted bound", "what became of it")
+
+
+def _logged(one: Tried) -> tuple[str, ...]:
+    bound = "" if one.bound is None else number(one.bound)
+    return one.name, one.pair, f"{one.draws:,}", bound, one.outcome
 
 
 def _predicted(verdict: Verdict) -> Pairs:

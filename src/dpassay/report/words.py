@@ -28,6 +28,14 @@ CERTIFIED = (
 )
 
 
+#: What the log of a hunt is.
+HUNTED = (
+    "The pairs that were looked at, with the draws spent on each and the bound that the last look at it "
+    "predicted; none where that was a quick one. These draws chose the pair to test; the verdict rests "
+    "on others alone."
+)
+
+
 def percent(share: float) -> str:
     """A probability for people."""
     return f"{level(share, 100)}%"
