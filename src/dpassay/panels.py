@@ -93,7 +93,7 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
                     again = f"dpassay replay {kept} {files if verdict.about.files else 'TARGET'}"
                 rows.append(("next", again))
         case "blind":
-            rows.append(("next", remedy))
+            rows.append(("next", verdict.remedy or remedy))
         case _:
             more = "this does not show that the claim holds; more draws see smaller ones"
             rows.append(("next", more))

@@ -166,6 +166,11 @@ class TradeoffPoint(Shown):
         )
 
 
+#: Reasons that no number of draws mends.
+_EQUAL = "the two inputs are equal, so that there is nothing to tell apart"
+_CONSTANT = "the output is"
+
+
 def why_blind(
     claim: Claim,
     violated: bool,
@@ -182,10 +187,10 @@ def why_blind(
     if violated:
         return ""
     if same:
-        return "the two inputs are equal, so that there is nothing to tell apart"
+        return _EQUAL
     if only:
         hint = "; is a `return` missing?" if only == "None" else ""
-        return f"the output is {only} every time, on both inputs{hint}"
+        return f"{_CONSTANT} {only} every time, on both inputs{hint}"
     i, n, j, m = counts
     if i + j == 0 or (i == n and j == m):
         which = "none" if i == 0 else "all"
@@ -287,6 +292,18 @@ class Verdict(Shown):
                 return f"could not have seen a violation of {self.claim}"
             case _:
                 return f"no violation of {self.claim} detected"
+
+    @property
+    def remedy(self) -> str:
+        """What helps a blind audit where more draws cannot; empty where they may."""
+        if self.blind == _EQUAL:
+            return "give two inputs that differ: no number of draws tells equal ones apart"
+        if self.blind.startswith(_CONSTANT):
+            return (
+                "no number of draws helps: look at what the mechanism returns, or give inputs on which "
+                "it varies"
+            )
+        return ""
 
     def chart(self) -> Any:
         """The claimed curve, the measured one, and the confidence region of the point tested.

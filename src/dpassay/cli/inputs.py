@@ -134,6 +134,10 @@ def write_report(place: Path, results: Any, **more: Any) -> None:
 
 def check_writable(report: Path | None, json: str | None) -> None:
     """Say before the first draw if a result cannot be written."""
+    if report is not None:
+        from dpassay.report import check_place
+
+        check_place(report)
     for what, place in (("report", report), ("JSON", None if json in (None, "-") else Path(json))):
         if place is None:
             continue

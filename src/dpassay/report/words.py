@@ -157,6 +157,8 @@ def _power(verdict: Verdict) -> str:
             "It speaks of the pair of inputs that was tested, and so of the mechanism if the claim "
             "calls them neighbours; the bound is a floor, and the truth may be worse."
         )
+    if verdict.remedy:
+        return f"{verdict.remedy[0].upper()}{verdict.remedy[1:]}."
     if verdict.blind:
         return (
             "More draws (dpassay plan says how many), another loss to rank the outputs by, or a lower "
