@@ -89,6 +89,8 @@ def _of_masses(
     note = f" Full colour: the witness event, {event}; pale: outside it." if inside else ""
     if len(shown) < p.size:
         note += f" The {len(shown)} likeliest of {p.size} outputs are shown."
+    if any("•" in labels[k] for k in shown):
+        note += " • stands for any number."
     columns = ["output", "probability, first input", "probability, second input", "|log p/q|"]
     rows = [[labels[k], *(number(float(v)) for v in (p[k], q[k], abs(ell[k])))] for k in shown]
     if inside is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpassay._version import __version__
@@ -202,6 +202,9 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
     ]
     if profile is not None:
         drawn += _of_notions(key, profile, verdict)
+    if event.of_representation and curve is not None:
+        first, *rest = drawn  # the evidence is no curve of values
+        drawn = [first, *(_of_values(figure) for figure in rest)]
     pair = verdict.witness.pair or verdict.about.pair
     file = "verdict.json" if key == "v1" else f"verdict-{key[1:]}.json"
     return Section(
@@ -225,6 +228,10 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
         json=verdict.to_json(),
         checks=tuple(words.checks(verdict, file)),
     )
+
+
+def _of_values(figure: Figure | None) -> Figure | None:
+    return figure and replace(figure, caption=f"{figure.caption} {words.OF_VALUES}")
 
 
 def _predicted(verdict: Verdict) -> Pairs:

@@ -28,6 +28,13 @@ CERTIFIED = (
 )
 
 
+#: Beside curves, where the witness is about bits.
+OF_VALUES = (
+    "Estimated curves here are of the values alone. The violation is in which doubles come out, which no "
+    "curve of values shows: a curve that keeps the claim does not speak against the verdict."
+)
+
+
 def percent(share: float) -> str:
     """A probability for people."""
     return f"{level(share, 100)}%"
