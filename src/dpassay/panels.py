@@ -54,7 +54,8 @@ def _witness(witness: Witness) -> list[tuple[str, str]]:
     if witness.pair is not None:
         relation = witness.pair.relation
         said = "" if relation is Relation.UNSPECIFIED else f" ({relation})"
-        rows.append(("inputs", f"{witness.pair}{said}"))
+        rows.append(("inputs", f"{witness.pair.inputs}{said}"))
+        rows += [("", witness.pair.name)] if witness.pair.name else []
     return rows
 
 
@@ -87,11 +88,9 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
     match tone:
         case "violation":
             if not witness.event.live:
-                again = "--json verdict.json, then dpassay replay verdict.json on fresh draws"
-                if kept:
-                    files = "--samples and two files of fresh draws"
-                    again = f"dpassay replay {kept} {files if verdict.about.files else 'TARGET'}"
-                rows.append(("next", again))
+                fresh = "--samples FRESH-FIRST FRESH-SECOND" if verdict.about.files else "TARGET"
+                again = f"dpassay replay {kept or 'verdict.json'} {fresh}"
+                rows.append(("next", again if kept else f"add --json verdict.json, then {again}"))
         case "blind":
             rows.append(("next", verdict.remedy or remedy))
         case _:
@@ -177,8 +176,8 @@ def profile_panel(profile: Profile) -> Panel:
     from rich.text import Text
 
     shown = [
-        f"ε      ≈ {number(profile.epsilon)}",
-        f"μ      ≈ {number(profile.mu)}",
+        f"ε ≈ {number(profile.epsilon)}",
+        f"μ ≈ {number(profile.mu)}",
         *(
             f"δ({e:g}) ≈ {number(float(profile.delta(e)))}"
             for e in (0.0, 0.5, 1.0)

@@ -284,9 +284,11 @@ def _refuted(verdict: Verdict, flake: float) -> str:
     """What a violation is, with its witness."""
     c, w, other = verdict.claim, verdict.witness, verdict.second
     lines = [
-        f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)} on {w.pair}",
+        f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)} on {w.pair and w.pair.inputs}",
         f"wrong with probability {flake:g} at most",
     ]
+    if w.pair is not None and w.pair.name:
+        lines.append(f"inputs: {w.pair.name}")
     if other is not None and other.at:
         lines.append(f"and {other}; both at once")
     elif other is not None:

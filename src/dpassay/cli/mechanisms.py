@@ -418,6 +418,11 @@ def replay(
     earlier = found.verdict if isinstance(found, Hunt) else Verdict.from_json(text)
     files = Files(samples, columns, drop, store)
     drawn = target is not None or command is not None
+    if not drawn and samples is None and store is None:
+        raise InvalidInput(
+            f"on which draws? Give the mechanism, as in dpassay replay {verdict} TARGET, or --samples "
+            "and two files of fresh draws"
+        )
     pair = ("0", "1") if drawn else None  # the witness brings its own
     source, _ = read_source(target, command, files, pair, None, None, per_call, seed)
     again = run(

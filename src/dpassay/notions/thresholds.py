@@ -17,7 +17,7 @@ from dpassay.bounds.ordering import Counts
 from dpassay.bounds.upper import upper_curve
 from dpassay.learning.cells import Cells, outside, why_trivial
 from dpassay.learning.learner import Learner, LogLoss, grid_loss, select
-from dpassay.loss.fit import Loss
+from dpassay.loss.fit import NAMES, Loss
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.tally import FIRST_LOOK, Binning, Tally
 from dpassay.outputs.canonical import Outputs, concatenate
@@ -50,6 +50,8 @@ class Options:
         """Options from what a caller gave."""
         checks.one_of("plug_in", plug_in, ("auto", "smooth", "counts"))
         checks.one_of("direction", direction, tuple(SWAPS))
+        if isinstance(classifier, str):
+            checks.one_of("classifier", classifier, ("auto", "values", *NAMES))
         if train is None:
             train = 0.5 if isinstance(classifier, str) and classifier == "knn" else 0.25
         checks.probability("train", train)
