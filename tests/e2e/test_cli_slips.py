@@ -143,6 +143,22 @@ def test_the_option_that_messages_name_is_in_the_help(capsys, here):
     assert "--debug" in out
 
 
+def test_a_name_that_slipped_out_of_a_list_is_named(capsys, here):
+    for file in "pq":
+        (here / f"{file}.csv").write_text("id,ts,x\n" + "1,2,3\n" * 20)
+    for slip in (("id,", "ts"), ("id", "ts")):
+        files = ("--samples", "p.csv", "q.csv", "--drop", *slip)
+        status, _, err = said(capsys, "audit", *files, "--claim", "eps=1")
+        assert status == 2
+        assert "'ts' stands by itself" in err
+        assert "as in --drop id,time" in err
+    status, _, err = said(capsys, "audit", "--sample", "p.csv", "q.csv", "--claim", "eps=1")
+    assert status == 2
+    assert "--sample" in err
+    assert "--samples" in err
+    assert "files of outputs" not in err
+
+
 def test_a_report_is_an_html_page(capsys, here):
     status, _, err = said(capsys, *AUDIT, "--report", "out.pdf")
     assert status == 2

@@ -45,6 +45,8 @@ def _slips(arguments: list[str]) -> None:
 
 def _files(arguments: list[str]) -> None:
     """Files of outputs that stand alone, or are too many."""
+    if "--sample" in arguments:
+        return  # the parser says which option is meant
     start = arguments.index("--samples") + 3 if "--samples" in arguments else 0
     rest = arguments[start:] if start else arguments
     alone = []
