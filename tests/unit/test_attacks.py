@@ -78,3 +78,11 @@ def test_a_sentence_for_people():
     said = str(dp.attack_rates([1.0, 2.0], [0.0, 1.5]))
     assert said.startswith("AUC ≈ 0.75, at least ")
     assert "TPR at FPR 0.001" in said
+
+
+def test_scores_the_wrong_way_round_are_noticed():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(1, 1, 200), rng.normal(0, 1, 200)
+    assert "note: scores are lower with the canary" in str(dp.attack_rates(-x, -y))
+    assert "note" not in str(dp.attack_rates(x, y))
+    assert "note" not in str(dp.attack_rates(y[:100], y[100:]))
