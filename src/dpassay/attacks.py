@@ -29,8 +29,7 @@ from dpassay._typing import FloatArray
 from dpassay.bounds import clopper_pearson
 from dpassay.errors import InvalidInput
 from dpassay.privacy.about import level
-from dpassay.results import rounded_down, rounded_up
-from dpassay.tables import Shown
+from dpassay.results import Shown, rounded_down, rounded_up
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -33,6 +33,7 @@ __all__ = [
     "PairUpper",
     "Profile",
     "SecondBound",
+    "Shown",
     "TradeoffPoint",
     "Verdict",
     "Verification",
@@ -480,8 +481,8 @@ class Profile(Shown, Tabular):
 
     def tradeoff(self, alpha: Any) -> Any:
         """T̂(α), symmetrised."""
-        levels = np.asarray(alpha, dtype=float)
-        if not np.all((levels >= 0) & (levels <= 1)):
+        rates = np.asarray(alpha, dtype=float)
+        if not np.all((rates >= 0) & (rates <= 1)):
             raise InvalidInput(f"alpha must lie in [0, 1], got {alpha!r}")
         return self.tradeoff_curve(alpha)
 

@@ -85,6 +85,40 @@ listeners: list[Callable[[Verdict | Verification | NoResult], None]] = []
 _SUITE: Any = "suite"
 
 
+def _one(claim: Any) -> Any:
+    """The claim, if it is one."""
+    if isinstance(claim, tuple) and len(claim) == 2 and all(type(c) in (int, float) for c in claim):
+        epsilon, delta = claim
+        raise InvalidInput(
+            f'two numbers are no claim; write "eps={epsilon:g}, delta={delta:g}" or '
+            f"dp.ApproximateDP({epsilon:g}, {delta:g})"
+        )
+    if isinstance(claim, (list, tuple)):
+        raise InvalidInput("assert_private takes one claim; call it once for each")
+    return claim
+
+
+def _tell(result: Verdict | Verification | NoResult) -> None:
+    for listener in listeners:
+        listener(result)
+
+
+def _ended(error: Exception, claim: Any, *, shown: bool = False) -> Exception:
+    """What an assertion raises that has no result; those who listen hear of it.
+
+    Too few draws to refute anything are a test that is too weak, not a wrong argument; to show that a
+    claim holds (`shown`) they may be one.
+    """
+    if isinstance(error, NotEnoughDraws) and not shown:
+        # the words of an audit, in which an assertion's flake is one minus the confidence
+        said = str(error).replace("a lower confidence", "a larger flake")
+        error = AuditTooWeak(f"could not have seen a violation of {claim}: {said}", None)
+    _tell(NoResult(str(claim), f"{type(error).__name__}: {error}".partition("\n")[0]))
+    if isinstance(error, DpassayError):
+        return error.with_traceback(None)  # the message says it; our frames do not
+    return error
+
+
 def assert_private(
     mechanism: Any,
     pairs: Any,
@@ -244,40 +278,6 @@ def assert_holds(
         where = "" if len(found.pairs) == 1 else ", the worst of them"
         raise NotShown(f"{found}\n  on inputs {found.worst.pair}{where}", found)
     return found
-
-
-def _one(claim: Any) -> Any:
-    """The claim, if it is one."""
-    if isinstance(claim, tuple) and len(claim) == 2 and all(type(c) in (int, float) for c in claim):
-        epsilon, delta = claim
-        raise InvalidInput(
-            f'two numbers are no claim; write "eps={epsilon:g}, delta={delta:g}" or '
-            f"dp.ApproximateDP({epsilon:g}, {delta:g})"
-        )
-    if isinstance(claim, (list, tuple)):
-        raise InvalidInput("assert_private takes one claim; call it once for each")
-    return claim
-
-
-def _tell(result: Verdict | Verification | NoResult) -> None:
-    for listener in listeners:
-        listener(result)
-
-
-def _ended(error: Exception, claim: Any, *, shown: bool = False) -> Exception:
-    """What an assertion raises that has no result; those who listen hear of it.
-
-    Too few draws to refute anything are a test that is too weak, not a wrong argument; to show that a
-    claim holds (`shown`) they may be one.
-    """
-    if isinstance(error, NotEnoughDraws) and not shown:
-        # the words of an audit, in which an assertion's flake is one minus the confidence
-        said = str(error).replace("a lower confidence", "a larger flake")
-        error = AuditTooWeak(f"could not have seen a violation of {claim}: {said}", None)
-    _tell(NoResult(str(claim), f"{type(error).__name__}: {error}".partition("\n")[0]))
-    if isinstance(error, DpassayError):
-        return error.with_traceback(None)  # the message says it; our frames do not
-    return error
 
 
 def _refuted(verdict: Verdict, flake: float) -> str:

@@ -13,8 +13,7 @@ import numpy as np
 from dpassay.checks import shown
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
-from dpassay.results import Verdict, number
-from dpassay.tables import Shown
+from dpassay.results import Shown, Verdict, number
 
 #: Equal rows shown around one that differs, rows shown at most, and letters of each.
 _CONTEXT, _ROWS, _LETTERS = 2, 24, 100

@@ -230,10 +230,6 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
     )
 
 
-def _of_values(figure: Figure | None) -> Figure | None:
-    return figure and replace(figure, caption=f"{figure.caption} {words.OF_VALUES}")
-
-
 def _predicted(verdict: Verdict) -> Pairs:
     return Pairs(
         said="The pairs that were looked at, with the bound that training draws predicted for each. The "
@@ -331,6 +327,10 @@ def _of_notions(key: str, profile: Profile, verdict: Verdict | None) -> list[Fig
     if profile.loss is not None:
         drawn += losses(key, profile.loss, event)
     return [*drawn, figures.renyi(f"{key}-renyi", profile.renyi_curve, claim)]
+
+
+def _of_values(figure: Figure | None) -> Figure | None:
+    return figure and replace(figure, caption=f"{figure.caption} {words.OF_VALUES}")
 
 
 def _inputs(pair: Any) -> str:

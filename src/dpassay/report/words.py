@@ -28,13 +28,6 @@ CERTIFIED = (
 )
 
 
-#: Beside curves, where the witness is about bits.
-OF_VALUES = (
-    "Estimated curves here are of the values alone. The violation is in which doubles come out, which no "
-    "curve of values shows: a curve that keeps the claim does not speak against the verdict."
-)
-
-
 def percent(share: float) -> str:
     """A probability for people."""
     return f"{level(share, 100)}%"
@@ -154,6 +147,8 @@ def meaning(verdict: Verdict) -> tuple[str, str]:
             "“No violation detected” never means private: other inputs, other events or more draws "
             "may still refute the claim."
         )
+    if verdict.remedy:
+        return means, f"{verdict.remedy[0].upper()}{verdict.remedy[1:]}."
     return means, _power(verdict)
 
 
@@ -164,8 +159,6 @@ def _power(verdict: Verdict) -> str:
             "It speaks of the pair of inputs that was tested, and so of the mechanism if the claim "
             "calls them neighbours; the bound is a floor, and the truth may be worse."
         )
-    if verdict.remedy:
-        return f"{verdict.remedy[0].upper()}{verdict.remedy[1:]}."
     if verdict.blind:
         return (
             "More draws (dpassay plan says how many), another loss to rank the outputs by, or a lower "
@@ -261,6 +254,13 @@ def _second_fact(verdict: Verdict) -> list[tuple[str, str, str]]:
         "hold at once"
     )
     return [("And at the same time", f"{other.symbol} ≥ {number(other.lower)}", note)]
+
+
+#: Beside curves, where the witness is about bits.
+OF_VALUES = (
+    "Estimated curves here are of the values alone. The violation is in which doubles come out, which no "
+    "curve of values shows: a curve that keeps the claim does not speak against the verdict."
+)
 
 
 def _share(hits: int, total: int) -> str:
