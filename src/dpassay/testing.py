@@ -168,8 +168,11 @@ def assert_private(
             rng=suite.rng if rng is _SUITE else rng,
             sampling=sampling or Sampling(progress=False),
         )
-    except Exception as error:
+    except DpassayError as error:
         raise _ended(error, claim) from None
+    except Exception as error:
+        _ended(error, claim)
+        raise
     _tell(verdict)
     match verdict.tone:
         case "violation":
@@ -223,8 +226,11 @@ def hunt_private(
             sampling=sampling or Sampling(progress=False),
             **options,
         )
-    except Exception as error:
+    except DpassayError as error:
         raise _ended(error, claim) from None
+    except Exception as error:
+        _ended(error, claim)
+        raise
     verdict = found.verdict
     _tell(verdict)
     if verdict.violated:
@@ -271,8 +277,11 @@ def assert_holds(
             rng=settings.current().rng if rng is _SUITE else rng,
             sampling=sampling or Sampling(progress=False),
         )
-    except Exception as error:
+    except DpassayError as error:
         raise _ended(error, claim, shown=True) from None
+    except Exception as error:
+        _ended(error, claim)
+        raise
     _tell(found)
     if not found.confirmed:
         where = "" if len(found.pairs) == 1 else ", the worst of them"

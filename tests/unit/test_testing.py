@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from rich.console import Console
 
 import dpassay as dp
+from dpassay import testing
 from dpassay.panels import verdict_panel
 from dpassay.testing import _refuted
 
@@ -31,3 +33,16 @@ def test_a_panel_tells_the_inputs_from_their_name():
     said = caught.get()
     assert "inputs    [0.] and [nan] " in said
     assert f"          {NAME}" in said
+
+
+def test_an_error_of_somebody_else_keeps_its_cause(monkeypatch):
+    def broken(*given, **options):
+        raise RuntimeError("second") from KeyError("first")
+
+    heard = []
+    monkeypatch.setattr(testing, "audit", broken)
+    monkeypatch.setattr(testing, "listeners", [heard.append])
+    with pytest.raises(RuntimeError, match="second") as caught:
+        testing.assert_private(dp.zoo.Laplace(), (0.0, 1.0), "eps=1")
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert heard == [testing.NoResult("eps=1", "RuntimeError: second")]
