@@ -291,7 +291,8 @@ def _method(audited: Sequence[Audited]) -> str:
         "the bits with which these are written ([](methods/bits.md)), since one leak would hide the "
         "other. *Certified* is a lower bound that holds with confidence 0.999; *would have seen* is the "
         "smallest value that would have been caught nine times in ten on an event like the one tested "
-        "([](verdicts.md)). Hover over a case for its function, its inputs and the library's words.\n\n"
+        "([](verdicts.md)). In an event • stands for any number. Hover over a case for its function, its "
+        "inputs and the library's words.\n\n"
         f"They took {seconds / 60:.0f} minutes on a busy machine, {own / max(seconds, 1e-9):.0%} of "
         "it the libraries' own."
     )

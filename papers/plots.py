@@ -180,10 +180,13 @@ def write(chart: Any, path: Path, title: str) -> None:
     _DATASETS.clear()
     path.with_suffix(".svg").write_text(vl_convert.vegalite_to_svg(spec))
     bundle = path.parent.parent / "vega.js"
-    if not bundle.exists():
-        bundle.write_text(vl_convert.javascript_bundle(""))
+    if not bundle.exists() or not bundle.stat().st_size:
+        # what the snippet does not name is left out of the bundle
+        script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+        bundle.write_text(script, encoding="utf-8")
     text = json.dumps(spec).replace("<", "\\u003c")
-    path.with_suffix(".html").write_text(_PAGE.format(title=html.escape(title), spec=text))
+    page = _PAGE.format(title=html.escape(title), spec=text)
+    path.with_suffix(".html").write_text(page, encoding="utf-8")
 
 
 def _x(name: str) -> Any:

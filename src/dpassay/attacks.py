@@ -58,7 +58,13 @@ class AttackRates(Shown):
     n: tuple[int, int]
 
     def __str__(self) -> str:
-        return "\n".join(str(rate) for rate in (self.auc, *self.tpr))
+        said = "\n".join(str(rate) for rate in (self.auc, *self.tpr))
+        if self.auc.upper < 0.5:
+            said += (
+                "\nnote: scores are lower with the canary than without; the larger is taken to speak for "
+                "it: give −scores if theirs is the other way round, as that of losses is"
+            )
+        return said
 
 
 def attack_rates(

@@ -183,7 +183,7 @@ def densities(
         "x",
         "y",
         x=_output_axis(x, part),
-        y=alt.Y("y:Q", title="density", axis=alt.Axis(format="~g")),
+        y=alt.Y("y:Q", title="density", axis=alt.Axis(format=".6~g")),
         symbols=(part, "density"),
         hover=hover,
     )
@@ -344,7 +344,7 @@ def _output_axis(x: FloatArray, part: str) -> Any:
         "x:Q",
         title=part,
         # six digits say nothing where numbers are large and close together
-        axis=alt.Axis(format="~g", labelOverlap=True) if wide else alt.Axis(labelOverlap=True),
+        axis=alt.Axis(format=".6~g", labelOverlap=True) if wide else alt.Axis(labelOverlap=True),
         scale=alt.Scale(domain=ends, zero=False, nice=False),
     )
 
@@ -374,8 +374,10 @@ def _lines(
     names = list(lines)
     legend = None if len(names) == 1 else alt.Legend(symbolType="stroke")
 
-    def styled(styles: Sequence[Any]) -> dict[str, Any]:
-        values = [styles[i % len(styles)] for i in range(len(names))]
+    def styled(styles: Sequence[Any], shift: int = 0) -> dict[str, Any]:
+        # from the seventh line on colours come again, each time with the next dash
+        turns = (i + shift * (i // len(PALETTE)) for i in range(len(names)))
+        values = [styles[turn % len(styles)] for turn in turns]
         return {"sort": names, "scale": alt.Scale(domain=names, range=values), "legend": legend}
 
     color = alt.Color("series:N", **styled(PALETTE))
@@ -388,7 +390,7 @@ def _lines(
             x=x,
             y=y,
             color=color,
-            strokeDash=alt.StrokeDash("series:N", **styled(_DASHES)),
+            strokeDash=alt.StrokeDash("series:N", **styled(_DASHES, 1)),
             tooltip=tooltip,
         )
     )

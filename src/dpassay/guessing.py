@@ -106,6 +106,12 @@ def one_run(
     seed = seed_of(rng)
     ranked = [_ranked(s, c, stream(seed, _TIES, k)) for k, (s, c) in enumerate(runs)]
     tests, notes = _tests(ranked, asked, guesses, gamma, seed)
+    if _backwards(ranked):
+        notes.append(
+            "scores are lower for canaries that were included, and higher is taken to speak for it; who "
+            "gives −scores now has chosen after looking, and pays with "
+            f"confidence={digits(1 - gamma / 2)}"
+        )
     return _result(asked, claim is not None, tests, notes, confidence, gamma, seed)
 
 
@@ -226,6 +232,17 @@ def _ranked(scores: FloatArray, coins: BoolArray, rng: np.random.Generator) -> _
     """By score, and equal scores at random: rows may be sorted by what is to be guessed."""
     mixed = rng.permutation(len(scores))
     return _Ranked(coins[mixed[np.argsort(-scores[mixed], kind="stable")]])
+
+
+def _backwards(runs: Sequence[_Ranked]) -> bool:
+    """Whether included canaries stand so low that no chance puts them there (Mann & Whitney)."""
+    total = spread = 0.0
+    for run in runs:
+        m, heads = len(run), int(run.coins.sum())
+        places = np.flatnonzero(run.coins).sum()  # 0 is the highest score
+        total += places - heads * (m - 1) / 2
+        spread += heads * (m - heads) * (m + 1) / 12
+    return total > _UNFAIR * math.sqrt(spread) > 0
 
 
 @dataclass(frozen=True, eq=False)

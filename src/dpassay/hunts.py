@@ -27,7 +27,7 @@ from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation, as_relation
 from dpassay.results import Verdict, number
-from dpassay.sampling.draw import Sampling, Seed, seed_of, stream
+from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Live
 
@@ -102,7 +102,7 @@ def hunt(
     checks.one_of("failing", failing, ("leak", "outcome", "ignore"))
     box, seed = check_mechanism(mechanism), seed_of(rng)
     ground = _ground(as_space(space), relation, user, sensitivity, norm, seed)
-    how = sampling or Sampling()
+    how = as_sampling(sampling)
     if seconds is not None:
         checks.real("seconds", seconds, above=0.0)
         budget = _draws_in(box, ground, seconds, seed, how)

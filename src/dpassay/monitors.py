@@ -27,7 +27,7 @@ from dpassay.results import Verdict
 from dpassay.sampling.budget import totals
 from dpassay.sampling.cells import by_calls
 from dpassay.sampling.dependence import symptoms
-from dpassay.sampling.draw import Sampling, Seed, seed_of, stream
+from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
 from dpassay.sampling.progress import Progress
 from dpassay.sampling.samples import Source, sources
 from dpassay.standings import ANYTIME, Standing, about_bets, verdict_of
@@ -290,7 +290,7 @@ def monitor(
     """
     wanted = as_claim(claim)
     gamma = 1 - checks.probability("confidence", confidence)
-    how = replace(sampling or Sampling(), progress=False)  # one line for all draws together
+    how = replace(as_sampling(sampling), progress=False)  # one line for all draws together
     found = list(sources(mechanism, pairs, rng=rng, sampling=how, relation=relation))
     if not found:
         raise InvalidInput("there is no pair to look at: the iterator is empty")

@@ -56,7 +56,8 @@ def _witness(witness: Witness) -> list[tuple[str, str]]:
     if witness.pair is not None:
         relation = witness.pair.relation
         said = "" if relation is Relation.UNSPECIFIED else f" ({relation})"
-        rows.append(("inputs", f"{witness.pair}{said}"))
+        rows.append(("inputs", f"{witness.pair.inputs}{said}"))
+        rows += [("", witness.pair.name)] if witness.pair.name else []
     return rows
 
 
@@ -91,7 +92,7 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
             if not witness.event.live:
                 rows.append(("next", _again(kept, "verdict.json", bool(verdict.about.files))))
         case "blind":
-            rows.append(("next", remedy))
+            rows.append(("next", verdict.remedy or remedy))
         case _:
             more = "this does not show that the claim holds; more draws see smaller ones"
             rows.append(("next", more))
@@ -101,11 +102,9 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
 
 def _again(kept: str, name: str, files: bool) -> str:
     """How somebody else checks it: what to write first, or what to run on the file that was written."""
-    if not kept:
-        return f"--json {name}, then dpassay replay {name} on fresh draws"
-    return (
-        f"dpassay replay {kept} {'--samples and two files of fresh draws' if files else 'TARGET'}"
-    )
+    fresh = "--samples FRESH-FIRST FRESH-SECOND" if files else "TARGET"
+    again = f"dpassay replay {kept or name} {fresh}"
+    return again if kept else f"add --json {name}, then {again}"
 
 
 def hunt_panel(hunt: Hunt, remedy: str) -> Panel:
@@ -184,8 +183,8 @@ def profile_panel(profile: Profile) -> Panel:
     from rich.text import Text
 
     shown = [
-        f"ε      ≈ {number(profile.epsilon)}",
-        f"μ      ≈ {number(profile.mu)}",
+        f"ε ≈ {number(profile.epsilon)}",
+        f"μ ≈ {number(profile.mu)}",
         *(
             f"δ({e:g}) ≈ {number(float(profile.delta(e)))}"
             for e in (0.0, 0.5, 1.0)

@@ -12,11 +12,11 @@ from dpassay.bounds.power import draws_needed, normal_limit
 from dpassay.privacy.about import level
 from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import Claim
-from dpassay.records import Record
+from dpassay.tables import Shown
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Plan(Record):
+class Plan(Shown):
     """How many draws an audit needs."""
 
     claim: Claim

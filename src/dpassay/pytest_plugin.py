@@ -66,15 +66,23 @@ def _read(name: str, text: str, kind: type) -> Any:
     if name == "dp_seed" and text.strip().lower() == "none":
         return None
     try:
-        return kind(text)
+        number = float(text.replace("_", ""))
+        return number if kind is float else _whole(number)
     except ValueError:
-        raise pytest.UsageError(f"{name} must be a number, got {text!r}") from None
+        what = "a number" if kind is float else "a whole number"
+        raise pytest.UsageError(f"{name} must be {what}, got {text!r}") from None
+
+
+def _whole(number: float) -> int:
+    if not number.is_integer():
+        raise ValueError
+    return int(number)
 
 
 def _writable(place: str) -> Path:
     """The path of the report, or an error before the first test runs."""
-    from dpassay.errors import MissingExtra
-    from dpassay.report import need_extras
+    from dpassay.errors import InvalidInput, MissingExtra
+    from dpassay.report import check_place, need_extras
 
     path = Path(place)
     if path.is_dir() or not path.resolve().parent.is_dir():
@@ -82,8 +90,9 @@ def _writable(place: str) -> Path:
             f"--dp-report: {place!r} cannot be written; give a file in a folder that exists"
         )
     try:
+        check_place(path)
         need_extras()
-    except MissingExtra as error:
+    except (InvalidInput, MissingExtra) as error:
         raise pytest.UsageError(f"--dp-report: {error}") from None
     return path
 
@@ -95,7 +104,8 @@ def pytest_runtest_call(item: Any) -> Iterator[None]:
     for marker in reversed(list(item.iter_markers("privacy"))):  # the nearest last
         odd = set(marker.kwargs) - {"n", "flake", "seed"}
         if odd or marker.args:
-            raise pytest.UsageError(f"{item.nodeid}: the marker is {_MARKER.partition(':')[0]}")
+            said = f"{item.nodeid}: the marker is {_MARKER.partition(':')[0]}"
+            pytest.fail(said, pytrace=False)
         found |= {"rng" if k == "seed" else k: v for k, v in marker.kwargs.items()}
     with settings.using(**found):
         return (yield)
@@ -109,22 +119,31 @@ class _Collector:
 
         self.config = config
         self.path = path
-        #: (test, class of the result, its JSON)
+        #: (test, class of the result, its JSON); where there is none the claim, and why
         self.results: list[tuple[str, str, str]] = []
+        self.without: list[tuple[str, str, str]] = []
+        #: tests that are marked as tests of privacy
+        self.marked: list[str] = []
         self.outcomes: dict[str, str] = {}
         self._test = ""
         testing.listeners.append(self._add)
 
     def _add(self, result: Any) -> None:
-        self.results.append((self._test, type(result).__name__, result.to_json()))
+        if hasattr(result, "why"):
+            self.without.append((self._test, result.claim, result.why))
+        else:
+            self.results.append((self._test, type(result).__name__, result.to_json()))
 
+    @pytest.hookimpl(tryfirst=True)  # before fixtures, which may fail
     def pytest_runtest_setup(self, item: Any) -> None:
         """Remember which test runs."""
         self._test = item.nodeid
+        if item.get_closest_marker("privacy") is not None:
+            self.marked.append(item.nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Remember how a test ended."""
-        if report.when == "call":
+        if report.when == "call" or report.failed:
             expected = hasattr(report, "wasxfail")
             word = {
                 ("passed", False): "passed",
@@ -140,15 +159,27 @@ class _Collector:
 
         testing.listeners[:] = [one for one in testing.listeners if one != self._add]
         if hasattr(self.config, "workeroutput"):
-            self.config.workeroutput[_KEY] = self.results
+            self.config.workeroutput[_KEY] = [self.results, self.without, self.marked]
             return
-        if self.results:
+        if self.results or self._unsaid():
             self._write()
 
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         """A worker of pytest-xdist is done."""
-        found = getattr(node, "workeroutput", {}).get(_KEY, ())
-        self.results += [(test, kind, text) for test, kind, text in found]
+        found = getattr(node, "workeroutput", {}).get(_KEY, ((), (), ()))
+        self.results += [(test, kind, text) for test, kind, text in found[0]]
+        self.without += [(test, claim, why) for test, claim, why in found[1]]
+        self.marked += found[2]
+
+    def _unsaid(self) -> list[tuple[str, str, str]]:
+        """Assertions without a result, and marked tests that came to none and did not end well."""
+        heard = {test for test, _, _ in (*self.results, *self.without)}
+        silent = [
+            (test, "", "ended before it asserted anything")
+            for test in dict.fromkeys(self.marked)
+            if test not in heard and self.outcomes.get(test) == "failed"
+        ]
+        return sorted([*self.without, *silent], key=lambda found: found[0])
 
     def _write(self) -> None:
         from dpassay.report import write
@@ -172,18 +203,30 @@ class _Collector:
                     "test ended": self.outcomes.get(test, "not known"),
                 }
             )
+        unsaid = [
+            {
+                "test": test,
+                "claim": claim,
+                "measured": "nothing",
+                "verdict": f"no result: {why}",
+                "test ended": self.outcomes.get(test, "not known"),
+            }
+            for test, claim, why in self._unsaid()
+        ]
         write(
             self.path,
             results,
             title="Privacy tests",
             command=f"pytest --dp-report={self.path}",
             table=rows,
+            more=unsaid,
             lead=self._lead(),
         )
 
     def _lead(self) -> tuple[str, str, str]:
         """The tone, headline and sentence of the page: about tests, not about claims."""
-        tests = list(dict.fromkeys(test for test, _, _ in self.results))
+        found = (*self.results, *self._unsaid())
+        tests = list(dict.fromkeys(test for test, _, _ in found))
         ended = Counter(self.outcomes.get(test, "not known") for test in tests)
         bad = sum(k for word, k in ended.items() if word not in ("passed", "failed as expected"))
         total = f"{len(tests)} privacy test" + ("s" if len(tests) > 1 else "")
@@ -200,9 +243,11 @@ class _Collector:
         """Say where the report is, or that there is none."""
         if hasattr(self.config, "workeroutput"):
             return
-        if self.results:
+        unsaid = len(self._unsaid())
+        if self.results or unsaid:
             many = "1 result" if len(self.results) == 1 else f"{len(self.results)} results"
-            terminalreporter.write_line(f"dpassay: {many} in {self.path}")
+            more = f", {unsaid} without a result" if unsaid else ""
+            terminalreporter.write_line(f"dpassay: {many}{more} in {self.path}")
         else:
             terminalreporter.write_line(
                 f"dpassay: no test asserted privacy, {self.path} was not written"

@@ -7,7 +7,6 @@ An `Estimate` is not a `LowerBound`: they are different types on purpose. A `Ver
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import LossCurve, RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
-from dpassay.tables import Tabular
+from dpassay.tables import Shown, Tabular
 
 __all__ = [
     "About",
@@ -34,28 +33,12 @@ __all__ = [
     "PairUpper",
     "Profile",
     "SecondBound",
+    "Shown",
     "TradeoffPoint",
     "Verdict",
     "Verification",
     "Witness",
 ]
-
-
-class Shown(Record):
-    """A record that prints as a sentence and shows as a card in notebooks."""
-
-    @property
-    def _colour(self) -> str:
-        return "#2f7ed8"
-
-    def _repr_html_(self) -> str:
-        first, *rest = html.escape(str(self)).split("\n")
-        head, colon, tail = first.partition(": ")
-        more = "".join(f"<br>{line}" for line in rest)
-        return (
-            f'<div style="border-left:4px solid {self._colour};padding:.4em .8em;margin:.4em 0">'
-            f'<b style="border-bottom:2px solid {self._colour}">{head}</b>{colon}{tail}{more}</div>'
-        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -168,6 +151,11 @@ class TradeoffPoint(Shown):
         )
 
 
+#: Reasons that no number of draws mends.
+_EQUAL = "the two inputs are equal, so that there is nothing to tell apart"
+_CONSTANT = "the output is"
+
+
 def why_blind(
     claim: Claim,
     violated: bool,
@@ -184,10 +172,10 @@ def why_blind(
     if violated:
         return ""
     if same:
-        return "the two inputs are equal, so that there is nothing to tell apart"
+        return _EQUAL
     if only:
         hint = "; is a `return` missing?" if only == "None" else ""
-        return f"the output is {only} every time, on both inputs{hint}"
+        return f"{_CONSTANT} {only} every time, on both inputs{hint}"
     i, n, j, m = counts
     if i + j == 0 or (i == n and j == m):
         which = "none" if i == 0 else "all"
@@ -289,6 +277,18 @@ class Verdict(Shown):
                 return f"could not have seen a violation of {self.claim}"
             case _:
                 return f"no violation of {self.claim} detected"
+
+    @property
+    def remedy(self) -> str:
+        """What helps a blind audit where more draws cannot; empty where they may."""
+        if self.blind == _EQUAL:
+            return "give two inputs that differ: no number of draws tells equal ones apart"
+        if self.blind.startswith(_CONSTANT):
+            return (
+                "no number of draws helps: look at what the mechanism returns, or give inputs on which "
+                "it varies"
+            )
+        return ""
 
     def chart(self) -> Any:
         """The claimed curve, the measured one, and the confidence region of the point tested.
@@ -446,7 +446,7 @@ class Verification(Shown, Tabular):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Profile(Shown):
+class Profile(Shown, Tabular):
     """Every notion of one pair, estimated from one sample and one loss."""
 
     drawn_as: ClassVar[str] = "profile"
@@ -459,6 +459,13 @@ class Profile(Shown):
     loss: LossCurve | None = field(default=None, repr=False)
     pair: Pair | None = None
     about: About
+
+    def columns(self) -> dict[str, Any]:
+        """curve ("tradeoff", "spectrum" or "renyi"), x and y: a row for each of their points."""
+        curves = (self.tradeoff_curve, self.spectrum, self.renyi_curve)
+        names = [curve.drawn_as for curve in curves for _ in range(curve.x.size)]
+        x, y = (np.concatenate([getattr(curve, axis) for curve in curves]) for axis in "xy")
+        return {"curve": names, "x": x, "y": y}
 
     def delta(self, epsilon: Any) -> Any:
         """δ̂(ε), the worse of the two directions; beyond the grid of `spectrum` by the trade-off curve."""
@@ -476,6 +483,9 @@ class Profile(Shown):
 
     def tradeoff(self, alpha: Any) -> Any:
         """T̂(α), symmetrised."""
+        rates = np.asarray(alpha, dtype=float)
+        if not np.all((rates >= 0) & (rates <= 1)):
+            raise InvalidInput(f"alpha must lie in [0, 1], got {alpha!r}")
         return self.tradeoff_curve(alpha)
 
     def chart(self) -> Any:

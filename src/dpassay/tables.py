@@ -1,14 +1,32 @@
-"""Results as tables: data frames and CSV."""
+"""Results as cards in notebooks, and as tables: data frames and CSV."""
 
 from __future__ import annotations
 
 import csv
+import html
 import importlib
 import io
 from pathlib import Path
 from typing import Any
 
 from dpassay.records import Record
+
+
+class Shown(Record):
+    """A record that prints as a sentence and shows as a card in notebooks."""
+
+    @property
+    def _colour(self) -> str:
+        return "#2f7ed8"
+
+    def _repr_html_(self) -> str:
+        first, *rest = html.escape(str(self)).split("\n")
+        head, colon, tail = first.partition(": ")
+        more = "".join(f"<br>{line}" for line in rest)
+        return (
+            f'<div style="border-left:4px solid {self._colour};padding:.4em .8em;margin:.4em 0">'
+            f'<b style="border-bottom:2px solid {self._colour}">{head}</b>{colon}{tail}{more}</div>'
+        )
 
 
 class Tabular(Record):

@@ -25,11 +25,12 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from dpassay import checks, settings
 from dpassay.audits import audit
-from dpassay.errors import DpassayError, InvalidInput
+from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
 from dpassay.hunting.result import Hunt
 from dpassay.hunts import hunt
 from dpassay.privacy.pairs import Relation
@@ -57,9 +58,12 @@ class PrivacyViolation(AssertionError):
 
 
 class AuditTooWeak(AssertionError):
-    """The test could not have seen a violation; `verdict.blind` says why."""
+    """The test could not have seen a violation; `verdict.blind` says why.
 
-    def __init__(self, message: str, verdict: Verdict) -> None:
+    `verdict` is None where there were too few draws to test at all.
+    """
+
+    def __init__(self, message: str, verdict: Verdict | None) -> None:
         super().__init__(message)
         self.verdict = verdict
 
@@ -72,11 +76,53 @@ class NotShown(AssertionError):
         self.verification = verification
 
 
-#: Called with every result; the pytest plugin collects them for a report.
-listeners: list[Callable[[Verdict | Verification], None]] = []
+@dataclass(frozen=True)
+class NoResult:
+    """An assertion that ended with an error instead of a result."""
+
+    claim: str
+    why: str
+
+
+#: Called with every result, or that there is none; the pytest plugin collects them for a report.
+listeners: list[Callable[[Verdict | Verification | NoResult], None]] = []
 
 #: Stands for what the test suite sets (see `dpassay.settings`), or 0.
 _SUITE: Any = "suite"
+
+
+def _one(claim: Any) -> Any:
+    """The claim, if it is one."""
+    if isinstance(claim, tuple) and len(claim) == 2 and all(type(c) in (int, float) for c in claim):
+        epsilon, delta = claim
+        raise InvalidInput(
+            f'two numbers are no claim; write "eps={epsilon:g}, delta={delta:g}" or '
+            f"dp.ApproximateDP({epsilon:g}, {delta:g})"
+        )
+    if isinstance(claim, (list, tuple)):
+        raise InvalidInput("assert_private takes one claim; call it once for each")
+    return claim
+
+
+def _tell(result: Verdict | Verification | NoResult) -> None:
+    for listener in listeners:
+        listener(result)
+
+
+def _ended(error: Exception, claim: Any, *, shown: bool = False) -> Exception:
+    """What an assertion raises that has no result; those who listen hear of it.
+
+    Too few draws to refute anything are a test that is too weak, not a wrong argument; to show that a
+    claim holds (`shown`) they may be one.
+    """
+    if isinstance(error, NotEnoughDraws) and not shown:
+        # the words of an audit, in which an assertion's flake is one minus the confidence
+        said = str(error).replace("a lower confidence", "a larger flake")
+        error = AuditTooWeak(f"could not have seen a violation of {claim}: {said}", None)
+    _tell(NoResult(str(claim), f"{type(error).__name__}: {error}".partition("\n")[0]))
+    if isinstance(error, DpassayError):
+        return error.with_traceback(None)  # the message says it; our frames do not
+    return error
 
 
 def assert_private(
@@ -110,8 +156,6 @@ def assert_private(
     False
     """
     __tracebackhide__ = True
-    if isinstance(claim, (list, tuple)):
-        raise InvalidInput("assert_private takes one claim; call it once for each")
     suite = settings.current()
     if n is None and time_budget is None:
         n = suite.n or 20_000
@@ -120,7 +164,7 @@ def assert_private(
         verdict: Verdict = audit(
             mechanism,
             pairs,
-            claim,
+            _one(claim),
             n=n,
             time_budget=time_budget,
             confidence=1 - checks.probability("flake", flake),
@@ -131,17 +175,23 @@ def assert_private(
             sampling=sampling or Sampling(progress=False),
         )
     except DpassayError as error:
-        raise error.with_traceback(None) from None  # the message says it; our frames do not
-    for listener in listeners:
-        listener(verdict)
+        raise _ended(error, claim) from None
+    except Exception as error:
+        _ended(error, claim)
+        raise
+    _tell(verdict)
     match verdict.tone:
         case "violation":
             raise PrivacyViolation(_refuted(verdict, flake), verdict)
         case "blind":
             raise AuditTooWeak(
                 f"{verdict.headline}: {verdict.blind}\n  with {min(verdict.about.n or (0,)):,} draws a "
-                f"side and flake={flake:g}; give a larger n (dp.plan says how many draws it takes), a "
-                "larger flake or another loss",
+                f"side and flake={flake:g}; "
+                + (
+                    verdict.remedy
+                    or "give a larger n (dp.plan says how many draws it takes), a larger "
+                    "flake or another loss"
+                ),
                 verdict,
             )
         case _:
@@ -172,18 +222,23 @@ def hunt_private(
     False
     """
     __tracebackhide__ = True
-    found = hunt(
-        mechanism,
-        space,
-        claim,
-        confidence=1 - flake,
-        rng=rng,
-        sampling=sampling or Sampling(progress=False),
-        **options,
-    )
+    try:
+        found = hunt(
+            mechanism,
+            space,
+            claim,
+            confidence=1 - checks.probability("flake", flake),
+            rng=rng,
+            sampling=sampling or Sampling(progress=False),
+            **options,
+        )
+    except DpassayError as error:
+        raise _ended(error, claim) from None
+    except Exception as error:
+        _ended(error, claim)
+        raise
     verdict = found.verdict
-    for listener in listeners:
-        listener(verdict)
+    _tell(verdict)
     if verdict.violated:
         raise PrivacyViolation(f"{_refuted(verdict, flake)}\n{found}", verdict)
     if verdict.blind:
@@ -229,9 +284,11 @@ def assert_holds(
             sampling=sampling or Sampling(progress=False),
         )
     except DpassayError as error:
-        raise error.with_traceback(None) from None
-    for listener in listeners:
-        listener(found)
+        raise _ended(error, claim, shown=True) from None
+    except Exception as error:
+        _ended(error, claim)
+        raise
+    _tell(found)
     if not found.confirmed:
         where = "" if len(found.pairs) == 1 else ", the worst of them"
         raise NotShown(f"{found}\n  on inputs {found.worst.pair}{where}", found)
@@ -259,9 +316,11 @@ def _refuted(verdict: Verdict, flake: float) -> str:
     """What a violation is, with its witness."""
     c, w, other = verdict.claim, verdict.witness, verdict.second
     lines = [
-        f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)} on {w.pair}",
+        f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)} on {w.pair and w.pair.inputs}",
         f"wrong with probability {flake:g} at most",
     ]
+    if w.pair is not None and w.pair.name:
+        lines.append(f"inputs: {w.pair.name}")
     if other is not None and other.at:
         lines.append(f"and {other}; both at once")
     elif other is not None:

@@ -123,7 +123,55 @@ def test_the_next_step_names_the_file_that_was_written(capsys, here):
     assert "dpassay replay mine.json TARGET" in out
     assert "--json" not in out
     _, out, _ = said(capsys, *AUDIT)
-    assert "--json verdict.json, then dpassay replay verdict.json on fresh draws" in out
+    assert "next      add --json verdict.json, then dpassay replay verdict.json TARGET" in out
+
+
+def test_a_replay_says_what_it_needs(capsys, here):
+    said(capsys, *AUDIT, "--json", "mine.json")
+    status, _, err = said(capsys, "replay", "mine.json")
+    assert status == 2
+    assert "on which draws? Give the mechanism, as in dpassay replay mine.json TARGET" in err
+
+
+def test_the_option_that_messages_name_is_in_the_help(capsys, here):
+    here_py = here / "raises.py"
+    here_py.write_text("def f(x, size, rng):\n    raise RuntimeError('cheese')\n")
+    _, _, err = said(capsys, "audit", f"{here_py}:f", "--pair", "0", "1", "--claim", "eps=1")
+    assert "add --debug to see where" in err
+    status, out, _ = said(capsys, "--help")
+    assert status == 0
+    assert "--debug" in out
+
+
+def test_a_name_that_slipped_out_of_a_list_is_named(capsys, here):
+    for file in "pq":
+        (here / f"{file}.csv").write_text("id,ts,x\n" + "1,2,3\n" * 20)
+    for slip in (("id,", "ts"), ("id", "ts")):
+        files = ("--samples", "p.csv", "q.csv", "--drop", *slip)
+        status, _, err = said(capsys, "audit", *files, "--claim", "eps=1")
+        assert status == 2
+        assert "'ts' stands by itself" in err
+        assert "as in --drop id,time" in err
+    status, _, err = said(capsys, "audit", "--sample", "p.csv", "q.csv", "--claim", "eps=1")
+    assert status == 2
+    assert "--sample" in err
+    assert "--samples" in err
+    assert "files of outputs" not in err
+
+
+def test_a_report_is_an_html_page(capsys, here):
+    status, _, err = said(capsys, *AUDIT, "--report", "out.pdf")
+    assert status == 2
+    assert "a report is an HTML page" in err
+    assert not (here / "out.pdf").exists()
+
+
+def test_a_remedy_helps(capsys, here):
+    same = [*AUDIT[:2], "--pair", "1", "1", *AUDIT[5:]]
+    status, out, _ = said(capsys, *same)
+    assert status == 4
+    assert "give two inputs that differ" in out
+    assert "more draws" not in out
 
 
 def test_shells_complete_commands_and_options():

@@ -7,6 +7,7 @@ import pytest
 from tests.helpers import pytest_in
 
 import dpassay as dp
+from dpassay.errors import InvalidInput
 from dpassay.testing import AuditTooWeak, PrivacyViolation, assert_private
 
 TESTS = """
@@ -57,6 +58,43 @@ def test_a_test_that_could_not_see_does_not_pass():
     assert isinstance(caught.value, AssertionError)
     assert not isinstance(caught.value, PrivacyViolation)
     assert assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=4000).tone == "clear"
+
+
+def test_too_few_draws_to_test_are_a_test_that_is_too_weak():
+    with pytest.raises(AuditTooWeak, match="could not have seen a violation of eps=1: ") as caught:
+        assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=20)
+    assert caught.value.verdict is None
+    assert "more draws (dp.plan says how many) or a larger flake" in str(caught.value)
+    assert "confidence" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("pair", "output", "said"),
+    [
+        ((1.0, 1.0), None, "give two inputs that differ"),
+        ((0.0, 1.0), None, "look at what the mechanism returns"),
+        ((0.0, 1.0), 3.0, "look at what the mechanism returns"),
+    ],
+)
+def test_no_remedy_is_named_that_cannot_help(pair, output, said):
+    with pytest.raises(AuditTooWeak) as caught:
+        assert_private(dp.from_function(lambda x: output), pair, "eps=1", n=1000)
+    assert said in str(caught.value)
+    assert "larger n" not in str(caught.value)
+    assert "larger flake" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"claim": (1, 1e-5)}, 'write "eps=1, delta=1e-05" or dp.ApproximateDP'),
+        ({"claim": ("eps=1", "mu=1")}, "takes one claim"),
+        ({"claim": "eps=1", "sampling": {"workers": 2}}, r"sampling must be a dp\.Sampling, got "),
+    ],
+)
+def test_wrong_arguments_are_named(given, said):
+    with pytest.raises(InvalidInput, match=said):
+        assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), n=1000, **given)
 
 
 def test_both_bounds_are_in_the_message():
@@ -119,6 +157,80 @@ def test_one_report_for_a_session(workers, tmp_path):
     for kind, times in (("violation", 2), ("clear", 1), ("blind", 1), ("confirmed", 1)):
         assert page.count(f'<details class="verdict {kind}">') == times
     assert len(page) < 2_000_000
+
+
+ERRORS = """
+import dpassay as dp, pytest
+from dpassay.testing import assert_holds, assert_private, hunt_private
+
+def fails(x, size, rng):
+    raise RuntimeError("out of cheese")
+
+@pytest.fixture
+def broken():
+    raise OSError("no model")
+
+def test_good():
+    assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=4000)
+
+def test_raises():
+    assert_private(fails, (0.0, 1.0), "eps=1", n=4000)
+
+def test_few():
+    assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=20)
+
+def test_claim():
+    assert_holds(dp.zoo.RandomizedResponse(1.0), (0, 1), "epsilon one", n=4000)
+
+def test_hunt():
+    hunt_private(fails, dp.inputs.Integer(0, 9), "eps=1", relation="nothing", budget=30_000)
+
+@pytest.mark.privacy
+def test_fixture(broken):
+    assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=4000)
+
+def test_other(broken):
+    pass
+"""
+
+
+def test_tests_that_end_with_an_error_are_in_the_report(tmp_path):
+    done = pytest_in(tmp_path, "--dp-report=out.html", "-n", "2", test_mine_py=ERRORS)
+    assert "4 failed, 1 passed, 2 errors" in done.stdout
+    assert "1 result, 5 without a result in out.html" in done.stdout
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    cells = {
+        name: re.findall(rf'<td data-column="{name}">(.*?)</td>', page)
+        for name in ("test", "verdict", "test ended")
+    }
+    tests = [re.sub(r"<.*?>", "", cell).partition("::")[2] for cell in cells["test"]]
+    wanted = {
+        "test_good": ("none detected", "passed"),
+        "test_claim": ("no result: InvalidInput: cannot read", "failed"),
+        "test_few": (
+            "no result: AuditTooWeak: could not have seen a violation of eps=1: 15 draws",
+            "failed",
+        ),
+        "test_fixture": ("no result: ended before it asserted anything", "failed"),
+        "test_hunt": ("no result: InvalidInput: ", "failed"),
+        "test_raises": ("no result: MechanismRaised: ", "failed"),
+    }
+    assert tests == list(wanted)
+    for verdict, ended, (said, how) in zip(
+        cells["verdict"], cells["test ended"], wanted.values(), strict=True
+    ):
+        assert verdict.startswith(said)
+        assert ended == how
+    assert "5 tests failed" in page
+    assert "Of 6 privacy tests, 5 failed, 1 passed." in page
+
+
+def test_a_session_of_errors_alone_has_a_report(tmp_path):
+    done = pytest_in(tmp_path, "--dp-report=out.html", "-k", "raises", test_mine_py=ERRORS)
+    assert "0 results, 1 without a result in out.html" in done.stdout
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert "1 test failed" in page
+    assert "out of cheese" in page
 
 
 def test_an_expected_failure_is_no_alarm(tmp_path):
@@ -202,11 +314,12 @@ def test_wrong():
 
 
 def test_settings_come_from_the_file_the_marker_and_the_call(tmp_path):
-    ini = "[pytest]\ndp_n = 3000\ndp_flake = 1e-3\ndp_seed = 7\ndp_report = out.html\n"
+    ini = "[pytest]\ndp_n = 3e3\ndp_flake = 1e-3\ndp_seed = 7\ndp_report = out.html\n"
     done = pytest_in(tmp_path, test_mine_py=SETTINGS, pytest_ini=ini)
     assert "3 passed" in done.stdout
     assert "test_wrong: the marker is privacy(n=None, flake=None, seed=None)" in done.stdout
-    assert "3 results in out.html" in done.stdout
+    assert "pytest_runtest_call" not in done.stdout  # the message, not our code
+    assert "3 results, 1 without a result in out.html" in done.stdout
     assert "privacy(n=None" in pytest_in(tmp_path, "--markers").stdout
 
 
@@ -215,7 +328,10 @@ def test_settings_come_from_the_file_the_marker_and_the_call(tmp_path):
     [
         ("--dp-report=nowhere/out.html", "'nowhere/out.html' cannot be written"),
         ("--dp-report=.", "cannot be written"),
-        ("-odp_n=many", "dp_n must be a number, got 'many'"),
+        ("-odp_n=many", "dp_n must be a whole number, got 'many'"),
+        ("-odp_n=2.5", "dp_n must be a whole number, got '2.5'"),
+        ("-odp_flake=often", "dp_flake must be a number, got 'often'"),
+        ("--dp-report=out.pdf", "a report is an HTML page"),
     ],
 )
 def test_what_cannot_be_is_said_before_the_first_test(given, said, tmp_path):

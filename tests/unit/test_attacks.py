@@ -61,6 +61,14 @@ def test_too_few_scores_bound_nothing_at_a_small_rate():
     assert found.auc.lower == pytest.approx(0.05 ** (1 / 50))
 
 
+def test_scores_the_wrong_way_round_are_noticed():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(1, 1, 200), rng.normal(0, 1, 200)
+    assert "note: scores are lower with the canary" in str(dp.attack_rates(-x, -y))
+    assert "note" not in str(dp.attack_rates(x, y))
+    assert "note" not in str(dp.attack_rates(y[:100], y[100:]))
+
+
 def test_the_inversion_of_kl():
     for value in (0.0, 0.2, 0.5, 0.99):
         top = _kl_upper(value, 0.01)

@@ -1,3 +1,4 @@
+import html
 import re
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 import dpassay as dp
 from dpassay import charts
 from dpassay.errors import InvalidInput, MissingExtra
+from dpassay.privacy.curves import TradeoffBand
 
 MASSES = dp.Masses([0.75, 0.25], [0.25, 0.75])
 X = np.linspace(-3, 4, 3001)
@@ -101,6 +103,26 @@ def test_what_cannot_be_compared_is_refused(given, said):
         charts.compare(given)
 
 
+@pytest.mark.parametrize("many", [6, 20, 36])
+def test_no_two_curves_look_alike(many):
+    eps = np.linspace(0, 2, 21)
+    made = {f"curve {k}": dp.Spectrum(eps, 0.4 * np.exp(-(k + 1) * eps)) for k in range(many)}
+    encoding = charts.compare(made).to_dict()["layer"][0]["encoding"]
+    colours, dashes = (encoding[name]["scale"]["range"] for name in ("color", "strokeDash"))
+    assert len(colours) == len(dashes) == many
+    assert len({(c, tuple(d)) for c, d in zip(colours, dashes, strict=True)}) == many
+
+
+def test_ticks_are_written_out():
+    import vl_convert
+
+    x = np.linspace(-12, 12, 301)
+    p = np.exp(-np.abs(x)) / 2
+    svg = vl_convert.vegalite_to_svg(dp.LossCurve(x, 0 * x, p, p).chart().to_dict())
+    assert ">−10</text>" in svg or ">-10</text>" in svg
+    assert "e+1<" not in svg
+
+
 def test_charts_go_together_by_operators():
     import altair as alt
     import vl_convert
@@ -130,6 +152,54 @@ def test_notebooks_show_a_drawing_that_needs_no_network():
     shown = MASSES.tradeoff_curve().chart()._repr_mimebundle_()
     assert shown["image/svg+xml"].startswith("<svg")
     assert "http" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", shown["text/html"])
+
+
+CURVES = {
+    "spectrum": lambda: spectra()["A"],
+    "tradeoff": MASSES.tradeoff_curve,
+    "renyi": lambda: dp.RenyiCurve([2, 3], [0.5, 0.6]),
+    "loss": lambda: dp.LossCurve([0, 1], [0.1, 0.2], [0.5, 0.5], [0.4, 0.6], labels=("<b>", "c")),
+    "plan": lambda: dp.plan("eps=1", excess=0.5),
+}
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_notebooks_show_curves_as_the_sentence_they_print(name):
+    made = CURVES[name]()
+    shown = re.sub(r"<.*?>", "", made._repr_html_().replace("<br>", "\n"))
+    assert html.unescape(shown) == str(made)
+
+
+def test_a_band_is_in_the_table_and_in_print():
+    band = TradeoffBand([0.0, 0.5, 1.0], [0.6, 0.2, 0.0], [1.0, 0.4, 0.0], 0.9)
+    curve = dp.TradeoffCurve([0, 0.25, 1], [1, 0.25, 0], band=band)
+    assert curve.to_csv().splitlines() == [
+        "alpha,beta,lower,upper",
+        "0.0,1.0,0.6,1.0",
+        "0.25,0.25,0.2,0.7",  # no less than at the next point, and below the chord
+        "0.5,0.16666666666666669,0.2,0.4",
+        "1.0,0.0,0.0,0.0",
+    ]
+    assert band.to_csv().splitlines()[:2] == ["alpha,lower,upper", "0.0,0.6,1.0"]
+    assert "band at α = 0.05 from 0.2 to 0.94, at all α at once, with confidence 0.9" in str(curve)
+    assert "band" not in str(MASSES.tradeoff_curve())
+
+
+def test_a_profile_is_a_table_of_its_curves():
+    profile = profiles()["A"]
+    frame = profile.to_dataframe()
+    assert list(frame) == ["curve", "x", "y"]
+    for name, curve in (("tradeoff", profile.tradeoff_curve), ("renyi", profile.renyi_curve)):
+        rows = frame[frame["curve"] == name]
+        assert rows["x"].tolist() == curve.x.tolist()
+        assert rows["y"].tolist() == curve.y.tolist()
+    assert len(profile.to_csv().splitlines()) == 1 + len(frame)
+
+
+@pytest.mark.parametrize("alpha", [2, -0.1, float("nan"), [0.1, 1.5]])
+def test_a_level_that_is_none_is_refused(alpha):
+    with pytest.raises(InvalidInput, match=r"alpha must lie in \[0, 1\]"):
+        profiles()["A"].tradeoff(alpha)
 
 
 def test_curves_are_tables(tmp_path):

@@ -34,6 +34,26 @@ def test_intervals_are_half_open(x):
     assert bool(test.holds(np.array([[x]]))[0]) == ((0 <= x < 1) or x >= 2)
 
 
+def test_a_free_number_is_said_in_words():
+    raw = objects(*["error"] * 9, *[None] * 9, *RNG.normal(size=30).tolist())
+    layout, _, _ = learned(raw, objects(*["error"] * 9, *RNG.normal(size=30).tolist()))
+    key = {layout.words(k): k for k in range(len(layout))}
+    assert of_keys(layout, [key["•"]]).words == "output is any number"
+    assert of_keys(layout, [key["None"], key["•"]]).words == "output is None or any number"
+    mixed, _, _ = learned(np.maximum(RNG.normal(size=99), 0.0), RNG.normal(size=99))
+    key = {mixed.words(k): k for k in range(len(mixed))}
+    assert of_keys(mixed, [key["•"]]).words == "output is a number that is not repeated"
+
+
+def test_free_numbers_inside_an_output_are_explained():
+    x = np.stack([np.repeat([0.0, 1.0], 30), RNG.normal(size=60)], axis=1)
+    layout, _, _ = learned(x, np.stack([x[:, 0], RNG.normal(size=60)], axis=1))
+    key = {layout.words(k): k for k in range(len(layout))}
+    assert of_keys(layout, [key["(0, •)"]]).words == "output is (0, •) (• is any number)"
+    half = Intervals([-np.inf], [0.5])
+    assert of_keys(layout, (), [(key["(0, •)"], half)]).words == "output is (0, •) with • < 0.5"
+
+
 def test_words_have_as_many_digits_as_tell_values_apart():
     values = 1e10 + RNG.integers(0, 2, size=600) * 1e-3
     layout, _, _ = learned(values, values.copy())

@@ -7,6 +7,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.report import figures
+from dpassay.report.losses import losses
 
 
 def test_a_witness_is_placed_below_the_diagonal():
@@ -72,3 +73,20 @@ def test_the_evidence_of_a_monitor_is_drawn_with_its_limit():
     assert "5%" in drawn.caption
     assert verdict.chart().to_dict()["layer"]
     assert figures.evidence("k", dp.audit_counts(450, 1000, 184, 1000, dp.PureDP(0.5))) is None
+
+
+def test_the_table_of_densities_shows_where_there_are_draws():
+    x = np.linspace(0, 1, 1001)
+    p = np.where(np.arange(1001) % 8 == 3, 0.5, 0.0)
+    drawn, _ = losses("k", dp.LossCurve(x, 0 * x, p, p), None)
+    assert len(drawn.rows) == 25
+    assert all(row[1] == row[2] == "0.5" for row in drawn.rows)
+
+
+def test_evidence_past_the_line_is_explained():
+    verdict = dp.monitor(dp.zoo.Laplace(0.4), (0.0, 1.0), "eps=1", max_n=2000, rng=0)
+    assert verdict.violated
+    passed = verdict.evidence[verdict.evidence[:, 1] >= np.log(20), 0].min()
+    assert verdict.witness.n_p < passed <= verdict.draws
+    drawn = figures.evidence("k", verdict)
+    assert "stops at the end of the one in which the line is passed" in drawn.caption

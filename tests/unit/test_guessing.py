@@ -252,3 +252,16 @@ def test_runs_need_coins_of_their_own():
         dp.one_run([scores, scores], [included, included], guesses=20)
     with pytest.raises(InvalidInput, match="2 runs and coins of 1"):
         dp.one_run([scores, scores], [included], guesses=20)
+
+
+def test_scores_the_wrong_way_round_are_noticed(seeds):
+    for seed in seeds[:20]:
+        scores, included = gaussian(1000, 1.0, seed)
+        right, wrong = (dp.one_run(sign * scores, included, guesses=200, rng=0) for sign in (1, -1))
+        assert "−scores" not in str(right)
+        assert "note: scores are lower for canaries that were included" in str(wrong)
+        assert "confidence=0.975" in str(wrong)
+        nothing, coins = gaussian(1000, 0.0, seed)
+        assert "−scores" not in str(dp.one_run(nothing, coins, guesses=200, rng=0))
+    both = dp.one_run([scores, -scores], [included, ~included], guesses=200, rng=0)
+    assert "−scores" not in str(both)

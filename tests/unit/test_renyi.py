@@ -1,6 +1,8 @@
 """Rényi estimates and bounds."""
 
 import math
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from scipy.stats import binom, norm
 
 import dpassay as dp
 from dpassay.errors import InvalidInput, NotEnoughDraws
+from dpassay.notions.renyi import _warnings
 
 zoo = dp.zoo
 PAIR = (1.0, 0.0)
@@ -316,8 +319,10 @@ def test_a_bound_that_says_how_large_the_floor_is_says_so():
         method=dp.renyi.Softmax(floor=1e-5, sharpness=1e5),
         rng=0,
     )
-    assert "note: at order 7" in str(bound)
+    assert re.search(r"note: at order 7 \d+% of the integral", str(bound))
     assert "floor" in str(bound)
+    many = _warnings([SimpleNamespace(order=k, floored=0.8) for k in (4, 8, 8)])
+    assert many[0].startswith("at orders 4, 8, up to 80% of the integral")
 
 
 def test_the_variational_curve_is_nowhere_below_its_own_bound(seed):

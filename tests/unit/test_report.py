@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from tests.helpers import laplace_mechanism
 
 import dpassay as dp
 from dpassay import report
@@ -19,6 +20,7 @@ from dpassay.outputs.events import Event, Intervals
 from dpassay.outputs.layout import Layout, Part
 from dpassay.privacy.about import Origin
 from dpassay.report import embed, shown_words, words
+from dpassay.report.page import _sorted
 
 HOSTILE = "</script><script>alert(1)</script>\u2028&<!--\"'"
 P, Q = np.array([0.5, 0.25, 0.15, 0.1]), np.array([0.2, 0.45, 0.0, 0.35])
@@ -410,6 +412,44 @@ def test_write_writes_what_render_renders(tmp_path):
     assert text == report.render([verdict], command="dpassay counts 450 1000 184 1000")
     assert "dpassay counts 450 1000 184 1000" in text
     assert "\r" not in text
+
+
+def test_a_result_alone_and_a_profile_among_results_are_pages():
+    verdict, profile = discrete_verdict(), continuous_profile()
+    assert _sorted(verdict, None) == _sorted([verdict], None) == ([verdict], None)
+    assert _sorted(profile, None) == _sorted([], profile) == ([], profile)
+    assert _sorted([verdict, profile], None) == ([verdict], profile)
+    assert "ε is about 1" in Page(report.render(profile)).text
+
+
+@pytest.mark.parametrize(
+    ("path", "results", "said"),
+    [
+        ([discrete_verdict()], "x.html", r'the name of a file.*write report\.write\("audit\.html"'),
+        ("x.html", "verdict.json", "got a str"),
+        ("x.html", [dp.LossCurve([0, 1], [0, 1], [1, 1], [1, 1])], "got a LossCurve"),
+        ("x.html", 3, "got a int"),
+        ("x.html", [continuous_profile()] * 2, "one profile, got 2"),
+        ("x.pdf", [discrete_verdict()], "an HTML page, and 'x.pdf' names another.*write x.html"),
+    ],
+)
+def test_what_a_page_cannot_show_is_refused(path, results, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match=said):
+        report.write(path, results)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_curves_beside_a_leak_in_the_bits_say_what_they_are_of(seed):
+    verdict = dp.audit(
+        laplace_mechanism, (0.0, 1.0), "eps=2", n=4000, loss="bits", rng=seed, details=True
+    )
+    assert verdict.violated
+    assert verdict.witness.event.of_representation
+    page = Page(report.render(verdict))
+    assert page.text.count(words.OF_VALUES) == len(page.data("specs")) >= 4
+    plain = Page(report.render(continuous_verdict()))
+    assert words.OF_VALUES not in plain.text
 
 
 def test_an_empty_report_is_refused():

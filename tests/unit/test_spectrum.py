@@ -281,6 +281,11 @@ def test_previous_results_are_not_run_again(seed):
         dp.spectrum.relative(counting, [[0]], n=1000, previous=first, epsilons=[1.0])
 
 
+def test_a_classifier_nobody_knows_is_named_as_one():
+    with pytest.raises(InvalidInput, match="classifier must be one of 'auto'.*got 'knnn'"):
+        dp.spectrum.estimate(dp.zoo.Laplace(), (0.0, 1.0), n=1000, classifier="knnn")
+
+
 def test_a_failing_pair_does_not_lose_the_others(seed):
     def picky(data, size, rng):
         if len(data) == 2 and data[0] == 7:

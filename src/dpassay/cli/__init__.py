@@ -45,6 +45,8 @@ def _slips(arguments: list[str]) -> None:
 
 def _files(arguments: list[str]) -> None:
     """Files of outputs that stand alone, or are too many."""
+    if "--sample" in arguments:
+        return  # the parser says which option is meant
     start = arguments.index("--samples") + 3 if "--samples" in arguments else 0
     rest = arguments[start:] if start else arguments
     alone = []
@@ -81,7 +83,7 @@ def run(arguments: list[str]) -> int:
             traceback.print_exc()
             return 2
         said, more, _ = str(error).partition("\nTraceback (most recent call last)")
-        hint = "\n  (--debug shows where)" if more else ""
+        hint = "\n  (add --debug to see where)" if more else ""
         print(f"dpassay: {said}{hint}", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, Stopped, typer.Abort) as stop:
@@ -95,7 +97,7 @@ def run(arguments: list[str]) -> int:
             traceback.print_exc()
             return 3
         print(
-            f"dpassay: internal error, {type(error).__name__}: {error}; --debug shows where",
+            f"dpassay: internal error, {type(error).__name__}: {error}; add --debug to see where",
             file=sys.stderr,
         )
         return 3

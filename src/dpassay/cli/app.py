@@ -47,5 +47,9 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", help="Show where an error came from; also after a command's name."),
+    ] = False,
 ) -> None:
     pass

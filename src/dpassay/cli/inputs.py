@@ -59,6 +59,11 @@ def source(
     given: list[Any] = [target, command, files.paths]
     if not any(given):
         given.append(files.store)  # to look at; else to draw into
+    if target is not None and files.paths is not None:
+        raise InvalidInput(
+            f"{target!r} stands by itself and is read as a mechanism, but there are --samples; names of "
+            "columns go between commas without spaces, as in --drop id,time"
+        )
     if sum(one is not None for one in given) != 1:
         raise InvalidInput("give exactly one of TARGET, --command, --samples and --store")
     if files.paths is not None and files.store is not None:
@@ -134,6 +139,10 @@ def write_report(place: Path, results: Any, **more: Any) -> None:
 
 def check_writable(report: Path | None, json: str | None) -> None:
     """Say before the first draw if a result cannot be written."""
+    if report is not None:
+        from dpassay.report import check_place
+
+        check_place(report)
     for what, place in (("report", report), ("JSON", None if json in (None, "-") else Path(json))):
         if place is None:
             continue

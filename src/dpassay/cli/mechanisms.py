@@ -287,7 +287,7 @@ def replay(
 
     Example: dpassay replay verdict.json --samples fresh-p.csv fresh-q.csv
     """
-    from dpassay.errors import UnreadableFile
+    from dpassay.errors import InvalidInput, UnreadableFile
     from dpassay.replays import replay as run
 
     check_writable(None, out.json)
@@ -298,7 +298,13 @@ def replay(
         raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
     found: Any = Record.from_json(text)
     earlier = found.verdict if isinstance(found, Hunt) else found
-    if where.target is not None or where.command is not None:
+    drawn = where.target is not None or where.command is not None
+    if not drawn and where.samples is None and where.store is None:
+        raise InvalidInput(
+            f"on which draws? Give the mechanism, as in dpassay replay {verdict} TARGET, or --samples "
+            "and two files of fresh draws"
+        )
+    if drawn:
         where = replace(where, pair=("0", "1"))  # the witness brings its own
     source, _ = where.read(how)
     again = run(

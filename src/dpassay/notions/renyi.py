@@ -424,9 +424,10 @@ def _warnings(points: Sequence[Point]) -> tuple[str, ...]:
     held = [p for p in points if p.floored > 0.1]
     if not held:
         return ()
-    orders = ", ".join(f"{order:g}" for order in sorted({p.order for p in held}))
+    orders = [f"{order:g}" for order in sorted({p.order for p in held})]
+    where = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders)}, up to"
     return (
-        f"at order {orders} {max(p.floored for p in held):.0%} of the integral comes from outputs whose "
+        f"at {where} {max(p.floored for p in held):.0%} of the integral comes from outputs whose "
         "density the floor holds up: the value says how large the floor is, not how large the "
         "divergence; raise the floor or n, or use Variational()",
     )

@@ -16,7 +16,7 @@ from dpassay.bounds.ordering import Counts
 from dpassay.bounds.upper import upper_curve
 from dpassay.learning.cells import Cells, outside, why_trivial
 from dpassay.learning.learner import Learner, LogLoss, grid_loss, select
-from dpassay.loss.fit import Loss
+from dpassay.loss.fit import NAMES, Loss
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.tally import Binning, Tally, first_look, tallies
 from dpassay.outputs.canonical import Outputs
@@ -52,6 +52,8 @@ class Options:
         """Options from what a caller gave."""
         checks.one_of("plug_in", plug_in, ("auto", "smooth", "counts"))
         checks.one_of("direction", direction, tuple(SWAPS))
+        if isinstance(classifier, str):
+            checks.one_of("classifier", classifier, ("auto", "values", *NAMES))
         neighbours = isinstance(classifier, str) and classifier == "knn"
         share = train if train is not None else 0.5 if neighbours else 0.25
         checks.probability("train", share)

@@ -216,14 +216,26 @@ def describe(
             *parts[: _LISTED - 1],
             f"one of {len(parts) - _LISTED + 1} more such kinds of output",
         ]
+    free = False
     if whole:
-        names = _names(layout, list(whole)[: _LISTED if len(whole) <= _LISTED else _LISTED - 1])
+        shown = list(whole)[: _LISTED if len(whole) <= _LISTED else _LISTED - 1]
+        names = [
+            _any_number(layout, key) if name == "•" else name
+            for key, name in zip(shown, _names(layout, shown), strict=True)
+        ]
+        free = any(layout.free(k) and "•" in n for k, n in zip(shown, names, strict=True))
         if len(whole) > _LISTED:
             names = [", ".join(names), f"one of {len(whole) - _LISTED + 1} others"]
         parts.append(f"output is {_or(names)}")
     if otherwise:
         parts.append("output is of a kind that was rare or not seen in training")
-    return _or(parts) if parts else "no output at all"
+    said = _or(parts) if parts else "no output at all"
+    return f"{said} (• is any number)" if free else said
+
+
+def _any_number(layout: Layout, key: int) -> str:
+    """A free number alone: repeated ones, if there are such, are keys of their own."""
+    return "any number" if layout.part(key).atoms[0].size == 0 else "a number that is not repeated"
 
 
 def _names(layout: Layout, keys: Sequence[int]) -> list[str]:

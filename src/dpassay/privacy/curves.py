@@ -19,8 +19,7 @@ from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy.about import About, Guarantee, level
-from dpassay.records import Record
-from dpassay.tables import Tabular, present
+from dpassay.tables import Shown, Tabular, present
 
 
 def _axis(name: str, values: Any, *, increasing: bool = True) -> FloatArray:
@@ -39,7 +38,7 @@ def gaussian_tradeoff(alpha: npt.ArrayLike, mu: float) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class TradeoffCurve(Tabular):
+class TradeoffCurve(Shown, Tabular):
     """A trade-off curve β = T(α), linear between its points; convex and non-increasing.
 
     >>> rr = TradeoffCurve([0, 0.25, 1], [1, 0.25, 0])
@@ -54,8 +53,12 @@ class TradeoffCurve(Tabular):
     drawn_as: ClassVar[str] = "tradeoff"
 
     def columns(self) -> dict[str, Any]:
-        """alpha and beta."""
-        return {"alpha": self.x, "beta": self.y}
+        """alpha and beta; with a band its edges lower and upper, a row for every α of either."""
+        if self.band is None:
+            return {"alpha": self.x, "beta": self.y}
+        alpha = np.union1d(self.x, self.band.x)
+        lower, upper = self.band.at(alpha)
+        return {"alpha": alpha, "beta": self(alpha), "lower": lower, "upper": upper}
 
     def __post_init__(self) -> None:
         x, y = _axis("alpha", self.x), _axis("beta", self.y, increasing=False)
@@ -154,17 +157,40 @@ class TradeoffCurve(Tabular):
 
     def __str__(self) -> str:
         said = f"trade-off curve with {self.x.size} points, T(0.05) = {self(0.05):.4g}"
+        if self.band is not None:
+            said += f"; {self.band}"
         return said + _backing(self.about)
 
 
 @dataclass(frozen=True, eq=False)
-class TradeoffBand(Record):
+class TradeoffBand(Shown, Tabular):
     """A simultaneous confidence band: lower(α) ≤ T(α) ≤ upper(α) for every α at once."""
 
     x: FloatArray = field(repr=False)
     lower: FloatArray = field(repr=False)
     upper: FloatArray = field(repr=False)
     confidence: float = 0.95
+
+    def columns(self) -> dict[str, Any]:
+        """alpha, lower and upper."""
+        return {"alpha": self.x, "lower": self.lower, "upper": self.upper}
+
+    def at(self, alpha: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """The two edges at α, which hold between grid points as well.
+
+        A curve that is convex lies below the chords of its upper edge; one that falls, above what the
+        next grid point has for a lower edge.
+        """
+        at = np.clip(np.asarray(alpha, dtype=float), self.x[0], self.x[-1])
+        lower = self.lower[np.searchsorted(self.x, at, side="left")]
+        return lower, np.asarray(np.interp(at, self.x, self.upper))
+
+    def __str__(self) -> str:
+        low, high = (float(edge) for edge in self.at(0.05))
+        return (
+            f"band at α = 0.05 from {low:.4g} to {high:.4g}, at all α at once, with confidence "
+            f"{level(self.confidence)} ({Guarantee.EXACT}); T is nowhere above its upper edge"
+        )
 
     def __post_init__(self) -> None:
         self._set(x=_axis("alpha", self.x))
@@ -173,7 +199,7 @@ class TradeoffBand(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum(Tabular):
+class Spectrum(Shown, Tabular):
     """δ as a function of ε.
 
     δ is convex in e^ε, not in ε, so values between grid points are interpolated linearly in e^ε:
@@ -309,7 +335,7 @@ class Spectrum(Tabular):
 
 
 @dataclass(frozen=True, eq=False)
-class RenyiCurve(Tabular):
+class RenyiCurve(Shown, Tabular):
     """ε(λ), the Rényi divergence as a function of its order.
 
     (λ − 1)·ε(λ) is convex in λ; between grid points that product is interpolated linearly: never
@@ -383,7 +409,7 @@ class RenyiCurve(Tabular):
 
 
 @dataclass(frozen=True, eq=False)
-class LossCurve(Tabular):
+class LossCurve(Shown, Tabular):
     """The privacy loss ℓ(t) = log p(t)/q(t) along the outputs t, with the two densities.
 
     For a discrete mechanism `x` counts the outputs, `labels` names them, and `p`, `q` are

@@ -85,11 +85,15 @@ class Pair(Record):
             return self
         return replace(self, relation=as_relation(relation))
 
-    def __str__(self) -> str:
+    @property
+    def inputs(self) -> str:
+        """The two inputs in words, without the name."""
         one, other = shown(self.first, _SHOWN), shown(self.second, _SHOWN)
         cut = len(one) == _SHOWN or len(other) == _SHOWN
-        inputs = (difference(self.first, self.second) if cut else "") or f"{one} and {other}"
-        return f"{self.name}: {inputs}" if self.name else inputs
+        return (difference(self.first, self.second) if cut else "") or f"{one} and {other}"
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.inputs}" if self.name else self.inputs
 
 
 def as_pair(value: Any) -> Pair:

@@ -12,27 +12,74 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from dpassay.hunting.result import Hunt
-from dpassay.privacy.curves import Spectrum
+from dpassay import checks
+from dpassay.errors import InvalidInput
 from dpassay.report.embed import need_extras
 from dpassay.report.page import render
-from dpassay.results import Profile, Verdict, Verification
+from dpassay.results import Profile
 
-__all__ = ["need_extras", "render", "write"]
+__all__ = ["check_place", "need_extras", "render", "write"]
+
+#: What other files are called.
+_OTHERS = (".pdf", ".json", ".csv", ".parquet", ".npy", ".png", ".svg", ".txt", ".md", ".docx")
 
 
 def write(
     path: str | Path,
-    results: Sequence[Verdict | Verification | Spectrum | Hunt],
+    results: Any,
     *,
     profile: Profile | None = None,
     title: str = "",
     command: str = "",
     table: Sequence[Mapping[str, str]] | None = None,
+    more: Sequence[Mapping[str, str]] = (),
     lead: tuple[str, str, str] | None = None,
 ) -> None:
-    """Write the page `render` makes to a file."""
-    page = render(results, profile=profile, title=title, command=command, table=table, lead=lead)
+    """Write verdicts, verifications, spectra or a profile, one or several, as a page.
+
+    results    what the page shows: a result, or a list of them
+    profile    the estimates of a single verdict which has none; otherwise a section of its own
+    title      the title of the page
+    command    what reproduces it, for the record
+    table      rows to stand at the top, the columns in the order of the first; one with a row for each
+               of several results names them by its first column
+    more       rows below those, which belong to no result
+    lead       (tone, headline, sentence) in place of what the results say together
+
+    >>> import tempfile
+    >>> import dpassay as dp
+    >>> verdict = dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     place = Path(folder) / "audit.html"
+    ...     write(place, verdict, command="dpassay counts 450 1000 184 1000 --claim eps=0.5")
+    ...     "Violation" in place.read_text(encoding="utf-8")
+    True
+    """
+    check_place(path)
+    page = render(
+        results,
+        profile=profile,
+        title=title,
+        command=command,
+        table=table,
+        more=more,
+        lead=lead,
+    )
     # the page names the hashes of its scripts: its line ends must stay as they are
     Path(path).write_bytes(page.encode("utf-8"))
+
+
+def check_place(path: Any) -> None:
+    """Say what is wrong with the name of a page."""
+    if not isinstance(path, (str, Path)):
+        raise InvalidInput(
+            f"path must be the name of a file, got {checks.shown(path)}; write "
+            'report.write("audit.html", [verdict])'
+        )
+    if Path(path).suffix.lower() in _OTHERS:
+        raise InvalidInput(
+            f"a report is an HTML page, and {str(path)!r} names another kind of file; write "
+            f"{Path(path).with_suffix('.html').name}"
+        )

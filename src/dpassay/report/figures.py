@@ -144,7 +144,9 @@ def evidence(key: str, verdict: Verdict) -> Figure | None:
     said = (
         f"The log of the capital that bets against the claim have won. If the claim were true it would "
         f"ever reach the line at {number(float(limit))} with a probability of at most "
-        f"{percent(1 - verdict.confidence)}, however long one looks."
+        f"{percent(1 - verdict.confidence)}, however long one looks. Draws come in batches: it stops at "
+        "the end of the one in which the line is passed. The witness counts the draws that were bet on "
+        "with its cells, those before had a part in choosing them."
     )
     rows = [[f"{draws[k]:,.0f}", f"{log[k]:.3f}"] for k in some(draws.size)]
     alt = "The log of the evidence against draws a side"

@@ -31,9 +31,10 @@ def losses(key: str, curve: LossCurve, event: Event | None) -> list[Figure]:
             "picture, and all of an output may tell more than this part of it."
         )
     columns = [part, "density, first input", "density, second input", "|log p/q|"]
+    seen = np.flatnonzero(curve.p + curve.q > 0)  # few draws leave cells without any between them
     rows = [
         [number(float(v)) for v in (curve.x[k], curve.p[k], curve.q[k], abs(curve.y[k]))]
-        for k in some(curve.x.size)
+        for k in seen[some(seen.size)]
     ]
     x, p, q, ell = curve.x, curve.p, curve.q, curve.y
 
@@ -89,6 +90,8 @@ def _of_masses(
     note = f" Full colour: the witness event, {event}; pale: outside it." if inside else ""
     if len(shown) < p.size:
         note += f" The {len(shown)} likeliest of {p.size} outputs are shown."
+    if any("•" in labels[k] for k in shown):
+        note += " • stands for any number."
     columns = ["output", "probability, first input", "probability, second input", "|log p/q|"]
     rows = [[labels[k], *(number(float(v)) for v in (p[k], q[k], abs(ell[k])))] for k in shown]
     if inside is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from dpassay.hunting.result import Hunt, Tried, beside
 from dpassay.privacy.about import Guarantee
 from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Pair
+from dpassay.records import Record
 from dpassay.report import embed, figures, shown_words, words
 from dpassay.report.figures import Figure
 from dpassay.report.losses import losses
@@ -63,30 +64,33 @@ class Pairs:
 
 
 def render(
-    results: Sequence[Verdict | Verification | Spectrum | Hunt],
+    results: Any,
     *,
     profile: Profile | None = None,
     title: str = "",
     command: str = "",
     table: Sequence[Mapping[str, str]] | None = None,
+    more: Sequence[Mapping[str, str]] = (),
     lead: tuple[str, str, str] | None = None,
 ) -> str:
     """The page as text.
 
-    `profile` stands for that of a single verdict which has none, and otherwise has a section of its
-    own; with no results the page is an estimate. `table` is shown at the top, its columns in the
-    order of its first row; one with a row for each of several results names them by its first
-    column. `command` is what reproduces the page; `lead`, a tone, a headline and a sentence, stands
-    in place of what the results say together.
+    `results` is a verdict, a verification, a spectrum, a hunt or a profile, or a list of them. `profile`
+    stands for that of a single verdict which has none, and otherwise has a section of its own; with
+    no results the page is an estimate. `table` is shown at the top, its columns in the order of its
+    first row; one with a row for each of several results names them by its first column; rows in
+    `more` stand below and belong to no result. `command` is what reproduces the page; `lead`, a
+    tone, a headline and a sentence, stands in place of what the results say together.
     """
     embed.need_extras()
     import jinja2
 
-    shown = [one for one in results if not isinstance(one, Spectrum)]
-    curves = [one for one in results if isinstance(one, Spectrum)]
+    listed, profile = _sorted(results, profile)
+    shown = [one for one in listed if not isinstance(one, Spectrum)]
+    curves = [one for one in listed if isinstance(one, Spectrum)]
     given = [one.verdict if isinstance(one, Hunt) else one for one in shown]
     audited = [one for one in shown if isinstance(one, Verdict)]
-    if not given and not curves and profile is None:
+    if not given and not curves and profile is None and not (more and lead):
         raise InvalidInput("a report needs at least one result, or a profile")
     if len(given) == len(audited) == 1 and profile is not None and audited[0].profile is None:
         sections = [_of_verdict("v1", audited[0], profile)]
@@ -98,8 +102,9 @@ def render(
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    columns = list(table[0]) if table else []
-    rows = [[str(row.get(column, "")) for column in columns] for row in table or ()]
+    cells = [*(table or ()), *more]
+    columns = list(cells[0]) if cells else []
+    rows = [[str(row.get(column, "")) for column in columns] for row in cells]
     drawn = [figure for section in sections for figure in section.figures]
     live = any(figure.spec is not None for figure in drawn)
     scripts = [*([embed.bundle()] if live else []), embed.resource("page.js")]
@@ -110,7 +115,7 @@ def render(
         fold=len(sections) > _OPEN,
         columns=columns,
         table=rows,
-        linked=1 < len(given) == len(rows),
+        linked=len(given) if 1 < len(given) == len(rows) - len(more) else 0,
         command=command,
         versions=_versions(),
         policy=embed.policy(*scripts),
@@ -121,6 +126,29 @@ def render(
         ),
         svg=_markup,
     )
+
+
+def _sorted(
+    results: Any, profile: Profile | None
+) -> tuple[list[Verdict | Verification | Spectrum | Hunt], Profile | None]:
+    """What a page can show, the profile apart; or why it cannot."""
+    alone = isinstance(results, Record) or not isinstance(results, Iterable)
+    listed = [results] if alone else list(results)
+    profiles = [one for one in [*listed, profile] if isinstance(one, Profile)]
+    shown = [one for one in listed if not isinstance(one, Profile)]
+    known = (Verdict, Verification, Spectrum, Hunt)
+    odd = next((one for one in shown if not isinstance(one, known)), None)
+    if odd is not None:
+        raise InvalidInput(
+            "a report shows verdicts, verifications, spectra, hunts and a profile, got a "
+            f"{type(odd).__name__}; print() shows other results"
+        )
+    if len(profiles) > 1:
+        raise InvalidInput(
+            f"a report shows one profile, got {len(profiles)}; write one page for each, or draw them "
+            "together with dp.charts.compare"
+        )
+    return shown, profiles[0] if profiles else None
 
 
 def _markup(text: str) -> Any:
@@ -182,6 +210,9 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
     ]
     if profile is not None:
         drawn += _of_notions(key, profile, verdict)
+    if event.of_representation and curve is not None:
+        first, *rest = drawn  # the evidence is no curve of values
+        drawn = [first, *(_of_values(figure) for figure in rest)]
     pair = verdict.witness.pair or verdict.about.pair
     file = "verdict.json" if key == "v1" else f"verdict-{key[1:]}.json"
     return Section(
@@ -346,6 +377,10 @@ def _of_notions(key: str, profile: Profile, verdict: Verdict | None) -> list[Fig
     if profile.loss is not None:
         drawn += losses(key, profile.loss, event)
     return [*drawn, figures.renyi(f"{key}-renyi", profile.renyi_curve, claim)]
+
+
+def _of_values(figure: Figure | None) -> Figure | None:
+    return figure and replace(figure, caption=f"{figure.caption} {words.OF_VALUES}")
 
 
 def _inputs(pair: Any) -> str:

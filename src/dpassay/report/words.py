@@ -155,6 +155,8 @@ def meaning(verdict: Verdict) -> tuple[str, str]:
             "“No violation detected” never means private: other inputs, other events or more draws "
             "may still refute the claim."
         )
+    if verdict.remedy:
+        return means, f"{verdict.remedy[0].upper()}{verdict.remedy[1:]}."
     return means, _power(verdict)
 
 
@@ -255,6 +257,13 @@ def _second_fact(verdict: Verdict) -> list[tuple[str, str, str]]:
         "hold at once"
     )
     return [("And at the same time", f"{other.symbol} ≥ {number(other.lower)}", note)]
+
+
+#: Beside curves, where the witness is about bits.
+OF_VALUES = (
+    "Estimated curves here are of the values alone. The violation is in which doubles come out, which no "
+    "curve of values shows: a curve that keeps the claim does not speak against the verdict."
+)
 
 
 def _share(hits: int, total: int) -> str:

@@ -37,7 +37,17 @@ from dpassay.sampling.input_digests import fingerprint
 from dpassay.sampling.job import Drawn, Failure, Job, finish, joined, stream
 from dpassay.sampling.progress import Progress
 
-__all__ = ["CopyCheck", "Sampling", "Seed", "draw_blocks", "keep", "seed_for", "seed_of", "stream"]
+__all__ = [
+    "CopyCheck",
+    "Sampling",
+    "Seed",
+    "as_sampling",
+    "draw_blocks",
+    "keep",
+    "seed_for",
+    "seed_of",
+    "stream",
+]
 
 T = TypeVar("T")
 Seed: TypeAlias = (
@@ -98,12 +108,25 @@ def seed_of(rng: Seed) -> int:
         ) from None
 
 
+def as_sampling(given: Sampling | None) -> Sampling:
+    """How to draw, or what is wrong with what was given for it."""
+    if given is None:
+        return Sampling()
+    if not isinstance(given, Sampling):
+        raise InvalidInput(
+            f"sampling must be a dp.Sampling, got {checks.shown(given)}; write "
+            "sampling=dp.Sampling(workers=2)"
+        )
+    return given
+
+
 def seed_for(rng: Seed, sampling: Sampling | None) -> int:
     """The seed of a run; without one, that of the store it draws into."""
-    if rng is None and sampling is not None and sampling.store is not None:
+    store = as_sampling(sampling).store
+    if rng is None and store is not None:
         from dpassay.sampling.manifest import stored_seed
 
-        found = stored_seed(sampling.store)
+        found = stored_seed(store)
         if found is not None:
             return found
     return seed_of(rng)
