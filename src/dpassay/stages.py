@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -276,25 +277,39 @@ class Measured:
 
     lower: float
     p_value: float
-    detectable: float
-    best: EventTest
+    tests: list[EventTest]
+    least: float  # what the bound of the divergence would catch
     second: SecondBound | None
     budget: list[tuple[str, float]]
+
+    @property
+    def best(self) -> EventTest:
+        """The event that shows most."""
+        return max(self.tests, key=lambda test: (test.lower, -test.p_value))
+
+    @cached_property
+    def sharpest(self) -> EventTest:
+        """The event that would catch the least; the one that shows most where others are no better."""
+        return min((self.best, *self.tests), key=lambda test: test.detectable)
+
+    @property
+    def detectable(self) -> float:
+        """The smallest value of the parameter that one of the tests would catch, each at its own level."""
+        return min(self.sharpest.detectable, self.least)
 
 
 def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = True) -> Measured:
     """Test the events, and bound the divergence; with `second` also the other parameter of (ε, δ)."""
     claim = choice.claim
     share = 0.0 if choice.divergence is None else choice.divergence.share
-    lower, p_value, detectable = 0.0, 1.0, math.inf
+    lower, p_value, least = 0.0, 1.0, math.inf
     budget: list[tuple[str, float]] = []
     tests = [
         _test_event(claim, found, row, gamma * (1 - share) * found.share, second)
         for found, row in zip(choice.events, counted.counts, strict=True)
     ]
-    best = max(tests, key=lambda test: (test.lower, -test.p_value))
     if share < 1.0:
-        lower = best.lower
+        lower = max(test.lower for test in tests)
         p_value = min(1.0, *(test.p_value * gamma / test.level for test in tests))
         for test in tests:
             budget.append(
@@ -302,10 +317,6 @@ def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = Tr
             )
             if test.second is not None:
                 budget.append((f"the bound on {test.second.symbol}", test.spent))
-        # the first event is the most frequent one; the others only if it says nothing
-        detectable = next(
-            (least for test in tests if (least := test.detectable) < math.inf), math.inf
-        )
     if choice.divergence is not None:
         level = gamma * share
         score_p, score_q = (
@@ -313,18 +324,18 @@ def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = Tr
         )
         value, chance, least = _bound_divergence(claim, choice.divergence, score_p, score_q, level)
         lower, p_value = max(lower, value), min(p_value, chance / share, 1.0)
-        detectable = min(detectable, least)
         order = choice.divergence.variation.order
         budget.append((f"variational bound at order {order:g}", level))
-    others = (test.second for test in tests if test.second is not None)
-    return Measured(
-        lower,
-        p_value,
-        detectable,
-        best,
-        max(others, key=lambda one: one.lower, default=None),
-        budget,
-    )
+    others = [test.second for test in tests if test.second is not None]
+    return Measured(lower, p_value, tests, least, _together(others), budget)
+
+
+def _together(bounds: Sequence[SecondBound]) -> SecondBound | None:
+    """The largest of several bounds on one parameter, which detect what any of them does."""
+    if not bounds:
+        return None
+    least = min(one.smallest_detectable for one in bounds)
+    return replace(max(bounds, key=lambda one: one.lower), smallest_detectable=least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,7 +352,7 @@ class EventTest:
     spent: float  # on the second bound
     claim: Claim
 
-    @property
+    @cached_property
     def detectable(self) -> float:
         """The smallest value of the parameter that would be caught nine times in ten."""
         return (
