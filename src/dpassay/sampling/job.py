@@ -163,7 +163,7 @@ def _draw_block(job: Job, block: Task) -> Sides | Failure:
             message = f"it raised {type(error).__name__}: {error}"
             return Failure(cell, side, MechanismRaised, message, traceback.format_exc(limit=-8))
         if job.inputs[side] is not None and fingerprint(data) != job.inputs[side]:
-            return Failure(block.first, side, InputChanged, _CHANGED)
+            return Failure(block.first, side, InputChanged, _changed(job.mechanism))
     if all(isinstance(side, Resident) for side in sides):
         return sides[0], sides[1]
     p, q = align([copied(side) for side in sides])
@@ -198,10 +198,17 @@ def _read(raw: Any, size: int) -> Outputs:
         ) from error
 
 
-_CHANGED = (
-    "it changed its input in place, so that later draws would be on another input; let it work on a "
-    "copy: lambda data, size, rng: mechanism(copy.deepcopy(data), size, rng)"
-)
+def _changed(mechanism: Any) -> str:
+    """What to do about an input that changes: a copy for every output, since one a call would be changed
+    by the first of its outputs and hide what the others are drawn on."""
+    call = "lambda data, rng: mechanism(copy.deepcopy(data), 1, rng)[0]"
+    if getattr(mechanism, "one_by_one", False):
+        rng = ", rng" if getattr(mechanism, "takes_rng", False) else ""
+        call = f"lambda data{rng}: function(copy.deepcopy(data){rng})"
+    return (
+        "it changed its input in place, so that later draws would be on another input; give every output "
+        f"a copy of its own: dp.from_function({call})"
+    )
 
 
 def _call_alone(job: Job, data: Any, rng: np.random.Generator) -> Outputs:
