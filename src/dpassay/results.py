@@ -244,8 +244,11 @@ class Verdict(Shown):
     guarantee: Guarantee
     witness: Witness
     #: About the least actual parameter that would be caught with 90 % probability if it showed in full
-    #: on an event as likely as the one tested; what shows elsewhere, or less, takes more.
+    #: on an event as likely as the one tested; what shows elsewhere, or less, takes more. Where several
+    #: events were tested, each at its own level, it is the smallest that one of them would catch.
     smallest_detectable: float | None = None
+    #: That event in words, where it is not the one of the witness.
+    detectable_on: str = ""
     #: For an (ε, δ) claim: the bound on δ at the claimed ε (or on ε, if δ is the claim's headline).
     second: SecondBound | None = None
     #: How the error probability 1 − confidence is spent.
@@ -334,9 +337,8 @@ class Verdict(Shown):
         """What `smallest_detectable` means, in words."""
         size = number(self.smallest_detectable or 0.0)
         if self.claim.event_complete:
-            return (
-                f"{self.claim.symbol} = {size} on an event like this would be caught 9 times in 10"
-            )
+            which = self.detectable_on or "this"
+            return f"{self.claim.symbol} = {size} on an event like {which} would be caught 9 times in 10"
         return f"{self.claim.symbol} ≈ {size} would be caught 9 times in 10"
 
 

@@ -288,14 +288,39 @@ class Measured:
         return max(self.tests, key=lambda test: (test.lower, -test.p_value))
 
     @cached_property
+    def caught(self) -> list[float]:
+        """What each of the events would catch at its level, if that is what the most telling one shows.
+
+        An event that shows less than another one does, by more than that one's standard error, shows as
+        much less of what is to be caught.
+        """
+        least = [test.detectable for test in self.tests]
+        if len(least) == 1:
+            return least
+        seen = [power.shown(test.counts, test.claim) for test in self.tests]
+        most = max((value - error for value, error in seen if math.isfinite(error)), default=0.0)
+        limit = self.tests[0].claim.largest
+        return [
+            min(one + max(most - value, 0.0), limit) if math.isfinite(one) else math.inf
+            for one, (value, _) in zip(least, seen, strict=True)
+        ]
+
+    @cached_property
     def sharpest(self) -> EventTest:
         """The event that would catch the least; the one that shows most where others are no better."""
-        return min((self.best, *self.tests), key=lambda test: test.detectable)
+        least = min(self.caught)
+        able = [test for test, one in zip(self.tests, self.caught, strict=True) if one <= least]
+        return self.best if self.best in able else able[0]
 
     @property
     def detectable(self) -> float:
-        """The smallest value of the parameter that one of the tests would catch, each at its own level."""
-        return min(self.sharpest.detectable, self.least)
+        """The smallest value of the parameter that one of the tests would catch, at its own level."""
+        return min(*self.caught, self.least)
+
+    @property
+    def elsewhere(self) -> str:
+        """The event on which that is caught, where it is not the one that shows most."""
+        return "" if self.sharpest is self.best else str(self.sharpest.found.event)
 
 
 def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = True) -> Measured:

@@ -179,7 +179,7 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
     elif math.isfinite(least):
         detectable, note = (
             f"{claim.symbol} = {number(least)}",
-            "on an event like this, 9 times in 10",
+            f"on an event like {verdict.detectable_on or 'this'}, 9 times in 10",
         )
     else:
         detectable, note = "none", "no excess is sure to be caught"
