@@ -19,14 +19,13 @@ from dpassay.privacy.claim_text import as_claim, parameter
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation
 from dpassay.profiles import profile_of
-from dpassay.results import LowerBound, Profile, Verdict, why_blind
+from dpassay.results import BITS, LowerBound, Profile, Verdict, why_blind
 from dpassay.sampling.budget import Budget, split
 from dpassay.sampling.clock import Clock
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.input_digests import same_inputs
 from dpassay.sampling.samples import Batch, Live, Samples, Source, sources
 from dpassay.stages import (
-    BITS,
     Choice,
     Counted,
     Measured,

@@ -27,6 +27,9 @@ ORDERS = np.array([1.25, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32])
 _CELLS = 200
 #: Points of curves that are kept: more than a chart can show.
 _POINTS = 500
+#: A Rényi divergence is supported by the draws if about this many of them, on the side that has fewer,
+#: decide its integral, and if log-ratios that were held back would not make it larger by this factor.
+_DECIDE, _HELD = 20, 1.2
 
 
 def estimate(
@@ -57,8 +60,9 @@ def profile_of(source: Source, learner: Learner) -> Profile:
     grid, name, notes = _grid_loss(learner)
     masses = grid.masses()
     epsilon = careful_epsilon(grid)
-    top = max(1.0, min(epsilon, 20.0)) if math.isfinite(epsilon) else 10.0
-    eps = np.linspace(0.0, 1.1 * top, 111)
+    eps = _epsilons(masses, epsilon, min(grid.tally.n))
+    finite = _capped(masses, epsilon)
+    reach, rare = _support(masses, finite, epsilon, min(grid.tally.n))
     curve = _thinned(masses.tradeoff_curve())
     both = curve.symmetrise()
     about = About(
@@ -67,11 +71,10 @@ def profile_of(source: Source, learner: Learner) -> Profile:
         n=grid.tally.n,
         seed=source.seed,
         pair=source.pair,
-        notes=(*notes, *source.notes),
+        notes=(*notes, *rare, *_left_out(learner), *source.notes),
         files=source.files,
     )
     delta = np.maximum(masses.delta(eps), masses.swap().delta(eps))
-    finite = _capped(masses, epsilon)
     return Profile(
         epsilon=epsilon,
         mu=both.fit_gdp(),
@@ -82,7 +85,57 @@ def profile_of(source: Source, learner: Learner) -> Profile:
         tradeoff_curve=TradeoffCurve(both.x, both.y, about=about),
         loss=grid.curve(),
         pair=source.pair,
+        renyi_reach=reach,
         about=about,
+    )
+
+
+def _epsilons(masses: Masses, epsilon: float, n: int) -> FloatArray:
+    """The grid of δ(ε): to a little beyond ε, and on to where δ is less than half a draw, if near."""
+    top = max(1.0, min(epsilon, 20.0)) if math.isfinite(epsilon) else 10.0
+    inside, beyond = np.linspace(0.0, 1.1 * top, 111), np.linspace(1.1 * top, 1.6 * top, 51)
+    delta = np.maximum(masses.delta(beyond), masses.swap().delta(beyond))
+    return np.concatenate([inside, beyond[1 : np.count_nonzero(delta > 0.5 / n) + 1]])
+
+
+def _support(
+    masses: Masses, finite: Masses, epsilon: float, n: int
+) -> tuple[float, tuple[str, ...]]:
+    """The largest order that the draws support, and what is to be said of outputs they did not show."""
+    if not math.isfinite(epsilon):
+        return math.inf, ()
+    doubtful = np.zeros(ORDERS.size, dtype=bool)
+    for raw, pair in ((masses, finite), (masses.swap(), finite.swap())):
+        logs = np.log(pair.p) + (ORDERS[:, None] - 1) * pair.loss
+        weight = np.exp(logs - logs.max(axis=1, keepdims=True))
+        weight /= weight.sum(axis=1, keepdims=True)
+        # Σ w²/(n q) is the part of the integral's relative variance that the draws of a side bring about
+        few = np.sum(weight**2 / (n * np.minimum(pair.p, pair.q)), axis=1) > 1 / _DECIDE
+        whole, held = np.asarray(raw.renyi(ORDERS)), np.asarray(pair.renyi(ORDERS))
+        doubtful |= few | (np.isfinite(whole) & (whole > _HELD * held + 0.01))
+    beyond = ORDERS[doubtful]
+    reach = (
+        float(ORDERS[~np.logical_or.accumulate(doubtful)].max(initial=1.0))
+        if beyond.size
+        else math.inf
+    )
+    if not beyond.size and masses.epsilon() <= 1.1 * epsilon:
+        return reach, ()
+    said = (
+        f"of outputs rarer than one in {n:,} these draws say nothing: ε is the largest ratio that they "
+        f"support, and may be larger or ∞; so may δ(ε) where it is below {1 / n:.1g}"
+    )
+    if beyond.size:
+        said += f", and Rényi ε at orders of {beyond[0]:g} and more"
+    return reach, (said,)
+
+
+def _left_out(learner: Learner) -> tuple[str, ...]:
+    """What an audit looks at and these estimates do not."""
+    if not learner.families[1]:
+        return ()
+    return (
+        "these are estimates for values; which doubles come out at all is what dp.audit looks at",
     )
 
 

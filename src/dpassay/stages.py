@@ -43,12 +43,6 @@ from dpassay.sampling.samples import Samples, Sizes, Source
 #: and the variational bound share by the odds of their predicted power, and each gets at least a tenth.
 _FAINT, _LEAST = 0.02, 0.1
 
-#: What a witness about the bits of numbers means.
-BITS = (
-    "what shows here is the representation, which doubles come out, not their values: the mechanism that "
-    "runs leaks, though the ideal one may not"
-)
-
 
 # --- learn
 
