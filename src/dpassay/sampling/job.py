@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -36,6 +37,7 @@ from dpassay.sampling.dependence import row_marks
 from dpassay.sampling.input_digests import fingerprint
 from dpassay.sampling.parts import Shelf
 
+_PACKAGE = Path(__file__).parents[1]
 #: The draws on either input: Outputs, or Resident where the job says `anywhere`.
 Sides: TypeAlias = tuple[Any, Any]
 
@@ -80,6 +82,7 @@ class Failure:
     kind: type[DpassayError]
     message: str
     trace: str = ""
+    misused: bool = False  # whether it looks as if it had been called with the wrong arguments
 
 
 @dataclass(frozen=True)
@@ -161,13 +164,22 @@ def _draw_block(job: Job, block: Task) -> Sides | Failure:
             raise
         except Exception as error:
             message = f"it raised {type(error).__name__}: {error}"
-            return Failure(cell, side, MechanismRaised, message, traceback.format_exc(limit=-8))
+            misused = isinstance(error, (TypeError, AttributeError))
+            return Failure(cell, side, MechanismRaised, message, _trace(error), misused)
         if job.inputs[side] is not None and fingerprint(data) != job.inputs[side]:
             return Failure(block.first, side, InputChanged, _changed(job.mechanism))
     if all(isinstance(side, Resident) for side in sides):
         return sides[0], sides[1]
     p, q = align([copied(side) for side in sides])
     return arranged(p, q) if job.layout.calls else (p, q)
+
+
+def _trace(error: Exception) -> str:
+    """Where a mechanism raised: its own frames, not those that called it."""
+    found = traceback.TracebackException.from_exception(error)
+    own = [frame for frame in found.stack if not Path(frame.filename).is_relative_to(_PACKAGE)]
+    found.stack = traceback.StackSummary.from_list((own or list(found.stack))[-8:])
+    return "".join(found.format())
 
 
 def _read_cells(raws: list[Any], sizes: list[int]) -> Outputs:
