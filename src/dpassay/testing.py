@@ -27,6 +27,7 @@ from dpassay.audits import audit
 from dpassay.errors import DpassayError, InvalidInput
 from dpassay.hunting.result import Hunt
 from dpassay.hunts import hunt
+from dpassay.privacy.about import Guarantee
 from dpassay.privacy.pairs import Relation
 from dpassay.results import Verdict, Verification, number
 from dpassay.sampling.draw import Sampling, Seed
@@ -235,10 +236,12 @@ def assert_holds(
 def _refuted(verdict: Verdict, flake: float) -> str:
     """What a violation is, with its witness."""
     c, w, other = verdict.claim, verdict.witness, verdict.second
-    lines = [
-        f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)} on {w.pair}",
-        f"wrong with probability {flake:g} at most",
-    ]
+    lines = [f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)} on {w.pair}"]
+    if verdict.guarantee is Guarantee.EXACT:
+        lines.append(f"wrong with probability {flake:g} at most")
+    else:  # doubts about independent draws
+        lines.append(f"how often this is wrong is not known ({verdict.guarantee}):")
+        lines += verdict.about.notes
     if other is not None and other.at:
         lines.append(f"and {other}; both at once")
     elif other is not None:

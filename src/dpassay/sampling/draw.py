@@ -231,8 +231,8 @@ def _explain(failure: Failure, job: Job, kept: str) -> DpassayError:
     )
     if failure.misused and not getattr(job.mechanism, "one_by_one", False):
         text += (
-            "\n  it is called as mechanism(data, size, rng), for `size` outputs; if it returns one a call, "
-            "wrap it: dp.from_function(…) (--per-call)"
+            "\n  it is called as mechanism(data, size, rng), for `size` outputs; if it returns one "
+            "output a call, wrap it: dp.from_function(…) (--per-call)"
         )
     elif failure.kind in (MechanismRaised, MechanismTimedOut) and not job.each_alone:
         text += (
