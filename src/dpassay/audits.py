@@ -155,8 +155,8 @@ def _verdict(choice: Choice, counted: Counted, gamma: float, claims: int) -> Ver
         blind=why_blind(
             claim,
             violated,
-            found.detectable,
-            tuple(found.sharpest.row.tolist()),
+            found.reach,
+            tuple(found.able.row.tolist()),
             choice.learner.failures,
             same_inputs(choice.source.pair),
             _only(found.best.found.event),

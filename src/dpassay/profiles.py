@@ -121,12 +121,11 @@ def _support(
     )
     if not beyond.size and masses.epsilon() <= 1.1 * epsilon:
         return reach, ()
+    orders = f", and Rényi ε at orders of {beyond[0]:g} and more," if beyond.size else ""
     said = (
         f"of outputs rarer than one in {n:,} these draws say nothing: ε is the largest ratio that they "
-        f"support, and may be larger or ∞; so may δ(ε) where it is below {1 / n:.1g}"
+        f"support and may be larger or ∞, and δ(ε) where below {1 / n:.1g}{orders} may be larger too"
     )
-    if beyond.size:
-        said += f", and Rényi ε at orders of {beyond[0]:g} and more"
     return reach, (said,)
 
 

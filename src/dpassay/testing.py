@@ -106,7 +106,10 @@ def assert_private(
     """
     __tracebackhide__ = True
     if isinstance(claim, (list, tuple)):
-        raise InvalidInput("assert_private takes one claim; call it once for each")
+        raise InvalidInput(
+            "claim must be one claim or its text such as 'eps=1, delta=1e-5', got "
+            f"{checks.shown(claim)}; for several claims call assert_private once for each"
+        )
     suite = settings.current()
     if n is None and time_budget is None:
         n = suite.n or 20_000

@@ -418,9 +418,11 @@ def _warnings(points: Sequence[Point]) -> tuple[str, ...]:
     held = [p for p in points if p.floored > 0.1]
     if not held:
         return ()
-    orders = ", ".join(f"{order:g}" for order in sorted({p.order for p in held}))
+    found = sorted({p.order for p in held})
+    orders = ", ".join(f"{order:g}" for order in found)
+    where = f"at order {orders}," if len(found) == 1 else f"at orders {orders}, up to"
     return (
-        f"at order {orders} {max(p.floored for p in held):.0%} of the integral comes from outputs whose "
+        f"{where} {max(p.floored for p in held):.0%} of the integral comes from outputs whose "
         "density the floor holds up: the value says how large the floor is, not how large the "
         "divergence; raise the floor or n, or use Variational()",
     )
