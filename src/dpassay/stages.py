@@ -295,8 +295,8 @@ class Measured:
     def caught(self) -> list[float]:
         """What each of the events would catch at its level, if that is what the most telling one shows.
 
-        An event that shows a part of what another one does, less its standard error, shows as small a
-        part of what is to be caught.
+        An event that shows less than another one does, by more than that one's standard error, shows as
+        much less of what is to be caught.
         """
         least = [test.detectable for test in self.tests]
         if len(least) == 1:
@@ -304,10 +304,9 @@ class Measured:
         seen = [power.shown(test.counts, test.claim) for test in self.tests]
         most = max((value - error for value, error in seen if math.isfinite(error)), default=0.0)
         limit = self.tests[0].claim.largest
-        shares = [min(value / most, 1.0) if most > 0 else 1.0 for value, _ in seen]
         return [
-            min(one / share, limit) if share > 0 and math.isfinite(one) else math.inf
-            for one, share in zip(least, shares, strict=True)
+            min(one + max(most - value, 0.0), limit) if math.isfinite(one) else math.inf
+            for one, (value, _) in zip(least, seen, strict=True)
         ]
 
     @cached_property
@@ -320,8 +319,7 @@ class Measured:
     @property
     def detectable(self) -> float:
         """The smallest value of the parameter that one of the tests would catch, at its own level."""
-        found = min(*self.caught, self.least)
-        return found if math.isfinite(found) else self.reach
+        return min(*self.caught, self.least)
 
     @property
     def elsewhere(self) -> str:

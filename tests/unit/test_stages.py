@@ -38,7 +38,7 @@ def test_what_any_of_the_events_would_catch_is_detectable():
     assert measured(claim, rare).detectable > 2
 
 
-def test_an_event_that_shows_a_part_of_what_another_does_catches_as_much_later():
+def test_an_event_that_shows_less_than_another_catches_as_much_later():
     claim = dp.PureDP(1.0)
     whole, part = (
         ("whole", (1470, 15_000, 541, 15_000), 0.5),
