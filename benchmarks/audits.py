@@ -259,6 +259,20 @@ def least_seen(seed: int, mechanism: Any, pair: Any, claim: Any, n: int) -> floa
     return float(dp.audit(mechanism, pair, claim, n=n, rng=seed).smallest_detectable)
 
 
+#: Answers that move both ways: ε shows in full on a rare row of answers alone.
+_SVT_PAIR = ((1,) * 5 + (0,) * 5, (0,) * 5 + (1,) * 5)
+
+
+def _svt(epsilon: float) -> Any:
+    """The correct sparse vector technique whose ε on this pair is what is asked for."""
+    low, high = epsilon, 2 * epsilon
+    for _ in range(30):
+        middle = (low + high) / 2
+        below = zoo.SVT(1, middle).epsilon(_SVT_PAIR) < epsilon
+        low, high = (middle, high) if below else (low, middle)
+    return zoo.SVT(1, high)
+
+
 @table("audit-detectable")
 def detectable(count: int = 400, n: int = 2000) -> str:
     """What `smallest_detectable` says at the claim ε = 0.5, and what comes of it (4 minutes)."""
@@ -267,6 +281,8 @@ def detectable(count: int = 400, n: int = 2000) -> str:
         ("Laplace", lambda e: zoo.Laplace(1 / e), UNIT),
         ("randomized response", zoo.RandomizedResponse, (0, 1)),
         ("5-ary randomized response", lambda e: zoo.KaryRandomizedResponse(5, e), (0, 3)),
+        ("discrete Laplace", lambda e: zoo.DiscreteLaplace(1 / e), (0, 1)),
+        ("SVT, variant 1", _svt, _SVT_PAIR),
     ]
     for name, build, pair in made:
         said = runs(least_seen, range(count // 4), build(0.5), pair, claim, n, label=name)

@@ -19,7 +19,7 @@ from dpassay.privacy.claim_text import as_claim, parameter
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation
 from dpassay.profiles import profile_of
-from dpassay.results import LowerBound, Profile, Verdict, why_blind
+from dpassay.results import BITS, LowerBound, Profile, Verdict, why_blind
 from dpassay.sampling.budget import Budget, split
 from dpassay.sampling.clock import Clock
 from dpassay.sampling.draw import Sampling, Seed
@@ -27,7 +27,6 @@ from dpassay.sampling.input_digests import same_inputs
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Batch, Live, Samples, Source, sources
 from dpassay.stages import (
-    BITS,
     Choice,
     Counted,
     Measured,
@@ -160,8 +159,8 @@ def _verdict(choice: Choice, counted: Counted, gamma: float, claims: int) -> Ver
         blind=why_blind(
             claim,
             violated,
-            found.detectable,
-            tuple(found.best.row.tolist()),
+            found.reach,
+            tuple(found.able.row.tolist()),
             choice.learner.failures,
             same_inputs(choice.source.pair),
             _only(found.best.found.event),
@@ -172,6 +171,7 @@ def _verdict(choice: Choice, counted: Counted, gamma: float, claims: int) -> Ver
         guarantee=Guarantee.EXACT.given(choice.source.doubts),
         witness=found.best.witness(choice.source.pair),
         smallest_detectable=found.detectable,
+        detectable_on=found.elsewhere,
         second=None if found.second is None else found.second.given(violated),
         budget=(*found.budget, *rest),
         pairs=choice.pairs,

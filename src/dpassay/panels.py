@@ -190,10 +190,10 @@ def profile_panel(profile: Profile) -> Panel:
             for e in (0.0, 0.5, 1.0)
             if e <= profile.spectrum.x[-1]
         ),
-        *(f"Rényi ε({o:g}) ≈ {number(float(profile.renyi(o)))}" for o in (2.0, 8.0)),
+        *(profile.renyi_said(o) for o in (2.0, 8.0)),
         *(f"T({a:g}) ≈ {number(float(profile.tradeoff(a)))}" for a in (0.01, 0.05)),
-        f"{profile.about.method}, {profile.about.n[0] if profile.about.n else 0:,} draws a side; "
-        "estimates, not bounds: dpassay audit certifies",
+        f"{profile.about.method}, {profile.about.draws}; estimates, not bounds: dpassay audit certifies",
+        *(f"note: {note}" for note in profile.about.notes),
         *(str(origin) for origin in profile.about.files),
     ]
     return Panel(Text("\n".join(shown)), title=f"Estimates on {profile.pair}")

@@ -28,6 +28,9 @@ ORDERS = np.array([1.25, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32])
 _CELLS = 200
 #: Points of curves that are kept: more than a chart can show.
 _POINTS = 500
+#: A Rényi divergence is supported by the draws if about this many of them, on the side that has fewer,
+#: decide its integral, and if log-ratios that were held back would not make it larger by this factor.
+_DECIDE, _HELD = 20, 1.2
 
 
 def estimate(
@@ -61,7 +64,7 @@ def estimate(
         return profile_of(source, learner)
     if _is_on_cells(learner):
         made = grid_over(source, learner, rest)
-        return _profile(source, made, made.tally.n, made.name)
+        return _profile(source, learner, made, made.tally.n, made.name)
     if min(rest) < max(look):  # too few to count by themselves: every draw is scored by the others
         return profile_of(source, Learner(batch.with_more(source.deal(rest)), loss, source.rng))
     index, scores = _score(learner)
@@ -70,6 +73,7 @@ def estimate(
     n_p, n_q = counts.sum(axis=1).tolist()
     return _profile(
         source,
+        learner,
         GridLoss.of(_tally_of_cells(counts)),
         (n_p + look[0], n_q + look[1]),
         f"{fitted.name} score",
@@ -80,11 +84,12 @@ def estimate(
 def profile_of(source: Source, learner: Learner) -> Profile:
     """Estimate every notion from the draws a learner has."""
     grid, name, notes = _grid_loss(learner)
-    return _profile(source, grid, grid.tally.n, name, notes)
+    return _profile(source, learner, grid, grid.tally.n, name, notes)
 
 
 def _profile(
     source: Source,
+    learner: Learner,
     grid: GridLoss,
     n: Sizes,
     name: str,
@@ -93,8 +98,9 @@ def _profile(
     """Every notion of a loss with masses."""
     masses = grid.masses()
     epsilon = careful_epsilon(grid)
-    top = max(1.0, min(epsilon, 20.0)) if math.isfinite(epsilon) else 10.0
-    eps = np.linspace(0.0, 1.1 * top, 111)
+    eps = _epsilons(masses, epsilon, min(grid.tally.n))
+    finite = _capped(masses, epsilon)
+    reach, rare = _support(masses, finite, epsilon, min(grid.tally.n))
     curve = _thinned(masses.tradeoff_curve())
     both = curve.symmetrise()
     about = About(
@@ -103,11 +109,10 @@ def _profile(
         n=n,
         seed=source.seed,
         pair=source.pair,
-        notes=(*notes, *source.notes),
+        notes=(*notes, *rare, *_left_out(learner), *source.notes),
         files=source.files,
     )
     delta = np.maximum(masses.delta(eps), masses.swap().delta(eps))
-    finite = _capped(masses, epsilon)
     return Profile(
         epsilon=epsilon,
         mu=both.fit_gdp(),
@@ -118,7 +123,56 @@ def _profile(
         tradeoff_curve=TradeoffCurve(both.x, both.y, about=about),
         loss=grid.curve(),
         pair=source.pair,
+        renyi_reach=reach,
         about=about,
+    )
+
+
+def _epsilons(masses: Masses, epsilon: float, n: int) -> FloatArray:
+    """The grid of δ(ε): to a little beyond ε, and on to where δ is less than half a draw, if near."""
+    top = max(1.0, min(epsilon, 20.0)) if math.isfinite(epsilon) else 10.0
+    inside, beyond = np.linspace(0.0, 1.1 * top, 111), np.linspace(1.1 * top, 1.6 * top, 51)
+    delta = np.maximum(masses.delta(beyond), masses.swap().delta(beyond))
+    return np.concatenate([inside, beyond[1 : np.count_nonzero(delta > 0.5 / n) + 1]])
+
+
+def _support(
+    masses: Masses, finite: Masses, epsilon: float, n: int
+) -> tuple[float, tuple[str, ...]]:
+    """The largest order that the draws support, and what is to be said of outputs they did not show."""
+    if not math.isfinite(epsilon):
+        return math.inf, ()
+    doubtful = np.zeros(ORDERS.size, dtype=bool)
+    for raw, pair in ((masses, finite), (masses.swap(), finite.swap())):
+        logs = np.log(pair.p) + (ORDERS[:, None] - 1) * pair.loss
+        weight = np.exp(logs - logs.max(axis=1, keepdims=True))
+        weight /= weight.sum(axis=1, keepdims=True)
+        # Σ w²/(n q) is the part of the integral's relative variance that the draws of a side bring about
+        few = np.sum(weight**2 / (n * np.minimum(pair.p, pair.q)), axis=1) > 1 / _DECIDE
+        whole, held = np.asarray(raw.renyi(ORDERS)), np.asarray(pair.renyi(ORDERS))
+        doubtful |= few | (np.isfinite(whole) & (whole > _HELD * held + 0.01))
+    beyond = ORDERS[doubtful]
+    reach = (
+        float(ORDERS[~np.logical_or.accumulate(doubtful)].max(initial=1.0))
+        if beyond.size
+        else math.inf
+    )
+    if not beyond.size and masses.epsilon() <= 1.1 * epsilon:
+        return reach, ()
+    orders = f", and Rényi ε at orders of {beyond[0]:g} and more," if beyond.size else ""
+    said = (
+        f"of outputs rarer than one in {n:,} these draws say nothing: ε is the largest ratio that they "
+        f"support and may be larger or ∞, and δ(ε) where below {1 / n:.1g}{orders} may be larger too"
+    )
+    return reach, (said,)
+
+
+def _left_out(learner: Learner) -> tuple[str, ...]:
+    """What an audit looks at and these estimates do not."""
+    if not learner.families[1]:
+        return ()
+    return (
+        "these are estimates for values; which doubles come out at all is what dp.audit looks at",
     )
 
 

@@ -40,6 +40,12 @@ __all__ = [
     "Witness",
 ]
 
+#: What a witness about the bits of numbers means.
+BITS = (
+    "what shows here is the representation, which doubles come out, not their values: the mechanism that "
+    "runs leaks, though the ideal one may not"
+)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Estimate(Shown):
@@ -63,7 +69,7 @@ class Estimate(Shown):
 
     def __str__(self) -> str:
         where = f" at output {self.location}" if self.location is not None else ""
-        draws = f" from {self.about.n[0]:,} draws a side" if self.about.n else ""
+        draws = f" from {self.about.draws}" if self.about.n else ""
         said = f"{self.notion} ≈ {number(self.value)}{where}{draws} ({self.about.method})"
         return said + self.about.noted
 
@@ -234,8 +240,11 @@ class Verdict(Shown):
     guarantee: Guarantee
     witness: Witness
     #: About the least actual parameter that would be caught with 90 % probability if it showed in full
-    #: on an event as likely as the one tested; what shows elsewhere, or less, takes more.
+    #: on an event as likely as the one tested; what shows elsewhere, or less, takes more. Where several
+    #: events were tested, each at its own level, it is the smallest that one of them would catch.
     smallest_detectable: float | None = None
+    #: That event in words, where it is not the one of the witness.
+    detectable_on: str = ""
     #: For an (ε, δ) claim: the bound on δ at the claimed ε (or on ε, if δ is the claim's headline).
     second: SecondBound | None = None
     #: How the error probability 1 − confidence is spent.
@@ -328,17 +337,19 @@ class Verdict(Shown):
         known = self.smallest_detectable is not None and math.isfinite(self.smallest_detectable)
         if known and not self.blind:
             lines.append(f"  power: {self.caught}")
-        doubts = self.about.noted if self.guarantee is Guarantee.HEURISTIC else ""
-        return "\n".join(lines) + doubts
+        if self.guarantee is Guarantee.HEURISTIC:
+            return "\n".join(lines) + self.about.noted
+        if self.violated and self.witness.event.of_representation:
+            lines.append(f"  note: {BITS}")
+        return "\n".join(lines)
 
     @property
     def caught(self) -> str:
         """What `smallest_detectable` means, in words."""
         size = number(self.smallest_detectable or 0.0)
         if self.claim.event_complete:
-            return (
-                f"{self.claim.symbol} = {size} on an event like this would be caught 9 times in 10"
-            )
+            which = self.detectable_on or "this"
+            return f"{self.claim.symbol} = {size} on an event like {which} would be caught 9 times in 10"
         return f"{self.claim.symbol} ≈ {size} would be caught 9 times in 10"
 
 
@@ -458,6 +469,9 @@ class Profile(Shown, Tabular):
     tradeoff_curve: TradeoffCurve = field(repr=False)
     loss: LossCurve | None = field(default=None, repr=False)
     pair: Pair | None = None
+    #: The largest order of the Rényi curve that the draws support: beyond it the divergence may be much
+    #: larger than the curve, since outputs that are too rare to be seen decide.
+    renyi_reach: float = math.inf
     about: About
 
     def columns(self) -> dict[str, Any]:
@@ -468,17 +482,23 @@ class Profile(Shown, Tabular):
         return {"curve": names, "x": x, "y": y}
 
     def delta(self, epsilon: Any) -> Any:
-        """δ̂(ε), the worse of the two directions; beyond the grid of `spectrum` by the trade-off curve."""
+        """δ̂(ε), the worse of the two directions.
+
+        Beyond the grid of `spectrum` by the trade-off curve, but no less than a draw can show: what is
+        smaller than one in n, or 0, the draws do not tell apart.
+        """
         eps = np.asarray(epsilon, dtype=float)
         if not np.all(eps >= 0):
             raise InvalidInput(f"epsilon must be at least 0, got {epsilon!r}")
-        last = self.spectrum.x[-1]
+        last, end = self.spectrum.x[-1], self.spectrum.y[-1]
         inside = self.spectrum(np.minimum(eps, last))
-        found = np.where(eps <= last, inside, np.asarray(self.tradeoff_curve.delta(eps)))
+        least = 1 / min(self.about.n) if self.about.n else 0.0
+        further = np.maximum(np.asarray(self.tradeoff_curve.delta(eps)), least)
+        found = np.where(eps <= last, inside, np.minimum(further, end))
         return found if eps.ndim else float(found)
 
     def renyi(self, order: Any) -> Any:
-        """The Rényi divergence at an order, the worse of the two directions."""
+        """The Rényi divergence at an order, the worse of the two directions; see `renyi_reach`."""
         return self.renyi_curve(order)
 
     def tradeoff(self, alpha: Any) -> Any:
@@ -498,13 +518,17 @@ class Profile(Shown, Tabular):
         return charts.panels(panels)
 
     def __str__(self) -> str:
-        draws = f", from {self.about.n[0]:,} draws a side" if self.about.n else ""
+        draws = f", from {self.about.draws}" if self.about.n else ""
         return (
             f"ε ≈ {number(self.epsilon)}, μ ≈ {number(self.mu)}, "
-            f"δ(0) ≈ {number(float(self.spectrum.y[0]))}, "
-            f"Rényi ε({self.renyi_curve.x[0]:g}) ≈ {number(float(self.renyi_curve.y[0]))}{draws}"
+            f"δ(0) ≈ {number(float(self.spectrum.y[0]))}, {self.renyi_said(2.0)}{draws}"
             + self.about.noted
         )
+
+    def renyi_said(self, order: float) -> str:
+        """ε at an order, in words that do not say more than the draws do."""
+        how = "≈" if order <= self.renyi_reach else "at least about"
+        return f"Rényi ε({order:g}) {how} {number(float(self.renyi(order)))}"
 
 
 def rounded_up(value: float) -> str:

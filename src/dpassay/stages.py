@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,12 +42,6 @@ from dpassay.sampling.samples import Samples, Sizes, Source
 #: An event this unlikely to refute a Rényi or zCDP claim gets nothing of the error probability; else it
 #: and the variational bound share by the odds of their predicted power, and each gets at least a tenth.
 _FAINT, _LEAST = 0.02, 0.1
-
-#: What a witness about the bits of numbers means.
-BITS = (
-    "what shows here is the representation, which doubles come out, not their values: the mechanism that "
-    "runs leaks, though the ideal one may not"
-)
 
 
 # --- learn
@@ -279,10 +274,60 @@ class Measured:
 
     lower: float
     p_value: float
-    detectable: float
-    best: EventTest
+    tests: list[EventTest]
+    least: float  # what the bound of the divergence would catch
     second: SecondBound | None
     budget: list[tuple[str, float]]
+
+    @property
+    def best(self) -> EventTest:
+        """The event that shows most."""
+        return max(self.tests, key=lambda test: (test.lower, -test.p_value))
+
+    @property
+    def able(self) -> EventTest:
+        """The event on which the least would be caught, if it showed there in full."""
+        return min((self.best, *self.tests), key=lambda test: test.detectable)
+
+    @property
+    def reach(self) -> float:
+        """The smallest value of the parameter that one of the tests would catch, showing in full."""
+        return min(self.able.detectable, self.least)
+
+    @cached_property
+    def caught(self) -> list[float]:
+        """What each of the events would catch at its level, if that is what the most telling one shows.
+
+        An event that shows less than another one does, by more than that one's standard error, shows as
+        much less of what is to be caught.
+        """
+        least = [test.detectable for test in self.tests]
+        if len(least) == 1:
+            return least
+        seen = [power.shown(test.counts, test.claim) for test in self.tests]
+        most = max((value - error for value, error in seen if math.isfinite(error)), default=0.0)
+        limit = self.tests[0].claim.largest
+        return [
+            min(one + max(most - value, 0.0), limit) if math.isfinite(one) else math.inf
+            for one, (value, _) in zip(least, seen, strict=True)
+        ]
+
+    @cached_property
+    def sharpest(self) -> EventTest:
+        """The event that would catch the least; the one that shows most where others are no better."""
+        least = min(self.caught)
+        able = [test for test, one in zip(self.tests, self.caught, strict=True) if one <= least]
+        return self.best if self.best in able else able[0]
+
+    @property
+    def detectable(self) -> float:
+        """The smallest value of the parameter that one of the tests would catch, at its own level."""
+        return min(*self.caught, self.least)
+
+    @property
+    def elsewhere(self) -> str:
+        """The event on which that is caught, where it is not the one that shows most."""
+        return "" if self.sharpest is self.best else str(self.sharpest.found.event)
 
 
 def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = True) -> Measured:
@@ -293,7 +338,7 @@ def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = Tr
     """
     claim, divergence = choice.claim, choice.divergence
     share, rest, other = 0.0, gamma, None
-    lower, p_value, detectable = 0.0, 1.0, math.inf
+    lower, p_value, least = 0.0, 1.0, math.inf
     budget: list[tuple[str, float]] = []
     if divergence is not None:
         if second:
@@ -304,22 +349,18 @@ def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = Tr
         score_p, score_q = (
             np.concatenate([part[side] for part in counted.scores]) for side in (0, 1)
         )
-        lower, chance, detectable = _bound_divergence(claim, divergence, score_p, score_q, level)
+        lower, chance, least = _bound_divergence(claim, divergence, score_p, score_q, level)
         p_value = min(chance * gamma / level, 1.0)
         budget.append((f"variational bound at order {divergence.variation.order:g}", level))
         if other is not None:
             budget.append((f"the bound on {other.symbol} at {other.at}", SECOND * gamma))
     both = second and divergence is None
     tests, own = _test_events(choice, counted.counts, rest * (1 - share), both, lower)
-    best = max(tests, key=lambda test: (test.lower, -test.p_value))
     if share < 1.0:
-        lower = max(lower, best.lower)
+        lower = max(lower, *(test.lower for test in tests))
         p_value = min(p_value, *(test.p_value * gamma / test.level for test in tests))
         budget = [line for test in tests for line in test.budget(own)] + budget
-        # the first event is the most frequent one; the others only if it says nothing
-        seen = (least for test in tests if (least := test.detectable) < math.inf)
-        detectable = min(detectable, next(seen, math.inf))
-    return Measured(lower, p_value, detectable, best, own if other is None else other, budget)
+    return Measured(lower, p_value, tests, least, own if other is None else other, budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,9 +382,11 @@ class EventTest:
         own = f"exact joint test of an event found by {self.found.ranking}{at}", self.level
         return [own] if other is None else [own, (f"the bound on {other.symbol}", self.spent)]
 
-    @property
+    @cached_property
     def detectable(self) -> float:
         """The smallest value of the parameter that would be caught nine times in ten."""
+        if not self.level:
+            return math.inf
         return power.smallest_detectable(self.counts, self.claim, self.level)
 
     def witness(self, pair: Pair) -> Witness:

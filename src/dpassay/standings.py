@@ -28,10 +28,9 @@ from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
-from dpassay.results import Verdict, Witness, why_blind
+from dpassay.results import BITS, Verdict, Witness, why_blind
 from dpassay.sampling.input_digests import same_inputs
 from dpassay.sampling.samples import Source
-from dpassay.stages import BITS
 
 #: The values at which a lower bound is looked for: even steps up to what is claimed, then steps of this
 #: share of the last, larger where regions are slow to evaluate, or this much where that is tiny.

@@ -33,6 +33,7 @@ from dpassay.audits import audit
 from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
 from dpassay.hunting.result import Hunt
 from dpassay.hunts import hunt
+from dpassay.privacy.about import Guarantee
 from dpassay.privacy.pairs import Relation
 from dpassay.results import Verdict, Verification, number
 from dpassay.sampling.draw import Sampling, Seed, seed_of
@@ -315,10 +316,12 @@ def _seed(pairs: Any) -> Seed:
 def _refuted(verdict: Verdict, flake: float) -> str:
     """What a violation is, with its witness."""
     c, w, other = verdict.claim, verdict.witness, verdict.second
-    lines = [
-        f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)} on {w.pair and w.pair.inputs}",
-        f"wrong with probability {flake:g} at most",
-    ]
+    lines = [f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)} on {w.pair and w.pair.inputs}"]
+    if verdict.guarantee is Guarantee.EXACT:
+        lines.append(f"wrong with probability {flake:g} at most")
+    else:  # doubts about independent draws
+        lines.append(f"how often this is wrong is not known ({verdict.guarantee}):")
+        lines += verdict.about.notes
     if w.pair is not None and w.pair.name:
         lines.append(f"inputs: {w.pair.name}")
     if other is not None and other.at:

@@ -287,3 +287,11 @@ def test_small_blocks_of_short_outputs_are_replayed(seeds):
     assert verdict.violated
     counted = sum(dp.replay(verdict, lists, n=2, rng=seed).witness.n_p for seed in range(20))
     assert counted == 40
+
+
+def test_a_verdict_says_that_it_is_about_bits_wherever_it_is_printed():
+    verdict = dp.audit(dp.zoo.NaiveLaplace(1.0), (0.0, 1.0), "eps=2", n=4000, rng=0)
+    assert verdict.violated
+    assert verdict.witness.event.of_representation
+    assert "the representation, which doubles come out" in str(verdict)
+    assert str(verdict).count("which doubles come out") == 1

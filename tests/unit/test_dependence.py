@@ -10,6 +10,7 @@ from tests.helpers import canonical
 import dpassay as dp
 from dpassay.errors import DependenceWarning, DependentDraws
 from dpassay.sampling.dependence import symptoms
+from dpassay.testing import PrivacyViolation, assert_private
 
 PAIR = (0.0, 1.0)
 
@@ -127,6 +128,12 @@ def test_a_fixed_seed_in_every_call_is_named_and_no_guarantee_is_exact():
         verdict = dp.audit(release, (0.0, 1.0), "eps=1", n=400, rng=0)
     assert verdict.guarantee is dp.Guarantee.HEURISTIC
     assert "note: every output" in str(verdict)
+    with (
+        pytest.warns(DependenceWarning),
+        pytest.raises(PrivacyViolation, match=r"not known \(heuristic\):\s+every output") as caught,
+    ):
+        assert_private(release, (0.0, 1.0), "eps=1", n=400)
+    assert "wrong with probability" not in str(caught.value)
     # a constant that is no noise is an output like any other
     constant = dp.from_function(lambda x: 0.5 + x)
     assert dp.audit(constant, (0.0, 1.0), "eps=1", n=400, rng=0).guarantee is dp.Guarantee.EXACT

@@ -1,5 +1,6 @@
 """Reproducible, independent, and never a silent wrong number."""
 
+import copy
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -175,6 +176,35 @@ def test_a_mechanism_that_changes_its_input_is_refused():
         with pytest.raises(InputChanged, match="deepcopy"):
             dp.draw(mechanism, (data, other), n=10)
     dp.draw(lambda x, size, rng: sorts(x.copy(), size, rng), (np.ones(3), np.zeros(3)), n=10)
+
+
+def test_what_is_advised_where_inputs_change_shows_what_every_output_gives_away():
+    """A copy a call would be changed by the first output, and later ones would look private."""
+
+    def leaks(data, rng):
+        out = sum(data) + rng.laplace()
+        if len(data) > 2:
+            data.pop()
+        return out
+
+    def one_call(data, size, rng):
+        return [leaks(data, rng) for _ in range(size)]
+
+    def own_randomness(data):
+        return leaks(data, np.random.default_rng())
+
+    for function, mechanism in (
+        (leaks, dp.from_function(leaks)),
+        (own_randomness, dp.from_function(own_randomness)),
+        (None, one_call),
+    ):
+        pair = ([0, 0, 0], [0, 0, 100])
+        with pytest.raises(InputChanged, match="its own") as refused:
+            dp.draw(mechanism, pair, n=10)
+        names = {"dp": dp, "copy": copy, "function": function, "mechanism": mechanism}
+        advised = eval(str(refused.value).split("its own: ")[1].split("\n")[0], names)
+        pair = ([0, 0, 0], [0, 0, 100])
+        assert dp.bound(advised, pair, n=1000, rng=0).value > 3
 
 
 def test_a_hanging_mechanism_times_out():

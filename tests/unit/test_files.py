@@ -74,7 +74,7 @@ def test_without_names_on_both_sides_columns_are_positions(write):
             {"columns": ["z"]},
             "columns names 'z', which p.csv does not have; it has the columns 'x', 'y'",
         ),
-        ({"drop": ["z"]}, "drop names 'z', which neither file has; p.csv has the columns 'x', 'y'"),
+        ({"drop": ["z"]}, "drop names 'z', which neither has; p.csv has the columns 'x', 'y'"),
         ({"columns": ["x"], "drop": ["y"]}, "not both"),
         ({"columns": ["x", "x"]}, "more than once"),
         ({"columns": []}, "at least one column"),

@@ -1,3 +1,4 @@
+import functools
 import sys
 
 import numpy as np
@@ -28,6 +29,63 @@ def test_from_function_tells_data_from_data_and_rng():
     assert not dp.from_function(abs).takes_rng
 
 
+def noisy(data, epsilon, rng):
+    return data + rng.laplace(scale=1 / epsilon)
+
+
+def later(data, epsilon=1.0, lower=0.0, rng=None):
+    assert rng is not None
+    return noisy(data, epsilon, rng) + lower
+
+
+def by_keyword(data, *, rng, epsilon=1.0):
+    return noisy(data, epsilon, rng)
+
+
+@pytest.mark.parametrize("function", [later, by_keyword, functools.partial(noisy, epsilon=1.0)])
+def test_a_parameter_rng_is_the_generator_wherever_it_stands(function):
+    """Else its draws would come from a randomness of its own, or the generator would be its ε."""
+    one, again = (dp.draw(dp.from_function(function), (0.0, 1.0), n=20, rng=3) for _ in range(2))
+    assert one.replayable
+    assert np.array_equal(one.p.numbers, again.p.numbers)
+    plain = dp.draw(dp.from_function(lambda x, r: noisy(x, 1.0, r)), (0.0, 1.0), n=20, rng=3)
+    assert np.array_equal(one.q.numbers, plain.q.numbers)
+
+
+def test_a_generator_is_known_by_its_name_or_type():
+    def typed(data, source: np.random.Generator):
+        return data
+
+    for function in (lambda x, r: x, lambda x, generator: x, lambda x, _: x, typed):
+        assert dp.from_function(function).takes_rng
+
+
+def test_a_function_that_returns_one_output_is_told_so_before_the_first_draw():
+    for function in (later, lambda x, rng, *more: x):
+        with pytest.raises(InvalidInput, match="`rng` is not the third.*from_function"):
+            dp.audit(function, (0.0, 1.0), "eps=1", n=100)
+    check_mechanism(lambda x, size, /, rng: x)
+
+
+def test_a_function_that_cannot_be_called_as_a_mechanism_is_told_so_and_shows_its_own_lines():
+    def mean(data, epsilon=1.0, bound=1.0):
+        return min(data, bound)
+
+    with pytest.raises(MechanismRaised, match="TypeError.*Generator") as caught:
+        dp.draw(mean, (0.0, 1.0), n=100)
+    said = str(caught.value)
+    assert "dp.from_function(…)" in said
+    assert "on_error" not in said
+    assert "return min(data, bound)" in said
+    assert "job.py" not in said
+
+    def fails(data, size, rng):
+        raise RuntimeError("no")
+
+    with pytest.raises(MechanismRaised, match="on_error"):
+        dp.draw(fails, (0.0, 1.0), n=100)
+
+
 def test_only_functions_that_take_rng_are_replayable():
     own = dp.draw(dp.from_function(lambda x: x + np.random.laplace()), (0.0, 1.0), n=10)
     given = dp.draw(dp.from_function(lambda x, rng: x + rng.laplace()), (0.0, 1.0), n=10)
@@ -40,6 +98,9 @@ def test_only_functions_that_take_rng_are_replayable():
         (3, "must be callable"),
         (lambda: 1, "must take \\(data\\) or \\(data, rng\\)"),
         (lambda data, size, rng: data, "mechanism already"),
+        (lambda data, n, r: data, "mechanism already"),
+        (lambda data, epsilon: data, "functools.partial\\(.*epsilon=…\\)\\), and call"),
+        (noisy, r"must take \(data\) or \(data, rng\).*partial\(noisy, epsilon=…\)\)$"),
     ],
 )
 def test_from_function_explains_what_it_cannot_wrap(function, words):

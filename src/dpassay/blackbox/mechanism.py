@@ -66,12 +66,22 @@ class FunctionMechanism:
         return str(getattr(self.function, "__qualname__", self.function))
 
 
+class KeywordMechanism(FunctionMechanism):
+    """A function that takes its generator by the name `rng`."""
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
+        """Call the function `size` times."""
+        return [self.function(data, rng=rng) for _ in range(size)]
+
+
 def from_function(function: Callable[..., Any]) -> FunctionMechanism:
     """Wrap a function that returns one output per call.
 
     `function(data)` brings its own randomness: results then say "not replayable", and it runs in
     one process unless workers are asked for. `function(data, rng)` draws from the
-    `numpy.random.Generator` it is given, replays from a seed and parallelises freely.
+    `numpy.random.Generator` it is given, replays from a seed and parallelises freely; so does any
+    function with a parameter `rng`, wherever it stands. What else it needs is bound beforehand:
+    `functools.partial(function, epsilon=1.0)`.
 
     >>> import dpassay as dp
     >>> coin = dp.from_function(lambda bit, rng: bit if rng.random() < 0.75 else 1 - bit)
@@ -85,20 +95,51 @@ def from_function(function: Callable[..., Any]) -> FunctionMechanism:
     except (TypeError, ValueError):  # a builtin without a signature
         return FunctionMechanism(function, takes_rng=False)
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    required = [p for p in positional if p.default is p.empty]
-    if len(required) == 2 or (len(positional) >= 2 and positional[1].name == "rng"):
-        return FunctionMechanism(function, takes_rng=True)
-    if len(required) == 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return FunctionMechanism(function, takes_rng=False)
-    if len(required) == 3:
+    by_name = any(p.name == "rng" and p.kind is not p.POSITIONAL_ONLY for p in parameters[1:])
+    second = len(positional) > 1 and positional[1].name == "rng"
+    others = [  # what would be missing
+        p.name
+        for p in parameters
+        if p.default is p.empty
+        and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        and p is not parameters[0]
+        and p.name != "rng"
+    ]
+    if not positional and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
         raise InvalidInput(
-            f"{_name(function)} takes three arguments: if they are (data, size, rng) it is a "
-            "mechanism already; pass it as it is, without from_function"
+            f"{_name(function)} must take (data) or (data, rng), but takes "
+            f"{inspect.signature(function)}"
         )
+    if not others:
+        if by_name and not second:
+            return KeywordMechanism(function, takes_rng=True)
+        return FunctionMechanism(function, takes_rng=second)
+    if len(others) == 1 and not by_name and _is_generator(positional[1:2], others[0]):
+        return FunctionMechanism(function, takes_rng=True)
+    if others[0] in _SIZES and len(others) + by_name == 2:
+        raise InvalidInput(
+            f"{_name(function)}{inspect.signature(function)} is a mechanism already; pass it as it is, "
+            "without from_function"
+        )
+    bound = ", ".join(f"{name}=…" for name in others)
     raise InvalidInput(
-        f"{_name(function)} must take (data) or (data, rng), but takes "
-        f"{inspect.signature(function)}"
+        f"{_name(function)} must take (data) or (data, rng), but takes {inspect.signature(function)}; "
+        f"bind the rest: dp.from_function(functools.partial({_name(function)}, {bound}))"
+        + ("" if by_name else ", and call a parameter that is a random generator `rng`")
     )
+
+
+#: What a number of outputs is called.
+_SIZES = ("size", "n", "count", "number", "num", "draws", "samples", "n_samples", "k", "m")
+
+
+def _is_generator(second: list[inspect.Parameter], required: str) -> bool:
+    """Whether the one parameter that is required besides the data is a generator, by its name or type."""
+    if not second or second[0].name != required:
+        return False
+    name, kind = required.lower(), str(second[0].annotation)
+    told = any(part in name for part in ("rng", "rand", "gen"))
+    return told or len(name.strip("_")) <= 1 or "Generator" in kind
 
 
 @dataclass(frozen=True)
@@ -192,6 +233,17 @@ def check_mechanism(mechanism: Any) -> Mechanism:
                 continue
             hint = "if it returns one output per call, wrap it: dp.from_function(…)"
         raise InvalidInput(f"{_name(mechanism)}{signature} is not a mechanism; {hint}") from None
+    names = [
+        p.name
+        for p in signature.parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    if "rng" in names and names.index("rng") != 2:
+        raise InvalidInput(
+            f"{_name(mechanism)}{signature} is not a mechanism: it would be called as (data, size, rng), "
+            "and its `rng` is not the third argument; if it returns one output per call, wrap it: "
+            "dp.from_function(…)"
+        )
     return mechanism  # type: ignore[no-any-return]
 
 

@@ -79,6 +79,17 @@ def smallest_detectable(c: Counts, claim: Claim, gamma: float) -> float:
     return found
 
 
+def shown(c: Counts, claim: Claim) -> tuple[float, float]:
+    """The value of the claim's parameter that the frequencies show, and about its standard error."""
+    p, q = (min(max(hits / n, 0.5 / n), 1 - 0.5 / n) for hits, n in ((c.i, c.n), (c.j, c.m)))
+    less, more = p - math.sqrt(p * (1 - p) / c.n), q + math.sqrt(q * (1 - q) / c.m)
+    value = claim.needed(p, q)
+    error = math.hypot(
+        value - claim.needed(max(less, 0.0), q), value - claim.needed(p, min(more, 1.0))
+    )
+    return value, error
+
+
 def _kept(hits: int, n: int) -> float:
     """A frequency away from 0 and 1, rounded so that what is found for it can be kept."""
     return float(f"{min(max(hits / n, 0.5 / n), 1 - 0.5 / n):.2g}")

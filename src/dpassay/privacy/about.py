@@ -69,6 +69,14 @@ class About(Record):
     digest: str = ""
 
     @property
+    def draws(self) -> str:
+        """How many draws there were, in words; empty where that is not known."""
+        if self.n is None:
+            return ""
+        p, q = self.n
+        return f"{p:,} draws a side" if p == q else f"{p:,} and {q:,} draws"
+
+    @property
     def noted(self) -> str:
         """The notes, a line each."""
         return "".join(f"\n  note: {note}" for note in self.notes)

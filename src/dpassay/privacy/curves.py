@@ -164,7 +164,11 @@ class TradeoffCurve(Shown, Tabular):
 
 @dataclass(frozen=True, eq=False)
 class TradeoffBand(Shown, Tabular):
-    """A simultaneous confidence band: lower(α) ≤ T(α) ≤ upper(α) for every α at once."""
+    """A simultaneous confidence band for the curve of the tests that were made, at every α at once.
+
+    T(α) ≤ upper(α) for every α, with the confidence. T itself may lie below `lower`: the tests need not
+    be the best ones there are.
+    """
 
     x: FloatArray = field(repr=False)
     lower: FloatArray = field(repr=False)
@@ -239,7 +243,8 @@ class Spectrum(Shown, Tabular):
         eps = np.asarray(epsilon, dtype=float)
         if np.any(eps < self.x[0]) or np.any(eps > self.x[-1]):
             raise InvalidInput(
-                f"epsilon must lie in [{self.x[0]:g}, {self.x[-1]:g}], the grid of this spectrum"
+                f"epsilon must lie in [{self.x[0]:g}, {self.x[-1]:g}], the grid of this spectrum, got "
+                f"{checks.shown(epsilon)}; dp.spectrum.estimate(…, epsilons=[…]) estimates others"
             )
         value = np.interp(np.exp(eps), np.exp(self.x), self.y)
         return value if eps.ndim else float(value)
@@ -366,7 +371,10 @@ class RenyiCurve(Shown, Tabular):
         """ε(λ) inside the grid, interpolated on the safe (upper) side."""
         lam = np.asarray(order, dtype=float)
         if np.any(lam < self.x[0]) or np.any(lam > self.x[-1]):
-            raise InvalidInput(f"order must lie in [{self.x[0]:g}, {self.x[-1]:g}]")
+            raise InvalidInput(
+                f"order must lie in [{self.x[0]:g}, {self.x[-1]:g}], the orders of this curve, got "
+                f"{checks.shown(order)}; dp.renyi.curve(…, orders=[…]) estimates others"
+            )
         value = np.interp(lam, self.x, (self.x - 1) * self.y) / (lam - 1)
         return value if lam.ndim else float(value)
 

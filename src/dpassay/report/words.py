@@ -108,7 +108,7 @@ def estimate(profile: Profile) -> str:
     """A profile in one sentence."""
     said = f"ε is about {number(profile.epsilon)} and μ about {number(profile.mu)}"
     if profile.about.n:
-        said += f", estimated from {profile.about.n[0]:,} draws a side"
+        said += f", estimated from {profile.about.draws}"
     return f"{said}."
 
 
@@ -118,7 +118,7 @@ def spectrum(found: Spectrum) -> str:
     ends = number(found.y[0]), number(found.y[-1])
     said = f"δ({number(first)}) is about {ends[0]}, δ({number(last)}) about {ends[1]}"
     if found.about is not None and found.about.n:
-        said += f", estimated from {found.about.n[0]:,} draws a side"
+        said += f", estimated from {found.about.draws}"
     return f"{said}."
 
 
@@ -189,7 +189,7 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
     elif math.isfinite(least):
         detectable, note = (
             f"{claim.symbol} = {number(least)}",
-            "on an event like this, 9 times in 10",
+            f"on an event like {verdict.detectable_on or 'this'}, 9 times in 10",
         )
     else:
         detectable, note = "none", "no excess is sure to be caught"
@@ -272,8 +272,7 @@ def _share(hits: int, total: int) -> str:
 
 def estimates(profile: Profile) -> list[tuple[str, str, str]]:
     """The key numbers of a profile."""
-    order = float(profile.renyi_curve.x[0])
-    start = float(profile.spectrum.x[0])
+    order, start = 2.0, float(profile.spectrum.x[0])
     return [
         ("Pure DP", f"ε ≈ {number(profile.epsilon)}", "the largest privacy loss"),
         ("Gaussian DP", f"μ ≈ {number(profile.mu)}", "the trade-off curve"),
@@ -284,7 +283,9 @@ def estimates(profile: Profile) -> list[tuple[str, str, str]]:
         ),
         (
             f"Rényi, order {number(order)}",
-            f"ε ≈ {number(float(profile.renyi_curve.y[0]))}",
-            "the worse direction",
+            f"ε ≈ {number(float(profile.renyi(order)))}",
+            "the worse direction"
+            if order <= profile.renyi_reach
+            else "at least; rare outputs decide, which were not seen",
         ),
     ]

@@ -33,9 +33,9 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
             )
     if (value := _one_double(p)) and _one_double(q) not in ("", value):
         yield (
-            f"every output on either input is one and the same number ({value} on the first): so does "
-            "a generator that is made anew with a fixed seed in every call. Every guarantee assumes "
-            "independent draws"
+            f"every output on either input is one and the same number ({value} on the first): there is "
+            "no noise, or a generator is made anew with a fixed seed in every call, and from outputs the "
+            "two cannot be told apart. Every guarantee assumes independent draws"
         )
     if shared := _shared(p[:_ROWS], q[:_ROWS]):
         yield (

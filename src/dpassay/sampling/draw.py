@@ -251,7 +251,12 @@ def _explain(failure: Failure, job: Job, kept: str) -> DpassayError:
         f"the mechanism failed on input {checks.shown(job.pair[failure.side])}: {failure.message}"
         f"\n  replay it alone with {calls}, rng=np.random.default_rng({address})"
     )
-    if failure.kind in (MechanismRaised, MechanismTimedOut) and not job.each_alone:
+    if failure.misused and not getattr(job.mechanism, "one_by_one", False):
+        text += (
+            "\n  it is called as mechanism(data, size, rng), for `size` outputs; if it returns one "
+            "output a call, wrap it: dp.from_function(…) (--per-call)"
+        )
+    elif failure.kind in (MechanismRaised, MechanismTimedOut) and not job.each_alone:
         text += (
             '\n  if failing is one of its outcomes, audit it as such: Sampling(on_error="outcome")'
         )

@@ -63,9 +63,7 @@ def read_pair(
     a kind that only one file has is an outcome as long as it is less than half of the column), and,
     unless `columns` names them, columns that look like a row number, a time or an identifier.
     """
-    wanted, unwanted = _listed("columns", columns), _listed("drop", drop)
-    if wanted is not None and unwanted is not None:
-        raise InvalidInput("give columns= or drop=, not both: what is not in columns is left out")
+    wanted, unwanted = listed(columns, drop)
     if _same_file(p_path, q_path):
         raise UnreadableFile(
             f"{str(p_path)!r} and {str(q_path)!r} are the same file; an audit compares outputs on "
@@ -79,13 +77,30 @@ def read_pair(
         )
     if p.label != q.label:
         p, q = (replace(side, shown=side.label) for side in (p, q))
-    p, q = _matched(*_selected(*_headed_alike(p, q), wanted, unwanted))
+    return alike(*_headed_alike(p, q), wanted, unwanted)
+
+
+def alike(
+    p: Content, q: Content, wanted: list[str] | None, unwanted: list[str] | None
+) -> tuple[Table, Table]:
+    """The tables of two contents, of which nothing but the outputs tells them apart; or a refusal."""
+    p, q = _matched(*_selected(p, q, wanted, unwanted))
     if wanted is None:
         for side in (p, q):
             _refuse_index(side)
         _refuse_constants(p, q)
     _refuse_rounding(p, q)
     return _alike(p, q)
+
+
+def listed(
+    columns: Sequence[str] | None, drop: Sequence[str] | None
+) -> tuple[list[str] | None, list[str] | None]:
+    """The columns that are wanted, or those that are not, as lists of names."""
+    wanted, unwanted = _listed("columns", columns), _listed("drop", drop)
+    if wanted is not None and unwanted is not None:
+        raise InvalidInput("give columns= or drop=, not both: what is not in columns is left out")
+    return wanted, unwanted
 
 
 def _listed(name: str, given: Sequence[str] | None) -> list[str] | None:
@@ -148,7 +163,7 @@ def _selected(
         gone = [aliases.get(name, name) for name in unwanted]
         if unknown := [n for n in gone if not any(n in side.called for side in sides)]:
             raise InvalidInput(
-                f"drop names {unknown[0]!r}, which neither file has; {sides[0].shown} has "
+                f"drop names {unknown[0]!r}, which neither has; {sides[0].shown} has "
                 f"{_enumerated(sides[0].called)}"
             )
         sides = [side.take(n for n in side.called if n not in gone) for side in sides]
@@ -184,7 +199,7 @@ def _matched(p: Content, q: Content) -> tuple[Content, Content]:
             f"use what both have, with {_option('drop', [n for _, only, _ in odd for n in only])} or "
             f"{_option('columns', both)}"
             if both
-            else "give the same outputs the same name in both files"
+            else "give the same outputs the same name in both"
         )
         raise UnreadableFile(f"{', and '.join(said)}; {remedy}")
     return p, q.take(p.called)
@@ -204,14 +219,14 @@ def _option(name: str, values: Sequence[str]) -> str:
 
 
 def _refuse_index(side: Content) -> None:
-    """Row numbers, times and identifiers tell any two files apart."""
+    """Row numbers, times and identifiers tell any two tables apart."""
     if len(side.called) < 2 or side.rows < _FEW:
         return
     for name, column in zip(side.called, side.columns, strict=True):
         if why := _index_like(column):
             rest = [other for other in side.called if other != name]
             raise UnreadableFile(
-                f"{side.column(name)} of {side.shown} {why}. It tells any two files apart, whatever "
+                f"{side.column(name)} of {side.shown} {why}. It tells any two tables apart, whatever "
                 "the mechanism does, and would look like a violation; leave it out with "
                 f"{_option('drop', [name])}, or name the columns that are outputs with "
                 f"{_option('columns', rest)}"
@@ -229,7 +244,7 @@ def _refuse_constants(p: Content, q: Content) -> None:
         if one != other and _single(a) and _single(b):
             raise UnreadableFile(
                 f"{p.column(name)} has one value in all of {p.shown} and another in all of {q.shown}. It "
-                "tells the files apart, whatever the mechanism does, and would look like a violation; "
+                "tells the two apart, whatever the mechanism does, and would look like a violation; "
                 f"leave it out with {_option('drop', [name])}, or, if it is an output, name the columns "
                 f"that are with {_option('columns', list(p.called))}"
             )
@@ -247,7 +262,7 @@ def _refuse_rounding(p: Content, q: Content) -> None:
             raise UnreadableFile(
                 f"{p.column(name)} has numbers of up to {digits[0]} decimals in {p.shown} and of "
                 f"{digits[1]} in {q.shown}: how they are written would tell them apart. Write both with "
-                "the same digits; if the mechanism itself rounds so, give arrays instead of files"
+                "the same digits; if the mechanism itself rounds so, give arrays without names"
             )
 
 
@@ -353,7 +368,7 @@ def _refuse_kinds(a: Column, b: Column, name: str, p_shown: str, q_shown: str) -
         )
         raise UnreadableFile(
             f"{name} holds {here} in {p_shown} and {there} in {q_shown}: a difference in writing "
-            "would pass for a violation; write both files alike, or, if the outputs do differ so, "
+            "would pass for a violation; write both alike, or, if the outputs do differ so, "
             "give them to from_samples as arrays"
         )
 

@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -36,6 +37,7 @@ from dpassay.sampling.dependence import row_marks
 from dpassay.sampling.input_digests import fingerprint
 from dpassay.sampling.parts import Shelf
 
+_PACKAGE = Path(__file__).parents[1]
 #: The draws on either input: Outputs, or Resident where the job says `anywhere`.
 Sides: TypeAlias = tuple[Any, Any]
 
@@ -80,6 +82,7 @@ class Failure:
     kind: type[DpassayError]
     message: str
     trace: str = ""
+    misused: bool = False  # whether it looks as if it had been called with the wrong arguments
 
 
 @dataclass(frozen=True)
@@ -161,13 +164,22 @@ def _draw_block(job: Job, block: Task) -> Sides | Failure:
             raise
         except Exception as error:
             message = f"it raised {type(error).__name__}: {error}"
-            return Failure(cell, side, MechanismRaised, message, traceback.format_exc(limit=-8))
+            misused = isinstance(error, (TypeError, AttributeError))
+            return Failure(cell, side, MechanismRaised, message, _trace(error), misused)
         if job.inputs[side] is not None and fingerprint(data) != job.inputs[side]:
-            return Failure(block.first, side, InputChanged, _CHANGED)
+            return Failure(block.first, side, InputChanged, _changed(job.mechanism))
     if all(isinstance(side, Resident) for side in sides):
         return sides[0], sides[1]
     p, q = align([copied(side) for side in sides])
     return arranged(p, q) if job.layout.calls else (p, q)
+
+
+def _trace(error: Exception) -> str:
+    """Where a mechanism raised: its own frames, not those that called it."""
+    found = traceback.TracebackException.from_exception(error)
+    own = [frame for frame in found.stack if not Path(frame.filename).is_relative_to(_PACKAGE)]
+    found.stack = traceback.StackSummary.from_list((own or list(found.stack))[-8:])
+    return "".join(found.format())
 
 
 def _read_cells(raws: list[Any], sizes: list[int]) -> Outputs:
@@ -198,10 +210,17 @@ def _read(raw: Any, size: int) -> Outputs:
         ) from error
 
 
-_CHANGED = (
-    "it changed its input in place, so that later draws would be on another input; let it work on a "
-    "copy: lambda data, size, rng: mechanism(copy.deepcopy(data), size, rng)"
-)
+def _changed(mechanism: Any) -> str:
+    """What to do about an input that changes: a copy for every output, since one a call would be changed
+    by the first of its outputs and hide what the others are drawn on."""
+    call = "lambda data, rng: mechanism(copy.deepcopy(data), 1, rng)[0]"
+    if getattr(mechanism, "one_by_one", False):
+        rng = ", rng" if getattr(mechanism, "takes_rng", False) else ""
+        call = f"lambda data{rng}: function(copy.deepcopy(data){rng})"
+    return (
+        "it changed its input in place, so that later draws would be on another input; give every output "
+        f"a copy of its own: dp.from_function({call})"
+    )
 
 
 def _call_alone(job: Job, data: Any, rng: np.random.Generator) -> Outputs:

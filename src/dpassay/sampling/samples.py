@@ -342,14 +342,16 @@ def from_samples(
     """Outputs that were collected elsewhere, as a pool of draws.
 
     `p` and `q` are arrays or tables of outputs on the first and the second input, or paths of .csv,
-    .parquet or .npy files, one output a row. Columns of files are matched by name; `columns` says
-    which of them are outputs, `drop` which are not (an identifier, a time stamp). Rows are shuffled by
-    the seed, since files may be sorted. The two may differ in length. Every row must be an independent
-    run of the mechanism: copied rows are refused.
+    .parquet or .npy files, one output a row. Columns of files and data frames are matched by name;
+    `columns` says which of them are outputs, `drop` which are not (an identifier, a time stamp). Rows
+    are shuffled by the seed, since files may be sorted. The two may differ in length. Every row must be
+    an independent run of the mechanism: copied rows are refused.
     """
     seed = seed_of(rng)
     files = isinstance(p, (str, Path)), isinstance(q, (str, Path))
     origins: tuple[Origin, ...] = ()
+    from dpassay.sampling.frames import frame_pair, has_columns, refuse_one_frame
+
     if all(files):
         from dpassay.sampling.files import read_pair
 
@@ -358,9 +360,16 @@ def from_samples(
         origins = tables[0].origin, tables[1].origin
     elif any(files):
         raise InvalidInput("p and q must both be files, or neither")
+    elif has_columns(p) and has_columns(q):
+        frames = frame_pair(p, q, columns=columns, drop=drop)
+        sides = [from_columns(table.names, table.columns) for table in frames]
     elif columns is not None or drop is not None:
-        raise InvalidInput("columns and drop choose among the columns of files")
+        raise InvalidInput(
+            "columns and drop choose among the columns of files and data frames; arrays have no names: "
+            "choose with p[:, [0, 2]]"
+        )
     else:
+        refuse_one_frame(p, q)
         sides = [_side(name, given) for name, given in (("p", p), ("q", q))]
     for name, side in zip("pq", sides, strict=True):
         if len(side) == 0:
