@@ -375,6 +375,7 @@ def _result(
         method="guesses in one run",
         guarantee=Guarantee.EXACT,
         n=(m, m),
+        units="canaries",
         seed=seed,
         notes=(said, *notes),
     )

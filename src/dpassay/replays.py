@@ -92,7 +92,7 @@ def replay(
     return replace(
         verdict,
         guarantee=guarantee,
-        witness=Witness(event=event, pair=pair, hits_p=i, n_p=n_p, hits_q=j, n_q=n_q),
+        witness=replace(verdict.witness, event=event, pair=pair),
         about=replace(
             verdict.about,
             method="replay of an event",

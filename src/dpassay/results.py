@@ -123,6 +123,8 @@ class Witness(Record):
     n_p: int
     hits_q: int
     n_q: int
+    #: The error probability it was tested with, where two counts are all that was tested.
+    level: float | None = None
 
     @property
     def p(self) -> float:

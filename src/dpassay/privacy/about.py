@@ -64,6 +64,8 @@ class About(Record):
     seed: int | None = None
     pair: Any = None
     notes: tuple[str, ...] = ()
+    #: What n counts where that is no draws of the mechanism, such as "canaries".
+    units: str = ""
     #: The files the draws came from, and a digest of draws that were collected elsewhere.
     files: tuple[Origin, ...] = ()
     digest: str = ""
