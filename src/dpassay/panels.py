@@ -77,7 +77,7 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
             ("stopped", f"after {verdict.draws:,} draws a side; it holds wherever it stops")
         )
     rows += [("file", str(origin)) for origin in verdict.about.files]
-    if verdict.guarantee is Guarantee.HEURISTIC:
+    if verdict.guarantee is Guarantee.HEURISTIC or verdict.replayed:
         rows += [("note", note) for note in verdict.about.notes]
     if verdict.violated and witness.event.of_representation:
         rows.append(("leak", "which doubles come out, not their values: what runs, not the ideal"))
@@ -91,6 +91,8 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
                 if kept:
                     files = "--samples and two files of fresh draws"
                     again = f"dpassay replay {kept} {files if verdict.about.files else 'TARGET'}"
+                    if verdict.confidence != 0.95:
+                        again += f", --confidence {level(verdict.confidence)}"
                 rows.append(("next", again))
         case "blind":
             rows.append(("next", remedy))

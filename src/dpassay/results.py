@@ -280,6 +280,11 @@ class Verdict(Shown):
         return {"violation": "#b3261e", "clear": "#1d5fa8", "blind": "#7a5200"}[self.tone]
 
     @property
+    def replayed(self) -> bool:
+        """Whether it is that of an event found earlier, on fresh draws."""
+        return self.about.method == "replay of an event"
+
+    @property
     def headline(self) -> str:
         """The verdict in a few words."""
         match self.tone:
@@ -328,7 +333,8 @@ class Verdict(Shown):
         known = self.smallest_detectable is not None and math.isfinite(self.smallest_detectable)
         if known and not self.blind:
             lines.append(f"  power: {self.caught}")
-        doubts = self.about.noted if self.guarantee is Guarantee.HEURISTIC else ""
+        told = self.guarantee is Guarantee.HEURISTIC or self.replayed
+        doubts = self.about.noted if told else ""
         return "\n".join(lines) + doubts
 
     @property

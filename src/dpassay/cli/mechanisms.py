@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from json import loads
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -414,23 +416,52 @@ def replay(
         text = verdict.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
-    found = Record.from_json(text)
-    earlier = found.verdict if isinstance(found, Hunt) else Verdict.from_json(text)
+    listed = _earlier(text)
+    if columns is None and drop is None:
+        columns = _columns(listed)
     files = Files(samples, columns, drop, store)
     drawn = target is not None or command is not None
     pair = ("0", "1") if drawn else None  # the witness brings its own
-    source, _ = read_source(target, command, files, pair, None, None, per_call, seed)
-    again = run(
-        earlier,
-        source,
-        n=20_000 if n is None and live(source) else n,
-        confidence=confidence,
-        rng=seed,
-        sampling=as_sampling(workers, dask, quiet, False, store),
-    )
+    given = target, command, files, pair, None, None, per_call, seed
+    source, _ = read_source(*given)
+    again = [
+        run(
+            earlier,
+            source if k == 0 else read_source(*given)[0],  # samples are dealt out once
+            n=20_000 if n is None and live(source) else n,
+            confidence=1 - (1 - confidence) / len(listed),
+            rng=seed,
+            sampling=as_sampling(workers, dask, quiet, False, store),
+        )
+        for k, earlier in enumerate(listed)
+    ]
     remedy = f"{PLAN} or a lower --confidence"
-    deliver([again], None, json=json, report=None, quiet=quiet, remedy=remedy)
-    raise typer.Exit(status([again]))
+    deliver(again, None, json=json, report=None, quiet=quiet, remedy=remedy)
+    raise typer.Exit(status(again))
+
+
+def _earlier(text: str) -> list[Verdict]:
+    """The verdicts that were written with --json: one, or those of several claims."""
+    try:
+        data = loads(text)
+    except ValueError:
+        data = None  # said by the record
+    if not isinstance(data, list):
+        found = Record.from_json(text)
+        return [found.verdict if isinstance(found, Hunt) else Verdict.from_json(text)]
+    if not data:
+        raise InvalidInput("the list of verdicts is empty: there is nothing to run again")
+    return [Verdict.from_dict(one) for one in data]
+
+
+def _columns(listed: Sequence[Verdict]) -> str | None:
+    """The columns that verdicts on files are about, as --columns writes them."""
+    from dpassay.replays import named
+
+    origins = [origin for one in listed for origin in one.about.files[:1]]
+    if not origins or not named(origins[0]):
+        return None
+    return ",".join(f'"{name}"' if "," in name else name for name in origins[0].columns)
 
 
 @app.command()

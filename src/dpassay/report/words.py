@@ -240,6 +240,8 @@ def checks(verdict: Verdict, file: str) -> list[tuple[str, str]]:
         return []
     if not w.event.live:
         fresh = "--samples FRESH-FIRST FRESH-SECOND" if verdict.about.files else "TARGET"
+        if verdict.confidence != 0.95:
+            fresh += f" --confidence {level(verdict.confidence)}"
         found.append(
             (
                 "On fresh draws: save the result and count its event again. Nothing is searched for, so "

@@ -138,6 +138,8 @@ def _selected(
             sides[k] = replace(side, called=places, named=False)
     if wanted is not None:
         wanted = [aliases.get(name, name) for name in wanted]
+        if len(wanted) == 1 and all(side.called == ("1",) and not side.named for side in sides):
+            wanted = ["1"]  # the only column there is, whatever it is called
         for side in sides:
             if unknown := [name for name in wanted if name not in side.called]:
                 raise InvalidInput(
