@@ -41,6 +41,7 @@ from dpassay.sampling.cells import by_calls
 from dpassay.sampling.copies import CopyCheck
 from dpassay.sampling.dependence import (
     fingerprint_of,
+    labels_like,
     one_sided_repeats,
     repeated_rows,
     shared_rows,
@@ -379,9 +380,10 @@ def from_samples(
             "assumes that each is a run of its own. Remove the copies"
         )
     doubts = _warned(batch)
-    if again := one_sided_repeats(batch.p, batch.q):
-        warnings.warn(again, DependenceWarning, stacklevel=2)
-        doubts += (again,)
+    for doubt in (one_sided_repeats(batch.p, batch.q), labels_like(batch.p, batch.q)):
+        if doubt is not None:
+            warnings.warn(doubt, DependenceWarning, stacklevel=2)
+            doubts += (doubt,)
     shuffled = (
         side[stream(seed, 0, 1 << 21, index).permutation(len(side))]
         for index, side in enumerate((batch.p, batch.q))
