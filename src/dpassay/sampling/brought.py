@@ -24,8 +24,8 @@ _HEAD, _BITS = 64, 30.0
 
 #: What is said of a batch that comes again.
 AGAIN = (
-    "draws were brought that had been brought before, digit for digit and in the same order: each must be "
-    "a run of its own, or the evidence counts what it has counted already"
+    "draws were brought that had been brought before, digit for digit and in the same order: each must "
+    "be a run of its own, or the evidence counts what it has counted already"
 )
 
 
