@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from json import loads
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +10,7 @@ from rich.console import Console
 
 from dpassay.cli.app import app
 from dpassay.cli.delivery import PLAN, deliver, status
+from dpassay.cli.earlier import earlier_verdicts, their_columns
 from dpassay.cli.inputs import Files, check_writable, live, write_json
 from dpassay.cli.inputs import sampling as as_sampling
 from dpassay.cli.inputs import source as read_source
@@ -41,10 +40,7 @@ from dpassay.cli.options import (
     whole,
 )
 from dpassay.errors import InvalidInput
-from dpassay.hunting.result import Hunt
 from dpassay.panels import bound_panel
-from dpassay.records import Record
-from dpassay.results import Verdict
 
 
 @app.command()
@@ -136,6 +132,7 @@ def monitor(
     neighbours: NeighboursOption = None,
     relation: RelationOption = None,
     samples: SamplesOption = None,
+    store: StoreOption = None,
     columns: ColumnsOption = None,
     drop: DropOption = None,
     command: CommandOption = None,
@@ -171,7 +168,7 @@ def monitor(
     from dpassay.privacy.claim_text import claim as read_claim
 
     check_writable(report, json)
-    files = Files(samples, columns, drop)
+    files = Files(samples, columns, drop, store)
     source, found_pairs = read_source(
         target, command, files, pair, pairs, neighbours, per_call, seed
     )
@@ -182,12 +179,14 @@ def monitor(
         source,
         found_pairs,
         own if claim is None else read_claim(claim),
-        max_n=100_000 if max_n is None and samples is None else max_n,
+        max_n=100_000 if max_n is None and live(source) else max_n,
         confidence=confidence,
         loss=loss,
         relation=relation,
-        rng=None if samples else seed,
-        sampling=None if samples else as_sampling(workers, dask, quiet, errors_are_outputs),
+        rng=seed if live(source) else None,
+        sampling=as_sampling(workers, dask, quiet, errors_are_outputs, store)
+        if live(source)
+        else None,
     )
     remedy = "more draws (--max-n), another --loss or a lower --confidence"
     deliver([verdict], None, json=json, report=report, quiet=quiet, remedy=remedy)
@@ -416,9 +415,9 @@ def replay(
         text = verdict.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
-    listed = _earlier(text)
+    listed = earlier_verdicts(text)
     if columns is None and drop is None:
-        columns = _columns(listed)
+        columns = their_columns(listed)
     files = Files(samples, columns, drop, store)
     drawn = target is not None or command is not None
     pair = ("0", "1") if drawn else None  # the witness brings its own
@@ -438,30 +437,6 @@ def replay(
     remedy = f"{PLAN} or a lower --confidence"
     deliver(again, None, json=json, report=None, quiet=quiet, remedy=remedy)
     raise typer.Exit(status(again))
-
-
-def _earlier(text: str) -> list[Verdict]:
-    """The verdicts that were written with --json: one, or those of several claims."""
-    try:
-        data = loads(text)
-    except ValueError:
-        data = None  # said by the record
-    if not isinstance(data, list):
-        found = Record.from_json(text)
-        return [found.verdict if isinstance(found, Hunt) else Verdict.from_json(text)]
-    if not data:
-        raise InvalidInput("the list of verdicts is empty: there is nothing to run again")
-    return [Verdict.from_dict(one) for one in data]
-
-
-def _columns(listed: Sequence[Verdict]) -> str | None:
-    """The columns that verdicts on files are about, as --columns writes them."""
-    from dpassay.replays import named
-
-    origins = [origin for one in listed for origin in one.about.files[:1]]
-    if not origins or not named(origins[0]):
-        return None
-    return ",".join(f'"{name}"' if "," in name else name for name in origins[0].columns)
 
 
 @app.command()

@@ -121,6 +121,11 @@ def _read_npy(data: bytes, shown: str) -> _Read:
         raise UnreadableFile(
             f"{shown} holds an array of shape {array.shape}; outputs are numbers (n,) or rows (n, d)"
         )
+    if array.ndim == 2 and array.shape[0] == 1 < array.shape[1]:
+        raise UnreadableFile(
+            f"{shown} holds an array of shape {array.shape}, one output of {array.shape[1]:,} numbers; a "
+            "row is an output: if each number is one, save array.ravel()"
+        )
     if array.ndim == 2:
         fields = [array[:, k] for k in range(array.shape[1])]
     columns = tuple(_of_numpy(field, f"{shown}, column {k + 1}") for k, field in enumerate(fields))

@@ -22,17 +22,40 @@ _ROWS, _FEW, _DISTINCT = 5000, 100, 20
 _DECIMALS, _DIGITS = (12, 4), (13, 5)
 #: The share of the other file's numbers that must have more.
 _FINER = 0.5
+#: What the last row of a spreadsheet is called.
+_SUMMARIES = ("total", "totals", "sum", "mean", "average", "count", "all")
 #: The share of either file that must be words which differ in case alone.
 _SPELLED = 0.05
 
 
 def refuse_writing(p: Content, q: Content) -> None:
-    """Refuse columns that two programs seem to have written in different ways."""
+    """Refuse columns that two programs seem to have written in different ways, and rows of no run."""
+    for side in (p, q):
+        for name, column in zip(side.called, side.columns, strict=True):
+            _refuse_rows(column, name, side)
     for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
         where = p.column(name), p.shown, q.shown
         _refuse_rounding(a, b, where)
         _refuse_blanks(a, b, where)
         _refuse_spelling(a, b, where)
+
+
+def _refuse_rows(column: Column, name: str, side: Content) -> None:
+    """Rows that are no outputs: the header once more, or what a spreadsheet adds at the end."""
+    values = column.values
+    if values.dtype.kind != "O" or 2 * column.kinds["numbers"] < len(values):
+        return
+    words = [value for value in values.tolist() if isinstance(value, str)]
+    odd = next((word for word in words if word == name and side.named), "")
+    if len(words) == 1 and values[-1] == words[0] and words[0].casefold() in _SUMMARIES:
+        odd = words[0]
+    if odd:
+        what = "the header once more" if odd == name else "the row of a summary"
+        raise UnreadableFile(
+            f"{side.column(name)} of {side.shown} has {odd!r} among its numbers, which looks like "
+            f"{what}: it would count as an output. Remove that row; if it is an output, give arrays "
+            "instead of files"
+        )
 
 
 _Where = tuple[str, str, str]
