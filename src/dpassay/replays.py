@@ -17,6 +17,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.results import LowerBound, Verdict, Witness
 from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.fingerprints import drawn_before
 from dpassay.sampling.samples import Samples, Source, one_source
 from dpassay.stages import Counter
 
@@ -74,6 +75,11 @@ def replay(
         if seen & ({source.digest} | {origin.sha256 for origin in source.files}):
             raise InvalidInput(
                 "these are the draws on which the event was found: a replay needs fresh ones"
+            )
+        if any(drawn_before(one, mechanism.p, mechanism.q) for one in seen):
+            raise InvalidInput(
+                "many of these are draws on which the event was found, though not all: a replay needs "
+                "fresh ones"
             )
         _check_columns(before, source.files)
         _check_kinds(event, mechanism)

@@ -161,14 +161,6 @@ def labels_like(p: Outputs, q: Outputs) -> str | None:
     )
 
 
-def fingerprint_of(p: Outputs, q: Outputs) -> str:
-    """A digest of draws, whatever their order."""
-    digest = hashlib.sha256()
-    for side in (p, q):
-        digest.update(np.sort(row_marks(side)).tobytes())
-    return digest.hexdigest()
-
-
 def repeated_rows(p: Outputs, q: Outputs) -> str | None:
     """Rows that were copied, as by a join gone wrong, in words; None if nothing speaks for it.
 

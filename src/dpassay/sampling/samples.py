@@ -40,7 +40,6 @@ from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.sampling.cells import by_calls
 from dpassay.sampling.copies import CopyCheck
 from dpassay.sampling.dependence import (
-    fingerprint_of,
     labels_like,
     one_sided_repeats,
     repeated_rows,
@@ -48,6 +47,7 @@ from dpassay.sampling.dependence import (
     symptoms,
 )
 from dpassay.sampling.draw import Sampling, Seed, draw_blocks, keep, seed_for, seed_of
+from dpassay.sampling.fingerprints import fingerprint_of
 from dpassay.sampling.job import stream
 
 T = TypeVar("T")
