@@ -24,7 +24,18 @@ _USAGE: Any = typer.BadParameter.__mro__[2]
 
 
 #: What files of outputs are called.
-_DATA = (".npy", ".csv", ".parquet", ".tsv", ".txt", ".npz")
+_DATA = (
+    ".npy",
+    ".csv",
+    ".parquet",
+    ".tsv",
+    ".txt",
+    ".npz",
+    ".jsonl",
+    ".ndjson",
+    ".feather",
+    ".arrow",
+)
 
 
 def _slips(arguments: list[str]) -> None:

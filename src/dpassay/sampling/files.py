@@ -1,7 +1,7 @@
 """Files of outputs: one output a row, a column a coordinate.
 
-Text (.csv, .tsv, .txt, also compressed), .parquet, .feather, .arrow and .npy (never pickled) hold
-the same table if they hold the same content:
+Text (.csv, .tsv, .txt, also compressed), JSON lines (.jsonl), .parquet, .feather, .arrow and .npy (never
+pickled) hold the same table if they hold the same content:
 
 - Numbers that are whole are integers, written 1, 1.0 or 1e0; beyond 64 bits they are Python's.
 - A cell without a value is an outcome: blank, NA, N/A, null, NULL, None and Parquet's null are None,

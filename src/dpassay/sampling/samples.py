@@ -335,7 +335,7 @@ def from_samples(
     """Outputs that were collected elsewhere, as a pool of draws.
 
     `p` and `q` are arrays or tables of outputs on the first and the second input, or paths of .csv,
-    .parquet or .npy files, one output a row. Columns of files are matched by name; `columns` says
+    .jsonl, .parquet or .npy files, one output a row. Columns of files are matched by name; `columns` says
     which of them are outputs, `drop` which are not (an identifier, a time stamp). Rows are shuffled by
     the seed, since files may be sorted. The two may differ in length. Every row must be an independent
     run of the mechanism: copied rows are refused.
