@@ -77,7 +77,7 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
             ("stopped", f"after {verdict.draws:,} draws a side; it holds wherever it stops")
         )
     rows += [("file", str(origin)) for origin in verdict.about.files]
-    if verdict.guarantee is Guarantee.HEURISTIC or verdict.replayed:
+    if verdict.guarantee is Guarantee.HEURISTIC or verdict.replayed or verdict.about.units:
         rows += [("note", note) for note in verdict.about.notes]
     if verdict.violated and witness.event.of_representation:
         rows.append(("leak", "which doubles come out, not their values: what runs, not the ideal"))

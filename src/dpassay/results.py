@@ -226,7 +226,12 @@ class SecondBound(Record):
     def __str__(self) -> str:
         if self.at:
             return f"every {self.symbol} below {rounded_down(self.lower)} is refuted at {self.at}"
-        return f"{self.symbol} ≥ {number(self.lower)}, claimed {number(self.claimed)}"
+        return f"{self.symbol} {self.sign} {number(self.lower)}, claimed {number(self.claimed)}"
+
+    @property
+    def sign(self) -> str:
+        """How `lower` bounds the parameter: it is more than what is claimed, if that is refuted."""
+        return ">" if self.lower == self.claimed > 0 else "≥"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -333,7 +338,7 @@ class Verdict(Shown):
         known = self.smallest_detectable is not None and math.isfinite(self.smallest_detectable)
         if known and not self.blind:
             lines.append(f"  power: {self.caught}")
-        told = self.guarantee is Guarantee.HEURISTIC or self.replayed
+        told = self.guarantee is Guarantee.HEURISTIC or self.replayed or self.about.units
         doubts = self.about.noted if told else ""
         return "\n".join(lines) + doubts
 

@@ -124,3 +124,19 @@ def test_more_rows_than_there_are(files, capsys):
     status, _, err = _said(capsys, *AUDIT, "--claim", "eps=0.5", "--n", "10000")
     assert status in (2, 4)
     assert "n = 10,000 draws per side were asked for, and there are 3,000 and 3,000" in err
+
+
+def test_one_run_has_a_report(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    coins = rng.integers(2, size=400)
+    scores = 3 * coins + rng.normal(size=400)
+    (tmp_path / "s.csv").write_text(csv_of({"score": scores.tolist(), "included": coins.tolist()}))
+    page = tmp_path / "page.html"
+    given = ("one-run", str(tmp_path / "s.csv"), "--report", str(page), "--guesses", "100")
+    status, out, _ = _said(capsys, *given, "--claim", "eps=1")
+    assert status == 1
+    assert "fair coin" in out
+    assert "fair coin" in page.read_text()
+    status, _, err = _said(capsys, *given)
+    assert status == 2
+    assert "give --claim" in err

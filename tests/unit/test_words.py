@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import dpassay as dp
 from dpassay import report
 from dpassay.cli import run
+from dpassay.privacy.about import Origin
 from dpassay.report import words
 
 
@@ -106,3 +108,26 @@ def test_a_report_of_one_run_speaks_of_canaries_and_coins():
     assert "1,000 a side" not in page
     drawn = dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")
     assert "provided they are independent" in report.render([drawn])
+
+
+def test_rows_of_the_budget_that_are_alike_are_one():
+    spent = [("an event", 0.0125)] * 3 + [("the bound on δ", 0.0125)]
+    assert words.budget(spent) == [("an event", "3 × 0.0125"), ("the bound on δ", "0.0125")]
+
+
+def test_what_is_refuted_is_more_than_what_is_claimed():
+    found = dp.audit_counts(600, 1000, 184, 1000, "eps=1, delta=1e-5")
+    assert found.violated
+    same = replace(found, second=replace(found.second, lower=1e-5))
+    assert "δ > 1e-05, claimed 1e-05" in str(same)
+    assert "δ > 1e-05 at ε = 1, claimed 1e-05" in words.sentence(same)
+    more = replace(found, second=replace(found.second, lower=2e-5))
+    assert "δ ≥ 2e-05, claimed 1e-05" in str(more)
+
+
+def test_one_cell_is_one():
+    origin = Origin(
+        file="p.csv", bytes=9, sha256="0" * 64, rows=3, columns=("x",), missing=1, modified="now"
+    )
+    assert "1 cell without a value" in str(origin)
+    assert "2 cells without" in str(replace(origin, missing=2))

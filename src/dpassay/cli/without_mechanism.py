@@ -16,9 +16,11 @@ from dpassay.cli.options import (
     GuessesOption,
     JsonOption,
     Quiet,
+    ReportOption,
     ScoresFile,
     Seed,
 )
+from dpassay.errors import InvalidInput
 from dpassay.panels import bound_panel
 from dpassay.results import Verdict
 
@@ -72,6 +74,7 @@ def one_run(
     confidence: Confidence = 0.95,
     seed: Seed = 0,
     json: JsonOption = None,
+    report: ReportOption = None,
     quiet: Quiet = False,
 ) -> None:
     """Test a claim, or bound ε, from the canaries of one training run.
@@ -83,14 +86,16 @@ def one_run(
     """
     from dpassay.canaries import audit_file, read_guesses
 
-    check_writable(None, json)
+    check_writable(report, json)
+    if report is not None and claim is None:
+        raise InvalidInput("a report is of a verdict: give --claim, or leave --report out")
     asked = read_guesses(guesses)
     found = audit_file(
         scores, claim=claim, guesses=asked, delta=delta, confidence=confidence, rng=seed
     )
     if isinstance(found, Verdict):
         remedy = "more canaries, other --guesses or a lower --confidence"
-        deliver([found], None, json=json, report=None, quiet=quiet, remedy=remedy)
+        deliver([found], None, json=json, report=report, quiet=quiet, remedy=remedy)
         raise typer.Exit(status([found]))
     if not quiet and json != "-":
         Console().print(bound_panel(found))

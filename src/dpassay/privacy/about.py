@@ -47,7 +47,8 @@ class Origin(Record):
 
     def __str__(self) -> str:
         names = ", ".join(self.columns[:6]) + (", …" if len(self.columns) > 6 else "")
-        blank = f", {self.missing:,} cells without a value" if self.missing else ""
+        cells = "1 cell" if self.missing == 1 else f"{self.missing:,} cells"
+        blank = f", {cells} without a value" if self.missing else ""
         return (
             f"{self.file}: {self.rows:,} rows of {names}{blank}; {self.bytes:,} bytes, SHA-256 "
             f"{self.sha256[:16]}…, modified {self.modified}"

@@ -186,7 +186,7 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
         relation=_relation(pair),
         figures=[figure for figure in drawn if figure is not None],
         pairs=None if not verdict.pairs else _predicted(verdict),
-        budget=[(what, f"{share:.3g}") for what, share in verdict.budget],
+        budget=words.budget(verdict.budget),
         method=_method(verdict.about, profile),
         notes=verdict.about.notes,
         origins=_origins(verdict.about),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 
 from dpassay.errors import InvalidInput
 from dpassay.privacy.about import About, Guarantee, level
@@ -104,7 +106,7 @@ def second(verdict: Verdict) -> str:
     if other.at:
         return f"{other}, where the curve claims {number(other.claimed)}"
     return (
-        f"{other.symbol} ≥ {number(other.lower)} at {claim.symbol} = {number(claim.value)}, "
+        f"{other.symbol} {other.sign} {number(other.lower)} at {claim.symbol} = {number(claim.value)}, "
         f"claimed {number(other.claimed)}"
     )
 
@@ -289,7 +291,16 @@ def _second_fact(verdict: Verdict) -> list[tuple[str, str, str]]:
         f"at {claim.symbol} = {number(claim.value)}, claimed {number(other.claimed)}; both bounds "
         "hold at once"
     )
-    return [("And at the same time", f"{other.symbol} ≥ {number(other.lower)}", note)]
+    return [("And at the same time", f"{other.symbol} {other.sign} {number(other.lower)}", note)]
+
+
+def budget(spent: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
+    """How the error probability is spent, a row for all that has the same name and share."""
+    often = Counter(spent)
+    return [
+        (what, f"{share:.3g}" if n == 1 else f"{n} × {share:.3g}")
+        for (what, share), n in often.items()
+    ]
 
 
 def _share(hits: int, total: int) -> str:
