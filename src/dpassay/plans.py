@@ -37,14 +37,14 @@ class Plan(Record):
         c = self.claim
         if self.draws is None:
             return f"no number of draws up to 10⁹ tells {c} from {c.at(self.actual)}"
-        truth = f"is {c.at(self.actual)}"
+        truth, less = f"is {c.at(self.actual)}", ""
         if c.parameter == "gap":
             truth = f"falls short of it by up to {self.actual:g}, as a Gaussian shift would"
+            less = ". A truth that shows less on that event takes more"
         return (
             f"{self.draws:,} draws a side refute {c} with probability {self.power:g} when the truth "
             f"{truth}, at confidence {level(self.confidence)}: {self.held_out:,} of them test an event "
-            f"of probability {self.event:.3g} on the rarer side, the rest find it. A truth that shows "
-            "less on that event takes more"
+            f"of probability {self.event:.3g} on the rarer side, the rest find it{less}"
         )
 
 
