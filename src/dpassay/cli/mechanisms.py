@@ -10,7 +10,7 @@ from rich.console import Console
 
 from dpassay.cli.app import app
 from dpassay.cli.delivery import PLAN, deliver, status
-from dpassay.cli.earlier import earlier_verdicts, their_columns
+from dpassay.cli.earlier import earlier_results, their_columns
 from dpassay.cli.inputs import Files, check_writable, live, write_json
 from dpassay.cli.inputs import sampling as as_sampling
 from dpassay.cli.inputs import source as read_source
@@ -415,7 +415,7 @@ def replay(
         text = verdict.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
-    listed = earlier_verdicts(text)
+    listed = earlier_results(text)
     if columns is None and drop is None:
         columns = their_columns(listed)
     files = Files(samples, columns, drop, store)
