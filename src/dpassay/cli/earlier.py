@@ -18,11 +18,8 @@ def earlier_results(text: str) -> list[Any]:
         data = loads(text)
     except ValueError:
         data = None  # said by the record
-    found = (
-        [Record.from_dict(one) for one in data]
-        if isinstance(data, list)
-        else [Record.from_json(text)]
-    )
+    several = data if isinstance(data, list) else None
+    found = [Record.from_json(text)] if several is None else [*map(Record.from_dict, several)]
     if not found:
         raise InvalidInput("the list of verdicts is empty: there is nothing to run again")
     return [one.verdict if isinstance(one, Hunt) else one for one in found]
