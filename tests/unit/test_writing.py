@@ -143,3 +143,32 @@ def test_one_long_row_is_told_from_many_outputs(tmp_path):
         np.save(tmp_path / f"{name}.npy", values[None, :])
     with pytest.raises(UnreadableFile, match=r"shape \(1, 2000\).*save array.ravel\(\)"):
         read_pair(tmp_path / "p.npy", tmp_path / "q.npy")
+
+
+LAWS = {
+    "heavy tails": lambda rng, n: rng.standard_cauchy(n),
+    "many sizes": lambda rng, n: rng.lognormal(0, 10, n),
+    "sevenths": lambda rng, n: rng.integers(-50, 50, n) / 7,
+    "multiples of 2^-10": lambda rng, n: np.round(rng.normal(size=n) * 1024) / 1024,
+    "tiny": lambda rng, n: rng.normal(size=n) * 1e-300,
+    "huge": lambda rng, n: rng.normal(size=n) * 1e200,
+    "clipped": lambda rng, n: np.clip(rng.normal(size=n), -0.5, 0.5),
+    "half rounded": lambda rng, n: np.where(
+        rng.random(n) < 0.5, np.round(rng.normal(size=n), 2), rng.normal(size=n)
+    ),
+    "powers of two": lambda rng, n: 2.0 ** -rng.integers(0, 40, n),
+    "shares": lambda rng, n: rng.binomial(1000, 0.3, n) / 1000,
+    "mostly whole": lambda rng, n: np.where(
+        rng.random(n) < 0.9, rng.integers(0, 100, n), rng.normal(size=n)
+    ),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_draws_of_one_law_are_never_taken_for_two_ways_of_writing(law, tmp_path, seeds):
+    for seed in seeds[:6]:
+        rng = np.random.default_rng(seed)
+        for sizes in ((150, 3000), (1000, 1000)):
+            for name, n in zip("pq", sizes, strict=True):
+                np.save(tmp_path / f"{name}.npy", LAWS[law](rng, n))
+            read_pair(tmp_path / "p.npy", tmp_path / "q.npy")
