@@ -90,6 +90,7 @@ def attack_rates(
     (True, True)
     """
     x, y = _scores("scores_in", scores_in), _scores("scores_out", scores_out)
+    _refuse_labels(x, y)
     gamma = 1 - checks.probability("confidence", confidence)
     rates = [fpr] if isinstance(fpr, (int, float)) else list(fpr)
     for rate in rates:
@@ -102,12 +103,33 @@ def attack_rates(
 
 
 def _scores(name: str, given: Any) -> FloatArray:
-    array = np.array(given, dtype=float)
-    if array.ndim != 1 or array.size == 0 or np.isnan(array).any():
+    try:
+        array = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}") from None
+    if array.ndim != 1 or not array.size:
         raise InvalidInput(
-            f"{name} must be a list of numbers without NaN, got {checks.shown(given)}"
+            f"{name} must be a list of numbers, one a run, got an array of shape {array.shape}"
+        )
+    if np.isnan(array).any():
+        at = int(np.flatnonzero(np.isnan(array))[0])
+        raise InvalidInput(
+            f"{name}[{at}] is NaN; every run needs a score: leave those without one out of both, or give "
+            "them one that does not depend on the canary"
         )
     return np.sort(array)
+
+
+def _refuse_labels(x: FloatArray, y: FloatArray) -> None:
+    """Scores and labels in place of the scores of either kind."""
+    sides = [set(np.unique(side).tolist()) for side in (x, y)]
+    labels = [side == {0.0, 1.0} for side in sides]
+    if x.size == y.size and labels[0] != labels[1] and max(map(len, sides)) > 2:
+        name = "scores_in" if labels[0] else "scores_out"
+        raise InvalidInput(
+            f"{name} is 0 or 1, one for each score, as labels are; give the scores of one label and "
+            "those of the other: attack_rates(scores[labels == 1], scores[labels == 0])"
+        )
 
 
 def _auc(x: FloatArray, y: FloatArray, gamma: float, confidence: float) -> Rate:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 from dpassay import checks
+from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.bounds import joint
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput, NotEnoughDraws
@@ -308,6 +309,8 @@ class _Asked:
         n, train, seconds = self.n, self.train, self.time_budget
         if train is not None:
             checks.probability("train", train)
+        if not isinstance(mechanism, Samples):
+            check_mechanism(mechanism)
         if (n is None) == (seconds is None) and not isinstance(mechanism, Samples):
             raise InvalidInput(
                 "give n, the draws per side per pair, or time_budget, the seconds to spend"
@@ -370,6 +373,6 @@ def check_conclusive(claim: Claim, test: tuple[int, int], gamma: float) -> None:
     if claim.event_complete and joint.p_value(Counts(n, n, 0, m), claim, gamma=gamma) > gamma:
         raise NotEnoughDraws(
             f"{n} draws a side to test with cannot refute {claim}, not even if an event happened in "
-            "all of them on one input and in none on the other; give more draws (dp.plan says how "
-            "many) or a lower confidence"
+            "all of them on one input and in none on the other; give more draws (dp.plan and dpassay "
+            "plan say how many) or a lower confidence"
         )

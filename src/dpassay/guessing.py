@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -60,6 +60,8 @@ _COSTLY = 0.25
 _PAID = (0.5, 0.15, 0.05)
 #: Standard deviations from a half that fair coins do not reach (probability 1e-9 at most).
 _UNFAIR = 6.6
+#: Canaries of which exactly half are no accident worth a word.
+_FEW = 20
 #: The two inputs a coin decides between.
 _PAIR = Pair("with the canary", "without it", Relation.ADD_REMOVE)
 
@@ -112,7 +114,13 @@ def one_run(
             "gives −scores now has chosen after looking, and pays with "
             f"confidence={digits(1 - gamma / 2)}"
         )
-    return _result(asked, claim is not None, tests, notes, confidence, gamma, seed)
+    said, doubted = _of_coins([coins for _, coins in runs])
+    notes = [*notes, *said]
+    found = _result(asked, claim is not None, tests, notes, confidence, gamma, seed)
+    if not doubted:
+        return found
+    about = replace(found.about, guarantee=Guarantee.HEURISTIC)
+    return replace(found, guarantee=Guarantee.HEURISTIC, about=about)
 
 
 def _check_claim(claim: Claim) -> None:
@@ -199,6 +207,25 @@ def _coins(given: Any) -> BoolArray:
     return np.asarray(array, dtype=bool)
 
 
+def _of_coins(runs: Sequence[BoolArray]) -> tuple[list[str], bool]:
+    """What the bounds assume of the coins, in words; and whether it looks as if they were none.
+
+    Half of the canaries, exactly, and in one block: so they are made who take the first half. A file that
+    was sorted looks so too, for honest coins with a probability of about √(2/πm).
+    """
+    said = ["it assumes that a fair coin of its own included each canary or left it out"]
+    half = [c for c in runs if len(c) >= _FEW and 2 * np.count_nonzero(c) == len(c)]
+    if not half:
+        return said, False
+    chosen = any(np.count_nonzero(c[1:] != c[:-1]) == 1 for c in half)
+    where = " and they stand in one block" if chosen else ""
+    said.append(
+        f"exactly half of the canaries are included{where}: if half were taken, they are no independent "
+        "coins, and what is certified does not hold; draw coins with dp.Canaries"
+    )
+    return said, chosen
+
+
 # --- what is guessed
 
 
@@ -280,7 +307,7 @@ def _tests(
         listed = [[_halves(share * len(run)) for run in runs] for share in _PAID]
         listed = [sides for k, sides in enumerate(listed) if sides not in listed[:k]]
     else:
-        alone = isinstance(guesses, (int, np.integer, tuple, float))
+        alone = isinstance(guesses, (int, np.integer, tuple, float, str))
         several = [guesses] if alone else list(guesses)  # type: ignore[arg-type]
         if not several:
             raise InvalidInput("guesses must name a number of guesses, got an empty list")
@@ -392,6 +419,7 @@ def _result(
         method="guesses in one run",
         guarantee=Guarantee.EXACT,
         n=(m, m),
+        units="canaries",
         seed=seed,
         notes=(said, *notes),
     )

@@ -24,6 +24,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.records import Record
 from dpassay.results import Verdict
+from dpassay.sampling.brought import AGAIN, Brought
 from dpassay.sampling.budget import totals
 from dpassay.sampling.cells import by_calls
 from dpassay.sampling.dependence import symptoms
@@ -60,6 +61,7 @@ class MonitorState(Record):
     refuted: int | None
     looked: bool
     doubts: tuple[str, ...]
+    brought: tuple[int, ...] = ()
 
 
 class Monitor:
@@ -103,6 +105,7 @@ class Monitor:
         self._waiting: list[Outputs | None] = [None, None]
         self._containers: frozenset[str] = frozenset()
         self._updates, self._looked = 0, False
+        self._brought = Brought()
 
     def update(self, p_outputs: Any = (), q_outputs: Any = ()) -> None:
         """Bring draws on the first and on the second input; as many as there are of either, or none."""
@@ -151,12 +154,16 @@ class Monitor:
         return True
 
     def _doubt(self, sides: Sequence[Outputs | None]) -> None:
-        """Look at the draws in the order they came, once."""
+        """Look at the draws in the order they came, once; and whether they were brought before."""
+        if self._brought.again(sides) and AGAIN not in self.doubts:
+            self.doubts = (*self.doubts, AGAIN)
+            warnings.warn(AGAIN, DependenceWarning, stacklevel=3)
         p, q = sides
         if self._looked or p is None or q is None or min(len(p), len(q)) < _LOOK:
             return
-        self._looked, self.doubts = True, tuple(symptoms(p, q))
-        for text in self.doubts:
+        signs = tuple(symptoms(p, q))
+        self._looked, self.doubts = True, (*self.doubts, *signs)
+        for text in signs:
             warnings.warn(text, DependenceWarning, stacklevel=3)
 
     @property
@@ -238,6 +245,7 @@ class Monitor:
             refuted=s.refuted,
             looked=self._looked,
             doubts=self.doubts,
+            brought=tuple(sorted(self._brought.digests)),
         ).to_json()
 
     @classmethod
@@ -253,6 +261,7 @@ class Monitor:
         found._waiting = [None if side is None else side.outputs() for side in state.waiting]
         found._containers, found._updates = frozenset(state.containers), state.updates
         found._looked, found.doubts = state.looked, state.doubts
+        found._brought = Brought(state.brought)
         if not track.consistent():
             raise InvalidInput("the evidence in this JSON does not follow from its counts")
         return found

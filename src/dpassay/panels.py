@@ -80,7 +80,7 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
             ("stopped", f"after {verdict.draws:,} draws a side; it holds wherever it stops")
         )
     rows += [("file", str(origin)) for origin in verdict.about.files]
-    if verdict.guarantee is Guarantee.HEURISTIC:
+    if verdict.guarantee is Guarantee.HEURISTIC or verdict.replayed or verdict.about.units:
         rows += [("note", note) for note in verdict.about.notes]
     if verdict.violated and witness.event.of_representation:
         rows.append(("leak", "which doubles come out, not their values: what runs, not the ideal"))
@@ -90,7 +90,9 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
     match tone:
         case "violation":
             if not witness.event.live:
-                rows.append(("next", _again(kept, "verdict.json", bool(verdict.about.files))))
+                sure = "" if verdict.confidence == 0.95 else level(verdict.confidence)
+                again = _again(kept, "verdict.json", bool(verdict.about.files), sure)
+                rows.append(("next", again))
         case "blind":
             rows.append(("next", verdict.remedy or remedy))
         case _:
@@ -100,10 +102,10 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
     return Panel(inside, title=_capital(verdict.headline), border_style=COLOURS[tone])
 
 
-def _again(kept: str, name: str, files: bool) -> str:
+def _again(kept: str, name: str, files: bool, sure: str = "") -> str:
     """How somebody else checks it: what to write first, or what to run on the file that was written."""
     fresh = "--samples FRESH-FIRST FRESH-SECOND" if files else "TARGET"
-    again = f"dpassay replay {kept or name} {fresh}"
+    again = f"dpassay replay {kept or name} {fresh}" + (f" --confidence {sure}" if sure else "")
     return again if kept else f"add --json {name}, then {again}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,16 +11,20 @@ import numpy as np
 from dpassay import checks
 from dpassay.counts import audit_counts
 from dpassay.errors import InvalidInput
-from dpassay.privacy.about import About
+from dpassay.outputs.events import Event
+from dpassay.privacy.about import About, Origin
 from dpassay.privacy.claims import Claim
 from dpassay.results import LowerBound, Verdict, Witness, number
 from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.fingerprints import drawn_before
 from dpassay.sampling.samples import Samples, Source, one_source
 from dpassay.stages import Counter
 
 #: The stage at which the streams of a replay begin, past all that an audit uses.
 _REPLAY = 1 << 16
+#: Standard deviations from which on the event is likelier on the other input than it was.
+_CLEARLY = 4.0
 
 
 def replay(
@@ -46,8 +51,12 @@ def replay(
     >>> dp.replay(bound, dp.zoo.Laplace(1.0), n=100_000, rng=1).lower_bound >= bound.value
     True
     """
+    before: tuple[Origin, ...] = ()
     seen: set[str] = set()
     notes: tuple[str, ...] = ()
+    if isinstance(witness, (Verdict, LowerBound)):
+        before = witness.about.files
+        _refuse_guesses(witness.about)
     if isinstance(witness, Verdict):
         claim = witness.claim if claim is None else claim
         seen = _prints(witness.about)
@@ -81,6 +90,13 @@ def replay(
             raise InvalidInput(
                 "these are the draws on which the event was found: a replay needs fresh ones"
             )
+        if any(drawn_before(one, mechanism.p, mechanism.q) for one in seen):
+            raise InvalidInput(
+                "many of these are draws on which the event was found, though not all: a replay needs "
+                "fresh ones"
+            )
+        _check_columns(before, source.files)
+        _check_kinds(event, mechanism)
     else:
         if witness.pair is None:
             raise InvalidInput("the witness carries no pair of inputs to run on")
@@ -92,6 +108,7 @@ def replay(
     for (part,) in source.blocks(sizes, Counter(((event,),), (None,))):
         total += part.counts[0]
     i, n_p, j, n_q = (int(t) for t in total)
+    turned = _turned(witness, (i, n_p, j, n_q))
     verdict = audit_counts(
         i,
         n_p,
@@ -106,14 +123,14 @@ def replay(
     return replace(
         verdict,
         guarantee=guarantee,
-        witness=Witness(event=event, pair=pair, hits_p=i, n_p=n_p, hits_q=j, n_q=n_q),
+        witness=replace(verdict.witness, event=event, pair=pair),
         about=replace(
             verdict.about,
             method="replay of an event",
             guarantee=guarantee,
             seed=source.seed,
             pair=pair,
-            notes=(*notes, *verdict.about.notes, *source.notes),
+            notes=(*notes, *turned, *verdict.about.notes, *source.notes),
             files=source.files,
         ),
     )
@@ -135,3 +152,64 @@ def _reached(bound: LowerBound) -> str:
 def _prints(about: About) -> set[str]:
     """What tells the draws of a result apart: their own digest, and those of their files."""
     return {about.digest, *(origin.sha256 for origin in about.files)} - {""}
+
+
+def _refuse_guesses(about: About) -> None:
+    if about.units == "canaries":
+        raise InvalidInput(
+            "guesses about the canaries of one run have no event to count again: train once more with "
+            "fresh coins (dp.Canaries) and give the new scores to dp.one_run (dpassay one-run)"
+        )
+
+
+def named(origin: Origin) -> bool:
+    """Whether the columns of a file have names, and not only places."""
+    return origin.columns != tuple(str(k + 1) for k in range(len(origin.columns)))
+
+
+def _check_columns(before: tuple[Origin, ...], now: tuple[Origin, ...]) -> None:
+    """An event of some columns says nothing about others."""
+    if not before or not now:
+        return
+    old, new = before[0], now[0]
+    names = named(old), named(new)
+    alike = set(old.columns) == set(new.columns) if all(names) else len(old.columns) == 1
+    if not any(names):
+        alike = True
+    if len(old.columns) == len(new.columns) and alike:
+        return
+    was, has = (", ".join(map(repr, one.columns)) for one in (old, new))
+    raise InvalidInput(
+        f"the event was found in {old.file}, of whose columns it used {was}; {new.file} has {has}. Give "
+        "fresh draws with the same columns, under the same names, and choose them with columns= "
+        "(--columns)"
+    )
+
+
+def _check_kinds(event: Event, source: Samples) -> None:
+    """Outputs of which the event knows no kind at all are not those of its mechanism."""
+    if event.layout is None or event.ranking is not None or event.scorer is not None:
+        return
+    known = {part.template for part in event.layout.parts}
+    found = {*source.p.structures, *source.q.structures}
+    if not known & found:
+        raise InvalidInput(
+            f'the event "{event}" is about outputs of another kind than these; give fresh draws in the '
+            "form of those it was found in: numbers for numbers, rows of as many columns for rows"
+        )
+
+
+def _turned(witness: Witness, counts: tuple[int, int, int, int]) -> tuple[str, ...]:
+    """A note where the event is clearly likelier on the other input than it was."""
+    i, n, j, m = counts
+    mean = (i + j) / (n + m)
+    noise = math.sqrt(mean * (1 - mean) * (1 / n + 1 / m))
+    first = witness.p >= witness.q
+    if (j / m - i / n if first else i / n - j / m) <= _CLEARLY * noise:
+        return ()
+    was, now = ("first", "second") if first else ("second", "first")
+    return (
+        f"the event is likelier on the {now} input here ({100 * i / n:.3g}% against {100 * j / m:.3g}%), "
+        f"and was on the {was} where it was found: were the two exchanged? A replay tests that direction "
+        "alone",
+    )

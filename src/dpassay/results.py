@@ -114,6 +114,8 @@ class Witness(Record):
     n_p: int
     hits_q: int
     n_q: int
+    #: The error probability it was tested with, where two counts are all that was tested.
+    level: float | None = None
 
     @property
     def p(self) -> float:
@@ -220,7 +222,12 @@ class SecondBound(Record):
     def __str__(self) -> str:
         if self.at:
             return f"every {self.symbol} below {rounded_down(self.lower)} is refuted at {self.at}"
-        return f"{self.symbol} ≥ {number(self.lower)}, claimed {number(self.claimed)}"
+        return f"{self.symbol} {self.sign} {number(self.lower)}, claimed {number(self.claimed)}"
+
+    @property
+    def sign(self) -> str:
+        """How `lower` bounds the parameter: it is more than what is claimed, if that is refuted."""
+        return ">" if self.lower == self.claimed > 0 else "≥"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -275,6 +282,11 @@ class Verdict(Shown):
     @property
     def _colour(self) -> str:
         return {"violation": "#b3261e", "clear": "#1d5fa8", "blind": "#7a5200"}[self.tone]
+
+    @property
+    def replayed(self) -> bool:
+        """Whether it is that of an event found earlier, on fresh draws."""
+        return self.about.method == "replay of an event"
 
     @property
     def headline(self) -> str:
@@ -337,7 +349,7 @@ class Verdict(Shown):
         known = self.smallest_detectable is not None and math.isfinite(self.smallest_detectable)
         if known and not self.blind:
             lines.append(f"  power: {self.caught}")
-        if self.guarantee is Guarantee.HEURISTIC:
+        if self.guarantee is Guarantee.HEURISTIC or self.replayed or self.about.units:
             return "\n".join(lines) + self.about.noted
         if self.violated and self.witness.event.of_representation:
             lines.append(f"  note: {BITS}")

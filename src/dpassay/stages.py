@@ -392,7 +392,10 @@ class EventTest:
     def witness(self, pair: Pair) -> Witness:
         """The event and its counts on either input."""
         i, n, j, m = (int(c) for c in self.row)
-        return Witness(event=self.found.event, pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=m)
+        level = self.level + self.spent or None
+        return Witness(
+            event=self.found.event, pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=m, level=level
+        )
 
 
 def _test_events(

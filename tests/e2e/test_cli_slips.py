@@ -189,3 +189,38 @@ def test_shells_complete_commands_and_options():
 
     assert completed("dpassay au", 1) == ["audit"]
     assert "--claim" in completed("dpassay audit --cl", 2)
+
+
+@pytest.mark.parametrize("command", ["monitor", "verify"])
+def test_one_claim_where_only_one_is_tested(capsys, here, command):
+    status, _, err = said(
+        capsys,
+        command,
+        "zoo:Laplace(scale=1.0)",
+        "--pair",
+        "0",
+        "1",
+        "--claim",
+        "eps=9",
+        "--claim=eps=1",
+    )
+    assert status == 2
+    assert f"{command} takes one --claim, got 2" in err
+    assert "0.975 each" in err
+
+
+def test_a_claim_out_of_reach_could_not_have_been_seen(capsys, here):
+    status, _, err = said(
+        capsys,
+        "audit",
+        "zoo:Laplace(scale=1.0)",
+        "--pair",
+        "0",
+        "1",
+        "--claim",
+        "eps=100",
+        "--n",
+        "1000",
+    )
+    assert status == 4
+    assert "dpassay plan" in err

@@ -1,6 +1,7 @@
 """Stores on the command line: drawn into, gone on with, looked at."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.e2e.test_cli import here, said  # noqa: F401
@@ -72,3 +73,37 @@ def test_interrupting_says_where_the_draws_are(capsys, here):  # noqa: F811
     assert status == 130
     assert "kept in" in err
     assert len(dp.Store("runs")) > 50
+
+
+def test_a_monitor_keeps_its_draws_and_goes_on(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    watch = [
+        "monitor",
+        "zoo:Laplace(scale=1.0)",
+        "--pair",
+        "0",
+        "1",
+        "--claim",
+        "eps=1.5",
+        "--quiet",
+    ]
+    one = [*watch, "--max-n", "300", "--store", "runs", "--json"]
+    assert run([*one, "first.json"]) in (0, 4)
+    assert len(dp.Store("runs")) == 300
+    assert run([*one, "again.json"]) in (0, 4)
+    first, again = (
+        dp.Verdict.from_json(Path(f"{name}.json").read_text()) for name in ("first", "again")
+    )
+    assert first.evidence.tolist() == again.evidence.tolist()
+    stored = [
+        "monitor",
+        "--store",
+        "runs",
+        "--claim",
+        "eps=1.5",
+        "--quiet",
+        "--json",
+        "stored.json",
+    ]
+    assert run(stored) in (0, 4)
+    assert dp.Verdict.from_json(Path("stored.json").read_text()).draws == 300

@@ -86,3 +86,28 @@ def test_a_sentence_for_people():
     said = str(dp.attack_rates([1.0, 2.0], [0.0, 1.5]))
     assert said.startswith("AUC ≈ 0.75, at least ")
     assert "TPR at FPR 0.001" in said
+
+
+def test_labels_in_place_of_scores_are_refused():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=400)
+    scores = labels + rng.normal(size=400)
+    for given in ((scores, labels), (labels, scores)):
+        with pytest.raises(InvalidInput, match=r"as labels are.*scores\[labels == 1\]"):
+            dp.attack_rates(*given)
+    dp.attack_rates(labels, rng.integers(2, size=400))
+    dp.attack_rates(scores[labels == 1], scores[labels == 0])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([[1.0, 2.0]], r"an array of shape \(1, 2\)"),
+        ([], r"an array of shape \(0,\)"),
+        ([1.0, np.nan], r"scores_in\[1\] is NaN"),
+        (["a"], "must be numbers"),
+    ],
+)
+def test_what_are_no_scores_is_said_as_it_is(given, words):
+    with pytest.raises(InvalidInput, match=words):
+        dp.attack_rates(given, [1.0])

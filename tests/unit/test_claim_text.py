@@ -102,3 +102,46 @@ def test_what_is_printed_is_read_back(one):
 )
 def test_how_claims_are_printed(one, text):
     assert str(one) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "epsilon 1, delta 1e-5",
+        "epsilon 1 delta 1e-5",
+        "eps=1 delta=1e-5",
+        "eps = 1 and delta = 1e-5",
+        "ε: 1, δ: 1e-5",
+        "(1, 1e-5)",
+        "(1, 10^-5)",
+        "(ε = 1, δ = 10⁻⁵)",
+        "eps=1, delta=10^-5",
+        "eps=1, delta=10^(-5)",
+        "eps=1, delta=10**-5",
+        "eps=1, delta=1×10⁻⁵",
+        "eps=1, delta=0.1*10^-4",
+        "(1, 10^-5)-DP",
+    ],
+)
+def test_a_claim_as_people_write_it(text):
+    assert dp.claim(text) == dp.ApproximateDP(1.0, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "text", ["eps=2 delta", "eps", "x 1", "1, 1e-5", "eps=110^-5", "(1)", "eps 1 2"]
+)
+def test_what_may_mean_several_things_is_refused(text):
+    with pytest.raises(InvalidInput, match="cannot read"):
+        dp.claim(text)
+
+
+def test_a_class_is_no_claim():
+    class PLDAccountant:
+        def get_epsilon(self, delta):
+            return 1.0
+
+    for kind in (PLDAccountant, dp.PureDP):
+        with pytest.raises(InvalidInput, match=f"{kind.__name__} is a class"):
+            dp.claim(kind)
+        with pytest.raises(InvalidInput, match="is a class"):
+            dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), kind, n=100)

@@ -9,7 +9,7 @@ from tests.helpers import canonical
 
 import dpassay as dp
 from dpassay.errors import DependenceWarning, DependentDraws
-from dpassay.sampling.dependence import symptoms
+from dpassay.sampling.dependence import shared_rows, symptoms
 from dpassay.testing import PrivacyViolation, assert_private
 
 PAIR = (0.0, 1.0)
@@ -200,3 +200,50 @@ def test_no_result_keeps_a_guarantee_that_its_draws_do_not_support():
     assert found.about.guarantee is heuristic
     verdict = dp.audit(dp.zoo.Laplace(1.0), PAIR, "eps=0.5", n=4000, rng=0)
     assert dp.replay(verdict, samples()).guarantee is heuristic
+
+
+def _discrete(law, n, rng):
+    match law:
+        case "poisson":
+            return rng.poisson(100, n).astype(float)
+        case "geometric":
+            return rng.geometric(0.02, n).astype(float)
+        case "rounded":
+            return np.round(rng.normal(size=n), 2)
+    return np.where(rng.random(n) < 0.03, 0.0, np.round(rng.normal(size=n), 4))  # an atom
+
+
+@pytest.mark.parametrize("law", ["poisson", "geometric", "rounded", "atom"])
+@pytest.mark.parametrize("sizes", [(6000, 8), (6000, 50), (60, 2000), (2000, 2000)])
+def test_small_files_share_values_without_being_copies(law, sizes, seeds):
+    for seed in seeds[:60]:
+        rng = np.random.default_rng(seed)
+        p, q = (canonical(_discrete(law, n, rng)) for n in sizes)
+        assert shared_rows(p, q) is None
+
+
+@pytest.mark.parametrize(
+    ("decimals", "sizes", "share"),
+    [(15, (6000, 200), 0.2), (6, (6000, 200), 1.0), (4, (2000, 2000), 0.2)],
+)
+def test_copies_in_a_small_file_or_of_rounded_numbers_are_noticed(decimals, sizes, share, seeds):
+    for seed in seeds[:10]:
+        rng = np.random.default_rng(seed)
+        p, q = (np.round(rng.normal(size=n), decimals) for n in sizes)
+        copies = int(share * min(sizes))
+        q[:copies] = p[:copies]
+        assert shared_rows(canonical(p), canonical(q)) is not None
+
+
+def test_scores_beside_labels_are_doubted():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=400)
+    scores = labels + rng.normal(size=400)
+    for sides in ((scores, labels), (labels, scores)):
+        with pytest.warns(DependenceWarning, match=r"are they labels.*scores\[labels == 1\]"):
+            found = dp.audit(dp.from_samples(*sides), claim="eps=1")
+        assert found.guarantee == "heuristic"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dp.from_samples(scores[labels == 1], scores[labels == 0])
+        dp.from_samples(labels, rng.integers(2, size=400))

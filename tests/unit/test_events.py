@@ -62,3 +62,21 @@ def test_words_have_as_many_digits_as_tell_values_apart():
     wide = Intervals([1e10 + 0.25], [1e10 + 0.5])
     open_, _, _ = learned(RNG.normal(size=99), RNG.normal(size=99))
     assert of_keys(open_, (), [(0, wide)]).words == "10000000000.25 ≤ output < 10000000000.5"
+
+
+def test_an_edge_just_above_a_round_number_is_named_by_that_number():
+    values = RNG.normal(size=50)
+    layout, _, _ = learned(values, RNG.normal(size=50))
+    inf = np.inf
+    for low, high, words in (
+        (-inf, np.nextafter(0, 1), "output ≤ 0"),
+        (np.nextafter(0.043, 1), inf, "output > 0.043"),
+        (np.nextafter(-0.5, 1), np.nextafter(0.25, 1), "-0.5 < output ≤ 0.25"),
+        (-0.5, 0.25, "-0.5 ≤ output < 0.25"),
+        (-inf, 0.043, "output < 0.043"),
+    ):
+        event = of_keys(layout, partial=[(0, Intervals(np.array([low]), np.array([high])))])
+        assert event.words == words
+        at = from_raw(np.array([0.0, 0.043, -0.5, 0.25]), 4)
+        inside = (low <= at.numbers[:, 0]) & (at.numbers[:, 0] < high)
+        assert event.holds(at).tolist() == inside.tolist()

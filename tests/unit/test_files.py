@@ -292,13 +292,3 @@ def test_a_column_that_names_the_file_is_refused(twin):
         read_pair(p, q)
     assert read_pair(p, q, drop=["run"])[0].names == ("x",)
     assert read_pair(p, q, columns=["run", "x"])[0].names == ("run", "x")
-
-
-def test_numbers_rounded_differently_are_refused(write):
-    rng = np.random.default_rng(0)
-    p, q = (rng.normal(size=400) for _ in range(2))
-    rounded = [write(f"{k}.parquet", {"x": np.round(v, k)}) for k, v in ((2, p), (3, q))]
-    with pytest.raises(UnreadableFile, match="2 decimals in 2.parquet and of 3"):
-        read_pair(*rounded)
-    read_pair(rounded[0], write("same.parquet", {"x": np.round(q, 2)}))
-    read_pair(rounded[0], write("full.parquet", {"x": q}))

@@ -265,3 +265,34 @@ def test_scores_the_wrong_way_round_are_noticed(seeds):
         assert "−scores" not in str(dp.one_run(nothing, coins, guesses=200, rng=0))
     both = dp.one_run([scores, -scores], [included, ~included], guesses=200, rng=0)
     assert "−scores" not in str(both)
+
+
+def test_results_say_what_they_assume_of_the_coins():
+    rng = np.random.default_rng(0)
+    coins = rng.random(500) < 0.5
+    scores = coins + rng.normal(size=500)
+    found = dp.one_run(scores, coins, delta=1e-5, guesses=100, rng=0)
+    assert "fair coin of its own" in str(found)
+    assert found.guarantee == "exact"
+
+
+def test_a_half_that_was_taken_is_doubted():
+    rng = np.random.default_rng(0)
+    coins = np.arange(500) < 250
+    scores = coins + rng.normal(size=500)
+    block = dp.one_run(scores, coins, claim="eps=0.1", guesses=100, rng=0)
+    assert block.guarantee == block.about.guarantee == "heuristic"
+    assert "stand in one block" in str(block)
+    order = rng.permutation(500)
+    mixed = dp.one_run(scores[order], coins[order], claim="eps=0.1", guesses=100, rng=0)
+    assert mixed.guarantee == "exact"
+    assert any("exactly half of the canaries" in note for note in mixed.about.notes)
+    fair = np.append(coins, True)
+    more = dp.one_run(np.append(scores, 0.5), fair, claim="eps=0.1", guesses=100, rng=0)
+    assert "exactly half" not in str(more.about.notes)
+
+
+def test_a_number_of_guesses_in_quotes_is_named_whole():
+    coins = np.random.default_rng(0).random(500) < 0.5
+    with pytest.raises(InvalidInput, match="'200'"):
+        dp.one_run(coins + 0.0, coins, guesses="200")

@@ -2,7 +2,9 @@
 
 import math
 
+import numpy as np
 import pytest
+from scipy.stats import binom, norm
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
@@ -24,3 +26,31 @@ def test_a_plan_is_what_the_power_says():
 def test_claims_that_events_do_not_exhaust_are_planned_too(claim):
     plan = dp.plan(claim, excess=2.0)
     assert 10 < plan.held_out < 1000
+
+
+def test_no_plan_is_for_fewer_draws_than_an_audit_takes():
+    plan = dp.plan("mu=0.5", excess=20)
+    assert plan.draws == 8
+    dp.audit(dp.zoo.Gaussian(0.1), (0.0, 1.0), "mu=0.5", n=plan.draws, rng=0)
+    small = dp.plan("eps=0.1", excess=20)
+    assert small.draws >= small.held_out + 4
+
+
+def test_the_plan_of_a_curve_is_for_a_truth_that_mechanisms_have(seeds):
+    """Gaussian noise that is too small by a largest gap of 0.1 is caught about as often as planned."""
+    curve = dp.TradeoffDP(dp.GaussianDP(0.5).tradeoff)
+    plan = dp.plan(curve, excess=0.1)
+    assert plan.draws > 500
+    assert plan.event > 0.05
+    mu = 0.5 + 2 * norm.ppf(0.55)  # 2Φ(s/2) − 1 is the largest gap of a shift s
+    alpha = np.linspace(0, 1, 1001)
+    gaps = curve.tradeoff(alpha) - dp.GaussianDP(mu).tradeoff(alpha)
+    assert gaps.max() == pytest.approx(0.1, abs=1e-4)
+    caught = 0
+    for seed in seeds[:12]:
+        caught += dp.audit(
+            dp.zoo.Gaussian(1 / mu), (0.0, 1.0), curve, n=plan.draws, rng=seed, loss="values"
+        ).violated
+    assert caught >= binom.ppf(1e-4, 12, 0.8)
+    assert "Gaussian shift" in str(plan)
+    assert "takes more" in str(plan)

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dpassay as dp
+from dpassay import report
+from dpassay.cli import run
+from dpassay.privacy.about import Origin
 from dpassay.report import words
 
 
@@ -16,8 +26,6 @@ def test_small_probabilities_are_written_out():
 
 
 def test_a_p_value_is_about_draws_and_says_how_small_it_is():
-    import dpassay as dp
-
     strong = dp.audit_counts(700, 1000, 184, 1000, dp.PureDP(0.5))
     said = {name: (value, note) for name, value, note in words.facts(strong)}["p-value"]
     assert said[0] == "p ≤ 2.8 × 10⁻⁴¹"
@@ -26,11 +34,6 @@ def test_a_p_value_is_about_draws_and_says_how_small_it_is():
 
 
 def test_a_violation_says_how_somebody_else_checks_it():
-    import shlex
-
-    import dpassay as dp
-    from dpassay.cli import run
-
     found = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=4000, rng=0)
     (fresh, again), (_, counted) = words.checks(found, "verdict.json")
     assert fresh.startswith("On fresh draws")
@@ -44,3 +47,84 @@ def test_a_violation_says_how_somebody_else_checks_it():
     assert [command for _, command in words.checks(found, "v.json")] == [
         "dpassay replay v.json TARGET"
     ]
+
+
+def _again(command, capsys):
+    """The verdict that a printed command gives."""
+    run([*shlex.split(command)[1:], "--json", "-"])
+    return dp.Verdict.from_json(capsys.readouterr().out)
+
+
+def test_the_counts_of_one_event_among_several_give_the_bound_of_the_report(capsys):
+    rng = np.random.default_rng(0)
+    p, q = rng.poisson(10, 6000), rng.poisson(13, 6000)
+    for claim in ("eps=0.2", "eps=0.2, delta=1e-5"):
+        found = dp.audit(dp.from_samples(p, q), claim=claim)
+        assert found.violated
+        assert len(found.budget) > 2
+        assert 0 < found.witness.level < 0.04
+        said, command = words.checks(found, "v.json")[-1]
+        again = _again(command, capsys)
+        assert again.lower_bound == pytest.approx(found.lower_bound, rel=1e-6), claim
+        assert "of the error probability 0.05" in said
+        bold = dp.audit_counts(*map(int, command.split()[2:6]), claim, likelier="second")
+        assert bold.lower_bound > found.lower_bound  # as if nothing had been searched for
+
+
+def test_counts_and_replays_give_their_own_bound_again(capsys):
+    counted = dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")  # both ways are paid for
+    verdict = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=4000, rng=0)
+    replayed = dp.replay(verdict, dp.zoo.Laplace(0.5), n=4000, rng=1)
+    for found in (counted, replayed):
+        _, command = words.checks(found, "v.json")[-1]
+        assert _again(command, capsys).lower_bound == pytest.approx(found.lower_bound, rel=1e-6)
+
+
+def test_no_counts_stand_for_bets_or_guesses():
+    watched = dp.monitor(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=0.5", max_n=4000, rng=0)
+    rng = np.random.default_rng(1)
+    coins = rng.random(1000) < 0.5
+    guessed = dp.one_run(
+        3 * coins + rng.normal(size=1000), coins, claim="eps=1", guesses=100, rng=0
+    )
+    for found in (watched, guessed):
+        assert found.violated
+        assert found.witness.level is None
+        assert "dpassay counts" not in str(words.checks(found, "v.json"))
+
+
+def test_a_report_of_one_run_speaks_of_canaries_and_coins():
+    rng = np.random.default_rng(1)
+    coins = rng.random(1000) < 0.5
+    found = dp.one_run(3 * coins + rng.normal(size=1000), coins, claim="eps=1", guesses=100, rng=0)
+    page = report.render([found])
+    assert "fair coin" in page
+    assert "provided they are independent" not in page
+    assert "a side" not in str(words.facts(found))
+    assert "canaries" in str(words.facts(found))
+    assert "1,000 a side" not in page
+    drawn = dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")
+    assert "provided they are independent" in report.render([drawn])
+
+
+def test_rows_of_the_budget_that_are_alike_are_one():
+    spent = [("an event", 0.0125)] * 3 + [("the bound on δ", 0.0125)]
+    assert words.budget(spent) == [("an event", "3 × 0.0125"), ("the bound on δ", "0.0125")]
+
+
+def test_what_is_refuted_is_more_than_what_is_claimed():
+    found = dp.audit_counts(600, 1000, 184, 1000, "eps=1, delta=1e-5")
+    assert found.violated
+    same = replace(found, second=replace(found.second, lower=1e-5))
+    assert "δ > 1e-05, claimed 1e-05" in str(same)
+    assert "δ > 1e-05 at ε = 1, claimed 1e-05" in words.sentence(same)
+    more = replace(found, second=replace(found.second, lower=2e-5))
+    assert "δ ≥ 2e-05, claimed 1e-05" in str(more)
+
+
+def test_one_cell_is_one():
+    origin = Origin(
+        file="p.csv", bytes=9, sha256="0" * 64, rows=3, columns=("x",), missing=1, modified="now"
+    )
+    assert "1 cell without a value" in str(origin)
+    assert "2 cells without" in str(replace(origin, missing=2))

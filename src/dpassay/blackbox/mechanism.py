@@ -214,9 +214,10 @@ def from_command(argv: Sequence[str], *, timeout: float | None = None) -> Comman
 def check_mechanism(mechanism: Any) -> Mechanism:
     """Explain, before the first draw, what is wrong with a mechanism's signature."""
     if not callable(mechanism):
+        drawn = "; outputs that were drawn already go in as dp.from_samples(p, q), in its place"
         raise InvalidInput(
             f"a mechanism must be callable as mechanism(data, size, rng), got "
-            f"{checks.shown(mechanism)}"
+            f"{checks.shown(mechanism)}{drawn if hasattr(mechanism, '__len__') else ''}"
         )
     try:
         signature = inspect.signature(mechanism)

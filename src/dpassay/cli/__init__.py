@@ -17,14 +17,25 @@ from dpassay.cli import (  # noqa: F401  (they register their commands)
 )
 from dpassay.cli.app import Stopped, app
 from dpassay.cli.inputs import held
-from dpassay.errors import DpassayError, InvalidInput
+from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
 
 #: What the parser raises for a wrong option; typer brings the class along without naming it.
 _USAGE: Any = typer.BadParameter.__mro__[2]
 
 
 #: What files of outputs are called.
-_DATA = (".npy", ".csv", ".parquet", ".tsv", ".txt", ".npz")
+_DATA = (
+    ".npy",
+    ".csv",
+    ".parquet",
+    ".tsv",
+    ".txt",
+    ".npz",
+    ".jsonl",
+    ".ndjson",
+    ".feather",
+    ".arrow",
+)
 
 
 def _slips(arguments: list[str]) -> None:
@@ -39,6 +50,12 @@ def _slips(arguments: list[str]) -> None:
             if len(given) < 2 or any(value.startswith("--") for value in given):
                 got = next((value for value in given if not value.startswith("--")), "nothing")
                 raise InvalidInput(f"{option} takes two values, as in {example}; got {got}")
+    claims = [a for a in arguments if a == "--claim" or a.startswith("--claim=")]
+    if len(claims) > 1 and arguments[0] != "audit":
+        raise InvalidInput(
+            f"{arguments[0]} takes one --claim, got {len(claims)}; run it once for each, with a "
+            f"--confidence that pays for all ({1 - 0.05 / len(claims):.4g} each is 0.95 together)"
+        )
     if arguments[:1] and arguments[0] in ("audit", "bound", "verify", "estimate"):
         _files(arguments[1:])
 
@@ -81,11 +98,11 @@ def run(arguments: list[str]) -> int:
     except DpassayError as error:
         if debug:
             traceback.print_exc()
-            return 2
+            return 4 if isinstance(error, NotEnoughDraws) else 2
         said, more, _ = str(error).partition("\nTraceback (most recent call last)")
         hint = "\n  (add --debug to see where)" if more else ""
         print(f"dpassay: {said}{hint}", file=sys.stderr)
-        return 2
+        return 4 if isinstance(error, NotEnoughDraws) else 2
     except (KeyboardInterrupt, Stopped, typer.Abort) as stop:
         print(f"dpassay: {str(stop) or 'interrupted'}", file=sys.stderr)
         return 130

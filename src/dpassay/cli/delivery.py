@@ -41,7 +41,7 @@ def deliver(
     console, said = Console(), not out.quiet and json != "-"
     if said:
         for one in results:
-            console.print(_panel(one, remedy, json if json and len(results) == 1 else ""))
+            console.print(_panel(one, remedy, json or ""))
         if profile is not None:
             console.print(profile_panel(profile))
     made: list[Any] = [*results] if profile is None else [profile]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from dpassay.cli.app import app
 from dpassay.cli.delivery import PLAN, deliver, status
+from dpassay.cli.earlier import earlier_results, their_columns
 from dpassay.cli.groups import How, Out, Where, claimed, command
 from dpassay.cli.inputs import Files, check_writable, live, write_json
 from dpassay.cli.inputs import sampling as as_sampling
@@ -30,9 +31,8 @@ from dpassay.cli.options import (
     Workers,
     whole,
 )
-from dpassay.hunting.result import Hunt
+from dpassay.errors import InvalidInput
 from dpassay.panels import bound_panel
-from dpassay.records import Record
 
 
 @command()
@@ -92,7 +92,7 @@ def audit(
     raise typer.Exit(status(verdicts))
 
 
-@command("store")
+@command()
 def monitor(
     *,
     where: Where,
@@ -130,7 +130,7 @@ def monitor(
         confidence=confidence,
         loss=loss,
         relation=where.relation,
-        **how.drawing(source, out),
+        **how.drawing(source, out, where.store),
     )
     remedy = "more draws (--max-n), another --loss or a lower --confidence"
     deliver([verdict], None, out=out, remedy=remedy)
@@ -287,7 +287,7 @@ def replay(
 
     Example: dpassay replay verdict.json --samples fresh-p.csv fresh-q.csv
     """
-    from dpassay.errors import InvalidInput, UnreadableFile
+    from dpassay.errors import UnreadableFile
     from dpassay.replays import replay as run
 
     check_writable(None, out.json)
@@ -296,8 +296,7 @@ def replay(
         text = verdict.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
-    found: Any = Record.from_json(text)
-    earlier = found.verdict if isinstance(found, Hunt) else found
+    listed = earlier_results(text)
     drawn = where.target is not None or where.command is not None
     if not drawn and where.samples is None and where.store is None:
         raise InvalidInput(
@@ -306,17 +305,22 @@ def replay(
         )
     if drawn:
         where = replace(where, pair=("0", "1"))  # the witness brings its own
+    elif where.columns is None and where.drop is None:
+        where = replace(where, columns=their_columns(listed))
     source, _ = where.read(how)
-    again = run(
-        earlier,
-        source,
-        n=20_000 if n is None and live(source) else n,
-        confidence=confidence,
-        **how.drawing(source, out, where.store),
-    )
+    again = [
+        run(
+            earlier,
+            source if k == 0 else where.read(how)[0],  # samples are dealt out once
+            n=20_000 if n is None and live(source) else n,
+            confidence=1 - (1 - confidence) / len(listed),
+            **how.drawing(source, out, where.store),
+        )
+        for k, earlier in enumerate(listed)
+    ]
     remedy = f"{PLAN} or a lower --confidence"
-    deliver([again], None, out=out, remedy=remedy)
-    raise typer.Exit(status([again]))
+    deliver(again, None, out=out, remedy=remedy)
+    raise typer.Exit(status(again))
 
 
 @app.command()

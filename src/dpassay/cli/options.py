@@ -43,7 +43,9 @@ CommandOption = Annotated[
 ]
 SamplesOption = Annotated[
     tuple[Path, Path] | None,
-    typer.Option("--samples", metavar="P Q", help="Two files of outputs (.npy, .csv, .parquet)."),
+    typer.Option(
+        "--samples", metavar="P Q", help="Two files of outputs (.npy, .csv, .jsonl, .parquet …)."
+    ),
 ]
 StoreOption = Annotated[
     Path | None,

@@ -19,6 +19,7 @@ from dpassay.cli.options import (
     ScoresFile,
     Seed,
 )
+from dpassay.errors import InvalidInput
 from dpassay.panels import bound_panel
 from dpassay.results import Verdict
 
@@ -83,7 +84,9 @@ def one_run(
     """
     from dpassay.canaries import audit_file, read_guesses
 
-    check_writable(None, out.json)
+    check_writable(out.report, out.json)
+    if out.report is not None and claim is None:
+        raise InvalidInput("a report is of a verdict: give --claim, or leave --report out")
     asked = read_guesses(guesses)
     found = audit_file(
         scores, claim=claim, guesses=asked, delta=delta, confidence=confidence, rng=seed

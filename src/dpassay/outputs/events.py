@@ -268,20 +268,35 @@ def _or(parts: Sequence[str]) -> str:
 def _intervals_in_words(test: Intervals, name: str, origin: float) -> str:
     shown = min(len(test.lows), _LISTED)
     edges = [*test.lows[:shown].tolist(), *test.highs[:shown].tolist()]
-    finite = [exact(edge, origin=origin) for edge in edges if np.isfinite(edge)]
+    before = [_before(edge) if origin == 0 else None for edge in edges]
+    finite = [
+        exact(edge if last is None else last, origin=origin)
+        for edge, last in zip(edges, before, strict=True)
+        if np.isfinite(edge)
+    ]
     words = iter(told_apart(finite))
     written = ["" if np.isinf(edge) else next(words) for edge in edges]
     found = []
-    for low, high in zip(written[:shown], written[shown:], strict=True):
+    for k in range(shown):
+        low, high = written[k], written[shown + k]
+        above, below = ("≥", ">")[before[k] is not None], ("<", "≤")[before[shown + k] is not None]
         if not low and not high:
             found.append(f"{name} anything")
         elif not low:
-            found.append(f"{name} < {high}")
+            found.append(f"{name} {below} {high}")
         elif not high:
-            found.append(f"{name} ≥ {low}")
+            found.append(f"{name} {above} {low}")
         else:
-            found.append(f"{low} ≤ {name} < {high}")
+            found.append(f"{low} {'≤' if above == '≥' else '<'} {name} {below} {high}")
     if len(test.lows) > _LISTED:
         rest = len(test.lows) - _LISTED + 1
         return _or([*found[: _LISTED - 1], f"{name} in one of {rest} more intervals"])
     return _or(found)
+
+
+def _before(edge: float) -> float | None:
+    """The number just below an edge, if that is the one to name: < 5e-324 is ≤ 0."""
+    if np.isinf(edge):
+        return None
+    last = float(np.nextafter(edge, -np.inf))
+    return last if len(repr(last)) + 3 <= len(repr(edge)) else None

@@ -47,7 +47,8 @@ class Origin(Record):
 
     def __str__(self) -> str:
         names = ", ".join(self.columns[:6]) + (", …" if len(self.columns) > 6 else "")
-        blank = f", {self.missing:,} cells without a value" if self.missing else ""
+        cells = "1 cell" if self.missing == 1 else f"{self.missing:,} cells"
+        blank = f", {cells} without a value" if self.missing else ""
         return (
             f"{self.file}: {self.rows:,} rows of {names}{blank}; {self.bytes:,} bytes, SHA-256 "
             f"{self.sha256[:16]}…, modified {self.modified}"
@@ -64,6 +65,8 @@ class About(Record):
     seed: int | None = None
     pair: Any = None
     notes: tuple[str, ...] = ()
+    #: What n counts where that is no draws of the mechanism, such as "canaries".
+    units: str = ""
     #: The files the draws came from, and a digest of draws that were collected elsewhere.
     files: tuple[Origin, ...] = ()
     digest: str = ""

@@ -37,7 +37,16 @@ _PRINTED = re.compile(
 _HEADLINE = re.compile(r"(.*\S)\s+in\s+(δ|delta|ε|eps|epsilon)\s*", re.IGNORECASE | re.DOTALL)
 _CURVE = re.compile(r"\s*f\s*-\s*DP\b.*", re.IGNORECASE | re.DOTALL)
 _MANY_ORDERS = re.compile(r".*R[ée]nyi\s+DP\s+at\b.*", re.IGNORECASE | re.DOTALL)
-_TERM = re.compile(rf"\s*(\w+)\s*(?:=|<=|≤)\s*({_NUMBER})\s*")
+_TERM = re.compile(rf"\s*(\w+)(?:\s*(?:=|<=|≤|:)\s*|\s+)({_NUMBER})\s*")
+#: Between terms: a comma, "and", or the space before the next name.
+_BETWEEN = re.compile(r"\s*[,;]\s*|\s+and\s+|\s+(?=[^\W\d]\w*\s*[=<≤:\s])")
+#: "(1, 1e-5)", and powers of ten as people write them: 10^-5, 2×10^(-5), 10⁻⁵.
+_TUPLE = re.compile(rf"\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*\)")
+_POWER = re.compile(
+    r"(?:(\d+\.?\d*|\.\d+)\s*[×x*·]\s*)?(?<![\d.])10\s*"
+    r"(?:(?:\^|\*\*)\s*(?:\(([-+−]?\d+)\)|([-+−]?\d+))|([⁻⁺]?[⁰¹²³⁴-⁹]+))"
+)
+_RAISED = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹−", "-+0123456789-")
 _NAMES = {
     "eps": "epsilon",
     "epsilon": "epsilon",
@@ -87,6 +96,11 @@ def claim(given: Any) -> Claim:
     """
     if isinstance(given, Claim):
         return given
+    if isinstance(given, type):
+        raise InvalidInput(
+            f"{given.__name__} is a class; a claim is one of its objects, such as dp.PureDP(1.0), or an "
+            "accountant that has taken its steps"
+        )
     if not isinstance(given, str):
         if (stated := from_accountant(given)) is not None:
             return stated
@@ -156,9 +170,14 @@ def _read(text: str) -> Claim:
             f"the values are missing in {text!r}; write renyi(2)=0.1, renyi(4)=0.3 or make the "
             "claim with dp.RenyiCurveDP(orders, epsilons)"
         )
+    text = _POWER.sub(lambda m: f"{m[1] or 1}e{(m[2] or m[3] or m[4]).translate(_RAISED)}", text)
     if found := _PRINTED.fullmatch(text.strip()):
         return _printed(text, found)
-    parts = re.split(r"[,;]", text)
+    if found := _TUPLE.fullmatch(text.strip()):
+        return ApproximateDP(float(found[1]), float(found[2]))
+    if found := re.fullmatch(r"\(([^()]*=[^()]*)\)", text.strip()):
+        text = found[1]
+    parts = re.split(r"[,;]", text) if "(" in text else _BETWEEN.split(text.strip())
     renyi = [_RENYI.fullmatch(part.strip()) for part in parts]
     if given := [one for one in renyi if one]:
         if len(given) < len(parts):

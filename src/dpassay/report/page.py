@@ -226,11 +226,11 @@ def _of_verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
         relation=_relation(pair),
         figures=[figure for figure in drawn if figure is not None],
         pairs=None if not verdict.pairs else _predicted(verdict),
-        budget=[(what, f"{share:.3g}") for what, share in verdict.budget],
+        budget=words.budget(verdict.budget),
         method=_method(verdict.about, profile),
         notes=verdict.about.notes,
         origins=_origins(verdict.about),
-        guarantee=words.GUARANTEES[verdict.guarantee],
+        guarantee=words.guarantee(verdict.guarantee, verdict.about),
         meaning=words.meaning(verdict),
         file=file,
         json=verdict.to_json(),
@@ -402,7 +402,7 @@ def _method(about: About, profile: Profile | None) -> list[tuple[str, str]]:
     if about.n is not None:
         first, second = about.n
         draws = f"{first:,} a side" if first == second else f"{first:,} and {second:,}"
-        out.append(("Draws", draws))
+        out.append((about.units.capitalize(), f"{first:,}") if about.units else ("Draws", draws))
     out.append(("Seed", "none recorded" if about.seed is None else str(about.seed)))
     return out
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 
 from dpassay.errors import InvalidInput
-from dpassay.privacy.about import Guarantee, level
+from dpassay.privacy.about import About, Guarantee, level
 from dpassay.privacy.claim_text import claim as claim_of
 from dpassay.privacy.curves import Spectrum
 from dpassay.results import Profile, Verdict, number, rounded_down, rounded_up
@@ -15,6 +17,12 @@ GUARANTEES = {
     Guarantee.ASYMPTOTIC: "asymptotic: it holds in the limit of many independent draws",
     Guarantee.HEURISTIC: "heuristic: nothing is guaranteed",
 }
+
+#: The same of guesses about canaries, whose coins must be fair instead.
+_OF_CANARIES = (
+    "exact: it holds for every number of canaries, provided a fair coin of its own included each of them "
+    "or left it out, and the guesses know of the coins only what the run lets out"
+)
 
 NOT_A_BOUND = (
     "Estimates are read off a sample and may lie above or below the truth. Only an audit makes a "
@@ -34,6 +42,13 @@ HUNTED = (
     "predicted; none where that was a quick one. These draws chose the pair to test; the verdict rests "
     "on others alone."
 )
+
+
+def guarantee(found: Guarantee, about: About) -> str:
+    """What stands behind a result, and on what condition."""
+    if found is Guarantee.EXACT and about.units == "canaries":
+        return _OF_CANARIES
+    return GUARANTEES[found]
 
 
 def percent(share: float) -> str:
@@ -99,7 +114,7 @@ def second(verdict: Verdict) -> str:
     if other.at:
         return f"{other}, where the curve claims {number(other.claimed)}"
     return (
-        f"{other.symbol} ≥ {number(other.lower)} at {claim.symbol} = {number(claim.value)}, "
+        f"{other.symbol} {other.sign} {number(other.lower)} at {claim.symbol} = {number(claim.value)}, "
         f"claimed {number(other.claimed)}"
     )
 
@@ -162,11 +177,19 @@ def meaning(verdict: Verdict) -> tuple[str, str]:
 
 def _power(verdict: Verdict) -> str:
     least = verdict.smallest_detectable
+    canaries = verdict.about.units == "canaries"
+    if verdict.violated and canaries:
+        return (
+            "It speaks of the training that was run and of these canaries; the bound is a floor, and the "
+            "truth may be worse."
+        )
     if verdict.violated:
         return (
             "It speaks of the pair of inputs that was tested, and so of the mechanism if the claim "
             "calls them neighbours; the bound is a floor, and the truth may be worse."
         )
+    if verdict.blind and canaries:
+        return "More canaries, another number of guesses or a lower confidence may let it see."
     if verdict.blind:
         return (
             "More draws (dpassay plan says how many), another loss to rank the outputs by, or a lower "
@@ -183,13 +206,18 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
     """The key numbers: name, number, what it is."""
     claim, w = verdict.claim, verdict.witness
     least = verdict.smallest_detectable
-    draws = "held-out rows" if verdict.about.files else "draws"
+    draws = verdict.about.units or ("held-out rows" if verdict.about.files else "draws")
+    one, other = "first input", "second input"
+    if verdict.about.units == "canaries":
+        one, other = "included", "left out"
     if least is None:
         detectable, note = "not computed", "by this method"
     elif math.isfinite(least):
         detectable, note = (
             f"{claim.symbol} = {number(least)}",
-            f"on an event like {verdict.detectable_on or 'this'}, 9 times in 10",
+            "9 times in 10"
+            if verdict.about.units
+            else f"on an event like {verdict.detectable_on or 'this'}, 9 times in 10",
         )
     else:
         detectable, note = "none", "no excess is sure to be caught"
@@ -203,8 +231,8 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
         *_second_fact(verdict),
         ("Smallest detectable", detectable, note),
         ("p-value", f"p ≤ {small(verdict.p_value)}", _p_note(verdict)),
-        ("Witness, first input", _share(w.hits_p, w.n_p), f"{w.hits_p:,} of {w.n_p:,} {draws}"),
-        ("Witness, second input", _share(w.hits_q, w.n_q), f"{w.hits_q:,} of {w.n_q:,} {draws}"),
+        (f"Witness, {one}", _share(w.hits_p, w.n_p), f"{w.hits_p:,} of {w.n_p:,} {draws}"),
+        (f"Witness, {other}", _share(w.hits_q, w.n_q), f"{w.hits_q:,} of {w.n_q:,} {draws}"),
     ]
 
 
@@ -221,6 +249,8 @@ def checks(verdict: Verdict, file: str) -> list[tuple[str, str]]:
         return []
     if not w.event.live:
         fresh = "--samples FRESH-FIRST FRESH-SECOND" if verdict.about.files else "TARGET"
+        if verdict.confidence != 0.95:
+            fresh += f" --confidence {level(verdict.confidence)}"
         found.append(
             (
                 "On fresh draws: save the result and count its event again. Nothing is searched for, so "
@@ -232,17 +262,29 @@ def checks(verdict: Verdict, file: str) -> list[tuple[str, str]]:
         same = str(claim_of(str(verdict.claim))) == str(verdict.claim)
     except InvalidInput:
         same = False
-    if same and verdict.claim.event_complete and verdict.point is None:
+    if same and verdict.claim.event_complete and w.level is not None:
         likelier = "first" if w.p >= w.q else "second"
         counts = f"{w.hits_p} {w.n_p} {w.hits_q} {w.n_q}"
+        spent = 1 - verdict.confidence
+        shared = (
+            ""
+            if w.level > 0.999 * spent
+            else f", with the {w.level:.3g} that this event had of the error probability {spent:.3g} (so "
+            "that its p-value is that of the event alone)"
+        )
         found.append(
             (
-                "From the counts alone, by the same exact test:",
+                f"From the counts alone, the same bound by the same exact test{shared}:",
                 f'dpassay counts {counts} --claim "{verdict.claim}" --likelier {likelier} '
-                f"--confidence {level(verdict.confidence)}",
+                f"--confidence {_without(w.level)}",
             )
         )
     return found
+
+
+def _without(spent: float) -> str:
+    """One minus an error probability, with as many digits as bounds show."""
+    return repr(round(1 - spent, 7 - math.floor(math.log10(spent))))
 
 
 def _second_fact(verdict: Verdict) -> list[tuple[str, str, str]]:
@@ -256,7 +298,16 @@ def _second_fact(verdict: Verdict) -> list[tuple[str, str, str]]:
         f"at {claim.symbol} = {number(claim.value)}, claimed {number(other.claimed)}; both bounds "
         "hold at once"
     )
-    return [("And at the same time", f"{other.symbol} ≥ {number(other.lower)}", note)]
+    return [("And at the same time", f"{other.symbol} {other.sign} {number(other.lower)}", note)]
+
+
+def budget(spent: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
+    """How the error probability is spent, a row for all that has the same name and share."""
+    often = Counter(spent)
+    return [
+        (what, f"{share:.3g}" if n == 1 else f"{n} × {share:.3g}")
+        for (what, share), n in often.items()
+    ]
 
 
 #: Beside curves, where the witness is about bits.

@@ -69,6 +69,12 @@ def totals(source: Source, n: int | None, *, least: int = 2, name: str = "n") ->
     """`n` on both sides, or all draws of samples; a mechanism needs a number."""
     if n is not None:
         asked = checks.whole(name, n, at_least=least)
+        there = source.remaining
+        if there is not None and 0 < min(there) < asked:
+            raise NotEnoughDraws(
+                f"{name} = {asked:,} draws per side were asked for, and there are {there[0]:,} and "
+                f"{there[1]:,}; ask for fewer, or leave {name} out for all of them"
+            )
         return asked, asked
     left = source.remaining
     if left is None:

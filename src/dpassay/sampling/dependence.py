@@ -124,28 +124,41 @@ def _shared(p: Outputs, q: Outputs) -> int:
 def shared_rows(p: Outputs, q: Outputs) -> str | None:
     """More rows that both sides hold than independent draws would, in words; else None.
 
-    For independent draws from any two distributions the pairs of equal rows across the sides are on
-    average at most (m/n)·(pairs within the first) + (n/m)·(pairs within the second): 2Σpq ≤ Σp² + Σq².
+    For independent draws from any two distributions n m Σpq pairs of equal rows across the sides are to
+    be expected, at most √(n² Σp² · m² Σq²), and n² Σp² / 2 and m² Σq² / 2 within them. The pairs within a
+    small file are few, and may have been more: five standard errors and a dozen.
     """
     (a, often_a), (b, often_b) = (np.unique(row_marks(side), return_counts=True) for side in (p, q))
     _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
     across = float(np.sum(often_a[i] * often_b[j].astype(float)))
     within = [float(np.sum(c * (c - 1.0) / 2)) for c in (often_a, often_b)]
-    n, m = len(p), len(q)
-    allowed = m / n * within[0] + n / m * within[1]
-    if allowed > 0:
-        allowed += 6 * np.sqrt(allowed + across)
-    if across < allowed + max(_MANY, 0.02 * min(n, m)):
+    allowed = 0.0
+    if max(within) > 0:
+        most = [pairs + 5 * math.sqrt(pairs) + 12 for pairs in within]
+        allowed = 2 * math.sqrt(most[0] * most[1])
+        allowed += 6 * math.sqrt(allowed + across)
+    # a few values that come often, such as a cell without a value, may well do so in a small file
+    if i.size < _MANY or across < allowed + max(_MANY, 0.02 * min(len(p), len(q))):
         return None
     return f"{i.size:,} of {a.size:,} different outputs on the first input are among those on the second"
 
 
-def fingerprint_of(p: Outputs, q: Outputs) -> str:
-    """A digest of draws, whatever their order."""
-    digest = hashlib.sha256()
-    for side in (p, q):
-        digest.update(np.sort(row_marks(side)).tobytes())
-    return digest.hexdigest()
+def labels_like(p: Outputs, q: Outputs) -> str | None:
+    """Scores here and as many labels there, 0 or 1 each, in words; None if it does not look so."""
+    if len(p) != len(q) or not (p.is_plain and q.is_plain) or len(p) < _MANY:
+        return None
+    if p.numbers.shape[1] != 1 or q.numbers.shape[1] != 1:
+        return None
+    binary = [bool(np.isin(side.numbers, (0, 1)).all()) for side in (p, q)]
+    many = [np.unique(side.numbers).size for side in (p, q)]
+    if binary[0] == binary[1] or many[binary.index(True)] != 2 or max(many) < _MANY:
+        return None
+    scores, labels = ("first", "second") if binary[1] else ("second", "first")
+    return (
+        f"the outputs on the {labels} input are all 0 or 1, and there is one for each of many different "
+        f"numbers on the {scores}: are they labels of scores? Then give the scores of one label and "
+        "those of the other: scores[labels == 1] and scores[labels == 0]"
+    )
 
 
 def repeated_rows(p: Outputs, q: Outputs) -> str | None:

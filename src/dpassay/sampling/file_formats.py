@@ -22,10 +22,12 @@ from dpassay.sampling.columns import (
     number_array,
     pyarrow_module,
 )
+from dpassay.sampling.json_lines import read_json_lines
 from dpassay.sampling.text_cells import of_text, read_text
 
 _TEXT = (".csv", ".tsv", ".txt")
 _IPC = (".feather", ".arrow")
+_LINES = (".jsonl", ".ndjson")
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
@@ -41,10 +43,11 @@ def load(path: str | Path, header: bool | None = None) -> Content:
         raise UnreadableFile(f"there is no file {shown}")
     if suffix == ".npz":
         raise UnreadableFile(f"{shown} may hold several arrays; save one as .npy")
-    if suffix not in (*_TEXT, *_IPC, ".npy", ".parquet") or (compression and suffix not in _TEXT):
+    written = suffix in (*_TEXT, *_LINES)
+    if not (written or suffix in (*_IPC, ".npy", ".parquet")) or (compression and not written):
         raise UnreadableFile(
             f"{shown} ends in {file.suffix!r}; outputs are read from .npy, .csv or .parquet "
-            "(also from .tsv, .txt, .csv.gz, .feather and .arrow)"
+            "(also from .tsv, .txt, .jsonl, .csv.gz, .feather and .arrow)"
         )
     try:
         data, stat = file.read_bytes(), file.stat()
@@ -53,9 +56,11 @@ def load(path: str | Path, header: bool | None = None) -> Content:
     if not data:
         raise UnreadableFile(f"{shown} is empty")
     first: tuple[str, ...] | None = None
+    text = _decompressed(data, compression, shown) if compression else data
     if suffix in _TEXT:
-        text = _decompressed(data, compression, shown) if compression else data
         names, columns, first = read_text(text, suffix, header, shown)
+    elif suffix in _LINES:
+        names, columns = read_json_lines(text, shown)
     elif suffix == ".npy":
         names, columns = _read_npy(data, shown)
     else:
@@ -120,6 +125,11 @@ def _read_npy(data: bytes, shown: str) -> _Read:
     if array.ndim not in (1, 2) or (names and any(field.ndim != 1 for field in fields)):
         raise UnreadableFile(
             f"{shown} holds an array of shape {array.shape}; outputs are numbers (n,) or rows (n, d)"
+        )
+    if array.ndim == 2 and array.shape[0] == 1 < array.shape[1]:
+        raise UnreadableFile(
+            f"{shown} holds an array of shape {array.shape}, one output of {array.shape[1]:,} numbers; a "
+            "row is an output: if each number is one, save array.ravel()"
         )
     if array.ndim == 2:
         fields = [array[:, k] for k in range(array.shape[1])]

@@ -1,7 +1,7 @@
 """Files of outputs: one output a row, a column a coordinate.
 
-Text (.csv, .tsv, .txt, also compressed), .parquet, .feather, .arrow and .npy (never pickled) hold
-the same table if they hold the same content:
+Text (.csv, .tsv, .txt, also compressed), JSON lines (.jsonl), .parquet, .feather, .arrow and .npy (never
+pickled) hold the same table if they hold the same content:
 
 - Numbers that are whole are integers, written 1, 1.0 or 1e0; beyond 64 bits they are Python's.
 - A cell without a value is an outcome: blank, NA, N/A, null, NULL, None and Parquet's null are None,
@@ -39,6 +39,7 @@ from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.sampling.columns import KIND_OF_TYPE, Column, Content, Table, as_objects, counted
 from dpassay.sampling.file_formats import load
 from dpassay.sampling.text_cells import header_names
+from dpassay.sampling.writing import refuse_writing
 
 _FEW = 20  # rows from which an order is no accident
 
@@ -89,7 +90,7 @@ def alike(
         for side in (p, q):
             _refuse_index(side)
         _refuse_constants(p, q)
-    _refuse_rounding(p, q)
+    refuse_writing(p, q)
     return _alike(p, q)
 
 
@@ -152,6 +153,8 @@ def _selected(
             sides[k] = replace(side, called=places, named=False)
     if wanted is not None:
         wanted = [aliases.get(name, name) for name in wanted]
+        if len(wanted) == 1 and all(side.called == ("1",) and not side.named for side in sides):
+            wanted = ["1"]  # the only column there is, whatever it is called
         for side in sides:
             if unknown := [name for name in wanted if name not in side.called]:
                 raise InvalidInput(
@@ -252,30 +255,6 @@ def _refuse_constants(p: Content, q: Content) -> None:
 
 def _single(column: Column) -> bool:
     return bool(np.all(column.values == column.values[0]))
-
-
-def _refuse_rounding(p: Content, q: Content) -> None:
-    """Numbers rounded to more digits in one file than in the other."""
-    for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
-        digits = _decimals(a), _decimals(b)
-        if None not in digits and digits[0] != digits[1]:
-            raise UnreadableFile(
-                f"{p.column(name)} has numbers of up to {digits[0]} decimals in {p.shown} and of "
-                f"{digits[1]} in {q.shown}: how they are written would tell them apart. Write both with "
-                "the same digits; if the mechanism itself rounds so, give arrays without names"
-            )
-
-
-def _decimals(column: Column) -> int | None:
-    """How many decimals the numbers of a column have at most; None if too many or too few to tell."""
-    values = column.values[:5000]
-    if values.dtype.kind != "f" or len(values) < 5 * _FEW:
-        return None
-    values = values[np.isfinite(values)].astype(float)
-    for digits in range(1, 9):
-        if np.array_equal(np.round(values, digits), values):
-            return digits
-    return None
 
 
 def _index_like(column: Column) -> str:

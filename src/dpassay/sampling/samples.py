@@ -40,13 +40,14 @@ from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.sampling.cells import by_calls
 from dpassay.sampling.copies import CopyCheck
 from dpassay.sampling.dependence import (
-    fingerprint_of,
+    labels_like,
     one_sided_repeats,
     repeated_rows,
     shared_rows,
     symptoms,
 )
 from dpassay.sampling.draw import Sampling, Seed, draw_blocks, keep, seed_for, seed_of
+from dpassay.sampling.fingerprints import fingerprint_of
 from dpassay.sampling.job import stream
 
 T = TypeVar("T")
@@ -342,7 +343,7 @@ def from_samples(
     """Outputs that were collected elsewhere, as a pool of draws.
 
     `p` and `q` are arrays or tables of outputs on the first and the second input, or paths of .csv,
-    .parquet or .npy files, one output a row. Columns of files and data frames are matched by name;
+    .jsonl, .parquet or .npy files, one output a row. Columns of files and frames are matched by name;
     `columns` says which of them are outputs, `drop` which are not (an identifier, a time stamp). Rows
     are shuffled by the seed, since files may be sorted. The two may differ in length. Every row must be
     an independent run of the mechanism: copied rows are refused.
@@ -396,9 +397,10 @@ def from_samples(
             "assumes that each is a run of its own. Remove the copies"
         )
     doubts = _warned(batch)
-    if again := one_sided_repeats(batch.p, batch.q):
-        warnings.warn(again, DependenceWarning, stacklevel=2)
-        doubts += (again,)
+    for doubt in (one_sided_repeats(batch.p, batch.q), labels_like(batch.p, batch.q)):
+        if doubt is not None:
+            warnings.warn(doubt, DependenceWarning, stacklevel=2)
+            doubts += (doubt,)
     shuffled = (
         side[stream(seed, 0, 1 << 21, index).permutation(len(side))]
         for index, side in enumerate((batch.p, batch.q))
