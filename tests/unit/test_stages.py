@@ -9,21 +9,17 @@ from scipy.stats import binom
 import dpassay as dp
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import detectable, shown
-from dpassay.stages import Measured, _test_event
+from dpassay.stages import Measured, _test_events
 
 
 def measured(claim, *rows):
     """Events with their counts, and shares of γ = 0.05."""
-    tests = [
-        _test_event(
-            claim,
-            SimpleNamespace(cut=SimpleNamespace(second=False), event=name),
-            row,
-            0.05 * share,
-            False,
-        )
-        for name, row, share in rows
+    cut = SimpleNamespace(second=False)
+    events = [
+        SimpleNamespace(cut=cut, event=name, share=share, order=None) for name, _, share in rows
     ]
+    choice = SimpleNamespace(claim=claim, events=events)
+    tests, _ = _test_events(choice, np.array([row for _, row, _ in rows]), 0.05, False, 0.0)
     return Measured(0.0, 1.0, tests, np.inf, None, [])
 
 
