@@ -45,7 +45,7 @@ AUDIT = ("audit", "--samples", "p.csv", "q.csv", "--drop", "id", "--json", "v.js
 def test_a_replay_uses_the_columns_of_the_verdict(files, capsys):
     status, out, _ = _said(capsys, *AUDIT, "--claim", "eps=0.5", "--confidence", "0.99")
     assert status == 1
-    assert "dpassay replay v.json --samples and two files of fresh draws, --confidence 0.99" in out
+    assert "dpassay replay v.json --samples FRESH-FIRST FRESH-SECOND --confidence 0.99" in out
     fresh = ("replay", "v.json", "--samples", "fp.csv", "fq.csv")
     status, out, _ = _said(capsys, *fresh)
     assert status == 1

@@ -15,7 +15,7 @@ OUT = [*inspect.signature(groups.Out).parameters]
 #: What each command does without, of the options that go together.
 WITHOUT = {
     "audit": set(),
-    "monitor": {"store"},
+    "monitor": set(),
     "bound": {"report"},
     "verify": set(),
     "estimate": {"pairs", "neighbours", "relation"},
@@ -59,8 +59,8 @@ def test_defaults():
 
 
 def test_a_command_without_an_option_refuses_it(capsys):
-    assert dpassay.cli.run(["monitor", "zoo:Laplace(1.0)", "--store", "runs"]) == 2
-    assert "--store" in capsys.readouterr().err
+    assert dpassay.cli.run(["bound", "zoo:Laplace(1.0)", "--report", "page.html"]) == 2
+    assert "--report" in capsys.readouterr().err
 
 
 def test_what_is_claimed():

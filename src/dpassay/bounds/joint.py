@@ -130,7 +130,8 @@ def evidence(counts: Counts, claim: Claim, gamma: float, beyond: float = 0.0) ->
     refuted = p_value <= gamma
     held = not refuted and claim.value <= beyond
     if beyond > 0 and (held or largest(beyond) > gamma):
-        return Evidence(p_value, claim.value if refuted else 0.0)
+        told = _told(p_value, counts, claim, window.spent)
+        return Evidence(told, claim.value if refuted else 0.0)
 
     def z_score(value: float) -> float:
         return max(-float(ndtri(largest(value))), min(-3.0, goal - 1))

@@ -62,7 +62,7 @@ def counts(
     raise typer.Exit(status([verdict]))
 
 
-@command("report")
+@command()
 def one_run(
     scores: ScoresFile,
     claim: Annotated[

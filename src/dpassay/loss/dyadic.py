@@ -56,9 +56,8 @@ class DyadicLoss:
         levels = np.log((counts[0] + 0.5) / (n[0] + 1)) - np.log((counts[1] + 0.5) / (n[1] + 1))
         cells: dict[int, Cells] = {}
         if name == "kinds":
-            if (
-                np.ptp(levels[:-1]) == 0.0
-            ):  # no key leads: any order, or all outputs were the one event
+            keys = levels[:-1]
+            if keys.size and np.ptp(keys) == 0.0:  # none leads: any order, or all were one event
                 levels = levels + _PARTED * np.arange(levels.size)
             return cls(layout, levels, cells, name)
         loss = halve if name == "dyadic" else by_ranks
