@@ -382,3 +382,11 @@ def test_more_is_drawn_at_a_time_where_one_call_makes_many(calls, share, least):
     step = monitors._pace(next(iter(sources(mechanism, (0.0, 0.0), rng=0))), dp.Sampling())
     assert step == (share, least)
     assert not sizes or max(sizes) <= 16
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_side_without_any_number_is_no_reason_to_warn():
+    watch = dp.Monitor("eps=1")
+    numbers = np.random.default_rng(0).laplace(size=300).tolist()
+    watch.update(["none"] * 300, [*numbers[:150], *["none"] * 150])
+    assert watch.e_value >= 0

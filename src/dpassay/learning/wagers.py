@@ -130,7 +130,9 @@ def _rankings(learner: Learner) -> Iterator[tuple[int, Scores]]:
     numbers = learner.plain_numbers
     if numbers is not None:
         p, q = numbers[1]
-        sign = -1.0 if np.nanmedian(p) < np.nanmedian(q) else 1.0
+        seen = [side[~np.isnan(side)] for side in (p, q)]
+        turned = min(map(len, seen)) > 0 and np.median(seen[0]) < np.median(seen[1])
+        sign = -1.0 if turned else 1.0
         p, q = (np.where(np.isnan(side), -np.inf, sign * side) for side in (p, q))
         yield (-1 if sign > 0 else -2), (p, q)
         if min(learner.batch.sizes) < _FEW and len(learner.training.layout) == 1:
