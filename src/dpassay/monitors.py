@@ -24,13 +24,13 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.records import Record
 from dpassay.results import Verdict
-from dpassay.sampling.brought import AGAIN, Brought
 from dpassay.sampling.budget import totals
-from dpassay.sampling.cells import by_calls
 from dpassay.sampling.dependence import symptoms
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
 from dpassay.sampling.progress import Progress
+from dpassay.sampling.repeated_batches import AGAIN, Brought
 from dpassay.sampling.samples import Source, sources
+from dpassay.sampling.tasks import by_calls
 from dpassay.standings import ANYTIME, Standing, about_bets, verdict_of
 
 #: The first update with as many draws on either side is looked at for signs of dependence.

@@ -27,8 +27,8 @@ from dpassay.bounds.ordering import Counts
 from dpassay.counts import SECOND, second_bound
 from dpassay.errors import MechanismError
 from dpassay.learning.cuts import ChosenEvent, EventCriterion, search
-from dpassay.learning.further import best_event, looked_at, two_tallies
 from dpassay.learning.learner import Learner, select
+from dpassay.learning.rare_events import best_event, to_look_at, two_tallies
 from dpassay.learning.renyi_function import MomentCriterion, Variation
 from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event
@@ -129,7 +129,7 @@ def look_further(
     choices: Sequence[Choice], budget: Budget, gamma: float, *, largest: bool = False
 ) -> tuple[list[Choice], Budget]:
     """Spend a part of many testing draws on where to cut, for claims that are not sure to be refuted."""
-    sizes = looked_at(budget)
+    sizes = to_look_at(budget)
     if not max(sizes):
         return list(choices), budget
     rest = Budget(budget.learn, (budget.test[0] - sizes[0], budget.test[1] - sizes[1]))

@@ -30,8 +30,8 @@ from dpassay.errors import (
     WorkerDied,
 )
 from dpassay.sampling import clusters
-from dpassay.sampling.cells import Task
 from dpassay.sampling.clusters import Cluster, connected, explained
+from dpassay.sampling.tasks import Task
 from dpassay.sampling.workers import _run_sent
 
 PAIR = (0.0, 1.0)

@@ -15,8 +15,8 @@ import dpassay as dp
 from dpassay.errors import MissingExtra, StoreError
 from dpassay.outputs.canonical import align, from_raw
 from dpassay.sampling import parts
-from dpassay.sampling.cells import Task
 from dpassay.sampling.parts import Damaged, Part, Shelf, decode, encode, listed
+from dpassay.sampling.tasks import Task
 
 pytest.importorskip("pyarrow")
 

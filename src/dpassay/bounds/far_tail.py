@@ -1,4 +1,6 @@
-"""How small a p-value of the joint test is, where the test itself ends at what it spends on C.
+"""How small a p-value of the joint test is beyond its end, γ/1000, which its confidence set costs.
+
+`joint` says which of the two is told.
 
 With x = i/n, y = j/m, kl⁺(x, p) = kl(x, p) if x > p, else 0, and kl⁻(y, q) = kl(y, q) if y < q, else 0,
 

@@ -40,7 +40,7 @@ from dpassay.roots import last_reaching
 
 #: Share of γ spent on the confidence set C.
 SPENT_ON_SET = 1e-3
-#: Up to so many times b a p-value says no more than that the test ends there.
+#: A p-value up to so many times b = γ/1000 says no more than that: the test cannot give less than b.
 _END = 1.009
 #: Bounds end here.
 _FAR = 1e6
@@ -70,8 +70,9 @@ def _p_value(counts: Counts, claim: Claim, spent: float) -> float:
 def _told(found: float, counts: Counts, claim: Claim, spent: float) -> float:
     """The p-value; where the test ends, that of `far_tail`, which tells smaller ones apart.
 
-    With c a little above b, fixed like b: p' = p where p > c, else min(c, p''). For α ≥ c {p' ≤ α} is
-    {p ≤ α}, and for α < c it is a part of {p'' ≤ α}. Both are p-values, so p' is one.
+    Let p be what the test found, p'' that of `far_tail`, and c = `end`, which no draw decides. What is
+    told is p' = p where p > c, else min(c, p''). For α ≥ c the event {p' ≤ α} is {p ≤ α}, and for α < c
+    it is a part of {p'' ≤ α}. Both are p-values, so p' is one.
     """
     end = _END * spent
     return found if found > end else min(end, far_tail.p_value(counts, claim))

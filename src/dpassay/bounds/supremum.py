@@ -46,8 +46,12 @@ def supremum(lattice: Lattice, claim: Claim) -> float:
 class Lattice:
     """Binomial probabilities on a window, for many success probabilities at once.
 
-    Where counts are many they are put together (`Grouped`): i*(j) does not fall with j, so that its value
-    at the first j of a group, rounded down to the first i of one, is on the safe side for all of them.
+    Where counts are many they are put together (`Grouped`). What is computed is then never too small:
+
+        Σ (masses of j from above) · (tail of i from above) / (totals of j and i from below),
+
+    the tail of a group of j beginning at the group of i that holds i* of its first j: i* does not fall
+    with j, so that this is too early for all others, if anything.
     """
 
     def __init__(self, window: Window, least: IntArray) -> None:

@@ -1,7 +1,8 @@
 """The simplest pair that still breaks the mechanism about as badly.
 
 Greedy, as property-based testing does it (MacIver & Donaldson, doi:10.4230/LIPIcs.ECOOP.2020.13): the
-first simpler pair on which fresh draws predict most of the bound takes the place of the one before.
+first simpler pair on which fresh draws predict most of the bound takes the place of the one before. What
+is simpler, and in which order it is tried: `rows`, `queries` and `values`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpassay.blackbox.inputs import INT64, Category, Cell, Integer, Real, Text
 
-#: Where integers stop to be what they were: exact in float32, in int32, in double, in int64.
+#: Where integers stop to be what they were: exact in float32, in int32, in uint32, in double, in int64.
 _EDGES = (2**24, 2**31, 2**32, 2**53, 2**63)
 #: Hostile categories beyond this many are left to chance.
 _MANY = 12
@@ -102,6 +102,11 @@ def _listed(cell: Cell) -> Iterator[tuple[str, Any]]:
     raise AssertionError
 
 
+def _beyond(edge: int) -> float:
+    """An integer past an edge that is a double, and not the edge itself."""
+    return max(float(edge + 2), math.nextafter(edge, math.inf))
+
+
 def _reals(cell: Real) -> Iterator[tuple[str, Any]]:
     low, high = ends(cell)
     yield "the lower bound", low
@@ -118,7 +123,7 @@ def _reals(cell: Real) -> Iterator[tuple[str, Any]]:
         ("not exact in float32", 0.1),
         ("tiny", 1e-300),
         ("huge", 1e300),
-        *((f"an integer beyond 2^{edge.bit_length() - 1}", float(edge + 2)) for edge in _EDGES),
+        *((f"an integer beyond 2^{edge.bit_length() - 1}", _beyond(edge)) for edge in _EDGES),
     ):
         if holds(cell, value):
             yield name, value

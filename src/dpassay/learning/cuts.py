@@ -38,13 +38,12 @@ _KEPT = 0.1
 
 @dataclass(frozen=True)
 class Look:
-    """A bolder look: how many times the penalty is taken off, how many times the bound of the cautious
-    one it must promise, its share of the error probability, and how many events may share that."""
+    """A bolder look at a ranking than the cautious one."""
 
-    caution: float
-    gain: float
-    share: float
-    events: int = 1
+    caution: float  # how many times the penalty for many cuts (see `rates`) is taken off
+    gain: float  # how many times the bound of the cautious look it must promise
+    share: float  # of the error probability
+    events: int = 1  # that may share that
 
 
 #: The boldest first.

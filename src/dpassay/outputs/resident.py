@@ -3,7 +3,7 @@
 Finite numbers stay. What is asked of them there are comparisons and sums of the Array API standard
 (https://data-apis.org/array-api), and only counts come back. Everything else (NaN, ±∞, integers that no
 double holds, objects) is copied and read like any other output. Both ways agree output by output: a
-number here is the double it is there.
+number here is the double it is there. Whether blocks may stay at all is `sampling.job.Job.anywhere`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from dpassay.privacy.about import Guarantee
 from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
-from dpassay.report import embed, figures, shown_words, words
+from dpassay.report import embed, figures, verification_words, words
 from dpassay.report.figures import Figure
 from dpassay.report.losses import losses
 from dpassay.results import About, PairUpper, Profile, Verdict, Verification, number, rounded_up
@@ -179,7 +179,7 @@ def _lead(sections: Sequence[Section], results: Sequence[Verdict | Verification]
     if len(results) <= 1:
         first = sections[0]
         return _said(first.kind, first.headline, first.sentence)
-    headline, sentence = shown_words.overview(results)
+    headline, sentence = verification_words.overview(results)
     tones = {one.tone for one in results}
     order = ("violation", "blind", "unshown", "clear", "confirmed")
     kind = next(tone for tone in order if tone in tones)
@@ -282,15 +282,15 @@ def _of_verification(key: str, found: Verification) -> Section:
     return Section(
         key=key,
         kind=found.tone,
-        headline=shown_words.headline(found),
-        sentence=shown_words.sentence(found),
-        facts=shown_words.facts(found),
+        headline=verification_words.headline(found),
+        sentence=verification_words.sentence(found),
+        facts=verification_words.facts(found),
         witness="",
         pair="" if many else _inputs(found.worst.pair),
         relation=_relation(found.worst.pair),
         figures=[],
         pairs=Pairs(
-            said=shown_words.PAIRS if many else "The pair that was looked at.",
+            said=verification_words.PAIRS if many else "The pair that was looked at.",
             columns=("pair", found.symbol, "outputs counted one by one", "share of other outputs"),
             rows=[row(one) for one in sorted(found.pairs, key=lambda one: -one.upper)],
         ),
@@ -299,7 +299,7 @@ def _of_verification(key: str, found: Verification) -> Section:
         notes=found.about.notes,
         origins=_origins(found.about),
         guarantee=words.GUARANTEES[found.guarantee],
-        meaning=shown_words.meaning(found),
+        meaning=verification_words.meaning(found),
         file="verification.json" if key == "v1" else f"verification-{key[1:]}.json",
         json=found.to_json(),
         advice=found.reason,

@@ -1,4 +1,8 @@
-"""How many draws learn and how many test: computed here and nowhere else."""
+"""How n draws are split into those that learn and those that test.
+
+The share is the caller's. With a time budget `clock` decides; `learning.rare_events` may take some of the
+draws that test.
+"""
 
 from __future__ import annotations
 

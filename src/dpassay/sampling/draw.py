@@ -1,6 +1,6 @@
 """Drawing: seeds, blocks, workers, time-outs, stores, and mechanisms that misbehave.
 
-Draws are cut into cells and blocks by the mechanism and n alone (`cells`), and each side of each cell has
+Draws are cut into cells and blocks by the mechanism and n alone (`tasks`), and each side of each cell has
 a stream of its own, found from (seed, pair, stage, cell, side): the same seed gives the same draws bit
 for bit whatever the number of workers. There are at least two blocks, which is what lets copied streams
 be noticed (`copies`).
@@ -31,11 +31,11 @@ from dpassay.errors import (
 )
 from dpassay.outputs.canonical import Outputs, arranged
 from dpassay.privacy.pairs import Pair
-from dpassay.sampling.cells import Layout, Pace
 from dpassay.sampling.copies import CopyCheck
 from dpassay.sampling.input_digests import fingerprint
 from dpassay.sampling.job import Drawn, Failure, Job, finish, joined, stream
 from dpassay.sampling.progress import Progress
+from dpassay.sampling.tasks import Cutting, Pace
 
 __all__ = [
     "CopyCheck",
@@ -139,7 +139,7 @@ def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
 
 def block_sizes(mechanism: Mechanism, n: int) -> list[int]:
     """How `n` outputs are cut into blocks: by the mechanism and n alone, two blocks at least."""
-    return Layout.of(mechanism, n).sizes()
+    return Cutting.of(mechanism, n).sizes()
 
 
 def draw_blocks(
@@ -162,7 +162,7 @@ def draw_blocks(
         pair,
         seed,
         key,
-        Layout.of(mechanism, n, each_alone=alone),
+        Cutting.of(mechanism, n, each_alone=alone),
         alone,
         sampling.timeout,
         use,
@@ -174,7 +174,7 @@ def draw_blocks(
         stage, kept = None, ""
         if sampling.store is not None:
             from dpassay.sampling.manifest import Entry
-            from dpassay.sampling.opening import opened
+            from dpassay.sampling.resuming import opened
 
             entry = Entry.of(mechanism, pair, alone, sampling.timeout)
             stage = held.enter_context(opened(sampling.store, entry, seed=seed, key=key))
@@ -208,7 +208,7 @@ def draw_blocks(
 class _Unfinished:
     """Pieces of blocks in order, and the blocks that they fill."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Cutting) -> None:
         self._layout, self._block = layout, 0
         self._pieces: list[tuple[Outputs, Outputs]] = []
 

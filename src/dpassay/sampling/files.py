@@ -38,8 +38,8 @@ from dpassay._typing import AnyArray
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.sampling.columns import KIND_OF_TYPE, Column, Content, Table, as_objects, counted
 from dpassay.sampling.file_formats import load
+from dpassay.sampling.spelling import refuse_other_spelling
 from dpassay.sampling.text_cells import header_names
-from dpassay.sampling.writing import refuse_writing
 
 _FEW = 20  # rows from which an order is no accident
 
@@ -90,7 +90,7 @@ def alike(
         for side in (p, q):
             _refuse_index(side)
         _refuse_constants(p, q)
-    refuse_writing(p, q)
+    refuse_other_spelling(p, q)
     return _alike(p, q)
 
 

@@ -31,11 +31,11 @@ from dpassay.outputs.canonical import Outputs, align, arranged, concatenate, fro
 from dpassay.outputs.resident import AnyOutputs, Resident, copied, stay
 from dpassay.outputs.templates import Outcome
 from dpassay.privacy.pairs import Pair
-from dpassay.sampling.cells import Layout, Task
 from dpassay.sampling.copies import Head, head
 from dpassay.sampling.dependence import row_marks
 from dpassay.sampling.input_digests import fingerprint
 from dpassay.sampling.parts import Shelf
+from dpassay.sampling.tasks import Cutting, Task
 
 _PACKAGE = Path(__file__).parents[1]
 #: The draws on either input: Outputs, or Resident where the job says `anywhere`.
@@ -55,7 +55,7 @@ class Job:
     pair: Pair
     seed: int
     key: tuple[int, ...]
-    layout: Layout
+    layout: Cutting
     each_alone: bool
     timeout: float | None
     use: Callable[[Outputs, Outputs], Any]

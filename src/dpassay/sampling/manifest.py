@@ -15,9 +15,9 @@ from dpassay._version import __version__
 from dpassay.errors import StoreError, StoreWarning
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Opaque, decode, encode
-from dpassay.sampling.cells import by_calls
 from dpassay.sampling.identity import Identity, difference, identity, input_identity, name_of
 from dpassay.sampling.parts import FORMAT, PARTS
+from dpassay.sampling.tasks import by_calls
 
 MANIFEST, LOCK, WORK, GONE, DAMAGED = "store.json", "lock", "work-", "gone-", "damaged"
 #: The longest description of a pair that is kept whole.

@@ -29,7 +29,7 @@ from dpassay._typing import AnyArray
 from dpassay.errors import MissingExtra, StoreError
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.templates import Template
-from dpassay.sampling.cells import Task
+from dpassay.sampling.tasks import Task
 
 #: The version of everything in a store: names, columns, addresses of cells.
 FORMAT = 1

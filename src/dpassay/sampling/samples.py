@@ -37,7 +37,6 @@ from dpassay.outputs.canonical import (
 )
 from dpassay.privacy.about import Origin
 from dpassay.privacy.pairs import Pair, Relation, as_pair
-from dpassay.sampling.cells import by_calls
 from dpassay.sampling.copies import CopyCheck
 from dpassay.sampling.dependence import (
     labels_like,
@@ -49,6 +48,7 @@ from dpassay.sampling.dependence import (
 from dpassay.sampling.draw import Sampling, Seed, draw_blocks, keep, seed_for, seed_of
 from dpassay.sampling.fingerprints import fingerprint_of
 from dpassay.sampling.job import stream
+from dpassay.sampling.tasks import by_calls
 
 T = TypeVar("T")
 Sizes = tuple[int, int]

@@ -10,6 +10,8 @@
 A store belongs to a seed and, pair by pair, to a mechanism and its inputs. Draws have addresses: pair,
 stage and cell. A cell that is there is read, one that is not is drawn, whichever run asks for it, so that
 a run that was killed goes on where it was, and no run gets a draw twice.
+
+This module reads them. A run goes on in `resuming`.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _may_be_header(first: tuple[str, ...]) -> bool:
 
 
 def _is_header(first: tuple[str, ...], body: tuple[Column, ...]) -> bool:
-    """The rule in the module's docstring, for a first row of words."""
+    """The rule in the docstring of `files`, for a first row of words."""
     kinds = [column.kinds for column in body]
     if any(not kind["words"] for kind in kinds):
         return True

@@ -29,14 +29,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dpassay._version import __version__
 from dpassay.errors import InvalidInput, WorkerDied
 from dpassay.outputs.canonical import Outputs
-from dpassay.sampling.cells import Pace, Task
 from dpassay.sampling.clusters import Cluster, explained
 from dpassay.sampling.draw import Sampling
 from dpassay.sampling.job import Drawn, Failure, Job, draw_task
 from dpassay.sampling.parts import Part
+from dpassay.sampling.tasks import Pace, Task
 
 if TYPE_CHECKING:
-    from dpassay.sampling.opening import Stage
+    from dpassay.sampling.resuming import Stage
 
 Result: TypeAlias = Drawn | Failure
 Run: TypeAlias = Callable[[Task], Result]

@@ -32,7 +32,7 @@ def by_calls(mechanism: Any, each_alone: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class Layout:
+class Cutting:
     """How the draws of a stage are cut, by the mechanism and n alone; two blocks at least."""
 
     n: int
@@ -41,7 +41,7 @@ class Layout:
     calls: bool  # every output is a call
 
     @classmethod
-    def of(cls, mechanism: Any, n: int, *, each_alone: bool = False) -> Layout:
+    def of(cls, mechanism: Any, n: int, *, each_alone: bool = False) -> Cutting:
         """The layout of `n` draws of a mechanism; `each_alone` makes every output a call."""
         calls = by_calls(mechanism, each_alone)
         most = int(getattr(mechanism, "block", BLOCK))
@@ -79,12 +79,12 @@ class Task:
     first: int
     last: int
 
-    def whole(self, layout: Layout) -> bool:
+    def whole(self, layout: Cutting) -> bool:
         """Whether it is made of whole blocks."""
         step = layout.per_block
         return self.first % step == 0 and (self.last % step == 0 or self.last == layout.cells)
 
-    def blocks(self, layout: Layout) -> list[Task]:
+    def blocks(self, layout: Cutting) -> list[Task]:
         """The task block by block."""
         if not self.whole(layout):
             return [self]
@@ -99,7 +99,7 @@ class Pace:
     same runs, which is what shows them.
     """
 
-    def __init__(self, layout: Layout, workers: int) -> None:
+    def __init__(self, layout: Cutting, workers: int) -> None:
         self.layout, self.workers = layout, workers
         self._cost: float | None = None  # seconds a cell
         self._longest = 0

@@ -12,7 +12,7 @@ from tests.unit.test_store import PAIR, draws, equal
 
 import dpassay as dp
 from dpassay.errors import MechanismRaised, StoreError, StoreWarning
-from dpassay.sampling import opening
+from dpassay.sampling import resuming
 from dpassay.sampling.manifest import Entry
 from dpassay.sampling.parts import listed
 
@@ -47,7 +47,7 @@ def test_draws_of_something_else_are_refused_and_both_are_named(
 
     def draw(mechanism, pair, rng, on_error, version=None):
         if version is not None:
-            monkeypatch.setattr(opening, "__version__", version)
+            monkeypatch.setattr(resuming, "__version__", version)
         way = dp.Sampling(store=tmp_path, on_error=on_error)
         dp.draw(mechanism, pair, n=10, rng=rng, sampling=way)
 
@@ -193,9 +193,9 @@ dp.draw(dp.from_function(slow), (0.0, 1.0), n=10, rng=0, sampling=dp.Sampling(st
 """
 
 
-@pytest.mark.skipif(opening.fcntl is None, reason="there is no lock")
+@pytest.mark.skipif(resuming.fcntl is None, reason="there is no lock")
 def test_one_process_draws_at_a_time_and_the_lock_goes_with_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(opening, "_PATIENCE", 0.2)
+    monkeypatch.setattr(resuming, "_PATIENCE", 0.2)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
@@ -211,12 +211,12 @@ def test_one_process_draws_at_a_time_and_the_lock_goes_with_it(tmp_path, monkeyp
         draws(tmp_path, 10)
 
 
-@pytest.mark.skipif(opening.fcntl is None, reason="there is no lock")
+@pytest.mark.skipif(resuming.fcntl is None, reason="there is no lock")
 def test_a_lock_that_is_let_go_in_a_moment_is_waited_for(tmp_path):
     """A worker that is just being forked has its parent's lock until it gets to run."""
     draws(tmp_path, 10)
     handle = os.open(tmp_path / "lock", os.O_RDWR)
-    opening.fcntl.flock(handle, opening.fcntl.LOCK_EX)
+    resuming.fcntl.flock(handle, resuming.fcntl.LOCK_EX)
     later = threading.Timer(0.5, os.close, (handle,))
     later.start()
     assert len(draws(tmp_path, 20)) == 20
@@ -227,11 +227,11 @@ def test_a_worker_that_outlives_its_run_saves_nothing_more(tmp_path, seed):
     """As after a kill: the next run takes the store over, and the left-over worker then saves."""
     from dpassay.outputs.canonical import from_raw
     from dpassay.privacy.pairs import Pair
-    from dpassay.sampling.cells import Task
+    from dpassay.sampling.tasks import Task
 
     side = from_raw([1.0], 1)
     entry = Entry.of(dp.from_function(one_laplace), Pair(*PAIR), False, None)
-    with opening.opened(tmp_path, entry, seed=seed, key=(0, 0)) as stage:
+    with resuming.opened(tmp_path, entry, seed=seed, key=(0, 0)) as stage:
         left = stage.shelf
         left.save(Task(0, 1), (side, side))
         os.rename(tmp_path / left.work, tmp_path / "work-left")  # it was killed: nothing tidied up
@@ -245,14 +245,14 @@ def test_a_worker_that_outlives_its_run_saves_nothing_more(tmp_path, seed):
 def test_without_locks_the_last_to_come_takes_over(tmp_path, seed, monkeypatch):
     from dpassay.outputs.canonical import from_raw
     from dpassay.privacy.pairs import Pair
-    from dpassay.sampling.cells import Task
+    from dpassay.sampling.tasks import Task
 
-    monkeypatch.setattr(opening, "fcntl", None)
+    monkeypatch.setattr(resuming, "fcntl", None)
     entry = Entry.of(dp.from_function(one_laplace), Pair(*PAIR), False, None)
     side = from_raw([1.0], 1)
-    with opening.opened(tmp_path, entry, seed=seed, key=(0, 0)) as first:
+    with resuming.opened(tmp_path, entry, seed=seed, key=(0, 0)) as first:
         first.shelf.save(Task(0, 1), (side, side))
-        with opening.opened(tmp_path, entry, seed=seed, key=(0, 0)) as second:
+        with resuming.opened(tmp_path, entry, seed=seed, key=(0, 0)) as second:
             assert second.at(0, 1) is not None
             with pytest.raises(StoreError, match="taken over by another process"):
                 first.shelf.save(Task(1, 2), (side, side))

@@ -25,21 +25,24 @@ from scipy.special import expit
 from dpassay._typing import FloatArray
 from dpassay.learning.cuts import ChosenEvent, EventCriterion
 from dpassay.learning.learner import Learner
-from dpassay.learning.more_draws import best_kind
 from dpassay.learning.rates import Rates
+from dpassay.learning.streaming import best_kind
 from dpassay.loss.grid import GridLoss, Levels
 from dpassay.loss.tally import Tally, tallies
 from dpassay.sampling.budget import Budget
 from dpassay.sampling.samples import Sizes, Source
 
-#: The part of the testing draws that are looked at, how many times those learned from that must be, and
-#: the most that are: beyond that a tally says where to cut as well as it ever will.
-_PART, _TIMES, _MOST = 16, 4, 1 << 28
+#: One in so many of the testing draws is looked at.
+_ONE_IN = 16
+#: Only if they are so many times those that have learned.
+_TIMES = 4
+#: And no more than these: beyond, a tally says where to cut as well as it ever will.
+_MOST = 1 << 28
 
 
-def looked_at(budget: Budget) -> Sizes:
-    """How many draws a further look takes; none where they are not many more than the first."""
-    sizes = min(budget.test[0] // _PART, _MOST), min(budget.test[1] // _PART, _MOST)
+def to_look_at(budget: Budget) -> Sizes:
+    """How many of the testing draws a further look takes; none where few learned fewer."""
+    sizes = min(budget.test[0] // _ONE_IN, _MOST), min(budget.test[1] // _ONE_IN, _MOST)
     return sizes if min(sizes) >= _TIMES * max(budget.learn) else (0, 0)
 
 

@@ -9,7 +9,7 @@ from tests.helpers import canonical, objects
 
 import dpassay as dp
 from dpassay.errors import DependenceWarning
-from dpassay.sampling.brought import Brought
+from dpassay.sampling.repeated_batches import Brought
 
 
 @pytest.mark.parametrize("size", [8, 20, 500])

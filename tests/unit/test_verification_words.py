@@ -10,7 +10,7 @@ import pytest
 
 import dpassay as dp
 from dpassay import report
-from dpassay.report import shown_words
+from dpassay.report import verification_words
 from dpassay.results import PairUpper, rounded_down, rounded_up
 
 PAIRS = [(0, 1), (1, 0), ([HOSTILE := "</script><b>", 2], [3])]
@@ -86,26 +86,26 @@ def test_a_page_without_charts_carries_no_chart_library():
 
 
 def test_what_is_confirmed_and_what_is_not_have_words_of_their_own():
-    heads = {name: shown_words.headline(found) for name, found in CASES.items()}
+    heads = {name: verification_words.headline(found) for name, found in CASES.items()}
     assert heads["confirmed"] == "Holds on this pair"
     assert heads["several"] == "Holds on these 3 pairs"
     assert heads["unshown"] == "Not shown to hold on this pair"
-    assert "(1.2, 0.03)-DP holds on this pair" in shown_words.sentence(CASES["pure"])
-    assert "show nothing of" in shown_words.sentence(CASES["renyi"])
+    assert "(1.2, 0.03)-DP holds on this pair" in verification_words.sentence(CASES["pure"])
+    assert "show nothing of" in verification_words.sentence(CASES["renyi"])
 
 
 def test_several_results_are_counted_apart():
     broken = dp.audit_counts(450, 1000, 184, 1000, dp.PureDP(0.5))
     clear = dp.audit_counts(250, 1000, 184, 1000, dp.PureDP(0.5))
     held, open_ = CASES["confirmed"], CASES["unshown"]
-    assert shown_words.overview([held, open_]) == (
+    assert verification_words.overview([held, open_]) == (
         "1 of 2 claims shown to hold on their pairs",
         "1 of 2 claims was shown to hold on their pairs.",
     )
-    head, said = shown_words.overview([broken, clear, held])
+    head, said = verification_words.overview([broken, clear, held])
     assert head == "1 violation"
     assert said.endswith("1 of 1 claims was shown to hold on their pairs.")
-    head, said = shown_words.overview([clear, held, open_])
+    head, said = verification_words.overview([clear, held, open_])
     assert head == "No violation detected"
     assert said.startswith("The draws do not refute 0.5-DP")
     page = report.render([clear, held, open_])

@@ -28,7 +28,7 @@ _SUMMARIES = ("total", "totals", "sum", "mean", "average", "count", "all")
 _SPELLED = 0.05
 
 
-def refuse_writing(p: Content, q: Content) -> None:
+def refuse_other_spelling(p: Content, q: Content) -> None:
     """Refuse columns that two programs seem to have written in different ways, and rows of no run."""
     for side in (p, q):
         for name, column in zip(side.called, side.columns, strict=True):

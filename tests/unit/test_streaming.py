@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.learning import more_draws
+from dpassay.learning import streaming
 from dpassay.learning.learner import Learner, LogLoss
 from dpassay.loss.grid import GridLoss
 
@@ -24,7 +24,7 @@ def test_counted_block_by_block_is_counted_at_once(mechanism, seed):
     samples = dp.draw(mechanism, mechanism.pair, n=200_000, rng=seed)
     p, q = samples.p, samples.q
     learner = _first(samples, 20_000)
-    made = more_draws.grid_over(samples, learner, samples.remaining)
+    made = streaming.grid_over(samples, learner, samples.remaining)
     whole = made.tally.binning.tally(p, q)
     assert made.tally.n == (200_000, 200_000)
     assert np.array_equal(made.tally.counts_p, whole.counts_p)
@@ -64,26 +64,26 @@ def test_the_kind_is_chosen_as_if_every_draw_were_scored(noise, shape, coarse, s
             for x, y in ((halves[0].p, halves[1].p), (halves[0].q, halves[1].q))
         ]
         surprises.append(LogLoss().judge((scores[0], scores[1])))
-        found = np.average(more_draws._surprises(name, a, b), weights=draws)
+        found = np.average(streaming._surprises(name, a, b), weights=draws)
         assert 0 <= found - surprises[-1].mean() < coarse
     expected = NAMES[int(LogLoss().beats(surprises[1], surprises[0]))]
-    assert more_draws.best_kind(list(NAMES), a, b) == expected
+    assert streaming.best_kind(list(NAMES), a, b) == expected
     assert expected == ("polynomial" if noise == "normal" else "kde")
 
 
 def test_one_kind_needs_no_choice(seed):
     samples = dp.draw(zoo.Laplace(), PAIR, n=4_000, rng=seed)
     learner = _first(samples, 1_000, "polynomial")
-    assert more_draws.grid_over(samples, learner, samples.remaining).name == "polynomial"
+    assert streaming.grid_over(samples, learner, samples.remaining).name == "polynomial"
 
 
 def test_scores_are_counted_where_they_lie(seed):
     samples = dp.draw(zoo.Laplace(), PAIR, n=150_000, rng=seed)
     learner = _first(samples, 10_000, "logistic")
-    edges = more_draws.score_edges(learner.scores(0), 50)
+    edges = streaming.score_edges(learner.scores(0), 50)
     assert edges.size == 49
     loss, p, q = learner.fitted(0), samples.p, samples.q
-    counts = more_draws.scores_over(samples, loss, edges, (140_000, 90_000))
+    counts = streaming.scores_over(samples, loss, edges, (140_000, 90_000))
     for row, side in zip(counts, (p[:140_000], q[:90_000]), strict=True):
         scores = loss.score(side)
         assert row[0] == np.count_nonzero(scores < edges[0])
@@ -92,5 +92,5 @@ def test_scores_are_counted_where_they_lie(seed):
 
 
 def test_ties_of_scores_make_fewer_cells():
-    edges = more_draws.score_edges((np.repeat([0.0, 1.0], 50), np.zeros(10)), 20)
+    edges = streaming.score_edges((np.repeat([0.0, 1.0], 50), np.zeros(10)), 20)
     assert edges.tolist() == [0.0, 1.0]

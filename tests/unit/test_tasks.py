@@ -10,7 +10,7 @@ from tests.helpers import laplace_mechanism, one_laplace
 import dpassay as dp
 from dpassay.outputs.canonical import align, arranged, concatenate, from_raw
 from dpassay.sampling import job as jobs
-from dpassay.sampling.cells import Layout, Pace
+from dpassay.sampling.tasks import Cutting, Pace
 
 FUNCTION = dp.from_function(one_laplace)
 
@@ -19,7 +19,7 @@ FUNCTION = dp.from_function(one_laplace)
 @pytest.mark.parametrize("mechanism", [laplace_mechanism, FUNCTION])
 @pytest.mark.parametrize("alone", [False, True])
 def test_cells_cover_n_in_whole_blocks(n, mechanism, alone):
-    layout = Layout.of(mechanism, n, each_alone=alone)
+    layout = Cutting.of(mechanism, n, each_alone=alone)
     assert layout.draws(0, layout.cells) == sum(layout.sizes()) == n
     assert layout.block % layout.cell == 0
     assert len(layout.sizes()) >= min(2, n)
@@ -43,7 +43,7 @@ def tasks_of(layout, workers, cost, start=0):
 @pytest.mark.parametrize("workers", [1, 2, 8])
 @pytest.mark.parametrize("n", [1, 300, 1000, 5001, 100_003])
 def test_tasks_take_about_a_second_and_keep_to_blocks(cost, workers, n):
-    layout = Layout.of(FUNCTION, n)
+    layout = Cutting.of(FUNCTION, n)
     found = tasks_of(layout, workers, cost)
     assert [task.first for task in found] == [0, *(task.last for task in found[:-1])]
     assert found[-1].last == layout.cells
@@ -58,7 +58,7 @@ def test_tasks_take_about_a_second_and_keep_to_blocks(cost, workers, n):
 
 
 def test_a_vectorised_mechanism_is_asked_block_by_block():
-    layout = Layout.of(laplace_mechanism, 200_000)
+    layout = Cutting.of(laplace_mechanism, 200_000)
     assert [task.last - task.first for task in tasks_of(layout, 4, 1e-6)] == [1] * 4
 
 
