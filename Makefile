@@ -37,7 +37,7 @@ test-floor:  ## the unit tests with the lowest versions that pyproject.toml decl
 test-torch:  ## DP-SGD of examples/ against autograd and Opacus, and arrays of PyTorch; an environment of its own
 	test -x .venv-torch/bin/python || $(PYTHON) -m venv .venv-torch
 	.venv-torch/bin/python -m pip install --quiet --upgrade pip
-	.venv-torch/bin/python -m pip install --quiet --editable '.[torch]' dp-accounting opacus pytest array-api-strict
+	.venv-torch/bin/python -m pip install --quiet --editable '.[torch,dask]' dp-accounting opacus pytest array-api-strict
 	.venv-torch/bin/python -m pytest examples tests/unit/test_resident.py
 
 test-slow: venv  ## the long statistical runs

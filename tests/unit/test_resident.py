@@ -73,6 +73,16 @@ def test_arrays_of_numpy_and_lists_are_read_as_ever():
         assert stay(given, 2) is None
 
 
+def test_arrays_that_are_computed_when_asked_for_are_copied_once(seed):
+    """Else every comparison would see draws of its own, and counts were not binomial."""
+    delayed, lazy = import_module("dask").delayed, import_module("dask.array")
+    rng = np.random.default_rng(seed)
+    drawn = delayed(rng.normal, pure=False)(size=2000)
+    array = lazy.from_delayed(drawn, shape=(2000,), dtype=float)
+    assert stay(array, 2000) is None
+    assert len(from_raw(array, 2000)) == 2000
+
+
 def test_sums_beyond_all_doubles_are_no_infinity(library):
     assert isinstance(stay(library.asarray(np.full(4, 1e308)), 4), Resident)
 

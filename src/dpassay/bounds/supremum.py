@@ -68,8 +68,8 @@ class Lattice:
         step = max(1, (1 << 17) // (self.j.size + self.i.size))
         for start in range(0, q.size, step):
             part = slice(start, start + step)
-            first_j, mass_j, least_j = self.j.mass_and_total(q[part])
-            first_i, mass_i, least_i = self.i.mass_and_total(p[part])
+            first_j, mass_j, least_j, more_j = self.j.mass_and_total(q[part])
+            first_i, mass_i, least_i, more_i = self.i.mass_and_total(p[part])
             above = np.zeros((mass_i.shape[0], mass_i.shape[1] + 1))
             np.cumsum(mass_i[:, ::-1], axis=1, out=above[:, -2::-1])
             row = sliding_window_view(self.row, mass_j.shape[1])[first_j] - first_i[:, None]
@@ -79,7 +79,8 @@ class Lattice:
             least = least_j if least_j is not None else most[0]
             least = least * (least_i if least_i is not None else most[1])
             out[part] = joint / least
-            self.slack = max(self.slack, float(np.max(most[0] * most[1] / least)) - 1)
+            excess = math.log(float(np.max(most[0] * most[1] / least))) + more_j + more_i
+            self.slack = max(self.slack, math.expm1(excess))
         return out
 
 
@@ -127,9 +128,12 @@ class LogBinomial:
         masses -= masses[np.arange(p.size), peak][:, None]
         return low, np.exp(masses, out=masses)
 
-    def mass_and_total(self, p: FloatArray) -> tuple[IntArray, FloatArray, FloatArray | None]:
-        """`mass`; and their sum from below, None if it is what they add up to."""
-        return *self.mass(p), None
+    def mass_and_total(
+        self, p: FloatArray
+    ) -> tuple[IntArray, FloatArray, FloatArray | None, float]:
+        """`mass`; their sum from below, None if it is what they add up to; and the log of how many times
+        too large a mass may be."""
+        return *self.mass(p), None, 0.0
 
     def masses(self, p: FloatArray) -> FloatArray:
         """The probabilities of all counts of the window, a row for each success probability."""
@@ -162,9 +166,12 @@ class Grouped(LogBinomial):
         middle = slice(self.step // 2, None, self.step)
         self.n, self.first, self.size, self.cut_off = n, first, size, cut_off
         self._ways, self._slope = ways[middle], logs[middle]
+        self._bend = 1 / (first + 1) + 1 / max(n - first - size * self.step + 1, 1)
 
-    def mass_and_total(self, p: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Where the groups of each p begin, masses from above and their sum from below, all ÷ b."""
+    def mass_and_total(self, p: FloatArray) -> tuple[IntArray, FloatArray, FloatArray, float]:
+        """Where the groups of each p begin, masses from above and their sum from below, all ÷ b; and the
+        log of how many times too large a mass may be: by the bound on sinh, and by the tangent, which at
+        k counts from the middle is at most k²/2 times the largest second difference of log C above."""
         b = self.step
         with np.errstate(divide="ignore"):
             odds = np.clip(logit(p), -745.0, 745.0)[:, None]
@@ -179,9 +186,10 @@ class Grouped(LogBinomial):
         share = (b - 1) / (2 * b)
         chords = np.exp((1 - share) * logs[:, :-1] + share * logs[:, 1:])
         total = chords.sum(axis=1) + np.exp(logs[:, -1]) / b
-        u = odds + sliding_window_view(self._slope, width)[low]
-        logs += (b**2 - 1) / 24 * u**2
-        return low, np.exp(logs, out=logs), total
+        squares = (odds + sliding_window_view(self._slope, width)[low]) ** 2 * ((b**2 - 1) / 24)
+        logs += squares
+        more = float(squares.max()) + b**2 / 8 * self._bend
+        return low, np.exp(logs, out=logs), total, more
 
 
 @dataclass(frozen=True)
