@@ -198,6 +198,15 @@ def test_another_version_is_refused():
         _run_sent("0.0", b"", Task(0, 1))
 
 
+@pytest.fixture
+def keys():
+    """Ctrl-C does what it does: in a shell's background it is ignored, and Python leaves it so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("keys")
 def test_ctrl_c_leaves_the_cluster_to_others(client, seed):
     box = dp.from_function(in_workers)
     dp.draw(box, PAIR, n=10, sampling=dp.Sampling(executor=client))
