@@ -18,57 +18,51 @@ from dpassay.errors import MissingExtra
 
 
 @dataclass(frozen=True, repr=False)
-class TorchGaussian(Gaussian):
+class _OnDevice:
+    """Where noise is drawn, and how much of it in one call."""
+
+    device: str = "cpu"
+    block: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]
+        checks.whole("block", self.block)
+
+    def _drawn(self, kind: str, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """torch.rand or torch.randn, by a generator of its own that the stream of this call seeds."""
+        try:
+            import torch
+        except ImportError:
+            raise MissingExtra("noise drawn by PyTorch", "torch") from None
+        generator = torch.Generator(device=self.device).manual_seed(int(rng.integers(2**63)))
+        draw = getattr(torch, kind)
+        shape = shape_of(data, size)
+        return draw(shape, generator=generator, dtype=torch.float64, device=self.device)
+
+
+@dataclass(frozen=True, repr=False)
+class TorchGaussian(_OnDevice, Gaussian):
     """`Gaussian` with its noise drawn by PyTorch, in doubles.
 
     block  how many outputs are drawn in one call: a GPU wants tens of millions, and memory for five times
            as many doubles
     """
 
-    device: str = "cpu"
-    block: int = 1 << 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.whole("block", self.block)
-
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Add independent noise to every coordinate."""
-        torch, generator = _seeded(self.device, rng)
-        noise = torch.randn(
-            shape_of(data, size), generator=generator, dtype=torch.float64, device=self.device
-        )
+        noise = self._drawn("randn", data, size, rng)
         return _released(noise.mul_(self.sigma), data, self.sigma)
 
 
 @dataclass(frozen=True, repr=False)
-class TorchLaplace(Laplace):
+class TorchLaplace(_OnDevice, Laplace):
     """`Laplace` with its noise drawn by PyTorch, in doubles; `block` as for `TorchGaussian`."""
-
-    device: str = "cpu"
-    block: int = 1 << 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.whole("block", self.block)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Add independent noise to every coordinate."""
-        torch, generator = _seeded(self.device, rng)
-        centred = torch.rand(
-            shape_of(data, size), generator=generator, dtype=torch.float64, device=self.device
-        ).sub_(0.5)
-        size_of = torch.log1p(centred.abs().mul_(-2.0)).mul_(-self.scale)
-        return _released(size_of.copysign_(centred), data, self.scale)
-
-
-def _seeded(device: str, rng: np.random.Generator) -> tuple[Any, Any]:
-    """PyTorch, and a generator of its own on a device, seeded from the stream of this call."""
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtra("noise drawn by PyTorch", "torch") from None
-    return torch, torch.Generator(device=device).manual_seed(int(rng.integers(2**63)))
+        centred = self._drawn("rand", data, size, rng).sub_(0.5)
+        noise = centred.abs().mul_(-2.0).log1p_().mul_(-self.scale)
+        return _released(noise.copysign_(centred), data, self.scale)
 
 
 def _released(noise: Any, data: Any, scale: float) -> Any:
