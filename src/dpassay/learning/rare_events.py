@@ -81,34 +81,21 @@ def _rates(levels: Levels, criterion: EventCriterion, modelled: bool) -> Rates:
     n = int(levels.p.sum()), int(levels.q.sum())
     share = levels.p / n[0], levels.q / n[1]
     if modelled:
-        both = share[0] + share[1]
-        share = both * expit(levels.loss), both * expit(-levels.loss)
+        pooled = share[0] + share[1]
+        share = pooled * expit(levels.loss), pooled * expit(-levels.loss)
     sides = [
         np.asarray(np.bincount(cell.ravel(), weights=side, minlength=cuts.size), dtype=float)
         for side in share
     ]
-    high, low, sizes = [], [], []
+    up, down = ([_beyond(side, above) for side in sides] for above in (True, False))
     ways = [(True, False)] if criterion.claim.one_way else [(True, False), (False, True)]
-    for above, second in ways:
-        lead, other = (_beyond(sides[k], above) for k in ((1, 0) if second else (0, 1)))
-        ends = n[::-1] if second else n
-        if len(ways) > 1:  # of an event and its complement, which say the same, the rarer one
-            small = lead + other <= 1.0
-            lead, other = np.where(small, lead, 0.0), np.where(small, other, 1.0)
-        high.append(lead * ends[0] / (ends[0] + 1))
-        low.append((other * ends[1] + 0.5) / (ends[1] + 1))
-        sizes.append(criterion.test[::-1] if second else criterion.test)
-    test = np.array(sizes, dtype=float)
-    return Rates(
-        cuts,
-        ways,
-        np.concatenate(high),
-        np.concatenate(low),
-        np.repeat(test[:, 0], cuts.size),
-        np.repeat(test[:, 1], cuts.size),
-        math.sqrt(min(criterion.test) / min(n)),
-        1.0,
-    )
+    if len(ways) > 1:  # of an event and its complement, which say the same, the rarer one
+        for both in (up, down):
+            small = both[0] + both[1] <= 1.0
+            leads = 0 if both is up else 1
+            both[leads] = np.where(small, both[leads], 0.0)
+            both[1 - leads] = np.where(small, both[1 - leads], 1.0)
+    return Rates.of_shares(cuts, ways, up, down, n, criterion.test)
 
 
 def _beyond(masses: FloatArray, above: bool) -> FloatArray:

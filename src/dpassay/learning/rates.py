@@ -18,7 +18,7 @@ of the training draws. `caution` times that is taken off z.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -148,9 +148,24 @@ class Rates:
             down.append(np.searchsorted(side, cuts, side="right") / total)
         ways = [(True, False), (False, True), (False, False), (True, True)][: 4 if tails else 2]
         ways = [way for way in ways if not (one_way and way[1])]
+        ranked = (p.size / n_p + q.size / n_q) / 2
+        return cls.of_shares(cuts, ways, up, down, (n_p, n_q), test, ranked)
+
+    @classmethod
+    def of_shares(
+        cls,
+        cuts: FloatArray,
+        ways: list[tuple[bool, bool]],
+        up: Sequence[FloatArray],
+        down: Sequence[FloatArray],
+        drawn: Sizes,
+        test: Sizes,
+        ranked: float = 1.0,
+    ) -> Rates:
+        """From the shares of either side's draws with a score ≥ each cut (`up`), and ≤ it (`down`)."""
         high, low = [], []
         for above, second in ways:
-            (a, n), (b, m) = zip(up if above else down, (n_p, n_q), strict=True)
+            (a, n), (b, m) = zip(up if above else down, drawn, strict=True)
             if second:
                 (a, n), (b, m) = (b, m), (a, n)
             # a draw more outside on the side that leads, half a one inside on the other: never 0 or 1
@@ -164,8 +179,8 @@ class Rates:
             np.concatenate(low),
             np.repeat(sizes[:, 0], cuts.size),
             np.repeat(sizes[:, 1], cuts.size),
-            math.sqrt(min(test) / min(n_p, n_q)),
-            (p.size / n_p + q.size / n_q) / 2,
+            math.sqrt(min(test) / min(drawn)),
+            ranked,
         )
 
     def promise(self, claim: Claim, gamma: float, caution: float) -> Promise:
