@@ -32,7 +32,7 @@ from dpassay.learning.rare_events import best_event, to_look_at, two_tallies
 from dpassay.learning.renyi_function import MomentCriterion, Variation
 from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event
-from dpassay.outputs.resident import AnyOutputs, copied
+from dpassay.outputs.resident import AnyOutputs, brought_here
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
 from dpassay.results import SecondBound, Witness
@@ -207,7 +207,9 @@ class Counter:
         out = []
         for events, loss in zip(self.events, self.losses, strict=True):
             counts = [[event.count(p), len(p), event.count(q), len(q)] for event in events]
-            scores = None if loss is None else (loss.score(copied(p)), loss.score(copied(q)))
+            scores = (
+                None if loss is None else (loss.score(brought_here(p)), loss.score(brought_here(q)))
+            )
             out.append(Counted(np.array(counts), [] if scores is None else [scores]))
         return out
 

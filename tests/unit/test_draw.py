@@ -331,3 +331,43 @@ def test_rare_numbers_on_one_side_do_not_make_constant_blocks_differ(seed):
 
     for index in range(20):
         dp.draw(rare, (0, 1), n=40, rng=seed + index, sampling=dp.Sampling(progress=False))
+
+
+# --- arrays that a mechanism writes into again
+
+
+class Buffered:
+    """Writes its outputs into an array that it keeps: one for all inputs, or one for each."""
+
+    def __init__(self, each):
+        self.each, self.kept = each, {}
+
+    def __call__(self, x, size, rng):
+        room = self.kept.setdefault(x if self.each else None, np.empty(1 << 16))
+        room[:size] = np.round(x + rng.laplace(size=size), 6)
+        return room[:size]
+
+
+def test_draws_that_take_the_place_of_others_are_refused():
+    with pytest.raises(BadOutput, match="took the place of those on the first"):
+        dp.draw(Buffered(each=False), (0.0, 1.0), n=100, rng=0)
+    constant = np.zeros(100)  # the same array again, with the same numbers in it, is no harm
+    assert len(dp.draw(lambda x, size, rng: constant[:size], (0.0, 1.0), n=100, rng=0)) == 100
+
+
+def test_draws_are_kept_though_the_mechanism_writes_over_them():
+    ours = dp.draw(Buffered(each=True), (0.0, 1.0), n=4000, rng=0)
+    theirs = dp.draw(lambda *given: Buffered(each=True)(*given).copy(), (0.0, 1.0), n=4000, rng=0)
+    np.testing.assert_array_equal(ours.p.numbers, theirs.p.numbers)
+    np.testing.assert_array_equal(ours.q.numbers, theirs.q.numbers)
+
+
+def test_functions_may_write_every_output_into_one_array():
+    room = np.empty(1)
+
+    def one(x, rng):
+        room[0] = x + rng.laplace()
+        return room
+
+    found = dp.draw(dp.from_function(one), (0.0, 1.0), n=200, rng=0)
+    assert np.unique(found.p.numbers).size == 200

@@ -41,6 +41,11 @@ class Mechanism(Protocol):
         """Return `size` independent outputs on `data`."""
 
 
+def _own(output: Any) -> Any:
+    """The output; a copy of an array, into which the function may write the next one."""
+    return output.copy() if isinstance(output, np.ndarray) else output
+
+
 @dataclass(frozen=True)
 class FunctionMechanism:
     """A function that returns one output per call, as a mechanism."""
@@ -58,9 +63,8 @@ class FunctionMechanism:
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
         """Call the function `size` times."""
-        if self.takes_rng:
-            return [self.function(data, rng) for _ in range(size)]
-        return [self.function(data) for _ in range(size)]
+        given = (data, rng) if self.takes_rng else (data,)
+        return [_own(self.function(*given)) for _ in range(size)]
 
     def __str__(self) -> str:
         return str(getattr(self.function, "__qualname__", self.function))
@@ -71,7 +75,7 @@ class KeywordMechanism(FunctionMechanism):
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
         """Call the function `size` times."""
-        return [self.function(data, rng=rng) for _ in range(size)]
+        return [_own(self.function(data, rng=rng)) for _ in range(size)]
 
 
 def from_function(function: Callable[..., Any]) -> FunctionMechanism:

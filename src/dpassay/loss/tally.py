@@ -16,7 +16,7 @@ from dpassay.errors import InvalidInput
 from dpassay.loss.binned import SIZES, Axis, Binned, axes_for, bin_linear, bin_there
 from dpassay.outputs.canonical import Outputs, from_array
 from dpassay.outputs.layout import Layout, Part, Sorted, learn
-from dpassay.outputs.resident import AnyOutputs, Resident, anywhere, copied
+from dpassay.outputs.resident import AnyOutputs, Resident, anywhere, brought_here
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Sizes, Source
 
@@ -86,7 +86,7 @@ class Binning:
             found = self._tally_there(p, q)
             if found is not None:
                 return found
-        return self.of_sorted(*(self.layout.sort(copied(side)) for side in (p, q)))
+        return self.of_sorted(*(self.layout.sort(brought_here(side)) for side in (p, q)))
 
     def _tally_there(self, *sides: Resident) -> Tally | None:
         """The same of one free number, counted where it is; None where it must be copied."""

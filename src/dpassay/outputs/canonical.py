@@ -74,6 +74,10 @@ class Outputs:
             rest=None if self.rest is None else self.rest[rows],
         )
 
+    def copy(self) -> Outputs:
+        """The same with numbers of its own: an array that came out is the mechanism's to change."""
+        return dataclasses.replace(self, numbers=self.numbers.copy())
+
     def structure_of(self, row: int) -> Template:
         """The structure of one output."""
         return self.structures[0 if self.codes is None else int(self.codes[row])]

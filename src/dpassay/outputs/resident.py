@@ -60,7 +60,7 @@ class Resident:
 AnyOutputs: TypeAlias = Outputs | Resident
 
 
-def copied(outputs: AnyOutputs) -> Outputs:
+def brought_here(outputs: AnyOutputs) -> Outputs:
     """Outputs that NumPy can read."""
     return outputs.here if isinstance(outputs, Resident) else outputs
 

@@ -133,8 +133,8 @@ def seed_for(rng: Seed, sampling: Sampling | None) -> int:
 
 
 def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
-    """The default use of a block: keep its outputs."""
-    return p, q
+    """The default use of a block: keep its outputs, whatever the mechanism does to its arrays later."""
+    return p.copy(), q.copy()
 
 
 def block_sizes(mechanism: Mechanism, n: int) -> list[int]:

@@ -28,7 +28,7 @@ from dpassay.errors import (
     StoreError,
 )
 from dpassay.outputs.canonical import Outputs, align, arranged, concatenate, from_raw
-from dpassay.outputs.resident import AnyOutputs, Resident, copied, stay
+from dpassay.outputs.resident import AnyOutputs, Resident, brought_here, stay
 from dpassay.outputs.templates import Outcome
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.copies import Head, head
@@ -168,9 +168,13 @@ def _draw_block(job: Job, block: Task) -> Sides | Failure:
             return Failure(cell, side, MechanismRaised, message, _trace(error), misused)
         if job.inputs[side] is not None and fingerprint(data) != job.inputs[side]:
             return Failure(block.first, side, InputChanged, _changed(job.mechanism))
+        if side == 0:
+            before = None if job.layout.calls else head(sides[0])
+        elif before is not None and head(sides[0]) != before:
+            return Failure(block.first, side, BadOutput, _OVERWRITTEN)
     if all(isinstance(side, Resident) for side in sides):
         return sides[0], sides[1]
-    p, q = align([copied(side) for side in sides])
+    p, q = align([brought_here(side) for side in sides])
     return arranged(p, q) if job.layout.calls else (p, q)
 
 
@@ -208,6 +212,12 @@ def _read(raw: Any, size: int) -> Outputs:
             f"outputs of type {type(raw).__name__} could not be read ({type(error).__name__}: {error}); "
             "return numbers, strings, None, tuples, lists or dictionaries of them"
         ) from error
+
+
+_OVERWRITTEN = (
+    "it returned an array that it had returned before, with other numbers in it: the draws on the second "
+    "input took the place of those on the first. Return a copy: np.array(result)"
+)
 
 
 def _changed(mechanism: Any) -> str:
