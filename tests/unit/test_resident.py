@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
+from dpassay.outputs import resident
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.events import Intervals, of_keys
 from dpassay.outputs.layout import learn
@@ -186,6 +187,14 @@ else:
         assert np.abs(found.y - truth).max() < 0.01
         again = dp.spectrum.estimate(mechanism, PAIR, n=200_000, rng=3)
         np.testing.assert_array_equal(found.y, again.y)
+
+    @pytest.mark.parametrize("size", [1, 2039, 2040, 2041, 100_003])
+    @pytest.mark.parametrize("share", [0.0, 0.01, 0.6, 1.0])
+    def test_torch_counts_what_is_true(rng, size, share):
+        import torch
+
+        given = rng.random(size) < share
+        assert resident.count(torch.asarray(given)) == np.count_nonzero(given)
 
     @pytest.mark.usefixtures("stuck")
     def test_torch_counts_the_tally_there(rng):

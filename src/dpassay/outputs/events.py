@@ -8,6 +8,7 @@ process that fitted it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -66,13 +67,16 @@ class Intervals(Record):
         if self.lows.size > _FEW:  # inside where an odd number of ends is not above
             ends = np.stack([self.lows, self.highs], axis=1).ravel()
             return resident.count(resident.places(ends[np.isfinite(ends)], x) % 2 == self._begins)
-        found = 0
-        for low, high in zip(self.lows.tolist(), self.highs.tolist(), strict=True):
-            # a pass over the draws less where an end is open
-            inside = x >= low if high == np.inf else x < high
-            both = low > -np.inf and high < np.inf
-            found += resident.count(inside & (x >= low) if both else inside)
-        return found
+        # a pass over the draws for every end that is not open
+        found = sum(_below(x, high) for high in self.highs.tolist())
+        return found - sum(_below(x, low) for low in self.lows.tolist())
+
+
+def _below(x: Any, end: float) -> int:
+    """How many finite numbers are below an end, wherever they are."""
+    if math.isinf(end):
+        return x.shape[0] if end > 0 else 0
+    return resident.count(x < end)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -113,7 +113,15 @@ def namespace(value: Any) -> Any:
 
 def count(mask: Any) -> int:
     """How many are true."""
-    return int(namespace(mask).count_nonzero(mask))
+    xp = namespace(mask)
+    if not hasattr(mask, "detach"):
+        return int(xp.count_nonzero(mask))
+    # PyTorch adds truth values one by one, on an H200 at a third of the speed of comparing. Eight of them
+    # are a word of eight bytes, and sums of 255 words do not carry from one byte into the next.
+    many = mask.shape[0] // (8 * 255)
+    whole = many * 8 * 255
+    words = xp.reshape(mask[:whole].view(xp.int64), (many, 255))
+    return int(xp.sum(xp.sum(words, axis=1).view(xp.uint8))) + int(xp.count_nonzero(mask[whole:]))
 
 
 def places(ends: FloatArray, x: Any) -> Any:
