@@ -25,7 +25,7 @@ import dpassay as dp
 from benchmarks.tables import markdown, table
 from dpassay import inputs, zoo
 from dpassay.privacy.masses import Masses
-from dpassay.results import number
+from dpassay.results.rounding import number
 
 #: Hunts of each of their examples.
 SEEDS, MEAN_SEEDS = range(200, 205), range(5)

@@ -13,7 +13,7 @@ import dpassay as dp
 from benchmarks.planted import Planted, bugs
 from benchmarks.tables import markdown, table
 from dpassay.hunting.result import compared
-from dpassay.results import number
+from dpassay.results.rounding import number
 
 #: Hunts of each pipeline, with a bug and without.
 RUNS, TWINS = 10, 10

@@ -65,7 +65,7 @@ def joint() -> str:
 def zoo() -> str:
     """Every mechanism of the zoo: its claim, the truth on its default pair, its flaw."""
     import dpassay as dp
-    from dpassay.results import number
+    from dpassay.results.rounding import number
 
     def truth(notion: Callable[..., object], *arguments: object) -> str:
         try:

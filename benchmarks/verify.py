@@ -13,11 +13,11 @@ from scipy.stats import binom
 import dpassay as dp
 from benchmarks.tables import markdown, table
 from dpassay._typing import FloatArray, IntArray
+from dpassay.auditing.verifications import ENOUGH, TRAIN
 from dpassay.bounds.upper import worse_direction
 from dpassay.learning.cells import Cells
 from dpassay.sampling.budget import split
 from dpassay.sampling.samples import Live
-from dpassay.verifications import ENOUGH, TRAIN
 
 RUNS, GAMMA, QUIET = 1000, 0.05, dp.Sampling(progress=False)
 

@@ -11,15 +11,12 @@ from rich.table import Table
 from dpassay.hunting.result import Hunt, compared
 from dpassay.privacy.about import Guarantee, level
 from dpassay.privacy.pairs import Relation
-from dpassay.results import (
-    LowerBound,
-    Profile,
-    Verdict,
-    Verification,
-    Witness,
-    number,
-    rounded_up,
-)
+from dpassay.results.estimates import LowerBound
+from dpassay.results.profile import Profile
+from dpassay.results.rounding import number, rounded_up
+from dpassay.results.verdict import Verdict
+from dpassay.results.verification import Verification
+from dpassay.results.witness import Witness
 
 #: The colour of each tone.
 COLOURS = {"violation": "red", "clear": "green", "blind": "yellow"}

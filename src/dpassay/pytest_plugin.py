@@ -183,7 +183,9 @@ class _Collector:
 
     def _write(self) -> None:
         from dpassay.report import write
-        from dpassay.results import Verdict, Verification, number
+        from dpassay.results.rounding import number
+        from dpassay.results.verdict import Verdict
+        from dpassay.results.verification import Verification
 
         rows, results = [], []
         # a stable sort: the assertions of a test stay in their order

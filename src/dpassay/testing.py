@@ -29,16 +29,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpassay import checks, settings
-from dpassay.audits import audit
+from dpassay.auditing.audits import audit
+from dpassay.auditing.verifications import verify
 from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
+from dpassay.hunting.hunts import hunt
 from dpassay.hunting.result import Hunt
-from dpassay.hunts import hunt
 from dpassay.privacy.about import Guarantee
 from dpassay.privacy.pairs import Relation
-from dpassay.results import Verdict, Verification, number
+from dpassay.results.rounding import number
+from dpassay.results.verdict import Verdict
+from dpassay.results.verification import Verification
 from dpassay.sampling.draw import Sampling, Seed, seed_of
 from dpassay.sampling.input_digests import digest_of
-from dpassay.verifications import verify
 
 __all__ = [
     "AuditTooWeak",

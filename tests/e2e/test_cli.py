@@ -525,7 +525,7 @@ def test_interrupting_ends_cleanly(capsys, here):
 
 
 def test_a_bug_is_an_internal_error(capsys, monkeypatch):
-    monkeypatch.setattr("dpassay.plans.plan", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("dpassay.auditing.plans.plan", lambda *a, **k: 1 / 0)
     status, _, err = said(capsys, "plan", "--claim", "eps=1")
     assert status == 3
     assert "ZeroDivisionError" in err

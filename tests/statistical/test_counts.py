@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.counts import audit_counts
+from dpassay.auditing.counts import audit_counts
 
 
 def test_a_verdict_and_its_p_value_never_contradict(seed):

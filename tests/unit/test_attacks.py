@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import binom, norm
 
 import dpassay as dp
-from dpassay.attacks import _kl, _kl_upper
 from dpassay.errors import InvalidInput
+from dpassay.membership.attacks import _kl, _kl_upper
 
 RUNS, GAMMA, FPR = 400, 0.1, (0.01, 0.1)
 

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.canaries import audit_file, read_guesses
 from dpassay.cli import run
 from dpassay.errors import InvalidInput, UnreadableFile
+from dpassay.membership.canaries import audit_file, read_guesses
 
 
 def test_coins_are_fair_and_come_from_the_seed_alone(seed):

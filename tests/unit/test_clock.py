@@ -25,7 +25,7 @@ def fake(monkeypatch):
     made = FakeTime()
     for module in (clock, samples):
         monkeypatch.setattr(module, "time", made)
-    monkeypatch.setattr("dpassay.audits.time", made)
+    monkeypatch.setattr("dpassay.auditing.audits.time", made)
     return made
 
 

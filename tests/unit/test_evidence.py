@@ -8,7 +8,7 @@ from tests.helpers import canonical
 
 import dpassay as dp
 from dpassay import evidence
-from dpassay.evidence import Track
+from dpassay.monitoring.evidence import Track
 from dpassay.sampling.draw import stream
 
 

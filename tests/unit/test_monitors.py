@@ -9,7 +9,7 @@ from tests.helpers import laplace_mechanism, objects
 
 import dpassay as dp
 from dpassay import evidence, monitors
-from dpassay.evidence import FIRST
+from dpassay.monitoring.evidence import FIRST
 from dpassay.sampling.samples import sources
 
 

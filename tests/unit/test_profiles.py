@@ -8,7 +8,7 @@ import pytest
 import dpassay as dp
 from dpassay.learning.learner import Learner
 from dpassay.loss.tally import FIRST_LOOK
-from dpassay.profiles import profile_of
+from dpassay.notions.profiles import profile_of
 from dpassay.sampling.samples import one_source
 
 zoo = dp.zoo

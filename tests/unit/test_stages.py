@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
+from dpassay.auditing.stages import Measured, _test_events
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import detectable, shown
-from dpassay.stages import Measured, _test_events
 
 
 def measured(claim, *rows):

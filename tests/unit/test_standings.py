@@ -7,7 +7,7 @@ from tests.helpers import canonical
 
 import dpassay as dp
 from dpassay import standings
-from dpassay.evidence import Track
+from dpassay.monitoring.evidence import Track
 
 
 def track(claim, seed, n, shift=1.0):

@@ -11,7 +11,8 @@ import pytest
 import dpassay as dp
 from dpassay import report
 from dpassay.report import verification_words
-from dpassay.results import PairUpper, rounded_down, rounded_up
+from dpassay.results.rounding import rounded_down, rounded_up
+from dpassay.results.verification import PairUpper
 
 PAIRS = [(0, 1), (1, 0), ([HOSTILE := "</script><b>", 2], [3])]
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import dpassay as dp
+from dpassay.auditing.verifications import excess
 from dpassay.errors import InvalidInput
 from dpassay.panels import verification_panel
-from dpassay.results import rounded_up
+from dpassay.results.rounding import rounded_up
 from dpassay.testing import NotShown, assert_holds
-from dpassay.verifications import excess
 
 zoo = dp.zoo
 NOISE = zoo.DiscreteLaplace(1.0)

@@ -14,7 +14,9 @@ from dpassay.cli.groups import Out
 from dpassay.cli.inputs import write_json, write_report
 from dpassay.hunting.result import Hunt
 from dpassay.panels import hunt_panel, profile_panel, verdict_panel, verification_panel
-from dpassay.results import Profile, Verdict, Verification
+from dpassay.results.profile import Profile
+from dpassay.results.verdict import Verdict
+from dpassay.results.verification import Verification
 
 #: What helps an audit that could not have seen anything.
 PLAN = "more draws (dpassay plan says how many)"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from json import loads
 from typing import Any
 
+from dpassay.auditing.replays import named
 from dpassay.errors import InvalidInput
 from dpassay.hunting.result import Hunt
 from dpassay.records import Record
-from dpassay.replays import named
 
 
 def earlier_results(text: str) -> list[Any]:

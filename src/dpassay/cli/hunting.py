@@ -70,8 +70,8 @@ def hunt(
 
     Example: dpassay hunt mine.py:release --space space.json --claim "eps=1" --outside --report out.html
     """
-    from dpassay import targets
-    from dpassay.hunts import hunt as run
+    from dpassay.cli import targets
+    from dpassay.hunting.hunts import hunt as run
 
     check_writable(out.report, out.json)
     if (target is None) == (command is None):

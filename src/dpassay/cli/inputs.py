@@ -54,7 +54,7 @@ def source(
     seed: int,
 ) -> tuple[Any, Any]:
     """The mechanism and its pairs, or samples and None."""
-    from dpassay import targets
+    from dpassay.cli import targets
 
     given: list[Any] = [target, command, files.paths]
     if not any(given):

@@ -68,7 +68,7 @@ def audit(
 
     Example: dpassay audit --samples p.csv q.csv --drop id,time --relation replace --claim "eps=1"
     """
-    from dpassay.audits import audit as run
+    from dpassay.auditing.audits import audit as run
 
     check_writable(out.report, out.json)
     source, pairs = where.read(how)
@@ -118,7 +118,7 @@ def monitor(
 
     Example: dpassay monitor "zoo:Laplace(scale=0.8)" --pair 0 1 --claim "eps=1" --max-n 100000
     """
-    from dpassay.monitors import monitor as run
+    from dpassay.monitoring.monitors import monitor as run
 
     check_writable(out.report, out.json)
     source, pairs = where.read(how)
@@ -160,7 +160,7 @@ def bound(
 
     Example: dpassay bound "zoo:Gaussian(sigma=1.0)" --pair 0 1 --of "eps, delta=1e-5"
     """
-    from dpassay.audits import bound as run
+    from dpassay.auditing.audits import bound as run
     from dpassay.privacy.claim_text import parameter
 
     check_writable(None, out.json)
@@ -203,7 +203,7 @@ def verify(
 
     Example: dpassay verify "zoo:DiscreteLaplace(scale=1.0)" --pair 0 1 --claim "eps=1.1, delta=1e-3"
     """
-    from dpassay.verifications import verify as run
+    from dpassay.auditing.verifications import verify as run
 
     check_writable(out.report, out.json)
     source, pairs = where.read(how)
@@ -240,7 +240,7 @@ def estimate(
 
     Example: dpassay estimate "zoo:Gaussian(sigma=1.0)" --pair 0 1 --n 100000
     """
-    from dpassay.profiles import estimate as run
+    from dpassay.notions.profiles import estimate as run
 
     check_writable(out.report, out.json)
     source, pair = where.read(how)
@@ -287,8 +287,8 @@ def replay(
 
     Example: dpassay replay verdict.json --samples fresh-p.csv fresh-q.csv
     """
+    from dpassay.auditing.replays import replay as run
     from dpassay.errors import UnreadableFile
-    from dpassay.replays import replay as run
 
     check_writable(None, out.json)
 

@@ -18,7 +18,7 @@ from dpassay.cli.options import (
 )
 from dpassay.errors import NoClosedForm
 from dpassay.panels import COLOURS
-from dpassay.results import number
+from dpassay.results.rounding import number
 
 #: The verdict in two words, by its tone.
 _SAID = {"violation": "violation", "clear": "none detected", "blind": "could not see"}
@@ -74,7 +74,7 @@ def demo(
 
     Example: dpassay demo
     """
-    from dpassay.tour import tour
+    from dpassay.cli.tour import tour
 
     check_writable(report, None)
     console, started = Console(), time.monotonic()

@@ -21,7 +21,7 @@ from dpassay.cli.options import (
 )
 from dpassay.errors import InvalidInput
 from dpassay.panels import bound_panel
-from dpassay.results import Verdict
+from dpassay.results.verdict import Verdict
 
 
 @command("report")
@@ -45,7 +45,7 @@ def counts(
 
     Example: dpassay counts 450 1000 184 1000 --claim "eps=0.5"
     """
-    from dpassay.counts import audit_counts
+    from dpassay.auditing.counts import audit_counts
     from dpassay.privacy.claim_text import claim as read_claim
 
     verdict = audit_counts(
@@ -82,7 +82,7 @@ def one_run(
 
     Example: dpassay one-run scores.csv --claim "eps=1, delta=1e-5" --guesses 200
     """
-    from dpassay.canaries import audit_file, read_guesses
+    from dpassay.membership.canaries import audit_file, read_guesses
 
     check_writable(out.report, out.json)
     if out.report is not None and claim is None:
@@ -119,7 +119,7 @@ def plan(
 
     Example: dpassay plan --claim "eps=1" --excess 0.2
     """
-    from dpassay.plans import plan as run
+    from dpassay.auditing.plans import plan as run
 
     made = run(claim, excess=excess, power=power, confidence=confidence, event=event)
     if json != "-":

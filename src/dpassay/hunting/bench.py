@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpassay.auditing.stages import learn
 from dpassay.blackbox.mechanism import Mechanism
 from dpassay.errors import (
     BadOutput,
@@ -33,7 +34,6 @@ from dpassay.privacy.pairs import Pair
 from dpassay.sampling.budget import Budget
 from dpassay.sampling.draw import Sampling
 from dpassay.sampling.samples import Batch, Live
-from dpassay.stages import learn
 
 #: Columns that a quick look goes through, of how many at most.
 _COLUMNS, _WIDE = 8, 200

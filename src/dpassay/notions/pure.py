@@ -36,7 +36,7 @@ from dpassay.loss.tally import tally_draws
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.layout import Layout
 from dpassay.privacy.about import About, Guarantee
-from dpassay.results import Estimate, LowerBound
+from dpassay.results.estimates import Estimate, LowerBound
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import Whole

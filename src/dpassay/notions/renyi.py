@@ -38,7 +38,7 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.curves import RenyiCurve
 from dpassay.privacy.pairs import SWAPS, Direction
-from dpassay.results import Estimate, LowerBound
+from dpassay.results.estimates import Estimate, LowerBound
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import Whole

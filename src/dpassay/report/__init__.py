@@ -18,7 +18,7 @@ from dpassay import checks
 from dpassay.errors import InvalidInput
 from dpassay.report.embed import need_extras
 from dpassay.report.page import render
-from dpassay.results import Profile
+from dpassay.results.profile import Profile
 
 __all__ = ["check_place", "need_extras", "render", "write"]
 

@@ -16,7 +16,8 @@ from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.report.embed import drawing
 from dpassay.report.words import percent
-from dpassay.results import Verdict, number
+from dpassay.results.rounding import number
+from dpassay.results.verdict import Verdict
 from dpassay.theme import unchecked
 
 #: Rows of the table behind a chart.

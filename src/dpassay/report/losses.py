@@ -11,7 +11,7 @@ from dpassay import charts
 from dpassay.outputs.events import Event
 from dpassay.privacy.curves import LossCurve
 from dpassay.report.figures import Figure, figure, some
-from dpassay.results import number
+from dpassay.results.rounding import number
 
 #: The share of the outputs beyond either end of a picture of densities.
 _TAIL = 5e-4

@@ -11,14 +11,17 @@ from dpassay._version import __version__
 from dpassay.checks import shown
 from dpassay.errors import InvalidInput
 from dpassay.hunting.result import Hunt, Tried, beside
-from dpassay.privacy.about import Guarantee
+from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
 from dpassay.report import embed, figures, verification_words, words
 from dpassay.report.figures import Figure
 from dpassay.report.losses import losses
-from dpassay.results import About, PairUpper, Profile, Verdict, Verification, number, rounded_up
+from dpassay.results.profile import Profile
+from dpassay.results.rounding import number, rounded_up
+from dpassay.results.verdict import Verdict
+from dpassay.results.verification import PairUpper, Verification
 
 #: Above this many results each is folded away under its own sentence.
 _OPEN = 2

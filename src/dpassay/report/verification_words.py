@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dpassay.privacy.about import Guarantee
 from dpassay.report import words
 from dpassay.report.words import percent
-from dpassay.results import Verdict, Verification, rounded_up
+from dpassay.results.rounding import rounded_up
+from dpassay.results.verdict import Verdict
+from dpassay.results.verification import Verification
 
 PAIRS = (
     "The pairs that were looked at, the worst first. The bound of each holds with the stated confidence, "

@@ -10,7 +10,9 @@ from dpassay.errors import InvalidInput
 from dpassay.privacy.about import About, Guarantee, level
 from dpassay.privacy.claim_text import claim as claim_of
 from dpassay.privacy.curves import Spectrum
-from dpassay.results import Profile, Verdict, number, rounded_down, rounded_up
+from dpassay.results.profile import Profile
+from dpassay.results.rounding import number, rounded_down, rounded_up
+from dpassay.results.verdict import Verdict
 
 GUARANTEES = {
     Guarantee.EXACT: "exact: it holds for every number of draws, provided they are independent",

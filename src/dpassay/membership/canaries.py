@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from dpassay._typing import BoolArray
 from dpassay.errors import InvalidInput, UnreadableFile
-from dpassay.guessing import Guesses, one_run
+from dpassay.membership.guessing import Guesses, one_run
 from dpassay.privacy.claims import Claim
 from dpassay.records import Record
-from dpassay.results import LowerBound, Verdict
+from dpassay.results.estimates import LowerBound
+from dpassay.results.verdict import Verdict
 from dpassay.sampling.draw import seed_of, stream
 from dpassay.sampling.files import read_table
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpassay import checks
-from dpassay.audits import audit, check_conclusive
+from dpassay.auditing.audits import audit, check_conclusive
 from dpassay.blackbox.inputs import Space, as_space
 from dpassay.blackbox.mechanism import Mechanism, check_mechanism
 from dpassay.errors import InvalidInput, MechanismError
@@ -26,7 +26,8 @@ from dpassay.hunting.shrink import SHRINK, Shrinking
 from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation, as_relation
-from dpassay.results import Verdict, number
+from dpassay.results.rounding import number
+from dpassay.results.verdict import Verdict
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Live

@@ -16,14 +16,15 @@ from typing import Any
 from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.errors import BadOutput, DependenceWarning, InvalidInput
-from dpassay.evidence import Chapter, Drawn, Orders, Track
+from dpassay.monitoring.evidence import Chapter, Drawn, Orders, Track
+from dpassay.monitoring.standings import ANYTIME, Standing, about_bets, verdict_of
 from dpassay.outputs.canonical import Outputs, check_containers, concatenate, from_raw
 from dpassay.privacy.about import About
 from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.records import Record
-from dpassay.results import Verdict
+from dpassay.results.verdict import Verdict
 from dpassay.sampling.budget import totals
 from dpassay.sampling.dependence import symptoms
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
@@ -31,7 +32,6 @@ from dpassay.sampling.progress import Progress
 from dpassay.sampling.repeated_batches import AGAIN, Brought
 from dpassay.sampling.samples import Source, sources
 from dpassay.sampling.tasks import by_calls
-from dpassay.standings import ANYTIME, Standing, about_bets, verdict_of
 
 #: The first update with as many draws on either side is looked at for signs of dependence.
 _LOOK = 100

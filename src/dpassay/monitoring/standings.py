@@ -23,12 +23,13 @@ from dpassay.bounds.evalues import MomentBet
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import smallest_detectable
 from dpassay.errors import NotEnoughDraws
-from dpassay.evidence import Track
+from dpassay.monitoring.evidence import Track
 from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
-from dpassay.results import BITS, Verdict, Witness, why_blind
+from dpassay.results.verdict import Verdict, why_blind
+from dpassay.results.witness import BITS, Witness
 from dpassay.sampling.input_digests import same_inputs
 from dpassay.sampling.samples import Source
 

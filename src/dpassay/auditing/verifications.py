@@ -24,7 +24,7 @@ from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation
-from dpassay.results import PairUpper, Verification
+from dpassay.results.verification import PairUpper, Verification
 from dpassay.sampling.budget import split
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import Whole

@@ -9,17 +9,20 @@ from typing import Any
 import numpy as np
 
 from dpassay import checks
-from dpassay.counts import audit_counts
+from dpassay.auditing.counts import audit_counts
+from dpassay.auditing.stages import Counter
 from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Origin
 from dpassay.privacy.claims import Claim
-from dpassay.results import LowerBound, Verdict, Witness, number
+from dpassay.results.estimates import LowerBound
+from dpassay.results.rounding import number
+from dpassay.results.verdict import Verdict
+from dpassay.results.witness import Witness
 from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.fingerprints import drawn_before
 from dpassay.sampling.samples import Samples, Source, one_source
-from dpassay.stages import Counter
 
 #: The stage at which the streams of a replay begin, past all that an audit uses.
 _REPLAY = 1 << 16

@@ -10,24 +10,7 @@ from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 from dpassay import checks
-from dpassay.blackbox.mechanism import check_mechanism
-from dpassay.bounds import joint
-from dpassay.bounds.ordering import Counts
-from dpassay.errors import InvalidInput, NotEnoughDraws
-from dpassay.outputs.events import Event
-from dpassay.privacy.about import About, Guarantee
-from dpassay.privacy.claim_text import as_claim, parameter
-from dpassay.privacy.claims import Claim
-from dpassay.privacy.pairs import Relation
-from dpassay.profiles import profile_of
-from dpassay.results import BITS, LowerBound, Profile, Verdict, why_blind
-from dpassay.sampling.budget import Budget, split
-from dpassay.sampling.clock import Clock
-from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.input_digests import same_inputs
-from dpassay.sampling.progress import Whole
-from dpassay.sampling.samples import Batch, Live, Samples, Source, sources
-from dpassay.stages import (
+from dpassay.auditing.stages import (
     Choice,
     Counted,
     Measured,
@@ -37,6 +20,26 @@ from dpassay.stages import (
     look_further,
     looks,
 )
+from dpassay.blackbox.mechanism import check_mechanism
+from dpassay.bounds import joint
+from dpassay.bounds.ordering import Counts
+from dpassay.errors import InvalidInput, NotEnoughDraws
+from dpassay.notions.profiles import profile_of
+from dpassay.outputs.events import Event
+from dpassay.privacy.about import About, Guarantee
+from dpassay.privacy.claim_text import as_claim, parameter
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.pairs import Relation
+from dpassay.results.estimates import LowerBound
+from dpassay.results.profile import Profile
+from dpassay.results.verdict import Verdict, why_blind
+from dpassay.results.witness import BITS
+from dpassay.sampling.budget import Budget, split
+from dpassay.sampling.clock import Clock
+from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.input_digests import same_inputs
+from dpassay.sampling.progress import Whole
+from dpassay.sampling.samples import Batch, Live, Samples, Source, sources
 
 #: The share of the draws that learn, and the most per side that do: more improve no choice.
 _TRAIN, _ENOUGH = 0.25, 50_000

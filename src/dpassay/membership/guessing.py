@@ -41,7 +41,10 @@ from dpassay.privacy.claim_base import digits
 from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.pairs import Pair, Relation
-from dpassay.results import LowerBound, Verdict, Witness, number
+from dpassay.results.estimates import LowerBound
+from dpassay.results.rounding import number
+from dpassay.results.verdict import Verdict
+from dpassay.results.witness import Witness
 from dpassay.sampling.draw import seed_of, stream
 
 #: How many to guess: a number, (to be included, to be left out), several numbers, or None.

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audits import audit
+from dpassay.auditing.audits import audit
 from dpassay.blackbox import zoo
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import Claim, GaussianDP, RenyiDP
-from dpassay.results import Verdict, number
+from dpassay.results.rounding import number
+from dpassay.results.verdict import Verdict
 from dpassay.sampling.draw import Sampling
 
 

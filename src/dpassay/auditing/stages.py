@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
+from dpassay.auditing.counts import SECOND, second_bound
 from dpassay.bounds import joint, power
 from dpassay.bounds.ordering import Counts
-from dpassay.counts import SECOND, second_bound
 from dpassay.errors import MechanismError
 from dpassay.learning.cuts import ChosenEvent, EventCriterion, search
 from dpassay.learning.learner import Learner, select
@@ -35,7 +35,8 @@ from dpassay.outputs.events import Event
 from dpassay.outputs.resident import AnyOutputs, brought_here
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
-from dpassay.results import SecondBound, Witness
+from dpassay.results.verdict import SecondBound
+from dpassay.results.witness import Witness
 from dpassay.sampling.budget import Budget
 from dpassay.sampling.samples import Samples, Sizes, Source
 

@@ -29,7 +29,8 @@ from dpassay._typing import FloatArray
 from dpassay.bounds import clopper_pearson
 from dpassay.errors import InvalidInput
 from dpassay.privacy.about import level
-from dpassay.results import Shown, rounded_down, rounded_up
+from dpassay.results.rounding import rounded_down, rounded_up
+from dpassay.tables import Shown
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -17,7 +17,7 @@ from dpassay.outputs.canonical import Outputs, from_array
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.masses import Masses
-from dpassay.results import Profile
+from dpassay.results.profile import Profile
 from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.samples import Sizes, Source, one_source

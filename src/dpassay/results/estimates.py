@@ -1,0 +1,98 @@
+"""Numbers read off a sample, and bounds that hold: different types on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpassay._typing import FloatArray
+from dpassay.privacy.about import About, Guarantee, level
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.curves import LossCurve
+from dpassay.privacy.pairs import Pair
+from dpassay.results.rounding import number
+from dpassay.results.witness import Witness
+from dpassay.tables import Shown
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Estimate(Shown):
+    """A number read off a sample. It is not a bound: it may lie above or below the truth."""
+
+    value: float
+    notion: str
+    location: str | None = None
+    pair: Pair | None = None
+    loss: LossCurve | None = field(default=None, repr=False)
+    about: About
+
+    def chart(self) -> Any:
+        """The loss this estimate was read off."""
+        if self.loss is None:
+            raise ValueError("this estimate carries no loss curve to draw")
+        at = None
+        if self.loss.labels is None and self.location is not None:
+            at = float(self.location)
+        return self.loss.chart(at)
+
+    def __str__(self) -> str:
+        where = f" at output {self.location}" if self.location is not None else ""
+        draws = f" from {self.about.draws}" if self.about.n else ""
+        said = f"{self.notion} ≈ {number(self.value)}{where}{draws} ({self.about.method})"
+        return said + self.about.noted
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LowerBound(Shown):
+    """The mechanism is at most this private: the truth is at least `value`, with `confidence`."""
+
+    value: float
+    confidence: float
+    notion: str
+    guarantee: Guarantee
+    location: str | None = None
+    pair: Pair | None = None
+    estimates: tuple[float, ...] = ()  # one per pair looked at, from the selecting stage
+    loss: LossCurve | None = field(default=None, repr=False)
+    #: The event that shows it, where it is one event; the claim of just this value, which the event is
+    #: replayed against; and how the error probability is spent.
+    witness: Witness | None = None
+    claim: Claim | None = None
+    budget: tuple[tuple[str, float], ...] = ()
+    #: The pairs that were looked at, with the bound the training draws predicted for each.
+    pairs: tuple[tuple[str, float], ...] = field(default=(), repr=False)
+    about: About
+
+    def __str__(self) -> str:
+        where = f" (at output {self.location})" if self.location is not None else ""
+        shown = "" if self.witness is None else f"\nwitness: {self.witness}"
+        return (
+            f"{self.notion} ≥ {number(self.value)} with {level(self.confidence, 100)}% confidence"
+            f"{where}, {self.guarantee} guarantee ({self.about.method}){shown}" + self.about.noted
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TradeoffPoint(Shown):
+    """A point (α, β) of the curve of a test, with a confidence region around it.
+
+    The test need not be the best one, so the true trade-off curve lies on or below the point. `box`
+    is (low α, high α, low β, high β); `outline` the exact region, where that is not a box.
+    """
+
+    threshold: float
+    alpha: float
+    beta: float
+    box: tuple[float, float, float, float]
+    kind: str
+    confidence: float
+    outline: FloatArray | None = field(default=None, repr=False)
+    about: About
+
+    def __str__(self) -> str:
+        a0, a1, b0, b1 = self.box
+        return (
+            f"(α, β) = ({self.alpha:.4g}, {self.beta:.4g}) at threshold {self.threshold:.4g}; "
+            f"α in [{a0:.4g}, {a1:.4g}] and β in [{b0:.4g}, {b1:.4g}] "
+            f"with {level(self.confidence)} confidence ({self.kind})"
+        )

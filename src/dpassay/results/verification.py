@@ -1,0 +1,116 @@
+"""Whether a claim holds on the pairs that were looked at, and of no others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpassay.privacy.about import About, Guarantee, level
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.pairs import Pair
+from dpassay.records import Record
+from dpassay.results.rounding import number, rounded_up
+from dpassay.tables import Shown, Tabular
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairUpper(Record):
+    """The bound of one pair, which holds with the confidence on its own."""
+
+    pair: Pair
+    upper: float
+    cells: int  # outputs that were counted one by one
+    unseen: float  # the share of draws of anything else, the larger of the two sides
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Verification(Shown, Tabular):
+    """Whether a claim was shown to hold on the pairs given, and up to which δ.
+
+    `upper` is certified for all pairs at once: δ at the ε that is claimed, in the worse direction of the
+    worst pair. For claims about a whole curve it is by how much δ(ε) may exceed the claimed one at any
+    ε. `confirmed` says whether that is no more than what is claimed, which is 0 for pure DP: no number of
+    draws shows that. `reason` says why there is no bound, or none below 1.
+    """
+
+    claim: Claim
+    confirmed: bool
+    upper: float
+    #: The ε that was looked at; None for a curve, and where nothing could be shown.
+    epsilon: float | None
+    confidence: float
+    guarantee: Guarantee
+    reason: str = ""
+    pairs: tuple[PairUpper, ...] = field(repr=False)
+    #: How the error probability 1 − confidence is spent.
+    budget: tuple[tuple[str, float], ...] = ()
+    about: About
+
+    def columns(self) -> dict[str, Any]:
+        """pair, upper, cells and unseen: a row for every pair."""
+        names = ("upper", "cells", "unseen")
+        return {"pair": [str(one.pair) for one in self.pairs]} | {
+            name: [getattr(one, name) for one in self.pairs] for name in names
+        }
+
+    @property
+    def tone(self) -> str:
+        """ "confirmed" or "unshown"."""
+        return "confirmed" if self.confirmed else "unshown"
+
+    @property
+    def _colour(self) -> str:
+        return "#1b6e3c" if self.confirmed else "#57606c"
+
+    @property
+    def worst(self) -> PairUpper:
+        """The pair with the largest bound."""
+        return max(self.pairs, key=lambda one: one.upper)
+
+    @property
+    def where(self) -> str:
+        """The pairs it speaks of."""
+        return "this pair" if len(self.pairs) == 1 else f"these {len(self.pairs)} pairs"
+
+    @property
+    def holds(self) -> str:
+        """What was shown, in a few words; empty if nothing was."""
+        if self.upper >= 1.0:
+            return ""
+        if self.confirmed:
+            said = str(self.claim)
+        elif self.epsilon is not None:
+            said = f"({number(self.epsilon)}, {rounded_up(self.upper)})-DP"
+        else:
+            said = f"{self.claim}, with {rounded_up(self.upper)} added to every δ,"
+        return f"{said} holds on {self.where}"
+
+    @property
+    def symbol(self) -> str:
+        """What `upper` bounds."""
+        return "δ(ε) − claimed δ(ε)" if self.epsilon is None else f"δ({number(self.epsilon)})"
+
+    @property
+    def bound(self) -> str:
+        """The bound in symbols."""
+        everywhere = " at every ε ≥ 0" if self.epsilon is None else ""
+        return f"{self.symbol} ≤ {rounded_up(self.upper)}{everywhere}"
+
+    @property
+    def headline(self) -> str:
+        """The result in a few words."""
+        if self.confirmed:
+            return self.holds
+        return f"{self.claim} was not shown to hold on {self.where}"
+
+    def __str__(self) -> str:
+        lines = [self.headline]
+        if self.holds:
+            shown = "" if self.confirmed else f"{self.holds}: "
+            lines.append(
+                f"  {shown}{self.bound} with {level(self.confidence)} confidence ({self.guarantee}), and "
+                "of other inputs nothing is said"
+            )
+        if self.reason:
+            lines.append(f"  why: {self.reason}")
+        return "\n".join(lines) + self.about.noted
