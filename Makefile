@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.ready
 # HistGradientBoosting on busy cores is 100 times slower with OpenMP left alone.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help venv demo test test-floor test-torch test-libraries test-slow test-browser check format bench bench-full peers libraries docs reproduce clean
+.PHONY: help venv map demo test test-floor test-torch test-libraries test-slow test-browser check format bench bench-full peers libraries docs reproduce clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -19,6 +19,10 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $(STAMP)
+
+map:  ## every module, with what it is for
+	@find src/dpassay -name '*.py' | sort | while read -r file; do \
+	  printf '%-32s %s\n' "$${file#src/dpassay/}" "$$(sed -n '1s/"""//gp' "$$file")"; done
 
 demo: venv  ## the tour
 	$(BIN)/dpassay demo

@@ -21,7 +21,7 @@ from .hunting.result import Hunt as Hunt
 from .membership.attacks import AttackRates as AttackRates
 from .membership.attacks import attack_rates as attack_rates
 from .membership.canaries import Canaries as Canaries
-from .membership.guessing import one_run as one_run
+from .membership.one_run import one_run as one_run
 from .monitoring.monitors import Monitor as Monitor
 from .monitoring.monitors import monitor as monitor
 from .notions import pure as pure

@@ -7,7 +7,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput, NotEnoughDraws
-from dpassay.learning.cuts import EventCriterion, search
+from dpassay.learning.event_search import EventCriterion, search
 from dpassay.learning.learner import Learner
 
 zoo = dp.zoo

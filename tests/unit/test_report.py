@@ -19,7 +19,7 @@ from dpassay.errors import InvalidInput, MissingExtra
 from dpassay.outputs.events import Event, Intervals
 from dpassay.outputs.layout import Layout, Part
 from dpassay.privacy.about import Origin
-from dpassay.report import embed, verification_words, words
+from dpassay.report import embed, overview, words
 from dpassay.report.page import _sorted
 
 HOSTILE = "</script><script>alert(1)</script>\u2028&<!--\"'"
@@ -296,23 +296,20 @@ def test_an_overview_counts_all_three_kinds():
         dp.audit_counts(*hits, dp.PureDP(0.5))
         for hits in ((450, 1000, 184, 1000), (250, 1000, 184, 1000), (0, 1000, 0, 1000))
     )
-    assert verification_words.overview([clear, clear]) == (
+    assert overview.overview([clear, clear]) == (
         "No violation detected",
         "None of the 2 claims was refuted by the draws.",
     )
-    assert verification_words.overview([broken, broken, clear, blind]) == (
+    assert overview.overview([broken, broken, clear, blind]) == (
         "2 violations",
         "2 of 4 claims are refuted, each at its own confidence. For 1 of 4 no violation was detected. "
         "1 of 4 audits could not have refuted anything.",
     )
-    assert verification_words.overview([clear, blind, blind]) == (
+    assert overview.overview([clear, blind, blind]) == (
         "2 audits could not have seen a violation",
         "For 1 of 3 no violation was detected. 2 of 3 audits could not have refuted anything.",
     )
-    assert (
-        verification_words.overview([blind, blind])[1]
-        == "2 of 2 audits could not have refuted anything."
-    )
+    assert overview.overview([blind, blind])[1] == "2 of 2 audits could not have refuted anything."
     assert banner(Page(report.render([clear, blind]))) == "blind"
     assert banner(Page(report.render([blind, broken]))) == "violation"
     assert banner(Page(report.render([clear, clear]))) == "clear"

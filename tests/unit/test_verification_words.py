@@ -10,7 +10,7 @@ import pytest
 
 import dpassay as dp
 from dpassay import report
-from dpassay.report import verification_words
+from dpassay.report import overview, verification_words
 from dpassay.results.rounding import rounded_down, rounded_up
 from dpassay.results.verification import PairUpper
 
@@ -99,14 +99,14 @@ def test_several_results_are_counted_apart():
     broken = dp.audit_counts(450, 1000, 184, 1000, dp.PureDP(0.5))
     clear = dp.audit_counts(250, 1000, 184, 1000, dp.PureDP(0.5))
     held, open_ = CASES["confirmed"], CASES["unshown"]
-    assert verification_words.overview([held, open_]) == (
+    assert overview.overview([held, open_]) == (
         "1 of 2 claims shown to hold on their pairs",
         "1 of 2 claims was shown to hold on their pairs.",
     )
-    head, said = verification_words.overview([broken, clear, held])
+    head, said = overview.overview([broken, clear, held])
     assert head == "1 violation"
     assert said.endswith("1 of 1 claims was shown to hold on their pairs.")
-    head, said = verification_words.overview([clear, held, open_])
+    head, said = overview.overview([clear, held, open_])
     assert head == "No violation detected"
     assert said.startswith("The draws do not refute 0.5-DP")
     page = report.render([clear, held, open_])

@@ -1,8 +1,9 @@
 """The three stages of an audit: learn on a part of the draws, count and certify on the rest.
 
 1. Learn. A part of the draws on every pair (a quarter by default) chooses the pair, what ranks the
-   outputs, the event and the input on which it is too likely (`learning.cuts`); for Rényi and zCDP claims
-   a function of the ranking and a direction (`learning.renyi_function`). The result is a frozen `Choice`.
+   outputs, the event and the input on which it is too likely (`learning.event_search`); for Rényi and
+   zCDP claims a function of the ranking and a direction (`learning.renyi_function`). The result is a
+   frozen `Choice`.
 2. Count. Fresh draws on the chosen pair are counted, or scored: a `Counter` is all that travels to
    workers.
 3. Certify. Two binomial counts and the exact joint test; for Rényi and zCDP claims also a bound by
@@ -26,7 +27,7 @@ from dpassay.auditing.counts import SECOND, second_bound
 from dpassay.bounds import joint, power
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import MechanismError
-from dpassay.learning.cuts import ChosenEvent, EventCriterion, search
+from dpassay.learning.event_search import ChosenEvent, EventCriterion, search
 from dpassay.learning.learner import Learner, select
 from dpassay.learning.rare_events import best_event, to_look_at, two_tallies
 from dpassay.learning.renyi_function import MomentCriterion, Variation

@@ -7,7 +7,7 @@ for every event and several shares of the error probability the bound at these c
 that share, are taken: among choices about as likely to refute the claim as the likeliest, that with the
 largest mean bound.
 
-Of the shares found here the cautious event of `cuts` keeps a tenth.
+Of the shares found here the cautious event of `event_search` keeps a tenth.
 """
 
 from __future__ import annotations

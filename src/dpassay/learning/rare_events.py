@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit
 
 from dpassay._typing import FloatArray
-from dpassay.learning.cuts import ChosenEvent, EventCriterion
+from dpassay.learning.event_search import ChosenEvent, EventCriterion
 from dpassay.learning.learner import Learner
 from dpassay.learning.rates import Rates
 from dpassay.learning.streaming import best_kind

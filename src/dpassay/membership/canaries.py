@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dpassay._typing import BoolArray
 from dpassay.errors import InvalidInput, UnreadableFile
-from dpassay.membership.guessing import Guesses, one_run
+from dpassay.membership.one_run import Guesses, one_run
 from dpassay.privacy.claims import Claim
 from dpassay.records import Record
 from dpassay.results.estimates import LowerBound

@@ -15,7 +15,7 @@ from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
-from dpassay.report import embed, figures, verification_words, words
+from dpassay.report import embed, figures, overview, verification_words, words
 from dpassay.report.figures import Figure
 from dpassay.report.losses import losses
 from dpassay.results.profile import Profile
@@ -182,7 +182,7 @@ def _lead(sections: Sequence[Section], results: Sequence[Verdict | Verification]
     if len(results) <= 1:
         first = sections[0]
         return _said(first.kind, first.headline, first.sentence)
-    headline, sentence = verification_words.overview(results)
+    headline, sentence = overview.overview(results)
     tones = {one.tone for one in results}
     order = ("violation", "blind", "unshown", "clear", "confirmed")
     kind = next(tone for tone in order if tone in tones)

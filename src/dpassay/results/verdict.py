@@ -53,11 +53,17 @@ def why_blind(
         return f"the event that was tested happened in {which} of the draws on both inputs"
     if not math.isfinite(detectable):
         return "with so few draws no excess, however large, is sure to be caught"
-    if claim.far_above(detectable):
-        return f"only {claim.symbol} = {number(detectable)} or more would have been caught 9 times in 10"
-    if failures:
-        return f"a part of the search failed: {failures[0]}"
-    return ""
+    failed = f"a part of the search failed: {failures[0]}" if failures else ""
+    return far_only(claim, detectable) or failed
+
+
+def far_only(claim: Claim, detectable: float) -> str:
+    """That only parameters far above the claim would have been caught; empty if that is not so."""
+    if not claim.far_above(detectable):
+        return ""
+    return (
+        f"only {claim.symbol} = {number(detectable)} or more would have been caught 9 times in 10"
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -32,7 +32,7 @@ from dpassay.errors import (
 from dpassay.outputs.canonical import Outputs, arranged
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.copies import CopyCheck
-from dpassay.sampling.input_digests import fingerprint
+from dpassay.sampling.input_digests import short_digest
 from dpassay.sampling.job import Drawn, Failure, Job, finish, joined, stream
 from dpassay.sampling.progress import Progress
 from dpassay.sampling.tasks import Cutting, Pace
@@ -154,7 +154,7 @@ def draw_blocks(
     check: CopyCheck,
 ) -> Iterator[T]:
     """Draw `n` outputs on each input and yield `use(p, q)` for each block, in order."""
-    from dpassay.sampling.workers import run_in_order
+    from dpassay.sampling.in_order import run_in_order
 
     alone = sampling.on_error == "outcome"
     job = Job(
@@ -166,7 +166,7 @@ def draw_blocks(
         alone,
         sampling.timeout,
         use,
-        (fingerprint(pair[0]), fingerprint(pair[1])),
+        (short_digest(pair[0]), short_digest(pair[1])),
     )
     pace = Pace(job.layout, 1 if sampling.executor is None else 8)
     pace.workers = max(pace.workers, sampling.workers)

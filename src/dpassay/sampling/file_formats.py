@@ -23,7 +23,7 @@ from dpassay.sampling.columns import (
     pyarrow_module,
 )
 from dpassay.sampling.json_lines import read_json_lines
-from dpassay.sampling.text_cells import of_text, read_text
+from dpassay.sampling.text_tables import of_text, read_text
 
 _TEXT = (".csv", ".tsv", ".txt")
 _IPC = (".feather", ".arrow")

@@ -39,7 +39,7 @@ from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.sampling.columns import KIND_OF_TYPE, Column, Content, Table, as_objects, counted
 from dpassay.sampling.file_formats import load
 from dpassay.sampling.spelling import refuse_other_spelling
-from dpassay.sampling.text_cells import header_names
+from dpassay.sampling.text_tables import header_names
 
 _FEW = 20  # rows from which an order is no accident
 

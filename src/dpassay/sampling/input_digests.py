@@ -1,4 +1,4 @@
-"""Fingerprints of inputs; `job.draw_task` compares them to notice an input that was changed."""
+"""Digests of inputs: whether a mechanism changed its own, and whether two are the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from dpassay.outputs import foreign_arrays
 from dpassay.privacy.pairs import Pair
 
-#: Larger inputs are not looked at: taking the fingerprint would cost more than drawing.
+#: Larger inputs are not looked at: taking the digest would cost more than drawing.
 _BYTES, _ITEMS = 1 << 24, 20_000
 
 
@@ -20,11 +20,29 @@ class _TooLarge(Exception):
     pass
 
 
-def fingerprint(value: Any) -> bytes | None:
+def short_digest(value: Any) -> bytes | None:
     """A digest of what a value holds; None if it cannot change, is very large, or of an unknown kind."""
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.generic)):
         return None
     return digest_of(value, _ITEMS, _BYTES)
+
+
+def why_changed(value: Any, before: bytes | None, mechanism: Any) -> str:
+    """What to do about an input that changed since its digest was taken; empty if it did not.
+
+    A copy for every output: one a call would be changed by the first of its outputs, and hide what the
+    others are drawn on.
+    """
+    if before is None or short_digest(value) == before:
+        return ""
+    call = "lambda data, rng: mechanism(copy.deepcopy(data), 1, rng)[0]"
+    if getattr(mechanism, "one_by_one", False):
+        rng = ", rng" if getattr(mechanism, "takes_rng", False) else ""
+        call = f"lambda data{rng}: function(copy.deepcopy(data){rng})"
+    return (
+        "it changed its input in place, so that later draws would be on another input; give every output "
+        f"a copy of its own: dp.from_function({call})"
+    )
 
 
 def digest_of(value: Any, items: int = 1 << 22, most: int = 1 << 32) -> bytes | None:
@@ -39,7 +57,7 @@ def digest_of(value: Any, items: int = 1 << 22, most: int = 1 << 32) -> bytes | 
 
 def same_inputs(pair: Pair) -> bool:
     """Whether the two inputs of a pair are equal, as far as that can be told."""
-    first, second = fingerprint(pair[0]), fingerprint(pair[1])
+    first, second = short_digest(pair[0]), short_digest(pair[1])
     if first is not None or second is not None:
         return first == second
     try:

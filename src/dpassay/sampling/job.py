@@ -33,7 +33,7 @@ from dpassay.outputs.templates import Outcome
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.copies import Head, head
 from dpassay.sampling.dependence import row_marks
-from dpassay.sampling.input_digests import fingerprint
+from dpassay.sampling.input_digests import why_changed
 from dpassay.sampling.parts import Shelf
 from dpassay.sampling.tasks import Cutting, Task
 
@@ -59,7 +59,7 @@ class Job:
     each_alone: bool
     timeout: float | None
     use: Callable[[Outputs, Outputs], Any]
-    inputs: tuple[bytes | None, bytes | None]  # fingerprints, to notice inputs that change
+    inputs: tuple[bytes | None, bytes | None]  # digests, to notice inputs that change
     shelf: Shelf | None = None  # where every task is saved
 
     @property
@@ -166,8 +166,9 @@ def _draw_block(job: Job, block: Task) -> Sides | Failure:
             message = f"it raised {type(error).__name__}: {error}"
             misused = isinstance(error, (TypeError, AttributeError))
             return Failure(cell, side, MechanismRaised, message, _trace(error), misused)
-        if job.inputs[side] is not None and fingerprint(data) != job.inputs[side]:
-            return Failure(block.first, side, InputChanged, _changed(job.mechanism))
+        changed = why_changed(data, job.inputs[side], job.mechanism)
+        if changed:
+            return Failure(block.first, side, InputChanged, changed)
         if side == 0:
             before = None if job.layout.calls else head(sides[0])
         elif before is not None and head(sides[0]) != before:
@@ -218,19 +219,6 @@ _OVERWRITTEN = (
     "it returned an array that it had returned before, with other numbers in it: the draws on the second "
     "input took the place of those on the first. Return a copy: np.array(result)"
 )
-
-
-def _changed(mechanism: Any) -> str:
-    """What to do about an input that changes: a copy for every output, since one a call would be changed
-    by the first of its outputs and hide what the others are drawn on."""
-    call = "lambda data, rng: mechanism(copy.deepcopy(data), 1, rng)[0]"
-    if getattr(mechanism, "one_by_one", False):
-        rng = ", rng" if getattr(mechanism, "takes_rng", False) else ""
-        call = f"lambda data{rng}: function(copy.deepcopy(data){rng})"
-    return (
-        "it changed its input in place, so that later draws would be on another input; give every output "
-        f"a copy of its own: dp.from_function({call})"
-    )
 
 
 def _call_alone(job: Job, data: Any, rng: np.random.Generator) -> Outputs:

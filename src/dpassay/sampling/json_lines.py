@@ -8,7 +8,7 @@ from typing import Any
 from dpassay import checks
 from dpassay.errors import UnreadableFile
 from dpassay.sampling.columns import Column, pyarrow_module
-from dpassay.sampling.text_cells import of_text
+from dpassay.sampling.text_tables import of_text
 
 
 def read_json_lines(data: bytes, shown: str) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:

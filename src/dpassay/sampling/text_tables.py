@@ -1,4 +1,4 @@
-"""Cells of text as values: delimiters, headers, numbers as people write them, dates, missing values."""
+"""Tables of text as values: delimiters, headers, numbers as people write them, dates, missing values."""
 
 from __future__ import annotations
 

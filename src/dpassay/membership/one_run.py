@@ -43,7 +43,7 @@ from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.pairs import Pair, Relation
 from dpassay.results.estimates import LowerBound
 from dpassay.results.rounding import number
-from dpassay.results.verdict import Verdict
+from dpassay.results.verdict import Verdict, far_only
 from dpassay.results.witness import Witness
 from dpassay.sampling.draw import seed_of, stream
 
@@ -470,8 +470,4 @@ def _blind(claim: Claim, ceiling: float, caught: float, guessed: Guessed) -> str
             f"from these {guessed.canaries:,} canaries no more than {claim.symbol} ≥ {number(ceiling)} "
             "is certified even if all guesses are right"
         )
-    if not math.isnan(caught) and claim.far_above(caught):
-        return (
-            f"only {claim.symbol} = {number(caught)} or more would have been caught 9 times in 10"
-        )
-    return ""
+    return "" if math.isnan(caught) else far_only(claim, caught)
