@@ -22,8 +22,9 @@ import dpassay as dp
 from benchmarks.bank_relatives import rows
 from benchmarks.bank_rows import Row
 from benchmarks.tables import markdown, table
-from dpassay.bounds.joint import lower_bound, p_value
+from dpassay.bounds.joint import lower_bound
 from dpassay.bounds.ordering import Counts
+from dpassay.bounds.power import draws_needed, normal_limit
 
 #: What `loss="auto"` has to be as good as.
 SINGLE = (
@@ -187,7 +188,7 @@ def events_of(row: Row) -> list[tuple[float, float]]:
     """The probabilities of the events that an oracle may cut from the true loss, the larger one first."""
     rng = np.random.default_rng(2)
     p, q = (
-        np.sort(np.round(np.asarray(row.ell(row.base(side, 100_000, rng)), dtype=float), 9))
+        np.sort(np.round(np.asarray(row.ell(row.base(side, 2_000_000, rng)), dtype=float), 9))
         for side in (0, 1)
     )
     cuts = np.unique(np.quantile(np.concatenate([p, q]), np.linspace(0.001, 0.999, 200)))
@@ -211,31 +212,11 @@ def events_in_zoo(mechanism: Any) -> list[tuple[float, float]]:
 
 
 def oracle_draws(events: list[tuple[float, float]], claim: dp.Claim) -> float:
-    """Draws a side with which a test of the best of some events refutes in 90 % of runs.
-
-    As simulated up to `MOST`; above that by the normal approximation.
-    """
-    rng = np.random.default_rng(2)
-    best, chosen = math.inf, (0.0, 0.0)
-    for a, b in events:
-        allowed = float(claim.region(b))
-        if a > allowed:
-            slope = float(np.atleast_1d(claim.slope(b))[0])
-            spread = math.sqrt(a * (1 - a) + slope**2 * b * (1 - b))
-            needed = (2.93 * max(spread, 1e-3) / (a - allowed)) ** 2
-            if needed < best:
-                best, chosen = needed, (a, b)
-    if best > MOST:
-        return best
-    n = max(int(best), 10)
-    while True:
-        hits = rng.binomial(n, chosen[0], 200), rng.binomial(n, chosen[1], 200)
-        won = [
-            p_value(Counts(int(i), n, int(j), n), claim) <= 0.05 for i, j in zip(*hits, strict=True)
-        ]
-        if np.mean(won) >= 0.9:
-            return n
-        n = int(1.1 * n) + 1
+    """Draws a side with which the exact test of the best of some events refutes with probability .9."""
+    p, q = np.array(events).T
+    allowed, noise = normal_limit(q, 1, 1, claim)
+    best = int(np.argmax((p - allowed) / noise))
+    return draws_needed(float(p[best]), float(q[best]), claim, 0.05) or math.inf
 
 
 def draws_of(

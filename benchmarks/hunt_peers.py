@@ -183,11 +183,11 @@ def sniper() -> list[Example]:
             inputs.Integers(-10, 10, 10),
             (ones, half),
             0.1716,
-            budget=10_000_000,
+            budget=80_000_000,
         ),
         known("SVT 4", zoo.SVT(4, 0.1), ten, (ones, half), 0.1687, budget=20_000_000),
         known("SVT 5", zoo.SVT(5, 0.1), ten, (half, ones), 1.761, budget=4_000_000),
-        known("SVT 6", zoo.SVT(6, 0.1), ten, (cross, cross[::-1]), 0.2720, budget=4_000_000),
+        known("SVT 6", zoo.SVT(6, 0.1), ten, (cross, cross[::-1]), 0.2720, budget=80_000_000),
         known(
             "prefix sums",
             PrefixSums(),
@@ -205,6 +205,7 @@ def sniper() -> list[Example]:
             0.5978,
             2,
             measures_of(rappor, most),
+            budget=4_000_000,
             options=each,
         ),
     ]

@@ -1,4 +1,4 @@
-"""How often the events of a ranking happen on held-back draws, and what that promises.
+"""How often the events of a ranking happen on held-back draws, what that promises, where to cut.
 
 A ranking's events are {score ≥ c} (too likely on the first input) and {score ≤ c} (on the second). On
 held-back training draws each event has a predicted test statistic

@@ -1,4 +1,4 @@
-"""The loss on cells: frequencies of keys (TDDE), kernel densities of the numbers in them (TKDE)."""
+"""The loss on cells: frequencies of keys (TDDE), kernel densities in them, of one bandwidth (TKDE)."""
 
 from __future__ import annotations
 

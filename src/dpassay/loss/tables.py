@@ -1,4 +1,4 @@
-"""The loss as a sum of tables: how often each value of a column occurs on either side.
+"""Tables of bits, letters and values: the loss by how often each of them occurs on either side.
 
 The columns are the cells of a double (`outputs.bits`) or the letters of a text (`outputs.letters`). A
 column whose frequencies differ no more than chance would have it adds nothing, the others as much as

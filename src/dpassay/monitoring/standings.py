@@ -1,4 +1,4 @@
-"""What bets on some pairs say together: the evidence, the lower bound, the verdict.
+"""What bets on some pairs say together: whether the claim is refuted, the lower bound, the verdict.
 
 The same bets have a capital against every value of the claim's parameter. A value is refuted once that
 has reached 1/γ. The values looked at are fixed beforehand; `lower_bound` is the largest of them up to

@@ -1,4 +1,4 @@
-"""Every notion of one pair, read off one sample and one loss, so that they agree with each other."""
+"""`dp.estimate`: every notion of one pair from one sample and one loss, so that they agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every claim can be asked."""
+"""What every claim can be asked; also what is so far above it that seeing only that is seeing nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every notion of one pair."""
+"""What `dp.estimate` returns: every notion of one pair."""
 
 from __future__ import annotations
 

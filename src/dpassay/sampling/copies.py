@@ -1,4 +1,4 @@
-"""Copied streams: draws that are the same outputs again although nothing says they should be.
+"""Copied streams: a fixed seed in the mechanism, a state that comes again, noticed by equal outputs.
 
 A generator that is made anew with a fixed seed inside the mechanism, or a random state that is copied to
 every worker or comes back when a run is started again, returns the same outputs twice. Three things are
