@@ -4,7 +4,8 @@ Every ranking promises two events (`learning.rates`): the one with the largest z
 the most powerful test, and the one with the largest θ that would be refuted, which gives the largest
 lower bound. Where the second is sure to refute the claim too, it is taken. How much of the loss shows on
 rare events alone no training set tells beforehand: where a bolder look at them promises clearly more than
-a cautious one, further events are tested and share the error probability. Few kinds of output have few
+a cautious one, further events are tested and share the error probability, if the claim is about as likely
+to be refuted then. Few kinds of output have few
 events: for those `learning.error_split` weighs what may come out.
 """
 
@@ -34,6 +35,8 @@ _CAUTIOUS = 2.0
 _SHARES = 1 << 10
 #: What the cautious event among few kinds keeps of the error probability.
 _KEPT = 0.1
+#: Bolder looks may cost this much of the probability that the claim is refuted.
+_PRICE = 0.005
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,10 @@ def _events(
         other, reach = _best(learner, bold, family)
         if reach.largest.bound <= look.gain * promise.largest.bound:
             continue
+        if not _affordable(
+            learner, criterion, (index, promise.cut), (other, reach.largest), look.share
+        ):
+            continue
         if learner.few is not None:
             return _of_few_kinds(learner, criterion, learner.few)
         rates = bold.rates(_scores(learner, other))
@@ -156,6 +163,31 @@ def _events(
             *(replace(one, share=share / len(found)) for one in found),
         ]
     return [cautious]
+
+
+def _affordable(
+    learner: Learner,
+    criterion: EventCriterion,
+    cautious: tuple[int | None, Cut],
+    bold: tuple[int | None, Cut],
+    share: float,
+) -> bool:
+    """Whether the claim is about as likely to be refuted if the event of a bolder look takes a share.
+
+    A larger bound is no use to a claim that is not refuted for it: an event that may or may not refute
+    the claim keeps all of the error probability, unless the bolder one is as likely to. From the z of
+    the first its own look takes off what choosing among cuts may add, from the other that is taken off
+    once; both are as noisy as the training draws.
+    """
+    if criterion.largest:
+        return True
+    z = []
+    for (index, cut), caution in ((cautious, criterion.caution), (bold, 1.0)):
+        rates = criterion.rates(_scores(learner, index))
+        z.append(rates.statistic(criterion.claim, caution)(criterion.claim.value)[rates.index(cut)])
+    level = ndtri(criterion.gamma * np.array([1.0, 1 - share, share]))
+    alone, shared, other = ndtr((np.array([z[0], *z]) + level) / math.hypot(1.0, rates.noise))
+    return bool(alone - max(shared, other) <= _PRICE)
 
 
 def _of_few_kinds(learner: Learner, criterion: EventCriterion, index: int) -> list[ChosenEvent]:

@@ -187,11 +187,11 @@ class Rates:
         """The cut that refutes the claim best, and the one with the largest bound."""
         goal = float(ndtri(1 - gamma))
         sure = goal + _SURE * math.sqrt(1 + self.noise**2)
-        return Promise(self, claim, goal, sure, self._statistic(claim, caution))
+        return Promise(self, claim, goal, sure, self.statistic(claim, caution))
 
     def strongest(self, claim: Claim, caution: float) -> Cut:
         """The cut that refutes the claim best, without a bound."""
-        own = self._statistic(claim, caution)(claim.value)
+        own = self.statistic(claim, caution)(claim.value)
         return self.cut(int(np.argmax(own)), own, 0.0)
 
     def several(
@@ -200,7 +200,7 @@ class Rates:
         """The best cut, and others that promise nearly as much but hold clearly more or fewer draws."""
         if most == 1:
             return [best]
-        statistic, goal = self._statistic(claim, caution), ndtri(1 - gamma)
+        statistic, goal = self.statistic(claim, caution), ndtri(1 - gamma)
         bounds = np.zeros(self.high.size)
         for value in np.linspace(_NEAR, 1.0, 16) * best.bound:
             bounds[statistic(float(value)) >= goal] = value
@@ -215,7 +215,7 @@ class Rates:
                 shares.append(held)
         return found
 
-    def _statistic(self, claim: Claim, caution: float) -> Callable[[float], FloatArray]:
+    def statistic(self, claim: Claim, caution: float) -> Callable[[float], FloatArray]:
         """z of every cut at a value of the parameter, less its penalty."""
         penalty = caution * self._penalty
 
