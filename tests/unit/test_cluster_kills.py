@@ -61,6 +61,8 @@ def cluster():
     with LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1", silence_logs=50
     ) as made:
+        # nannies sometimes give up; what deploys workers starts others then
+        made.adapt(minimum=2, maximum=2, interval="500ms")
         yield made
 
 

@@ -226,6 +226,18 @@ def test_a_mechanism_that_kills_its_workers_is_said_in_a_sentence(client, cluste
         dp.draw(kills, PAIR, n=100, sampling=dp.Sampling(executor=client))
 
 
+def test_a_cluster_without_workers_is_not_waited_for_in_silence(monkeypatch):
+    for name, seconds in (("_LOOK", 0.1), ("_LONELY", 0.2), ("_FORSAKEN", 0.8)):
+        monkeypatch.setattr(clusters, name, seconds)
+    with (
+        LocalCluster(n_workers=0, dashboard_address=":0", host="127.0.0.1") as empty,
+        Client(empty, set_as_default=False) as client,
+        pytest.warns(UserWarning, match="no worker of the cluster is up"),
+        pytest.raises(WorkerDied, match="has had no worker for 1 s"),
+    ):
+        dp.draw(dp.zoo.Laplace(), (0.0, 1.0), n=10, rng=0, sampling=dp.Sampling(executor=client))
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_what_is_closed_takes_no_work(whole, cluster):
     with Client(cluster, set_as_default=False) as gone:

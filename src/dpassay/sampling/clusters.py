@@ -20,6 +20,8 @@ from dpassay.errors import DpassayError, InvalidInput, MissingExtra, WorkerDied
 
 #: Seconds to wait for a scheduler, and between looks at how many workers there are.
 _PATIENCE, _LOOK = 5.0, 5.0
+#: Seconds without any worker after which it is said that there is none, and after which that is an error.
+_LONELY, _FORSAKEN = 30.0, 600.0
 #: A job of more bytes goes to the cluster once, and from worker to worker there.
 _LARGE = 1 << 16
 
@@ -64,7 +66,40 @@ class Cluster(Executor):
         """A task for the cluster; what is held there is found only outside of a partial."""
         if isinstance(run, partial):
             run, given = run.func, (*run.args, *given)
-        return self._executor.submit(run, *given, pure=False, **options)
+        return _Awaited(self._executor.submit(run, *given, pure=False, **options), self._client)
+
+
+class _Awaited:
+    """A task of a cluster. Dask waits for ever where all workers are gone and none is started again."""
+
+    def __init__(self, future: Any, client: Any) -> None:
+        self._future, self._client = future, client
+        self.cancel = future.cancel
+
+    def result(self) -> Any:
+        """What came of it."""
+        since, said = time.monotonic(), False
+        while True:
+            try:
+                return self._future.result(timeout=_LOOK)
+            except TimeoutError:
+                if self._future.done():  # it is the task's own
+                    raise
+            with contextlib.suppress(OSError):  # a scheduler that is gone: its futures say so
+                if self._client.nthreads():
+                    since = time.monotonic()
+            alone = time.monotonic() - since
+            if alone > _FORSAKEN:
+                raise WorkerDied(
+                    f"the cluster has had no worker for {alone:.0f} s: they died and nobody started "
+                    "them again, or never came. Start some, and run again"
+                )
+            if alone > _LONELY and not said:
+                said = True
+                warnings.warn(
+                    f"no worker of the cluster is up: waiting for one, {_FORSAKEN:.0f} s at most",
+                    stacklevel=2,
+                )
 
 
 def explained(error: Exception, progress: str) -> Exception:
