@@ -8,6 +8,7 @@ counts.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import time
@@ -201,14 +202,19 @@ def events_of(row: Row) -> list[tuple[float, float]]:
 
 
 def events_in_zoo(mechanism: Any) -> list[tuple[float, float]]:
-    """The same of a mechanism of the zoo, from its exact trade-off curve."""
-    sizes = np.concatenate([np.geomspace(1e-4, 0.01, 50), np.linspace(0.01, 0.99, 197)])
+    """The same of a mechanism of the zoo, exact: where its trade-off curve has corners, or on a grid."""
     pair = tuple(mechanism.pair)
-    return [
-        (1 - float(mechanism.tradeoff(size, side)), float(size))
-        for side in (pair, pair[::-1])
-        for size in sizes
-    ]
+    found: list[tuple[float, float]] = []
+    for side in (pair, pair[::-1]):
+        sizes = np.concatenate([np.geomspace(1e-4, 0.01, 50), np.linspace(0.01, 0.99, 197)])
+        with contextlib.suppress(AttributeError, dp.errors.NoClosedForm):
+            masses = mechanism.masses(side)
+            order = np.argsort(masses.q / np.maximum(masses.p, 1e-300), kind="stable")
+            if order.size <= 64:  # else the curve is smooth to the grid
+                sizes = np.append(sizes, np.cumsum(masses.q[order]))
+        sizes = sizes[(sizes > 0) & (sizes < 1)]
+        found += [(1 - float(mechanism.tradeoff(size, side)), float(size)) for size in sizes]
+    return found
 
 
 def oracle_draws(events: list[tuple[float, float]], claim: dp.Claim) -> float:
