@@ -170,7 +170,7 @@ def bank() -> str:
 # --- how many draws
 
 #: Where an audit would need more draws a side, it is not made.
-MOST = 200_000
+MOST = 400_000
 
 
 def truth_of(row: Row) -> float | None:
@@ -239,7 +239,7 @@ def draws_of(
             continue
         n = int(times * least)
         refuted = []
-        for seed in range(95_000, 95_000 + (100 if n < 20_000 else 30 if n < 60_000 else 10)):
+        for seed in range(95_000, 95_000 + (100 if n < 20_000 else 30)):
             try:
                 quiet = dp.Sampling(progress=False)
                 found = dp.audit(mechanism, pair, claim, n=max(n, 16), rng=seed, sampling=quiet)
