@@ -7,7 +7,7 @@ import pytest
 from tests.helpers import canonical
 
 import dpassay as dp
-from dpassay import evidence
+from dpassay.monitoring import evidence
 from dpassay.monitoring.evidence import Track
 from dpassay.sampling.draw import stream
 

@@ -8,7 +8,7 @@ import pytest
 from tests.helpers import laplace_mechanism, objects
 
 import dpassay as dp
-from dpassay import evidence, monitors
+from dpassay.monitoring import evidence, monitors
 from dpassay.monitoring.evidence import FIRST
 from dpassay.sampling.samples import sources
 

@@ -6,7 +6,7 @@ import numpy as np
 from tests.helpers import canonical
 
 import dpassay as dp
-from dpassay import standings
+from dpassay.monitoring import standings
 from dpassay.monitoring.evidence import Track
 
 
