@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.ready
 # HistGradientBoosting on busy cores is 100 times slower with OpenMP left alone.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help venv map demo test test-floor test-torch test-libraries test-slow test-browser check format bench bench-full peers libraries docs reproduce clean
+.PHONY: help venv map demo test test-wheel test-floor test-torch test-libraries test-slow test-browser check format bench bench-full peers libraries docs reproduce clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,7 +28,10 @@ demo: venv  ## the tour
 	$(BIN)/dpassay demo
 
 test: venv  ## unit, statistical and end-to-end tests (under 8 minutes on 2 cores)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser and not wheel'
+
+test-wheel: venv  ## the wheel, installed where nothing else is
+	$(BIN)/python -m pytest -m wheel tests/e2e
 
 test-floor:  ## the unit tests with the lowest versions that pyproject.toml declares
 	test -x .venv-floor/bin/python || $(PYTHON) -m venv .venv-floor

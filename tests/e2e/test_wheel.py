@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -13,6 +15,7 @@ def run(*argv, cwd):
     return done.stdout
 
 
+@pytest.mark.wheel
 def test_the_wheel_works_in_a_fresh_environment(tmp_path):
     run(
         sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT), cwd=tmp_path

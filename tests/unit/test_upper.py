@@ -78,7 +78,7 @@ def test_the_limit_of_a_set_is_that_of_a_search(n, seed):
             assert fast <= slow + 1e-3 * max(abs(slow), 1 / n)
 
 
-@pytest.mark.parametrize("cells", [1, 2, 4, 6])
+@pytest.mark.parametrize("cells", [1, 2, 4, pytest.param(6, marks=pytest.mark.slow)])
 def test_the_bound_is_the_largest_of_all_sets(cells, seed):
     rng = np.random.default_rng(seed + cells)
     for n in (60, 3000):
