@@ -226,6 +226,24 @@ def test_a_mechanism_that_kills_its_workers_is_said_in_a_sentence(client, cluste
         dp.draw(kills, PAIR, n=100, sampling=dp.Sampling(executor=client))
 
 
+class Late(Future):
+    """A task that is done just when waiting for it has ended."""
+
+    def result(self, timeout=None):
+        if timeout is not None:
+            raise TimeoutError
+        return super().result()
+
+
+def test_a_task_that_is_done_at_the_last_moment_is_taken():
+    late, failed = Late(), Late()
+    late.set_result(7)
+    failed.set_exception(TimeoutError("of the task"))
+    assert clusters._Awaited(late, None).result() == 7
+    with pytest.raises(TimeoutError, match="of the task"):
+        clusters._Awaited(failed, None).result()
+
+
 def test_a_cluster_without_workers_is_not_waited_for_in_silence(monkeypatch):
     for name, seconds in (("_LOOK", 0.1), ("_LONELY", 0.2), ("_FORSAKEN", 0.8)):
         monkeypatch.setattr(clusters, name, seconds)

@@ -5,8 +5,8 @@ the most powerful test, and the one with the largest θ that would be refuted, w
 lower bound. Where the second is sure to refute the claim too, it is taken. How much of the loss shows on
 rare events alone no training set tells beforehand: where a bolder look at them promises clearly more than
 a cautious one, further events are tested and share the error probability, if the claim is about as likely
-to be refuted then. Few kinds of output have few
-events: for those `learning.error_split` weighs what may come out.
+to be refuted then. Few kinds of output have few events: for those `learning.error_split` weighs what may
+come out.
 """
 
 from __future__ import annotations

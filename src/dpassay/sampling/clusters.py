@@ -83,8 +83,10 @@ class _Awaited:
             try:
                 return self._future.result(timeout=_LOOK)
             except TimeoutError:
-                if self._future.done():  # it is the task's own
-                    raise
+                if (
+                    self._future.done()
+                ):  # just now; or it is what the task raised, which comes again
+                    return self._future.result()
             with contextlib.suppress(OSError):  # a scheduler that is gone: its futures say so
                 if self._client.nthreads():
                     since = time.monotonic()
