@@ -28,6 +28,7 @@ from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.bounds import clopper_pearson
 from dpassay.errors import InvalidInput
+from dpassay.membership.one_run import read_scores
 from dpassay.privacy.about import level
 from dpassay.results.rounding import rounded_down, rounded_up
 from dpassay.tables import Shown
@@ -104,21 +105,11 @@ def attack_rates(
 
 
 def _scores(name: str, given: Any) -> FloatArray:
-    try:
-        array = np.array(given, dtype=float)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}") from None
-    if array.ndim != 1 or not array.size:
-        raise InvalidInput(
-            f"{name} must be a list of numbers, one a run, got an array of shape {array.shape}"
-        )
-    if np.isnan(array).any():
-        at = int(np.flatnonzero(np.isnan(array))[0])
-        raise InvalidInput(
-            f"{name}[{at}] is NaN; every run needs a score: leave those without one out of both, or give "
-            "them one that does not depend on the canary"
-        )
-    return np.sort(array)
+    without = (
+        "every run needs a score: leave those without one out of both, or give them one that does not "
+        "depend on the canary"
+    )
+    return np.sort(read_scores(name, given, "a list of numbers, one a run", without))
 
 
 def _refuse_labels(x: FloatArray, y: FloatArray) -> None:

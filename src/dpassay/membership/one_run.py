@@ -65,6 +65,12 @@ _PAID = (0.5, 0.15, 0.05)
 _UNFAIR = 6.6
 #: Canaries of which exactly half are no accident worth a word.
 _FEW = 20
+#: What scores must be, and what to do about one that is missing.
+_SCORES = (
+    "one number a canary",
+    "every canary needs a score: give those that could not be scored one that does not depend on the "
+    "coin, such as the lowest of all",
+)
 #: The two inputs a coin decides between.
 _PAIR = Pair("with the canary", "without it", Relation.ADD_REMOVE)
 
@@ -154,7 +160,7 @@ def _runs(scores: Any, included: Any) -> list[tuple[FloatArray, BoolArray]]:
         raise InvalidInput(
             f"there are scores of {len(scores)} runs and coins of {len(included)}; give both of each"
         )
-    runs = [(_scores(s), _coins(c)) for s, c in pairs]
+    runs = [(read_scores("scores", s, *_SCORES), _coins(c)) for s, c in pairs]
     for k, (s, c) in enumerate(runs):
         of = f" of run {k + 1}" if several[0] else ""
         if len(s) != len(c):
@@ -175,21 +181,17 @@ def _several(given: Any) -> bool:
     return isinstance(given, (list, tuple)) and len(given) > 0 and np.ndim(given[0]) > 0
 
 
-def _scores(given: Any) -> FloatArray:
+def read_scores(name: str, given: Any, needed: str, without: str) -> FloatArray:
+    """One score each; `needed` says of what, `without` what to do about one that is missing."""
     try:
         array = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
-        raise InvalidInput(f"scores must be numbers, got {checks.shown(given)}") from None
+        raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}") from None
     if array.ndim != 1 or not array.size:
-        raise InvalidInput(
-            f"scores must be one number a canary, got an array of shape {array.shape}"
-        )
+        raise InvalidInput(f"{name} must be {needed}, got an array of shape {array.shape}")
     if np.isnan(array).any():
         at = int(np.flatnonzero(np.isnan(array))[0])
-        raise InvalidInput(
-            f"scores[{at}] is NaN; every canary needs a score: give those that could not be scored "
-            "one that does not depend on the coin, such as the lowest of all"
-        )
+        raise InvalidInput(f"{name}[{at}] is NaN; {without}")
     return array
 
 
