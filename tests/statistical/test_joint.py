@@ -145,8 +145,8 @@ def test_p_value_at_a_thousand_agrees_with_a_direct_sum():
     c, claim = Counts(450, 1000, 240, 1000), dp.GaussianDP(0.5)
     got = p_value(c, claim)
     window = window_of(c, 5e-5)
-    least = seen_contour(window, claim)
     j = np.arange(window.first_j, window.last_j + 1)
+    least = seen_contour(window, claim)(j)
     q = np.linspace(window.q_low, window.q_high, 4001)
     p = claim.region(q)
     keep = (p >= window.p_low) & (p <= window.p_high)
@@ -374,12 +374,12 @@ def test_large_samples_agree_with_the_normal_limit(n):
 def test_steep_claims_have_the_p_value_of_a_direct_sum(counts, claim):
     """Slopes past what a number holds: the lines that stand for g must not lie below it."""
     window = window_of(counts, 5e-5)
-    least = seen_contour(window, claim)
     low, high = (max(x, 1e-30) for x in (window.q_low, window.q_high))
     q = np.unique(np.concatenate([np.geomspace(low, high, 3000), np.linspace(low, high, 1000)]))
     p = np.minimum(claim.region(q), window.p_high)
     q, p = q[p >= window.p_low], p[p >= window.p_low]
     j = np.arange(window.first_j, window.last_j + 1)
+    least = seen_contour(window, claim)(j)
     each = binom.pmf(j, counts.m, q[:, None]) * binom.sf(least - 1, counts.n, p[:, None])
     slow = min(1.0, 5e-5 + float(each.sum(axis=1).max()))
     assert slow * (1 - 1e-3) <= p_value(counts, claim) <= slow * 1.02

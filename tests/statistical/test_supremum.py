@@ -18,7 +18,7 @@ def test_a_curve_with_many_kinks_has_the_p_value_of_a_direct_sum():
     c, claim = Counts(351, 500, 145, 500), dp.TradeoffDP(points).at(0.01)
     window = window_of(c, 5e-5)
     assert observed_distance(window, claim) > 0
-    least = seen_contour(window, claim)
+    contour = seen_contour(window, claim)
     q = np.linspace(window.q_low, window.q_high, 4001)
     p = claim.region(q)
     q, p = (
@@ -26,8 +26,9 @@ def test_a_curve_with_many_kinks_has_the_p_value_of_a_direct_sum():
         p[(p >= window.p_low) & (p <= window.p_high)],
     )
     j = np.arange(window.first_j, window.last_j + 1)
+    least = contour(j)
     direct = np.sum(binom.pmf(j, c.m, q[:, None]) * binom.sf(least - 1, c.n, p[:, None]), axis=1)
-    assert direct.max() <= supremum(Lattice(window, least), claim) <= 1.02 * direct.max()
+    assert direct.max() <= supremum(Lattice(window, contour), claim) <= 1.02 * direct.max()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -86,17 +86,38 @@ def count_range(n: int, p: FloatArray | float, cut_off: float) -> tuple[IntArray
 Target = float | Callable[[FloatArray], FloatArray]
 
 
-def seen_contour(window: Window, claim: Claim, target: Target | None = None) -> IntArray:
+@dataclass(frozen=True)
+class Contour:
+    """i*(j), the smallest i with T² ≥ target, or a little less: for those j that are asked for."""
+
+    knots: FloatArray  # counts j at which it was solved for
+    values: FloatArray
+    slack: FloatArray  # how far it may lie below the chord, for each piece between knots
+    n: int
+    seen: Counts | None = None  # what was seen belongs to the region, whatever the last digit
+
+    def __call__(self, j: IntArray) -> IntArray:
+        """At counts j in ascending order: non-decreasing, as i* is."""
+        real = np.interp(j, self.knots, self.values)
+        piece = np.searchsorted(self.knots, j, side="right") - 1
+        piece = np.clip(piece, 0, self.slack.size - 1)
+        # past it there is no count left
+        edge = (self.values[1:] > self.n) & (self.values[:-1] <= self.n) & (np.diff(self.knots) > 1)
+        real = np.where(edge[piece], np.minimum(real, self.n), real) - self.slack[piece]
+        least = np.ceil(real - 1e-6).astype(np.int64)
+        if self.seen is not None:
+            least = np.where(j <= self.seen.j, np.minimum(least, self.seen.i), least)
+        return np.minimum.accumulate(least[::-1])[::-1]
+
+
+def seen_contour(window: Window, claim: Claim, target: Target | None = None) -> Contour:
     """The contour of outcomes as far from the claim as what was seen, or of a T² that it reaches."""
-    c = window.counts
-    least = contour(window, claim, observed_distance(window, claim) if target is None else target)
-    at = c.j - window.first_j
-    least[: at + 1] = np.minimum(least[: at + 1], c.i)
-    return least
+    target = observed_distance(window, claim) if target is None else target
+    return replace(contour(window, claim, target), seen=window.counts)
 
 
-def contour(window: Window, claim: Claim, target: Target) -> IntArray:
-    """i*(j) for each j of the window: the smallest i with T² ≥ target."""
+def contour(window: Window, claim: Claim, target: Target) -> Contour:
+    """i* on the window."""
     c, boundary = window.counts, _boundary(window, claim)
 
     def solved(j: FloatArray) -> FloatArray:
@@ -117,14 +138,7 @@ def contour(window: Window, claim: Claim, target: Target) -> IntArray:
         place = np.searchsorted(knots, more)
         values = np.insert(values, place, solved(more))
         knots = np.insert(knots, place, more)
-    all_j = np.arange(first, last + 1)
-    real = np.interp(all_j, knots, values)
-    piece = np.minimum(np.searchsorted(knots, all_j, side="right"), slack.size) - 1
-    # past it there is no count left
-    edge = (values[1:] > c.n) & (values[:-1] <= c.n) & (np.diff(knots) > 1)
-    real = np.where(edge[piece], np.minimum(real, c.n), real) - slack[piece]
-    least = np.ceil(real - 1e-6).astype(np.int64)
-    return np.minimum.accumulate(least[::-1])[::-1]  # non-decreasing in j
+    return Contour(knots, values, slack, c.n)
 
 
 def _slack(knots: FloatArray, values: FloatArray) -> FloatArray:

@@ -12,9 +12,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
-from dpassay._typing import FloatArray, IntArray
+from dpassay._typing import FloatArray
 from dpassay.bounds.joint import SPENT_ON_SET
-from dpassay.bounds.ordering import Counts, contour, window_of
+from dpassay.bounds.ordering import Contour, Counts, contour, window_of
 from dpassay.bounds.supremum import Lattice, supremum
 from dpassay.privacy.claims import Claim
 from dpassay.roots import last_reaching
@@ -26,7 +26,7 @@ _MORE = 10_000
 
 
 @lru_cache(maxsize=256)
-def _rejected(q: float, n: int, m: int, claim: Claim, gamma: float) -> IntArray | None:
+def _rejected(q: float, n: int, m: int, claim: Claim, gamma: float) -> Contour | None:
     """From which i on the exact test at level γ rejects, for every j that q makes likely.
 
     None if it never does.

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.special import logit
+from scipy.special import gammaln, logit, xlog1py, xlogy
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.bounds.ordering import Counts, Window, count_range
+from dpassay.bounds.ordering import Contour, Counts, Window, count_range
 from dpassay.privacy.claims import Claim
 
 #: The interpolant is looked at in this many times its number of points.
@@ -54,12 +54,11 @@ class Lattice:
     with j, so that this is too early for all others, if anything.
     """
 
-    def __init__(self, window: Window, least: IntArray) -> None:
+    def __init__(self, window: Window, least: Contour) -> None:
         c, self.window = window.counts, window
         self.j = _masses(c.m, window.first_j, window.last_j, window.cut_off)
         self.i = _masses(c.n, window.first_i, window.last_i, window.cut_off)
-        starts = np.maximum(self.j.starts - window.first_j, 0)
-        self.row = np.clip((least[starts] - self.i.first) // self.i.step, 0, self.i.size)
+        self.row = np.clip((least(self.j.starts) - self.i.first) // self.i.step, 0, self.i.size)
         self.slack = 0.0  # how much too large what was computed may be, as a share of itself
 
     def tail(self, q: FloatArray, p: FloatArray) -> FloatArray:
@@ -84,8 +83,9 @@ class Lattice:
         return out
 
 
-#: Windows of more counts than these are put into groups, about half as many.
-_COUNTED = 1 << 15
+#: Windows of more counts than these are put into groups, about half as many: a bound lies 0.003 standard
+#: deviations lower for it, and takes a third of the time.
+_COUNTED = 1 << 13
 
 
 def _masses(n: int, first: int, last: int, cut_off: float) -> LogBinomial:
@@ -159,13 +159,13 @@ class Grouped(LogBinomial):
         self.step = 2 * ((last - first) // _COUNTED) + 1  # odd, so that a group has a middle
         size = -(-(last - first + 1) // self.step)
         first = max(min(first, n + 1 - size * self.step), 0)
-        k = np.arange(first, first + size * self.step, dtype=float)
-        with np.errstate(divide="ignore"):  # past n there is nothing
-            logs = np.log(np.maximum(n - k, 0.0) / (k + 1))  # of C(n, k + 1) / C(n, k)
-        ways = np.concatenate([[0.0], np.cumsum(logs[:-1])])
-        middle = slice(self.step // 2, None, self.step)
         self.n, self.first, self.size, self.cut_off = n, first, size, cut_off
-        self._ways, self._slope = ways[middle], logs[middle]
+        k = self.starts + float(self.step // 2)  # the middles
+        centre = float(np.clip(k[size // 2], 1, n - 1))
+        self._odds = float(logit(centre / n))
+        self._ways = _log_masses(k, n, centre)  # with log C(n, k) but for the line −k·odds
+        # of C(n, k + 1) / C(n, k), which is 0 at n: any slope so steep keeps a tangent above
+        self._slope = np.log(np.maximum(n - k, 0.5) / (k + 1))
         self._bend = 1 / (first + 1) + 1 / max(n - first - size * self.step + 1, 1)
 
     def mass_and_total(self, p: FloatArray) -> tuple[IntArray, FloatArray, FloatArray, float]:
@@ -180,7 +180,8 @@ class Grouped(LogBinomial):
         width = int(np.max(np.clip((high - self.first) // b, 0, self.size - 1) - low)) + 1
         low = np.minimum(low, self.size - width)
         peak = (np.floor((self.n + 1) * p).astype(np.int64) - self.first) // b - low
-        logs = sliding_window_view(self._ways, width)[low] + odds * (b * np.arange(float(width)))
+        along = b * np.arange(float(width))
+        logs = sliding_window_view(self._ways, width)[low] + (odds - self._odds) * along
         logs -= logs[np.arange(p.size), np.clip(peak, 0, width - 1)][:, None]
         # Jensen: the mean of b numbers on a chord, of which the first is its lower end
         share = (b - 1) / (2 * b)
@@ -190,6 +191,26 @@ class Grouped(LogBinomial):
         logs += squares
         more = float(squares.max()) + b**2 / 8 * self._bend
         return low, np.exp(logs, out=logs), total, more
+
+
+def _log_masses(k: FloatArray, n: int, centre: float) -> FloatArray:
+    """log Bin(k; n, centre/n), all short of the same number; −∞ past n.
+
+    By Stirling's formula, and the divergence from the centre: to about √n·10⁻¹⁵ where k is a few standard
+    deviations from it, which differences of log-factorials (n log n·10⁻¹⁶) are not.
+    """
+    rest, away = np.maximum(n - k, 0.0), k - centre
+    divergence = xlog1py(k, away / centre) + xlog1py(rest, -away / (n - centre))
+    found = -divergence - _after_stirling(k) - _after_stirling(rest)
+    return np.where(k > n, -np.inf, found)
+
+
+def _after_stirling(k: FloatArray) -> FloatArray:
+    """log k! − k log k + k − ½ log 2π."""
+    few = np.minimum(k, 64.0)
+    exact = gammaln(few + 1) - xlogy(few, few) + few - 0.5 * math.log(2 * math.pi)
+    many = np.maximum(k, 64.0)
+    return np.where(k < 64, exact, 0.5 * np.log(many) + 1 / (12 * many) - 1 / (360 * many**3))
 
 
 @dataclass(frozen=True)
