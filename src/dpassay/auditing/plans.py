@@ -69,9 +69,9 @@ def plan(
 
     >>> import dpassay as dp
     >>> dp.plan(dp.PureDP(0.5), excess=1.0).held_out
-    102
+    98
     >>> dp.plan(dp.PureDP(0.5), excess=1.0, event=0.184).held_out  # Laplace: below 0, e⁻¹/2
-    164
+    169
     """
     read = as_claim(claim)
     checks.real("excess", excess, above=0.0)

@@ -28,12 +28,18 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from scipy.special import ndtri
 
 from dpassay.bounds import far_tail
-from dpassay.bounds.ordering import Counts, Window, observed_distance, seen_contour, window_of
+from dpassay.bounds.ordering import (
+    Counts,
+    Window,
+    asked,
+    observed_distance,
+    seen_contour,
+    window_of,
+)
 from dpassay.bounds.supremum import Lattice, supremum
 from dpassay.privacy.claims import Claim
 from dpassay.roots import last_reaching
@@ -105,14 +111,8 @@ def evidence(counts: Counts, claim: Claim, gamma: float, beyond: float = 0.0) ->
     start = min(claim.needed(counts.i / counts.n, counts.j / counts.m), claim.largest)
     if start <= 0:
         return Evidence(1.0, 0.0)
-    window = window_of(counts, SPENT_ON_SET * gamma)
+    window, level = window_of(counts, SPENT_ON_SET * gamma), asked(counts.n, counts.m, gamma)
     goal = -float(ndtri(gamma))
-    few = 0.8 / math.sqrt(min(counts.n, counts.m))
-
-    def level(j: Any) -> Any:
-        """What a test of level γ asks of T: the normal quantile, and more where counts are few."""
-        return max(goal, 0.1) + few + 1.5 / (j + 4)
-
     theta, seen, scale = _where_distance(window, claim, start, level(counts.j))
     if seen < 0.4:  # the level varies by no more than that
         return Evidence(1.0, 0.0)

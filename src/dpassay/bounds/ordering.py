@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
-from scipy.special import expit, logit, rel_entr
+from scipy.special import expit, logit, ndtri, rel_entr
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import clopper_pearson
@@ -80,6 +81,15 @@ def count_range(n: int, p: FloatArray | float, cut_off: float) -> tuple[IntArray
     spread = reach * np.sqrt(n * p * (1 - p)) + reach**2 / 2 + 1
     first = np.maximum(np.floor(n * p - spread), 0).astype(np.int64)
     return first, np.minimum(np.ceil(n * p + spread), n).astype(np.int64)
+
+
+def asked(n: int, m: int, gamma: float) -> Callable[[Any], Any]:
+    """What a test of level γ asks of T, by j: the normal quantile, and more where counts are few.
+
+    The supremum says what the region of such T really costs; here it need only be about right.
+    """
+    least = max(-float(ndtri(gamma)), 0.1) + 0.8 / math.sqrt(min(n, m))
+    return lambda j: least + 1.5 / (j + 4)
 
 
 #: T², or T² by j.

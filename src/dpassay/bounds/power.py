@@ -1,6 +1,6 @@
 """What a test of counts would have seen: its power, and the draws a power needs.
 
-The critical region is {T ≥ t} with t solved for at the place looked at, and the power is an exact
+The critical region is where T is what the test asks of it, about (`ordering.asked`), and the power is a
 binomial sum over it. Nothing here certifies anything; it plans.
 """
 
@@ -14,43 +14,21 @@ from scipy.special import ndtri
 
 from dpassay._typing import FloatArray
 from dpassay.bounds.joint import SPENT_ON_SET
-from dpassay.bounds.ordering import Contour, Counts, contour, window_of
-from dpassay.bounds.supremum import Lattice, supremum
+from dpassay.bounds.ordering import Contour, Counts, asked, contour, window_of
+from dpassay.bounds.supremum import Lattice
 from dpassay.privacy.claims import Claim
 from dpassay.roots import last_reaching
 
-#: From these variances of the counts on, T is as good as normal.
-_NORMAL = 10_000.0
 #: More draws on one side than this many times those on the other are as good as all there could be.
 _MORE = 10_000
 
 
 @lru_cache(maxsize=256)
-def _rejected(q: float, n: int, m: int, claim: Claim, gamma: float) -> Contour | None:
-    """From which i on the exact test at level γ rejects, for every j that q makes likely.
-
-    None if it never does.
-    """
-    p = float(claim.region(q))
-    window = window_of(_rounded(p, q, n, m), SPENT_ON_SET * gamma)
-    goal = target = -float(ndtri(gamma))
-    if min(n * p * (1 - p), m * q * (1 - q)) > _NORMAL:
-        return contour(window, claim, target**2)
-
-    def size(distance: float) -> float:
-        lattice = Lattice(window, contour(window, claim, distance**2))
-        return window.spent + supremum(lattice, claim)
-
-    for _ in range(3):  # in z-scores the size is nearly linear in T
-        step = goal + float(ndtri(min(max(size(target), 1e-300), 1 - 1e-9)))
-        target = max(target + step, 0.05)
-        if abs(step) < 0.005:
-            return contour(window, claim, target**2)
-    for _ in range(80):  # few counts: it moves in jumps
-        if size(target) <= 1.002 * gamma:
-            return contour(window, claim, target**2)
-        target *= 1.01
-    return None
+def _rejected(q: float, n: int, m: int, claim: Claim, gamma: float) -> Contour:
+    """From which i on the test at level γ rejects, about, for every j that q makes likely."""
+    window = window_of(_rounded(float(claim.region(q)), q, n, m), SPENT_ON_SET * gamma)
+    level = asked(n, m, gamma)
+    return contour(window, claim, lambda j: level(j) ** 2)
 
 
 def _rounded(p: float, q: float, n: int, m: int) -> Counts:
@@ -63,10 +41,8 @@ def power(p: float, q: float, n: int, m: int, claim: Claim, gamma: float) -> flo
         return 0.0
     # what so many more draws on one side still add to its precision no plan can see
     n, m = min(n, _MORE * m), min(m, _MORE * n)
-    least = _rejected(q, n, m, claim, gamma)
-    if least is None:
-        return 0.0
-    lattice = Lattice(window_of(_rounded(p, q, n, m), SPENT_ON_SET * gamma), least)
+    window = window_of(_rounded(p, q, n, m), SPENT_ON_SET * gamma)
+    lattice = Lattice(window, _rejected(q, n, m, claim, gamma))
     return float(lattice.tail(np.array([q]), np.array([p]))[0])
 
 

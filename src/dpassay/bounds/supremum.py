@@ -160,7 +160,7 @@ class Grouped(LogBinomial):
         size = -(-(last - first + 1) // self.step)
         first = max(min(first, n + 1 - size * self.step), 0)
         self.n, self.first, self.size, self.cut_off = n, first, size, cut_off
-        k = self.starts + float(self.step // 2)  # the middles
+        k = (self.starts + self.step // 2).astype(float)  # the middles
         centre = float(np.clip(k[size // 2], 1, n - 1))
         self._odds = float(logit(centre / n))
         self._ways = _log_masses(k, n, centre)  # with log C(n, k) but for the line −k·odds
