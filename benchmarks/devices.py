@@ -1,9 +1,10 @@
 """Audits whose draws never leave a device, and δ = 10⁻⁷.
 
-    python -m benchmarks.devices --device cuda --block 67108864 --draws 1e8 1e9 1e10 --small 4e10
+    python -m benchmarks.devices --device cuda --block 268435456 --draws 1e8 1e9 1e10 --small 4e10
 
 prints the tables of docs/devices.md. It needs PyTorch, and on a GPU memory for six blocks of doubles.
-`--plain` draws with NumPy instead, for comparison.
+`--trained` is how often a model is trained, by 200 steps of noisy descent; `--plain` draws with NumPy
+instead, for comparison.
 """
 
 from __future__ import annotations
@@ -22,18 +23,24 @@ from benchmarks.tables import markdown
 from dpassay.sampling.job import stream
 
 PAIR = (0.0, 1.0)
+#: Iterations of the mechanism of which a draw is a trained model.
+ITERATIONS = 200
+DESCENT = f"descent, {ITERATIONS} steps"
 #: The example of small δ: noise 4 on a query of sensitivity 1.
 SIGMA, DELTA = 4.0, 1e-7
 
 
 def mechanisms(device: str, block: int, plain: bool) -> dict[str, Callable[[float], Any]]:
-    """The two kinds of noise, drawn by PyTorch on a device, or by NumPy."""
+    """Noise of a scale, and descent with such noise, drawn by PyTorch on a device, or by NumPy."""
     if plain:
-        return {"Laplace": dp.zoo.Laplace, "Gaussian": dp.zoo.Gaussian}
-    return {
-        "Laplace": lambda scale: dp.zoo.TorchLaplace(scale, device=device, block=block),
-        "Gaussian": lambda scale: dp.zoo.TorchGaussian(scale, device=device, block=block),
-    }
+        kinds: list[Any] = [dp.zoo.Laplace, dp.zoo.Gaussian, dp.zoo.NoisyGradientDescent]
+        where = {}
+    else:
+        kinds = [dp.zoo.TorchLaplace, dp.zoo.TorchGaussian, dp.zoo.TorchNoisyGradientDescent]
+        where = {"device": device, "block": block}
+    noises = zip(("Laplace", "Gaussian"), kinds, strict=False)
+    makers: dict[str, Any] = {name: partial(kind, **where) for name, kind in noises}
+    return makers | {DESCENT: lambda s: kinds[2](sigma=s, iterations=ITERATIONS, **where)}
 
 
 def wait(device: str) -> None:
@@ -61,12 +68,14 @@ def draw(mechanism: Any, n: int) -> None:
             mechanism(data, min(block, n - first), stream(0, 0, 0, first // block, side))
 
 
-def audits(makers: dict[str, Callable[[float], Any]], sizes: list[int], device: str) -> str:
+def audits(
+    makers: dict[str, Callable[[float], Any]], sizes: dict[str, list[int]], device: str
+) -> str:
     """Draws a second, and a whole audit of a true claim ÷ drawing alone."""
     rows = []
-    for name, claim in (("Laplace", "eps=1"), ("Gaussian", "mu=1")):
+    for name, claim in (("Laplace", "eps=1"), ("Gaussian", "mu=1"), (DESCENT, "mu=0.95")):
         mechanism = makers[name](1.0)
-        for n in sizes:
+        for n in sizes[name]:
             alone, _ = seconds(partial(draw, mechanism, n), device)
             audit = partial(dp.audit, mechanism, PAIR, claim, n=n, loss="values", rng=1)
             whole, verdict = seconds(audit, device)
@@ -120,14 +129,17 @@ def main() -> None:
     parser.add_argument("--block", type=int, default=1 << 20)
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--draws", type=float, nargs="*", default=[1e7])
+    parser.add_argument("--trained", type=float, nargs="*", default=[])
     parser.add_argument("--small", type=float, default=0.0)
     parser.add_argument("--seeds", type=int, default=3)
     given = parser.parse_args()
     makers = mechanisms(given.device, given.block, given.plain)
     draw(makers["Laplace"](1.0), given.block)  # kernels are loaded, memory is there
     dp.audit(makers["Laplace"](1.0), PAIR, "eps=1", n=200_000, loss="values", rng=0)
-    if given.draws:
-        print(audits(makers, [int(n) for n in given.draws], given.device))
+    sizes = {name: [int(n) for n in given.draws] for name in makers}
+    sizes[DESCENT] = [int(n) for n in given.trained]
+    if any(sizes.values()):
+        print(audits(makers, sizes, given.device))
     if given.small:
         print(small(makers, int(given.small), given.device, range(given.seeds)))
     if given.device.startswith("cuda"):

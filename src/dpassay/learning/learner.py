@@ -133,7 +133,8 @@ class Learner:
     @cached_property
     def training(self) -> Training:
         """The draws, sorted into keys."""
-        return Training.of(self.batch, thorough=self.thorough)
+        found = Training.of(self.batch, thorough=self.thorough)
+        return found.in_order() if self._auto else found
 
     @property
     def _auto(self) -> bool:
@@ -213,7 +214,7 @@ class Learner:
             few = name == "kinds" and len(self.training.layout) <= _FEW
             if few or name == "lowest bit":  # nothing is fitted but which comes first
                 loss = self.fitted(index)
-                return loss.score(self.batch.p), loss.score(self.batch.q)
+                return self._scored(loss)
             there = fit(self.names[index], a, rng=self.rng(3 * index))
             back = fit(self.names[index], b, rng=self.rng(3 * index + 1))
             scores = tuple(
@@ -227,6 +228,9 @@ class Learner:
             return None
         self._halves[index] = there
         return scores[0], scores[1]
+
+    def _scored(self, loss: Loss) -> Scores:
+        return loss.score(self.training.p.outputs), loss.score(self.training.q.outputs)
 
     def _telling(self, index: int) -> bool:
         """Whether a candidate shows any difference between the sides, where that is quickly seen."""
@@ -243,7 +247,7 @@ class Learner:
             loss = fit(self.names[index], self.training, rng=self.rng(3 * index + 2))
             known = self._scores.get(index)
             if known is not None and isinstance(loss, ClassifierLoss):
-                again = loss.score(self.batch.p), loss.score(self.batch.q)
+                again = self._scored(loss)
                 surprise = [float(LogLoss().judge(scores).mean()) for scores in (again, known)]
                 if surprise[0] > surprise[1]:
                     loss = self._halves[index]

@@ -10,7 +10,7 @@ from dpassay.blackbox.zoo.descent import NoisyGradientDescent, ToyDPSGD
 from dpassay.blackbox.zoo.exponential import ContinuousExponential, ExponentialCounting
 from dpassay.blackbox.zoo.faulty import RaisesOnOne, StringOnOne
 from dpassay.blackbox.zoo.histogram import NoiselessHistogram, NoisyHistogram
-from dpassay.blackbox.zoo.in_torch import TorchGaussian, TorchLaplace
+from dpassay.blackbox.zoo.in_torch import TorchGaussian, TorchLaplace, TorchNoisyGradientDescent
 from dpassay.blackbox.zoo.maximum import ContinuousNoisyMax, ReportNoisyMax
 from dpassay.blackbox.zoo.naive import NaiveGaussian, NaiveLaplace
 from dpassay.blackbox.zoo.noise import (
@@ -58,6 +58,7 @@ __all__ = [
     "Subsampled",
     "TorchGaussian",
     "TorchLaplace",
+    "TorchNoisyGradientDescent",
     "ToyDPSGD",
     "TruncatedLaplace",
     "WrongSensitivityLaplace",

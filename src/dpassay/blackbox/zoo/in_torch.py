@@ -6,6 +6,7 @@ same seed gives the same draws on the same device. The outputs stay on the devic
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from dpassay import checks
 from dpassay.blackbox.zoo.base import grid_step
+from dpassay.blackbox.zoo.descent import NoisyGradientDescent
 from dpassay.blackbox.zoo.noise import Gaussian, Laplace, shape_of
 from dpassay.errors import MissingExtra
 
@@ -28,16 +30,21 @@ class _OnDevice:
         super().__post_init__()  # type: ignore[misc]
         checks.whole("block", self.block)
 
-    def _drawn(self, kind: str, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """torch.rand or torch.randn, by a generator of its own that the stream of this call seeds."""
+    def _seeded(self, rng: np.random.Generator) -> dict[str, Any]:
+        """What torch.rand is told: doubles, where, and a generator that this call seeds."""
         try:
             import torch
         except ImportError:
             raise MissingExtra("noise drawn by PyTorch", "torch") from None
         generator = torch.Generator(device=self.device).manual_seed(int(rng.integers(2**63)))
-        draw = getattr(torch, kind)
-        shape = shape_of(data, size)
-        return draw(shape, generator=generator, dtype=torch.float64, device=self.device)
+        return {"generator": generator, "dtype": torch.float64, "device": self.device}
+
+    def _drawn(self, kind: str, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """torch.rand or torch.randn."""
+        how = self._seeded(rng)
+        import torch
+
+        return getattr(torch, kind)(shape_of(data, size), **how)
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,6 +70,23 @@ class TorchLaplace(_OnDevice, Laplace):
         centred = self._drawn("rand", data, size, rng).sub_(0.5)
         noise = centred.abs().mul_(-2.0).log1p_().mul_(-self.scale)
         return _released(noise.copysign_(centred), data, self.scale)
+
+
+@dataclass(frozen=True, repr=False)
+class TorchNoisyGradientDescent(_OnDevice, NoisyGradientDescent):
+    """`NoisyGradientDescent` by PyTorch: a draw is a model, and a block of them is trained at once."""
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """All iterations, for all outputs at once."""
+        how = self._seeded(rng)
+        import torch
+
+        pull, spread = self.step * float(np.mean(data)), math.sqrt(2 * self.step) * self.sigma
+        theta, noise = (torch.zeros(size, dtype=how["dtype"], device=self.device) for _ in range(2))
+        for _ in range(self.iterations):
+            noise.normal_(pull, spread, generator=how["generator"])
+            theta.mul_(1 - self.step).add_(noise)
+        return _released(theta, 0.0, self.sigma)
 
 
 def _released(noise: Any, data: Any, scale: float) -> Any:
