@@ -30,9 +30,10 @@ from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claim_text import as_claim, parameter
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation
+from dpassay.results.blindness import why_blind
 from dpassay.results.estimates import LowerBound
 from dpassay.results.profile import Profile
-from dpassay.results.verdict import Verdict, why_blind
+from dpassay.results.verdict import Verdict
 from dpassay.results.witness import BITS
 from dpassay.sampling.budget import Budget, split
 from dpassay.sampling.clock import Clock

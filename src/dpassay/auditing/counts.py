@@ -15,7 +15,8 @@ from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import Claim
-from dpassay.results.verdict import SecondBound, Verdict, why_blind
+from dpassay.results.blindness import why_blind
+from dpassay.results.verdict import SecondBound, Verdict
 from dpassay.results.witness import Witness
 
 #: The share of γ spent on the bound that is not the headline of an (ε, δ) claim or of a curve.

@@ -50,7 +50,7 @@ from scipy.special import ndtr
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import clopper_pearson
-from dpassay.privacy.curves import lower_hull
+from dpassay.privacy.curve_points import lower_hull
 from dpassay.roots import bisect
 
 #: So few cells are in or out, all combinations; of more, the largest `_LARGEST` are.

@@ -27,6 +27,7 @@ import numpy as np
 
 from dpassay.errors import MechanismRaised
 from dpassay.hunting.bench import Bench, Trial, far_apart
+from dpassay.results.blindness import far_above
 
 #: The share of the budget that the search may spend; the rest is for shrinking and the verdict.
 SEARCH = 0.65
@@ -144,7 +145,7 @@ class Search:
     @property
     def _done(self) -> bool:
         """Whether there is nothing left to find out."""
-        return self._sure and self.bench.claim.far_above(self._bound)
+        return self._sure and far_above(self.bench.claim, self._bound)
 
     @property
     def _cost(self) -> float:

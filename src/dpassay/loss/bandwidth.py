@@ -34,6 +34,21 @@ def bandwidth(binned: Binned, rule: str | float = "sj") -> tuple[float, ...]:
     return tuple(one(binned.marginal(k) if d > 1 else binned) * change for k in range(d))
 
 
+def common_bandwidth(p: Binned, q: Binned, rule: str | float, inference: bool) -> tuple[float, ...]:
+    """One for both sides: the smaller of theirs, at least two steps of the grid; less for `inference`."""
+    pairs = []
+    for side in (p, q):
+        if side.total - side.outside < 10:
+            continue
+        h = bandwidth(side, rule)
+        if inference and isinstance(rule, str):
+            marginals = [side.marginal(k) if len(h) > 1 else side for k in range(len(h))]
+            h = tuple(undersmooth(w, scale(m)) for w, m in zip(h, marginals, strict=True))
+        pairs.append(h)
+    chosen = np.min(pairs, axis=0) if pairs else np.array([10 * a.step for a in p.axes])
+    return tuple(max(float(w), 2 * a.step) for w, a in zip(chosen, p.axes, strict=True))
+
+
 def scale(binned: Binned) -> float:
     """min(s, IQR/1.349), the spread of the middle; the grid's step if all draws are equal."""
     s, iqr = _spread(binned)

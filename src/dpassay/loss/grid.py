@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.loss import kde
-from dpassay.loss.bandwidth import bandwidth, scale, undersmooth
+from dpassay.loss.bandwidth import common_bandwidth
 from dpassay.loss.binned import Axis, Binned
 from dpassay.loss.frequencies import without_noise
 from dpassay.loss.logistic import quadratic
@@ -21,7 +21,7 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Intervals, of_keys, of_scores
 from dpassay.outputs.layout import Layout
 from dpassay.outputs.templates import exact, told_apart
-from dpassay.privacy.curves import LossCurve
+from dpassay.privacy.loss_curves import LossCurve
 from dpassay.privacy.masses import Masses
 
 
@@ -69,7 +69,7 @@ class GridLoss:
         """Densities with one bandwidth for both sides; a smaller one for `inference`."""
 
         def block(key: int, p: Binned, q: Binned) -> GridPart:
-            h = _common(p, q, rule, inference)
+            h = common_bandwidth(p, q, rule, inference)
             densities = []
             for own, total in zip((p, q), tally.n, strict=True):
                 inside = (own.total - own.outside) / total
@@ -320,21 +320,6 @@ class Levels:
     loss: FloatArray
     p: IntArray
     q: IntArray
-
-
-def _common(p: Binned, q: Binned, rule: str | float, inference: bool) -> tuple[float, ...]:
-    """The smaller of the two sides' bandwidths, at least two steps of the grid."""
-    pairs = []
-    for side in (p, q):
-        if side.total - side.outside < 10:
-            continue
-        h = bandwidth(side, rule)
-        if inference and isinstance(rule, str):
-            marginals = [side.marginal(k) if len(h) > 1 else side for k in range(len(h))]
-            h = tuple(undersmooth(w, scale(m)) for w, m in zip(h, marginals, strict=True))
-        pairs.append(h)
-    chosen = np.min(pairs, axis=0) if pairs else np.array([10 * a.step for a in p.axes])
-    return tuple(max(float(w), 2 * a.step) for w, a in zip(chosen, p.axes, strict=True))
 
 
 def _interpolate(numbers: FloatArray, axes: tuple[Axis, ...], values: FloatArray) -> FloatArray:

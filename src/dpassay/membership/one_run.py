@@ -41,9 +41,10 @@ from dpassay.privacy.claim_base import digits
 from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.pairs import Pair, Relation
+from dpassay.results.blindness import far_only
 from dpassay.results.estimates import LowerBound
 from dpassay.results.rounding import number
-from dpassay.results.verdict import Verdict, far_only
+from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
 from dpassay.sampling.draw import seed_of, stream
 

@@ -28,7 +28,8 @@ from dpassay.outputs.events import Event
 from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
-from dpassay.results.verdict import Verdict, why_blind
+from dpassay.results.blindness import why_blind
+from dpassay.results.verdict import Verdict
 from dpassay.results.witness import BITS, Witness
 from dpassay.sampling.input_digests import same_inputs
 from dpassay.sampling.samples import Source

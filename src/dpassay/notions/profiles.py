@@ -15,8 +15,9 @@ from dpassay.loss.tally import Tally, first_look, tally_of, tally_of_levels
 from dpassay.notions.pure import careful_epsilon
 from dpassay.outputs.canonical import Outputs, from_array
 from dpassay.privacy.about import About, Guarantee
-from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
+from dpassay.privacy.curves import Spectrum, TradeoffCurve
 from dpassay.privacy.masses import Masses
+from dpassay.privacy.renyi_curves import RenyiCurve
 from dpassay.results.profile import Profile
 from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed

@@ -36,8 +36,8 @@ from dpassay.loss.grid import GridLoss
 from dpassay.loss.tally import Tally, tally_draws
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.about import About, Guarantee
-from dpassay.privacy.curves import RenyiCurve
 from dpassay.privacy.pairs import SWAPS, Direction
+from dpassay.privacy.renyi_curves import RenyiCurve
 from dpassay.results.estimates import Estimate, LowerBound
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed

@@ -35,8 +35,9 @@ from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claim_text import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffBand, TradeoffCurve
+from dpassay.results.blindness import why_blind
 from dpassay.results.estimates import TradeoffPoint
-from dpassay.results.verdict import Verdict, why_blind
+from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
 from dpassay.roots import bisect
 from dpassay.sampling.budget import split, three_stages, totals

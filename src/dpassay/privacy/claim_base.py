@@ -82,13 +82,9 @@ class Claim(Record):
         """The same claim with its other parameter as the headline; None where there is no other."""
         return None
 
-    def far_above(self, value: float) -> bool:
-        """Whether an audit that detects no less than `value` of the parameter is blind.
-
-        On the scale of ε and μ, which are changes of a logit or of a normal quantile: twice what is
-        claimed, and at least 1 more. ∞ and NaN are far.
-        """
-        return not value < self.value + max(1.0, self.value)
+    def as_epsilon(self, value: float) -> float:
+        """A value of the parameter on the scale of ε and μ, on which 1 is much."""
+        return value
 
     # --- events
 

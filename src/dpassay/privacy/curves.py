@@ -1,4 +1,4 @@
-"""Curves of privacy: evaluate, convert, symmetrise — with the safe side stated.
+"""Trade-off curves and (ε, δ) spectra: evaluate, convert, symmetrise — with the safe side stated.
 
 Directions. A pair is (P, Q); an event E has α = Q(E), 1 − β = P(E). `TradeoffCurve` is T with the
 second distribution as the null hypothesis; `Spectrum` is δ(ε) = sup_E P(E) − e^ε Q(E). Each
@@ -19,17 +19,8 @@ from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy.about import About, Guarantee, level
+from dpassay.privacy.curve_points import axis, estimated_by, lower_hull
 from dpassay.tables import Shown, Tabular, present
-
-
-def _axis(name: str, values: Any, *, increasing: bool = True) -> FloatArray:
-    array = np.array(values, dtype=float)
-    if array.ndim != 1 or array.size == 0 or np.isnan(array).any():
-        raise InvalidInput(f"{name} must be a list of numbers without NaN, got {array!r}")
-    if increasing and np.any(np.diff(array) < 0):
-        raise InvalidInput(f"{name} must be increasing, got {checks.shown(list(array))}")
-    array.setflags(write=False)
-    return array
 
 
 def gaussian_tradeoff(alpha: npt.ArrayLike, mu: float) -> FloatArray:
@@ -61,7 +52,7 @@ class TradeoffCurve(Shown, Tabular):
         return {"alpha": alpha, "beta": self(alpha), "lower": lower, "upper": upper}
 
     def __post_init__(self) -> None:
-        x, y = _axis("alpha", self.x), _axis("beta", self.y, increasing=False)
+        x, y = axis("alpha", self.x), axis("beta", self.y, increasing=False)
         if x.shape != y.shape or x[0] < 0 or x[-1] > 1 or y.min() < 0 or y.max() > 1:
             raise InvalidInput("a trade-off curve needs equally many alpha and beta, all in [0, 1]")
         hull = lower_hull(np.concatenate([[0.0], x, [1.0]]), np.concatenate([[1.0], y, [0.0]]))
@@ -159,7 +150,7 @@ class TradeoffCurve(Shown, Tabular):
         said = f"trade-off curve with {self.x.size} points, T(0.05) = {self(0.05):.4g}"
         if self.band is not None:
             said += f"; {self.band}"
-        return said + _backing(self.about)
+        return said + estimated_by(self.about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,9 +188,9 @@ class TradeoffBand(Shown, Tabular):
         )
 
     def __post_init__(self) -> None:
-        self._set(x=_axis("alpha", self.x))
+        self._set(x=axis("alpha", self.x))
         for name in ("lower", "upper"):
-            self._set(**{name: _axis(name, getattr(self, name), increasing=False)})
+            self._set(**{name: axis(name, getattr(self, name), increasing=False)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,13 +221,13 @@ class Spectrum(Shown, Tabular):
         return present(epsilon=self.x, delta=self.y, lower=self.lower, upper=self.upper)
 
     def __post_init__(self) -> None:
-        self._set(x=_axis("epsilon", self.x))
-        self._set(y=_axis("delta", self.y, increasing=False))
+        self._set(x=axis("epsilon", self.x))
+        self._set(y=axis("delta", self.y, increasing=False))
         if self.x.shape != self.y.shape:
             raise InvalidInput("a spectrum needs equally many epsilon and delta")
         for name in ("lower", "upper"):
             if getattr(self, name) is not None:
-                self._set(**{name: _axis(name, getattr(self, name), increasing=False)})
+                self._set(**{name: axis(name, getattr(self, name), increasing=False)})
 
     def __call__(self, epsilon: npt.ArrayLike) -> Any:
         """δ(ε) inside the grid, interpolated on the safe (upper) side."""
@@ -336,148 +327,7 @@ class Spectrum(Shown, Tabular):
             said += (
                 f"; at most {self.upper[0]:.4g} and {self.upper[-1]:.4g}, likewise, on these inputs"
             )
-        return said + _backing(self.about)
-
-
-@dataclass(frozen=True, eq=False)
-class RenyiCurve(Shown, Tabular):
-    """ε(λ), the Rényi divergence as a function of its order.
-
-    (λ − 1)·ε(λ) is convex in λ; between grid points that product is interpolated linearly: never
-    below the truth when the grid values are not.
-    """
-
-    x: FloatArray = field(repr=False)
-    y: FloatArray = field(repr=False)
-    lower: FloatArray | None = field(default=None, repr=False)
-    confidence: float | None = None
-    simultaneous: bool | None = None
-    about: About | None = None
-    drawn_as: ClassVar[str] = "renyi"
-
-    def columns(self) -> dict[str, Any]:
-        """order and epsilon, and the lower bound where there is one."""
-        return present(order=self.x, epsilon=self.y, lower=self.lower)
-
-    def __post_init__(self) -> None:
-        self._set(x=_axis("order", self.x))
-        self._set(y=_axis("epsilon", self.y, increasing=False))
-        if self.x[0] <= 1 or self.x.shape != self.y.shape:
-            raise InvalidInput("a Rényi curve needs orders above 1 and equally many values")
-        if self.lower is not None:
-            self._set(lower=_axis("lower", self.lower, increasing=False))
-
-    def __call__(self, order: npt.ArrayLike) -> Any:
-        """ε(λ) inside the grid, interpolated on the safe (upper) side."""
-        lam = np.asarray(order, dtype=float)
-        if np.any(lam < self.x[0]) or np.any(lam > self.x[-1]):
-            raise InvalidInput(
-                f"order must lie in [{self.x[0]:g}, {self.x[-1]:g}], the orders of this curve, got "
-                f"{checks.shown(order)}; dp.renyi.curve(…, orders=[…]) estimates others"
-            )
-        value = np.interp(lam, self.x, (self.x - 1) * self.y) / (lam - 1)
-        return value if lam.ndim else float(value)
-
-    def approximate_dp(self, delta: float) -> float:
-        """The ε for which this curve implies (ε, δ)-DP.
-
-        A bound from above if the curve is one (Canonne, Kamath & Steinke 2020, Prop. 12). A lower
-        bound on the Rényi curve gives nothing here: small Rényi divergence implies (ε, δ), large
-        Rényi divergence does not refute it.
-        """
-        checks.probability("delta", delta)
-        lam = self.x
-        eps = self.y + np.log1p(-1 / lam) - (math.log(delta) + np.log(lam)) / (lam - 1)
-        return max(0.0, float(np.min(eps)))
-
-    def chart(self, **others: Any) -> Any:
-        """An Altair chart of ε(λ), with the lower bounds, and other curves given by name."""
-        from dpassay import charts
-
-        lines = {"estimate": (self.x, self.y)}
-        if self.lower is not None:
-            lines["lower bound"] = (self.x, self.lower)
-        for name, other in others.items():
-            lines[name] = (self.x, np.asarray(other(self.x)))
-        return charts.renyi(lines)
-
-    def __str__(self) -> str:
-        said = (
-            f"Rényi curve on orders [{self.x[0]:g}, {self.x[-1]:g}]: "
-            f"ε({self.x[0]:g}) = {self.y[0]:.4g}, ε({self.x[-1]:g}) = {self.y[-1]:.4g}"
-        )
-        if self.lower is not None and self.confidence is not None:
-            scope = "at all orders at once" if self.simultaneous else "at each order on its own"
-            backing = "" if self.about is None else f" ({self.about.guarantee})"
-            said += (
-                f"; at least {self.lower[0]:.4g} and {self.lower[-1]:.4g} with confidence "
-                f"{level(self.confidence)} {scope}{backing}"
-            )
-        return said + _backing(self.about)
-
-
-@dataclass(frozen=True, eq=False)
-class LossCurve(Shown, Tabular):
-    """The privacy loss ℓ(t) = log p(t)/q(t) along the outputs t, with the two densities.
-
-    For a discrete mechanism `x` counts the outputs, `labels` names them, and `p`, `q` are
-    probabilities instead of densities.
-    """
-
-    x: FloatArray = field(repr=False)
-    y: FloatArray = field(repr=False)
-    p: FloatArray = field(repr=False)
-    q: FloatArray = field(repr=False)
-    labels: tuple[str, ...] | None = field(default=None, repr=False)
-    about: About | None = None
-    #: What of the output `x` is: "output", or "x in (x, •)" where outputs hold more than that.
-    part: str = "output"
-
-    def columns(self) -> dict[str, Any]:
-        """output, loss, and the densities or probabilities p and q on the two inputs."""
-        output = self.x if self.labels is None else list(self.labels)
-        return {"output": output, "loss": self.y, "p": self.p, "q": self.q}
-
-    def __post_init__(self) -> None:
-        self._set(x=_axis("x", self.x))
-        for name in ("y", "p", "q"):
-            self._set(**{name: _axis(name, getattr(self, name), increasing=False)})
-        if self.labels is not None:
-            self._set(labels=tuple(self.labels))
-
-    def __call__(self, t: npt.ArrayLike) -> Any:
-        """ℓ(t) for a continuous output, linear between grid points."""
-        if self.labels is not None:
-            raise InvalidInput("the outputs are discrete: look them up in `.labels` and `.y`")
-        t = np.asarray(t, dtype=float)
-        value = np.interp(t, self.x, self.y)
-        return value if t.ndim else float(value)
-
-    def chart(self, location: float | None = None) -> Any:
-        """Densities above, loss below, as in the figures of the local approach."""
-        from dpassay import charts
-
-        return charts.loss(
-            self.x,
-            self.p,
-            self.q,
-            self.y,
-            labels=self.labels,
-            location=location,
-            part=self.part,
-        )
-
-    def __str__(self) -> str:
-        return f"privacy loss along {self.x.size} outputs"
-
-
-def _backing(about: About | None) -> str:
-    """Where a curve comes from, that it is an estimate, and what is to be said about it."""
-    if about is None:
-        return ""
-    return (
-        f"; the curve itself is an estimate by {about.method} ({Guarantee.HEURISTIC}){about.noted}"
-    )
+        return said + estimated_by(self.about)
 
 
 def _norm(gap: FloatArray, grid: FloatArray, norm: str) -> float:
@@ -485,36 +335,3 @@ def _norm(gap: FloatArray, grid: FloatArray, norm: str) -> float:
     if norm != "l1":
         return float(gap.max())
     return float(np.sum((gap[1:] + gap[:-1]) / 2 * np.diff(grid)))
-
-
-def lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The lower convex hull of points sorted by x (Andrew's monotone chain on distinct x)."""
-    order = np.lexsort((y, x))
-    x, y = x[order], y[order]
-    first = np.concatenate([[True], np.diff(x) > 0])  # the lowest of equal abscissae
-    x, y = x[first], y[first]
-    slopes = np.diff(y) / np.diff(x)
-    if x.size <= 2 or np.all(np.diff(slopes) > 0):
-        return _frozen(x), _frozen(y)
-    keep = _hull_indices(x, y)
-    return _frozen(x[keep]), _frozen(y[keep])
-
-
-def _hull_indices(x: FloatArray, y: FloatArray) -> list[int]:
-    xs, ys = x.tolist(), y.tolist()  # scalar arithmetic on lists is several times faster
-    hull: list[int] = []
-    for i in range(len(xs)):
-        while len(hull) >= 2:
-            a, b = hull[-2], hull[-1]
-            if (ys[b] - ys[a]) * (xs[i] - xs[a]) >= (ys[i] - ys[a]) * (xs[b] - xs[a]):
-                hull.pop()
-            else:
-                break
-        hull.append(i)
-    return hull
-
-
-def _frozen(array: FloatArray) -> FloatArray:
-    array = np.array(array, dtype=float)
-    array.setflags(write=False)
-    return array

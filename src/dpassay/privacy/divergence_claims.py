@@ -145,10 +145,9 @@ class DivergenceClaim(Claim):
         """μ = √(2ρ) with ρ = ε(λ)/λ: of that λ-divergence, as N(0, 1) and N(μ, 1) have it."""
         return GaussianDP(math.sqrt(2 * self.value * self._strictest))
 
-    def far_above(self, value: float) -> bool:
-        """On the scale of μ = √(2ρ), ρ = ε(λ)/λ: twice what is claimed, and at least 1 more."""
-        mu = self.gaussian_like().mu
-        return not math.sqrt(2 * value * self._strictest) < mu + max(1.0, mu)
+    def as_epsilon(self, value: float) -> float:
+        """μ = √(2ρ), ρ = ε(λ)/λ."""
+        return math.sqrt(2 * value * self._strictest)
 
 
 @dataclass(frozen=True, repr=False)

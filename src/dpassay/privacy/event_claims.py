@@ -82,15 +82,9 @@ class ApproximateDP(Claim):
         other = "delta" if self.headline == "epsilon" else "epsilon"
         return replace(self, headline=other) if self.delta else None
 
-    def far_above(self, value: float) -> bool:
-        """For δ: twice what is claimed, and at least 0.1 more.
-
-        δ is the probability of an output that gives everything away: an audit that would miss it in
-        one run of ten sees little, however small the δ that was claimed.
-        """
-        if self.headline == "epsilon":
-            return super().far_above(value)
-        return not value < min(self.delta + max(0.1, self.delta), self.largest)
+    def as_epsilon(self, value: float) -> float:
+        """A δ of 0.1 is much: that often an output may give everything away."""
+        return value if self.headline == "epsilon" else 10 * value
 
     def raw_region(self, q: FloatArray) -> Any:
         """min(e^ε q + δ, 1 − e^{−ε}(1 − δ − q), 1)."""
@@ -330,9 +324,9 @@ class TradeoffDP(Claim):
         """Whether the claim is about the first input against the second alone."""
         return self.ordered
 
-    def far_above(self, value: float) -> bool:
-        """Half of the largest gap there is, above what is claimed."""
-        return not value < min(self.gap + 0.5, 1.0)
+    def as_epsilon(self, value: float) -> float:
+        """A gap of 0.5 is much: half of the largest there is."""
+        return 2 * value
 
     def raw_region(self, q: FloatArray) -> Any:
         """1 − f(q), raised by the gap."""

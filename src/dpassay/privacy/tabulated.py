@@ -15,7 +15,8 @@ from scipy.special import expit
 from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.privacy.curves import TradeoffCurve, lower_hull
+from dpassay.privacy.curve_points import lower_hull
+from dpassay.privacy.curves import TradeoffCurve
 
 #: A profile is followed until δ is this small.
 _NEGLIGIBLE = 1e-12

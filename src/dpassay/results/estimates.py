@@ -8,7 +8,7 @@ from typing import Any
 from dpassay._typing import FloatArray
 from dpassay.privacy.about import About, Guarantee, level
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.curves import LossCurve
+from dpassay.privacy.loss_curves import LossCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.results.rounding import number
 from dpassay.results.witness import Witness

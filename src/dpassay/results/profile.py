@@ -10,8 +10,10 @@ import numpy as np
 
 from dpassay.errors import InvalidInput
 from dpassay.privacy.about import About
-from dpassay.privacy.curves import LossCurve, RenyiCurve, Spectrum, TradeoffCurve
+from dpassay.privacy.curves import Spectrum, TradeoffCurve
+from dpassay.privacy.loss_curves import LossCurve
 from dpassay.privacy.pairs import Pair
+from dpassay.privacy.renyi_curves import RenyiCurve
 from dpassay.results.rounding import number
 from dpassay.tables import Shown, Tabular
 

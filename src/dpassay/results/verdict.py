@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,56 +13,12 @@ from dpassay.privacy.about import About, Guarantee, level
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffCurve
 from dpassay.records import Record
+from dpassay.results import blindness
 from dpassay.results.estimates import TradeoffPoint
 from dpassay.results.profile import Profile
 from dpassay.results.rounding import number, rounded_down
 from dpassay.results.witness import BITS, Witness
 from dpassay.tables import Shown
-
-#: Reasons that no number of draws mends.
-_EQUAL = "the two inputs are equal, so that there is nothing to tell apart"
-
-
-_CONSTANT = "the output is"
-
-
-def why_blind(
-    claim: Claim,
-    violated: bool,
-    detectable: float,
-    counts: tuple[int, int, int, int],
-    failures: Sequence[str],
-    same: bool = False,
-    only: str = "",
-) -> str:
-    """Why an audit could not have refuted the claim, in words; empty if it could have.
-
-    `same` says that the two inputs are equal, `only` is the one output that training draws showed.
-    """
-    if violated:
-        return ""
-    if same:
-        return _EQUAL
-    if only:
-        hint = "; is a `return` missing?" if only == "None" else ""
-        return f"{_CONSTANT} {only} every time, on both inputs{hint}"
-    i, n, j, m = counts
-    if i + j == 0 or (i == n and j == m):
-        which = "none" if i == 0 else "all"
-        return f"the event that was tested happened in {which} of the draws on both inputs"
-    if not math.isfinite(detectable):
-        return "with so few draws no excess, however large, is sure to be caught"
-    failed = f"a part of the search failed: {failures[0]}" if failures else ""
-    return far_only(claim, detectable) or failed
-
-
-def far_only(claim: Claim, detectable: float) -> str:
-    """That only parameters far above the claim would have been caught; empty if that is not so."""
-    if not claim.far_above(detectable):
-        return ""
-    return (
-        f"only {claim.symbol} = {number(detectable)} or more would have been caught 9 times in 10"
-    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -171,14 +126,7 @@ class Verdict(Shown):
     @property
     def remedy(self) -> str:
         """What helps a blind audit where more draws cannot; empty where they may."""
-        if self.blind == _EQUAL:
-            return "give two inputs that differ: no number of draws tells equal ones apart"
-        if self.blind.startswith(_CONSTANT):
-            return (
-                "no number of draws helps: look at what the mechanism returns, or give inputs on which "
-                "it varies"
-            )
-        return ""
+        return blindness.remedy(self.blind)
 
     def chart(self) -> Any:
         """The claimed curve, the measured one, and the confidence region of the point tested.

@@ -1,0 +1,34 @@
+"""When an audit that refutes nothing is blind."""
+
+import math
+
+import pytest
+
+import dpassay as dp
+from dpassay.results.blindness import far_above
+
+
+@pytest.mark.parametrize(
+    ("one", "near", "far"),
+    [
+        (dp.PureDP(0.1), 1.09, 1.1),
+        (dp.PureDP(3.0), 5.99, 6.0),
+        (dp.ApproximateDP(2.0, 1e-5), 3.99, 4.0),
+        (dp.ApproximateDP(2.0, 1e-5, headline="delta"), 0.1, 0.10001),
+        (dp.ApproximateDP(2.0, 0.3, headline="delta"), 0.59, 0.6),
+        (dp.ApproximateDP(2.0, 0.9, headline="delta"), 0.99, 1.0),
+        (dp.GaussianDP(1.0), 1.99, 2.0),
+        (dp.ZeroConcentratedDP(0.5), 1.99, 2.001),  # μ = 1 and 2
+        (dp.ZeroConcentratedDP(0.5, 1e-6), 1.99, 2.001),
+        (dp.RenyiDP(10, 5.0), 19.9, 20.01),
+        (dp.RenyiCurveDP((2, 10), (2.0, 5.0)), 3.99, 4.001),
+        (dp.TradeoffDP([(0, 1), (1, 0)]), 0.49, 0.5),
+        (dp.TradeoffDP([(0, 1), (1, 0)], gap=0.8), 0.99, 1.0),
+    ],
+)
+def test_what_is_far_above_a_claim(one, near, far):
+    assert not far_above(one, one.value)
+    assert not far_above(one, near)
+    assert far_above(one, far)
+    assert far_above(one, math.inf)
+    assert far_above(one, math.nan)
