@@ -9,6 +9,11 @@ from dpassay.sampling.samples import Batch
 
 
 @pytest.fixture
+def rng(seed):
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture
 def given(rng):
     sides = rng.laplace(size=1001), rng.laplace(1.0, size=800)
     return Training.of(Batch(*(from_raw(side, side.size) for side in sides)))
