@@ -1,4 +1,4 @@
-"""Which outputs are cells of their own, learned on training draws; and how often each comes later."""
+"""For bounds on δ from above: which outputs are cells of their own, and how often each comes later."""
 
 from __future__ import annotations
 

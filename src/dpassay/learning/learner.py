@@ -1,4 +1,4 @@
-"""What the training draws of one pair teach, each thing once; and the choice among rankings.
+"""What the training draws of one pair teach, each once: the rankings that compete, and which wins.
 
 A ranking is judged by scores of draws it was not fitted to: either half of the training draws by what
 the other half taught. The one chosen is then fitted to all of them. A poor choice costs power, never

@@ -1,4 +1,4 @@
-"""Keys: which outputs are the same, and which numbers of an output are left to rank it by.
+"""Keys: which outputs are the same, which values repeat (atoms), which numbers are left to rank by.
 
 Atoms are exact repeats. A column whose values are mostly repeats is discrete: every value is an
 atom. A column that is not is open: its repeated values are atoms, the others are numbers. A key is a

@@ -1,4 +1,4 @@
-"""What every claim can be asked; also what is so far above it that seeing only that is seeing nothing."""
+"""What every claim can be asked: what it allows of events, curves and divergences, and its parameter."""
 
 from __future__ import annotations
 
