@@ -1,11 +1,11 @@
-"""The search for the event that refutes a claim best, or shows the largest parameter.
+"""The event that refutes a claim best or shows most, and bolder ones that share the error probability.
 
 Every ranking promises two events (`learning.rates`): the one with the largest z at the claim, which is
 the most powerful test, and the one with the largest θ that would be refuted, which gives the largest
 lower bound. Where the second is sure to refute the claim too, it is taken. How much of the loss shows on
 rare events alone no training set tells beforehand: where a bolder look at them promises clearly more than
 a cautious one, further events are tested and share the error probability, if the claim is about as likely
-to be refuted then. Few kinds of output have few events: for those `learning.error_split` weighs what may
+to be refuted then. Few kinds of output have few events: for those `learning.few_kinds` weighs what may
 come out.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from dpassay.learning.error_split import split_error
+from dpassay.learning.few_kinds import split_error
 from dpassay.learning.learner import Learner, Scores, select
 from dpassay.learning.rates import Cut, Promise, Rates
 from dpassay.loss.fit import Loss

@@ -1,4 +1,4 @@
-"""Which events among few kinds of output are tested, and with what share of the error probability.
+"""Outputs of few kinds: which of their events are tested, each with what share of the error probability.
 
 Where outputs are of a few kinds, there are a few nested events, and how often each kind came in training
 is all there is to know. What the test will bring is then simulated: probabilities of the kinds from their

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.learning.error_split import split_error
 from dpassay.learning.event_search import EventCriterion
+from dpassay.learning.few_kinds import split_error
 
 
 def scores_of(p, q):
