@@ -25,7 +25,7 @@ def second_bound(tests: Sequence[tuple[Counts, float]], claim: Claim) -> SecondB
     if other is None or not tests:
         return None
     tests = [(counts, SECOND * gamma) for counts, gamma in tests]
-    bounds = [one.lower_bound for one in joint.evidence_of(tests, other)]
+    bounds = joint.lower_bounds(tests, other)
     lower = max(bounds)
     counts, level = tests[bounds.index(lower)]
     at = "" if claim.point is not None or other.point is None else f"δ = {other.point[1]:g}"

@@ -99,14 +99,16 @@ class Evidence:
 
 
 @lru_cache(maxsize=1 << 14)
-def evidence(counts: Counts, claim: Claim, gamma: float, beyond: float = 0.0) -> Evidence:
+def evidence(
+    counts: Counts, claim: Claim, gamma: float, beyond: float = 0.0, *, bound_only: bool = False
+) -> Evidence:
     """An exact p-value of the claim and a lower confidence bound on its parameter θ (Buehler 1957).
 
     Outcomes are ordered once for all θ, by the θ* at which their T falls to a level that does not depend
     on θ. T falls with θ for every outcome, so that {θ* ≥ t} is {T_t ≥ level}, above one contour of one
     claim. Its largest probability under θ is a p-value for θ, and grows with θ, since θ allows more and
     more; where it passes γ is the bound. (The p-values of each claim by its own T are not monotone in θ.)
-    A bound that does not come up to `beyond` is not sought.
+    A bound that does not come up to `beyond` is not sought; with `bound_only` no p-value is (it is 1).
     """
     start = min(claim.needed(counts.i / counts.n, counts.j / counts.m), claim.largest)
     if start <= 0:
@@ -124,12 +126,11 @@ def evidence(counts: Counts, claim: Claim, gamma: float, beyond: float = 0.0) ->
     def largest(value: float) -> float:
         return min(1.0, window.spent + supremum(lattice, claim.at(value)))
 
-    p_value = (
-        1.0 if counts.i / counts.n <= claim.region(counts.j / counts.m) else largest(claim.value)
-    )
+    allowed = bound_only or counts.i / counts.n <= claim.region(counts.j / counts.m)
+    p_value = 1.0 if allowed else largest(claim.value)
     known = (claim.value, -float(ndtri(p_value))) if p_value < 1.0 else None
     refuted = p_value <= gamma
-    held = not refuted and claim.value <= beyond
+    held = not refuted and not bound_only and claim.value <= beyond
     if beyond > 0 and (held or largest(beyond) > gamma):
         told = _told(p_value, counts, claim, window.spent)
         return Evidence(told, claim.value if refuted else 0.0)
@@ -140,7 +141,7 @@ def evidence(counts: Counts, claim: Claim, gamma: float, beyond: float = 0.0) ->
     bound = _last_above(z_score, goal, theta, scale, claim.largest, known)
     if refuted:
         bound = max(bound, claim.value)
-    elif bound >= claim.value:
+    elif bound >= claim.value and not bound_only:
         bound = math.nextafter(claim.value, -math.inf) if claim.value > 0 else 0.0
     return Evidence(_told(p_value, counts, claim, window.spent), bound)
 
@@ -153,6 +154,14 @@ def evidence_of(tests: Iterable[tuple[Counts, float]], claim: Claim) -> list[Evi
         found.append(evidence(counts, claim, gamma, beyond))
         beyond = max(beyond, found[-1].lower_bound)
     return found
+
+
+def lower_bounds(tests: Iterable[tuple[Counts, float]], claim: Claim) -> list[float]:
+    """Lower confidence bounds on the parameter from several counts; all but the largest may be less."""
+    found = [0.0]
+    for counts, gamma in tests:
+        found.append(evidence(counts, claim, gamma, max(found), bound_only=True).lower_bound)
+    return found[1:]
 
 
 def lower_bound(counts: Counts, claim: Claim, gamma: float) -> float:

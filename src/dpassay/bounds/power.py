@@ -19,6 +19,8 @@ from dpassay.bounds.supremum import Lattice
 from dpassay.privacy.claims import Claim
 from dpassay.roots import last_reaching
 
+#: How near the power of what is detectable comes to what was asked for, as a normal quantile.
+_CLOSE = 0.05
 #: More draws on one side than this many times those on the other are as good as all there could be.
 _MORE = 10_000
 
@@ -88,18 +90,24 @@ def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: flo
 
     low, low_score = claim.value, float(ndtri(gamma))
     allowed, noise = (float(found[0]) for found in normal_limit(np.array([q]), n, m, claim))
-    # where the normal limit has it, and a fifth of that more, and two fifths, and so on
-    first = claim.needed(min(allowed + (goal - low_score + 0.02) * noise, 1.0), q) - low
+    # on the scale of asin √p, on which the noise is the same everywhere
+    spread = 2 * math.sqrt(max(allowed * (1 - allowed), 1e-18))
+    away = (asked(n, m, gamma)(m * q) + goal) * noise / spread
+    p = math.sin(min(math.asin(math.sqrt(allowed)) + away, math.pi / 2)) ** 2
+    first = claim.needed(p, q) - low
     step = first if 0 < first < 60 else max(0.25 * low, 0.05)
     high, step = low + step, 0.2 * step
-    while (high_score := score(high)) < goal:
+    if abs((high_score := score(high)) - goal) <= _CLOSE:
+        return min(high, limit)
+    while high_score < goal:  # a fifth of that more, and two fifths, and so on
         low, low_score = high, high_score
         high, step = low + step, 2 * step
         if high > claim.value + 60 or low >= limit:
             return math.inf
+        high_score = score(high)
     # seen from above: −x falls, and the last −x that is caught is the smallest value that is
     (found, _), _ = last_reaching(
-        lambda x: score(-x), goal, (-high, high_score), (-low, low_score), close=0.05, steps=5
+        lambda x: score(-x), goal, (-high, high_score), (-low, low_score), close=_CLOSE, steps=5
     )
     return min(-found, limit)
 
