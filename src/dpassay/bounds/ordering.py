@@ -273,7 +273,7 @@ def _contour_p(y: FloatArray, target: FloatArray, c: Counts, boundary: Boundary)
     last = np.array([0.0]), np.array([0.0])
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # where g is flat
         width: FloatArray = np.array(np.inf)
-        for turn in range(10):  # what is left by then is off by its square
+        for turn in range(20):
             p = boundary.inside(q)
             multiplier = c.m * np.maximum(q - y, 0.0) / (boundary.slope(q) * q * (1 - q))
             x = np.minimum(p + multiplier * p * (1 - p) / c.n, 1.0)

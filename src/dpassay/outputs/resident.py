@@ -124,10 +124,11 @@ def count(mask: Any) -> int:
     return int(xp.sum(xp.sum(words, axis=1).view(xp.uint8))) + int(xp.count_nonzero(mask[whole:]))
 
 
-def places(ends: FloatArray, x: Any) -> Any:
-    """How many of the ends, in order, are at or below each number."""
+def looked_up(table: AnyArray, ends: FloatArray, x: Any) -> Any:
+    """What a table holds for each number, at how many of the ends, in order, are at or below it."""
     xp = namespace(x)
-    return xp.searchsorted(xp.asarray(ends, device=x.device), x, side="right")
+    at = xp.searchsorted(xp.asarray(ends, device=x.device), x, side="right")
+    return xp.take(xp.asarray(table, device=x.device), at)
 
 
 def bincount(places: Any, size: int, weights: Any = None) -> AnyArray | None:
