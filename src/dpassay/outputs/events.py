@@ -66,9 +66,7 @@ class Intervals(Record):
         """How many finite numbers are inside, wherever they are: the intervals do not overlap."""
         if self.lows.size > _FEW:  # inside and outside take turns from one end to the next
             ends = np.stack([self.lows, self.highs], axis=1).ravel()
-            ends = ends[np.isfinite(ends)]
-            inside = np.arange(ends.size + 1) % 2 == self._begins
-            return resident.count(resident.looked_up(inside, ends, x))
+            return resident.count(resident.odd(ends[np.isfinite(ends)], x) == self._begins)
         # a pass over the draws for every end that is not open
         found = sum(_below(x, high) for high in self.highs.tolist())
         return found - sum(_below(x, low) for low in self.lows.tolist())
