@@ -75,3 +75,33 @@ def test_the_test_by_groups_is_never_smaller_and_hardly_larger(groups, claim, co
     for most, near in ((16, np.inf), (64, np.inf), (900, 1.2)):
         groups(most)
         assert exact * (1 - 1e-9) <= supremum(Lattice(window, least), claim) <= near * exact
+
+
+@pytest.mark.parametrize("n", [10**6, 10**10, 10**12])
+@pytest.mark.parametrize("share", [1e-4, 0.3, 0.999])
+def test_masses_of_many_counts_are_those_of_a_sum_of_logarithms(n, share):
+    """Differences of log-factorials would be off by n log n·10⁻¹⁶, which is 10⁻⁴ at 10¹²."""
+    centre = round(n * share)
+    by = 3 * round(np.sqrt(n * share * (1 - share)))
+    step = max(1, by // 2000)  # a sum of so many terms, each of them at the middle of its stretch
+    k = centre + np.arange(0, by, step)
+    found = module._log_masses(k.astype(float), n, float(centre))
+    middle = k[:-1] + (step - 1) / 2
+    slope = np.log((n - middle) / (middle + 1)) - np.log((n - centre) / centre)
+    expected = np.concatenate([[0.0], np.cumsum(step * slope)])
+    np.testing.assert_allclose(found - found[0], expected, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("claim", "rates"),
+    [(dp.PureDP(1.0), (0.50021, 0.18394)), (dp.GaussianDP(1.0), (0.6916, 0.3085))],
+)
+def test_wide_groups_of_very_many_counts_cost_next_to_nothing(groups, claim, rates):
+    n = 10**8
+    window = window_of(Counts(int(n * rates[0]), n, int(n * rates[1]), n), 5e-5)
+    contour = seen_contour(window, claim)
+    groups(1 << 17)
+    fine = supremum(Lattice(window, contour), claim)
+    assert 1e-4 < fine < 0.5
+    groups(1 << 13)
+    assert fine * (1 - 1e-9) <= supremum(Lattice(window, contour), claim) <= 1.02 * fine
