@@ -27,10 +27,12 @@ import numpy as np
 from dpassay import checks
 from dpassay._typing import FloatArray
 from dpassay.bounds import clopper_pearson
+from dpassay.bounds.ordering import kl
 from dpassay.errors import InvalidInput
 from dpassay.membership.one_run import read_scores
 from dpassay.privacy.about import level
 from dpassay.results.rounding import rounded_down, rounded_up
+from dpassay.roots import bisect
 from dpassay.tables import Shown
 
 
@@ -140,22 +142,7 @@ def _auc(x: FloatArray, y: FloatArray, gamma: float, confidence: float) -> Rate:
 
 def _kl_upper(value: float, room: float) -> float:
     """The largest mean that kl(value, mean) ≤ room allows, from above."""
-    low, high = value, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if _kl(value, middle) <= room:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _kl(a: float, b: float) -> float:
-    """The Kullback–Leibler divergence of two coins."""
-    first = 0.0 if a == 0 else math.inf if b == 0 else a * math.log(a / b)
-    return first + (
-        0.0 if a == 1 else math.inf if b == 1 else (1 - a) * math.log((1 - a) / (1 - b))
-    )
+    return float(bisect(lambda mean: kl(value, mean) <= room, value, 1.0)[1])
 
 
 def _tpr(x: FloatArray, y: FloatArray, rate: float, gamma: float, confidence: float) -> Rate:
