@@ -231,12 +231,12 @@ PAPERS: dict[str, Callable[[Any, Any, float, int, int], bool | None]] = {
 
 @cache
 def broken_and_twins() -> list[tuple[Any, Any, float, bool]]:
-    """(mechanism, pair, claimed ε, whether it is broken), with outputs of a kind every method takes."""
+    """(mechanism, pair, claimed ε, whether it is broken): ε-DP, and outputs that every method takes."""
     other = (zoo.NumericalSVT, zoo.NoisyHistogram, zoo.RaisesOnOne, zoo.StringOnOne)
     return [
         (mechanism, pairs[0], claim.epsilon, broken)
         for mechanism, pairs, claim, broken in matrix_cells()
-        if not isinstance(mechanism, other)
+        if isinstance(claim, dp.PureDP) and not isinstance(mechanism, other)
     ]
 
 
