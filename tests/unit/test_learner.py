@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.learning.learner import Learner, LogLoss, grid_loss, select, surprise_of
+from dpassay.learning.learner import Learner, LogLoss, select, surprise_of
+from dpassay.learning.streaming import grid_loss
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)

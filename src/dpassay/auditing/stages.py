@@ -113,7 +113,7 @@ def learn(
     best: list[Choice | None] = [None] * len(claims)
     tried: list[list[tuple[str, float]]] = [[] for _ in claims]
     for source in found:
-        learner = Learner(source.deal(budget.learn), loss, source.rng, lean=lean)
+        learner = Learner(source.deal(budget.learn), loss, source.rng, lean=lean, ordered=True)
         for k, claim in enumerate(claims):
             choice = _choose(source, learner, claim, budget, gamma, largest)
             tried[k].append((str(source.pair), choice.predicted))

@@ -18,7 +18,6 @@ from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.loss.classifier import ClassifierLoss
 from dpassay.loss.fit import Loss, fit
-from dpassay.loss.grid import GridLoss
 from dpassay.loss.tables import TableLoss
 from dpassay.loss.training import Training
 from dpassay.outputs.letters import text_of
@@ -122,9 +121,13 @@ class Learner:
         *,
         thorough: bool = False,
         lean: bool = False,
+        ordered: bool = False,
     ) -> None:
         self.batch, self.loss, self.rng = batch, loss, rng
         self.thorough, self.lean = thorough, lean
+        self.ordered = (
+            ordered  # many rankings are tried: plain numbers are put in order once for all
+        )
         self.failures: list[str] = []
         self._scores: dict[int, Scores | None] = {}
         self._fitted: dict[int, Loss] = {}
@@ -134,7 +137,7 @@ class Learner:
     def training(self) -> Training:
         """The draws, sorted into keys."""
         found = Training.of(self.batch, thorough=self.thorough)
-        return found.in_order() if self._auto else found
+        return found.in_order() if self.ordered and self._auto else found
 
     @property
     def _auto(self) -> bool:
@@ -300,19 +303,3 @@ class LogLoss:
         """By the paired differences."""
         gain = best - new
         return bool(gain.mean() > gain.std() / math.sqrt(gain.size))
-
-
-def grid_loss(learner: Learner) -> GridLoss:
-    """The loss on cells, of those tried, that predicts best, fitted to all training draws."""
-    best: tuple[int, FloatArray] | None = None
-    judge = LogLoss()
-    for index, name in enumerate(learner.names):
-        if isinstance(name, str) and name in ON_CELLS:
-            scores = learner.scores(index) if len(learner.names) > 1 else None
-            surprise = np.zeros(1) if scores is None else judge.judge(scores)
-            if best is None or judge.beats(surprise, best[1]):
-                best = index, surprise
-    assert best is not None
-    found = learner.fitted(best[0])
-    assert isinstance(found, GridLoss)
-    return found

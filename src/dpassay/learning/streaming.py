@@ -21,9 +21,20 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.sampling.samples import Sizes, Source
 
 
+def grid_loss(learner: Learner) -> GridLoss:
+    """The loss on cells, of those tried, that predicts best, fitted to all training draws."""
+    name = best_kind(_on_cells(learner), *(half.tally for half in learner.training.halves))
+    found = learner.fitted(learner.names.index(name))
+    assert isinstance(found, GridLoss)
+    return found
+
+
+def _on_cells(learner: Learner) -> list[str]:
+    return [name for name in learner.names if isinstance(name, str) and name in ON_CELLS]
+
+
 def grid_over(source: Source, learner: Learner, rest: Sizes) -> GridLoss:
     """The loss on cells, of those tried, that predicts best, fitted to the first look and the rest."""
-    names = [name for name in learner.names if isinstance(name, str) and name in ON_CELLS]
     training = learner.training
     binning = training.binning.widened()
     halves = [
@@ -32,7 +43,7 @@ def grid_over(source: Source, learner: Learner, rest: Sizes) -> GridLoss:
     ]
     for index, part in enumerate(tallies(source, rest, binning)):
         halves[index % 2] = halves[index % 2] + part
-    name = best_kind(names, halves[0], halves[1])
+    name = best_kind(_on_cells(learner), halves[0], halves[1])
     return GridLoss.named(name, (halves[0] + halves[1]).without_rare())
 
 

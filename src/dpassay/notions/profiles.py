@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.learning.learner import Learner, LogLoss, Scores, grid_loss, select
-from dpassay.learning.streaming import grid_over, score_edges, scores_over
+from dpassay.learning.learner import Learner, LogLoss, Scores, select
+from dpassay.learning.streaming import grid_loss, grid_over, score_edges, scores_over
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.tally import Tally, first_look, tally_of, tally_of_levels
 from dpassay.notions.pure import careful_epsilon

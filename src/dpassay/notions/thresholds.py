@@ -15,7 +15,8 @@ from dpassay.bounds import clopper_pearson, joint
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.upper import upper_curve
 from dpassay.learning.cells import Cells, outside, why_trivial
-from dpassay.learning.learner import Learner, LogLoss, grid_loss, select
+from dpassay.learning.learner import Learner, LogLoss, select
+from dpassay.learning.streaming import grid_loss
 from dpassay.loss.fit import NAMES, Loss
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.tally import Binning, Tally, first_look, tallies
