@@ -64,9 +64,9 @@ class Intervals(Record):
 
     def count(self, x: Any) -> int:
         """How many finite numbers are inside, wherever they are: the intervals do not overlap."""
-        if self.lows.size > _FEW:  # inside and outside take turns from one end to the next
+        if self.lows.size > _FEW:  # inside where an odd number of ends is not above
             ends = np.stack([self.lows, self.highs], axis=1).ravel()
-            return resident.count(resident.odd(ends[np.isfinite(ends)], x) == self._begins)
+            return resident.count(resident.places(ends[np.isfinite(ends)], x) % 2 == self._begins)
         # a pass over the draws for every end that is not open
         found = sum(_below(x, high) for high in self.highs.tolist())
         return found - sum(_below(x, low) for low in self.lows.tolist())

@@ -124,11 +124,10 @@ def count(mask: Any) -> int:
     return int(xp.sum(xp.sum(words, axis=1).view(xp.uint8))) + int(xp.count_nonzero(mask[whole:]))
 
 
-def odd(ends: FloatArray, x: Any) -> Any:
-    """1 for each number with an odd number of the ends, in order, at or below it, else 0."""
+def places(ends: FloatArray, x: Any) -> Any:
+    """How many of the ends, in order, are at or below each number."""
     xp = namespace(x)
-    at = xp.searchsorted(xp.asarray(ends, device=x.device), x, side="right")
-    return at & 1  # a remainder takes as long as the search
+    return xp.searchsorted(xp.asarray(ends, device=x.device), x, side="right")
 
 
 def bincount(places: Any, size: int, weights: Any = None) -> AnyArray | None:
