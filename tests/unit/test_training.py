@@ -40,6 +40,12 @@ def test_some_of_ordered_numbers_are_no_tail(given):
     np.testing.assert_array_equal(columns(given.most(100))[0], columns(given)[0][:100])
 
 
+def test_the_smaller_side_is_kept_whole(rng):
+    sides = rng.normal(size=5000), rng.normal(size=300)
+    given = Training.of(Batch(*(from_raw(side, side.size) for side in sides))).in_order()
+    assert given.most(1000).sizes == (1000, 300)
+
+
 def test_outputs_of_several_kinds_stay_as_they_are(rng):
     raw = np.where(rng.random(400) < 0.3, 0.0, rng.normal(size=400))
     given = Training.of(Batch(from_raw(raw, 400), from_raw(raw + 1, 400)))

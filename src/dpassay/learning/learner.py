@@ -125,9 +125,7 @@ class Learner:
     ) -> None:
         self.batch, self.loss, self.rng = batch, loss, rng
         self.thorough, self.lean = thorough, lean
-        self.ordered = (
-            ordered  # many rankings are tried: plain numbers are put in order once for all
-        )
+        self.ordered = ordered  # plain numbers, once for all of many rankings
         self.failures: list[str] = []
         self._scores: dict[int, Scores | None] = {}
         self._fitted: dict[int, Loss] = {}
@@ -193,9 +191,9 @@ class Learner:
         return self.names.index("kinds")
 
     @cached_property
-    def on_cells(self) -> bool:
-        """Whether a loss on cells is among the candidates."""
-        return any(isinstance(name, str) and name in ON_CELLS for name in self.names)
+    def on_cells(self) -> list[str]:
+        """The candidates that are losses on cells."""
+        return [name for name in self.names if isinstance(name, str) and name in ON_CELLS]
 
     @property
     def small(self) -> bool:

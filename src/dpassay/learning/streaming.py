@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.learning.learner import ON_CELLS, Learner, Scores, surprise_of
+from dpassay.learning.learner import Learner, Scores, surprise_of
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.tally import Tally, tallies
@@ -23,14 +23,10 @@ from dpassay.sampling.samples import Sizes, Source
 
 def grid_loss(learner: Learner) -> GridLoss:
     """The loss on cells, of those tried, that predicts best, fitted to all training draws."""
-    name = best_kind(_on_cells(learner), *(half.tally for half in learner.training.halves))
+    name = best_kind(learner.on_cells, *(half.tally for half in learner.training.halves))
     found = learner.fitted(learner.names.index(name))
     assert isinstance(found, GridLoss)
     return found
-
-
-def _on_cells(learner: Learner) -> list[str]:
-    return [name for name in learner.names if isinstance(name, str) and name in ON_CELLS]
 
 
 def grid_over(source: Source, learner: Learner, rest: Sizes) -> GridLoss:
@@ -43,7 +39,7 @@ def grid_over(source: Source, learner: Learner, rest: Sizes) -> GridLoss:
     ]
     for index, part in enumerate(tallies(source, rest, binning)):
         halves[index % 2] = halves[index % 2] + part
-    name = best_kind(_on_cells(learner), halves[0], halves[1])
+    name = best_kind(learner.on_cells, halves[0], halves[1])
     return GridLoss.named(name, (halves[0] + halves[1]).without_rare())
 
 

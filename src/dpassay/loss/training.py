@@ -100,11 +100,16 @@ class Training:
         )
 
     def most(self, n: int) -> Training:
-        """At most `n` draws of either side: the first, or every so many."""
+        """At most `n` draws of either side: the first, or spread evenly over numbers in order."""
         if max(self.sizes) <= n:
             return self
-        some = slice(None, None, -(-max(self.sizes) // n)) if self.ordered else slice(n)
-        return Training(self.p[some], self.q[some], self)
+        p, q = (
+            side[np.linspace(0, len(side) - 1, min(n, len(side))).astype(np.int64)]
+            if self.ordered
+            else side[:n]
+            for side in (self.p, self.q)
+        )
+        return Training(p, q, self)
 
 
 def _ascending(side: Sorted) -> Sorted:

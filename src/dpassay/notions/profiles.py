@@ -189,7 +189,7 @@ def _grid_loss(learner: Learner) -> tuple[GridLoss, str, tuple[str, ...]]:
 
 def _is_on_cells(learner: Learner) -> bool:
     """Whether a loss on cells tells all: tables of letters, where there are any, tell more."""
-    return learner.on_cells and not _letters(learner)
+    return bool(learner.on_cells) and not _letters(learner)
 
 
 def _letters(learner: Learner) -> bool:
