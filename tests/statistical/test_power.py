@@ -1,6 +1,7 @@
 """What the joint test can see, and with how many draws."""
 
 import numpy as np
+import pytest
 from scipy.stats import binom
 
 import dpassay as dp
@@ -40,6 +41,15 @@ def test_draws_needed_are_those_that_the_test_itself_needs():
     for got, reference in zip(needed, (146, 646, 4381), strict=True):  # of an oracle
         assert reference <= got <= 1.17 * reference
     assert abs(enumerated_power(p, q, needed[0], dp.PureDP(0.5), 0.05) - 0.9) < 0.01
+
+
+@pytest.mark.parametrize("q", [0.2, 0.5])
+@pytest.mark.parametrize(
+    "claim", [dp.PureDP(1.0), dp.ApproximateDP(1.0, 0.1), dp.GaussianDP(1.0)], ids=str
+)
+def test_what_is_detectable_is_caught_about_nine_times_in_ten(claim, q):
+    found = detectable(q, 150, 150, claim, 0.05)
+    assert 0.85 < enumerated_power(claim.at(found).region(q), q, 150, claim, 0.05) < 0.95
 
 
 def test_plans_for_what_nobody_can_see_end():

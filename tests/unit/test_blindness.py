@@ -5,7 +5,9 @@ import math
 import pytest
 
 import dpassay as dp
-from dpassay.results.blindness import far_above
+from dpassay.bounds.joint import Counts, evidence
+from dpassay.bounds.power import smallest_detectable
+from dpassay.results.blindness import far_above, why_blind
 
 
 @pytest.mark.parametrize(
@@ -32,3 +34,36 @@ def test_what_is_far_above_a_claim(one, near, far):
     assert far_above(one, far)
     assert far_above(one, math.inf)
     assert far_above(one, math.nan)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        dp.PureDP(0.0),
+        dp.PureDP(1.0),
+        dp.PureDP(3.0),
+        dp.ApproximateDP(1.0, 0.3),
+        dp.ApproximateDP(1.0, 0.01, headline="delta"),
+        dp.GaussianDP(1.0),
+        dp.ZeroConcentratedDP(0.5),
+    ],
+    ids=str,
+)
+def test_where_no_counts_could_refute_the_claim_all_of_them_are_blind(claim):
+    looked_at = 0
+    for n, m, gamma in [
+        (2, 2, 0.05),
+        (6, 6, 0.01),
+        (30, 30, 0.0125),
+        (8, 100, 1e-3),
+        (100, 3, 0.01),
+    ]:
+        if evidence(Counts(n, n, 0, m), claim, gamma).p_value <= gamma:
+            continue
+        for i, j in [(0, 0), (0, m), (n // 2, 0), (n // 2, m // 2), (n, 0), (n, m - 1), (n, m)]:
+            counts = Counts(i, n, j, m)
+            looked_at += 1
+            assert why_blind(
+                claim, False, smallest_detectable(counts, claim, gamma), counts.listed, ()
+            )
+    assert looked_at

@@ -42,8 +42,8 @@ class Plan(Shown):
             truth = f"falls short of it by up to {self.actual:g}, as a Gaussian shift would"
             less = ". A truth that shows less on that event takes more"
         return (
-            f"{self.draws:,} draws a side refute {c} with probability {self.power:g} when the truth "
-            f"{truth}, at confidence {level(self.confidence)}: {self.held_out:,} of them test an event "
+            f"about {self.draws:,} draws a side refute {c} with probability {self.power:g} when the "
+            f"truth {truth}, at confidence {level(self.confidence)}: {self.held_out:,} of them test an event "
             f"of probability {self.event:.3g} on the rarer side, the rest find it{less}"
         )
 
@@ -57,7 +57,7 @@ def plan(
     event: float | None = None,
     train: float = 0.25,
 ) -> Plan:
-    """How many draws a side refute a claim with a given probability.
+    """About how many draws a side refute a claim with a given probability: a guide, nothing certified.
 
     The truth is taken to exceed the claim's parameter by `excess`, relatively (absolutely where the
     parameter is 0), on an event of probability `event` on the rarer side; by default on the one that

@@ -38,7 +38,7 @@ def _rounded(p: float, q: float, n: int, m: int) -> Counts:
 
 
 def power(p: float, q: float, n: int, m: int, claim: Claim, gamma: float) -> float:
-    """The probability that the exact test at level γ rejects the claim when the truth is (p, q)."""
+    """About the probability that the test at level γ rejects the claim when the truth is (p, q)."""
     if p <= claim.region(q):
         return 0.0
     # what so many more draws on one side still add to its precision no plan can see
