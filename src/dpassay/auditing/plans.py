@@ -43,8 +43,8 @@ class Plan(Shown):
             less = ". A truth that shows less on that event takes more"
         return (
             f"about {self.draws:,} draws a side refute {c} with probability {self.power:g} when the "
-            f"truth {truth}, at confidence {level(self.confidence)}: {self.held_out:,} of them test an event "
-            f"of probability {self.event:.3g} on the rarer side, the rest find it{less}"
+            f"truth {truth}, at confidence {level(self.confidence)}: {self.held_out:,} of them test an "
+            f"event of probability {self.event:.3g} on the rarer side, the rest find it{less}"
         )
 
 
