@@ -47,7 +47,7 @@ test-torch:  ## DP-SGD of examples/ against autograd and Opacus, and arrays of P
 	.venv-torch/bin/python -m pip install --quiet --editable '.[torch,dask]' dp-accounting opacus pytest array-api-strict
 	.venv-torch/bin/python -m pytest examples tests/unit/test_resident.py
 
-test-slow: venv  ## the long statistical runs
+test-slow: venv  ## the long statistical runs, and 30,000 hostile inputs (tests/fuzz)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 test-browser: venv  ## the report in a real browser (needs Chromium)

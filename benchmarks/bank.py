@@ -23,7 +23,7 @@ import dpassay as dp
 from benchmarks.bank_relatives import rows
 from benchmarks.bank_rows import Row
 from benchmarks.tables import markdown, table
-from dpassay.bounds.joint import lower_bound
+from dpassay.bounds.joint_test import lower_bound
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import draws_needed, normal_limit
 

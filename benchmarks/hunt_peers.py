@@ -24,7 +24,7 @@ from scipy.stats import binom
 import dpassay as dp
 from benchmarks.tables import markdown, table
 from dpassay import inputs, zoo
-from dpassay.privacy.masses import Masses
+from dpassay.privacy.finite_pairs import Masses
 from dpassay.results.rounding import number
 
 #: Hunts of each of their examples.

@@ -14,8 +14,8 @@ import dpassay as dp
 from benchmarks.tables import markdown, table
 from dpassay._typing import FloatArray, IntArray
 from dpassay.auditing.verifications import ENOUGH, TRAIN
-from dpassay.bounds.upper import worse_direction
-from dpassay.learning.cells import Cells
+from dpassay.bounds.upper_delta import worse_direction
+from dpassay.learning.betting_cells import Cells
 from dpassay.sampling.budget import split
 from dpassay.sampling.samples import Live
 
@@ -124,7 +124,7 @@ def coverage() -> str:
 
 def sketched(counts: IntArray, epsilon: float) -> float:
     """The smaller of cell by cell limits and McDiarmid's bound, at γ/2 each, in the worse direction."""
-    from dpassay.bounds import clopper_pearson
+    from dpassay.bounds import binomial_limits as clopper_pearson
 
     out, t = [], math.exp(epsilon)
     for p, q in (counts, counts[::-1]):

@@ -11,7 +11,7 @@ import dpassay as dp
 from dpassay.loss.binned import axes_for, bin_linear
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import align, from_raw
-from dpassay.outputs.layout import learn
+from dpassay.outputs.keys import learn
 from dpassay.sampling.samples import Batch
 
 # --- mechanisms and pairs

@@ -16,6 +16,7 @@ from .blackbox import zoo as zoo
 from .blackbox.mechanism import Mechanism as Mechanism
 from .blackbox.mechanism import from_command as from_command
 from .blackbox.mechanism import from_function as from_function
+from .blackbox.mechanism import with_features as with_features
 from .hunting.hunts import hunt as hunt
 from .hunting.result import Hunt as Hunt
 from .membership.attacks import AttackRates as AttackRates
@@ -28,12 +29,10 @@ from .notions import pure as pure
 from .notions import renyi as renyi
 from .notions import spectrum as spectrum
 from .notions import tradeoff as tradeoff
-from .notions.profiles import estimate as estimate
+from .notions.all_notions import estimate as estimate
 from .outputs.events import Event as Event
 from .outputs.templates import Outcome as Outcome
-from .privacy.about import About as About
-from .privacy.about import Guarantee as Guarantee
-from .privacy.claim_text import claim as claim
+from .privacy.claim_parsing import claim as claim
 from .privacy.claims import ApproximateDP as ApproximateDP
 from .privacy.claims import Claim as Claim
 from .privacy.claims import GaussianDP as GaussianDP
@@ -44,10 +43,12 @@ from .privacy.claims import TradeoffDP as TradeoffDP
 from .privacy.claims import ZeroConcentratedDP as ZeroConcentratedDP
 from .privacy.curves import Spectrum as Spectrum
 from .privacy.curves import TradeoffCurve as TradeoffCurve
-from .privacy.loss_curves import LossCurve as LossCurve
-from .privacy.masses import Masses as Masses
+from .privacy.finite_pairs import Masses as Masses
 from .privacy.pairs import Pair as Pair
 from .privacy.pairs import Relation as Relation
+from .privacy.provenance import About as About
+from .privacy.provenance import Guarantee as Guarantee
+from .privacy.renyi_curves import LossCurve as LossCurve
 from .privacy.renyi_curves import RenyiCurve as RenyiCurve
 from .results.estimates import Estimate as Estimate
 from .results.estimates import LowerBound as LowerBound
@@ -56,8 +57,8 @@ from .results.profile import Profile as Profile
 from .results.verdict import Verdict as Verdict
 from .results.verification import Verification as Verification
 from .results.witness import Witness as Witness
+from .sampling.collected import from_samples as from_samples
 from .sampling.draw import Sampling as Sampling
 from .sampling.samples import Samples as Samples
 from .sampling.samples import draw as draw
-from .sampling.samples import from_samples as from_samples
 from .sampling.store import Store as Store

@@ -2,10 +2,11 @@
 
 DpassayError
 ├── InvalidInput (ValueError)       an argument, a file or a claim is wrong; nothing was drawn
-│   ├── NotEnoughDraws              more draws were asked for than there are, or too few to conclude
+│   ├── NotEnoughDraws              too few draws to conclude anything
+│   │   └── TooManyAskedFor         more draws were asked for than there are
 │   └── UnreadableFile              a file of outputs or results that cannot be used
 ├── MechanismError                  the mechanism misbehaved; `.samples` holds the draws made before
-│   ├── MechanismRaised             it raised an exception
+│   ├── MechanismRaised             it raised an exception, SystemExit included
 │   ├── MechanismTimedOut           one call took longer than the time-out
 │   ├── BadOutput                   wrong count, wrong shape, or a type with no canonical form
 │   ├── InputChanged                it changed its input in place
@@ -15,6 +16,7 @@ DpassayError
 ├── NoClosedForm                    the truth is not known exactly for this mechanism and pair
 └── MissingExtra (ImportError)      an optional dependency is not installed
 Interrupted (KeyboardInterrupt)     Ctrl-C while drawing; `.drawn` says how much there was
+Terminated (BaseException)          a signal that ends the command line: SIGTERM or SIGHUP
 DependenceWarning (UserWarning)     the draws look dependent; every guarantee assumes they are not
 StoreWarning (UserWarning)          a part of a store is damaged and was left out or drawn again
 """
@@ -36,6 +38,10 @@ class NotEnoughDraws(InvalidInput):
     """More draws were asked for than there are, or too few to conclude anything."""
 
 
+class TooManyAskedFor(NotEnoughDraws):
+    """More draws were asked for than there are: an argument is wrong."""
+
+
 class UnreadableFile(InvalidInput):
     """A file of outputs or results cannot be used."""
 
@@ -47,7 +53,7 @@ class MechanismError(DpassayError):
 
 
 class MechanismRaised(MechanismError):
-    """The mechanism raised an exception."""
+    """The mechanism raised an exception, or called sys.exit."""
 
 
 class MechanismTimedOut(MechanismError):
@@ -92,6 +98,14 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(f"interrupted after {drawn:,} of {asked:,} draws per side{kept}")
         self.drawn = drawn
         self.asked = asked
+
+
+class Terminated(BaseException):
+    """A signal that ends the command line, other than Ctrl-C; `signum` is its number."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"ended by signal {signum}")
+        self.signum = signum
 
 
 class DependenceWarning(UserWarning):

@@ -9,12 +9,12 @@ from rich.panel import Panel
 from rich.table import Table
 
 from dpassay.hunting.result import Hunt, compared
-from dpassay.privacy.about import Guarantee, level
 from dpassay.privacy.pairs import Relation
+from dpassay.privacy.provenance import Guarantee, level
 from dpassay.results.estimates import LowerBound
 from dpassay.results.profile import Profile
 from dpassay.results.rounding import number, rounded_up
-from dpassay.results.verdict import Verdict
+from dpassay.results.verdict import UNLEARNED, Verdict
 from dpassay.results.verification import Verification
 from dpassay.results.witness import Witness
 
@@ -80,9 +80,10 @@ def verdict_panel(verdict: Verdict, remedy: str, kept: str = "") -> Panel:
     if verdict.guarantee is Guarantee.HEURISTIC or verdict.replayed or verdict.about.units:
         rows += [("note", note) for note in verdict.about.notes]
     if verdict.violated and witness.event.of_representation:
-        rows.append(("leak", "which doubles come out, not their values: what runs, not the ideal"))
-    caught = verdict.smallest_detectable
-    if caught is not None and caught < 1e9 and not verdict.blind:
+        rows.append(("leak", "in the low-order bits of the numbers; loss=values leaves them out"))
+    if verdict.unlearned:
+        rows.append(("note", UNLEARNED))
+    elif verdict.has_power:
         rows.append(("power", verdict.caught))
     match tone:
         case "violation":

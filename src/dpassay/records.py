@@ -20,14 +20,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, partial
-from types import UnionType
-from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from dpassay._typing import BoolArray, FloatArray, IntArray
-from dpassay.checks import shown
+from dpassay.annotations import choices, typed
 from dpassay.errors import InvalidInput
+from dpassay.validation import probability, read_json, shown
 
 SCHEMA = 2
 
@@ -52,6 +52,12 @@ class Record:
             value = getattr(self, name)
             if value is not None:
                 self._set(**{name: convert(value)})
+
+    def _validate(self) -> None:
+        """Refuse what no analysis makes, such as an index out of range; asked of records from files."""
+        confidence = getattr(self, "confidence", None)
+        if confidence is not None:
+            probability("confidence", confidence)
 
     def _set(self, **values: Any) -> None:
         """For constructors alone: records are frozen afterwards."""
@@ -87,7 +93,10 @@ class Record:
                 f"schema version {schema!r} is {'newer' if newer else 'older'} than this dpassay reads "
                 f"({SCHEMA}); " + ("upgrade" if newer else "run the analysis again")
             )
-        record = decode({key: value for key, value in data.items() if key != "schema"})
+        try:
+            record = decode({key: value for key, value in data.items() if key != "schema"})
+        except RecursionError:
+            raise InvalidInput("not a dpassay record: it is nested too deeply") from None
         if not isinstance(record, cls):
             raise InvalidInput(f"expected a {cls.__name__}, found a {data['type']}")
         return record
@@ -96,8 +105,8 @@ class Record:
     def from_json(cls, text: str) -> Self:
         """Rebuild a record from `to_json`."""
         try:
-            data = json.loads(text)
-        except ValueError as error:
+            data = read_json(text)
+        except (TypeError, ValueError) as error:
             raise InvalidInput(f"not JSON: {error}") from None
         return cls.from_dict(data)
 
@@ -119,15 +128,11 @@ def _conversions(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
     hints = get_type_hints(cls)
     found = []
     for field in dataclasses.fields(cls):
-        kinds = [kind for kind in _choices(hints[field.name]) if kind is not type(None)]
+        kinds = [kind for kind in choices(hints[field.name]) if kind is not type(None)]
         convert = _conversion(kinds[0]) if len(kinds) == 1 else None
         if convert is not None and not field.metadata.get("verbatim"):
             found.append((field.name, convert))
     return tuple(found)
-
-
-def _choices(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
 def _conversion(hint: Any) -> Callable[[Any], Any] | None:
@@ -195,44 +200,87 @@ def _field(value: Any) -> Any:
     return encode(value)
 
 
-def decode(value: Any) -> Any:
-    """The inverse of `encode`."""
+#: What needs no decoding.
+_PLAIN = frozenset({float, int, str, bool, type(None)})
+
+
+def decode(value: Any, where: str = "") -> Any:
+    """The inverse of `encode`. A file may hold anything: an error says `where` it is wrong."""
     if isinstance(value, list):
-        return [decode(item) for item in value]
+        return [
+            item if type(item) in _PLAIN else decode(item, f"{where}[{k}]")
+            for k, item in enumerate(value)
+        ]
     if not isinstance(value, dict):
         return value
     if "type" in value:
-        cls = Record._types.get(str(value["type"]))
-        if cls is None:
-            raise InvalidInput(f"unknown record type {value['type']!r}")
-        names = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-        entries = {key: decode(item) for key, item in value.items() if key != "type"}
-        if unknown := set(entries) - names:
-            raise InvalidInput(f"{value['type']} has no field {sorted(unknown)[0]!r}")
-        try:
-            return cls(**entries)
-        except TypeError as error:
-            raise InvalidInput(f"incomplete {value['type']}: {error}") from None
+        return _record(value, where)
     if len(value) <= 2 and (tag := next(iter(value), "")).startswith("$"):
-        return _untag(tag, value)
-    return {key: decode(item) for key, item in value.items()}
+        try:
+            return _untag(tag, value, where)
+        except (TypeError, ValueError, OverflowError, LookupError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise _wrong(where, f"{shown(value)} cannot be read: {error}") from None
+    return {key: decode(item, _inside(where, key)) for key, item in value.items()}
 
 
-def _untag(tag: str, value: dict[str, Any]) -> Any:
+def _inside(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name
+
+
+def _wrong(where: str, text: str) -> InvalidInput:
+    return InvalidInput(f"{where}: {text}" if where else text)
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _record(value: dict[str, Any], where: str) -> Record:
+    """The record that an object with a "type" describes, each field of the type declared."""
+    kind = value["type"]
+    cls = Record._types.get(kind) if isinstance(kind, str) else None
+    if cls is None or not hasattr(cls, "__dataclass_fields__"):
+        raise _wrong(where, f"unknown record type {shown(kind)}")
+    listed = dataclasses.fields(cls)  # type: ignore[arg-type]
+    fields = {f.name: f for f in listed if not f.metadata.get("live")}
+    if unknown := sorted(set(value) - {"type"} - set(fields)):
+        raise _wrong(where, f"{kind} has no field {shown(unknown[0])}")
+    hints = _hints(cls)  # type: ignore[arg-type]
+    entries = {}
+    for name, field in fields.items():
+        if name in value:
+            place = _inside(where, name)
+            found = decode(value[name], place)
+            kept = field.metadata.get("verbatim")
+            entries[name] = found if kept else typed(found, hints[name], place)
+        elif field.default is field.default_factory is dataclasses.MISSING:
+            raise _wrong(where, f"incomplete {kind}: {name} is missing")
+    try:
+        record = cls(**entries)
+        record._validate()
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+        raise _wrong(where, f"this is no valid {kind}: {error}") from None
+    return record
+
+
+def _untag(tag: str, value: dict[str, Any], where: str) -> Any:
     content = value[tag]
     match tag:
         case "$float":
             return float(content)
         case "$tuple":
-            return tuple(decode(content))
+            return tuple(decode(content, where))
         case "$array":
             dtype = np.dtype(str(value["dtype"]))
             if dtype.kind not in "biufU":
-                raise InvalidInput(f"array of dtype {value['dtype']!r} is not allowed")
-            return np.array(decode(content), dtype=dtype)
+                raise _wrong(where, f"array of dtype {value['dtype']!r} is not allowed")
+            return np.array(decode(content, where), dtype=dtype)
         case "$dict":
-            return {decode(key): decode(item) for key, item in content}
+            return {decode(key, where): decode(item, where) for key, item in content}
         case "$repr":
             return Opaque(str(content))
         case _:
-            raise InvalidInput(f"unknown tag {tag!r}")
+            raise _wrong(where, f"unknown tag {shown(tag)}")

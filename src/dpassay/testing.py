@@ -1,6 +1,5 @@
 """For test suites: fail when a mechanism leaks more than it claims.
 
-    from dpassay.testing import assert_holds, assert_private
 
     def test_release():
         assert_private(release, (0.0, 1.0), "eps=1", n=20_000)
@@ -28,14 +27,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpassay import checks, settings
+from dpassay import settings
+from dpassay import validation as checks
 from dpassay.auditing.audits import audit
 from dpassay.auditing.verifications import verify
 from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
 from dpassay.hunting.hunts import hunt
 from dpassay.hunting.result import Hunt
-from dpassay.privacy.about import Guarantee
 from dpassay.privacy.pairs import Relation
+from dpassay.privacy.provenance import Guarantee
 from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
 from dpassay.results.verification import Verification
@@ -135,19 +135,21 @@ def assert_private(
     *,
     n: int | None = None,
     flake: float | None = None,
-    time_budget: float | None = None,
+    seconds: float | None = None,
     relation: Relation | str | None = None,
     loss: Any = "auto",
+    features: Any = None,
     rng: Seed = _SUITE,
     sampling: Sampling | None = None,
 ) -> Verdict:
     """Fail with the witness in the message if the claim is refuted, or could not have been.
 
-    n            draws per side per pair; 20 000 unless a `time_budget` in seconds is given
+    n            draws per side per pair; 20 000 unless `seconds` to spend are given
     flake        the probability with which a mechanism that keeps its claim may be called a violation,
                  10⁻⁶ by default
     relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
     loss         what ranks the outputs, as for `dpassay.audit`
+    features     functions of one output, as for `dpassay.audit`
     rng          a fixed seed by default, so that a test that passes keeps passing
 
     Under pytest, `dp_n`, `dp_flake` and `dp_seed` in its configuration and the marker
@@ -160,7 +162,7 @@ def assert_private(
     """
     __tracebackhide__ = True
     suite = settings.current()
-    if n is None and time_budget is None:
+    if n is None and seconds is None:
         n = suite.n or 20_000
     flake = suite.flake if flake is None else flake
     try:
@@ -169,9 +171,10 @@ def assert_private(
             pairs,
             _one(claim),
             n=n,
-            time_budget=time_budget,
+            seconds=seconds,
             confidence=1 - checks.probability("flake", flake),
             loss=loss,
+            features=features,
             relation=relation,
             details="violation" if listeners else False,
             rng=_seed(pairs) if rng is _SUITE else rng,
@@ -337,6 +340,7 @@ def _refuted(verdict: Verdict, flake: float) -> str:
     lines.append(str(w))
     if w.event.of_representation:
         lines.append(
-            'which doubles come out leaks, not their values; loss="values" leaves that out'
+            "the event is about the low-order bits of the numbers, their floating-point representation; "
+            'loss="values" leaves that out'
         )
     return "\n  ".join(lines)

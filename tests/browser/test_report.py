@@ -10,7 +10,7 @@ import pytest
 import dpassay as dp
 from dpassay import report
 from dpassay.outputs.events import Event, Intervals
-from dpassay.privacy.about import Origin
+from dpassay.privacy.provenance import Origin
 
 pytestmark = pytest.mark.browser
 

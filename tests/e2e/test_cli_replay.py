@@ -140,3 +140,25 @@ def test_one_run_has_a_report(tmp_path, capsys):
     status, _, err = _said(capsys, *given)
     assert status == 2
     assert "give --claim" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda text: text.replace('"violated": true', '"violated": "no"'),
+            "violated must be true or",
+        ),
+        (lambda text: text.replace('"n_p": ', '"n_p": -'), "witness"),
+        (lambda text: "[" * 100_000, "nested too deeply"),
+        (lambda text: text[: len(text) // 2], "not JSON"),
+    ],
+)
+def test_a_damaged_verdict_is_bad_input(files, capsys, change, words):
+    _said(capsys, *AUDIT, "--claim", "eps=0.5")
+    text = (files / "v.json").read_text()
+    assert change(text) != text
+    (files / "v.json").write_text(change(text))
+    status, _, err = _said(capsys, "replay", "v.json", "--samples", "fp.csv", "fq.csv")
+    assert status == 2
+    assert words in err

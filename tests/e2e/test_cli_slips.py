@@ -92,12 +92,12 @@ def test_the_verdict_is_said_even_if_a_file_cannot_be_written(capsys, here, monk
 
     monkeypatch.setattr(Path, "write_text", full)
     status, out, err = said(capsys, *AUDIT, "--json", "verdict.json")
-    assert status == 2
+    assert status == 1  # what the verdict says, whatever becomes of its files
     assert "Violation of 1-DP" in out
     assert "verdict.json cannot be written: no space left" in err
     monkeypatch.setattr(Path, "write_bytes", full)
     status, out, err = said(capsys, *AUDIT, "--report", "page.html")
-    assert status == 2
+    assert status == 1
     assert "Violation of 1-DP" in out
     assert "page.html cannot be written: no space left" in err
 
@@ -224,3 +224,13 @@ def test_a_claim_out_of_reach_could_not_have_been_seen(capsys, here):
     )
     assert status == 4
     assert "dpassay plan" in err
+
+
+def test_of_a_file_no_more_is_read_than_is_said(capsys, tmp_path):
+    for name in ("p.csv", "q.csv"):
+        (tmp_path / name).write_text(
+            "".join(f"{k % 7}\n" for k in range(len(name) * 100)) + name[0]
+        )
+    files = ["--samples", str(tmp_path / "p.csv"), str(tmp_path / "q.csv")]
+    assert run(["audit", *files, "--claim", "eps=1", "--max-bytes", "500"]) == 2
+    assert "more than 500 bytes" in capsys.readouterr().err

@@ -107,3 +107,11 @@ def test_a_monitor_keeps_its_draws_and_goes_on(tmp_path, capsys, monkeypatch):
     ]
     assert run(stored) in (0, 4)
     assert dp.Verdict.from_json(Path("stored.json").read_text()).draws == 300
+
+
+def test_a_mechanism_may_be_named(capsys, here):  # noqa: F811
+    assert run([*DRAW, "--n", "20", "-q", "--identity", "mine, scale 1"]) == 0
+    assert run([*DRAW, "--n", "40", "-q", "--identity", "mine, scale 1"]) == 0
+    status, _, err = said(capsys, *DRAW, "--n", "40", "--identity", "mine, scale 2")
+    assert status == 2
+    assert "identity is mine, scale 1 in the store, and mine, scale 2 here" in err

@@ -19,7 +19,7 @@ def test_time_that_depends_on_the_outputs_raises_no_alarm(fake, seeds):  # noqa:
     alarms = 0
     for seed in seeds[:count]:
         fake.now = 0.0
-        verdict = dp.audit(mechanism, PAIR, "eps=1", time_budget=3.0, rng=seed, sampling=QUIET)
+        verdict = dp.audit(mechanism, PAIR, "eps=1", seconds=3.0, rng=seed, sampling=QUIET)
         assert fake.now <= 1.5 * 3.0  # the outputs decide, and one run is no average
         alarms += verdict.violated
     assert alarms <= binom.ppf(1 - 0.01 / 3, count, gamma)

@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.bounds.joint import Counts
-from dpassay.bounds.ordering import seen_contour, window_of
+from dpassay.bounds.joint_test import Counts
+from dpassay.bounds.ordering import (
+    _boundary,
+    contour,
+    critical_values,
+    kl,
+    seen_contour,
+    window_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,3 +35,92 @@ def test_the_contour_leaves_out_nothing_where_it_passes_the_last_count():
     c, claim = Counts(458, 459, 2766, 3000), dp.GaussianDP(0.724345)
     window = window_of(c, 5e-5)
     assert np.all(seen_contour(window, claim)(np.array([2841, 2842])) <= 459)
+
+
+def slow_distance(c, i, j, region):
+    """T² of outcomes by golden sections: the distance to the edge p = g(q) is convex in q."""
+    x, y = np.asarray(i, dtype=float) / c.n, np.asarray(j, dtype=float) / c.m
+
+    def far(q):
+        p = np.minimum(np.clip(region(q), 1e-300, 1 - 1e-16), np.maximum(x, 1e-300))
+        return 2 * (c.n * kl(x, p) + c.m * kl(y, q))
+
+    low, high = np.maximum(y, 1e-12), np.maximum(x, y + 1e-12)
+    share = (np.sqrt(5) - 1) / 2
+    for _ in range(120):
+        a, b = high - share * (high - low), low + share * (high - low)
+        nearer = far(a) < far(b)
+        low, high = np.where(nearer, low, a), np.where(nearer, b, high)
+    return np.minimum(far(low), far(high))
+
+
+def outcomes(rng, n, m, claim):
+    """Counts of any size that the claim does not allow."""
+    while True:
+        j = int(rng.integers(0, m + 1) * rng.choice([0.05, 0.5, 1.0]))
+        above = claim.region(j / m) + abs(rng.normal()) * 4 / np.sqrt(n)
+        i = round(n * min(above, 1.0))
+        if i / n > claim.region(j / m):
+            return Counts(i, n, j, m)
+
+
+CLAIMS = [
+    dp.PureDP(0.3),
+    dp.ApproximateDP(1.0, 1e-3),
+    dp.GaussianDP(0.8),
+    dp.TradeoffDP([(0, 1), (0.1, 0.5), (0.25, 0.25), (0.5, 0.1), (1, 0)]),
+    dp.RenyiDP(order=3, epsilon=0.4),
+    dp.ZeroConcentratedDP(0.020948870893589835),
+    dp.ZeroConcentratedDP(0.3, delta=0.01),
+]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+@pytest.mark.parametrize(("n", "m"), [(300, 300), (91_056, 4787), (3000, 400_000), (10**6, 10**6)])
+def test_no_outcome_farther_from_the_claim_is_left_out(claim, n, m, seed):
+    """Where the contour is interpolated (n = 300 and more) and counts are grouped (10⁶) too."""
+    rng = np.random.default_rng([seed, n, m])
+    for _ in range(12):
+        c = outcomes(rng, n, m, claim)
+        window = window_of(c, 5e-5)
+        region = _boundary(window, claim).region
+        j = np.unique(rng.integers(window.first_j, window.last_j + 1, 500))
+        left_out = np.minimum(seen_contour(window, claim)(j) - 1, n)
+        j, left_out = j[left_out >= 0], left_out[left_out >= 0]
+        beyond = left_out / n > region(j / m)
+        seen = slow_distance(c, c.i, c.j, region)
+        assert np.all(slow_distance(c, left_out, j, region)[beyond] < seen)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_nor_by_the_ordering_of_bounds(claim, seed):
+    """T falls with the parameter, and T ≥ a level that falls with j is the region of a bound."""
+    rng = np.random.default_rng([seed, 3])
+    for n, m in ((300, 300), (91_056, 4787), (10**6, 10**6)):
+        c = outcomes(rng, n, m, claim)
+        window, level = window_of(c, 5e-5), critical_values(n, m, 0.05)
+        region = _boundary(window, claim).region
+        j = np.unique(rng.integers(window.first_j, window.last_j + 1, 500))
+        left_out = np.minimum(
+            contour(window, claim, lambda j, level=level: level(j) ** 2)(j) - 1, n
+        )
+        j, left_out = j[left_out >= 0], left_out[left_out >= 0]
+        beyond = left_out / n > region(j / m)
+        found = slow_distance(c, left_out, j, region)[beyond]
+        assert np.all(found < level(j[beyond]) ** 2 + 1e-9)
+        larger = claim.at(claim.value * 1.001)
+        assert np.all(_boundary(window, larger).region(j / m) >= region(j / m) - 1e-15)
+
+
+@pytest.mark.parametrize("claim", CLAIMS[4:], ids=str)
+def test_the_ordering_does_not_depend_on_the_draws(claim, seed):
+    """The corners that stand for a slow region are the same, whatever was counted."""
+    rng, (n, m) = np.random.default_rng([seed, 4]), (5000, 800)
+    q = np.linspace(0.3, 1.0, 1001)
+    found = []
+    for _ in range(8):
+        window = window_of(outcomes(rng, n, m, claim), 5e-5)
+        inside = q >= window.first_j / m
+        found.append(np.where(inside, _boundary(window, claim).region(q), np.nan))
+    spread = np.nanmax(found, axis=0) - np.nanmin(found, axis=0)
+    assert np.nanmax(spread) < 1e-13

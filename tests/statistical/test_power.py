@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.bounds.joint import Counts, evidence, p_value
+from dpassay.bounds.joint_test import Counts, evidence, p_value
 from dpassay.bounds.power import detectable, draws_needed, power, smallest_detectable
 
 

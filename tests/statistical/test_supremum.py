@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.bounds import supremum as module
-from dpassay.bounds.joint import Counts
+from dpassay.bounds.joint_test import Counts
 from dpassay.bounds.ordering import count_range, observed_distance, seen_contour, window_of
 from dpassay.bounds.supremum import Lattice, supremum
 

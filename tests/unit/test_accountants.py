@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.privacy.accountants import from_accountant
+from dpassay.privacy.claim_parsing import from_accountant
 
 EPS = np.linspace(0.0, 3.0, 13)
 TRUE = dp.GaussianDP(1.0)

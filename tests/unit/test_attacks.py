@@ -66,8 +66,26 @@ def test_scores_the_wrong_way_round_are_noticed():
     rng = np.random.default_rng(0)
     x, y = rng.normal(1, 1, 200), rng.normal(0, 1, 200)
     assert "note: scores are lower with the canary" in str(dp.attack_rates(-x, -y))
-    assert "note" not in str(dp.attack_rates(x, y))
-    assert "note" not in str(dp.attack_rates(y[:100], y[100:]))
+    assert "note" not in str(dp.attack_rates(x, y, separate_runs=True))
+    assert "note" not in str(dp.attack_rates(y[:100], y[100:], separate_runs=True))
+
+
+def test_limits_are_exact_only_for_scores_of_separate_runs(seeds):
+    """Canaries of one run share what moves the model: the limits miss far oftener than they say."""
+    wrong = 0
+    for seed in seeds[:100]:
+        rng = np.random.default_rng(seed)
+        shift = rng.normal()  # how far this model tells members from others
+        x, y = rng.normal(1 + shift, 1, 100), rng.normal(0, 1, 100)
+        wrong += dp.attack_rates(x, y).auc.lower > norm.cdf(1 / np.sqrt(3))
+    assert wrong > binom.ppf(1 - 1e-6, 100, 0.05)
+    one, separate = dp.attack_rates(x, y), dp.attack_rates(x, y, separate_runs=True)
+    assert {rate.guarantee for rate in (one.auc, *one.tpr)} == {"heuristic"}
+    assert {rate.guarantee for rate in (separate.auc, *separate.tpr)} == {"exact"}
+    assert "use dp.one_run" in str(one)
+    assert "exact" not in str(one)
+    with pytest.raises(InvalidInput, match="separate_runs must be True or False"):
+        dp.attack_rates(x, y, separate_runs=5)
 
 
 def test_the_inversion_of_kl():

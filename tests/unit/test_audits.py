@@ -7,8 +7,8 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput, NotEnoughDraws
-from dpassay.learning.event_search import EventCriterion, search
-from dpassay.learning.learner import Learner
+from dpassay.learning.cross_fit import CrossFit
+from dpassay.learning.event_selection import EventCriterion, search
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
@@ -51,7 +51,7 @@ def test_false_claims_of_every_notion_are_refuted_and_written_down(mechanism, cl
     again = dp.Verdict.from_json(verdict.to_json())
     assert str(again) == str(verdict)
     assert json.loads(verdict.to_json())["violated"] is True
-    if not verdict.witness.event.live and claim.event_complete:
+    if not verdict.witness.event.live and claim.set_by_events:
         assert dp.replay(again, mechanism, n=n, rng=seed + 1).violated
 
 
@@ -75,7 +75,7 @@ def test_an_event_as_written_is_the_event_that_was_counted(seed):
         samples = dp.draw(mechanism, mechanism.pair, n=6000, rng=seed)
         train, test = samples.deal((2000, 2000)), samples.deal((4000, 4000))
         found, *_ = search(
-            Learner(train, "auto", samples.rng), EventCriterion(dp.PureDP(0.5), (4000, 4000), 0.05)
+            CrossFit(train, "auto", samples.rng), EventCriterion(dp.PureDP(0.5), (4000, 4000), 0.05)
         )
         again = dp.Event.from_json(found.event.to_json())
         assert np.array_equal(again.holds(test.p), found.event.holds(test.p))
@@ -163,7 +163,7 @@ def test_the_seed_decides(seed):
 
 
 def test_a_time_budget_is_measured_out_before_the_draws():
-    verdict = dp.audit(zoo.Laplace(), PAIR, dp.PureDP(0.5), time_budget=0.3, rng=0)
+    verdict = dp.audit(zoo.Laplace(), PAIR, dp.PureDP(0.5), seconds=0.3, rng=0)
     assert verdict.about.n[0] >= 100
     assert verdict.violated
 
@@ -180,7 +180,7 @@ def test_details_bring_a_profile(seed):
     ("call", "words"),
     [
         (lambda: dp.audit(zoo.Laplace(), PAIR, dp.PureDP(1.0)), "give n"),
-        (lambda: dp.audit(zoo.Laplace(), PAIR, dp.PureDP(1.0), n=100, time_budget=1.0), "give n"),
+        (lambda: dp.audit(zoo.Laplace(), PAIR, dp.PureDP(1.0), n=100, seconds=1.0), "give n"),
         (lambda: dp.audit(zoo.Laplace(), PAIR, 1.0, n=100), "claim"),
         (lambda: dp.audit(zoo.Laplace(), PAIR, [], n=100), "empty"),
         (lambda: dp.audit(zoo.Laplace(), PAIR, "eps", n=100), "eps"),

@@ -141,7 +141,7 @@ def test_words_name_the_coordinate_and_what_is_not_there():
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("above", [True, False])
 def test_words_of_the_lowest_bit_hold_for_the_event(sign, above, seed):
-    from dpassay.outputs.ranking import Polynomial, Ranking
+    from dpassay.outputs.score_models import Polynomial, Ranking
 
     rng = np.random.default_rng(seed)
     values = np.concatenate([rng.laplace(size=300), rng.integers(-9, 9, 50) / 4])
@@ -210,10 +210,10 @@ def test_noise_in_floating_point_is_refuted_by_its_bits_and_by_nothing_else(name
     assert verdict.lower_bound > (1.8 if claim == "mu=1" else 2.5)
     assert verdict.witness.event.of_representation
     assert "lowest set bit" in verdict.witness.event.words
-    assert any("which doubles come out" in note for note in verdict.about.notes)
+    assert any("floating-point representation" in note for note in verdict.about.notes)
     values = dp.audit(mechanism, pair, claim, n=N, rng=seeds[0], confidence=0.999, loss="values")
     assert not values.violated  # claim = truth
-    assert not any("which doubles come out" in note for note in values.about.notes)
+    assert not any("floating-point representation" in note for note in values.about.notes)
 
 
 def test_the_coordinate_that_leaks_is_named(seeds):
@@ -293,5 +293,5 @@ def test_a_verdict_says_that_it_is_about_bits_wherever_it_is_printed():
     verdict = dp.audit(dp.zoo.NaiveLaplace(1.0), (0.0, 1.0), "eps=2", n=4000, rng=0)
     assert verdict.violated
     assert verdict.witness.event.of_representation
-    assert "the representation, which doubles come out" in str(verdict)
-    assert str(verdict).count("which doubles come out") == 1
+    assert "floating-point representation" in str(verdict)
+    assert str(verdict).count("floating-point representation") == 1

@@ -7,7 +7,7 @@ from scipy.stats import binom
 import dpassay as dp
 from dpassay import zoo
 from dpassay.errors import InvalidInput
-from dpassay.privacy.claim_text import parameter
+from dpassay.privacy.claim_parsing import parameter
 
 PAIR = (0.0, 1.0)
 GAUSSIAN = zoo.Gaussian(1.0)

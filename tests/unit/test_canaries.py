@@ -34,6 +34,33 @@ def test_the_data_set_is_the_data_and_what_was_included():
     assert len(canaries) == 4
 
 
+def test_a_tuple_of_arrays_is_columns_with_a_canary_a_row():
+    features, labels = np.arange(12.0).reshape(6, 2), np.arange(6)
+    canaries = dp.Canaries((features, labels), data=(np.zeros((3, 2)), np.ones(3)), rng=1)
+    assert len(canaries) == len(canaries.included) == 6
+    x, y = canaries.dataset()
+    assert np.array_equal(x[3:], features[canaries.included])
+    assert np.array_equal(y, [1, 1, 1, *labels[canaries.included]])
+    alone = dp.Canaries((features, labels), rng=1).dataset()
+    assert np.array_equal(alone[1], labels[canaries.included])
+    assert len(dp.Canaries([features, labels], rng=1)) == 2  # a list: an item each
+
+
+@pytest.mark.parametrize(
+    ("records", "data", "words"),
+    [
+        ((np.zeros((6, 2)), np.zeros(5)), (), r"they have \[6, 5\] rows"),
+        ((np.zeros((6, 2)), np.zeros(6)), (np.zeros((3, 2)), np.zeros(4)), r"data.*\[3, 4\] rows"),
+        ((np.zeros((6, 2)), np.zeros(6)), np.zeros((3, 2)), "data must be one of as many"),
+        ((np.zeros((6, 2)), np.zeros(6)), (np.zeros((3, 2)),), "data must be one of as many"),
+        (np.zeros((6, 2)), (np.zeros((3, 2)), np.zeros(3)), "data is a tuple of 2 arrays"),
+    ],
+)
+def test_columns_that_do_not_go_together_are_refused(records, data, words):
+    with pytest.raises(InvalidInput, match=words):
+        dp.Canaries(records, data=data)
+
+
 def test_the_record_keeps_seed_and_coins_and_cannot_be_changed():
     canaries = dp.Canaries(range(50), rng=7)
     back = dp.Canaries.from_json(canaries.to_json())

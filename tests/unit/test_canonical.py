@@ -16,7 +16,7 @@ from tests.helpers import canonical, form, objects
 from dpassay.errors import BadOutput
 from dpassay.outputs.canonical import align, concatenate, from_raw
 from dpassay.outputs.events import Intervals, of_keys
-from dpassay.outputs.layout import learn
+from dpassay.outputs.keys import learn
 from dpassay.outputs.templates import NUMBER, Outcome
 
 # --- one output, whatever it comes in

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
+from dpassay.privacy.claim_parsing import parameter
 
 
 @pytest.mark.parametrize(
@@ -145,3 +146,35 @@ def test_a_class_is_no_claim():
             dp.claim(kind)
         with pytest.raises(InvalidInput, match="is a class"):
             dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), kind, n=100)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("eps=" + "9" * 1000, "at most 100 digits, got 1000"),
+        ("9" * 1000, "at most 100 digits"),
+        ("eps=1, " * 5000, "at most 10,000 characters"),
+        ("eps=1" + " x" * 20_000, "at most 10,000 characters"),
+    ],
+)
+def test_text_that_is_too_long_is_refused_before_it_is_read(text, words):
+    for read in (dp.claim, parameter):
+        with pytest.raises(InvalidInput, match=words):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["eps=1e-999999999", "eps=1, delta=1e-400", "1e-400-DP", "rho=0.1e-999"]
+)
+def test_a_number_that_would_be_read_as_0_is_refused(text):
+    with pytest.raises(InvalidInput, match="too small for a number of 64 bits"):
+        dp.claim(text)
+
+
+def test_a_number_that_would_be_read_as_infinity_is_refused():
+    with pytest.raises(InvalidInput, match="1e999 is too large"):
+        dp.claim("mu=1e999")
+
+
+def test_zero_may_be_written_with_an_exponent():
+    assert dp.claim("eps=0e-999, delta=0.0e5") == dp.ApproximateDP(0, 0)

@@ -30,7 +30,7 @@ CLAIMS = [
     dp.TradeoffDP.from_delta(dp.ApproximateDP(1.0, 1e-3).delta_at),
     dp.TradeoffDP([(0, 1), (0.2, 0.4), (1, 0)], gap=0.1),
 ]
-DIVERGENCES = [claim for claim in CLAIMS if not claim.event_complete]
+DIVERGENCES = [claim for claim in CLAIMS if not claim.set_by_events]
 Q = np.concatenate([[0.0], np.geomspace(1e-300, 1e-3, 60), np.linspace(0.002, 1, 500)])
 
 
@@ -215,16 +215,16 @@ def test_orders_of_a_claim():
     zcdp = (1.1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4, 6, 8, 12, 16)
     assert dp.ZeroConcentratedDP(0.5).orders == zcdp
     for one in CLAIMS:
-        assert bool(one.orders) is not one.event_complete
+        assert bool(one.orders) is not one.set_by_events
 
 
-@pytest.mark.parametrize("one", [c for c in CLAIMS if c.event_complete], ids=str)
+@pytest.mark.parametrize("one", [c for c in CLAIMS if c.set_by_events], ids=str)
 def test_claims_about_events_have_no_order(one):
     for ask in (
         lambda: one.from_renyi(2.0, 0.1),
         lambda: one.divergence_limit(2.0),
         lambda: one.from_divergence(2.0, 1.5),
-        lambda: one.gaussian_like(),
+        lambda: one.gaussian_proxy(),
     ):
         with pytest.raises(InvalidInput, match="is a claim about events"):
             ask()

@@ -8,7 +8,7 @@ from tests.helpers import training, training_of
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.learning.learner import candidates
+from dpassay.learning.cross_fit import candidates
 from dpassay.loss.classifier import ClassifierLoss
 from dpassay.loss.fit import fit
 from dpassay.outputs.canonical import from_raw
@@ -52,7 +52,13 @@ def test_candidates_suit_the_outputs(seed):
 
     assert names(zoo.Laplace()) == ["polynomial", "kde", "ranks", "dyadic"]
     assert names(zoo.DiscreteLaplace()) == ["kinds", "kde"]
-    assert names(zoo.RandomizedResponse(1.5)) == ["logistic", "products", "kde", "boosting"]
+    assert names(zoo.RandomizedResponse(1.5)) == [
+        "logistic",
+        "products",
+        "kde",
+        "boosting",
+        "feature",
+    ]
     assert "kde" not in candidates(gaussian(500, 500, seed, d=20))
     assert candidates(gaussian(500, 500, seed, d=300)) == ["linear", "boosting"]
 
@@ -101,3 +107,21 @@ def test_an_event_of_trees_replays_from_a_file(seed):
     again = dp.Verdict.from_json(verdict.to_json())
     assert verdict.violated
     assert dp.replay(again, rings, n=4000, rng=seed + 1).violated
+
+
+def test_neighbours_of_ties_are_not_taken_from_one_input_alone(seeds):
+    """scikit-learn takes neighbours at the same distance in the order of the rows it was fitted to."""
+    from sklearn.neighbors import KNeighborsClassifier
+
+    mechanism = dp.zoo.KaryRandomizedResponse(5, 1.0)
+    truth = mechanism.masses(mechanism.pair).delta(0.3)
+    for seed in seeds[:10]:
+        found = dp.spectrum.estimate(
+            mechanism,
+            mechanism.pair,
+            n=4000,
+            epsilons=[0.3],
+            classifier=KNeighborsClassifier(25),
+            rng=seed,
+        )
+        assert truth / 2 < found.y[0] < truth + 0.06

@@ -26,6 +26,7 @@ def fake(monkeypatch):
     for module in (clock, samples):
         monkeypatch.setattr(module, "time", made)
     monkeypatch.setattr("dpassay.auditing.audits.time", made)
+    monkeypatch.setattr("dpassay.hunting.screening.time", made)
     return made
 
 
@@ -65,7 +66,7 @@ def test_the_time_is_used_and_kept_within_a_fifth(cost, seconds, kind, pairs, fa
     if kind is one_by_one and cost < 1e-4:
         seconds = 20_000 * cost  # a real call takes longer than that
     verdict = dp.audit(
-        kind(fake, cost), pairs, "eps=0.5", time_budget=seconds, rng=seed, sampling=QUIET
+        kind(fake, cost), pairs, "eps=0.5", seconds=seconds, rng=seed, sampling=QUIET
     )
     assert 0.8 * seconds <= fake.now <= 1.2 * seconds
     assert verdict.about.n[0] > 8
@@ -74,7 +75,7 @@ def test_the_time_is_used_and_kept_within_a_fifth(cost, seconds, kind, pairs, fa
 @pytest.mark.parametrize("call", [0.0, 0.01])
 def test_a_bound_keeps_it_as_well_and_calls_may_cost(call, fake, seed):
     mechanism = vectorised(fake, 1e-4, call)
-    dp.bound(mechanism, PAIR, "eps", time_budget=3.0, rng=seed, sampling=QUIET)
+    dp.bound(mechanism, PAIR, "eps", seconds=3.0, rng=seed, sampling=QUIET)
     assert 0.8 * 3.0 <= fake.now <= 1.2 * 3.0
 
 
@@ -87,7 +88,7 @@ def test_learning_that_takes_long_leaves_less_to_test(fake, seed):
             return super().fit(x, y)
 
     mechanism = vectorised(fake, 1e-4)
-    options = {"time_budget": 4.0, "rng": seed, "sampling": QUIET}
+    options = {"seconds": 4.0, "rng": seed, "sampling": QUIET}
     quick = dp.audit(mechanism, PAIR, "eps=0.5", **options)
     fake.now = 0.0
     slow = dp.audit(mechanism, PAIR, "eps=0.5", loss=Slow(), **options)
@@ -97,14 +98,59 @@ def test_learning_that_takes_long_leaves_less_to_test(fake, seed):
 
 def test_too_little_time_says_how_much_it_takes(fake):
     with pytest.raises(NotEnoughDraws, match="takes 20 s.*give at least"):
-        dp.audit(one_by_one(fake, 10.0), PAIR, "eps=0.5", time_budget=60.0, sampling=QUIET)
+        dp.audit(one_by_one(fake, 10.0), PAIR, "eps=0.5", seconds=60.0, sampling=QUIET)
     assert fake.now <= 60.0
+
+
+def loading(fake, mechanism, seconds):
+    """A mechanism whose first call also loads a model."""
+    loaded = []
+
+    def first_slow(x, size, rng):
+        if not loaded:
+            fake.now += seconds
+            loaded.append(True)
+        return mechanism(x, size, rng)
+
+    return first_slow
+
+
+def test_a_slow_first_call_is_not_the_cost_of_a_draw(fake, seed):
+    mechanism = loading(fake, vectorised(fake, 1e-4), 3.0)
+    verdict = dp.audit(mechanism, PAIR, "eps=0.5", seconds=10.0, rng=seed, sampling=QUIET)
+    assert 8.0 <= fake.now <= 12.0
+    assert min(verdict.about.n) > 10_000  # 7 seconds at 0.1 ms a draw, on two sides
+
+
+SPACE = dp.inputs.Real(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("cost", "seconds"), [(1e-6, 1.0), (1e-5, 1.0), (1e-4, 2.0), (1e-3, 10.0), (0.1, 1000.0)]
+)
+@pytest.mark.parametrize("load", [0.0, 0.2])
+def test_a_hunt_keeps_its_time(cost, seconds, load, fake, seed):
+    mechanism = loading(fake, vectorised(fake, cost), load * seconds)
+    found = dp.hunt(mechanism, SPACE, "eps=1", seconds=seconds, rng=seed, sampling=QUIET)
+    assert 0.5 * seconds <= fake.now <= 1.2 * seconds
+    assert found.tried >= 4
+    assert min(found.verdict.about.n) >= 500
+
+
+@pytest.mark.parametrize("kind", [vectorised, one_by_one])
+def test_a_hunt_that_needs_more_time_says_so_before_it_begins(kind, fake, seed):
+    with pytest.raises(NotEnoughDraws, match=r"takes about 0.2 s.*at least seconds=15\d\d"):
+        dp.hunt(kind(fake, 0.2), SPACE, "eps=1", seconds=5.0, rng=seed, sampling=QUIET)
+    assert fake.now <= 2.0
+    fake.now = 0.0
+    dp.hunt(kind(fake, 0.2), SPACE, "eps=1", seconds=1502, rng=seed, sampling=QUIET)
+    assert fake.now <= 1.2 * 1502
 
 
 def test_samples_have_no_time_to_keep():
     drawn = dp.from_samples(np.arange(100.0), np.arange(100.0) + 0.5)
     with pytest.raises(InvalidInput, match="already drawn"):
-        dp.audit(drawn, claim="eps=1", time_budget=1.0)
+        dp.audit(drawn, claim="eps=1", seconds=1.0)
 
 
 def test_the_pilot_is_no_draw_of_the_audit(fake, seed):
@@ -117,6 +163,6 @@ def test_the_pilot_is_no_draw_of_the_audit(fake, seed):
         seen.append(found)
         return found
 
-    dp.audit(mechanism, PAIR, "eps=0.5", time_budget=4.0, rng=seed, sampling=QUIET)
+    dp.audit(mechanism, PAIR, "eps=0.5", seconds=4.0, rng=seed, sampling=QUIET)
     drawn = np.concatenate(seen)
     assert np.unique(drawn).size == drawn.size

@@ -1,12 +1,15 @@
 """Copies are noticed, and repeats that independent draws have are none."""
 
+import itertools
+
 import numpy as np
 import pytest
 
+import dpassay as dp
 from dpassay.errors import DependentDraws
 from dpassay.outputs.canonical import from_raw
 from dpassay.privacy.pairs import Pair
-from dpassay.sampling.copies import _WATCHED, CopyCheck, _Watched, head
+from dpassay.sampling.copies import _WATCHED, CopyCheck, Origin, _Watched, head
 from dpassay.sampling.dependence import row_marks
 
 #: The draws of successive tasks.
@@ -83,3 +86,63 @@ def test_coins_that_begin_alike_are_no_alarm_until_it_is_no_accident(seed):
     check.add((run, run), pair)
     with pytest.raises(DependentDraws):
         check.add((run, run), pair)
+
+
+def seeded_by(clock):
+    """Mechanisms whose generator is seeded with a time that moves on after so many calls."""
+
+    def many(x, size, rng):
+        return x + np.random.default_rng(next(clock)).laplace(size=size)
+
+    def one(x, rng):
+        return x + np.random.default_rng(next(clock)).laplace()
+
+    def alone(x):
+        return x + np.random.default_rng(next(clock)).laplace()
+
+    return {"many": many, "one": dp.from_function(one), "alone": dp.from_function(alone)}
+
+
+def ticks(calls):
+    return (k // calls for k in itertools.count())
+
+
+@pytest.mark.parametrize(
+    ("name", "calls", "sign"),
+    [
+        ("many", 10**9, "begin with the same outputs in the same order"),
+        ("one", 9, "times, digit for digit"),
+        ("alone", 9, "times, digit for digit"),
+    ],
+)
+def test_seeds_that_come_again_are_named_with_the_sign_and_advice_not_yet_followed(
+    name, calls, sign
+):
+    mechanism = seeded_by(ticks(calls))[name]
+    with pytest.raises(DependentDraws) as found:
+        dp.draw(mechanism, (0.0, 1.0), n=4000, rng=0)
+    said = str(found.value)
+    assert sign in said
+    assert "The likely cause: inside the mechanism a generator is made" in said
+    assert "the time" in said
+    assert "worker" not in said  # there is one
+    assert ("write f(data, rng)" in said) == (name == "alone")
+    assert ("`rng` that it is given" in said) == (name != "alone")
+
+
+def test_copied_states_are_a_cause_where_there_are_workers():
+    mechanism = seeded_by(ticks(10**9))["many"]
+    with pytest.raises(DependentDraws, match="copied to every worker"):
+        dp.draw(mechanism, (0.0, 1.0), n=4000, rng=0, sampling=dp.Sampling(workers=2))
+
+
+@pytest.mark.parametrize(
+    ("calls", "advice"),
+    [(True, "such as the time"), (False, "wrap the function: dp.from_function")],
+)
+def test_one_value_repeated_has_other_causes_where_every_output_is_a_call(calls, advice):
+    check, origin = CopyCheck(), Origin(calls)
+    first, later = (head(from_raw(np.full(64, value), 64)) for value in (0.123, 0.456))
+    check.add((first, first), Pair(0, 1), origin)
+    with pytest.raises(DependentDraws, match=advice):
+        check.add((later, later), Pair(0, 1), origin)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dpassay as dp
-from dpassay.privacy.differences import difference
+from dpassay.privacy.pairs import difference
 
 ZEROS = np.zeros(200)
 ONE = np.where(np.arange(200) == 137, 1.0, 0.0)

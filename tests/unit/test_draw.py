@@ -371,3 +371,18 @@ def test_functions_may_write_every_output_into_one_array():
 
     found = dp.draw(dp.from_function(one), (0.0, 1.0), n=200, rng=0)
     assert np.unique(found.p.numbers).size == 200
+
+
+class OfItsOwn(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("raised", [SystemExit(0), OfItsOwn("stop"), GeneratorExit()])
+def test_no_exception_of_a_mechanism_ends_the_session(raised):
+    def ends(x, size, rng):
+        raise raised
+
+    with pytest.raises(MechanismRaised, match=f"it raised {type(raised).__name__}"):
+        dp.audit(ends, (0, 1), "eps=1", n=1000, rng=0)
+    samples = dp.draw(ends, (0, 1), n=20, rng=0, sampling=dp.Sampling(on_error="outcome"))
+    assert samples.p.structures == (("outcome", "raised", type(raised).__name__),)

@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 import dpassay as dp
-from dpassay.bounds import evalues as ev
+from dpassay.bounds import e_values as ev
+from dpassay.bounds import projections as pr
 
 CLAIMS = [
     dp.PureDP(0.0),
@@ -66,7 +67,7 @@ def members(claim, rng, many, cells):
 def allowed(claim, p, q):
     """Whether finite pairs, a row each, keep the claim, by its definition on every event and moment."""
     good = np.ones(len(p), dtype=bool)
-    for a, b in [(p, q)] if claim.one_way else [(p, q), (q, p)]:
+    for a, b in [(p, q)] if claim.directional else [(p, q), (q, p)]:
         ratio = a / b
         for order in claim.orders:
             moment = np.log(np.sum(b * ratio**order, axis=1)) / (order - 1)
@@ -74,7 +75,7 @@ def allowed(claim, p, q):
         by = np.argsort(-ratio, axis=1, kind="stable")
         tops = (np.minimum(np.cumsum(np.take_along_axis(x, by, 1), axis=1), 1) for x in (a, b))
         top, other = tops
-        if claim.event_complete:
+        if claim.set_by_events:
             good &= np.all(top <= np.asarray(claim.region(other)) + 1e-15, axis=1)
     return good
 
@@ -134,7 +135,7 @@ def test_the_projection_on_cells_is_the_nearest_pair(epsilon, seed):
     rng, edge = np.random.default_rng(seed), math.exp(epsilon)
     for _ in range(5):
         a, b = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3))
-        p, q = ev.project_cells(epsilon, a[None], b[None])
+        p, q = pr.project_cells(epsilon, a[None], b[None])
         assert p.sum() == pytest.approx(1, abs=1e-12)
         assert q.sum() == pytest.approx(1, abs=1e-12)
 
@@ -159,8 +160,8 @@ def test_the_projection_of_an_event_is_the_nearest_pair(claim, seed):
     """Against all places on a fine grid of the edge."""
     rng = np.random.default_rng(seed)
     a, b = rng.uniform(0.01, 0.99, (2, 50))
-    region = ev.tangents_of(claim)
-    p, q = ev.project_event(region, a, b)
+    region = pr.tangents_of(claim)
+    p, q = pr.project_event(region, a, b)
     assert np.all(p <= np.asarray(claim.region(q)) + 1e-3)
 
     def far(p, q):
@@ -180,16 +181,16 @@ def test_coins_of_pure_dp_are_projected_by_a_root(epsilon, seed):
     rng = np.random.default_rng(seed)
     a, b = 1 / (1 + np.exp(-rng.normal(scale=4, size=(2, 2000))))
     claim = dp.PureDP(epsilon)
-    slow = ev.project_event(ev.tangents_of(claim), a, b)
+    slow = pr.project_event(pr.tangents_of(claim), a, b)
     assert np.any(slow[0] < a)
-    for one, two in zip(slow, ev.project_coins(epsilon, a, b), strict=True):
+    for one, two in zip(slow, pr.project_coins(epsilon, a, b), strict=True):
         assert np.allclose(one, two, rtol=1e-9, atol=1e-13)
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_tangents_are_nowhere_below_the_region(claim):
     q = np.concatenate([np.linspace(0, 1, 1001), np.geomspace(1e-12, 1e-3, 50)])
-    found = ev.tangents_of(claim).region(q)
+    found = pr.tangents_of(claim).region(q)
     exact = np.asarray(claim.region(q))
     assert np.all(found >= exact - 1e-12)
     middle = (q > 1e-3) & (q < 1 - 1e-3)
@@ -208,7 +209,7 @@ def test_the_capital_is_an_average():
     bets = ev.bets_against(dp.PureDP(1.0))
     gains = np.zeros((2, len(bets)))
     gains[0, 0] = gains[1, 1:] = math.log(3)
-    first, last = np.exp(ev.log_capital(bets, gains))
+    first, last = np.exp(ev.log_wealth(bets, gains))
     assert 1 < first < 3
     assert last == pytest.approx(3)
 

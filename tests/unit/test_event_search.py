@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.learning.event_search import _MARGIN_BOUND, _MARGIN_Z, EventCriterion
+from dpassay.learning.event_selection import _MARGIN_BOUND, _MARGIN_Z, EventCriterion
 
 
 def test_best_cut_finds_the_event_of_an_exact_sample():

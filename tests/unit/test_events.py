@@ -80,3 +80,10 @@ def test_an_edge_just_above_a_round_number_is_named_by_that_number():
         at = from_raw(np.array([0.0, 0.043, -0.5, 0.25]), 4)
         inside = (low <= at.numbers[:, 0]) & (at.numbers[:, 0] < high)
         assert event.holds(at).tolist() == inside.tolist()
+
+
+def test_a_long_sequence_of_free_numbers_is_named_by_its_length():
+    rows = objects(*(tuple(RNG.normal(size=n).tolist()) for n in (40, 1200) for _ in range(60)))
+    layout, _, _ = learned(rows, rows)
+    names = sorted(layout.words(key) for key in range(len(layout)))
+    assert names == ["(•, •, …: 1,200 in all)", "(•, •, …: 40 in all)"]

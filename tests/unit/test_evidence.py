@@ -7,8 +7,8 @@ import pytest
 from tests.helpers import canonical
 
 import dpassay as dp
-from dpassay.monitoring import evidence
-from dpassay.monitoring.evidence import Track
+from dpassay.monitoring import e_process as evidence
+from dpassay.monitoring.e_process import EProcess
 from dpassay.sampling.draw import stream
 
 
@@ -22,7 +22,7 @@ def test_a_track_is_the_same_in_parts(claim, seed):
     """Rows are at places that depend on the number of draws alone."""
     claim = dp.claim(claim)
     p, q = laplace(seed, 900)
-    whole, parts = Track(claim, "values", seed), Track(claim, "values", seed)
+    whole, parts = EProcess(claim, "values", seed), EProcess(claim, "values", seed)
     whole.bring(p, q)
     ends = [0, 3, 8, 9, 100, 101, 128, 500, 900]
     for a, b in pairwise(ends):
@@ -40,7 +40,7 @@ def test_later_draws_change_no_earlier_capital(seed):
     p, q = laplace(seed, 400)
     other = laplace(seed + 1, 400)
     claim = dp.PureDP(0.5)
-    one, two = Track(claim, "values", seed), Track(claim, "values", seed)
+    one, two = EProcess(claim, "values", seed), EProcess(claim, "values", seed)
     one.bring(p, q)
     for mine, side in zip((p, q), other, strict=True):
         mine.numbers[200:] = side.numbers[200:]
@@ -53,7 +53,7 @@ def test_later_draws_change_no_earlier_capital(seed):
 def test_the_capital_against_another_value_is_that_of_another_bet(seed):
     """What is found afterwards for the claim itself is what was gained on the way."""
     for claim in (dp.PureDP(0.4), dp.GaussianDP(0.4), dp.ZeroConcentratedDP(0.1)):
-        track = Track(claim, "values", seed)
+        track = EProcess(claim, "values", seed)
         track.bring(*laplace(seed, 1200))
         assert np.allclose(track.path(claim), track.path(), atol=1e-10)
         assert track.path(claim.at(2 * claim.value))[-1] < track.path()[-1]
@@ -62,7 +62,7 @@ def test_the_capital_against_another_value_is_that_of_another_bet(seed):
 def test_draws_that_are_kept_have_an_end(seed, monkeypatch):
     monkeypatch.setattr(evidence, "KEPT", 64)
     evidence._schedule.cache_clear()
-    track = Track(dp.PureDP(0.5), "values", seed)
+    track = EProcess(dp.PureDP(0.5), "values", seed)
     track.bring(*laplace(seed, 1000))
     evidence._schedule.cache_clear()
     assert [chapter.start for chapter in track.chapters] == [8, 16, 32, 64]
@@ -82,7 +82,7 @@ def test_rows_grow_with_the_draws():
 
 def test_draws_without_an_order_are_parted_as_shuffled_ones(seeds):
     """A row of some draws of a sorted lot holds as many of each cell as a random part of it."""
-    track = Track(dp.PureDP(0.5), "values", 0)
+    track = EProcess(dp.PureDP(0.5), "values", 0)
     track.bring(*laplace(seeds[0], 40))
     cells = track.chapters[-1].partition
     draws = canonical(np.sort(np.random.default_rng(seeds[0]).laplace(size=60)))
@@ -111,7 +111,7 @@ def test_rows_of_many_draws_without_an_order_are_counted_as_they_were(seed, monk
     monkeypatch.setattr(evidence, "KEPT", 64)
     evidence._schedule.cache_clear()
     p, q = laplace(seed, 3000)
-    one, two = (Track(dp.PureDP(0.9), "values", seed) for _ in range(2))
+    one, two = (EProcess(dp.PureDP(0.9), "values", seed) for _ in range(2))
     for track in (one, two):
         assert not track.settled(5)
         track.bring(p[:100], q[:100])
@@ -127,7 +127,7 @@ def test_rows_of_many_draws_without_an_order_are_counted_as_they_were(seed, monk
 
 def test_of_one_number_half_of_many_draws_teach_and_all_are_counted(seed, monkeypatch):
     monkeypatch.setattr(evidence, "_TAUGHT", 100)
-    track = Track(dp.PureDP(0.9), "values", seed)
+    track = EProcess(dp.PureDP(0.9), "values", seed)
     track.bring(*laplace(seed, 300))
     assert track.chapters[-1].start == 256
     assert track.chapters[-1].taught.sum(axis=1).tolist() == [256, 256]
@@ -135,7 +135,7 @@ def test_of_one_number_half_of_many_draws_teach_and_all_are_counted(seed, monkey
 
 def test_several_values_at_once_are_each_by_itself(seed):
     for claim in (dp.PureDP(0.6), dp.ApproximateDP(0.4, 0.05), dp.ZeroConcentratedDP(0.1)):
-        track = Track(claim, "values", seed)
+        track = EProcess(claim, "values", seed)
         assert track.paths([claim]).shape == (1, 0)
         track.bring(*laplace(seed, 700))
         claims = [claim.at(share * claim.value) for share in (0.1, 0.5, 1.5)]

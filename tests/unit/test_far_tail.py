@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.bounds import far_tail, joint
+from dpassay.bounds import joint_test as joint
+from dpassay.bounds import p_value_floor as far_tail
 from dpassay.bounds.ordering import Counts, kl
 
 CLAIMS = [

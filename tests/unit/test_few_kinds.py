@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.learning.event_search import EventCriterion
-from dpassay.learning.few_kinds import split_error
+from dpassay.learning.event_selection import EventCriterion, split_error
 
 
 def scores_of(p, q):
@@ -50,7 +49,7 @@ def test_a_cut_is_found_again_by_its_number():
 
 def test_the_simulated_bound_is_near_the_exact_one():
     """The mean over simulated tests, beside the exact bound at the expected counts."""
-    from dpassay.bounds.joint import lower_bound
+    from dpassay.bounds.joint_test import lower_bound
     from dpassay.bounds.ordering import Counts
 
     _, ((_, _, bound),) = divided([365_000, 135_000], [135_000, 365_000], dp.PureDP(0.5))

@@ -1,19 +1,25 @@
 """One file of draws: the same content is the same table in every format, or it is refused."""
 
+import bz2
 import datetime
+import gzip
 import hashlib
 import os
 import sys
+import threading
 
 import numpy as np
 import pyarrow
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 from tests.helpers import csv_of, listed, same
 
-from dpassay.errors import MissingExtra, UnreadableFile
-from dpassay.privacy.about import Origin
-from dpassay.sampling.files import read_table
+from dpassay.errors import InvalidInput, MissingExtra, UnreadableFile
+from dpassay.privacy.provenance import Origin
+from dpassay.sampling import file_formats
+from dpassay.sampling.columns import arrow_source
+from dpassay.sampling.files import read_pair, read_table
 
 VALUES = np.array([0.5, 1.5, -2.0, np.nan])
 
@@ -206,10 +212,10 @@ def test_files_that_are_not_what_they_say(tmp_path):
 def test_a_file_without_permission_is_refused(write, monkeypatch):
     path = write("a.csv", "1\n2\n")
 
-    def read_bytes(self):
+    def denied(self, mode):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(type(path), "read_bytes", read_bytes)
+    monkeypatch.setattr(type(path), "open", denied)
     with pytest.raises(UnreadableFile, match="cannot be read: Permission denied"):
         read_table(path)
 
@@ -230,3 +236,82 @@ def test_numbers_in_npy_need_no_extra(write, monkeypatch):
     path = write("a.npy", VALUES)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert len(read_table(path).columns[0]) == 4
+
+
+# --- how much is read
+
+
+def test_of_a_file_no_more_is_read_than_the_limit(tmp_path):
+    rows = b"1.5\n" * 100_000
+    plain, packed = tmp_path / "plain.csv", tmp_path / "packed.csv.gz"
+    plain.write_bytes(rows)
+    packed.write_bytes(gzip.compress(rows))
+    other = tmp_path / "packed.csv.bz2"
+    other.write_bytes(bz2.compress(rows))
+    table = pyarrow.table({"x": np.zeros(200_000)})
+    parquet, feather = tmp_path / "x.parquet", tmp_path / "x.feather"
+    pyarrow.parquet.write_table(table, parquet, compression="zstd")
+    pyarrow.feather.write_feather(table, feather, compression="zstd")
+    assert packed.stat().st_size < 10_000
+    for path in (plain, packed, other, parquet, feather):
+        with pytest.raises(UnreadableFile, match=r"more than 100,000 bytes.*max_bytes="):
+            read_table(path, max_bytes=100_000)
+        assert len(read_table(path, max_bytes=2_000_000).columns[0]) >= 100_000
+    with pytest.raises(InvalidInput, match="max_bytes"):
+        read_table(plain, max_bytes=0)
+
+
+def test_little_more_than_the_limit_is_taken_of_a_stream():
+    """However much it would give: a device, or a few bytes that decompress to terabytes."""
+    given = []
+
+    class Endless:
+        def read(self, size):
+            given.append(size)
+            return bytes(size)
+
+    with pytest.raises(UnreadableFile, match="more than 1,000 bytes"):
+        file_formats.Limit(1000).read(Endless(), "'endless'")
+    assert len(given) == 1
+
+
+def test_a_device_is_refused_and_a_pipe_read(tmp_path):
+    link = tmp_path / "device.csv"
+    link.symlink_to(os.devnull)
+    with pytest.raises(UnreadableFile, match="neither a file nor a pipe"):
+        read_table(link)
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("x\n1\n2\n",))
+    writer.start()
+    table = read_table(pipe)
+    writer.join()
+    assert (table.names, table.columns[0].tolist()) == (("x",), [1, 2])
+
+
+def test_a_pipe_whose_header_is_told_by_the_other_file_is_read_once(tmp_path):
+    pipe, other = tmp_path / "pipe.csv", tmp_path / "other.csv"
+    os.mkfifo(pipe)
+    other.write_text("answer\nyes\nno\nyes\n")
+    writer = threading.Thread(target=pipe.write_text, args=("answer\nno\nyes\n",))
+    writer.start()
+    sides = read_pair(pipe, other)
+    writer.join()
+    assert [side.names for side in sides] == [("answer",)] * 2
+    assert listed(sides[0]) == [["no", "yes"]]
+
+
+def test_arrow_holds_no_bytes_of_python():
+    """A thread that lets go of them when the interpreter shuts down would abort the process."""
+    data = bytes(bytearray(b"1,2\n" * 100))
+    before = sys.getrefcount(data)
+    source = arrow_source(data, ".csv")
+    assert sys.getrefcount(data) == before
+    assert source.read() == data
+
+
+def test_text_of_an_array_that_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "p.npy"
+    np.save(path, np.full(40, 0xD800, dtype=np.uint32).view("U2"))
+    with pytest.raises(UnreadableFile, match="p.npy' cannot be read"):
+        read_table(path)

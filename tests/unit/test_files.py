@@ -7,6 +7,7 @@ import pyarrow
 import pytest
 from tests.helpers import csv_of, listed
 
+import dpassay as dp
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.sampling.files import read_pair, read_table
 
@@ -105,6 +106,39 @@ def test_the_same_content_twice_is_refused(write, tmp_path):
             read_pair(p, other)
     with pytest.raises(UnreadableFile, match="have the same content, byte for byte"):
         read_pair(p, q)
+
+
+SORTED = ["0"] * 240 + ["1"] * 260
+
+
+@pytest.mark.parametrize("cells", [["0"] * 500, ["0.123456789"] * 500, ["yes"] * 500, SORTED])
+def test_files_that_independent_draws_may_well_make_equal_are_audited(cells, write):
+    text = "\n".join(["out", *cells]) + "\n"
+    verdict = dp.audit(dp.from_samples(write("p.csv", text), write("q.csv", text)), claim="eps=1")
+    assert not verdict.violated
+    assert verdict.guarantee == "exact"
+
+
+def test_equal_files_that_chance_does_not_make_are_refused(write, seed):
+    rng = np.random.default_rng(seed)
+    for cells in (rng.integers(2, size=100), rng.random(5), np.sort(rng.integers(50, size=1000))):
+        text = "\n".join(["out", *map(str, cells.tolist())]) + "\n"
+        with pytest.raises(UnreadableFile, match="same content"):
+            dp.from_samples(write("p.csv", text), write("q.csv", text))
+
+
+@pytest.mark.filterwarnings("error")
+def test_disjoint_discrete_values_are_a_violation_with_a_note(write, seed):
+    rng = np.random.default_rng(seed)
+    values = rng.random(60)
+    files = []
+    for name, own in (("p.csv", values[:30]), ("q.csv", values[30:])):
+        cells = rng.choice(own, 2000).tolist()
+        files.append(write(name, "\n".join(["out", *map(repr, cells)]) + "\n"))
+    verdict = dp.audit(dp.from_samples(*files), claim="eps=1")
+    assert verdict.violated
+    assert verdict.guarantee == "exact"
+    assert any("were rows copied?" in note for note in verdict.about.notes)
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(write, tmp_path):

@@ -1,9 +1,12 @@
 """Outputs of other libraries are the arrays they hold."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
 from tests.helpers import canonical, form
 
+from dpassay.errors import BadOutput
 from dpassay.outputs.canonical import from_raw
 
 
@@ -56,3 +59,23 @@ def test_tensors_and_array_likes_are_arrays(wrap):
     assert outputs.show(0) == "(1, 2)"
     inside = canonical([wrap(np.array([1.0, 2.0])), None])
     assert inside.show(0) == "(1, 2)"
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "coo_array"])
+def test_a_sparse_output_is_its_entries(kind):
+    output = getattr(sparse, kind)(np.diag([1.0, 0.0, 2.0]))
+    for raw in ([output], [(1, output)]):
+        shown = from_raw(raw, 1).show(0)
+        assert "'index 0': (0, 2), 'index 1': (0, 2), 'value': (1, 2)" in shown
+        assert "(3, 3)" in shown
+    with pytest.raises(BadOutput, match=rf"rows of one {kind} are sparse.*\.toarray\(\)"):
+        from_raw(output, 3)
+
+
+def test_labels_are_values_and_row_numbers_are_not():
+    plain = pd.Series([1.5, 2.5])
+    assert from_raw([plain], 1).show(0) == from_raw([plain.set_axis([0, 1])], 1).show(0)
+    assert "'Oslo'" in from_raw([plain.set_axis(["Oslo", "Rome"])], 1).show(0)
+    frame = pd.DataFrame({"a": [1, 2]})
+    assert from_raw([frame], 1).show(0) == from_raw([frame.set_axis(pd.Index([0, 1]))], 1).show(0)
+    assert "index" in from_raw([frame.set_axis(["p", "q"])], 1).show(0)

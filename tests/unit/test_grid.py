@@ -5,8 +5,8 @@ import pytest
 from tests.helpers import objects
 
 import dpassay as dp
+from dpassay.loss.cell_counts import tally_draws, tally_of
 from dpassay.loss.grid import GridLoss
-from dpassay.loss.tally import tally_draws, tally_of
 from dpassay.outputs.canonical import from_raw
 from dpassay.sampling.samples import Live
 

@@ -5,8 +5,7 @@ import inspect
 import pytest
 import typer
 
-import dpassay.cli
-from dpassay.cli import groups, options
+from dpassay.cli import command_line, groups, options
 from dpassay.errors import InvalidInput
 
 WHERE = [*inspect.signature(groups.Where).parameters]
@@ -25,7 +24,7 @@ WITHOUT = {
 
 def parameters(command):
     return {
-        one.name: one for one in typer.main.get_command(dpassay.cli.app).commands[command].params
+        one.name: one for one in typer.main.get_command(command_line.app).commands[command].params
     }
 
 
@@ -59,7 +58,7 @@ def test_defaults():
 
 
 def test_a_command_without_an_option_refuses_it(capsys):
-    assert dpassay.cli.run(["bound", "zoo:Laplace(1.0)", "--report", "page.html"]) == 2
+    assert command_line.run(["bound", "zoo:Laplace(1.0)", "--report", "page.html"]) == 2
     assert "--report" in capsys.readouterr().err
 
 

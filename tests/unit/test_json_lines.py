@@ -68,6 +68,8 @@ def test_lists_and_cells_have_no_names(tmp_path):
         ('{"x": {"y": 1}}\n', "column 'x' holds .*; a cell is a number"),
         ("\n\n", "is empty"),
         ('[{"x": 1}]\n', "column 1 holds"),
+        ("[" * 100_000, "line 1 is no JSON: it is nested too deeply"),
+        ('{"x": "\\ud800"}\n', "column 'x' holds .*half of a pair of surrogates"),
     ],
 )
 def test_what_is_no_table_has_a_sentence(tmp_path, text, words):

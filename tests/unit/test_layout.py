@@ -6,7 +6,7 @@ from tests.helpers import learned, objects
 
 import dpassay as dp
 from dpassay.outputs.canonical import from_raw
-from dpassay.outputs.layout import Layout
+from dpassay.outputs.keys import Layout
 
 RNG = np.random.default_rng(0)
 
@@ -131,3 +131,30 @@ def test_more_combinations_of_atoms_than_a_code_holds_are_numbers(seed):
     layout, _, _ = learned(p, q)
     assert len(layout) == 1
     assert len(layout.free(0)) == 9
+
+
+def test_many_discrete_columns_beside_a_number_are_numbers(seed):
+    """Eight ten-valued columns and a float: 10⁸ combinations, of which none repeats."""
+    rng = np.random.default_rng(seed)
+    p, q = (
+        np.column_stack([rng.integers(0, 10, (2000, 8)), rng.normal(size=2000)]) for _ in range(2)
+    )
+    layout, _, _ = learned(p, q)
+    assert len(layout) == 1
+    assert len(layout.free(0)) == 9
+
+
+@pytest.mark.parametrize("leak", ["a column", "the number"])
+def test_a_leak_in_a_row_of_discrete_columns_and_a_number_is_found(leak, seeds):
+    def release(x, size, rng):
+        rows = rng.integers(0, 10, (size, 8)).astype(float)
+        number = rng.normal(size=size)
+        if leak == "a column":
+            rows[:, 3] = np.where(rng.random(size) < 0.9, x, rows[:, 3])
+        else:
+            number += 3 * x
+        return np.column_stack([rows, number])
+
+    for seed in seeds[:3]:
+        verdict = dp.audit(release, (0.0, 1.0), "eps=1", n=1000, loss="values", rng=seed)
+        assert verdict.violated

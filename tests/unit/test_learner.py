@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.learning.learner import Learner, LogLoss, select, surprise_of
+from dpassay.learning.cross_fit import CrossFit, LogLoss, select, surprise_of
 from dpassay.learning.streaming import grid_loss
 
 zoo = dp.zoo
@@ -35,7 +35,7 @@ def test_a_candidate_that_fails_is_said_and_does_not_end_the_search(monkeypatch,
 
 def test_log_loss_prefers_the_truth(seed):
     samples = dp.draw(dp.zoo.Gaussian(), (0.0, 1.0), n=20_000, rng=seed)
-    learner = Learner(samples.deal((20_000, 20_000)), "auto", samples.rng)
+    learner = CrossFit(samples.deal((20_000, 20_000)), "auto", samples.rng)
     index, _ = select(learner, LogLoss())
     assert learner.names[index] == "polynomial"
 
@@ -102,7 +102,7 @@ def test_the_stiff_loss_is_chosen_where_it_is_true(seeds):
 
 def chosen_loss(mechanism, seed, n):
     samples = dp.draw(mechanism, PAIR, n=n, rng=seed)
-    return grid_loss(Learner(samples.deal((n, n)), "auto", samples.rng)).name
+    return grid_loss(CrossFit(samples.deal((n, n)), "auto", samples.rng)).name
 
 
 def test_surprise_is_the_logarithm_of_one_plus_the_odds():

@@ -5,8 +5,8 @@ import pytest
 from tests.helpers import training
 
 import dpassay as dp
+from dpassay.loss.cell_counts import tally_of
 from dpassay.loss.logistic import LogisticLoss, newton, quadratic
-from dpassay.loss.tally import tally_of
 from dpassay.outputs.canonical import from_raw
 
 

@@ -8,8 +8,9 @@ import pytest
 from tests.helpers import laplace_mechanism, objects
 
 import dpassay as dp
-from dpassay.monitoring import evidence, monitors
-from dpassay.monitoring.evidence import FIRST
+from dpassay.monitoring import e_process as evidence
+from dpassay.monitoring import monitors
+from dpassay.monitoring.e_process import FIRST
 from dpassay.sampling.samples import sources
 
 

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.bounds import guesses as bounds
-from dpassay.bounds.guesses import Guessed
+from dpassay.bounds import one_run_test as bounds
+from dpassay.bounds.one_run_test import Guessed
 from dpassay.errors import InvalidInput
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.helpers import canonical, objects
 
-from dpassay.learning.learner import Learner
+from dpassay.learning.cross_fit import CrossFit
 from dpassay.outputs.partitions import Partition
 from dpassay.records import Record
 from dpassay.sampling.draw import stream
@@ -31,7 +31,7 @@ OUTPUTS = {
 def test_cells_count_events(kind, name, seed):
     rng = np.random.default_rng(seed)
     p, q = (canonical(OUTPUTS[kind](rng, 400)) for _ in range(2))
-    learner = Learner(Batch.of(p, q), name, lambda k: stream(seed, k))
+    learner = CrossFit(Batch.of(p, q), name, lambda k: stream(seed, k))
     loss = learner.fitted(0)
     cuts = np.quantile(loss.score(p), [0.2, 0.5, 0.9])
     events = [loss.event(float(cut), True) for cut in cuts]

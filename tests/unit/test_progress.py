@@ -80,7 +80,7 @@ CALLS = {
         lambda: dp.audit(BOX, PAIRS, ["eps=2", "mu=1"], n=4000, **SHOWN),
         None,
     ),
-    "audit in a time": (lambda: dp.audit(BOX, PAIR, "eps=2", time_budget=0.5, **SHOWN), None),
+    "audit in a time": (lambda: dp.audit(BOX, PAIR, "eps=2", seconds=0.5, **SHOWN), None),
     "bound": (lambda: dp.bound(BOX, PAIRS, "eps", n=4000, **SHOWN), 3 * 1000 + 3000),
     "verify": (
         lambda: dp.verify(DISCRETE, [(0, 1), (0, 2)], "eps=3, delta=.1", n=4000, **SHOWN),

@@ -6,7 +6,7 @@ from tests.unit.test_evalues import CLAIMS
 
 import dpassay as dp
 from dpassay.bounds import projections as pr
-from dpassay.roots import bisect
+from dpassay.rootfinding import bisect
 
 EVENTS = [claim for claim in CLAIMS if not claim.orders]
 

@@ -68,6 +68,7 @@ PUBLIC = [
     "spectrum",
     "tradeoff",
     "verify",
+    "with_features",
     "zoo",
 ]
 

@@ -7,7 +7,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.hunting.queries import Queries, Shifted
-from dpassay.hunting.shapes import shape_of
+from dpassay.hunting.schema import shape_of
 
 inputs = dp.inputs
 

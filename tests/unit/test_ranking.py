@@ -1,12 +1,14 @@
 """Rankings as data, and the features they rank by."""
 
 import numpy as np
-from tests.helpers import learned, training_of
+import pytest
+from tests.helpers import learned, training, training_of
 
 import dpassay as dp
+from dpassay.loss.fit import fit
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.events import Event, of_scores
-from dpassay.outputs.ranking import Features, Polynomial, Ranking
+from dpassay.outputs.score_models import Features, Polynomial, Ranking
 
 RNG = np.random.default_rng(0)
 
@@ -48,3 +50,20 @@ class LogisticLike:
 
     def __init__(self, ranking):
         self.ranking, self.score = ranking, ranking.score
+
+
+@pytest.mark.parametrize("name", ["linear", "logistic", "products", "boosting", "mlp"])
+def test_a_score_depends_on_its_output_alone(name, seed):
+    """Not on the block it is scored in: an event that is cut at a tie would flip."""
+    rng = np.random.default_rng(seed)
+
+    def draws(shift, size):
+        return np.round(rng.normal(size=(size, 4)) + np.array([shift, 0, 0, 0])).astype(int)
+
+    loss = fit(name, training(draws(0, 800), draws(1, 800)), rng=rng)
+    rows = draws(0.5, 300)
+    whole = loss.score(from_raw(rows, 300))
+    for size in (1, 2, 3, 5, 7, 33):
+        parts = [rows[k : k + size] for k in range(0, 300, size)]
+        found = np.concatenate([loss.score(from_raw(part, len(part))) for part in parts])
+        assert np.array_equal(found, whole)

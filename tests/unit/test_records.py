@@ -152,3 +152,75 @@ def test_equality_compares_contents():
 def test_bad_files_are_refused_in_words(text, words):
     with pytest.raises(InvalidInput, match=words):
         dp.PureDP.from_json(text)
+
+
+def _written(change):
+    """A verdict on an event of a layout, as JSON with something changed in it."""
+    verdict = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=0.5", n=400, rng=0)
+    data = json.loads(verdict.to_json())
+    change(data)
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda v: v.update(violated="yes"), "violated must be true or false, got 'yes'"),
+        (lambda v: v.update(p_value=None), "p_value must be a number, got None"),
+        (lambda v: v.update(p_value=7), "p_value must be a number at least 0 and at most 1"),
+        (lambda v: v.update(lower_bound=10**400), "lower_bound must be a number"),
+        (lambda v: v.update(confidence={"$float": "nan"}), "confidence must be a number above 0"),
+        (lambda v: v.update(blind="\ud800"), "blind must be text"),
+        (lambda v: v.update(guarantee="certain"), "guarantee must be one of 'exact'"),
+        (lambda v: v.update(claim={"type": "Claim"}), "claim: .*such as PureDP"),
+        (lambda v: v.update(claim={"type": "Shown"}), "claim: unknown record type 'Shown'"),
+        (lambda v: v.update(budget=[["a"]]), r"budget\[0\] must be a list of 2"),
+        (lambda v: v.update(evidence=[[1, 2], [3]]), "evidence must be a list of numbers"),
+        (lambda v: v.update(evidence=[1, 2, 3]), "no valid Verdict"),
+        (lambda v: v.pop("about"), "incomplete Verdict: about is missing"),
+        (lambda v: v["witness"].update(hits_p=10**9), "witness: .*hits_p must be a whole number"),
+        (lambda v: v["witness"].update(n_q=0), "witness: .*n_q must be a whole number"),
+        (lambda v: v["witness"].update(n_p=1.5), "witness.n_p must be a whole number"),
+        (lambda v: v["witness"]["pair"].update(first={"$float": "x"}), "witness.pair.first: "),
+        (lambda v: v["witness"]["pair"].update(first={"$array": 1}), "witness.pair.first: "),
+        (
+            lambda v: v["witness"]["event"].update(whole=[10**6]),
+            "witness.event: .*keys of the layout",
+        ),
+        (lambda v: v["witness"]["event"].update(words=3), "witness.event.words must be text"),
+        (
+            lambda v: v["witness"]["event"]["layout"].update(codes=[2**40]),
+            "witness.event.layout: ",
+        ),
+        (
+            lambda v: v["witness"]["event"]["layout"]["parts"][0].update(template=["seq", 3]),
+            r"witness.event.layout.parts\[0\]: .*template",
+        ),
+    ],
+)
+def test_a_changed_verdict_is_refused_with_the_name_of_the_field(change, words):
+    with pytest.raises(InvalidInput, match=words):
+        dp.Verdict.from_json(_written(change))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000])
+def test_json_that_is_nested_too_deeply_is_refused(text):
+    with pytest.raises(InvalidInput, match="nested too deeply"):
+        dp.Verdict.from_json(text)
+
+
+def test_a_record_that_is_nested_too_deeply_is_refused():
+    inner = "[" * 900 + "]" * 900
+    with pytest.raises(InvalidInput, match="nested too deeply"):
+        dp.Pair.from_json(f'{{"type": "Pair", "first": {inner}, "second": 1}}')
+
+
+def test_trees_whose_nodes_go_in_circles_are_refused():
+    def plane(x, size, rng):
+        return rng.normal(size=(size, 2)) + x
+
+    verdict = dp.audit(plane, (0.0, 1.0), "eps=0.5", n=400, rng=0, loss="boosting")
+    data = json.loads(verdict.to_json())
+    data["witness"]["event"]["ranking"]["model"]["left"][0] = 0
+    with pytest.raises(InvalidInput, match="witness.event.ranking: .*no function of the"):
+        dp.Verdict.from_json(json.dumps(data))

@@ -321,7 +321,9 @@ def test_a_bound_that_says_how_large_the_floor_is_says_so():
     )
     assert re.search(r"note: at order 7 \d+% of the integral", str(bound))
     assert "floor" in str(bound)
-    many = _warnings([SimpleNamespace(order=k, floored=0.8) for k in (4, 8, 8)])
+    many = _warnings(
+        [SimpleNamespace(order=k, floored=0.8) for k in (4, 8, 8)], SimpleNamespace(notes=())
+    )
     assert many[0].startswith("at orders 4, 8, up to 80% of the integral")
 
 

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.bounds.renyi_bets import Bets
+from dpassay.bounds.renyi_wealth import RenyiWealth
 from dpassay.learning.renyi_function import learn_variation
 
 
@@ -23,8 +23,8 @@ def test_a_pair_of_bets_wins_nothing_on_average_whatever_is_bet_on(order, leak):
         if rng.random() < 0.5:  # near the best function there is
             log_s = (np.log(p / q) - log_c / order) * rng.uniform(0.8, 1.2)
         top = float(log_s.max())
-        stake = Bets.largest_stake(order, top, leak) * rng.random()
-        bets = Bets(order, top, leak, stake)
+        stake = RenyiWealth.largest_stake(order, top, leak) * rng.random()
+        bets = RenyiWealth(order, top, leak, stake)
         # the shares the claim does not speak of may be anything
         seen_p = (1 - leak) * p + leak * np.eye(cells)[rng.integers(cells)]
         seen_q = (1 - leak) * q + leak * np.eye(cells)[rng.integers(cells)]
@@ -76,7 +76,7 @@ def test_the_capital_is_what_the_loop_says(seed):
     rng = np.random.default_rng(seed)
     log_x, log_y = rng.normal(-0.5, 0.5, size=(2, 300))
     top = max(log_x.max(), log_y.max())
-    bets = Bets(3.0, top, 0.0, 0.5 * Bets.largest_stake(3.0, top, 0.0))
+    bets = RenyiWealth(3.0, top, 0.0, 0.5 * RenyiWealth.largest_stake(3.0, top, 0.0))
     wealth = 0.0
     for x, y in zip(log_x, log_y, strict=True):
         u = 1 + bets.stake * 3 * (math.exp(-0.2 / 3) * math.exp(2 * x) - 1)
@@ -89,7 +89,9 @@ def test_the_capital_is_what_the_loop_says(seed):
 
 @pytest.mark.parametrize("size", [0, 1, 2])
 def test_next_to_no_draws_give_no_bound(size):
-    assert Bets(2.0, 1.0, 0.0, 0.1).largest_log_c(np.zeros(size), np.zeros(size), 0.05) == 0.0
+    assert (
+        RenyiWealth(2.0, 1.0, 0.0, 0.1).largest_log_c(np.zeros(size), np.zeros(size), 0.05) == 0.0
+    )
 
 
 def test_constant_scores_promise_nothing():
@@ -131,7 +133,7 @@ def test_capital_falls_with_the_divergence_that_is_bet_against(leak):
     for _ in range(200):
         log_x, log_y = rng.normal(0, 1, size=(2, 8))
         top = float(max(log_x.max(), log_y.max()))
-        bets = Bets(2.5, top, leak, Bets.largest_stake(2.5, top, leak))
+        bets = RenyiWealth(2.5, top, leak, RenyiWealth.largest_stake(2.5, top, leak))
         wealth = [bets.log_wealth(log_x, log_y, c) for c in np.linspace(0, 3, 20)]
         assert np.all(np.diff(wealth) <= 1e-12)
 

@@ -9,7 +9,7 @@ from tests.helpers import canonical, objects
 
 import dpassay as dp
 from dpassay.errors import DependenceWarning
-from dpassay.sampling.repeated_batches import Brought
+from dpassay.sampling.repeated_batches import SeenBatches
 
 
 @pytest.mark.parametrize("size", [8, 20, 500])
@@ -60,7 +60,7 @@ def _draws(kind, size, rng):
 @pytest.mark.parametrize("kind", ["coins", "rare", "dice", "words", "doubles"])
 @pytest.mark.parametrize("size", [1, 8, 20, 40])
 def test_independent_batches_are_never_taken_for_each_other(kind, size, seeds):
-    rng, memory = np.random.default_rng(seeds[0]), Brought()
+    rng, memory = np.random.default_rng(seeds[0]), SeenBatches()
     for _ in range(1500):
         sides = [canonical(_draws(kind, size, rng)) for _ in range(2)]
         assert not memory.again(sides)
@@ -75,7 +75,7 @@ def test_constants_may_come_again():
 
 
 def test_a_large_batch_costs_no_more_than_a_small_one():
-    rng, memory = np.random.default_rng(0), Brought()
+    rng, memory = np.random.default_rng(0), SeenBatches()
     large = [canonical(rng.normal(size=1_000_000)) for _ in range(2)]
     times = []
     for _ in range(5):

@@ -16,9 +16,10 @@ from tests.helpers import laplace_mechanism
 import dpassay as dp
 from dpassay import report
 from dpassay.errors import InvalidInput, MissingExtra
+from dpassay.outputs.codes import Part
 from dpassay.outputs.events import Event, Intervals
-from dpassay.outputs.layout import Layout, Part
-from dpassay.privacy.about import Origin
+from dpassay.outputs.keys import Layout
+from dpassay.privacy.provenance import Origin
 from dpassay.report import embed, overview, words
 from dpassay.report.page import _sorted
 
@@ -74,7 +75,7 @@ def continuous_profile():
 
 def discrete_verdict():
     labels = ("yes", "no", HOSTILE, "none")
-    layout = Layout(tuple(Part((label,)) for label in labels), np.arange(4), np.zeros(4))
+    layout = Layout(tuple(Part(("enum", label)) for label in labels), np.arange(4), np.zeros(4))
     verdict = dp.audit_counts(650, 1000, 200, 1000, dp.PureDP(0.5))
     event = Event(words=f"the output is yes or {HOSTILE}", layout=layout, whole=(0, 2))
     return replace(

@@ -10,7 +10,7 @@ import dpassay as dp
 from dpassay.outputs import resident
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.events import Intervals, of_keys
-from dpassay.outputs.layout import learn
+from dpassay.outputs.keys import learn
 from dpassay.outputs.resident import Resident, brought_here, stay
 
 PAIR = (0.0, 1.0)
@@ -144,7 +144,7 @@ def test_verdicts_on_anything_are_numpys(library, mechanism, pair, claim):
 
 
 def test_spectra_are_numpys(library, monkeypatch):
-    monkeypatch.setattr("dpassay.loss.tally.FIRST_LOOK", 2000)  # the rest is streamed
+    monkeypatch.setattr("dpassay.loss.cell_counts.FIRST_LOOK", 2000)  # the rest is streamed
     mechanism = dp.zoo.Gaussian(1.0)
     ours, theirs = (
         dp.spectrum.estimate(one, PAIR, n=20_000, rng=1)
@@ -206,7 +206,7 @@ else:
 
     @pytest.mark.usefixtures("stuck")
     def test_torch_counts_the_tally_there(rng):
-        from dpassay.loss.tally import Binning
+        from dpassay.loss.cell_counts import Binning
 
         torch = import_module("torch")
         _, p, q = learn(*(from_raw(rng.normal(size=3000), 3000) for _ in range(2)))

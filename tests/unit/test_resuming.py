@@ -1,6 +1,7 @@
 """Drawing into a store: nothing is mixed, and what goes wrong is a sentence and a safe state."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from tests.unit.test_store import PAIR, draws, equal
 import dpassay as dp
 from dpassay.errors import MechanismRaised, StoreError, StoreWarning
 from dpassay.sampling import resuming
-from dpassay.sampling.manifest import Entry
+from dpassay.sampling.draw import entry_of
 from dpassay.sampling.parts import listed
 
 pytest.importorskip("pyarrow")
@@ -83,6 +84,7 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
         ("{", "store.json is damaged"),
         ("[]", "store.json is damaged"),
         ('{"format": 99, "dpassay": "7.1"}', "format 99.*use the version that made it, 7.1"),
+        ('{"format": 1, "dpassay": "0.1.0"}', "format 1,.*draw into another folder"),
         (None, "holds draws but no store.json"),
     ],
 )
@@ -105,13 +107,55 @@ def test_a_damaged_part_is_set_aside_drawn_again_and_said(harm, tmp_path, seed):
     part = listed(tmp_path)[1]
     data = part.path.read_bytes()
     part.path.write_bytes(data[:-5] + b"x" * 5 if harm is None else harm)
-    with pytest.warns(StoreWarning, match=f"damaged.*left out.*{part.draws}"):
+    with pytest.warns(StoreWarning, match=f"cannot be used and is left out.*{part.draws}"):
         assert len(dp.Store(tmp_path).samples()) == 600 - part.draws
     with pytest.warns(StoreWarning, match="set aside.*drawn again"):
         again = draws(tmp_path, 600, seed)
     assert equal(plain, again)
     assert equal(plain, draws(tmp_path, 600, seed))
     assert [path.name for path in (tmp_path / "damaged").iterdir()] == [part.path.name]
+
+
+def from_another_seed(folder, part):
+    draws(folder, 600, 99)
+    return next(p for p in listed(folder) if p.first == part.first)
+
+
+def from_another_mechanism(folder, part):
+    draws(folder, 600, 0, scaled(50.0))
+    return next(p for p in listed(folder) if p.first == part.first)
+
+
+def from_another_stage(folder, part):
+    way = dp.Sampling(store=folder)
+    dp.audit(dp.from_function(one_laplace), PAIR, "eps=1", n=1200, rng=0, sampling=way)
+    return next(p for p in listed(folder) if p.stage == 1 and p.size == part.size)
+
+
+@pytest.mark.parametrize("foreign", [from_another_seed, from_another_mechanism, from_another_stage])
+def test_a_part_of_another_store_or_stage_is_not_used(foreign, tmp_path):
+    plain = draws(tmp_path / "here", 600, 0)
+    part = listed(tmp_path / "here")[0]
+    other = foreign(tmp_path / "other", part)
+    part.path.unlink()
+    name = f"pair0-stage0-size{part.size}-cells{part.first}-{part.first + other.last - other.first}"
+    shutil.copy(other.path, part.path.with_name(f"{name}.{other.digest}.parquet"))
+    with pytest.warns(StoreWarning, match="another seed, mechanism, pair or stage"):
+        dp.Store(tmp_path / "here").samples()
+    with pytest.warns(StoreWarning, match="another seed, mechanism, pair or stage.*drawn again"):
+        again = draws(tmp_path / "here", 600, 0)
+    assert equal(plain, again)
+
+
+def test_a_part_moved_to_other_cells_is_not_used(tmp_path):
+    plain = draws(tmp_path, 600, 0)
+    first, second = listed(tmp_path)[:2]
+    cells = f"cells{second.first}-{second.first + first.last - first.first}"
+    moved = first.path.name.replace(f"cells{first.first}-{first.last}", cells)
+    second.path.unlink()
+    first.path.rename(first.path.with_name(moved))
+    with pytest.warns(StoreWarning, match="drawn again"):
+        assert equal(plain, draws(tmp_path, 600, 0))
 
 
 def test_a_part_that_is_gone_is_drawn_again(tmp_path, seed):
@@ -130,12 +174,13 @@ def test_a_failure_keeps_the_draws_and_says_where(tmp_path, seed):
                 raise ValueError("out of luck")
             return x + rng.random()
 
+    named = {"mechanism": dp.from_function(Fails()), "identity": "fails"}
     with pytest.raises(MechanismRaised, match="were made; they are kept in") as caught:
-        draws(tmp_path, 1000, seed, dp.from_function(Fails()))
+        draws(tmp_path, 1000, seed, **named)
     kept = len(dp.Store(tmp_path))
     assert 100 < kept < 1000
     assert len(caught.value.samples) == kept
-    fixed = draws(tmp_path, 1000, seed, dp.from_function(Fails()))
+    fixed = draws(tmp_path, 1000, seed, **named)
     assert np.array_equal(fixed.p.numbers[:kept], caught.value.samples.p.numbers)
 
 
@@ -230,7 +275,7 @@ def test_a_worker_that_outlives_its_run_saves_nothing_more(tmp_path, seed):
     from dpassay.sampling.tasks import Task
 
     side = from_raw([1.0], 1)
-    entry = Entry.of(dp.from_function(one_laplace), Pair(*PAIR), False, None)
+    entry = entry_of(dp.from_function(one_laplace), Pair(*PAIR), dp.Sampling(store=tmp_path), None)
     with resuming.opened(tmp_path, entry, seed=seed, key=(0, 0)) as stage:
         left = stage.shelf
         left.save(Task(0, 1), (side, side))
@@ -248,7 +293,7 @@ def test_without_locks_the_last_to_come_takes_over(tmp_path, seed, monkeypatch):
     from dpassay.sampling.tasks import Task
 
     monkeypatch.setattr(resuming, "fcntl", None)
-    entry = Entry.of(dp.from_function(one_laplace), Pair(*PAIR), False, None)
+    entry = entry_of(dp.from_function(one_laplace), Pair(*PAIR), dp.Sampling(store=tmp_path), None)
     side = from_raw([1.0], 1)
     with resuming.opened(tmp_path, entry, seed=seed, key=(0, 0)) as first:
         first.shelf.save(Task(0, 1), (side, side))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpassay.roots import bisect, last_reaching
+from dpassay.rootfinding import bisect, last_reaching
 
 
 def test_bisection_ends_on_the_sides_it_says():

@@ -6,7 +6,7 @@ import pytest
 import dpassay as dp
 from dpassay.hunting import values
 from dpassay.hunting.rows import Records
-from dpassay.hunting.shapes import shape_of
+from dpassay.hunting.schema import shape_of
 from dpassay.privacy.pairs import Relation, as_relation
 
 inputs = dp.inputs

@@ -4,24 +4,24 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.hunting.bench import (
-    Bench,
-    Purse,
+from dpassay.hunting.hunts import Shrinking
+from dpassay.hunting.queries import Shifted
+from dpassay.hunting.rows import Records
+from dpassay.hunting.schema import Candidate, shape_of
+from dpassay.hunting.screening import (
+    DrawBudget,
+    Screening,
     Trial,
     far_apart,
     quick_score,
     ranked_score,
     separation,
 )
-from dpassay.hunting.candidates import Candidate
-from dpassay.hunting.queries import Shifted
-from dpassay.hunting.rows import Records
 from dpassay.hunting.search import KEEP, Log, Search, _kept, pooled
-from dpassay.hunting.shapes import shape_of
-from dpassay.hunting.shrink import Shrinking
-from dpassay.learning.learner import Learner
+from dpassay.learning.cross_fit import CrossFit
 from dpassay.outputs.canonical import from_raw
 from dpassay.privacy.pairs import Relation
+from dpassay.sampling.clock import Clock
 from dpassay.sampling.samples import Batch
 
 CLAIM = dp.PureDP(1.0)
@@ -70,7 +70,7 @@ def test_with_many_draws_a_look_sees_what_no_single_cut_shows(seeds):
 
     def score(rare, rng):
         draws = batch(outputs(0.0, rng), outputs(rare, rng))
-        learner = Learner(draws, "auto", np.random.default_rng, lean=True)
+        learner = CrossFit(draws, "auto", np.random.default_rng, lean=True)
         return quick_score(draws, CLAIM, 10_000), ranked_score(learner, CLAIM, 10_000)
 
     rng = np.random.default_rng(seeds[0])
@@ -148,18 +148,18 @@ def test_kin_finds_the_pattern_that_single_scores_do_not(seeds):
 
 
 def test_a_purse_keeps_what_is_beyond_a_share():
-    purse = Purse(1000, None)
+    purse = DrawBudget(1000)
     purse.spent = 600
     assert purse.holds(50, 0.65)
     assert not purse.holds(51, 0.65)
-    assert not Purse(1000, 1e-9).holds(1, 0.65)
+    assert not DrawBudget(1000, Clock(1e-9)).holds(1, 0.65)
 
 
 def bench(mechanism, seed, budget=40_000, test=4000):
     space = dp.inputs.Reals(0, 1, (1, 8))
     ground = Records(shape_of(space, seed), Relation.REPLACE_ONE)
-    how, purse = dp.Sampling(progress=False), Purse(budget, None)
-    return Bench(mechanism, ground, CLAIM, test, 0.05, "auto", "leak", seed, how, purse)
+    how, purse = dp.Sampling(progress=False), DrawBudget(budget)
+    return Screening(mechanism, ground, CLAIM, test, 0.05, "auto", "leak", seed, how, purse)
 
 
 def test_every_look_has_streams_of_its_own(seed):
@@ -192,7 +192,7 @@ def test_what_cannot_be_looked_at_is_said_and_the_hunt_goes_on(seed, monkeypatch
         raise OverflowError("too large")
 
     here = bench(lambda data, size, rng: rng.normal(size=size), seed)
-    monkeypatch.setattr("dpassay.hunting.bench.learn", broken)
+    monkeypatch.setattr("dpassay.hunting.screening.learn", broken)
     found = here.thorough(here.ground.random(np.random.default_rng(seed)), 100)
     assert found.rejected == "could not be looked at (OverflowError: too large)"
     assert not found.sure

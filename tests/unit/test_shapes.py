@@ -5,7 +5,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.hunting.shapes import shape_of
+from dpassay.hunting.schema import shape_of
 
 inputs = dp.inputs
 TABLE = inputs.Table(

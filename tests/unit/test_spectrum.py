@@ -158,7 +158,7 @@ def test_streamed_draws_need_no_memory(seed):
 @pytest.fixture
 def dealt(monkeypatch):
     """Draws a side that were kept, deal by deal, past a first look of 4096."""
-    monkeypatch.setattr("dpassay.loss.tally.FIRST_LOOK", 1 << 12)
+    monkeypatch.setattr("dpassay.loss.cell_counts.FIRST_LOOK", 1 << 12)
     sizes, deal = [], Live.deal
 
     def recorded(self, wanted):
@@ -242,6 +242,36 @@ def test_spectra_separate_correct_from_broken(correct, broken, seed):
     assert leaks[0][1] == 0.0
     assert leaks[1][0] > leaks[0][0] + 0.005
     assert leaks[1][1] > 0.0
+
+
+def of_columns(columns):
+    """Ternary columns, independent; each is 0 less often on the second input."""
+
+    def release(x, size, rng):
+        kept = rng.random((size, columns)) < 0.5 + 0.1 * x
+        return np.where(kept, rng.integers(0, 3, (size, columns)), 0)
+
+    counts = np.arange(columns + 1)  # of columns that are not 0, which tell all
+    p, q = binom.pmf(counts, columns, 1 / 3), binom.pmf(counts, columns, 0.4)
+    return release, max(np.maximum(a - np.exp(0.3) * b, 0).sum() for a, b in ((p, q), (q, p)))
+
+
+@pytest.mark.parametrize("columns", [20, 40])
+def test_many_ternary_columns_have_a_spectrum_near_the_truth(columns, seed):
+    release, delta = of_columns(columns)
+    spectrum = dp.spectrum.estimate(release, PAIR, n=10_000, epsilons=[0.3], rng=seed)
+    assert 0.75 * delta < spectrum.y[0] < delta + 0.03  # a learned score shows less than all
+    assert 0.75 * delta < dp.estimate(release, PAIR, n=10_000, rng=seed).delta(0.3) < delta + 0.03
+
+
+def test_estimates_by_cells_say_that_outputs_hardly_repeat(seed):
+    release, _ = of_columns(40)
+    for found in (
+        dp.pure.estimate(release, PAIR, n=2000, rng=seed),
+        dp.renyi.lower_bound(release, PAIR, order=2, n=2000, rng=seed),
+        dp.tradeoff.estimate(release, PAIR, n=2000, rng=seed),
+    ):
+        assert any("hardly repeat" in note for note in found.about.notes)
 
 
 # --- sets of databases

@@ -172,3 +172,8 @@ def test_draws_of_one_law_are_never_taken_for_two_ways_of_writing(law, tmp_path,
             for name, n in zip("pq", sizes, strict=True):
                 np.save(tmp_path / f"{name}.npy", LAWS[law](rng, n))
             read_pair(tmp_path / "p.npy", tmp_path / "q.npy")
+
+
+def test_a_whole_number_that_no_double_holds_is_an_output_like_others(lines):
+    sides = [[10**400, *np.round(side[:200], 3)] for side in (P, Q)]
+    assert dp.from_samples(*lines(*sides)).remaining == (201, 201)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.auditing.stages import Measured, _test_events
+from dpassay.auditing.stages import Certificate, _test_events
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import detectable, shown
 
@@ -20,7 +20,7 @@ def measured(claim, *rows):
     ]
     choice = SimpleNamespace(claim=claim, events=events)
     tests, _ = _test_events(choice, np.array([row for _, row, _ in rows]), 0.05, False, 0.0)
-    return Measured(0.0, 1.0, tests, np.inf, None, [])
+    return Certificate(0.0, 1.0, tests, np.inf, None, [])
 
 
 def test_what_any_of_the_events_would_catch_is_detectable():

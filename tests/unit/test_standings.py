@@ -6,13 +6,13 @@ import numpy as np
 from tests.helpers import canonical
 
 import dpassay as dp
-from dpassay.monitoring import standings
-from dpassay.monitoring.evidence import Track
+from dpassay.monitoring import confidence_sequence as standings
+from dpassay.monitoring.e_process import EProcess
 
 
 def track(claim, seed, n, shift=1.0):
     rng = np.random.default_rng(seed)
-    found = Track(claim, "values", seed)
+    found = EProcess(claim, "values", seed)
     found.bring(canonical(rng.laplace(size=n)), canonical(shift + rng.laplace(size=n)))
     return found
 
@@ -30,7 +30,7 @@ def test_the_bound_is_on_a_grid_that_depends_on_the_claim_alone():
 def test_a_bound_below_the_claim(seed):
     """Where the claim is not refuted the bound is below it, and above 0 if the draws show something."""
     claim = dp.PureDP(2.0)
-    found = standings.Standing(claim, [track(claim, seed, 4000)], 0.05)
+    found = standings.ConfidenceSequence(claim, [track(claim, seed, 4000)], 0.05)
     found.look()
     assert found.refuted is None
     assert 0.5 < found.lower_bound() < 1.0
@@ -38,7 +38,7 @@ def test_a_bound_below_the_claim(seed):
 
 def test_the_bound_is_the_first_value_that_is_not_refuted(seed):
     claim = dp.PureDP(0.5)
-    found = standings.Standing(claim, [track(claim, seed, 3000)], 0.05)
+    found = standings.ConfidenceSequence(claim, [track(claim, seed, 3000)], 0.05)
     found.look()
     bound = found.lower_bound()
     assert found.refuted is not None
@@ -52,7 +52,7 @@ def test_the_bound_is_the_first_value_that_is_not_refuted(seed):
 def test_pairs_are_averaged(seed):
     claim = dp.PureDP(0.3)
     tracks = [track(claim, seed, 500), track(claim, seed + 1, 500, shift=0.0)]
-    found = standings.Standing(claim, tracks, 0.05)
+    found = standings.ConfidenceSequence(claim, tracks, 0.05)
     paths = [one.path() for one in tracks]
     assert np.allclose(np.exp(found.path()), (np.exp(paths[0]) + np.exp(paths[1])) / 2)
 
@@ -60,7 +60,7 @@ def test_pairs_are_averaged(seed):
 def test_one_value_below_that_is_not_refuted_holds_the_verdict_back(seed, monkeypatch):
     """The capital against the claim alone does not do: all smaller values must be refuted as well."""
     claim = dp.PureDP(0.3)
-    found = standings.Standing(claim, [track(claim, seed, 1000)], 0.05)
+    found = standings.ConfidenceSequence(claim, [track(claim, seed, 1000)], 0.05)
     monkeypatch.setattr(found, "_refutes", lambda value: value != 0.15)
     found.look()
     assert found.peak > math.log(20)

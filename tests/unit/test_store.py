@@ -15,7 +15,7 @@ from dpassay.errors import (
     DependentDraws,
     InvalidInput,
     NotEnoughDraws,
-    StoreWarning,
+    StoreError,
 )
 from dpassay.sampling.parts import listed
 
@@ -70,18 +70,19 @@ def test_a_store_changes_no_draw(n, mechanism, tmp_path, seed):
 
 def test_what_is_there_is_not_drawn(counting, tmp_path):
     box = dp.from_function(counting())
-    draws(tmp_path, 300, mechanism=box)
+    named = {"mechanism": box, "identity": "counting"}  # its state changes as it runs
+    draws(tmp_path, 300, **named)
     assert counting.calls == 600
-    draws(tmp_path, 300, mechanism=box)
+    draws(tmp_path, 300, **named)
     assert counting.calls == 600
-    draws(tmp_path, 500, mechanism=box)  # more: only the rest is drawn
+    draws(tmp_path, 500, **named)  # more: only the rest is drawn
     assert counting.calls == 1000
-    assert equal(draws(tmp_path, 500, mechanism=box), dp.draw(box, PAIR, n=500, rng=0))
+    assert equal(draws(tmp_path, 500, **named), dp.draw(box, PAIR, n=500, rng=0))
 
 
 def test_an_audit_that_is_run_again_reads_both_stages(counting, tmp_path):
     box = dp.from_function(counting())
-    way = dp.Sampling(store=tmp_path)
+    way = dp.Sampling(store=tmp_path, identity="counting")
     plain = dp.audit(box, PAIR, "eps=0.5", n=1000, rng=0)
     calls = counting.calls
     kept = dp.audit(box, PAIR, "eps=0.5", n=1000, rng=0, sampling=way)
@@ -254,13 +255,36 @@ def test_inputs_of_every_kind_come_back_or_are_shown(tmp_path):
             assert np.array_equal(found[0], data) if k == 0 else found[0] == data
 
 
-def test_an_input_that_cannot_be_compared_is_said(tmp_path):
-    pair = (object(), object())
+def test_an_input_that_cannot_be_described_needs_a_name(tmp_path):
+    pair = (iter("a"), (x for x in "b"))
+    with pytest.raises(StoreError, match=r"the input <generator.*identity="):
+        draws_on(pair, tmp_path)
+    assert not list(tmp_path.iterdir())
+    for _ in range(2):
+        draws_on(pair, tmp_path, identity="a and b")
+    with pytest.raises(StoreError, match="identity is a and b in the store"):
+        draws_on(pair, tmp_path, identity="others")
+
+
+def draws_on(pair, folder, **options):
+    way = dp.Sampling(store=folder, **options)
+    return dp.draw(lambda x, size, rng: rng.random(size), pair, n=4, rng=0, sampling=way)
+
+
+def test_a_mechanism_whose_state_changes_is_the_same_to_the_end_of_a_run(counting, tmp_path):
+    """Two pairs and two stages: what it is, is looked up before the first call."""
     way = dp.Sampling(store=tmp_path)
-    with pytest.warns(
-        StoreWarning, match=r"builtins.object, which cannot be compared.*same inputs"
-    ):
-        dp.draw(lambda x, size, rng: rng.random(size), pair, n=4, rng=0, sampling=way)
+    dp.audit(dp.from_function(counting()), [PAIR, (0.0, 2.0)], "eps=1", n=400, rng=0, sampling=way)
+    with pytest.raises(StoreError, match=r"calls is 0 in the store, and \d+ here.*identity="):
+        dp.audit(
+            dp.from_function(counting()), [PAIR, (0.0, 2.0)], "eps=1", n=400, rng=0, sampling=way
+        )
+
+
+@pytest.mark.parametrize("given", [{"identity": 3, "store": "runs"}, {"identity": "mine"}])
+def test_an_identity_is_a_text_for_a_store(given):
+    with pytest.raises(InvalidInput, match="identity"):
+        dp.Sampling(**given)
 
 
 @pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])

@@ -5,7 +5,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.learning import streaming
-from dpassay.learning.learner import Learner, LogLoss
+from dpassay.learning.cross_fit import CrossFit, LogLoss
 from dpassay.loss.grid import GridLoss
 
 zoo = dp.zoo
@@ -14,7 +14,7 @@ NAMES = ("polynomial", "kde")
 
 
 def _first(samples, n, loss="auto"):
-    return Learner(samples.deal((n, n)), loss, samples.rng)
+    return CrossFit(samples.deal((n, n)), loss, samples.rng)
 
 
 @pytest.mark.parametrize(

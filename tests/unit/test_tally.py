@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dpassay as dp
+from dpassay.loss.cell_counts import tally_draws, tally_of, tally_of_levels
 from dpassay.loss.grid import GridLoss
-from dpassay.loss.tally import tally_draws, tally_of, tally_of_levels
 from dpassay.outputs.canonical import from_array
 
 zoo = dp.zoo
@@ -37,7 +37,7 @@ def test_combinations_that_a_first_look_did_not_show_are_counted(monkeypatch, se
     samples = dp.draw(mechanism, mechanism.pair, n=100_000, rng=seed)
     whole = tally_of(samples.p, samples.q)
     shown = tally_of(samples.p[:2_000], samples.q[:2_000]).binning
-    monkeypatch.setattr("dpassay.loss.tally.FIRST_LOOK", 2_000)
+    monkeypatch.setattr("dpassay.loss.cell_counts.FIRST_LOOK", 2_000)
     streamed = tally_draws(samples, (100_000, 100_000))
     assert len(shown.layout) < len(whole.binning.layout)
     assert _by_words(streamed) == _by_words(whole)

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def test_hits_agree_with_counting():
-    from dpassay.notions.thresholds import _hits
+    from dpassay.notions.threshold_counts import _hits
 
     rng = np.random.default_rng(0)
     p, q = rng.integers(-3, 4, 200) / 2, rng.integers(-3, 4, 300) / 2

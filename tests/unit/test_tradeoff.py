@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import dpassay as dp
-from dpassay.blackbox.zoo.subsampling import one_in_ten
+from dpassay.blackbox.zoo.training import one_in_ten
 from dpassay.errors import InvalidInput
 from dpassay.notions.tradeoff import _perturbed
 

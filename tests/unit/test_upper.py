@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, multinomial, norm
 
 import dpassay as dp
-from dpassay.bounds.upper import _Limit, radius, upper_curve, upper_delta, worse_direction
+from dpassay.bounds.upper_delta import _Limit, radius, upper_curve, upper_delta, worse_direction
 
 GAMMA = 0.05
 

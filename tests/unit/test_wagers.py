@@ -5,16 +5,16 @@ import pytest
 from tests.helpers import canonical
 
 import dpassay as dp
-from dpassay.bounds.evalues import bets_against
-from dpassay.learning import wagers
-from dpassay.learning.learner import Learner
-from dpassay.learning.wagers import choose, pick
+from dpassay.bounds.e_values import bets_against
+from dpassay.learning import betting_cells as wagers
+from dpassay.learning.betting_cells import choose, pick
+from dpassay.learning.cross_fit import CrossFit
 from dpassay.sampling.draw import stream
 from dpassay.sampling.samples import Batch
 
 
 def chosen(p, q, claim, seed=0):
-    learner = Learner(Batch.of(canonical(p), canonical(q)), "values", lambda k: stream(seed, k))
+    learner = CrossFit(Batch.of(canonical(p), canonical(q)), "values", lambda k: stream(seed, k))
     return choose(learner, bets_against(claim), claim)
 
 

@@ -11,7 +11,7 @@ import pytest
 import dpassay as dp
 from dpassay import report
 from dpassay.cli import run
-from dpassay.privacy.about import Origin
+from dpassay.privacy.provenance import Origin
 from dpassay.report import words
 
 

@@ -59,7 +59,7 @@ def test_a_state_copied_to_forked_workers_is_an_error_that_explains(name):
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as pool:
         for future in [pool.submit(time.sleep, 0.2) for _ in range(2)]:
             future.result()  # both workers exist, each with its copy of the global state
-        with pytest.raises(DependentDraws, match="random state of its own"):
+        with pytest.raises(DependentDraws, match="random state was copied to every worker"):
             dp.draw(
                 dp.from_function(STATEFUL[name]),
                 PAIR,
@@ -92,7 +92,7 @@ def test_a_state_pickled_with_the_function_is_noticed(name):
     exec(BY_VALUE, script)
     pool = loky.get_reusable_executor(2)
     mechanism = dp.from_function(script[name])
-    with pytest.raises(DependentDraws, match="random state of its own"):
+    with pytest.raises(DependentDraws, match="random state was copied to every worker"):
         dp.draw(mechanism, PAIR, n=8 * 256, sampling=dp.Sampling(executor=pool))
 
 
@@ -195,3 +195,21 @@ def test_every_verb_runs_on_a_process_pool(seed):
         dp.estimate(box, PAIR, n=4000, **way)
         verdict = dp.audit(box, PAIR, "mu=.5", n=4000, rng=seed)
         assert dp.replay(verdict, box, n=4000, **way).violated
+
+
+def _in_a_daemon(said):
+    try:
+        dp.draw(dp.from_function(one_laplace), PAIR, n=40, rng=0, sampling=dp.Sampling(workers=2))
+    except InvalidInput as error:
+        said.put(str(error))
+    else:
+        said.put("no error")
+
+
+def test_a_daemonic_process_is_told_that_it_cannot_have_workers():
+    fork = multiprocessing.get_context("fork")
+    said = fork.Queue()
+    process = fork.Process(target=_in_a_daemon, args=(said,), daemon=True)
+    process.start()
+    assert "workers=2 needs processes of its own" in said.get(timeout=60)
+    process.join()

@@ -9,9 +9,9 @@ from scipy import stats
 from scipy.stats import norm
 
 import dpassay as dp
-from dpassay.blackbox.zoo.response import ten_bits
-from dpassay.blackbox.zoo.subsampling import one_in_ten
+from dpassay.blackbox.zoo.releases import ten_bits
 from dpassay.blackbox.zoo.svt import first_above
+from dpassay.blackbox.zoo.training import one_in_ten
 from dpassay.errors import InvalidInput, NoClosedForm
 
 zoo = dp.zoo

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, overload
 
-from dpassay import checks
+import numpy as np
+
+from dpassay import validation as checks
 from dpassay.auditing.stages import (
-    Choice,
+    Certificate,
     Counted,
-    Measured,
+    Selection,
     certify,
     count,
     learn,
@@ -21,16 +23,17 @@ from dpassay.auditing.stages import (
     looks,
 )
 from dpassay.blackbox.mechanism import check_mechanism
-from dpassay.bounds import joint
+from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
+from dpassay.bounds.power import best_detectable, smallest_detectable
 from dpassay.errors import InvalidInput, NotEnoughDraws
-from dpassay.notions.profiles import profile_of
-from dpassay.outputs.events import Event
-from dpassay.privacy.about import About, Guarantee
-from dpassay.privacy.claim_text import as_claim, parameter
+from dpassay.learning.separation import evenest_share, separates
+from dpassay.notions.all_notions import profile_of
+from dpassay.privacy.claim_parsing import as_claim, parameter
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation
-from dpassay.results.blindness import why_blind
+from dpassay.privacy.provenance import About, Guarantee
+from dpassay.results.blindness import Blind, Cause, blind_search, far_above
 from dpassay.results.estimates import LowerBound
 from dpassay.results.profile import Profile
 from dpassay.results.verdict import Verdict
@@ -40,8 +43,10 @@ from dpassay.sampling.clock import Clock
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.input_digests import same_inputs
 from dpassay.sampling.progress import Whole
-from dpassay.sampling.samples import Batch, Live, Samples, Source, sources
+from dpassay.sampling.samples import Batch, Live, Samples, Sizes, Source, sources
 
+#: Where no event holds this share of the draws, the outputs themselves may make an audit blind.
+_UNEVEN = 0.05
 #: The share of the draws that learn, and the most per side that do: more improve no choice.
 _TRAIN, _ENOUGH = 0.25, 50_000
 
@@ -52,8 +57,9 @@ class Options(TypedDict, total=False):
     n: int | None
     confidence: float
     loss: Any
+    features: Any
     train: float | None
-    time_budget: float | None
+    seconds: float | None
     details: bool | Literal["violation"]
     relation: Relation | str | None
     rng: Seed
@@ -83,8 +89,9 @@ def audit(
     n: int | None = None,
     confidence: float = 0.95,
     loss: Any = "auto",
+    features: Any = None,
     train: float | None = None,
-    time_budget: float | None = None,
+    seconds: float | None = None,
     details: bool | Literal["violation"] = False,
     relation: Relation | str | None = None,
     rng: Seed = None,
@@ -100,8 +107,10 @@ def audit(
     loss         what ranks the outputs: "auto", a name ("kde", "knn", "logistic", …) or any
                  scikit-learn classifier; "values" is "auto" without a look at how numbers are
                  represented, "bits" that look alone
+    features     functions of one output (and of the pair, if they take two arguments) that compete with
+                 the built-in ones: what you know about such outputs
     train        the share of the draws that learn; by default a quarter, 50 000 a side at most
-    time_budget  seconds to spend, in place of n: a pilot measures the mechanism, and how many draws test
+    seconds      time to spend, in place of n: a pilot measures the mechanism, and how many draws test
                  is fixed before the first of them
     details      also estimate every notion from the training draws, for charts and reports; "violation"
                  does so only where the claim is refuted
@@ -115,19 +124,27 @@ def audit(
     (True, True)
     """
     claims = _claims(claim)
+    if isinstance(details, str):
+        checks.one_of("details", details, ("violation",), remedy="or True or False")
+    else:
+        checks.flag("details", details)
     gamma = (1 - checks.probability("confidence", confidence)) / len(claims)
-    asked = _Asked(n, train, time_budget, lambda one: learn(*one, gamma, loss), claims)
-    found, budget = asked.of(mechanism, pairs, rng=rng, sampling=sampling, relation=relation)
+    asked = _Asked(n, train, seconds, lambda one: learn(*one, gamma, loss), claims)
+    found, budget = asked.of(
+        mechanism, pairs, rng=rng, sampling=sampling, relation=relation, features=features
+    )
+    planned = budget.test
     for one in claims:
-        check_conclusive(one, budget.test, gamma)
+        check_conclusive(one, planned, gamma)
     with Whole(budget.draws(len(found)), "learning") as bar:
         choices = learn(found, claims, budget, gamma, loss)
         choices, budget = asked.further(choices, budget, gamma)
         test = asked.testing(budget, choices)
         bar.say("testing", len(looks(choices)) * max(test.test))
         seen = count(choices, test)
+    planned = planned if asked.clock is None else test.test
     verdicts = [
-        _verdict(choice, counted, gamma, len(claims))
+        _verdict(choice, counted, planned, gamma, len(claims))
         for choice, counted in zip(choices, seen, strict=True)
     ]
     if details:
@@ -136,7 +153,7 @@ def audit(
 
 
 def _detailed(
-    verdicts: Sequence[Verdict], choices: Sequence[Choice], refuted: bool
+    verdicts: Sequence[Verdict], choices: Sequence[Selection], refuted: bool
 ) -> list[Verdict]:
     """The verdicts with every notion of their pair, estimated once; or only those that are violations."""
     profiles: dict[int, Profile] = {}
@@ -153,23 +170,20 @@ def _detailed(
     return out
 
 
-def _verdict(choice: Choice, counted: Counted, gamma: float, claims: int) -> Verdict:
-    """What the fresh draws say about a claim."""
+def _verdict(
+    choice: Selection, counted: Counted, planned: Sizes, gamma: float, claims: int
+) -> Verdict:
+    """What the fresh draws say about a claim; `planned` is how many there were to be."""
     claim, found = choice.claim, certify(choice, counted, gamma)
     violated = found.p_value <= gamma
+    blind = _blind(choice, found, violated, planned, gamma)
     rest = [(f"the other {claims - 1} claims", gamma * (claims - 1))] if claims > 1 else []
     return Verdict(
         claim=claim,
         violated=violated,
-        blind=why_blind(
-            claim,
-            violated,
-            found.reach,
-            tuple(found.able.row.tolist()),
-            choice.learner.failures,
-            same_inputs(choice.source.pair),
-            _only(found.best.found.event),
-        ),
+        blind=blind.words,
+        blind_cause=blind.cause,
+        separated=violated or separates(choice.learner),
         p_value=found.p_value,
         lower_bound=found.lower,
         confidence=1 - gamma * claims,
@@ -184,12 +198,43 @@ def _verdict(choice: Choice, counted: Counted, gamma: float, claims: int) -> Ver
     )
 
 
-def _only(event: Event) -> str:
-    """The one output there is, in words; empty if there are more."""
-    layout = event.layout
-    if layout is None or layout.parts_of.size != 1 or layout.free(0):
-        return ""
-    return layout.words(0)
+def _blind(
+    choice: Selection, found: Certificate, violated: bool, planned: Sizes, gamma: float
+) -> Blind:
+    """Why the claim could not have been refuted; by the outputs, or by what was fixed before drawing."""
+    if violated:
+        return Blind()
+    claim, (n, m) = choice.claim, planned
+    least = best_detectable(n, m, claim, gamma, lambda value: not far_above(claim, value))
+    same, failures = same_inputs(choice.source.pair), choice.learner.failures
+    outputs = _blind_outputs(choice, found.best.row.tolist(), planned, gamma)
+    return blind_search(claim, violated, least, failures, same, outputs)
+
+
+def _blind_outputs(choice: Selection, row: list[int], planned: Sizes, gamma: float) -> Blind:
+    """Why no event of these outputs could have refuted the claim: hardly any event parts them."""
+    claim, share = choice.claim, evenest_share(choice.learner)
+    counts = Counts(round(share * planned[0]), planned[0], round(share * planned[1]), planned[1])
+    if share >= _UNEVEN or not far_above(claim, smallest_detectable(counts, claim, gamma)):
+        return Blind()
+    if separates(choice.learner):
+        return Blind()
+    training = choice.learner.training
+    draws = training.p.counts() + training.q.counts()
+    top, layout = int(np.argmax(draws)), training.layout
+    often = draws[top] / draws.sum()
+    if top == len(layout) or layout.free(top):
+        said = f"{often:.0%} of the outputs hardly repeat, and no score ranks them"
+        return Blind(Cause.NO_SCORE, said)
+    i, n, j, m = row
+    output = layout.words(top)
+    if often == 1 and (i, j) in ((0, 0), (n, m)):
+        hint = "; is a `return` missing?" if output == "None" else ""
+        said = f"the output is {output} every time, on both inputs{hint}"
+        return Blind(Cause.CONSTANT_OUTPUT, said)
+    return Blind(
+        Cause.NO_SCORE, f"{often:.1%} of the outputs are {output}, on both inputs together"
+    )
 
 
 def bound(
@@ -200,8 +245,9 @@ def bound(
     n: int | None = None,
     confidence: float = 0.95,
     loss: Any = "auto",
+    features: Any = None,
     train: float | None = None,
-    time_budget: float | None = None,
+    seconds: float | None = None,
     relation: Relation | str | None = None,
     rng: Seed = None,
     sampling: Sampling | None = None,
@@ -223,10 +269,10 @@ def bound(
     """
     family = parameter(of) if isinstance(of, str) else as_claim(of).at(0.0)
     gamma = 1 - checks.probability("confidence", confidence)
-    asked = _Asked(
-        n, train, time_budget, lambda one: learn(*one, gamma, loss, largest=True), [family]
+    asked = _Asked(n, train, seconds, lambda one: learn(*one, gamma, loss, largest=True), [family])
+    found, budget = asked.of(
+        mechanism, pairs, rng=rng, sampling=sampling, relation=relation, features=features
     )
-    found, budget = asked.of(mechanism, pairs, rng=rng, sampling=sampling, relation=relation)
     with Whole(budget.draws(len(found)), "learning") as bar:
         choices = learn(found, [family], budget, gamma, loss, largest=True)
         choices, budget = asked.further(choices, budget, gamma, largest=True)
@@ -248,7 +294,7 @@ def bound(
     )
 
 
-def _about(choice: Choice, counted: Counted, claims: int, found: Measured) -> About:
+def _about(choice: Selection, counted: Counted, claims: int, found: Certificate) -> About:
     bits = (BITS,) if found.best.found.event.of_representation and found.lower > 0 else ()
     return About(
         method=_method(choice),
@@ -262,7 +308,7 @@ def _about(choice: Choice, counted: Counted, claims: int, found: Measured) -> Ab
     )
 
 
-def _method(choice: Choice) -> str:
+def _method(choice: Selection) -> str:
     names = list(dict.fromkeys(found.ranking for found in choice.events))
     events = "an event" if len(choice.events) == 1 else f"{len(choice.events)} events"
     event = f"{events} found by {' and '.join(names)}"
@@ -272,7 +318,7 @@ def _method(choice: Choice) -> str:
     return said if choice.divergence.share == 1.0 else f"{said}, and {event}"
 
 
-def _notes(choice: Choice, claims: int) -> list[str]:
+def _notes(choice: Selection, claims: int) -> list[str]:
     notes = []
     if len(choice.pairs) > 1:
         notes.append(
@@ -303,24 +349,22 @@ class _Asked:
 
     n: int | None
     train: float | None
-    time_budget: float | None
+    seconds: float | None
     learn: Callable[[tuple[list[Source], Sequence[Claim], Budget]], object]
     claims: Sequence[Claim]
     clock: Clock | None = None
 
     def of(self, mechanism: Any, pairs: Any, **options: Any) -> tuple[list[Source], Budget]:
         """The pairs to look at, and the draws to make on each."""
-        n, train, seconds = self.n, self.train, self.time_budget
+        n, train, seconds = self.n, self.train, self.seconds
         if train is not None:
             checks.probability("train", train)
         if not isinstance(mechanism, Samples):
             check_mechanism(mechanism)
         if (n is None) == (seconds is None) and not isinstance(mechanism, Samples):
-            raise InvalidInput(
-                "give n, the draws per side per pair, or time_budget, the seconds to spend"
-            )
+            raise InvalidInput("give n, the draws per side per pair, or seconds, the time to spend")
         if seconds is not None:
-            self.clock = Clock(checks.real("time_budget", seconds, above=0.0))
+            self.clock = Clock(checks.real("seconds", seconds, above=0.0))
         found = list(sources(mechanism, pairs, **options))
         if not found:
             raise InvalidInput("there is no pair to look at: the iterator is empty")
@@ -329,7 +373,7 @@ class _Asked:
             return found, split(found[0], n, share, least=(4, 4), most=most)
         first = found[0]
         if not isinstance(first, Live):
-            raise InvalidInput("time_budget is for mechanisms: samples are already drawn")
+            raise InvalidInput("seconds is for mechanisms: samples are already drawn")
         return found, self.clock.learning(first, len(found), share, most, partial(self._try, first))
 
     def _try(self, source: Live, batch: Batch) -> None:
@@ -341,14 +385,14 @@ class _Asked:
             self.learn(([pilot], self.claims, budget))
 
     def further(
-        self, choices: list[Choice], budget: Budget, gamma: float, *, largest: bool = False
-    ) -> tuple[list[Choice], Budget]:
+        self, choices: list[Selection], budget: Budget, gamma: float, *, largest: bool = False
+    ) -> tuple[list[Selection], Budget]:
         """A further look at rare events, where the draws are counted and not the seconds."""
         if self.clock is not None:
             return choices, budget
         return look_further(choices, budget, gamma, largest=largest)
 
-    def testing(self, budget: Budget, choices: Sequence[Choice]) -> Budget:
+    def testing(self, budget: Budget, choices: Sequence[Selection]) -> Budget:
         """The draws that test: as asked for, or what fits into the time that is left."""
         if self.clock is None:
             return budget
@@ -374,7 +418,7 @@ def _claims(given: Any) -> list[Claim]:
 def check_conclusive(claim: Claim, test: tuple[int, int], gamma: float) -> None:
     """Whether these draws could refute the claim at all, were the event as telling as can be."""
     n, m = test
-    if claim.event_complete and joint.p_value(Counts(n, n, 0, m), claim, gamma=gamma) > gamma:
+    if claim.set_by_events and joint.p_value(Counts(n, n, 0, m), claim, gamma=gamma) > gamma:
         raise NotEnoughDraws(
             f"{n} draws a side to test with cannot refute {claim}, not even if an event happened in "
             "all of them on one input and in none on the other; give more draws (dp.plan and dpassay "

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay.auditing.second_bounds import SECOND, second_bound
-from dpassay.bounds import joint
+from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import smallest_detectable
 from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
-from dpassay.privacy.about import About, Guarantee
-from dpassay.privacy.claim_text import as_claim
+from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
+from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import why_blind
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
@@ -91,6 +91,7 @@ def audit_counts(
     best = tests[index]
     violated = p_value <= gamma
     detectable = smallest_detectable(best.counts, claim, level)
+    blind = why_blind(claim, violated, detectable, counts.listed)
     budget = [(test.words, level) for test in tests]
     if second is not None:
         budget.append((f"the bound on {second.symbol}", gamma - len(tests) * level))
@@ -98,7 +99,8 @@ def audit_counts(
     return Verdict(
         claim=claim,
         violated=violated,
-        blind=why_blind(claim, violated, detectable, counts.listed, ()),
+        blind=blind.words,
+        blind_cause=blind.cause,
         p_value=p_value,
         lower_bound=lower,
         confidence=confidence,
@@ -118,7 +120,7 @@ def audit_counts(
             method="exact joint test of two binomial counts",
             guarantee=Guarantee.EXACT,
             n=(counts.n, counts.m),
-            notes=() if claim.event_complete else (_EVENTS_ONLY,),
+            notes=() if claim.set_by_events else (_EVENTS_ONLY,),
         ),
     )
 

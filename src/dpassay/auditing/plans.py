@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay.bounds.power import draws_needed, normal_limit
-from dpassay.privacy.about import level
-from dpassay.privacy.claim_text import as_claim
+from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
+from dpassay.privacy.provenance import level
 from dpassay.tables import Shown
 
 #: An audit makes no fewer draws a side, and learns from no fewer.

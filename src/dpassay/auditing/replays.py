@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay.auditing.counts import audit_counts
 from dpassay.auditing.stages import Counter
+from dpassay.blackbox.mechanism import with_features
 from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
-from dpassay.privacy.about import About, Origin
+from dpassay.outputs.features import NamedFeatures
 from dpassay.privacy.claims import Claim
+from dpassay.privacy.provenance import About, Origin
 from dpassay.results.estimates import LowerBound
 from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
@@ -37,6 +39,7 @@ def replay(
     n: int | None = None,
     claim: Claim | str | None = None,
     confidence: float = 0.95,
+    features: Any = None,
     rng: Seed = None,
     sampling: Sampling | None = None,
 ) -> Verdict:
@@ -44,7 +47,8 @@ def replay(
 
     The event was fixed before these draws, and so was the input on which it should be likelier, so
     nothing has to be paid for the search. A verdict brings its claim along, and a bound the claim of
-    just its value: refuted, that is reached again. A witness alone needs a claim.
+    just its value: refuted, that is reached again. A witness alone needs a claim. The `features` are
+    those that the verdict was found with.
 
     >>> import dpassay as dp
     >>> verdict = dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), dp.PureDP(0.5), n=10_000, rng=0)
@@ -86,6 +90,7 @@ def replay(
             f'the event "{event}" needs the classifier it was found with and cannot be replayed from '
             "its description; audit again with the seed of the verdict"
         )
+    mechanism = with_features(mechanism, features)
     if isinstance(mechanism, Samples):
         source: Source = mechanism
         sizes = totals(source, n)
@@ -141,7 +146,7 @@ def replay(
 
 def _reached(bound: LowerBound) -> str:
     """What a replay of a bound says, and what it does not."""
-    if bound.claim is not None and not bound.claim.event_complete:
+    if bound.claim is not None and not bound.claim.set_by_events:
         return (
             f"{bound.notion} ≥ {number(bound.value)} was bounded as a whole, of which an event shows a "
             "part: a replay that stays below does not speak against it"
@@ -191,11 +196,14 @@ def _check_columns(before: tuple[Origin, ...], now: tuple[Origin, ...]) -> None:
 
 def _check_kinds(event: Event, source: Samples) -> None:
     """Outputs of which the event knows no kind at all are not those of its mechanism."""
-    if event.layout is None or event.ranking is not None or event.scorer is not None:
+    if event.ranking is not None and isinstance(event.ranking.features, NamedFeatures):
+        alien = not any(event.ranking.features.values(side).any() for side in (source.p, source.q))
+    elif event.layout is None or event.ranking is not None or event.scorer is not None:
         return
-    known = {part.template for part in event.layout.parts}
-    found = {*source.p.structures, *source.q.structures}
-    if not known & found:
+    else:
+        known = {part.template for part in event.layout.parts}
+        alien = not known & {*source.p.structures, *source.q.structures}
+    if alien:
         raise InvalidInput(
             f'the event "{event}" is about outputs of another kind than these; give fresh draws in the '
             "form of those it was found in: numbers for numbers, rows of as many columns for rows"

@@ -1,13 +1,13 @@
 """The three stages of an audit: learn on a part of the draws, count and certify on the rest.
 
 1. Learn. A part of the draws on every pair (a quarter by default) chooses the pair, what ranks the
-   outputs, the event and the input on which it is too likely (`learning.event_search`); for Rényi and
+   outputs, the event and the input on which it is too likely (`learning.event_selection`); for Rényi and
    zCDP claims a function of the ranking and a direction (`learning.renyi_function`). The result is a
-   frozen `Choice`.
+   frozen `Selection`.
 2. Count. Fresh draws on the chosen pair are counted, or scored: a `Counter` is all that travels to
    workers.
 3. Certify. Two binomial counts and the exact joint test; for Rényi and zCDP claims also a bound by
-   betting (`bounds.renyi_bets`), since no event can refute every false claim of that kind.
+   betting (`bounds.renyi_wealth`), since no event can refute every false claim of that kind.
 
 Whatever was chosen by looking was chosen on draws the certificate never uses.
 """
@@ -24,11 +24,12 @@ import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.auditing.second_bounds import SECOND, second_bound
-from dpassay.bounds import joint, power
+from dpassay.bounds import joint_test as joint
+from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import MechanismError
-from dpassay.learning.event_search import ChosenEvent, EventCriterion, search
-from dpassay.learning.learner import Learner, select
+from dpassay.learning.cross_fit import CrossFit, select
+from dpassay.learning.event_selection import EventCriterion, SelectedEvent, search
 from dpassay.learning.rare_events import best_event, to_look_at, two_tallies
 from dpassay.learning.renyi_function import MomentCriterion, Variation
 from dpassay.loss.fit import Loss
@@ -50,13 +51,13 @@ _FAINT, _LEAST = 0.02, 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Selection:
     """What the training draws chose for one claim."""
 
     claim: Claim
     source: Source
-    learner: Learner
-    events: tuple[ChosenEvent, ...]  # one, or a cautious and a bold one
+    learner: CrossFit
+    events: tuple[SelectedEvent, ...]  # one, or a cautious and a bold one
     divergence: Divergence | None
     pairs: tuple[tuple[str, float], ...]  # those looked at, with the bound predicted for each
     looked_at: Sizes = (0, 0)  # draws of a further look
@@ -65,7 +66,7 @@ class Choice:
         """Whether other events of values may show more than these are sure to."""
         bits = any(found.event.of_representation for found in self.events)
         sure = self.events[0].rank[0] == 2 and not largest
-        return self.claim.event_complete and not bits and not sure
+        return self.claim.set_by_events and not bits and not sure
 
     @property
     def spent(self) -> IntArray:
@@ -104,16 +105,16 @@ def learn(
     *,
     largest: bool = False,
     lean: bool = False,
-) -> list[Choice]:
+) -> list[Selection]:
     """Look at the training draws of every pair; keep what promises most for each claim.
 
     That is the strongest test of the claim, or with `largest` the largest bound; `lean` without rankings
     that are slow to fit.
     """
-    best: list[Choice | None] = [None] * len(claims)
+    best: list[Selection | None] = [None] * len(claims)
     tried: list[list[tuple[str, float]]] = [[] for _ in claims]
     for source in found:
-        learner = Learner(source.deal(budget.learn), loss, source.rng, lean=lean, ordered=True)
+        learner = CrossFit(source.deal(budget.learn), loss, source.rng, lean=lean, ordered=True)
         for k, claim in enumerate(claims):
             choice = _choose(source, learner, claim, budget, gamma, largest)
             tried[k].append((str(source.pair), choice.predicted))
@@ -128,8 +129,8 @@ def learn(
 
 
 def look_further(
-    choices: Sequence[Choice], budget: Budget, gamma: float, *, largest: bool = False
-) -> tuple[list[Choice], Budget]:
+    choices: Sequence[Selection], budget: Budget, gamma: float, *, largest: bool = False
+) -> tuple[list[Selection], Budget]:
     """Spend a part of many testing draws on where to cut, for claims that are not sure to be refuted."""
     sizes = to_look_at(budget)
     if not max(sizes):
@@ -153,18 +154,18 @@ def look_further(
 
 
 def _choose(
-    source: Source, learner: Learner, claim: Claim, budget: Budget, gamma: float, largest: bool
-) -> Choice:
+    source: Source, learner: CrossFit, claim: Claim, budget: Budget, gamma: float, largest: bool
+) -> Selection:
     events = search(learner, EventCriterion(claim, budget.test, gamma, largest=largest))
     divergence = None
     if len(claim.orders):
         test = min(budget.test)
         divergence = _learn_divergence(learner, claim, test, gamma, events[0], largest)
-    return Choice(claim, source, learner, tuple(events), divergence, ())
+    return Selection(claim, source, learner, tuple(events), divergence, ())
 
 
 def _learn_divergence(
-    learner: Learner, claim: Claim, test: int, gamma: float, event: ChosenEvent, largest: bool
+    learner: CrossFit, claim: Claim, test: int, gamma: float, event: SelectedEvent, largest: bool
 ) -> Divergence:
     """Choose the loss, the order, the direction, the clip, and what is left to the event."""
     orders = [float(order) for order in claim.orders]
@@ -236,7 +237,7 @@ class Look:
     counter: Counter
 
 
-def looks(choices: Sequence[Choice]) -> list[Look]:
+def looks(choices: Sequence[Selection]) -> list[Look]:
     """The chosen pairs, each with all that is counted on it."""
     found = []
     for source in {id(choice.source): choice.source for choice in choices}.values():
@@ -250,7 +251,7 @@ def looks(choices: Sequence[Choice]) -> list[Look]:
     return found
 
 
-def count(choices: Sequence[Choice], budget: Budget) -> list[Counted]:
+def count(choices: Sequence[Selection], budget: Budget) -> list[Counted]:
     """Fresh draws on the chosen pairs, seen through the choices."""
     seen: list[Counted | None] = [None] * len(choices)
     for look in looks(choices):
@@ -273,7 +274,7 @@ def count(choices: Sequence[Choice], budget: Budget) -> list[Counted]:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class Certificate:
     """What the fresh draws say about a claim's parameter."""
 
     lower: float
@@ -334,7 +335,9 @@ class Measured:
         return "" if self.sharpest is self.best else str(self.sharpest.found.event)
 
 
-def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = True) -> Measured:
+def certify(
+    choice: Selection, counted: Counted, gamma: float, *, second: bool = True
+) -> Certificate:
     """Test the events, and bound the divergence; with `second` also the other parameter of (ε, δ).
 
     A divergence says nothing of ε at a δ, since it may be that of outputs less likely than δ. So of a
@@ -364,14 +367,14 @@ def certify(choice: Choice, counted: Counted, gamma: float, *, second: bool = Tr
         lower = max(lower, *(test.lower for test in tests))
         p_value = min(p_value, *(test.p_value * gamma / test.level for test in tests))
         budget = [line for test in tests for line in test.budget(own)] + budget
-    return Measured(lower, p_value, tests, least, own if other is None else other, budget)
+    return Certificate(lower, p_value, tests, least, own if other is None else other, budget)
 
 
 @dataclass(frozen=True, eq=False)
 class EventTest:
     """One event, its counts, and what they say at a level."""
 
-    found: ChosenEvent
+    found: SelectedEvent
     row: IntArray
     counts: Counts  # as a test of p ≤ g(q)
     claim: Claim  # of which g is the region
@@ -403,7 +406,7 @@ class EventTest:
 
 
 def _test_events(
-    choice: Choice, rows: IntArray, gamma: float, both: bool, beyond: float
+    choice: Selection, rows: IntArray, gamma: float, both: bool, beyond: float
 ) -> tuple[list[EventTest], SecondBound | None]:
     """Each event at its share of γ; with `both` also the largest bound on the other parameter.
 
@@ -428,7 +431,7 @@ def _test_events(
     return tests, second
 
 
-def _tested(claim: Claim, found: ChosenEvent, row: IntArray) -> Counts:
+def _tested(claim: Claim, found: SelectedEvent, row: IntArray) -> Counts:
     """The counts of an event as a test of p ≤ g(q)."""
     i, n, j, m = (int(c) for c in row)
     if not found.cut.second:

@@ -2,7 +2,8 @@
 
 1. Learn. A part of the draws on every pair says which outputs repeat.
 2. Count. Fresh draws are counted by output; everything else is one more cell.
-3. Certify. `bounds.upper`: for every set of outputs a limit of P(C) − e^ε Q(C), and the largest of them.
+3. Certify. `bounds.upper_delta`: for every set of outputs a limit of P(C) − e^ε Q(C), and the largest
+of them.
 
 All pairs, both directions and all ε that a claim speaks of are held against it at the full error
 probability. A claim that is false is false at one pair, in one direction and at one ε, which do not
@@ -15,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
-from dpassay.bounds.upper import worse_direction
+from dpassay.bounds.upper_delta import worse_direction
 from dpassay.errors import InvalidInput
-from dpassay.learning.cells import Cells, outside, why_trivial
-from dpassay.privacy.about import About, Guarantee
-from dpassay.privacy.claim_text import as_claim
+from dpassay.learning.betting_cells import Cells, outside, why_trivial
+from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation
+from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.verification import PairUpper, Verification
 from dpassay.sampling.budget import split
 from dpassay.sampling.draw import Sampling, Seed
@@ -42,6 +43,7 @@ def verify(
     n: int | None = None,
     confidence: float = 0.95,
     train: float | None = None,
+    features: Any = None,
     relation: Relation | str | None = None,
     rng: Seed = None,
     sampling: Sampling | None = None,
@@ -75,7 +77,9 @@ def verify(
     drawn = (0, 0)
     many = len(pairs) if isinstance(pairs, list) else 1
     with Whole(0) as bar:
-        for source in sources(mechanism, pairs, rng=rng, sampling=sampling, relation=relation):
+        for source in sources(
+            mechanism, pairs, rng=rng, sampling=sampling, relation=relation, features=features
+        ):
             first = first or source
             if target is None:
                 found.append(PairUpper(pair=source.pair, upper=1.0, cells=0, unseen=1.0))

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay.errors import InvalidInput
 from dpassay.records import Record
 
@@ -84,7 +84,8 @@ class Integer(Cell):
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            self._set(**{name: checks.whole(name, getattr(self, name), at_least=-(10**40))})
+            value = checks.whole(name, getattr(self, name), at_least=-(10**40), at_most=10**40)
+            self._set(**{name: value})
         if not self.low < self.high:
             raise InvalidInput(f"low must be below high, got {self.low} and {self.high}")
 
@@ -96,7 +97,9 @@ class Category(Cell):
     values: Sequence[Any] = field(metadata={"verbatim": True})
 
     def __post_init__(self) -> None:
-        if isinstance(self.values, str) or not isinstance(self.values, (Sequence, np.ndarray)):
+        given: Any = self.values
+        scalar = isinstance(given, str) or (isinstance(given, np.ndarray) and given.ndim == 0)
+        if scalar or not isinstance(given, (Sequence, np.ndarray)):
             raise InvalidInput(
                 f"values must be a list such as ['f', 'm'], got {checks.shown(self.values)}"
             )
@@ -114,8 +117,10 @@ class Text(Cell):
 
     def __post_init__(self) -> None:
         self._set(longest=checks.whole("longest", self.longest))
-        if self.alphabet is not None and len(set(self.alphabet)) < 2:
-            raise InvalidInput(f"alphabet must hold two letters or more, got {self.alphabet!r}")
+        text = isinstance(self.alphabet, str) and len(set(self.alphabet)) >= 2
+        if self.alphabet is not None and not text:
+            got = checks.shown(self.alphabet)
+            raise InvalidInput(f"alphabet must be text of two letters or more, got {got}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +187,7 @@ class Table(Space):
 
     def __post_init__(self) -> None:
         self._set(rows=_length("rows", self.rows), convert=_convert(self.convert))
-        if not isinstance(self.columns, Mapping) or not self.columns:
+        if not isinstance(self.columns, Mapping) or not list(self.columns):
             raise InvalidInput(
                 "columns must be a dictionary from names to cells such as "
                 f'{{"age": Real(0, 100)}}, got {checks.shown(self.columns)}'

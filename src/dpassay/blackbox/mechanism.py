@@ -1,30 +1,41 @@
 """The black box: `mechanism(data, size, rng)` returns `size` independent outputs on `data`.
 
 Adapters turn what people have into that: `from_function` a function of one output per call,
-`from_command` a program. An adapter may say four things about itself, read with `getattr`:
+`from_command` a program. An adapter may say five things about itself, read with `getattr`:
 
     block        how many outputs to ask for in one call (a stream of randomness each)
     one_by_one   True if every output is a call of its own, so that few may be asked for at a time
     pool         "threads" (default: array code releases the GIL) or "processes"
     replayable   False if it draws from a randomness of its own, so that no seed brings it back
+    stop         ends the calls that run in other threads, with KeyboardInterrupt there
 """
 
 from __future__ import annotations
 
 import inspect
 import json
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay.errors import BadOutput, InvalidInput, MechanismRaised, MechanismTimedOut
+from dpassay.interrupts import held_back
 from dpassay.outputs.templates import Outcome
 
-__all__ = ["Mechanism", "Outcome", "check_mechanism", "from_command", "from_function"]
+__all__ = [
+    "Mechanism",
+    "Outcome",
+    "check_mechanism",
+    "from_command",
+    "from_function",
+    "with_features",
+]
 
 #: Outputs asked for in one call of a vectorised mechanism.
 BLOCK = 1 << 16
@@ -32,6 +43,10 @@ BLOCK = 1 << 16
 CALLS = 256
 #: The tail of a program's stderr quoted in an error.
 _STDERR_TAIL = 2000
+#: Programs that run now.
+_running: dict[subprocess.Popen[str], CommandMechanism] = {}
+#: Seconds within which Ctrl-C, which a program was ended by, reaches this process as well.
+_CTRL_C = 0.2
 
 
 class Mechanism(Protocol):
@@ -158,41 +173,63 @@ class CommandMechanism:
         """Run the program once for `size` outputs."""
         seed = int(rng.integers(2**63))
         request = json.dumps({"data": _jsonable(data), "size": size, "seed": seed})
-        try:
-            done = subprocess.run(
-                self.argv,
-                input=request + "\n",
-                capture_output=True,
-                text=True,
-                timeout=self.timeout,
-                check=False,
-                env=self.env,
+        status, written, errors = self._run(request + "\n")
+        if status != 0:
+            raise MechanismRaised(f"{self} ended with exit status {status}{_tail(errors)}")
+        lines = [line for line in written.splitlines() if line.strip()]
+        if len(lines) != size:
+            raise BadOutput(
+                f"{self} wrote {len(lines)} lines for size={size}; it must write one JSON value "
+                f"a line, `size` of them{_tail(errors)}"
             )
+        outputs = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                outputs.append(checks.read_json(line))
+            except ValueError as error:
+                raise BadOutput(
+                    f"{self}: line {number} is not JSON ({error}): {checks.shown(line)}"
+                    f"{_tail(errors)}"
+                ) from None
+        return outputs
+
+    def _run(self, request: str) -> tuple[int, str, str]:
+        """The exit status, stdout and stderr of the program; it ends before this call does."""
+        process = None
+        try:
+            with held_back():
+                process = subprocess.Popen(
+                    self.argv,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    env=self.env,
+                )
+                _running[process] = self
+            written, errors = process.communicate(request, timeout=self.timeout)
+            if process.returncode in (-signal.SIGINT, 128 + signal.SIGINT):
+                time.sleep(_CTRL_C)
+            if process not in _running:
+                raise KeyboardInterrupt
+            return process.returncode, written, errors
         except subprocess.TimeoutExpired as expired:
             tail = _tail(expired.stderr)
             raise MechanismTimedOut(f"{self} took longer than {self.timeout:g} s{tail}") from None
         except OSError as error:
             raise MechanismRaised(f"{self} could not be started: {error}") from None
-        if done.returncode != 0:
-            raise MechanismRaised(
-                f"{self} ended with exit status {done.returncode}{_tail(done.stderr)}"
-            )
-        lines = [line for line in done.stdout.splitlines() if line.strip()]
-        if len(lines) != size:
-            raise BadOutput(
-                f"{self} wrote {len(lines)} lines for size={size}; it must write one JSON value "
-                f"a line, `size` of them{_tail(done.stderr)}"
-            )
-        outputs = []
-        for number, line in enumerate(lines, start=1):
-            try:
-                outputs.append(json.loads(line))
-            except ValueError as error:
-                raise BadOutput(
-                    f"{self}: line {number} is not JSON ({error}): {checks.shown(line)}"
-                    f"{_tail(done.stderr)}"
-                ) from None
-        return outputs
+        finally:
+            if process is not None:
+                _running.pop(process, None)
+                with process:  # closes its pipes and waits
+                    process.kill()
+
+    def stop(self) -> None:
+        """End its programs that run in other threads."""
+        for process, mechanism in [*_running.items()]:
+            if mechanism is self:
+                _running.pop(process, None)
+                process.kill()
 
     def __str__(self) -> str:
         return "command " + " ".join(self.argv)
@@ -215,13 +252,113 @@ def from_command(argv: Sequence[str], *, timeout: float | None = None) -> Comman
     return CommandMechanism(tuple(argv), timeout)
 
 
+@dataclass(frozen=True)
+class FeaturedMechanism:
+    """A mechanism whose outputs carry features of the caller's; see `with_features`."""
+
+    mechanism: Any
+    features: tuple[tuple[str, Callable[..., Any], bool], ...]  # name, function, takes the pair
+    pair: tuple[Any, Any] | None = None
+
+    @property
+    def block(self) -> int:
+        """As many as the mechanism itself is asked for, and no more than are held as objects."""
+        return min(int(getattr(self.mechanism, "block", CALLS)), CALLS)
+
+    @property
+    def one_by_one(self) -> bool:
+        """As the mechanism itself."""
+        return bool(getattr(self.mechanism, "one_by_one", False))
+
+    @property
+    def pool(self) -> str:
+        """Features are Python functions."""
+        return "processes"
+
+    @property
+    def replayable(self) -> bool:
+        """As the mechanism itself."""
+        return bool(getattr(self.mechanism, "replayable", True))
+
+    def on(self, pair: tuple[Any, Any]) -> FeaturedMechanism:
+        """With the pair for those features that take it."""
+        return replace(self, pair=pair)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """Each output as {"output": …, feature: value, …}."""
+        outputs = self.mechanism(data, size, rng)
+        if not hasattr(outputs, "__iter__"):
+            return outputs  # what is wrong with it is said where outputs are read
+        return [{"output": output, **self._features(output)} for output in outputs]
+
+    def _features(self, output: Any) -> dict[str, Any]:
+        found = {}
+        for name, function, takes_pair in self.features:
+            try:
+                found[name] = function(output, self.pair) if takes_pair else function(output)
+            except Exception as error:
+                raise MechanismRaised(
+                    f"the feature {name} raised {type(error).__name__}: {error}"
+                ) from error
+        return found
+
+    def __str__(self) -> str:
+        return str(getattr(self.mechanism, "__qualname__", self.mechanism))
+
+
+def with_features(mechanism: Any, features: Any) -> Any:
+    """The mechanism, with features of its outputs beside each output: domain knowledge for a search.
+
+    features  functions of one output, or of an output and the pair of inputs, that return a number, a
+              text or a tuple; None or an empty list for none
+
+    A function of an output is post-processing: a feature costs power if it tells nothing, never validity.
+    `audit`, `bound`, `monitor`, `verify`, `hunt` and `replay` do this with `features=[…]`.
+
+    >>> import dpassay as dp
+    >>> def names(x, rng):
+    ...     return [str(k) for k in rng.permutation(9)[: 3 + x]]
+    >>> dp.with_features(dp.from_function(names), [len])(1, 1, np.random.default_rng(0))
+    [{'output': ['4', '5', '2', '6'], 'len': 4}]
+    """
+    if features is None or (isinstance(features, (list, tuple)) and not features):
+        return mechanism
+    check_mechanism(mechanism)
+    given = [features] if callable(features) else features
+    if not isinstance(given, (list, tuple)) or not all(callable(one) for one in given):
+        raise InvalidInput(
+            f"features must be a list of functions of one output, got {checks.shown(features)}"
+        )
+    found: dict[str, tuple[str, Callable[..., Any], bool]] = {}
+    for k, function in enumerate(given, start=1):
+        name = str(getattr(function, "__name__", f"feature {k}"))
+        name = f"feature {k}" if name == "<lambda>" or name == "output" or name in found else name
+        found[name] = name, function, _takes_two(function)
+    return FeaturedMechanism(mechanism, tuple(found.values()))
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    """Whether a feature requires a second argument, the pair."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    required = [p for p in parameters if p.default is p.empty and p.kind <= p.POSITIONAL_OR_KEYWORD]
+    if len(required) > 2:
+        raise InvalidInput(
+            f"a feature takes an output, or an output and the pair; {_name(function)} takes "
+            f"{inspect.signature(function)}"
+        )
+    return len(required) == 2
+
+
 def check_mechanism(mechanism: Any) -> Mechanism:
     """Explain, before the first draw, what is wrong with a mechanism's signature."""
     if not callable(mechanism):
         drawn = "; outputs that were drawn already go in as dp.from_samples(p, q), in its place"
         raise InvalidInput(
             f"a mechanism must be callable as mechanism(data, size, rng), got "
-            f"{checks.shown(mechanism)}{drawn if hasattr(mechanism, '__len__') else ''}"
+            f"{checks.shown(mechanism)}{drawn if checks.has(mechanism, '__len__') else ''}"
         )
     try:
         signature = inspect.signature(mechanism)
@@ -255,7 +392,7 @@ def check_mechanism(mechanism: Any) -> Mechanism:
 def _jsonable(data: Any) -> Any:
     try:
         return json.loads(json.dumps(data, default=lambda value: value.tolist()))
-    except (TypeError, ValueError, AttributeError):
+    except (TypeError, ValueError, AttributeError, RecursionError):
         raise InvalidInput(
             f"a command needs inputs that can be written as JSON, got {checks.shown(data)}"
         ) from None

@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay.errors import InvalidInput
 from dpassay.privacy.pairs import Pair, Relation
+
+#: The most queries of a pattern.
+_LONGEST = 1_000_000
 
 __all__ = ["Pair", "Population", "Relation", "edit_one", "grid", "patterns", "remove_one"]
 
@@ -28,7 +31,7 @@ def patterns(length: int) -> list[Pair]:
     one below: [0 1 1 1] and [1 1 1 1]
     one above, rest below: [2 0 0 0] and [1 1 1 1]
     """
-    k = checks.whole("length", length, at_least=2)
+    k = checks.whole("length", length, at_least=2, at_most=_LONGEST)
     half = (k + 1) // 2
     one = np.ones(k, dtype=np.int64)
 
@@ -82,18 +85,30 @@ def edit_one(database: Any, values: Iterable[Any]) -> list[Pair]:
     """
     rows = _rows(database)
     pairs = []
-    for index, value in itertools.product(range(rows), list(values)):
-        if np.array_equal(database[index], value):
+    for index, value in itertools.product(range(rows), checks.listed("values", values)):
+        if _equal(database[index], value):
             continue
         if isinstance(database, np.ndarray):
             edited: Any = database.copy()
-            edited[index] = value
+            try:
+                edited[index] = value
+            except (TypeError, ValueError, OverflowError) as error:
+                got = f"{checks.shown(value)}, which no record can be ({error})"
+                raise InvalidInput(f"values holds {got}") from None
         else:
             edited = [*database[:index], value, *database[index + 1 :]]
             edited = tuple(edited) if isinstance(database, tuple) else edited
         name = f"record {index} set to {checks.shown(value, 20)}"
         pairs.append(Pair(database, edited, Relation.REPLACE_ONE, name))
     return pairs
+
+
+def _equal(first: Any, second: Any) -> bool:
+    """Whether two values are equal; those that cannot be compared are not."""
+    try:
+        return bool(np.array_equal(first, second))
+    except Exception:  # objects raise what they like
+        return False
 
 
 def grid(
@@ -112,7 +127,7 @@ def grid(
         raise InvalidInput("a grid needs at least one axis of values, none of them empty")
     for point in itertools.product(*axes):
         second: Any = point[0] if len(axes) == 1 else np.array(point)
-        if not np.array_equal(first, second):
+        if not _equal(first, second):
             yield Pair(first, second, Relation(relation))
 
 
@@ -130,13 +145,15 @@ class Population:
     def __post_init__(self) -> None:
         checks.whole("rows", self.rows)
         if not callable(self.draw):
-            raise InvalidInput(f"draw must be a function (size, rows, rng), got {self.draw!r}")
+            raise InvalidInput(
+                f"draw must be a function (size, rows, rng), got {checks.shown(self.draw)}"
+            )
 
 
 def _rows(database: Any) -> int:
     try:
-        rows = len(database)
-    except TypeError:
+        rows = len(database[:])
+    except Exception:  # objects raise what they like
         rows = 0
     if rows == 0:
         raise InvalidInput(

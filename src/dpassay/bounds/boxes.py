@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpassay._typing import FloatArray
-from dpassay.bounds import clopper_pearson
+from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.bounds.ordering import Counts, kl, window_of
 from dpassay.bounds.supremum import LogBinomial
 

@@ -2,6 +2,13 @@
 
 See `joint` for the whole. With T² = min over p ≤ g(q) of 2 [n kl(i/n, p) + m kl(j/m, q)] the set
 {T ≥ t} is i ≥ i*(j), and i* is what this module finds.
+
+What a p-value needs of i* is that no outcome with a larger T is left out, for one T that does not depend
+on the draws. kl is jointly convex and {p ≤ g(q)} is convex, so T² is a convex function of (i, j): i* is
+concave in j for a fixed t, a chord between two solutions lies below it, and more outcomes than needed
+belong to the set. Where g is slow to evaluate, T is that of a function g̃ with corners on the graph of g,
+linear between them, at probabilities p fixed by n and m alone: concave as g is, and growing with the
+claim's parameter as g does.
 """
 
 from __future__ import annotations
@@ -13,16 +20,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline
 from scipy.special import expit, logit, ndtri, rel_entr
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.bounds import clopper_pearson
+from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.privacy.claims import Claim
 
 #: Counts j at which a contour is solved for to begin with. In between it is interpolated, and solved for
 #: again where the error of that may pass _BEND standard deviations of i.
-_KNOTS, _BEND = 48, 2e-3
+_KNOTS, _BEND = 128, 2e-3
 #: Where between two bounds of a projection is looked, and how much too large half of T² may come out.
 _ALONG, _DISTANCE = np.linspace(0.0, 1.0, 34), 5e-6
 
@@ -83,7 +89,7 @@ def count_range(n: int, p: FloatArray | float, cut_off: float) -> tuple[IntArray
     return first, np.minimum(np.ceil(n * p + spread), n).astype(np.int64)
 
 
-def asked(n: int, m: int, gamma: float) -> Callable[[Any], Any]:
+def critical_values(n: int, m: int, gamma: float) -> Callable[[Any], Any]:
     """What a test of level γ asks of T, by j: the normal quantile, and more where counts are few.
 
     The supremum says what the region of such T really costs; here it need only be about right.
@@ -98,26 +104,23 @@ Target = float | Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class Contour:
-    """i*(j), the smallest i with T² ≥ target, or a little less: for those j that are asked for."""
+    """i*(j), the smallest i with T² ≥ target, or a little less: a line on each piece between knots."""
 
-    knots: FloatArray  # counts j at which it was solved for
-    values: FloatArray
-    slack: FloatArray  # how far it may lie below the chord, for each piece between knots
+    knots: FloatArray  # counts j at which pieces begin
+    starts: FloatArray  # of each piece
+    rises: FloatArray
     n: int
     seen: Counts | None = None  # what was seen belongs to the region, whatever the last digit
 
     def __call__(self, j: IntArray) -> IntArray:
-        """At counts j in ascending order: non-decreasing, as i* is."""
-        real = np.interp(j, self.knots, self.values)
-        piece = np.searchsorted(self.knots, j, side="right") - 1
-        piece = np.clip(piece, 0, self.slack.size - 1)
-        # past it there is no count left
-        edge = (self.values[1:] > self.n) & (self.values[:-1] <= self.n) & (np.diff(self.knots) > 1)
-        real = np.where(edge[piece], np.minimum(real, self.n), real) - self.slack[piece]
-        least = np.ceil(real - 1e-6).astype(np.int64)
+        """At counts j in ascending order: non-decreasing."""
+        piece = np.maximum(np.searchsorted(self.knots, j, side="right") - 1, 0)
+        real = self.starts[piece] + self.rises[piece] * (j - self.knots[piece])
+        later = np.append(np.minimum.accumulate(self.starts[::-1])[::-1][1:], np.inf)
+        least = np.ceil(np.minimum(real, later[piece]) - 1e-6).astype(np.int64)
         if self.seen is not None:
             least = np.where(j <= self.seen.j, np.minimum(least, self.seen.i), least)
-        return np.minimum.accumulate(least[::-1])[::-1]
+        return np.asarray(least)
 
 
 def seen_contour(window: Window, claim: Claim, target: Target | None = None) -> Contour:
@@ -127,39 +130,56 @@ def seen_contour(window: Window, claim: Claim, target: Target | None = None) -> 
 
 
 def contour(window: Window, claim: Claim, target: Target) -> Contour:
-    """i* on the window."""
+    """i* on the window, for a T² that does not rise with j.
+
+    On a piece the target is at least that at its end, t. The contour of t is concave and does not fall
+    with j, so that its chord is a lower bound of i* which does not fall either.
+    """
     c, boundary = window.counts, _boundary(window, claim)
 
-    def solved(j: FloatArray) -> FloatArray:
-        asked = target(j) if callable(target) else np.full(j.shape, target)
-        return c.n * _contour_p(j / c.m, asked, c, boundary)
+    def solved(j: FloatArray, at: FloatArray) -> FloatArray:
+        wanted = target(at) if callable(target) else np.full(j.shape, target)
+        return c.n * _contour_p(j / c.m, wanted, c, boundary)
+
+    def begun(knots: FloatArray, values: FloatArray) -> FloatArray:
+        """Where chords begin: with the target of their ends."""
+        wide = np.diff(knots) > 1
+        starts = values[:-1].copy()
+        if callable(target) and wide.any():
+            starts[wide] = solved(knots[:-1][wide], knots[1:][wide])
+        return np.minimum(starts, values[:-1])
 
     first, last = window.first_j, window.last_j
     knots = np.unique(np.linspace(first, last, min(_KNOTS, last - first + 1)).round())
-    values = solved(knots)
+    values = solved(knots, knots)
     limit = _BEND * math.sqrt(max(c.i * (1 - c.i / c.n), 1.0))
     for turn in range(5):
-        slack = _slack(knots, values)
+        starts = begun(knots, values)
+        # nearly all that counts lies in the middle
         middle = (knots[1:] > (3 * first + last) / 4) & (knots[:-1] < (first + 3 * last) / 4)
-        excess = np.where(middle, slack, 0.0) / limit  # nearly all that counts lies there
-        if turn == 4 or excess.max() <= 1:
+        gap = np.where(middle, _chord_gap(knots, values), 0.0)
+        excess = np.maximum(gap, values[:-1] - starts) / limit
+        if turn == 4 or excess.max(initial=0.0) <= 1:
             break
         more = _between(knots, np.ceil(np.sqrt(excess)))
         place = np.searchsorted(knots, more)
-        values = np.insert(values, place, solved(more))
+        values = np.insert(values, place, solved(more, more))
         knots = np.insert(knots, place, more)
-    return Contour(knots, values, slack, c.n)
+    # a piece at whose end no count is left ends with the last count
+    ends = np.where(starts <= c.n, np.minimum(values[1:], c.n), values[1:])
+    rises = np.maximum(ends - starts, 0.0) / np.diff(knots)
+    return Contour(knots, np.append(starts, values[-1]), np.append(rises, 0.0), c.n)
 
 
-def _slack(knots: FloatArray, values: FloatArray) -> FloatArray:
-    """How far a contour may lie below its chords.
+def _chord_gap(knots: FloatArray, values: FloatArray) -> FloatArray:
+    """About how far a contour lies above its chords.
 
     A chord of length h is off by at most hs/4 if the contour bends by s at one place inside, by half of
     that if it bends evenly; the bends seen at its two ends add up to s at least.
     """
     step = np.diff(knots)
     bend = np.abs(np.diff(np.diff(values) / step))
-    bend = np.pad(bend, 1, mode="edge") if bend.size else np.zeros(2)
+    bend = np.pad(bend, 1, mode="edge") if bend.size else np.zeros(step.size + 1)
     return np.where(step > 1, (bend[:-1] + bend[1:]) * step / 4, 0.0)
 
 
@@ -191,32 +211,22 @@ class Boundary:
 def _boundary(window: Window, claim: Claim) -> Boundary:
     if claim.quick:
         return Boundary(claim.raw_region, claim.slope)
-    # a table over s, u = logit q = top − range·s²: finest where g comes up to 1 and bends without limit
-    c, full = window.counts, float(claim.region_inverse(1.0))
-    low = float(logit(0.1 * max(window.first_j, 0.5) / (c.n + c.m)))
-    top = float(
-        logit(min(1 - 0.1 * max(c.m - window.last_j, 0.5) / (c.n + c.m), max(full, 1e-300)))
-    )
-    reach = max(top - low, 1e-6)
-    s = np.linspace(0.0, 1.0, 129)
-    q = expit(top - reach * s**2)
-    p, rate = claim.with_slope(q)
-    p, rate = np.clip(p, 1e-300, 1 - 1e-16), np.maximum(rate, 1e-300)
-    rate[0] = rate[1]  # past the top it may be 0
-    with np.errstate(over="ignore", invalid="ignore"):
-        along = -2 * reach * s * rate * (q * (1 - q)) / (p * (1 - p))
-    along[0] = (logit(p[1]) - logit(p[0])) / s[1]
-    along = np.nan_to_num(along)
-    table, log_rate = CubicHermiteSpline(s, logit(p), along), np.log(rate)
-
-    def place(x: FloatArray) -> FloatArray:
-        return np.asarray(np.sqrt(np.clip((top - logit(x)) / reach, 0.0, 1.0)))
+    # corners at logits of p that are fixed by n and m; only those that the window needs are found
+    c = window.counts
+    ends = math.log(1e3 * (c.n + c.m))
+    step = min(1.6 * c.n**-0.25, 0.15)  # chords are off by less than .1 standard deviations
+    lowest = claim.region(max(window.first_j / c.m, 1e-3 / (c.n + c.m)))
+    first = math.floor(np.clip(logit(lowest), -ends, ends) / step) - 1
+    p = np.append(expit(step * np.arange(first, math.ceil(ends / step))), 1.0)
+    q = np.asarray(claim.region_inverse(p))
+    with np.errstate(divide="ignore", over="ignore"):
+        rates = np.append(np.diff(p) / np.diff(q), 0.0)
 
     def region(x: FloatArray) -> FloatArray:
-        return np.where(x >= full, 1.0, expit(table(place(x))))
+        return np.asarray(np.interp(x, q, p))
 
     def slope(x: FloatArray) -> FloatArray:
-        return np.where(x >= full, 0.0, np.exp(np.interp(place(x), s, log_rate)))
+        return np.asarray(rates[np.maximum(np.searchsorted(q, x, side="right") - 1, 0)])
 
     return Boundary(region, slope)
 

@@ -7,29 +7,32 @@ binomial sum over it. Nothing here certifies anything; it plans.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtri
 
 from dpassay._typing import FloatArray
-from dpassay.bounds.joint import SPENT_ON_SET
-from dpassay.bounds.ordering import Contour, Counts, asked, contour, window_of
+from dpassay.bounds.joint_test import SPENT_ON_SET
+from dpassay.bounds.ordering import Contour, Counts, contour, critical_values, window_of
 from dpassay.bounds.supremum import Lattice
 from dpassay.privacy.claims import Claim
-from dpassay.roots import last_reaching
+from dpassay.rootfinding import last_reaching
 
 #: How near the power of what is detectable comes to what was asked for, as a normal quantile.
 _CLOSE = 0.05
 #: More draws on one side than this many times those on the other are as good as all there could be.
 _MORE = 10_000
+#: How likely events are among which the best is sought, on the input on which they are less likely.
+_LIKELY = (0.2, 0.1, 0.3, 0.05, 0.02, 0.5, 0.01, 1e-3, 1e-4)
 
 
 @lru_cache(maxsize=256)
 def _rejected(q: float, n: int, m: int, claim: Claim, gamma: float) -> Contour:
     """From which i on the test at level γ rejects, about, for every j that q makes likely."""
     window = window_of(_rounded(float(claim.region(q)), q, n, m), SPENT_ON_SET * gamma)
-    level = asked(n, m, gamma)
+    level = critical_values(n, m, gamma)
     return contour(window, claim, lambda j: level(j) ** 2)
 
 
@@ -55,6 +58,18 @@ def smallest_detectable(c: Counts, claim: Claim, gamma: float) -> float:
         # at a likely event p ≤ 1 leaves the parameter no room; the complement, on the other side, does
         found = detectable(_kept(c.n - c.i, c.n), c.m, c.n, claim, gamma)
     return found
+
+
+def best_detectable(
+    n: int, m: int, claim: Claim, gamma: float, enough: Callable[[float], bool]
+) -> float:
+    """The least that the best event there could be detects; once that is `enough`, no less is sought."""
+    best = math.inf
+    for q in _LIKELY:
+        best = min(best, detectable(q, n, m, claim, gamma))
+        if enough(best):
+            break
+    return best
 
 
 def shown(c: Counts, claim: Claim) -> tuple[float, float]:
@@ -92,7 +107,7 @@ def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: flo
     allowed, noise = (float(found[0]) for found in normal_limit(np.array([q]), n, m, claim))
     # on the scale of asin √p, on which the noise is the same everywhere
     spread = 2 * math.sqrt(max(allowed * (1 - allowed), 1e-18))
-    away = (asked(n, m, gamma)(m * q) + goal) * noise / spread
+    away = (critical_values(n, m, gamma)(m * q) + goal) * noise / spread
     p = math.sin(min(math.asin(math.sqrt(allowed)) + away, math.pi / 2)) ** 2
     first = claim.needed(p, q) - low
     step = first if 0 < first < 60 else max(0.25 * low, 0.05)

@@ -129,6 +129,35 @@ class Regions:
             p[out], q[out] = np.minimum(value + rise * near, 1.0), near
         return p, q
 
+    def largest_sum(self, which: IntArray, x: FloatArray, y: FloatArray) -> FloatArray:
+        """The largest E_P[x] + E_Q[y] over the pairs with p ≤ g(q); the event comes first in both.
+
+        A linear function of (p, q): largest where a tangent with too small a slope takes over, or at a
+        corner.
+        """
+        more, less = x[..., 0] - x[..., 1], y[..., 0] - y[..., 1]
+        low, high = self.first[which], self.last[which]
+        for _ in range(self.steps):
+            k = (low + high) >> 1
+            steep = more * self.rise[k] + less > 0
+            low, high = np.where(steep, k + 1, low), np.where(steep, high, k)
+        q = np.clip(self.start[high], 0.0, 1.0)
+        p = np.clip(self.value[high] + self.rise[high] * q, 0.0, 1.0)
+        edge = p * x[..., 0] + (1 - p) * x[..., 1] + q * y[..., 0] + (1 - q) * y[..., 1]
+        corners = np.maximum(x[..., 1] + y.max(axis=-1), x[..., 0] + y[..., 0])
+        return np.asarray(np.maximum(edge, corners))
+
+
+def largest_sum_on_cells(epsilon: float | FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
+    """The largest Σ p x + Σ q y over distributions on cells with e^−ε ≤ p/q ≤ e^ε.
+
+    By duality it is the least ν + η with (x − ν) p + (y − η) q ≤ 0 for p/q = r and 1/r, r = e^ε, on
+    every cell, so that ν r + η ≥ max (r x + y) and ν + r η ≥ max (x + r y).
+    """
+    ratio = np.asarray(_ratio(epsilon))[..., None]
+    both = (x * ratio + y).max(axis=-1) + (x + y * ratio).max(axis=-1)
+    return np.asarray(both / (1 + ratio[..., 0]))
+
 
 def _on_tangent(
     a: FloatArray,
@@ -161,7 +190,8 @@ def _on_tangent(
             more, turn = excess(q)
             low, high = np.where(more > 0, q, low), np.where(more > 0, high, q)
             step = q - more / turn
-            sure = np.abs(step - q) <= _LAST * q
+            # near q = 1 the excess has a second root, where it rises: no step there is the last
+            sure = (turn < 0) & (np.abs(step - q) <= _LAST * np.minimum(q, 1 - q))
             step = np.where((step > low) & (step < high) | sure, step, 0.5 * (low + high))
             q = np.where(done, q, np.clip(step, low, high))
             done = done | sure | (high <= low)
@@ -205,10 +235,14 @@ def _ratio(epsilon: float | FloatArray) -> FloatArray:
 
 
 def _on_line(ratio: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    """The nearest q of those with p = ratio · q."""
+    """The nearest q of those with p = ratio · q.
+
+    The discriminant (r(1 + b) + 1 + a)² − 8r(a + b) is (r(1 − b) + 1 − a)² + 4(r − 1)(rb − a), which
+    does not cancel for a and b near 1.
+    """
     middle = ratio * (1 + b) + 1 + a
-    root = np.sqrt(np.maximum(middle**2 - 8 * ratio * (a + b), 0.0))
-    return np.asarray(2 * (a + b) / (middle + root))
+    square = (ratio * (1 - b) + 1 - a) ** 2 + 4 * (ratio - 1) * (ratio * b - a)
+    return np.asarray(2 * (a + b) / (middle + np.sqrt(np.maximum(square, 0.0))))
 
 
 # --- cells

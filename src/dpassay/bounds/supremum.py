@@ -28,7 +28,7 @@ _ALONG = np.linspace(0.0, 1.0, 9)
 #: Absolute error allowed to the interpolation of F, relative to the share spent on C.
 _FINE = 0.005
 #: How far above g its lines may lie, in standard deviations of a frequency, and how many there may be.
-_GAP, _MOST_LINES = 5e-3, 32
+_GAP, _MOST_LINES = 3e-3, 32
 
 
 def supremum(lattice: Lattice, claim: Claim) -> float:

@@ -1,125 +1,36 @@
-"""The command line."""
+"""The command line.
+
+Nothing is imported before the command runs in its child process (`supervisor`): the child reports signals
+and crashes from its first moment on.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
-import traceback
-import warnings
-from typing import Any
-
-import typer
-
-from dpassay.cli import (  # noqa: F401  (they register their commands)
-    hunting,
-    mechanisms,
-    showing,
-    without_mechanism,
-)
-from dpassay.cli.app import Stopped, app
-from dpassay.cli.inputs import held
-from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
-
-#: What the parser raises for a wrong option; typer brings the class along without naming it.
-_USAGE: Any = typer.BadParameter.__mro__[2]
+from collections.abc import Callable
+from functools import partial
 
 
-#: What files of outputs are called.
-_DATA = (
-    ".npy",
-    ".csv",
-    ".parquet",
-    ".tsv",
-    ".txt",
-    ".npz",
-    ".jsonl",
-    ".ndjson",
-    ".feather",
-    ".arrow",
-)
+def load() -> Callable[[list[str]], int]:
+    """Import what commands need; no signal ends that: C extensions would make an ImportError of it."""
+    from dpassay.interrupts import held_back
 
-
-def _slips(arguments: list[str]) -> None:
-    """Say what is wrong where the parser could only say that something is."""
-    for option, example in (("--pair", "--pair 0 1"), ("--samples", "--samples p.npy q.npy")):
-        glued = [a for a in arguments if a.startswith(f"{option}=")]
-        if glued:
-            got = glued[0].partition("=")[2]
-            raise InvalidInput(f"{option} takes two values, as in {example}; got {got}")
-        if option in arguments:
-            given = arguments[arguments.index(option) + 1 :][:2]
-            if len(given) < 2 or any(value.startswith("--") for value in given):
-                got = next((value for value in given if not value.startswith("--")), "nothing")
-                raise InvalidInput(f"{option} takes two values, as in {example}; got {got}")
-    claims = [a for a in arguments if a == "--claim" or a.startswith("--claim=")]
-    if len(claims) > 1 and arguments[0] != "audit":
-        raise InvalidInput(
-            f"{arguments[0]} takes one --claim, got {len(claims)}; run it once for each, with a "
-            f"--confidence that pays for all ({1 - 0.05 / len(claims):.4g} each is 0.95 together)"
-        )
-    if arguments[:1] and arguments[0] in ("audit", "bound", "verify", "estimate"):
-        _files(arguments[1:])
-
-
-def _files(arguments: list[str]) -> None:
-    """Files of outputs that stand alone, or are too many."""
-    if "--sample" in arguments:
-        return  # the parser says which option is meant
-    start = arguments.index("--samples") + 3 if "--samples" in arguments else 0
-    rest = arguments[start:] if start else arguments
-    alone = []
-    for before, value in zip(["", *rest], rest, strict=False):
-        if before.startswith("-"):
-            continue  # the value of an option
-        if value.lower().endswith(_DATA):
-            alone.append(value)
-    if alone and start:
-        raise InvalidInput(f"--samples takes two files, one for each input; {alone[0]} is a third")
-    if alone:
-        two = " ".join(alone) if len(alone) == 2 else "p.npy q.npy"
-        raise InvalidInput(f"files of outputs are given as --samples {two}; got {' '.join(alone)}")
+    with held_back():
+        from dpassay.cli.command_line import run as run_here
+    return run_here
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command line and say how it ended.
-
-    0, 1 (violation), 2 (bad input), 3 (a bug), 4 (could not have seen anything), 5 (not confirmed),
-    130 (interrupted).
-    """
-    debug = "--debug" in arguments
-    # what looks dependent is in the verdict as well: one line here, not a line of source
-    warnings.showwarning = lambda text, *rest, **more: print(
-        f"dpassay: note: {text}", file=sys.stderr
-    )
-    try:
-        _slips(arguments)
-        with held:
-            status = app(args=[a for a in arguments if a != "--debug"], standalone_mode=False)
-        return status if isinstance(status, int) else 0
-    except DpassayError as error:
-        if debug:
-            traceback.print_exc()
-            return 4 if isinstance(error, NotEnoughDraws) else 2
-        said, more, _ = str(error).partition("\nTraceback (most recent call last)")
-        hint = "\n  (add --debug to see where)" if more else ""
-        print(f"dpassay: {said}{hint}", file=sys.stderr)
-        return 4 if isinstance(error, NotEnoughDraws) else 2
-    except (KeyboardInterrupt, Stopped, typer.Abort) as stop:
-        print(f"dpassay: {str(stop) or 'interrupted'}", file=sys.stderr)
-        return 130
-    except Exception as error:
-        if isinstance(error, _USAGE):
-            error.show()
-            return 2
-        if debug:
-            traceback.print_exc()
-            return 3
-        print(
-            f"dpassay: internal error, {type(error).__name__}: {error}; add --debug to see where",
-            file=sys.stderr,
-        )
-        return 3
+    """Run the command line in this process and return its exit status; see `command_line`."""
+    return load()(arguments)
 
 
 def main() -> None:
     """The console script."""
-    sys.exit(run(sys.argv[1:]))
+    from dpassay.cli.supervisor import supervised
+
+    if sys.stdout is None:  # closed by whoever started this
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    sys.exit(supervised(lambda: partial(load(), sys.argv[1:])))

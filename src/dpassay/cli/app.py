@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from dpassay._version import __version__
+from dpassay.errors import MechanismRaised
 
 
 class Stopped(Exception):
@@ -21,12 +22,19 @@ class _Group(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
             raise Stopped(str(stop) or "interrupted") from stop
+        except SystemExit as stop:
+            if isinstance(stop.__context__, BrokenPipeError):
+                raise  # how rich reports it
+            raise MechanismRaised(
+                f"code of the mechanism called sys.exit({stop.code!r}): it has to return its outputs or "
+                "raise an exception"
+            ) from stop
 
 
 app = typer.Typer(
     name="dpassay",
     cls=_Group,
-    help="How private is this mechanism really? Measured from its outputs alone.",
+    help="How private is this mechanism really? Certificate from its outputs alone.",
     epilog="Exit status: 0 done, and no violation detected; 1 a violation; 2 bad input; 3 an internal "
     "error; 4 an audit that could not have seen anything; 5 a claim that was not confirmed (verify); "
     "130 interrupted.",

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from json import loads
 from typing import Any
 
 from dpassay.auditing.replays import named
 from dpassay.errors import InvalidInput
 from dpassay.hunting.result import Hunt
 from dpassay.records import Record
+from dpassay.validation import read_json
 
 
 def earlier_results(text: str) -> list[Any]:
     """What was written with --json: one result, or the verdicts of several claims."""
     try:
-        data = loads(text)
+        data = read_json(text)
     except ValueError:
         data = None  # said by the record
     several = data if isinstance(data, list) else None

@@ -6,10 +6,11 @@ import dataclasses
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
+from dpassay.blackbox.mechanism import with_features
 from dpassay.cli import options as o
+from dpassay.cli import targets
 from dpassay.cli.app import app
 from dpassay.cli.inputs import Files, live, sampling, source
 from dpassay.errors import InvalidInput
@@ -28,15 +29,18 @@ class Where:
     relation: o.RelationOption = None
     samples: o.SamplesOption = None
     store: o.StoreOption = None
+    identity: o.IdentityOption = None
     columns: o.ColumnsOption = None
     drop: o.DropOption = None
+    max_bytes: o.MaxBytes = None
     command: o.CommandOption = None
 
     def read(self, how: How) -> tuple[Any, Any]:
         """The mechanism and its pairs, or samples and None."""
-        files = Files(self.samples, self.columns, self.drop, self.store)
+        files = Files(self.samples, self.columns, self.drop, self.store, self.max_bytes)
         given = self.pair, self.pairs, self.neighbours
-        return source(self.target, self.command, files, *given, how.per_call, how.seed)
+        box, pairs = source(self.target, self.command, files, *given, how.per_call, how.seed)
+        return how.featured(box), pairs
 
 
 @dataclass(frozen=True)
@@ -44,16 +48,24 @@ class How:
     """How to draw."""
 
     per_call: o.PerCall = False
+    feature: o.FeatureOption = None
     errors_are_outputs: o.OnError = False
     seed: o.Seed = 0
     workers: o.Workers = 1
     dask: o.DaskOption = None
 
-    def drawing(self, box: Any, out: Out, store: Path | None = None) -> dict[str, Any]:
+    def featured(self, box: Any) -> Any:
+        """The mechanism with the features that were asked for."""
+        if self.feature and not live(box):
+            raise InvalidInput("--feature needs a mechanism: samples hold outputs in another form")
+        return with_features(box, targets.features(self.feature))
+
+    def drawing(self, box: Any, out: Out, where: Where | None = None) -> dict[str, Any]:
         """The options of a verb: where there are samples nothing is drawn."""
         if not live(box):
             return {"rng": None, "sampling": None}
-        made = sampling(self.workers, self.dask, out.quiet, self.errors_are_outputs, store)
+        kept = (None, None) if where is None else (where.store, where.identity)
+        made = sampling(self.workers, self.dask, out.quiet, self.errors_are_outputs, *kept)
         return {"rng": self.seed, "sampling": made}
 
 
@@ -107,7 +119,7 @@ def command(*without: str, **defaults: Any) -> Callable[[Body], Body]:
 
 def claimed(box: Any, given: str | None, example: str = "eps=1") -> Any:
     """The claim that was given, or that of a mechanism of the zoo."""
-    from dpassay.privacy.claim_text import claim
+    from dpassay.privacy.claim_parsing import claim
 
     own = getattr(box, "claim", None)
     if given is None and own is None:

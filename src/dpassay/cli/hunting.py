@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json as reader
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from dpassay import validation as checks
 from dpassay.cli.delivery import PLAN, deliver, status
 from dpassay.cli.groups import How, Out, command
 from dpassay.cli.inputs import check_writable
@@ -85,6 +85,7 @@ def hunt(
         if command
         else targets.mechanism(str(target), per_call=how.per_call)
     )
+    box = how.featured(box)
     found = run(
         box,
         _space(space),
@@ -111,7 +112,7 @@ def _space(path: Path) -> Any:
     from dpassay.blackbox.inputs import as_space
 
     try:
-        content = reader.loads(path.read_text(encoding="utf-8"))
+        content = checks.read_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UnreadableFile(f"{path} cannot be read as JSON: {error}") from None
     try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
+import re
 import sys
 from dataclasses import dataclass
+from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +25,20 @@ class Files:
     columns: str | None
     drop: str | None
     store: Path | None = None
+    max_bytes: int | None = None
 
     def read(self, seed: int) -> Any:
         """The outputs as a pool."""
-        from dpassay.sampling.samples import from_samples
+        from dpassay.sampling.collected import from_samples
         from dpassay.sampling.store import Store
 
         if self.paths is None:
             assert self.store is not None
             return Store(self.store).samples()
         columns, drop = _names(self.columns), _names(self.drop)
-        return from_samples(*self.paths, columns=columns, drop=drop, rng=seed)
+        return from_samples(
+            *self.paths, columns=columns, drop=drop, max_bytes=self.max_bytes, rng=seed
+        )
 
 
 def _names(typed: str | None) -> list[str] | None:
@@ -90,7 +95,12 @@ held = contextlib.ExitStack()
 
 
 def sampling(
-    workers: int, dask: str | None, quiet: bool, outcomes: bool, store: Path | None = None
+    workers: int,
+    dask: str | None,
+    quiet: bool,
+    outcomes: bool,
+    store: Path | None = None,
+    identity: str | None = None,
 ) -> Any:
     """How to draw."""
     from dpassay.sampling.draw import Sampling
@@ -101,6 +111,7 @@ def sampling(
         on_error="outcome" if outcomes else "raise",
         progress=False if quiet else None,
         store=store,
+        identity=identity,
     )
 
 
@@ -119,6 +130,10 @@ def _cluster(address: str, workers: int) -> Any:
 def write_json(place: str | None, text: str) -> None:
     """Write a result to a file, or to stdout if the place is "-"."""
     if place == "-":
+        try:
+            text.encode(sys.stdout.encoding or "utf-8")
+        except UnicodeEncodeError:  # characters are in strings alone, where JSON can escape them
+            text = re.sub(r"[^\x00-\x7f]", lambda found: dumps(found[0])[1:-1], text)
         typer.echo(text)
     elif place is not None:
         try:
@@ -140,9 +155,10 @@ def write_report(place: Path, results: Any, **more: Any) -> None:
 def check_writable(report: Path | None, json: str | None) -> None:
     """Say before the first draw if a result cannot be written."""
     if report is not None:
-        from dpassay.report import check_place
+        from dpassay.report import check_place, need_extras
 
         check_place(report)
+        need_extras()
     for what, place in (("report", report), ("JSON", None if json in (None, "-") else Path(json))):
         if place is None:
             continue

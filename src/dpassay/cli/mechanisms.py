@@ -10,29 +10,29 @@ import typer
 from rich.console import Console
 
 from dpassay.cli.app import app
-from dpassay.cli.delivery import PLAN, deliver, status
+from dpassay.cli.delivery import PLAN, deliver, deliver_bound, status
 from dpassay.cli.earlier import earlier_results, their_columns
 from dpassay.cli.groups import How, Out, Where, claimed, command
-from dpassay.cli.inputs import Files, check_writable, live, write_json
+from dpassay.cli.inputs import Files, check_writable, live
 from dpassay.cli.inputs import sampling as as_sampling
 from dpassay.cli.inputs import source as read_source
 from dpassay.cli.options import (
     CommandOption,
     Confidence,
     DaskOption,
+    IdentityOption,
     LossOption,
     N,
     OnError,
     PairOption,
     PerCall,
     Quiet,
+    SecondsOption,
     Target,
-    TimeBudget,
     Workers,
     whole,
 )
 from dpassay.errors import InvalidInput
-from dpassay.panels import bound_panel
 
 
 @command()
@@ -48,7 +48,7 @@ def audit(
         ),
     ] = None,
     n: N = None,
-    time_budget: TimeBudget = None,
+    seconds: SecondsOption = None,
     confidence: Confidence = 0.95,
     loss: LossOption = "auto",
     how: How,
@@ -73,19 +73,19 @@ def audit(
     check_writable(out.report, out.json)
     source, pairs = where.read(how)
     claims = [claimed(source, text) for text in claim or (None,)]
-    if n is None and time_budget is None and live(source):
+    if n is None and seconds is None and live(source):
         n = 20_000
     verdicts = run(
         source,
         pairs,
         claims,
         n=n,
-        time_budget=time_budget,
+        seconds=seconds,
         confidence=confidence,
         loss=loss,
         details=out.report is not None,
         relation=where.relation,
-        **how.drawing(source, out, where.store),
+        **how.drawing(source, out, where),
     )
     remedy = f"{PLAN}, another --loss or a lower --confidence"
     deliver(verdicts, None, out=out, remedy=remedy)
@@ -130,7 +130,7 @@ def monitor(
         confidence=confidence,
         loss=loss,
         relation=where.relation,
-        **how.drawing(source, out, where.store),
+        **how.drawing(source, out, where),
     )
     remedy = "more draws (--max-n), another --loss or a lower --confidence"
     deliver([verdict], None, out=out, remedy=remedy)
@@ -148,7 +148,7 @@ def bound(
         ),
     ] = "eps",
     n: N = None,
-    time_budget: TimeBudget = None,
+    seconds: SecondsOption = None,
     confidence: Confidence = 0.95,
     loss: LossOption = "auto",
     how: How,
@@ -161,27 +161,25 @@ def bound(
     Example: dpassay bound "zoo:Gaussian(sigma=1.0)" --pair 0 1 --of "eps, delta=1e-5"
     """
     from dpassay.auditing.audits import bound as run
-    from dpassay.privacy.claim_text import parameter
+    from dpassay.privacy.claim_parsing import parameter
 
     check_writable(None, out.json)
     asked = parameter(of)
     source, pairs = where.read(how)
-    if n is None and time_budget is None and live(source):
+    if n is None and seconds is None and live(source):
         n = 20_000
     found = run(
         source,
         pairs,
         asked,
         n=n,
-        time_budget=time_budget,
+        seconds=seconds,
         confidence=confidence,
         loss=loss,
         relation=where.relation,
-        **how.drawing(source, out, where.store),
+        **how.drawing(source, out, where),
     )
-    if not out.quiet and out.json != "-":
-        Console().print(bound_panel(found, out.json or ""))
-    write_json(out.json, found.to_json(indent=2))
+    deliver_bound(found, out, out.json or "")
 
 
 @command()
@@ -215,7 +213,7 @@ def verify(
         n=1_000_000 if n is None and live(source) else n,
         confidence=confidence,
         relation=where.relation,
-        **how.drawing(source, out, where.store),
+        **how.drawing(source, out, where),
     )
     deliver([found], None, out=out)
     raise typer.Exit(0 if found.confirmed else 5)
@@ -240,7 +238,7 @@ def estimate(
 
     Example: dpassay estimate "zoo:Gaussian(sigma=1.0)" --pair 0 1 --n 100000
     """
-    from dpassay.notions.profiles import estimate as run
+    from dpassay.notions.all_notions import estimate as run
 
     check_writable(out.report, out.json)
     source, pair = where.read(how)
@@ -251,7 +249,7 @@ def estimate(
         pair,
         n=n,
         loss=loss,
-        **how.drawing(source, out, where.store),
+        **how.drawing(source, out, where),
     )
     deliver([], profile, out=out)
 
@@ -314,7 +312,7 @@ def replay(
             source if k == 0 else where.read(how)[0],  # samples are dealt out once
             n=20_000 if n is None and live(source) else n,
             confidence=1 - (1 - confidence) / len(listed),
-            **how.drawing(source, out, where.store),
+            **how.drawing(source, out, where),
         )
         for k, earlier in enumerate(listed)
     ]
@@ -332,6 +330,7 @@ def draw(
     store: Annotated[
         Path, typer.Option("--store", help="The folder that keeps every draw as it comes.")
     ] = Path("runs"),
+    identity: IdentityOption = None,
     per_call: PerCall = False,
     errors_are_outputs: OnError = False,
     seed: Annotated[
@@ -361,7 +360,7 @@ def draw(
         found,
         n=n,
         rng=seed,
-        sampling=as_sampling(workers, dask, quiet, errors_are_outputs, store),
+        sampling=as_sampling(workers, dask, quiet, errors_are_outputs, store, identity),
     )
     if not quiet:
         Console().print(repr(Store(store)), highlight=False, markup=False, soft_wrap=True)

@@ -55,6 +55,14 @@ StoreOption = Annotated[
         "Without a TARGET: the draws to look at.",
     ),
 ]
+IdentityOption = Annotated[
+    str | None,
+    typer.Option(
+        "--identity",
+        metavar="TEXT",
+        help="A name for the mechanism and its inputs in --store, where they cannot be described.",
+    ),
+]
 ColumnsOption = Annotated[
     str | None,
     typer.Option("--columns", metavar="A,B", help="The columns of --samples that are outputs."),
@@ -62,6 +70,15 @@ ColumnsOption = Annotated[
 DropOption = Annotated[
     str | None,
     typer.Option("--drop", metavar="ID,TIME", help="Columns of --samples that are not outputs."),
+]
+MaxBytes = Annotated[
+    int | None,
+    typer.Option(
+        "--max-bytes",
+        parser=whole,
+        metavar="BYTES",
+        help="The most that is read of a file, also decompressed; 2 GiB if left out.",
+    ),
 ]
 PerCall = Annotated[
     bool,
@@ -100,7 +117,9 @@ N = Annotated[
         "--n", parser=whole, metavar="N", help="Draws per side per pair, training included."
     ),
 ]
-TimeBudget = Annotated[float | None, typer.Option(help="Seconds to spend, in place of --n.")]
+SecondsOption = Annotated[
+    float | None, typer.Option("--seconds", help="Time to spend, in place of --n.")
+]
 ScoresFile = Annotated[
     Path,
     typer.Argument(help="A file with a row a canary and the columns score and included (0 or 1)."),
@@ -116,6 +135,13 @@ GuessesOption = Annotated[
 ]
 DeltaOption = Annotated[
     float | None, typer.Option("--delta", help="Without a claim: the δ at which ε is bounded.")
+]
+FeatureOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A function of one output that may tell the inputs apart: module:name or file.py:name. May "
+        "be given more than once."
+    ),
 ]
 LossOption = Annotated[
     str,

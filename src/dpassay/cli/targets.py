@@ -7,7 +7,6 @@ import csv
 import difflib
 import importlib
 import importlib.util
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -15,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay.blackbox import neighbours, zoo
 from dpassay.blackbox.mechanism import check_mechanism, from_command, from_function
-from dpassay.errors import InvalidInput, UnreadableFile
+from dpassay.errors import InvalidInput, Terminated, UnreadableFile
 from dpassay.privacy.pairs import Pair, as_pair
 
 _FORMS = 'module:name, file.py:name or "zoo:Laplace(scale=0.5)"'
@@ -35,6 +34,29 @@ def mechanism(target: str, *, per_call: bool = False) -> Any:
         raise InvalidInput(f"a target must be {_FORMS}, got {target!r}{hint}")
     if place == "zoo":
         return from_zoo(name)
+    found = _named(place, name)
+    if per_call:
+        return from_function(found)
+    try:
+        return check_mechanism(found)
+    except InvalidInput as error:
+        hint = " (on the command line: --per-call)" if callable(found) else ""
+        raise InvalidInput(f"{target}: {error}{hint}") from None
+
+
+def features(targets: list[str] | None) -> list[Any]:
+    """The functions that `--feature` names."""
+    found = []
+    for target in targets or []:
+        place, colon, name = target.rpartition(":")
+        if not colon or not place or not name:
+            raise InvalidInput(f"--feature must be module:name or file.py:name, got {target!r}")
+        found.append(_named(place, name))
+    return found
+
+
+def _named(place: str, name: str) -> Any:
+    """What a module or a file calls so."""
     module = _from_file(Path(place)) if place.endswith(".py") else _from_module(place)
     found = module
     for part in name.split("."):
@@ -45,13 +67,7 @@ def mechanism(target: str, *, per_call: bool = False) -> Any:
             listed = f"; it has {', '.join(names[:8])}" if names else ""
             raise InvalidInput(f"{place} has no {name!r}{listed}")
         found = getattr(found, part)
-    if per_call:
-        return from_function(found)
-    try:
-        return check_mechanism(found)
-    except InvalidInput as error:
-        hint = " (on the command line: --per-call)" if callable(found) else ""
-        raise InvalidInput(f"{target}: {error}{hint}") from None
+    return found
 
 
 def program(command: str) -> Any:
@@ -67,7 +83,9 @@ def _from_module(name: str) -> Any:
     sys.path.insert(0, str(Path.cwd()))
     try:
         return importlib.import_module(name)
-    except Exception as error:
+    except (KeyboardInterrupt, Terminated):
+        raise
+    except BaseException as error:  # also sys.exit
         raise InvalidInput(
             f"the module {name!r} cannot be imported ({type(error).__name__}: {error}); "
             "is it installed, or in the current directory?"
@@ -81,17 +99,42 @@ def _from_file(path: Path) -> Any:
 
     if not path.is_file():
         raise InvalidInput(f"there is no file {str(path)!r}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = _module_name(path)
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # worker processes import it by name; those of a cluster cannot
-    cloudpickle.register_pickle_by_value(module)
+    sys.modules[name] = module
+    _loaded.add(name)
+    cloudpickle.register_pickle_by_value(module)  # other processes need not find the file
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)  # at the end: what lies beside the file replaces no other module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (KeyboardInterrupt, Terminated):
+        raise
+    except BaseException as error:
+        del sys.modules[name]
         raise InvalidInput(f"{path} cannot be run ({type(error).__name__}: {error})") from error
     return module
+
+
+#: Names of the modules that were made from files.
+_loaded: set[str] = set()
+
+
+def _module_name(path: Path) -> str:
+    """The name of the file, or one of its own if another module has that: `typing.py`, `rich.py`."""
+    name = path.stem.replace(".", "_")
+    if name in _loaded:
+        return name
+    try:
+        found = importlib.util.find_spec(name)
+    except ValueError:  # a module without a specification, such as __main__
+        return f"_file_{name}"
+    free = found is None or (found.origin and Path(found.origin).resolve() == path.resolve())
+    return name if free else f"_file_{name}"
 
 
 def from_zoo(text: str) -> Any:
@@ -139,7 +182,7 @@ def _argument(node: ast.expr, text: str) -> Any:
 def value(text: str) -> Any:
     """One input, as JSON; lists of numbers become arrays."""
     try:
-        return _arrays(json.loads(text))
+        return _arrays(checks.read_json(text))
     except ValueError:
         raise InvalidInput(
             f"an input must be JSON, such as 0, [1, 0, 0] or '\"text\"', got {text!r}"
@@ -177,7 +220,7 @@ def pairs(pair: tuple[str, str] | None, file: Path | None, kind: str | None, bla
 
 def _pairs_of(file: Path) -> list[Pair]:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = checks.read_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UnreadableFile(f"{file} cannot be read as JSON: {error}") from None
     if not isinstance(content, list) or not content:

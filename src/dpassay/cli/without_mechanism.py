@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from dpassay.cli.app import app
-from dpassay.cli.delivery import PLAN, deliver, status
+from dpassay.cli.delivery import PLAN, deliver, deliver_bound, status
 from dpassay.cli.groups import Out, command
 from dpassay.cli.inputs import check_writable, write_json
 from dpassay.cli.options import (
@@ -16,11 +15,11 @@ from dpassay.cli.options import (
     DeltaOption,
     GuessesOption,
     JsonOption,
+    MaxBytes,
     ScoresFile,
     Seed,
 )
 from dpassay.errors import InvalidInput
-from dpassay.panels import bound_panel
 from dpassay.results.verdict import Verdict
 
 
@@ -46,7 +45,7 @@ def counts(
     Example: dpassay counts 450 1000 184 1000 --claim "eps=0.5"
     """
     from dpassay.auditing.counts import audit_counts
-    from dpassay.privacy.claim_text import claim as read_claim
+    from dpassay.privacy.claim_parsing import claim as read_claim
 
     verdict = audit_counts(
         hits_p,
@@ -72,6 +71,7 @@ def one_run(
     delta: DeltaOption = None,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
+    max_bytes: MaxBytes = None,
     *,
     out: Out,
 ) -> None:
@@ -89,15 +89,19 @@ def one_run(
         raise InvalidInput("a report is of a verdict: give --claim, or leave --report out")
     asked = read_guesses(guesses)
     found = audit_file(
-        scores, claim=claim, guesses=asked, delta=delta, confidence=confidence, rng=seed
+        scores,
+        max_bytes=max_bytes,
+        claim=claim,
+        guesses=asked,
+        delta=delta,
+        confidence=confidence,
+        rng=seed,
     )
     if isinstance(found, Verdict):
         remedy = "more canaries, other --guesses or a lower --confidence"
         deliver([found], None, out=out, remedy=remedy)
         raise typer.Exit(status([found]))
-    if not out.quiet and out.json != "-":
-        Console().print(bound_panel(found))
-    write_json(out.json, found.to_json(indent=2))
+    deliver_bound(found, out)
 
 
 @app.command()
@@ -122,6 +126,6 @@ def plan(
     from dpassay.auditing.plans import plan as run
 
     made = run(claim, excess=excess, power=power, confidence=confidence, event=event)
+    write_json(json, made.to_json(indent=2))
     if json != "-":
         typer.echo(str(made))
-    write_json(json, made.to_json(indent=2))

@@ -1,38 +1,46 @@
-"""The hunt for the inputs on which a mechanism breaks its claim."""
+"""The hunt for the inputs on which a mechanism breaks its claim.
+
+The simplest pair that still breaks the mechanism about as badly.
+
+Greedy, as property-based testing does it (MacIver & Donaldson, doi:10.4230/LIPIcs.ECOOP.2020.13): the
+first simpler pair on which fresh draws predict most of the bound takes the place of the one before. What
+is simpler, and in which order it is tried: `rows`, `queries` and `values`.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
-import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay.auditing.audits import audit, check_conclusive
 from dpassay.blackbox.inputs import Space, as_space
-from dpassay.blackbox.mechanism import Mechanism, check_mechanism
-from dpassay.errors import InvalidInput, MechanismError
-from dpassay.hunting.bench import Bench, Purse, Trial
-from dpassay.hunting.candidates import Ground
+from dpassay.blackbox.mechanism import Mechanism, check_mechanism, with_features
+from dpassay.errors import InvalidInput, MechanismError, NotEnoughDraws
 from dpassay.hunting.queries import NORMS, Queries
 from dpassay.hunting.result import Hunt, Tried
 from dpassay.hunting.rows import Records
+from dpassay.hunting.schema import CandidateSpace, Shape, shape_of
+from dpassay.hunting.screening import DrawBudget, Screening, Trial
 from dpassay.hunting.search import Log, Search
-from dpassay.hunting.shapes import Shape, shape_of
-from dpassay.hunting.shrink import SHRINK, Shrinking
-from dpassay.privacy.claim_text import as_claim
+from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation, as_relation
 from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
+from dpassay.sampling.clock import Clock
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Live
 
 __all__ = ["Hunt", "Tried", "hunt"]
+
 
 #: Draws a side of the first step, as a part of the budget and at least and at most.
 _STEP, _STEPS = 1 / 4000, (30, 100)
@@ -40,8 +48,14 @@ _STEP, _STEPS = 1 / 4000, (30, 100)
 _TEST = 0.75
 #: The purpose of the randomness that makes inputs; the draws on pairs have other addresses.
 _INPUTS = 1 << 22
-#: Draws a side with which a time budget is measured out, and the draws it may stand for.
-_PILOT, _FROM, _TO = 50, 20_000, 20_000_000
+#: The fewest draws of a hunt; with a time budget the most, and the part of it that drawing may take.
+LEAST, _MOST, _DRAWING = 5000, 20_000_000, 0.8
+#: Pairs on which a time budget is measured out.
+_PILOTS = 2
+#: The part of a time budget that the verdict has at least.
+_VERDICT = 0.1
+#: Draws a side of the verdict at least.
+_SMALL = 1000
 _RELATIONS = {
     Relation.ADD_REMOVE,
     Relation.REPLACE_ONE,
@@ -66,6 +80,7 @@ def hunt(
     outside: bool = False,
     failing: str = "leak",
     loss: Any = "auto",
+    features: Any = None,
     rng: Seed = None,
     sampling: Sampling | None = None,
 ) -> Hunt:
@@ -79,8 +94,9 @@ def hunt(
 
     space        what inputs look like: one of `dpassay.inputs`, or a Hypothesis strategy
     claim        a claim or its text, such as "eps=1, delta=1e-5"
-    budget       draws over all pairs and both sides; or `seconds`, which then decide (the same seed
-                 gives the same hunt with a budget only)
+    budget       draws over all pairs and both sides
+    seconds      time to spend, in place of a budget: a pilot measures the mechanism, and says before the
+                 hunt if that is too little. The same seed gives the same hunt with a budget only
     relation     what makes inputs neighbours: "replace" or "add_remove" (a row), "edit" (a cell),
                  "user" (all rows of one, named by the column `user`), "query" (answers that differ by
                  `sensitivity` at most: "each", in "l1" or in "l2", which is the `norm`)
@@ -88,6 +104,7 @@ def hunt(
     failing      what an exception or a time-out is. "leak": an outcome inside the space, and outside it a
                  refusal that is no leak; "outcome": an outcome everywhere; "ignore": never one
     loss         what ranks the outputs, as for `audit`
+    features     functions of one output, as for `audit`
 
     >>> import dpassay as dp, numpy as np
     >>> def clamped_mean(data, size, rng):  # forgets that the sum is not what is clamped
@@ -98,21 +115,22 @@ def hunt(
     (True, True)
     """
     asked = as_claim(claim)
-    checks.whole("budget", budget, at_least=5000)
+    checks.whole("budget", budget, at_least=LEAST)
     gamma = 1 - checks.probability("confidence", confidence)
     checks.one_of("failing", failing, ("leak", "outcome", "ignore"))
-    box, seed = check_mechanism(mechanism), seed_of(rng)
+    checks.flag("outside", outside)
+    box, seed = check_mechanism(with_features(mechanism, features)), seed_of(rng)
     ground = _ground(as_space(space), relation, user, sensitivity, norm, seed)
     how = as_sampling(sampling)
+    purse = DrawBudget(int(budget))
     if seconds is not None:
-        checks.real("seconds", seconds, above=0.0)
-        budget = _draws_in(box, ground, seconds, seed, how)
-    planned = int((1 - SHRINK) * budget / 2)
+        clock = Clock(checks.real("seconds", seconds, above=0.0))
+        purse = _purse(box, ground, clock, seed, how)
+    planned = int((1 - SHRINK) * purse.budget / 2)
     test = int(_TEST * planned)
     check_conclusive(asked, (test, test), gamma)
-    purse = Purse(int(budget), seconds)
-    bench = Bench(box, ground, asked, test, gamma, loss, failing, seed, how, purse)
-    with Whole(int(budget), "hunting", how.progress, sides=2) as bar:
+    bench = Screening(box, ground, asked, test, gamma, loss, failing, seed, how, purse)
+    with Whole(purse.budget, "hunting", how.progress, sides=2) as bar:
         search, top, notes = _searched(bench, bar, outside, seed)
         verdict = _verdict(bench, bar, top, loss, planned if top.sure else None, confidence)
     table = _table(search.log, top)
@@ -131,7 +149,7 @@ def hunt(
 
 
 def _searched(
-    bench: Bench, bar: Whole, outside: bool, seed: int
+    bench: Screening, bar: Whole, outside: bool, seed: int
 ) -> tuple[Search, Trial, list[str]]:
     """The pair to test, shrunk; an interruption ends the search and not the hunt."""
     notes: list[str] = []
@@ -170,38 +188,44 @@ def _searched(
 
 
 def _verdict(
-    bench: Bench, bar: Whole, top: Trial, loss: Any, planned: int | None, confidence: float
+    bench: Screening, bar: Whole, top: Trial, loss: Any, planned: int | None, confidence: float
 ) -> Verdict:
     """The audit of one pair on streams that no look has: the draws kept for it, or all that is left."""
     purse = bench.purse
-    left = max((purse.budget - purse.spent) // 2, 1000)
+    left = max((purse.budget - purse.spent) // 2, _SMALL)
     n = left if planned is None else min(planned, left)
-    if purse.seconds is not None:
-        rate = purse.spent / max(purse.elapsed, 1e-3)
-        time_left = max(purse.seconds - purse.elapsed, 0.05 * purse.seconds)
-        n = max(min(n, int(time_left * rate / 2)), 1000)
-    purse.spent += 2 * n
     bar.say("learning", 2 * n)
     how = bench.sampling
+    audited = partial(
+        audit,
+        bench.mechanism,
+        top.pair,
+        bench.claim,
+        confidence=confidence,
+        loss=loss,
+        rng=bench.seed,
+        sampling=replace(how, on_error="outcome") if top.failed else how,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # overflow and the like, on hostile inputs
         try:
-            return audit(
-                bench.mechanism,
-                top.pair,
-                bench.claim,
-                n=n,
-                confidence=confidence,
-                loss=loss,
-                rng=bench.seed,
-                sampling=replace(how, on_error="outcome") if top.failed else how,
-            )
+            found = audited(n=n) if purse.clock is None else _in_time(audited, purse.clock)
         except MechanismError as error:
             error.add_note(
                 "it failed in the last draws of a hunt and never before; to count that as an output, "
                 'hunt again with sampling=Sampling(on_error="outcome")'
             )
             raise
+    purse.spent += sum(found.about.n or ())
+    return found
+
+
+def _in_time(audited: Callable[..., Any], clock: Clock) -> Any:
+    """The audit in the time that is left; if learning alone takes longer than that, a small one."""
+    try:
+        return audited(seconds=max(clock.left, _VERDICT * clock.seconds))
+    except NotEnoughDraws:
+        return audited(n=_SMALL)
 
 
 def _table(log: Log, top: Trial) -> tuple[Tried, ...]:
@@ -247,7 +271,7 @@ def _passed_over(table: Sequence[Tried]) -> list[str]:
 
 def _ground(
     space: Space, relation: Any, user: str | None, sensitivity: float, norm: str, seed: int
-) -> Ground:
+) -> CandidateSpace:
     """The space under the relation."""
     kind = as_relation(relation)
     shape = shape_of(space, seed)
@@ -275,19 +299,93 @@ def _user(shape: Shape, user: str | None) -> int | None:
     return shape.names.index(user)
 
 
-def _draws_in(
-    mechanism: Mechanism, ground: Ground, seconds: float, seed: int, how: Sampling
-) -> int:
-    """About the draws that fit into the time, half of which goes into looking at them."""
+def _purse(
+    mechanism: Mechanism, ground: CandidateSpace, clock: Clock, seed: int, how: Sampling
+) -> DrawBudget:
+    """The draws that fit into a time, half of which goes into looking at them; or how much it takes."""
     random = stream(seed, _INPUTS, 1)
-    spent = [1e-3]
-    for index in range(3):
+    cost = 1e-9  # seconds a draw
+    for index in range(_PILOTS):
         pair = ground.pair(ground.random(random))
-        quiet = replace(how, progress=False)
-        live = Live(mechanism, pair, seed=seed, index=_INPUTS + index, sampling=quiet)
-        start = time.perf_counter()
+        live = Live(mechanism, pair, seed=seed, index=_INPUTS + index, sampling=how)
         with contextlib.suppress(MechanismError):
-            live.deal((_PILOT, _PILOT))
-        spent.append(time.perf_counter() - start)
-    per_draw = max(spent) / (2 * _PILOT)
-    return int(min(max(0.5 * seconds / per_draw, _FROM), _TO))
+            cost = max(cost, clock.pilot(live)[1] / 2)
+        if LEAST * cost > _DRAWING * clock.left:
+            needed = clock.elapsed + 1.2 * LEAST * cost / _DRAWING  # with larger pilots
+            raise NotEnoughDraws(
+                f"a draw takes about {cost:.2g} s, so that {clock.seconds:g} s are enough for about "
+                f"{int(max(clock.left, 0.0) / cost):,} draws, and a hunt needs {LEAST:,}: give at least "
+                f"seconds={math.ceil(needed)}, or audit the pairs that you suspect (dp.audit)"
+            )
+    return DrawBudget(int(min(max(0.5 * clock.left / cost, LEAST), _MOST)), clock, cost)
+
+
+# --- the simplest pair that still breaks the mechanism about as badly
+
+
+#: The share of the budget that is spent when shrinking ends.
+SHRINK = 0.75
+#: Draws a side of a look, tried in turn until they show what the search saw.
+_SIZES = (200, 400, 1000, 3000)
+#: The part of the bound that a simpler pair must keep; one that shows some of it gets another look.
+_MOST_TRIALS, _SOME = 0.8, 0.2
+#: Looks at most.
+_LOOKS = 150
+
+
+@dataclass
+class Shrinking:
+    """What shrinking starts from, and what it may not lose."""
+
+    bench: Screening
+    log: Log
+    _last: int = field(default=0, init=False)
+
+    def run(self, found: Trial) -> Trial:
+        """The simplest pair that was found; the one given if none is as good."""
+        seen = self._reference(found)
+        if seen is None:
+            return found
+        chain, least = [seen], _MOST_TRIALS * min(seen.bound, found.bound)
+        tried = {found.candidate.key}
+        self._last = self.log.looks + _LOOKS
+        while (better := self._step(chain[-1], least, tried)) is not None:
+            chain.append(better)
+        return self._confirmed(found, chain[1:])
+
+    def _reference(self, found: Trial) -> Trial | None:
+        """A look with as few draws as show that the pair breaks the claim; None if none do."""
+        for n in _SIZES:
+            if not self.bench.purse.holds(2 * n, SHRINK):
+                return None
+            seen = self.log.add(self.bench.thorough(found.candidate, n))
+            if seen.sure and seen.bound >= _MOST_TRIALS * found.bound:
+                return seen
+        return None
+
+    def _step(self, found: Trial, least: float, tried: set[str]) -> Trial | None:
+        """The first simpler pair that does as well."""
+        for simpler in self.bench.ground.simpler(found.candidate):
+            if simpler.key in tried or (simpler.outside and not found.candidate.outside):
+                continue
+            tried.add(simpler.key)
+            for n in (found.n, 4 * found.n):
+                needed = 2 * n + 8 * found.n  # this look, and one that confirms
+                if not self.bench.purse.holds(needed, SHRINK) or self.log.looks >= self._last:
+                    return None
+                seen = self.log.add(self.bench.thorough(simpler, n, failing=found.failed))
+                if seen.sure and seen.bound >= least:
+                    return replace(seen, n=found.n)
+                if seen.bound < _SOME * least:
+                    break
+        return None
+
+    def _confirmed(self, found: Trial, chain: list[Trial]) -> Trial:
+        """The simplest of a chain that more draws confirm: each was chosen for what its draws showed."""
+        while chain and self.bench.purse.holds(8 * chain[-1].n, SHRINK):
+            last = chain[-1]
+            again = self.log.add(self.bench.thorough(last.candidate, 4 * last.n))
+            if again.sure and again.bound >= _MOST_TRIALS * found.bound:
+                return again
+            chain = chain[: len(chain) // 2]
+        return found

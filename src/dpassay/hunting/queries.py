@@ -17,8 +17,7 @@ import numpy as np
 from dpassay.blackbox.inputs import Cell, Integer, Real
 from dpassay.errors import InvalidInput
 from dpassay.hunting import values
-from dpassay.hunting.candidates import MUTATED, SIMPLER, renamed
-from dpassay.hunting.shapes import Shape
+from dpassay.hunting.schema import MUTATED, SIMPLER, Shape, renamed
 from dpassay.privacy.pairs import Pair, Relation
 
 Answers: TypeAlias = tuple[Any, ...]

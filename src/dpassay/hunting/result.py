@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.checks import shown
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
 from dpassay.results.verdict import Verdict
 from dpassay.tables import Shown
+from dpassay.validation import shown
 
 #: Equal rows shown around one that differs, rows shown at most, and letters of each.
 _CONTEXT, _ROWS, _LETTERS = 2, 24, 100

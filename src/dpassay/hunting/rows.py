@@ -12,8 +12,7 @@ import numpy as np
 from dpassay.blackbox.inputs import Category, Text
 from dpassay.errors import InvalidInput
 from dpassay.hunting import values
-from dpassay.hunting.candidates import MUTATED, SIMPLER, Candidate, renamed
-from dpassay.hunting.shapes import Row, Shape
+from dpassay.hunting.schema import MUTATED, SIMPLER, Candidate, Row, Shape, renamed
 from dpassay.privacy.pairs import Pair, Relation
 
 #: Rows of a small input, and pairs of hostile values and backgrounds at most.

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.errors import MechanismRaised
-from dpassay.hunting.bench import Bench, Trial, far_apart
+from dpassay.hunting.screening import Screening, Trial, far_apart
 from dpassay.results.blindness import far_above
 
 #: The share of the budget that the search may spend; the rest is for shrinking and the verdict.
@@ -70,7 +70,7 @@ class Log:
 class Search:
     """The state of a hunt; `best` holds the pairs that came to the last step, the best first."""
 
-    bench: Bench
+    bench: Screening
     log: Log
     first: int  # draws a side of the first step
     best: list[Trial] = field(default_factory=list)
@@ -185,7 +185,7 @@ class Search:
         """Look at candidates while the budget lasts."""
         found = []
         for candidate in candidates:
-            if not self.bench.purse.holds(2 * n, SEARCH):
+            if not self.bench.purse.holds(2 * n, SEARCH, look.__name__):
                 break
             found.append(self.log.add(look(candidate, n)))
         return found

@@ -23,12 +23,12 @@ import numpy as np
 from scipy.special import expit
 
 from dpassay._typing import FloatArray
-from dpassay.learning.event_search import ChosenEvent, EventCriterion
-from dpassay.learning.learner import Learner
-from dpassay.learning.rates import Rates
+from dpassay.learning.cross_fit import CrossFit
+from dpassay.learning.event_selection import EventCriterion, SelectedEvent
+from dpassay.learning.hit_rates import HitRates
 from dpassay.learning.streaming import best_kind
+from dpassay.loss.cell_counts import CellCounts, tallies
 from dpassay.loss.grid import GridLoss, Levels
-from dpassay.loss.tally import Tally, tallies
 from dpassay.sampling.budget import Budget
 from dpassay.sampling.samples import Sizes, Source
 
@@ -46,7 +46,9 @@ def to_look_at(budget: Budget) -> Sizes:
     return sizes if min(sizes) >= _TIMES * max(budget.learn) else (0, 0)
 
 
-def two_tallies(source: Source, learner: Learner, sizes: Sizes) -> tuple[Tally, Tally] | None:
+def two_tallies(
+    source: Source, learner: CrossFit, sizes: Sizes
+) -> tuple[CellCounts, CellCounts] | None:
     """Two halves of further draws; None where outputs have no grid on one axis."""
     if "kde" not in learner.names or learner.few is not None or learner.training.layout.widest > 1:
         return None
@@ -57,7 +59,9 @@ def two_tallies(source: Source, learner: Learner, sizes: Sizes) -> tuple[Tally, 
     return first, second
 
 
-def best_event(halves: tuple[Tally, Tally], criterion: EventCriterion) -> ChosenEvent | None:
+def best_event(
+    halves: tuple[CellCounts, CellCounts], criterion: EventCriterion
+) -> SelectedEvent | None:
     """The most promising event of the loss that predicts the second half best."""
     first, second = halves
     names = ["kde"] if all(axes is None for axes in first.binning.axes) else ["polynomial", "kde"]
@@ -72,10 +76,10 @@ def best_event(halves: tuple[Tally, Tally], criterion: EventCriterion) -> Chosen
     if criterion.largest:
         promise = replace(promise, sure=-math.inf)
     event = loss.event(promise.cut.at, promise.cut.above)
-    return ChosenEvent(event, promise.cut, promise.rank, f"{loss.name} on more draws")
+    return SelectedEvent(event, promise.cut, promise.rank, f"{loss.name} on more draws")
 
 
-def _rates(levels: Levels, criterion: EventCriterion, modelled: bool) -> Rates:
+def _rates(levels: Levels, criterion: EventCriterion, modelled: bool) -> HitRates:
     """How often the events of a loss happen: by its model, or as counted."""
     cuts, cell = np.unique(levels.loss, return_inverse=True)
     n = int(levels.p.sum()), int(levels.q.sum())
@@ -88,14 +92,14 @@ def _rates(levels: Levels, criterion: EventCriterion, modelled: bool) -> Rates:
         for side in share
     ]
     up, down = ([_beyond(side, above) for side in sides] for above in (True, False))
-    ways = [(True, False)] if criterion.claim.one_way else [(True, False), (False, True)]
+    ways = [(True, False)] if criterion.claim.directional else [(True, False), (False, True)]
     if len(ways) > 1:  # of an event and its complement, which say the same, the rarer one
         for both in (up, down):
             small = both[0] + both[1] <= 1.0
             leads = 0 if both is up else 1
             both[leads] = np.where(small, both[leads], 0.0)
             both[1 - leads] = np.where(small, both[1 - leads], 1.0)
-    return Rates.of_shares(cuts, ways, up, down, n, criterion.test)
+    return HitRates.of_shares(cuts, ways, up, down, n, criterion.test)
 
 
 def _beyond(masses: FloatArray, above: bool) -> FloatArray:

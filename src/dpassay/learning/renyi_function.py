@@ -1,7 +1,8 @@
 """What the training draws choose for a bound on a Rényi divergence: a function of a ranking, and a stake.
 
-The function is s = κ exp(min(loss, clip)), with κ such that E_Q[s^λ] = 1; see `bounds.renyi_bets` for the
-bound. With A and B the means of what is bet on, capital grows by about h·m₁ − h²·m₂/2 a pair, where
+The function is s = κ exp(min(loss, clip)), with κ such that E_Q[s^λ] = 1; see `bounds.renyi_wealth`
+for the bound. With A and B the means of what is bet on, capital grows by about h·m₁ − h²·m₂/2 a pair,
+where
 
     m₁ = λ(C^{−1/λ} A − 1) + (λ−1)(1 − B),    m₂ = λ² E[(a/A − 1)²] + (λ−1)² E[(1 − b)²].
 
@@ -18,8 +19,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpassay._typing import FloatArray
-from dpassay.bounds.renyi_bets import Bets
-from dpassay.learning.learner import Scores
+from dpassay.bounds.renyi_wealth import RenyiWealth
+from dpassay.learning.cross_fit import Scores
 
 #: The largest logarithm of s^λ.
 _LARGEST = 300.0
@@ -35,7 +36,7 @@ class Variation:
     swapped: bool
     high: float
     log_scale: float
-    bets: Bets
+    bets: RenyiWealth
     mean: float  # m₁ for C = 1, on held-back training draws
     slope: float  # λA, by which m₁ falls with C^{−1/λ}
     spread: float  # √m₂
@@ -141,7 +142,7 @@ def learn_variation(
         # one draw of Q more, at the top: that none was seen there does not make s^λ free
         log_b = math.log((power_y[k] * y.size + math.exp(lam * high)) / (y.size + 1))
         scale = min(-log_b / lam, _LARGEST / lam - high)
-        stake = Bets.largest_stake(lam, scale + high, leak)
+        stake = RenyiWealth.largest_stake(lam, scale + high, leak)
         # means and mean squares of what takes the places of s^{λ−1} and s^λ
         gone, kept = leak * math.exp((lam - 1) * (scale + high)), 1 - leak
         a = math.exp((lam - 1) * scale) * power_x[k]
@@ -163,7 +164,7 @@ def learn_variation(
                 swapped=swapped,
                 high=high,
                 log_scale=scale,
-                bets=Bets(lam, scale + high, leak, stake),
+                bets=RenyiWealth(lam, scale + high, leak, stake),
                 mean=lam * (mean_a - 1) + (lam - 1) * (1 - mean_b),
                 slope=lam * mean_a,
                 spread=math.sqrt(square),

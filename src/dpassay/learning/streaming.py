@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.learning.learner import Learner, Scores, surprise_of
+from dpassay.learning.cross_fit import CrossFit, Scores, surprise_of
+from dpassay.loss.cell_counts import CellCounts, tallies
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
-from dpassay.loss.tally import Tally, tallies
 from dpassay.outputs.canonical import Outputs
 from dpassay.sampling.samples import Sizes, Source
 
 
-def grid_loss(learner: Learner) -> GridLoss:
+def grid_loss(learner: CrossFit) -> GridLoss:
     """The loss on cells, of those tried, that predicts best, fitted to all training draws."""
     name = best_kind(learner.on_cells, *(half.tally for half in learner.training.halves))
     found = learner.fitted(learner.names.index(name))
@@ -29,7 +29,7 @@ def grid_loss(learner: Learner) -> GridLoss:
     return found
 
 
-def grid_over(source: Source, learner: Learner, rest: Sizes) -> GridLoss:
+def grid_over(source: Source, learner: CrossFit, rest: Sizes) -> GridLoss:
     """The loss on cells, of those tried, that predicts best, fitted to the first look and the rest."""
     training = learner.training
     binning = training.binning.widened()
@@ -43,7 +43,7 @@ def grid_over(source: Source, learner: Learner, rest: Sizes) -> GridLoss:
     return GridLoss.named(name, (halves[0] + halves[1]).without_rare())
 
 
-def best_kind(names: list[str], a: Tally, b: Tally) -> str:
+def best_kind(names: list[str], a: CellCounts, b: CellCounts) -> str:
     """The kind that predicts either half best by what the other taught, by more than a standard error."""
     best = names[0]
     if len(names) == 1:
@@ -60,7 +60,7 @@ def best_kind(names: list[str], a: Tally, b: Tally) -> str:
     return best
 
 
-def _surprises(name: str, a: Tally, b: Tally) -> FloatArray:
+def _surprises(name: str, a: CellCounts, b: CellCounts) -> FloatArray:
     """That of a draw wherever there may be one, side by side, of `b` by what `a` taught and back."""
     found = []
     for teacher, taught in ((a, b), (b, a)):

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from scipy.fft import dct, next_fast_len
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.loss.binned import Binned
 

@@ -22,8 +22,8 @@ from dpassay.loss.logistic import newton
 from dpassay.loss.training import Line, Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Intervals, of_keys
-from dpassay.outputs.layout import Layout
-from dpassay.outputs.ranking import LARGEST
+from dpassay.outputs.keys import Layout
+from dpassay.outputs.score_models import LARGEST
 
 #: Draws in a cell of the finest level, both sides together, and the most levels.
 _FINEST, _DEEPEST = 4, 14

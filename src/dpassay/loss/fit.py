@@ -6,10 +6,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.loss.classifier import PRESETS, ClassifierLoss
 from dpassay.loss.dyadic import DyadicLoss
+from dpassay.loss.features import FeatureLoss
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.knn import KnnLoss
 from dpassay.loss.logistic import LogisticLoss
@@ -30,6 +31,8 @@ NAMES = (
     "products",
     "bits",
     "letters",
+    "feature",
+    "features",
     *PRESETS,
 )
 
@@ -50,6 +53,8 @@ class Loss(Protocol):
 
 def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Loss:
     """Fit the loss asked for to draws that may be looked at."""
+    if not isinstance(loss, str):
+        return ClassifierLoss.fit(loss, training, rng=rng)
     match loss:
         case "kde" | "polynomial":
             return GridLoss.named(loss, training.tally)
@@ -59,6 +64,8 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Loss:
             return KnnLoss.fit(training)
         case "linear" | "logistic" | "products":
             return LogisticLoss.fit(loss, training)
+        case "feature" | "features":
+            return FeatureLoss.fit(loss, training)
         case "lowest bit" | "bits" | "letters":
             return TableLoss.fit(loss, training)
         case str():

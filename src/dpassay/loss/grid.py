@@ -14,15 +14,15 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.loss import kde
 from dpassay.loss.bandwidth import common_bandwidth
 from dpassay.loss.binned import Axis, Binned
+from dpassay.loss.cell_counts import CellCounts
 from dpassay.loss.frequencies import without_noise
 from dpassay.loss.logistic import quadratic
-from dpassay.loss.tally import Tally
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Intervals, of_keys, of_scores
-from dpassay.outputs.layout import Layout
+from dpassay.outputs.keys import Layout
 from dpassay.outputs.templates import exact, told_apart
-from dpassay.privacy.loss_curves import LossCurve
-from dpassay.privacy.masses import Masses
+from dpassay.privacy.finite_pairs import Masses
+from dpassay.privacy.renyi_curves import LossCurve
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,16 +56,18 @@ class GridPart:
 class GridLoss:
     """log p̂/q̂ on cells."""
 
-    tally: Tally
+    tally: CellCounts
     blocks: tuple[GridPart, ...]
 
     @classmethod
-    def named(cls, name: str, tally: Tally) -> GridLoss:
+    def named(cls, name: str, tally: CellCounts) -> GridLoss:
         """The "kde" or the "polynomial" loss of a tally."""
         return cls.polynomial(tally) if name == "polynomial" else cls.of(tally)
 
     @classmethod
-    def of(cls, tally: Tally, rule: str | float = "sj", *, inference: bool = False) -> GridLoss:
+    def of(
+        cls, tally: CellCounts, rule: str | float = "sj", *, inference: bool = False
+    ) -> GridLoss:
         """Densities with one bandwidth for both sides; a smaller one for `inference`."""
 
         def block(key: int, p: Binned, q: Binned) -> GridPart:
@@ -81,7 +83,7 @@ class GridLoss:
         return cls._of(tally, block)
 
     @classmethod
-    def polynomial(cls, tally: Tally) -> GridLoss:
+    def polynomial(cls, tally: CellCounts) -> GridLoss:
         """log p/q a quadratic function of the free numbers of a key, by maximum likelihood.
 
         Exact for Gaussian noise, stiff and so nearly without noise for the rest: the tails, where
@@ -98,7 +100,7 @@ class GridLoss:
         return cls._of(tally, block)
 
     @classmethod
-    def _of(cls, tally: Tally, block: Callable[[int, Binned, Binned], GridPart]) -> GridLoss:
+    def _of(cls, tally: CellCounts, block: Callable[[int, Binned, Binned], GridPart]) -> GridLoss:
         n = tally.n
         single = [key for key, axes in enumerate(tally.binning.axes) if axes is None]
         keys = np.array([*single, -1, -2], dtype=np.int64)
@@ -169,11 +171,11 @@ class GridLoss:
         return levels
 
     def everywhere(self) -> FloatArray:
-        """The loss wherever `Tally.everywhere` counts draws."""
+        """The loss wherever `CellCounts.everywhere` counts draws."""
         grids = [self.shrunk(block) for block in self.blocks if block.axes is not None]
         return np.concatenate([self._by_key(), *grids])
 
-    def levels(self, tally: Tally) -> Levels | None:
+    def levels(self, tally: CellCounts) -> Levels | None:
         """How many draws of a tally under the same binning lie where on the loss, if it can say."""
         level = self._by_key()
         gridded = [k for k, axes in enumerate(self.tally.binning.axes) if axes is not None]

@@ -22,7 +22,7 @@ def on_grid(binned: Binned, h: tuple[float, ...]) -> FloatArray:
     """The density at the grid points; integrates to the share of draws inside the grid."""
     shape = []
     for axis, width in zip(binned.axes, h, strict=True):
-        room = min(axis.size, math.ceil(_REACH * width / axis.step))
+        room = math.ceil(min(axis.size, _REACH * width / axis.step))
         shape.append(next_fast_len(axis.size + room, real=True))
     dimensions = tuple(range(len(shape)))
     spectrum = np.fft.rfftn(binned.weights, shape, dimensions)

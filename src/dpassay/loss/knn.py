@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.loss.training import Line, Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
-from dpassay.outputs.layout import Layout
+from dpassay.outputs.keys import Layout
 
 #: Queries handled at a time where neighbours have to be listed.
 _CHUNK = 1 << 22

@@ -14,7 +14,7 @@ from dpassay.loss.binned import Binned
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
-from dpassay.outputs.ranking import LARGEST, Features, Polynomial, Ranking, expanded
+from dpassay.outputs.score_models import LARGEST, Features, Polynomial, Ranking, expanded
 
 #: Training draws per side beyond which a polynomial learns nothing new that its order could use.
 _ENOUGH = 100_000
@@ -34,7 +34,7 @@ def newton(
         gradient = terms.T @ (hits - weight * share) - ridge * beta
         curvature = (terms * (weight * share * (1 - share))[:, None]).T @ terms
         step = np.linalg.solve(curvature + ridge * np.eye(beta.size), gradient)
-        longest = float(np.abs(terms @ step).max())
+        longest = float(np.abs(terms @ step).max(initial=0.0))
         beta += step * min(1.0, 5.0 / max(longest, 1e-300))
         if longest < 1e-6:
             break

@@ -18,7 +18,7 @@ from dpassay.outputs.bits import BITS, CELLS, COLUMNS, Bits, LowestBit, powers
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.letters import Letters
-from dpassay.outputs.ranking import Polynomial, Ranking, Tables
+from dpassay.outputs.score_models import Polynomial, Ranking, Tables
 
 #: Standard deviations by which X² must exceed what equal distributions have.
 _BEYOND = 4.0

@@ -8,9 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.loss.tally import Binning, Tally
-from dpassay.outputs.layout import Layout, Sorted, learn
+from dpassay.loss.cell_counts import Binning, CellCounts
+from dpassay.loss.feature_search import best_features
+from dpassay.outputs.features import Feature
+from dpassay.outputs.keys import KeyedDraws, Layout, learn
 from dpassay.sampling.samples import Batch, Sizes
+
+#: How many named features are kept.
+FEATURES = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +42,8 @@ class Line:
 class Training:
     """Draws of both sides, sorted into the keys of one layout; parts of them share its binning."""
 
-    p: Sorted
-    q: Sorted
+    p: KeyedDraws
+    q: KeyedDraws
     whole: Training | None = None  # what this is a part of
     ordered: bool = False  # ascending within each half of a side
 
@@ -73,11 +78,16 @@ class Training:
         return Binning.learn(self.p, self.q) if self.whole is None else self.whole.binning
 
     @cached_property
-    def tally(self) -> Tally:
+    def tally(self) -> CellCounts:
         """The draws as counts on the cells of the binning."""
         if self.binning.layout is self.layout:
             return self.binning.of_sorted(self.p, self.q)
         return self.binning.tally(self.p.outputs, self.q.outputs)
+
+    @cached_property
+    def features(self) -> list[tuple[Feature, float]]:
+        """The most telling named features, the best first, with their limits of log p/q."""
+        return best_features(self.p.outputs, self.q.outputs, FEATURES)
 
     @cached_property
     def _lines(self) -> dict[int, Line]:
@@ -112,7 +122,7 @@ class Training:
         return Training(p, q, self)
 
 
-def _ascending(side: Sorted) -> Sorted:
+def _ascending(side: KeyedDraws) -> KeyedDraws:
     """Numbers in order, in either half."""
     x, half = side.numbers(0)[:, 0], len(side) // 2
     return side[np.concatenate([np.argsort(x[:half]), half + np.argsort(x[half:])])]

@@ -13,43 +13,48 @@ of others has P(Y > τ) stochastically at most Beta(k, m + 1 − k); the largest
 α with probability 1 − γ/2 gives a threshold that does not look at the members' scores, whose count above
 it is binomial: Clopper and Pearson's limit at γ/2 holds. From above likewise, with a threshold below
 which no admissible one can lie.
+
+Both need independent scores. Those of canaries that share one trained model are not independent: what
+moves the model moves all of them. For these the limits are no guarantee, and `one_run` gives exact ones.
 """
 
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.bounds import clopper_pearson
+from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.bounds.ordering import kl
 from dpassay.errors import InvalidInput
 from dpassay.membership.one_run import read_scores
-from dpassay.privacy.about import level
+from dpassay.privacy.provenance import Guarantee, level
 from dpassay.results.rounding import rounded_down, rounded_up
-from dpassay.roots import bisect
+from dpassay.rootfinding import bisect
 from dpassay.tables import Shown
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rate(Shown):
-    """A number read off scores, and its limits, each of which holds with the confidence."""
+    """A number read off scores, and its limits; if exact, each holds with the confidence."""
 
     name: str
     value: float
     lower: float
     upper: float
     confidence: float
+    guarantee: Guarantee
 
     def __str__(self) -> str:
         return (
             f"{self.name} ≈ {self.value:.4g}, at least {rounded_down(self.lower)} and at most "
-            f"{rounded_up(self.upper)}, each with {level(self.confidence)} confidence (exact)"
+            f"{rounded_up(self.upper)}, each with {level(self.confidence)} confidence ({self.guarantee})"
         )
 
 
@@ -63,6 +68,11 @@ class AttackRates(Shown):
 
     def __str__(self) -> str:
         said = "\n".join(str(rate) for rate in (self.auc, *self.tpr))
+        if self.auc.guarantee is not Guarantee.EXACT:
+            said += (
+                "\nnote: the limits hold for independent scores, each of a training run of its own: then "
+                "give separate_runs=True. Canaries of one run share a model: use dp.one_run for those"
+            )
         if self.auc.upper < 0.5:
             said += (
                 "\nnote: scores are lower with the canary than without; the larger is taken to speak for "
@@ -77,31 +87,35 @@ def attack_rates(
     *,
     fpr: float | Sequence[float] = (0.001, 0.01, 0.1),
     confidence: float = 0.95,
+    separate_runs: bool = False,
 ) -> AttackRates:
-    """AUC of scores, and TPR at fixed FPR, with limits that hold for every number of scores.
+    """AUC of scores, and TPR at fixed FPR, with limits that hold for every number of independent scores.
 
-    scores_in   scores of runs (or records) with the canary; the larger, the more they speak for it
-    scores_out  scores without it
-    fpr         the false positive rates, fixed beforehand
-
-    Each limit holds with the confidence by itself. Scores must be independent: of separate training
-    runs, not of many records of one run (for those see `one_run`).
+    scores_in      scores of runs (or records) with the canary; the larger, the more they speak for it
+    scores_out     scores without it
+    fpr            the false positive rates, fixed beforehand
+    separate_runs  whether every score is of a training run of its own. Then the scores are independent
+                   and each limit holds with the confidence by itself ("exact"). Scores of many records
+                   under one model are not independent: the limits are "heuristic", and `one_run` is exact
 
     >>> import dpassay as dp, numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> found = dp.attack_rates(rng.normal(2, 1, 1000), rng.normal(0, 1, 1000), fpr=0.05)
+    >>> x, y = rng.normal(2, 1, 1000), rng.normal(0, 1, 1000)
+    >>> found = dp.attack_rates(x, y, fpr=0.05, separate_runs=True)
     >>> found.auc.lower < 0.921 < found.auc.upper, found.tpr[0].lower < 0.639 < found.tpr[0].upper
     (True, True)
     """
     x, y = _scores("scores_in", scores_in), _scores("scores_out", scores_out)
     _refuse_labels(x, y)
     gamma = 1 - checks.probability("confidence", confidence)
-    rates = [fpr] if isinstance(fpr, (int, float)) else list(fpr)
+    checks.flag("separate_runs", separate_runs)
+    told = confidence, Guarantee.EXACT if separate_runs else Guarantee.HEURISTIC
+    rates = [fpr] if isinstance(fpr, numbers.Real) else checks.listed("fpr", fpr)
     for rate in rates:
         checks.probability("fpr", rate)
     return AttackRates(
-        auc=_auc(x, y, gamma, confidence),
-        tpr=tuple(_tpr(x, y, float(rate), gamma, confidence) for rate in rates),
+        auc=_auc(x, y, gamma, *told),
+        tpr=tuple(_tpr(x, y, float(rate), gamma, *told) for rate in rates),
         n=(x.size, y.size),
     )
 
@@ -126,7 +140,9 @@ def _refuse_labels(x: FloatArray, y: FloatArray) -> None:
         )
 
 
-def _auc(x: FloatArray, y: FloatArray, gamma: float, confidence: float) -> Rate:
+def _auc(
+    x: FloatArray, y: FloatArray, gamma: float, confidence: float, guarantee: Guarantee
+) -> Rate:
     """P(X > Y) + ½ P(X = Y)."""
     below = np.searchsorted(y, x, side="left") + np.searchsorted(y, x, side="right")
     value = float(below.mean() / (2 * y.size))
@@ -137,6 +153,7 @@ def _auc(x: FloatArray, y: FloatArray, gamma: float, confidence: float) -> Rate:
         lower=1 - _kl_upper(1 - value, room),
         upper=_kl_upper(value, room),
         confidence=confidence,
+        guarantee=guarantee,
     )
 
 
@@ -145,7 +162,14 @@ def _kl_upper(value: float, room: float) -> float:
     return float(bisect(lambda mean: kl(value, mean) <= room, value, 1.0)[1])
 
 
-def _tpr(x: FloatArray, y: FloatArray, rate: float, gamma: float, confidence: float) -> Rate:
+def _tpr(
+    x: FloatArray,
+    y: FloatArray,
+    rate: float,
+    gamma: float,
+    confidence: float,
+    guarantee: Guarantee,
+) -> Rate:
     from scipy.stats import binom
 
     n, m = x.size, y.size
@@ -170,4 +194,5 @@ def _tpr(x: FloatArray, y: FloatArray, rate: float, gamma: float, confidence: fl
         lower=min(lower, counted / n),
         upper=max(upper, counted / n),
         confidence=confidence,
+        guarantee=guarantee,
     )

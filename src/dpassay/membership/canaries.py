@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpassay import validation as checks
 from dpassay._typing import BoolArray
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.membership.one_run import Guesses, one_run
@@ -31,6 +32,9 @@ class Canaries(Record):
     can be repeated. `to_json` keeps seed and coins, not the records. Train on `dataset()`, score every
     canary, included or not, and give the scores to `audit`.
 
+    A list holds a canary an item, an array a canary a row. A tuple of arrays, such as features and labels
+    `(X, y)`, is columns of equal length, a canary a row; `data` is then such a tuple as well.
+
     >>> canaries = Canaries(["a", "b", "c", "d"], data=["x", "y"], rng=1)
     >>> canaries.dataset()
     ['x', 'y', 'b', 'd']
@@ -50,7 +54,15 @@ class Canaries(Record):
         records = self.records
         if given is None and records is None:
             raise InvalidInput("records must be a list or an array of canaries, got None")
-        many = len(given) if records is None else len(records)
+        if records is not None:
+            _check_columns(records, self.data)
+        rows = records[0] if _is_columns(records) else records
+        try:
+            many = len(given if records is None else rows)
+        except Exception:  # objects raise what they like
+            raise InvalidInput(
+                f"records must be a list or an array of canaries, got {checks.shown(records)}"
+            ) from None
         if not many:
             raise InvalidInput("records must hold at least one canary, got none")
         # from an address of its own: training with the same seed must not use the same randomness
@@ -66,18 +78,24 @@ class Canaries(Record):
         return len(self.included)
 
     def dataset(self) -> Any:
-        """What to train on: the data, then the canaries that are included, as a list or an array."""
+        """What to train on: the data, then the canaries that are included, in their form."""
         if self.records is None:
             raise InvalidInput(
                 "a record of coins has no canaries; make Canaries(records, rng=seed)"
             )
+        if _is_columns(self.records):
+            data = self.data if len(self.data) else [()] * len(self.records)
+            return tuple(map(self._joined, self.records, data))
         if isinstance(self.records, np.ndarray):
-            chosen = self.records[self.included]
-            return np.concatenate([np.asarray(self.data), chosen]) if len(self.data) else chosen
+            return self._joined(self.records, self.data)
         return [
             *self.data,
             *(r for r, kept in zip(self.records, self.included, strict=True) if kept),
         ]
+
+    def _joined(self, records: Any, data: Any) -> Any:
+        chosen = np.asarray(records)[self.included]
+        return np.concatenate([np.asarray(data), chosen]) if len(data) else chosen
 
     def audit(
         self,
@@ -101,12 +119,44 @@ class Canaries(Record):
         )
 
 
+def _is_columns(given: Any) -> bool:
+    """Whether this is a tuple of arrays, a column each."""
+    if not isinstance(given, tuple) or not given:
+        return False
+    return all(len(getattr(one, "shape", ())) > 0 for one in given)
+
+
+def _check_columns(records: Any, data: Any) -> None:
+    """Say what is wrong with columns of canaries or of the data."""
+    if not _is_columns(records):
+        if _is_columns(data):
+            raise InvalidInput(
+                f"data is a tuple of {len(data)} arrays, and the canaries are {type(records).__name__}: "
+                "give them as a tuple of as many arrays, (canary_X, canary_y) for data=(X, y)"
+            )
+        return
+    for name, columns in (("records", records), ("data", data)):
+        lengths = [len(column) for column in columns] if _is_columns(columns) else []
+        if len(set(lengths)) > 1:
+            raise InvalidInput(
+                f"{name} is a tuple of arrays, a row a record, and they have {lengths} rows: give arrays "
+                "of one length, or a list in which each item is a record"
+            )
+    if len(data) and not (_is_columns(data) and len(data) == len(records)):
+        raise InvalidInput(
+            f"the canaries are a tuple of {len(records)} arrays, so data must be one of as many, got "
+            f"{checks.shown(data)}; if each array is a canary, give them as a list"
+        )
+
+
 # --- files
 
 
-def audit_file(path: str | Path, **options: Any) -> Verdict | LowerBound:
+def audit_file(
+    path: str | Path, *, max_bytes: int | None = None, **options: Any
+) -> Verdict | LowerBound:
     """`one_run` of the columns "score" and "included" of a file."""
-    table = read_table(path)
+    table = read_table(path, max_bytes)
     names = table.names or ()
     for wanted in ("score", "included"):
         if wanted not in names:

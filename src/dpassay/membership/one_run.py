@@ -1,8 +1,8 @@
 """One training run: what guessing shows of the coins that included canaries or left them out.
 
 Whatever is guessed must be a function of the output of the run (scores of the canaries under the trained
-model are) and of things the coins do not influence. Then the bounds of `bounds.guesses` hold, for every
-number of canaries.
+model are) and of things the coins do not influence. Then the bounds of `bounds.one_run_test` hold, for
+every number of canaries.
 
 How many coins are guessed:
 
@@ -29,18 +29,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import BoolArray, FloatArray, IntArray
-from dpassay.bounds import clopper_pearson
-from dpassay.bounds import guesses as bounds
-from dpassay.bounds.guesses import Guessed
+from dpassay.bounds import binomial_limits as clopper_pearson
+from dpassay.bounds import one_run_test as bounds
+from dpassay.bounds.one_run_test import Guessed
 from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
-from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.claim_base import digits
-from dpassay.privacy.claim_text import as_claim
+from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.pairs import Pair, Relation
+from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import far_only
 from dpassay.results.estimates import LowerBound
 from dpassay.results.rounding import number
@@ -112,7 +112,8 @@ def one_run(
     else:
         asked = as_claim(claim)
         if delta is not None:
-            raise InvalidInput(f"{asked} says its own δ, got delta = {delta!r}; leave delta out")
+            got = checks.shown(delta)
+            raise InvalidInput(f"{asked} says its own δ, got delta = {got}; leave delta out")
         _check_claim(asked)
     gamma = 1.0 - checks.probability("confidence", confidence)
     seed = seed_of(rng)
@@ -134,12 +135,12 @@ def one_run(
 
 
 def _check_claim(claim: Claim) -> None:
-    if not claim.event_complete:
+    if not claim.set_by_events:
         raise InvalidInput(
             f"{claim} is a claim about divergences, which guesses do not test in full; give what it "
             "implies: eps and delta, mu, or a trade-off curve"
         )
-    if claim.one_way:
+    if claim.directional:
         raise InvalidInput(
             "a coin takes a canary out as well as in, and this curve is claimed in one order of the "
             "inputs; make the claim without ordered=True"
@@ -179,14 +180,16 @@ def _runs(scores: Any, included: Any) -> list[tuple[FloatArray, BoolArray]]:
 
 def _several(given: Any) -> bool:
     """Whether this is a list of arrays, one a run."""
-    return isinstance(given, (list, tuple)) and len(given) > 0 and np.ndim(given[0]) > 0
+    if not isinstance(given, (list, tuple)) or not given:
+        return False
+    return isinstance(given[0], (list, tuple)) or getattr(given[0], "ndim", 0) > 0
 
 
 def read_scores(name: str, given: Any, needed: str, without: str) -> FloatArray:
     """One score each; `needed` says of what, `without` what to do about one that is missing."""
     try:
         array = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
+    except Exception:  # objects raise what they like
         raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}") from None
     if array.ndim != 1 or not array.size:
         raise InvalidInput(f"{name} must be {needed}, got an array of shape {array.shape}")
@@ -314,7 +317,7 @@ def _tests(
         listed = [sides for k, sides in enumerate(listed) if sides not in listed[:k]]
     else:
         alone = isinstance(guesses, (int, np.integer, tuple, float, str))
-        several = [guesses] if alone else list(guesses)  # type: ignore[arg-type]
+        several = [guesses] if alone else checks.listed("guesses", guesses)
         if not several:
             raise InvalidInput("guesses must name a number of guesses, got an empty list")
         listed = [[_sides(one, len(run)) for run in runs] for one in several]
@@ -338,8 +341,8 @@ def _sides(given: Any, canaries: int) -> tuple[int, int]:
     if isinstance(given, tuple):
         if len(given) != 2:
             raise InvalidInput(
-                f"a tuple of guesses is (to be included, to be left out), got {given!r}; several "
-                "numbers of guesses are a list"
+                f"a tuple of guesses is (to be included, to be left out), got {checks.shown(given)}; "
+                "several numbers of guesses are a list"
             )
         top, bottom = (checks.whole("guesses", one, at_least=0) for one in given)
     else:

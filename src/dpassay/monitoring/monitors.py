@@ -8,28 +8,34 @@ is a verdict whenever the draws stop coming, for whatever reason.
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import BadOutput, DependenceWarning, InvalidInput
-from dpassay.monitoring.evidence import Chapter, Drawn, Orders, Track
-from dpassay.monitoring.standings import ANYTIME, Standing, about_bets, verdict_of
-from dpassay.outputs.canonical import Outputs, check_containers, concatenate, from_raw
-from dpassay.privacy.about import About
-from dpassay.privacy.claim_text import as_claim
+from dpassay.monitoring.confidence_sequence import (
+    ANYTIME,
+    ConfidenceSequence,
+    about_bets,
+    verdict_of,
+)
+from dpassay.monitoring.e_process import BettingEpoch, Drawn, EProcess, Orders
+from dpassay.outputs.canonical import Outputs, all_of, check_containers, concatenate
+from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair, Relation, as_pair
+from dpassay.privacy.provenance import About
 from dpassay.records import Record
 from dpassay.results.verdict import Verdict
 from dpassay.sampling.budget import totals
 from dpassay.sampling.dependence import symptoms
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
 from dpassay.sampling.progress import Progress
-from dpassay.sampling.repeated_batches import AGAIN, Brought
+from dpassay.sampling.repeated_batches import AGAIN, SeenBatches
 from dpassay.sampling.samples import Source, sources
 from dpassay.sampling.tasks import by_calls
 
@@ -52,7 +58,7 @@ class MonitorState(Record):
     pair: Pair | None
     draws: int
     updates: int
-    chapters: tuple[Chapter, ...]
+    chapters: tuple[BettingEpoch, ...]
     kept: tuple[Drawn | None, Drawn | None]
     waiting: tuple[Drawn | None, Drawn | None]
     containers: tuple[str, ...]
@@ -62,6 +68,14 @@ class MonitorState(Record):
     looked: bool
     doubts: tuple[str, ...]
     brought: tuple[int, ...] = ()
+
+    def _validate(self) -> None:
+        for name in ("seed", "draws", "updates"):
+            checks.whole(name, getattr(self, name), at_least=0, at_most=math.inf)
+        for name in ("peak", "bound"):
+            checks.real(name, getattr(self, name), finite=False)
+        if self.refuted is not None:
+            checks.whole("refuted", self.refuted, at_least=0, at_most=self.draws)
 
 
 class Monitor:
@@ -100,12 +114,12 @@ class Monitor:
         self.seed, self.loss = seed_of(rng), loss
         self.pair = None if pair is None else as_pair(pair)
         self.doubts: tuple[str, ...] = ()
-        self._track = Track(self.claim, loss, self.seed)
-        self._standing = Standing(self.claim, [self._track], 1 - self.confidence)
+        self._track = EProcess(self.claim, loss, self.seed)
+        self._standing = ConfidenceSequence(self.claim, [self._track], 1 - self.confidence)
         self._waiting: list[Outputs | None] = [None, None]
         self._containers: frozenset[str] = frozenset()
         self._updates, self._looked = 0, False
-        self._brought = Brought()
+        self._brought = SeenBatches()
 
     def update(self, p_outputs: Any = (), q_outputs: Any = ()) -> None:
         """Bring draws on the first and on the second input; as many as there are of either, or none."""
@@ -179,7 +193,11 @@ class Monitor:
 
     @property
     def e_value(self) -> float:
-        """The capital against the claim now: at most 1 on average, whenever one looks, if it is true."""
+        """The e-value against the claim: the e-process of the paired draws, now.
+
+        If the claim is true, its mean is at most 1 at every stopping time that the paired draws decide;
+        draws that wait for a partner (`waiting`) must not influence it. `violated` has no such condition.
+        """
         return math.exp(min(self._standing.now, 700.0))
 
     @property
@@ -261,7 +279,7 @@ class Monitor:
         found._waiting = [None if side is None else side.outputs() for side in state.waiting]
         found._containers, found._updates = frozenset(state.containers), state.updates
         found._looked, found.doubts = state.looked, state.doubts
-        found._brought = Brought(state.brought)
+        found._brought = SeenBatches(state.brought)
         if not track.consistent():
             raise InvalidInput("the evidence in this JSON does not follow from its counts")
         return found
@@ -275,6 +293,7 @@ def monitor(
     max_n: int | None = None,
     confidence: float = 0.95,
     loss: Any = "values",
+    features: Any = None,
     relation: Relation | str | None = None,
     rng: Seed = None,
     sampling: Sampling | None = None,
@@ -290,6 +309,7 @@ def monitor(
     claim      a claim, or its text ("eps=1, delta=1e-5")
     max_n      the most draws per side per pair
     loss       what ranks the outputs: "values", "auto" (with a look at the bits of numbers), a name
+    features   functions of one output, as for `audit`
     relation   what makes the inputs neighbours ("add_remove", "replace", …), for the record
 
     >>> import dpassay as dp
@@ -300,11 +320,13 @@ def monitor(
     wanted = as_claim(claim)
     gamma = 1 - checks.probability("confidence", confidence)
     how = replace(as_sampling(sampling), progress=False)  # one line for all draws together
-    found = list(sources(mechanism, pairs, rng=rng, sampling=how, relation=relation))
+    found = list(
+        sources(mechanism, pairs, rng=rng, sampling=how, relation=relation, features=features)
+    )
     if not found:
         raise InvalidInput("there is no pair to look at: the iterator is empty")
     most = totals(found[0], max_n, least=1, name="max_n")
-    standing = Standing(wanted, [_track(wanted, loss, source) for source in found], gamma)
+    standing = ConfidenceSequence(wanted, [_track(wanted, loss, source) for source in found], gamma)
     # an executor is there already: there the looks, and the verdict, are those of one core
     run = _Run(standing, found, _pace(found[0], how))
     notes, limit = [ANYTIME], min(most)
@@ -316,11 +338,12 @@ def monitor(
                 progress.advance(size)
         except KeyboardInterrupt:
             notes.append(f"interrupted after {run.draws:,} of {limit:,} draws a side")
+            print(f"dpassay: {notes[-1]}; now the verdict on those", file=sys.stderr)
     return verdict_of(run.standing, [source.pair for source in found], confidence, run.about(notes))
 
 
-def _track(claim: Claim, loss: Any, source: Source) -> Track:
-    return Track(claim, loss, seed_of(source.rng(1 << 23)))
+def _track(claim: Claim, loss: Any, source: Source) -> EProcess:
+    return EProcess(claim, loss, seed_of(source.rng(1 << 23)))
 
 
 def _pace(source: Source, how: Sampling) -> tuple[float, int]:
@@ -335,7 +358,7 @@ class _Run:
     """Draws on some pairs, as many on each, and what they say."""
 
     def __init__(
-        self, standing: Standing, found: Sequence[Source], pace: tuple[float, int]
+        self, standing: ConfidenceSequence, found: Sequence[Source], pace: tuple[float, int]
     ) -> None:
         self.standing, self.found, self.pace = standing, found, pace
         self.draws, self._looked = 0, False
@@ -384,6 +407,7 @@ class _Run:
 def _read(name: str, given: Any) -> Outputs | None:
     """Outputs in canonical form; None if there are none."""
     try:
-        return from_raw(given, len(given)) if len(given) else None
-    except (BadOutput, TypeError) as error:
+        found = all_of(given)
+    except BadOutput as error:
         raise InvalidInput(f"{name}_outputs cannot be read as outputs: {error}") from None
+    return found if len(found) else None

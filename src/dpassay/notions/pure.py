@@ -26,16 +26,16 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import BoolArray, FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.loss import kde
 from dpassay.loss.bandwidth import undersmooth
+from dpassay.loss.cell_counts import tally_draws
 from dpassay.loss.grid import GridLoss, GridPart
-from dpassay.loss.tally import tally_draws
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.layout import Layout
-from dpassay.privacy.about import About, Guarantee
+from dpassay.outputs.keys import Layout
+from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.estimates import Estimate, LowerBound
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
@@ -102,7 +102,7 @@ def estimate(
         location=worst.location,
         pair=source.pair,
         loss=worst.loss.curve(),
-        about=_about("DPL", tally.n, source),
+        about=_about("DPL", tally.n, source, tally.notes),
     )
 
 
@@ -168,7 +168,7 @@ def lower_bound(
         pair=chosen.pair,
         estimates=tuple(values),
         loss=best.loss.curve(),
-        about=_about("MPL", used, chosen),
+        about=_about("MPL", used, chosen, best.loss.tally.notes),
     )
 
 
@@ -345,11 +345,8 @@ def _check(region: Any, floor: float | None, caution: float | None) -> None:
         checks.real("floor", floor, above=0.0)
     if region is None or _in_words(region):
         return
-    try:
-        array = np.asarray(region, dtype=float)
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.size == 0 or array.shape[-1] != 2 or np.any(array[..., 0] >= array[..., 1]):
+    array = checks.doubles("region", region)
+    if array.size == 0 or array.shape[-1:] != (2,) or np.any(array[..., 0] >= array[..., 1]):
         raise InvalidInput(
             f"region must be (low, high) with low < high, one such pair a coordinate, or a list of "
             f"outputs in words, got {checks.shown(region)}"
@@ -368,7 +365,7 @@ def _two_stages(n: int | None, n_bound: int | None, source: Source) -> tuple[Siz
     return seek, (bound, bound)
 
 
-def _about(method: str, n: tuple[int, int], source: Source) -> About:
+def _about(method: str, n: tuple[int, int], source: Source, notes: tuple[str, ...]) -> About:
     guarantee = Guarantee.ASYMPTOTIC if method == "MPL" else Guarantee.HEURISTIC
     return About(
         method=method,
@@ -376,5 +373,5 @@ def _about(method: str, n: tuple[int, int], source: Source) -> About:
         n=n,
         seed=source.seed,
         pair=source.pair,
-        notes=source.notes,
+        notes=(*notes, *source.notes),
     )

@@ -8,7 +8,7 @@ smoothly that the delta method gives a variance; its bound is **asymptotic**. `V
     E_P[s^{λ−1}] ≤ E_Q[(p/q)^λ]^{1/λ} E_Q[s^λ]^{(λ−1)/λ},
 
 with a gap of second order around s ∝ p/q. A loss ŝ and a clip are learned on a part of the draws,
-s = κ exp(min(ŝ, clip)), and bets on both sides with the rest (`bounds.renyi_bets`) give a bound that is
+s = κ exp(min(ŝ, clip)), and bets on both sides with the rest (`bounds.renyi_wealth`) give a bound that is
 **exact**: any dimension, atoms allowed.
 
 A lower bound here is not turned into one for (ε, δ): small Rényi divergence implies (ε, δ)-DP, but large
@@ -26,17 +26,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp, ndtri
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.learning.learner import Learner, select
+from dpassay.learning.cross_fit import CrossFit, select
 from dpassay.learning.renyi_function import MomentCriterion
+from dpassay.loss.cell_counts import CellCounts, tally_draws
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
-from dpassay.loss.tally import Tally, tally_draws
 from dpassay.outputs.canonical import Outputs
-from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.pairs import SWAPS, Direction
+from dpassay.privacy.provenance import About, Guarantee
 from dpassay.privacy.renyi_curves import RenyiCurve
 from dpassay.results.estimates import Estimate, LowerBound
 from dpassay.sampling.budget import split, totals
@@ -127,7 +127,7 @@ def estimate(
         value=best.value,
         notion=f"Rényi ε({lam:g})",
         pair=source.pair,
-        about=_about("softmax", Guarantee.HEURISTIC, tally.n, source, _warnings([best])),
+        about=_about("softmax", Guarantee.HEURISTIC, tally.n, source, _warnings([best], tally)),
     )
 
 
@@ -178,7 +178,7 @@ def lower_bound(
             about=_about("variational", Guarantee.EXACT, used, chosen, notes),
         )
     level = -math.expm1(math.log1p(-gamma) / len(found)) / _sides(direction)
-    best: tuple[float, Source, Point, tuple[int, int]] | None = None
+    best: tuple[float, Source, Point, CellCounts] | None = None
     values = []
     draws = totals(found[0], n)
     with Whole(len(found) * max(draws)):
@@ -189,9 +189,9 @@ def lower_bound(
             for point in points:
                 bound = point.lower(level)
                 if best is None or bound > best[0]:
-                    best = (bound, source, point, tally.n)
+                    best = (bound, source, point, tally)
     assert best is not None
-    value, chosen, point, used = best
+    value, chosen, point, tally = best
     return LowerBound(
         value=max(0.0, value),
         confidence=confidence,
@@ -199,7 +199,7 @@ def lower_bound(
         guarantee=Guarantee.ASYMPTOTIC.given(chosen.doubts),
         pair=chosen.pair,
         estimates=tuple(values),
-        about=_about("softmax", Guarantee.ASYMPTOTIC, used, chosen, _warnings([point])),
+        about=_about("softmax", Guarantee.ASYMPTOTIC, tally.n, chosen, _warnings([point], tally)),
     )
 
 
@@ -226,7 +226,7 @@ def curve(
     checks.one_of("direction", direction, tuple(SWAPS))
     _check_method(method)
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
-    each = gamma / (lam.size if simultaneous else 1)
+    each = gamma / (lam.size if checks.flag("simultaneous", simultaneous) else 1)
     if isinstance(method, Variational):
         bounds, _, estimates, notes, used = variational_bounds(
             [source], lam, n, each * lam.size, method, direction
@@ -239,7 +239,7 @@ def curve(
         values = np.max([[point.value for point in row] for row in points], axis=0)
         level = each / _sides(direction)
         lower = np.max([[max(0.0, point.lower(level)) for point in row] for row in points], axis=0)
-        notes, used = _warnings([p for row in points for p in row]), tally.n
+        notes, used = _warnings([p for row in points for p in row], tally), tally.n
         guarantee = Guarantee.ASYMPTOTIC
     name = "variational" if isinstance(method, Variational) else "softmax"
     return RenyiCurve(
@@ -270,7 +270,7 @@ def variational_bounds(
     budget = split(found[0], n, method.share(total), least=(10, 10))
     with Whole(budget.draws(len(found)), "learning") as bar:
         for source in found:
-            learner = Learner(source.deal(budget.learn), method.loss, source.rng)
+            learner = CrossFit(source.deal(budget.learn), method.loss, source.rng)
             power = MomentCriterion(float(orders[0]), SWAPS[direction], min(budget.test), level)
             index, first = select(learner, power)
             scores = learner.scores(index)
@@ -375,7 +375,7 @@ def _lse(values: FloatArray) -> float:
     return float(logsumexp(values)) if values.size else -math.inf
 
 
-def _softmax(tally: Tally, method: Softmax, direction: str) -> list[Floored]:
+def _softmax(tally: CellCounts, method: Softmax, direction: str) -> list[Floored]:
     loss = GridLoss.of(tally, method.bandwidth, inference=True)
     return [_floored(loss, method, swapped) for swapped in SWAPS[direction]]
 
@@ -420,16 +420,17 @@ def _floored(loss: GridLoss, method: Softmax, swapped: bool) -> Floored:
     )
 
 
-def _warnings(points: Sequence[Point]) -> tuple[str, ...]:
+def _warnings(points: Sequence[Point], tally: CellCounts) -> tuple[str, ...]:
     held = [p for p in points if p.floored > 0.1]
     if not held:
-        return ()
+        return tally.notes
     orders = [f"{order:g}" for order in sorted({p.order for p in held})]
     where = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders)}, up to"
     return (
         f"at {where} {max(p.floored for p in held):.0%} of the integral comes from outputs whose "
         "density the floor holds up: the value says how large the floor is, not how large the "
         "divergence; raise the floor or n, or use Variational()",
+        *tally.notes,
     )
 
 
@@ -437,10 +438,7 @@ def _warnings(points: Sequence[Point]) -> tuple[str, ...]:
 
 
 def _orders(orders: npt.ArrayLike) -> FloatArray:
-    try:
-        array = np.atleast_1d(np.asarray(orders, dtype=float))
-    except (TypeError, ValueError):
-        array = np.zeros(0)
+    array = np.atleast_1d(checks.doubles("orders", orders))
     if (
         array.ndim != 1
         or array.size == 0

@@ -12,7 +12,7 @@ P thinned by e^{−ε} against Q for every ε; the log-odds of one classifier ar
   is the largest of lines in e^ε. For up to four ε declared beforehand the exact joint test is used
   instead: it is tighter;
 - `upper`, **exact**, for discrete outputs: held-out counts of the outputs that the training draws show to
-  repeat (`bounds.upper`), at all ε at once; None where outputs are not discrete;
+  repeat (`bounds.upper_delta`), at all ε at once; None where outputs are not discrete;
 - `accuracy`, **asymptotic**, for nearest neighbours: the paper's Corollary 2.
 """
 
@@ -27,16 +27,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.blackbox.neighbours import Population, remove_one
 from dpassay.errors import InvalidInput, MechanismError
-from dpassay.learning.cells import outside, why_trivial
-from dpassay.notions.thresholds import Options, bounded_above, certified, count_thresholds
-from dpassay.privacy.about import About, Guarantee
+from dpassay.learning.betting_cells import outside, why_trivial
+from dpassay.notions.threshold_counts import Options, bounded_above, certified, count_thresholds
 from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Direction, Pair, Relation
+from dpassay.privacy.provenance import About, Guarantee
 from dpassay.records import Record
 from dpassay.sampling.draw import Sampling, Seed, seed_for
 from dpassay.sampling.progress import Whole
@@ -185,12 +185,16 @@ def relative(
     eps = _grid(epsilons)
     known: dict[str, list[PairSpectrum]] = {}
     if previous is not None:
+        if not isinstance(previous, SetSpectrum):
+            raise InvalidInput(
+                "previous must be a result of dp.spectrum.relative, got " + checks.shown(previous)
+            )
         if not np.array_equal(previous.x, eps):
             raise InvalidInput("previous was made on another grid of epsilons: give the same one")
         for part in previous.parts:
             known.setdefault(part.database, []).append(part)
     wanted: dict[str, list[Pair]] = {}
-    for database in databases:
+    for database in checks.listed("databases", databases):
         wanted[_fingerprint(database)] = remove_one(database)
     if not wanted:
         raise InvalidInput("databases holds no database")
@@ -240,17 +244,19 @@ def distributional(
     eps = _grid(epsilons)
     if not callable(mechanism):
         raise InvalidInput(f"mechanism must be a function, got {checks.shown(mechanism)}")
-    chosen = [populations] if isinstance(populations, Population) else list(populations)
-    given = list(values)
-    if not chosen or len(given) < 2:
-        raise InvalidInput("give at least one population and two values a record can take")
+    single = isinstance(populations, Population)
+    chosen = [populations] if single else checks.listed("populations", populations)
+    given = checks.listed("values", values)
+    some = None if rows is None else checks.listed("rows", rows)
+    if not chosen or len(given) < 2 or some == []:
+        raise InvalidInput("give at least one population, one row and two values a record can take")
     jobs = []
     for k, population in enumerate(chosen):
         if not isinstance(population, Population):
             raise InvalidInput(
-                f"populations must hold dp.neighbours.Population, got {population!r}"
+                f"populations must hold dp.neighbours.Population, got {checks.shown(population)}"
             )
-        for row in range(population.rows) if rows is None else rows:
+        for row in range(population.rows) if some is None else some:
             checks.whole("rows", row, at_least=0)
             if row >= population.rows:
                 raise InvalidInput(f"row {row} is not in a database of {population.rows} rows")
@@ -363,17 +369,18 @@ def _fingerprint(database: Any) -> str:
     if isinstance(database, np.ndarray) and database.dtype != object:
         content = f"{database.dtype} {database.shape}".encode() + database.tobytes()
     else:
-        content = repr(database).encode()
+        try:
+            content = repr(database).encode("utf-8", "backslashreplace")
+        except Exception as error:  # objects raise what they like
+            raise InvalidInput(
+                f"a database of type {type(database).__name__} has no printed form to know it by: {error}"
+            ) from None
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _grid(epsilons: npt.ArrayLike | None) -> FloatArray:
-    try:
-        eps = np.atleast_1d(
-            np.asarray(np.linspace(0, 2, 41) if epsilons is None else epsilons, dtype=float)
-        )
-    except (TypeError, ValueError):
-        eps = np.zeros(0)
+    given = np.linspace(0, 2, 41) if epsilons is None else epsilons
+    eps = np.atleast_1d(checks.doubles("epsilons", given))
     if eps.ndim != 1 or eps.size == 0 or not np.all(np.isfinite(eps)) or np.any(eps < 0):
         raise InvalidInput(
             f"epsilons must be finite numbers of at least 0, got {checks.shown(epsilons)}"

@@ -21,25 +21,26 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.bounds import boxes, joint, power
+from dpassay.bounds import boxes, power
+from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput
+from dpassay.loss.cell_counts import tally_draws, tally_of
 from dpassay.loss.fit import Loss, fit
 from dpassay.loss.grid import GridLoss
-from dpassay.loss.tally import tally_draws, tally_of
 from dpassay.loss.training import Training
 from dpassay.outputs.events import Event, of_scores
-from dpassay.privacy.about import About, Guarantee
-from dpassay.privacy.claim_text import as_claim
+from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffBand, TradeoffCurve
+from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import why_blind
 from dpassay.results.estimates import TradeoffPoint
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
-from dpassay.roots import bisect
+from dpassay.rootfinding import bisect
 from dpassay.sampling.budget import split, three_stages, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import Whole
@@ -94,7 +95,7 @@ def estimate(
         n=tally.n,
         seed=source.seed,
         pair=source.pair,
-        notes=source.notes,
+        notes=(*tally.notes, *source.notes),
     )
     if perturbation == 0.0 and thresholds is None:
         curve = masses.tradeoff_curve()
@@ -118,7 +119,7 @@ def _perturbed(
     if thresholds is None:
         eta = np.unique(ratio[np.isfinite(ratio)])
     else:
-        eta = np.unique(np.asarray(thresholds, dtype=float))
+        eta = np.unique(checks.doubles("thresholds", thresholds))
         if eta.size == 0 or eta[0] < 0 or not np.all(np.isfinite(eta)):
             raise InvalidInput("thresholds must be finite numbers of at least 0")
     points = []
@@ -298,10 +299,12 @@ def audit(
     lower, p_value = _refute(c, claim, box, gamma)
     violated = p_value <= gamma
     detectable = power.smallest_detectable(c, claim, gamma)
+    blind = why_blind(claim, violated, detectable, c.listed)
     return Verdict(
         claim=claim,
         violated=violated,
-        blind=why_blind(claim, violated, detectable, c.listed, ()),
+        blind=blind.words,
+        blind_cause=blind.cause,
         p_value=p_value,
         lower_bound=lower,
         confidence=confidence,

@@ -9,9 +9,11 @@ lowest set bit lies under that. Values that were float32, or written as decimals
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
+from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.records import Record
@@ -63,6 +65,18 @@ class Bits(Record):
     origins: IntArray = field(repr=False)  # by column: the power of two in the middle of its cells
     mixed: bool = False  # whether some outputs lack some of the numbers
 
+    def _validate(self) -> None:
+        same = self.origins.shape == (len(self.columns),)
+        checks.require(same, "origins must have an entry for each column")
+        checks.require(all(c >= 0 for c in self.columns), "columns must be at least 0")
+        small = np.all(np.abs(self.origins) <= 2 * _LARGEST)
+        checks.require(small, "origins must be exponents of doubles")
+
+    @property
+    def size(self) -> int:
+        """How many codes an output has."""
+        return len(self.columns)
+
     @classmethod
     def learn(cls, p: Outputs, q: Outputs) -> Bits:
         """The usual size of every coordinate."""
@@ -110,6 +124,10 @@ class LowestBit(Record):
     column: int
     name: str = "the output"
     mixed: bool = False  # whether some outputs lack the number
+    size: ClassVar[int] = 1
+
+    def _validate(self) -> None:
+        checks.require(self.column >= 0, "column must be at least 0")
 
     def rows(self, outputs: Outputs) -> FloatArray:
         """It, as a column of numbers."""

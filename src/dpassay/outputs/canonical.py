@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import AnyArray, FloatArray
 from dpassay.errors import BadOutput
 from dpassay.outputs import foreign_arrays
@@ -209,6 +209,18 @@ def _widen(part: Outputs, width: int) -> Outputs:
 
 
 # --- arrays
+
+
+def all_of(given: Any) -> Outputs:
+    """All outputs that a container holds, in canonical form."""
+    try:
+        return from_raw(given, len(given))
+    except BadOutput:
+        raise
+    except Exception as error:  # objects raise what they like
+        raise BadOutput(
+            f"{checks.shown(given)} is no array or list of outputs ({type(error).__name__}: {error})"
+        ) from None
 
 
 def from_raw(raw: Any, size: int) -> Outputs:

@@ -15,13 +15,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dpassay import validation as checks
 from dpassay._typing import BoolArray, FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.outputs import resident
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.layout import Layout
-from dpassay.outputs.ranking import Ranking
+from dpassay.outputs.keys import Layout
 from dpassay.outputs.resident import AnyOutputs, Resident
+from dpassay.outputs.score_models import Ranking
 from dpassay.outputs.templates import exact, told_apart
 from dpassay.records import Record
 
@@ -48,6 +49,12 @@ class Intervals(Record):
 
     lows: FloatArray
     highs: FloatArray
+
+    def _validate(self) -> None:
+        ends = np.stack([self.lows, self.highs], axis=1).ravel()  # fails unless equally long
+        listed = self.lows.ndim == 1 and self.lows.size
+        rising = listed and np.all(self.lows < self.highs) and np.all(np.diff(ends) >= 0)
+        checks.require(rising, "lows and highs must be the ends of increasing intervals")
 
     def holds(self, numbers: FloatArray) -> BoolArray:
         """Which rows of the free numbers are inside."""
@@ -95,6 +102,15 @@ class Event(Record):
     #: Only the process that made it can evaluate it; it cannot be replayed from a file.
     live: bool = False
     scorer: Scorer | None = field(default=None, repr=False, metadata={"live": True})
+
+    def _validate(self) -> None:
+        keys = [*self.whole, *(key for key, _ in self.partial)]
+        checks.require(not math.isnan(self.cut), "cut must be a number, got nan")
+        if self.layout is not None:
+            known = all(0 <= key < len(self.layout) for key in keys)
+            checks.require(known, "whole and partial must name keys of the layout")
+            free = all(self.layout.free(key) for key, _ in self.partial)
+            checks.require(free, "partial must name keys that have a free number")
 
     @property
     def replayable(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import AnyArray
 from dpassay.errors import BadOutput
 
@@ -28,9 +28,18 @@ def columns(value: Any) -> tuple[tuple[str, ...] | None, list[AnyArray]] | None:
     """
     kind = type(value).__name__
     match _library(value):
+        case "scipy" if hasattr(value, "toarray"):
+            raise BadOutput(
+                f"outputs that are the rows of one {kind} are sparse; return a list of sparse rows, or "
+                ".toarray()"
+            )
         case "pandas" if kind == "DataFrame":
+            if _labelled(value.index):
+                value = value.reset_index()
             names = tuple(str(name) for name in value.columns)
             return names, [_from_pandas(value.iloc[:, k]) for k in range(len(names))]
+        case "pandas" if kind == "Series" and _labelled(value.index):
+            return ("label", "value"), [_from_pandas(value.index), _from_pandas(value)]
         case "pandas" if kind in ("Series", "Index") or hasattr(value, "_from_sequence"):
             return None, [_from_pandas(value)]
         case "polars" if kind == "DataFrame":
@@ -42,6 +51,29 @@ def columns(value: Any) -> tuple[tuple[str, ...] | None, list[AnyArray]] | None:
             return tuple(value.schema.names), found
         case "pyarrow" if hasattr(value, "to_pylist"):
             return None, [from_arrow(value)]
+    return None
+
+
+def _labelled(index: Any) -> bool:
+    """Whether an index of pandas holds labels: whole numbers are row numbers, of some table or other."""
+    return getattr(index.dtype, "kind", "O") not in "iu"
+
+
+def parts(value: Any) -> dict[str, Any] | None:
+    """A sparse matrix by its entries, a fitted scikit-learn estimator by what it learned; None else."""
+    if _library(value) == "scipy" and hasattr(value, "tocoo"):
+        found = value.tocoo()
+        found.sum_duplicates()
+        axes = getattr(found, "coords", None) or (found.row, found.col)  # SciPy 1.13 has the former
+        places = {f"index {k}": index for k, index in enumerate(axes)}
+        return {"shape": list(found.shape), "entries": {**places, "value": found.data}}
+    if hasattr(value, "get_params") and hasattr(value, "fit"):
+        learned = {k: v for k, v in vars(value).items() if k.endswith("_") and k[0] != "_"}
+        return {k: v for k, v in learned.items() if not callable(v)}
+    if _library(value) == "sklearn" and hasattr(value, "__getstate__"):  # a tree of nodes
+        state = value.__getstate__()
+        if isinstance(state, dict):
+            return {k: v for k, v in state.items() if not callable(v)}
     return None
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dpassay import validation as checks
 from dpassay._typing import IntArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.templates import Template, leaves_of
@@ -40,6 +41,14 @@ class Letters(Record):
     """For each leaf: the whole word, its length, characters from either end; for one also bigrams."""
 
     leaves: int
+
+    def _validate(self) -> None:
+        checks.whole("leaves", self.leaves, at_most=_LEAVES)
+
+    @property
+    def size(self) -> int:
+        """How many codes an output has."""
+        return (2 + len(self._places)) * self.leaves + (_BIGRAMS if self.leaves == 1 else 0)
 
     @classmethod
     def learn(cls, structures: Sequence[Template]) -> Letters:

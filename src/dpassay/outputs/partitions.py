@@ -12,12 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
+from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Scorer
-from dpassay.outputs.layout import Layout
+from dpassay.outputs.keys import Layout
 from dpassay.outputs.lookup import Lookup
-from dpassay.outputs.ranking import Ranking
+from dpassay.outputs.score_models import Ranking
 from dpassay.records import Record
 
 
@@ -30,6 +31,14 @@ class Partition(Record):
     layout: Layout | None = field(default=None, repr=False)
     ranking: Ranking | None = field(default=None, repr=False)
     scorer: Scorer | None = field(default=None, repr=False, metadata={"live": True})
+
+    def _validate(self) -> None:
+        checks.require(self.bare, "a partition needs an event")
+        there = self.layout is not None or self.ranking is not None
+        checks.require(there or self.live, "a partition needs a layout or a ranking")
+        if self.layout is not None:
+            for k in range(len(self.bare)):
+                self.event(k)._validate()
 
     @classmethod
     def of(cls, name: str, events: Sequence[Event]) -> Partition:

@@ -19,6 +19,8 @@ Template: TypeAlias = tuple[Any, ...]
 NUMBER: Template = ("number",)
 #: Integers up to here are doubles.
 EXACT = 1 << 53
+#: Longer sequences of free numbers are cut short in words.
+_LONG = 12
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,34 @@ def children(template: Template) -> tuple[Template, ...]:
             return ()
 
 
+def is_template(found: Any) -> bool:
+    """Whether this is a template, whatever it was read from."""
+    match found:
+        case ("number" | "none" | "nan" | "inf" | "-inf",):
+            return True
+        case ("str" | "integer" | "fraction" | "wide" | "time" | "enum", str()):
+            return True
+        case ("bytes", str(text)):
+            return len(text) % 2 == 0 and all(letter in "0123456789abcdef" for letter in text)
+        case ("outcome", str(), str()):
+            return True
+        case ("seq" | "set", tuple(items)):
+            return all(map(is_template, items))
+        case ("complex", (first, second)):
+            return is_template(first) and is_template(second)
+        case ("date" | "duration", (("number",), ("number",)), *zones):
+            return all(isinstance(zone, str) for zone in zones)
+        case ("dict", tuple(entries)) | ("object", str(), tuple(entries)):
+            return all(
+                isinstance(entry, tuple)
+                and len(entry) == 2
+                and isinstance(entry[0], str)
+                and is_template(entry[1])
+                for entry in entries
+            )
+    return False
+
+
 def leaves_of(template: Template) -> Iterator[Template]:
     """All leaves, in reading order."""
     inner = children(template)
@@ -105,7 +135,10 @@ def _show(template: Template, given: Iterator[Any] | None) -> str:
         case "outcome":
             return " ".join(part for part in template[1:] if part)
         case "seq":
-            return "(" + each(template[1]) + ")"
+            items = [_show(child, given) for child in template[1]]
+            if len(items) > _LONG and "•" in items[0] and len(set(items)) == 1:
+                items = [items[0], items[0], f"…: {len(items):,} in all"]  # the length tells all
+            return "(" + ", ".join(items) + ")"
         case "set":
             return "{" + each(template[1]) + "}"
         case "complex":
@@ -117,7 +150,7 @@ def _show(template: Template, given: Iterator[Any] | None) -> str:
         case "object":
             inner = ", ".join(f"{k}={_show(c, given)}" for k, c in template[2])
             return f"{template[1]}({inner})"
-        case "integer" | "fraction" | "wide" | "time" | "enum":
+        case "integer" | "fraction" | "wide" | "time" | "enum" | "key" | "part":
             return str(template[1])
         case special:
             return str(special)

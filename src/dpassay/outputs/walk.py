@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import AnyArray, IntArray
 from dpassay.errors import BadOutput
 from dpassay.outputs import foreign_arrays
@@ -87,11 +87,14 @@ class Leaves:
             fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
             return ("object", type(value).__name__, self._entries(fields))
         if isinstance(value, (tuple, list)):
-            return ("seq", tuple(self.walk(item) for item in value))
+            return self._items(value)
         if isinstance(value, Mapping):
             return ("dict", self._entries(value))
         if isinstance(value, AbstractSet):
             return self._set(value)
+        named = foreign_arrays.parts(value)
+        if named is not None:
+            return ("object", type(value).__name__, self._entries(named))
         table = foreign_arrays.columns(value)
         if table is not None:
             names, columns = table
@@ -102,10 +105,12 @@ class Leaves:
             array = foreign_arrays.array(value)
         except BadOutput:
             array = np.asarray(None)
+        if array.dtype.names:  # a structured array: columns
+            return ("dict", self._entries({name: array[name] for name in array.dtype.names}))
         if array.dtype.kind in "biufcmMUS":
             return self._walk_array(array)
         if array.ndim and array.dtype.kind == "O":
-            return ("seq", tuple(self.walk(item) for item in array.tolist()))
+            return self._items(array.tolist())
         raise BadOutput(
             f"an output of type {type(value).__name__} has no canonical form: "
             f"{checks.shown(value)}; return numbers, strings, None, tuples, lists or dictionaries"
@@ -115,8 +120,18 @@ class Leaves:
         if array.ndim == 0:
             return self.walk(array[()])
         quick = array.dtype.kind in "biuUS" or array.dtype.str[1:] in ("f8", "f4", "f2")
-        items: Any = array.tolist() if quick else array
-        return ("seq", tuple(self.walk(item) for item in items))
+        return self._items(array.tolist() if quick else array)
+
+    def _items(self, items: Any) -> Template:
+        """A sequence; text alone, or whole numbers alone, without a call for each."""
+        kinds = set(map(type, items))
+        if kinds == {str}:
+            self.numbers.extend([0.0] * len(items))
+            return ("seq", tuple([("str", word.rstrip("\0")) for word in items]))
+        if kinds == {int} and max(items) <= EXACT and min(items) >= -EXACT:
+            self.numbers.extend(map(float, items))
+            return ("seq", (NUMBER,) * len(items))
+        return ("seq", tuple([self.walk(item) for item in items]))
 
     def _entries(self, items: Mapping[Any, Any]) -> Template:
         named = sorted((key_name(key), item) for key, item in _sorted_items(items))

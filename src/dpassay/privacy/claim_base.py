@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.records import Record
@@ -26,19 +26,22 @@ class Claim(Record):
     """Base of all claims.
 
     Beside events a claim knows what it says in the terms of others: `delta_at` and `renyi`. Claims
-    about divergences (`event_complete` is False) also know how they can be tested: `orders`,
+    about divergences (`set_by_events` is False) also know how they can be tested: `orders`,
     `leak`, `from_renyi`, `divergence_limit` and `from_divergence`.
     """
+
+    def _validate(self) -> None:
+        checks.require(type(self) is not Claim, "a claim is of a kind, such as PureDP")
 
     #: Whether P(E) ≤ g(Q(E)) for every E says the same as Q(E) ≤ g(P(E)) for every E.
     symmetric: ClassVar[bool] = True
     #: Whether P(E) ≤ g(Q(E)) for every event is equivalent to the claim.
-    event_complete: ClassVar[bool] = True
+    set_by_events: ClassVar[bool] = True
     #: Whether `region` and `slope` are closed forms, cheap to evaluate.
     quick: ClassVar[bool] = True
 
     @property
-    def one_way(self) -> bool:
+    def directional(self) -> bool:
         """Whether the claim is about the first input against the second alone."""
         return False
 
@@ -140,7 +143,7 @@ class Claim(Record):
         Only what is stated or known exactly: ∞ where the claim sets no limit, or one that would have
         to be derived.
         """
-        if np.any(~(np.asarray(order, dtype=float) > 1)):
+        if np.any(~(checks.doubles("order", order) > 1)):
             raise InvalidInput(
                 f"order must be a number above 1, got {checks.shown(order)}; order 1 is KL"
             )
@@ -189,7 +192,7 @@ class Claim(Record):
         """The smallest value of the parameter whose `divergence_limit` is that; 0 if all are larger."""
         raise self._no_divergence()
 
-    def gaussian_like(self) -> GaussianDP:
+    def gaussian_proxy(self) -> GaussianDP:
         """The μ-GDP claim of the same strength, to seek events with: quick to evaluate."""
         raise self._no_divergence()
 
@@ -210,8 +213,8 @@ class Claim(Record):
 
 def shaped(values: npt.ArrayLike, f: Callable[[FloatArray], Any]) -> Any:
     """Apply `f` to values in [0, 1]; a scalar in gives a float out."""
-    array = np.asarray(values, dtype=float)
-    if not ((array >= 0) & (array <= 1)).all():  # NaN is not
+    array = checks.doubles("a probability", values)
+    if not ((array >= 0) & (array <= 1)).all():
         raise InvalidInput(f"a probability must lie in [0, 1], got {checks.shown(values)}")
     result = np.clip(f(array.ravel()), 0.0, 1.0)
     return result.reshape(array.shape) if array.ndim else float(result[0])
@@ -219,9 +222,7 @@ def shaped(values: npt.ArrayLike, f: Callable[[FloatArray], Any]) -> Any:
 
 def mapped(name: str, values: npt.ArrayLike, f: Callable[[FloatArray], FloatArray]) -> Any:
     """Apply `f` to numbers; a scalar in gives a float out."""
-    array = np.asarray(values, dtype=float)
-    if np.isnan(array).any():
-        raise InvalidInput(f"{name} must be a number, got {checks.shown(values)}")
+    array = checks.doubles(name, values)
     result = np.asarray(f(array.ravel()))
     return result.reshape(array.shape) if array.ndim else float(result[0])
 

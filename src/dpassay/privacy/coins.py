@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray
-from dpassay.roots import bisect
+from dpassay.rootfinding import bisect
 
 #: Logits beyond this are probabilities 0 and 1.
 _FAR = 745.0

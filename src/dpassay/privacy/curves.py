@@ -3,6 +3,8 @@
 Directions. A pair is (P, Q); an event E has α = Q(E), 1 − β = P(E). `TradeoffCurve` is T with the
 second distribution as the null hypothesis; `Spectrum` is δ(ε) = sup_E P(E) − e^ε Q(E). Each
 conversion says whether it is exact or a bound, and which way.
+
+What curves are made of: points that cannot be changed, their lower hull, where they come from.
 """
 
 from __future__ import annotations
@@ -15,11 +17,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.privacy.about import About, Guarantee, level
-from dpassay.privacy.curve_points import axis, estimated_by, lower_hull
+from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.tables import Shown, Tabular, present
 
 
@@ -61,7 +62,7 @@ class TradeoffCurve(Shown, Tabular):
 
     def __call__(self, alpha: npt.ArrayLike) -> Any:
         """T(α), exact for the piecewise linear curve."""
-        alpha = np.asarray(alpha, dtype=float)
+        alpha = checks.doubles("alpha", alpha)
         value = np.interp(alpha, self.x, self.y)
         return value if alpha.ndim else float(value)
 
@@ -78,7 +79,7 @@ class TradeoffCurve(Shown, Tabular):
 
     def delta(self, epsilon: npt.ArrayLike) -> Any:
         """δ(ε) of P against Q: max_k (1 − β_k) − e^ε α_k. Exact for the piecewise linear curve."""
-        eps = np.asarray(epsilon, dtype=float)
+        eps = checks.doubles("epsilon", epsilon)
         flat = np.atleast_1d(eps).ravel()
         # The maximum is at the last knot left of which the curve falls faster than −e^ε.
         with np.errstate(divide="ignore"):
@@ -94,7 +95,7 @@ class TradeoffCurve(Shown, Tabular):
     def spectrum(self, epsilons: npt.ArrayLike) -> Spectrum:
         """δ(ε) in the worse of the two directions (exact for the piecewise linear curve)."""
         both = np.maximum(self.delta(epsilons), self.inverse().delta(epsilons))
-        return Spectrum(np.asarray(epsilons, dtype=float), both, about=self.about)
+        return Spectrum(checks.doubles("epsilons", epsilons), both, about=self.about)
 
     def mu(self) -> float:
         """The smallest μ with T ≥ G_μ everywhere: an upper bound that knots alone decide.
@@ -176,7 +177,7 @@ class TradeoffBand(Shown, Tabular):
         A curve that is convex lies below the chords of its upper edge; one that falls, above what the
         next grid point has for a lower edge.
         """
-        at = np.clip(np.asarray(alpha, dtype=float), self.x[0], self.x[-1])
+        at = np.clip(checks.doubles("alpha", alpha), self.x[0], self.x[-1])
         lower = self.lower[np.searchsorted(self.x, at, side="left")]
         return lower, np.asarray(np.interp(at, self.x, self.upper))
 
@@ -190,7 +191,8 @@ class TradeoffBand(Shown, Tabular):
     def __post_init__(self) -> None:
         self._set(x=axis("alpha", self.x))
         for name in ("lower", "upper"):
-            self._set(**{name: axis(name, getattr(self, name), increasing=False)})
+            edge = axis(name, getattr(self, name), increasing=False, like=self.x)
+            self._set(**{name: edge})
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,11 +229,12 @@ class Spectrum(Shown, Tabular):
             raise InvalidInput("a spectrum needs equally many epsilon and delta")
         for name in ("lower", "upper"):
             if getattr(self, name) is not None:
-                self._set(**{name: axis(name, getattr(self, name), increasing=False)})
+                bound = axis(name, getattr(self, name), increasing=False, like=self.x)
+                self._set(**{name: bound})
 
     def __call__(self, epsilon: npt.ArrayLike) -> Any:
         """δ(ε) inside the grid, interpolated on the safe (upper) side."""
-        eps = np.asarray(epsilon, dtype=float)
+        eps = checks.doubles("epsilon", epsilon)
         if np.any(eps < self.x[0]) or np.any(eps > self.x[-1]):
             raise InvalidInput(
                 f"epsilon must lie in [{self.x[0]:g}, {self.x[-1]:g}], the grid of this spectrum, got "
@@ -244,7 +247,7 @@ class Spectrum(Shown, Tabular):
         """The certified lower bound at ε: δ falls with ε, so the next grid point's bound holds."""
         if self.lower is None:
             raise InvalidInput("this spectrum carries no certified lower curve")
-        eps = np.asarray(epsilon, dtype=float)
+        eps = checks.doubles("epsilon", epsilon)
         at = np.searchsorted(self.x, eps, side="left")
         value = np.concatenate([self.lower, [0.0]])[at]
         return value if eps.ndim else float(value)
@@ -260,7 +263,7 @@ class Spectrum(Shown, Tabular):
                 "this spectrum carries no certified upper curve: for outputs that are not discrete there "
                 "is none"
             )
-        eps, first = np.asarray(epsilon, dtype=float), math.exp(self.x[0])
+        eps, first = checks.doubles("epsilon", epsilon), math.exp(self.x[0])
         t = np.exp(np.minimum(eps, self.x[-1]))
         chords = np.interp(t, np.exp(self.x), self.upper)
         value = np.minimum(chords + np.maximum(first - t, 0.0), 1.0)
@@ -335,3 +338,71 @@ def _norm(gap: FloatArray, grid: FloatArray, norm: str) -> float:
     if norm != "l1":
         return float(gap.max())
     return float(np.sum((gap[1:] + gap[:-1]) / 2 * np.diff(grid)))
+
+
+# --- what curves are made of
+
+
+def axis(
+    name: str, values: Any, *, increasing: bool = True, like: FloatArray | None = None
+) -> FloatArray:
+    """Numbers that cannot be changed, without NaN; those along an axis increase.
+
+    like  an axis of which they must have the length
+    """
+    array = np.array(checks.doubles(name, values))
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidInput(
+            f"{name} must be a list of numbers without NaN, got {checks.shown(values)}"
+        )
+    if like is not None and array.size != like.size:
+        raise InvalidInput(
+            f"{name} must have {like.size:,} numbers like its axis, got {array.size:,}"
+        )
+    if increasing and np.any(np.diff(array) < 0):
+        raise InvalidInput(f"{name} must be increasing, got {checks.shown(list(array))}")
+    array.setflags(write=False)
+    return array
+
+
+def estimated_by(about: About | None) -> str:
+    """Where a curve comes from, that it is an estimate, and what is to be said about it."""
+    if about is None:
+        return ""
+    return (
+        f"; the curve itself is an estimate by {about.method} ({Guarantee.HEURISTIC}){about.noted}"
+    )
+
+
+def lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The lower convex hull of points sorted by x (Andrew's monotone chain on distinct x)."""
+    order = np.lexsort((y, x))
+    x, y = x[order], y[order]
+    first = np.concatenate([[True], np.diff(x) > 0])  # the lowest of equal abscissae
+    x, y = x[first], y[first]
+    slopes = np.diff(y) / np.diff(x)
+    if x.size <= 2 or np.all(np.diff(slopes) > 0):
+        return frozen(x), frozen(y)
+    keep = _hull_indices(x, y)
+    return frozen(x[keep]), frozen(y[keep])
+
+
+def _hull_indices(x: FloatArray, y: FloatArray) -> list[int]:
+    xs, ys = x.tolist(), y.tolist()  # scalar arithmetic on lists is several times faster
+    hull: list[int] = []
+    for i in range(len(xs)):
+        while len(hull) >= 2:
+            a, b = hull[-2], hull[-1]
+            if (ys[b] - ys[a]) * (xs[i] - xs[a]) >= (ys[i] - ys[a]) * (xs[b] - xs[a]):
+                hull.pop()
+            else:
+                break
+        hull.append(i)
+    return hull
+
+
+def frozen(array: FloatArray) -> FloatArray:
+    """A copy that cannot be changed."""
+    array = np.array(array, dtype=float)
+    array.setflags(write=False)
+    return array

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy import coins
@@ -33,7 +33,7 @@ class DivergenceClaim(Claim):
     """
 
     symmetric: ClassVar[bool] = False
-    event_complete: ClassVar[bool] = False
+    set_by_events: ClassVar[bool] = False
     quick: ClassVar[bool] = False
 
     def _unit(self, order: FloatArray) -> FloatArray:
@@ -141,7 +141,7 @@ class DivergenceClaim(Claim):
         """D_λ(P‖Q) ≤ ε(λ) at this λ, with the same parameter."""
         return AtOrder(self, order)
 
-    def gaussian_like(self) -> GaussianDP:
+    def gaussian_proxy(self) -> GaussianDP:
         """μ = √(2ρ) with ρ = ε(λ)/λ: of that λ-divergence, as N(0, 1) and N(μ, 1) have it."""
         return GaussianDP(math.sqrt(2 * self.value * self._strictest))
 

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.privacy import tabulated
 from dpassay.privacy.claim_base import Claim, checked_delta, digits, shaped
 from dpassay.privacy.curves import TradeoffCurve, gaussian_tradeoff
-from dpassay.roots import bisect
+from dpassay.rootfinding import bisect
 
 #: Points of a profile that is to be shown, up to the ε where δ is so near its least, or the largest ε.
 _PROFILE, _NEGLIGIBLE, _FAR = 65, 1e-6, 50.0
@@ -289,6 +289,7 @@ class TradeoffDP(Claim):
 
     def __post_init__(self) -> None:
         self._set(gap=checks.real("gap", self.gap, at_least=0.0))
+        checks.flag("ordered", self.ordered)
         if not isinstance(self.f, TradeoffCurve):
             make = tabulated.from_function if callable(self.f) else tabulated.from_points
             curve = make(self.f)
@@ -300,7 +301,7 @@ class TradeoffDP(Claim):
         def allowed(epsilon: float) -> bool:
             return float(self.delta_at(epsilon)) <= SMALL
 
-        if self.one_way or not allowed(_LARGE):
+        if self.directional or not allowed(_LARGE):
             return None
         return ApproximateDP(bisect(allowed, _LARGE, 0.0)[0], SMALL)
 
@@ -320,7 +321,7 @@ class TradeoffDP(Claim):
         return cls(tabulated.from_delta(f))
 
     @property
-    def one_way(self) -> bool:
+    def directional(self) -> bool:
         """Whether the claim is about the first input against the second alone."""
         return self.ordered
 

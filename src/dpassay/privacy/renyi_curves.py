@@ -1,4 +1,7 @@
-"""Rényi curves: ε(λ) between its orders, and the (ε, δ) that it implies."""
+"""Rényi curves: ε(λ) between its orders, and the (ε, δ) that it implies.
+
+The privacy loss along the outputs, with the two densities it is the log-ratio of.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.privacy.about import About, level
-from dpassay.privacy.curve_points import axis, estimated_by
+from dpassay.privacy.curves import axis, estimated_by
+from dpassay.privacy.provenance import About, level
 from dpassay.tables import Shown, Tabular, present
 
 
@@ -43,11 +46,11 @@ class RenyiCurve(Shown, Tabular):
         if self.x[0] <= 1 or self.x.shape != self.y.shape:
             raise InvalidInput("a Rényi curve needs orders above 1 and equally many values")
         if self.lower is not None:
-            self._set(lower=axis("lower", self.lower, increasing=False))
+            self._set(lower=axis("lower", self.lower, increasing=False, like=self.x))
 
     def __call__(self, order: npt.ArrayLike) -> Any:
         """ε(λ) inside the grid, interpolated on the safe (upper) side."""
-        lam = np.asarray(order, dtype=float)
+        lam = checks.doubles("order", order)
         if np.any(lam < self.x[0]) or np.any(lam > self.x[-1]):
             raise InvalidInput(
                 f"order must lie in [{self.x[0]:g}, {self.x[-1]:g}], the orders of this curve, got "
@@ -92,3 +95,63 @@ class RenyiCurve(Shown, Tabular):
                 f"{level(self.confidence)} {scope}{backing}"
             )
         return said + estimated_by(self.about)
+
+
+# --- the privacy loss along the outputs, with the two densities it is the log-ratio of
+
+
+@dataclass(frozen=True, eq=False)
+class LossCurve(Shown, Tabular):
+    """The privacy loss ℓ(t) = log p(t)/q(t) along the outputs t, with the two densities.
+
+    For a discrete mechanism `x` counts the outputs, `labels` names them, and `p`, `q` are
+    probabilities instead of densities.
+    """
+
+    x: FloatArray = field(repr=False)
+    y: FloatArray = field(repr=False)
+    p: FloatArray = field(repr=False)
+    q: FloatArray = field(repr=False)
+    labels: tuple[str, ...] | None = field(default=None, repr=False)
+    about: About | None = None
+    #: What of the output `x` is: "output", or "x in (x, •)" where outputs hold more than that.
+    part: str = "output"
+
+    def columns(self) -> dict[str, Any]:
+        """output, loss, and the densities or probabilities p and q on the two inputs."""
+        output = self.x if self.labels is None else list(self.labels)
+        return {"output": output, "loss": self.y, "p": self.p, "q": self.q}
+
+    def __post_init__(self) -> None:
+        self._set(x=axis("x", self.x))
+        for name in ("y", "p", "q"):
+            values = axis(name, getattr(self, name), increasing=False, like=self.x)
+            self._set(**{name: values})
+        if self.labels is not None:
+            self._set(labels=tuple(self.labels))
+            checks.require(len(self.labels) == self.x.size, "labels must name every output")
+
+    def __call__(self, t: npt.ArrayLike) -> Any:
+        """ℓ(t) for a continuous output, linear between grid points."""
+        if self.labels is not None:
+            raise InvalidInput("the outputs are discrete: look them up in `.labels` and `.y`")
+        t = checks.doubles("t", t)
+        value = np.interp(t, self.x, self.y)
+        return value if t.ndim else float(value)
+
+    def chart(self, location: float | None = None) -> Any:
+        """Densities above, loss below, as in the figures of the local approach."""
+        from dpassay import charts
+
+        return charts.loss(
+            self.x,
+            self.p,
+            self.q,
+            self.y,
+            labels=self.labels,
+            location=location,
+            part=self.part,
+        )
+
+    def __str__(self) -> str:
+        return f"privacy loss along {self.x.size} outputs"

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.privacy.curve_points import lower_hull
-from dpassay.privacy.curves import TradeoffCurve
+from dpassay.privacy.curves import TradeoffCurve, lower_hull
 
 #: A profile is followed until δ is this small.
 _NEGLIGIBLE = 1e-12
@@ -156,7 +155,7 @@ def _deltas(f: Callable[[Any], Any], eps: FloatArray) -> FloatArray:
     """δ at every ε, checked."""
     values = _evaluate(f, eps) if eps.size > 1 else np.empty(0)
     if values.shape != eps.shape:  # f takes one number, or gives one whatever it is given
-        values = np.array([np.asarray(f(float(e)), dtype=float).item() for e in eps])
+        values = np.array([_at(f, e) for e in eps])
     wrong = np.flatnonzero(~((values >= -1e-9) & (values <= 1 + 1e-9)))
     if wrong.size:
         raise InvalidInput(
@@ -226,4 +225,13 @@ def _evaluate(f: Callable[[Any], Any], x: FloatArray) -> FloatArray:
     try:
         return np.asarray(f(x), dtype=float)
     except (TypeError, ValueError):
-        return np.array([f(float(value)) for value in x], dtype=float)  # f takes one number
+        return np.array([_at(f, value) for value in x])  # f takes one number
+
+
+def _at(f: Callable[[Any], Any], x: float) -> float:
+    try:
+        return float(np.asarray(f(float(x)), dtype=float).item())
+    except Exception as error:  # functions raise what they like
+        raise InvalidInput(
+            f"f must return a number at {x:g}, and raised {type(error).__name__}: {error}"
+        ) from error

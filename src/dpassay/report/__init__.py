@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay.errors import InvalidInput
 from dpassay.report.embed import need_extras
 from dpassay.report.page import render

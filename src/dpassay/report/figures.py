@@ -176,7 +176,7 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     lines: dict[str, charts.Line] = {"estimate": (found.x, found.y)}
     said = ["The smallest δ for which (ε, δ)-DP holds, by ε."]
     point = None
-    if claim is not None and not claim.one_way:  # the estimate is the worse of both directions
+    if claim is not None and not claim.directional:  # the estimate is the worse of both directions
         lines["claimed"] = (found.x, np.asarray(claim.delta_at(found.x)))
         said.append(
             "The claim allows δ up to the claimed curve. An estimate above it is no refutation: the "

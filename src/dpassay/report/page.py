@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpassay._version import __version__
-from dpassay.checks import shown
 from dpassay.errors import InvalidInput
 from dpassay.hunting.result import Hunt, Tried, beside
-from dpassay.privacy.about import About, Guarantee
 from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Pair
+from dpassay.privacy.provenance import About, Guarantee
 from dpassay.records import Record
 from dpassay.report import embed, figures, overview, verification_words, words
 from dpassay.report.figures import Figure
@@ -22,6 +21,7 @@ from dpassay.results.profile import Profile
 from dpassay.results.rounding import number, rounded_up
 from dpassay.results.verdict import Verdict
 from dpassay.results.verification import PairUpper, Verification
+from dpassay.validation import shown
 
 #: Above this many results each is folded away under its own sentence.
 _OPEN = 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpassay.privacy.about import Guarantee
+from dpassay.privacy.provenance import Guarantee
 from dpassay.report.words import percent
 from dpassay.results.rounding import rounded_up
 from dpassay.results.verification import Verification

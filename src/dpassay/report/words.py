@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dpassay.errors import InvalidInput
-from dpassay.privacy.about import About, Guarantee, level
-from dpassay.privacy.claim_text import claim as claim_of
+from dpassay.privacy.claim_parsing import claim as claim_of
 from dpassay.privacy.curves import Spectrum
+from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.results.profile import Profile
 from dpassay.results.rounding import number, rounded_down, rounded_up
-from dpassay.results.verdict import Verdict
+from dpassay.results.verdict import UNLEARNED, Verdict
 
 GUARANTEES = {
     Guarantee.EXACT: "exact: it holds for every number of draws, provided they are independent",
@@ -197,6 +197,8 @@ def _power(verdict: Verdict) -> str:
             "More draws (dpassay plan says how many), another loss to rank the outputs by, or a lower "
             "confidence may let it see."
         )
+    if verdict.unlearned:
+        return f"{UNLEARNED[0].upper()}{UNLEARNED[1:]}."
     if least is None:
         return "How large an excess would have been caught was not computed."
     if not math.isfinite(least):
@@ -212,7 +214,9 @@ def facts(verdict: Verdict) -> list[tuple[str, str, str]]:
     one, other = "first input", "second input"
     if verdict.about.units == "canaries":
         one, other = "included", "left out"
-    if least is None:
+    if verdict.unlearned:
+        detectable, note = "not known", "no score separated the two inputs"
+    elif least is None:
         detectable, note = "not computed", "by this method"
     elif math.isfinite(least):
         detectable, note = (
@@ -264,7 +268,7 @@ def checks(verdict: Verdict, file: str) -> list[tuple[str, str]]:
         same = str(claim_of(str(verdict.claim))) == str(verdict.claim)
     except InvalidInput:
         same = False
-    if same and verdict.claim.event_complete and w.level is not None:
+    if same and verdict.claim.set_by_events and w.level is not None:
         likelier = "first" if w.p >= w.q else "second"
         counts = f"{w.hits_p} {w.n_p} {w.hits_q} {w.n_q}"
         spent = 1 - verdict.confidence
@@ -314,8 +318,9 @@ def budget(spent: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
 
 #: Beside curves, where the witness is about bits.
 OF_VALUES = (
-    "Estimated curves here are of the values alone. The violation is in which doubles come out, which no "
-    "curve of values shows: a curve that keeps the claim does not speak against the verdict."
+    "Estimated curves here are of the values alone. The violation is in the low-order bits of the "
+    "numbers, which no curve of values shows: a curve that keeps the claim does not speak against the "
+    "verdict."
 )
 
 

@@ -7,15 +7,35 @@ parameters are on that scale `Claim.as_epsilon` says.)
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dpassay.privacy.claims import Claim
 from dpassay.results.rounding import number
 
-#: Reasons that no number of draws mends, as they begin.
-_EQUAL = "the two inputs are equal"
-_CONSTANT = "the output is"
+
+class Cause(enum.StrEnum):
+    """Why an audit is blind."""
+
+    NONE = "none"  # it is not
+    EQUAL_INPUTS = "equal inputs"
+    CONSTANT_OUTPUT = "constant output"
+    NO_SCORE = "no score"  # nothing that is known of the outputs tells them apart
+    EMPTY_EVENT = "empty event"  # the event that was tested never or always happened
+    FEW_DRAWS = "few draws"
+    FAILED_SEARCH = "failed search"
+
+
+class Blind(NamedTuple):
+    """Why an audit is blind, and in words; no words if it is not."""
+
+    cause: Cause = Cause.NONE
+    words: str = ""
+
+
+_SEEING = Blind()
 
 
 def why_blind(
@@ -23,40 +43,65 @@ def why_blind(
     violated: bool,
     detectable: float,
     counts: tuple[int, int, int, int],
-    failures: Sequence[str],
+    failures: Sequence[str] = (),
     same: bool = False,
-    only: str = "",
-) -> str:
-    """Why an audit could not have refuted the claim, in words; empty if it could have.
+) -> Blind:
+    """Why the test of one event, with these counts, could not have refuted the claim.
 
-    `same` says that the two inputs are equal, `only` is the one output that training draws showed.
+    `detectable` is the smallest parameter that it would have detected; `same` says that the inputs are
+    equal.
     """
-    if violated:
-        return ""
-    if same:
-        return f"{_EQUAL}, so that there is nothing to tell apart"
-    if only:
-        hint = "; is a `return` missing?" if only == "None" else ""
-        return f"{_CONSTANT} {only} every time, on both inputs{hint}"
+    if violated or same:
+        return blind_search(claim, violated, detectable, failures, same)
     i, n, j, m = counts
     if i + j == 0 or (i == n and j == m):
         which = "none" if i == 0 else "all"
-        return f"the event that was tested happened in {which} of the draws on both inputs"
+        said = f"the event that was tested happened in {which} of the draws on both inputs"
+        return Blind(Cause.EMPTY_EVENT, said)
+    return blind_search(claim, violated, detectable, failures, same)
+
+
+def blind_search(
+    claim: Claim,
+    violated: bool,
+    detectable: float,
+    failures: Sequence[str] = (),
+    same: bool = False,
+    outputs: Blind = _SEEING,
+) -> Blind:
+    """Why an audit that sought an event could not have refuted the claim.
+
+    `detectable` is what the best event there could be would have detected: it does not depend on the
+    draws, so that audits alike are all blind or none is. `outputs` says why no event of these outputs is
+    good enough, if that is so.
+    """
+    if violated:
+        return _SEEING
+    if same:
+        said = "the two inputs are equal, so that there is nothing to tell apart"
+        return Blind(Cause.EQUAL_INPUTS, said)
+    if outputs.words:
+        return outputs
     if not math.isfinite(detectable):
-        return "with so few draws no excess, however large, is sure to be caught"
-    failed = f"a part of the search failed: {failures[0]}" if failures else ""
-    return far_only(claim, detectable) or failed
+        said = "with so few draws no excess, however large, is sure to be caught"
+        return Blind(Cause.FEW_DRAWS, said)
+    if far := far_only(claim, detectable):
+        return Blind(Cause.FEW_DRAWS, far)
+    if failures:
+        return Blind(Cause.FAILED_SEARCH, f"a part of the search failed: {failures[0]}")
+    return _SEEING
 
 
-def remedy(reason: str) -> str:
+def remedy(cause: Cause) -> str:
     """What helps where more draws cannot; empty where they may."""
-    if reason.startswith(_EQUAL):
-        return "give two inputs that differ: no number of draws tells equal ones apart"
-    if reason.startswith(_CONSTANT):
-        return (
-            "no number of draws helps: look at what the mechanism returns, or give inputs on which it "
-            "varies"
-        )
+    match cause:
+        case Cause.EQUAL_INPUTS:
+            return "give two inputs that differ: no number of draws tells equal ones apart"
+        case Cause.CONSTANT_OUTPUT:
+            return (
+                "no number of draws helps: look at what the mechanism returns, or give inputs on which "
+                "it varies"
+            )
     return ""
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.privacy.about import About, Guarantee, level
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.loss_curves import LossCurve
 from dpassay.privacy.pairs import Pair
+from dpassay.privacy.provenance import About, Guarantee, level
+from dpassay.privacy.renyi_curves import LossCurve
 from dpassay.results.rounding import number
 from dpassay.results.witness import Witness
 from dpassay.tables import Shown
@@ -25,6 +26,10 @@ class Estimate(Shown):
     pair: Pair | None = None
     loss: LossCurve | None = field(default=None, repr=False)
     about: About
+
+    def _validate(self) -> None:
+        if self.loss is not None and self.loss.labels is None and self.location is not None:
+            checks.doubles("location", self.location)
 
     def chart(self) -> Any:
         """The loss this estimate was read off."""
@@ -62,6 +67,11 @@ class LowerBound(Shown):
     #: The pairs that were looked at, with the bound the training draws predicted for each.
     pairs: tuple[tuple[str, float], ...] = field(default=(), repr=False)
     about: About
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.real("value", self.value, finite=False)
+        checks.probability("confidence", self.confidence)
 
     def __str__(self) -> str:
         where = f" (at output {self.location})" if self.location is not None else ""

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpassay import validation as checks
 from dpassay.errors import InvalidInput
-from dpassay.privacy.about import About
 from dpassay.privacy.curves import Spectrum, TradeoffCurve
-from dpassay.privacy.loss_curves import LossCurve
 from dpassay.privacy.pairs import Pair
-from dpassay.privacy.renyi_curves import RenyiCurve
+from dpassay.privacy.provenance import About
+from dpassay.privacy.renyi_curves import LossCurve, RenyiCurve
 from dpassay.results.rounding import number
 from dpassay.tables import Shown, Tabular
 
@@ -49,7 +49,7 @@ class Profile(Shown, Tabular):
         Beyond the grid of `spectrum` by the trade-off curve, but no less than a draw can show: what is
         smaller than one in n, or 0, the draws do not tell apart.
         """
-        eps = np.asarray(epsilon, dtype=float)
+        eps = checks.doubles("epsilon", epsilon)
         if not np.all(eps >= 0):
             raise InvalidInput(f"epsilon must be at least 0, got {epsilon!r}")
         last, end = self.spectrum.x[-1], self.spectrum.y[-1]
@@ -65,7 +65,7 @@ class Profile(Shown, Tabular):
 
     def tradeoff(self, alpha: Any) -> Any:
         """T̂(α), symmetrised."""
-        rates = np.asarray(alpha, dtype=float)
+        rates = checks.doubles("alpha", alpha)
         if not np.all((rates >= 0) & (rates <= 1)):
             raise InvalidInput(f"alpha must lie in [0, 1], got {alpha!r}")
         return self.tradeoff_curve(alpha)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.privacy.about import About, Guarantee, level
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffCurve
+from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
 from dpassay.results import blindness
 from dpassay.results.estimates import TradeoffPoint
@@ -19,6 +20,13 @@ from dpassay.results.profile import Profile
 from dpassay.results.rounding import number, rounded_down
 from dpassay.results.witness import BITS, Witness
 from dpassay.tables import Shown
+
+#: What is said where no score was learned.
+UNLEARNED = (
+    "no score separated the two inputs better than chance on training draws: either their outputs hardly "
+    "differ, or the audit does not see how such outputs differ. If you know what to look at, pass "
+    "features=[…]"
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,6 +73,9 @@ class Verdict(Shown):
     claim: Claim
     violated: bool
     blind: str = ""
+    blind_cause: blindness.Cause = blindness.Cause.NONE
+    #: Whether some score separated training draws of the two inputs better than chance.
+    separated: bool = True
     p_value: float
     lower_bound: float
     confidence: float
@@ -95,6 +106,11 @@ class Verdict(Shown):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        checks.real("p_value", self.p_value, at_least=0.0, at_most=1.0)
+        checks.probability("confidence", self.confidence)
+        checks.real("lower_bound", self.lower_bound, finite=False)
+        if self.draws is not None:
+            checks.whole("draws", self.draws, at_least=0)
         if self.evidence is not None:
             self._set(evidence=self.evidence.reshape(-1, 2))
 
@@ -126,7 +142,7 @@ class Verdict(Shown):
     @property
     def remedy(self) -> str:
         """What helps a blind audit where more draws cannot; empty where they may."""
-        return blindness.remedy(self.blind)
+        return blindness.remedy(self.blind_cause)
 
     def chart(self) -> Any:
         """The claimed curve, the measured one, and the confidence region of the point tested.
@@ -163,8 +179,9 @@ class Verdict(Shown):
         if self.second is not None:
             lines.append(f"  and at the same time: {self.second}")
         lines.append(f"  witness: {self.witness}")
-        known = self.smallest_detectable is not None and math.isfinite(self.smallest_detectable)
-        if known and not self.blind:
+        if self.unlearned:
+            lines.append(f"  note: {UNLEARNED}")
+        elif self.has_power:
             lines.append(f"  power: {self.caught}")
         if self.guarantee is Guarantee.HEURISTIC or self.replayed or self.about.units:
             return "\n".join(lines) + self.about.noted
@@ -173,10 +190,21 @@ class Verdict(Shown):
         return "\n".join(lines)
 
     @property
+    def unlearned(self) -> bool:
+        """Whether nothing was refuted and nothing learned: the event tested says little of others."""
+        return not (self.violated or self.blind or self.separated)
+
+    @property
+    def has_power(self) -> bool:
+        """Whether `smallest_detectable` says what the audit would have caught."""
+        known = self.smallest_detectable is not None and math.isfinite(self.smallest_detectable)
+        return known and not self.blind and not self.unlearned
+
+    @property
     def caught(self) -> str:
         """What `smallest_detectable` means, in words."""
         size = number(self.smallest_detectable or 0.0)
-        if self.claim.event_complete:
+        if self.claim.set_by_events:
             which = self.detectable_on or "this"
             return f"{self.claim.symbol} = {size} on an event like {which} would be caught 9 times in 10"
         return f"{self.claim.symbol} ≈ {size} would be caught 9 times in 10"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpassay.privacy.about import About, Guarantee, level
+from dpassay import validation as checks
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
+from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
 from dpassay.results.rounding import number, rounded_up
 from dpassay.tables import Shown, Tabular
@@ -45,6 +46,12 @@ class Verification(Shown, Tabular):
     #: How the error probability 1 − confidence is spent.
     budget: tuple[tuple[str, float], ...] = ()
     about: About
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.real("upper", self.upper, at_least=0.0, at_most=1.0)
+        checks.probability("confidence", self.confidence)
+        checks.require(self.pairs, "pairs must hold a pair")
 
     def columns(self) -> dict[str, Any]:
         """pair, upper, cells and unseen: a row for every pair."""

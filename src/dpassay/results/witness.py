@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpassay import validation as checks
 from dpassay.outputs.events import Event
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
 
 #: What a witness about the bits of numbers means.
 BITS = (
-    "what shows here is the representation, which doubles come out, not their values: the mechanism that "
-    "runs leaks, though the ideal one may not"
+    "the event is about the low-order bits of the numbers, their floating-point representation; whether "
+    'the values leak as well an audit with loss="values" says'
 )
 
 
@@ -27,6 +28,15 @@ class Witness(Record):
     n_q: int
     #: The error probability it was tested with, where two counts are all that was tested.
     level: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for side in "pq":
+            n = checks.whole(f"n_{side}", getattr(self, f"n_{side}"))
+            name = f"hits_{side}"
+            self._set(**{name: checks.whole(name, getattr(self, name), at_least=0, at_most=n)})
+        if self.level is not None:
+            checks.real("level", self.level, at_least=0.0, at_most=1.0)
 
     @property
     def p(self) -> float:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpassay import checks
-from dpassay.errors import InvalidInput, NotEnoughDraws
+from dpassay import validation as checks
+from dpassay.errors import InvalidInput, NotEnoughDraws, TooManyAskedFor
 from dpassay.sampling.samples import Source
 
 
@@ -75,7 +75,7 @@ def totals(source: Source, n: int | None, *, least: int = 2, name: str = "n") ->
         asked = checks.whole(name, n, at_least=least)
         there = source.remaining
         if there is not None and 0 < min(there) < asked:
-            raise NotEnoughDraws(
+            raise TooManyAskedFor(
                 f"{name} = {asked:,} draws per side were asked for, and there are {there[0]:,} and "
                 f"{there[1]:,}; ask for fewer, or leave {name} out for all of them"
             )

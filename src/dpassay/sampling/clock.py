@@ -19,6 +19,9 @@ from dpassay.sampling.samples import Batch, Live
 _STAGE = 1 << 18
 #: A pilot grows until it takes this share of the time, or is this large.
 _SHARE, _LARGE = 0.02, 1 << 15
+#: Draws of a pilot that learning is tried on, with a second or more and with less; the part of the time
+#: from which on a trial is slow.
+_TRIAL, _FEW, _SLOW = 4096, 512, 0.1
 #: The most of the time that learning may take, as far as a pilot tells; what is kept back for the rest.
 _LEARN, _BACK = 0.4, 0.03
 #: The least that learn and test; the most that test, whatever the time.
@@ -33,9 +36,14 @@ class Clock:
         self._start = time.perf_counter()
 
     @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self._start
+
+    @property
     def left(self) -> float:
         """Seconds left."""
-        return self.seconds - (time.perf_counter() - self._start)
+        return self.seconds - self.elapsed
 
     def learning(
         self,
@@ -49,14 +57,9 @@ class Clock:
 
         `trial` learns from the draws of a pilot: what is imported then is not imported later.
         """
-        batch, self._cost = self._pilot(source)
+        batch, self._cost = self.pilot(source)
         k = batch.sizes[0]
-        fit = 0.0
-        if k >= 32:
-            few = Batch(batch.p[:4096], batch.q[:4096])
-            start = time.perf_counter()
-            trial(few)
-            fit = (time.perf_counter() - start) / few.sizes[0]
+        fit = self._fitting(batch, trial) if k >= 32 else 0.0
         left = max(self.left, 0.0)
         n = left / (self._cost * (share * pairs + 1 - share))
         learn = min(share * n, _LEARN * left / (pairs * (self._cost + fit)), most or _MOST)
@@ -70,8 +73,26 @@ class Clock:
         sizes = [min(max(int(size), _LEAST), _MOST) for size in (learn, test)]
         return Budget((sizes[0], sizes[0]), (sizes[1], sizes[1]))
 
-    def _pilot(self, source: Live) -> tuple[Batch, float]:
-        """Draws that nobody tests with, and the seconds that one on either side takes."""
+    def _fitting(self, batch: Batch, trial: Callable[[Batch], None]) -> float:
+        """The seconds that learning from a draw on either side takes.
+
+        A trial that takes long may have imported what it needs: then another one is the measurement.
+        """
+        k = min(_TRIAL if self.left >= 1.0 else _FEW, batch.sizes[0])
+        took = 0.0
+        for _ in range(2):
+            start = time.perf_counter()
+            trial(Batch(batch.p[:k], batch.q[:k]))
+            took = time.perf_counter() - start
+            if took < _SLOW * self.seconds or self.left < took:
+                break
+        return took / k
+
+    def pilot(self, source: Live) -> tuple[Batch, float]:
+        """Draws that nobody tests with, and the seconds that one on either side takes.
+
+        A first call may load a model or compile code: one that takes long is no measurement.
+        """
         probe = Live(
             source.mechanism,
             source.pair,
@@ -80,14 +101,17 @@ class Clock:
             stage=_STAGE,
             sampling=dataclasses.replace(source.sampling, store=None, progress=False),
         )
-        k = 1
+        k, first = 1, True
         while True:
             start = time.perf_counter()
             batch = probe.deal((k, k))
             took = max(time.perf_counter() - start, 1e-9)
-            if took >= _SHARE * self.seconds or k >= _LARGE:
+            if (took >= _SHARE * self.seconds and not first) or k >= _LARGE:
                 return batch, took / k
-            k = min(_LARGE, k * (16 if took < 0.1 * _SHARE * self.seconds else 4))
+            if first:
+                first = False
+                continue
+            k = min(_LARGE, int(k * min(max(1.5 * _SHARE * self.seconds / took, 2), 16)))
 
     def testing(self, budget: Budget, sources: list[Live], use: float) -> Budget:
         """How many draws a side test: what fits, where looking at one takes `use` seconds."""

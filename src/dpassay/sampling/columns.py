@@ -14,7 +14,7 @@ import numpy as np
 
 from dpassay._typing import AnyArray, BoolArray
 from dpassay.errors import MissingExtra
-from dpassay.privacy.about import Origin
+from dpassay.privacy.provenance import Origin
 
 _EXACT = 2**53  # below it every whole number is a float
 
@@ -107,6 +107,10 @@ class Content:
         """A column in words."""
         return f"column {name!r}" if self.named else f"column {name}"
 
+    def texts(self) -> list[str]:
+        """Every row as a text, the same for the same cells only."""
+        return list(map(repr, zip(*(c.tolist() for c in self.table().columns), strict=True)))
+
     def table(self, objects: Sequence[bool] = ()) -> Table:
         """What was read, for others; `objects` says which columns must be of objects."""
         origin = Origin(
@@ -155,6 +159,18 @@ def integer_array(values: Iterable[int]) -> AnyArray:
         return whole.astype(np.int64)
     except OverflowError:
         return whole
+
+
+def arrow_source(data: bytes, suffix: str) -> Any:
+    """Bytes as a source for Arrow, in memory of its own.
+
+    Threads of Arrow may outlive a read that failed. One that lets go of Python's bytes needs the
+    interpreter, and ends the process with an abort if that is being shut down.
+    """
+    arrow = pyarrow_module("pyarrow", suffix)
+    buffer = arrow.allocate_buffer(len(data))
+    np.frombuffer(buffer, dtype=np.uint8)[:] = np.frombuffer(data, dtype=np.uint8)
+    return arrow.BufferReader(buffer)
 
 
 def pyarrow_module(module: str, suffix: str) -> Any:

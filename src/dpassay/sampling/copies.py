@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import AnyArray, IntArray
 from dpassay.errors import DependentDraws
 from dpassay.outputs.canonical import check_containers
@@ -95,6 +95,43 @@ def _often(numbers: AnyArray, row_bytes: int, names: list[str]) -> IntArray:
     return np.array(list(Counter(labels).values()))
 
 
+@dataclass(frozen=True)
+class Origin:
+    """How draws were made, by which causes of copies are told apart."""
+
+    calls: bool = False  # every output is a call
+    workers: bool = False  # drawn by workers
+    stored: bool = False  # some perhaps in an earlier run, into a store
+    takes_rng: bool = True  # the mechanism is given a generator
+
+    def explained(self, cause: str) -> str:
+        """The likely cause and its remedy."""
+        if self.workers:
+            cause += "; or its random state was copied to every worker"
+        if self.stored:
+            cause += "; or its random state starts again with every run that draws into the store"
+        rng = "the `rng` that it is given, and from nothing else"
+        if not self.takes_rng:
+            rng = "a generator that it is given: write f(data, rng), which dp.from_function accepts"
+        alone = "; what cannot take one runs with workers=1" if self.workers else ""
+        return (
+            f"the draws are not independent. The likely cause: {cause}. "
+            f"Let the mechanism draw from {rng}{alone}"
+        )
+
+
+_ANY = Origin()
+#: Causes of copies, by what is seen.
+_STARTS_AGAIN = (
+    "inside the mechanism a generator is made, or the global one is seeded, with a fixed seed (0, 42 …) "
+    "or with the time, which was the same at two calls"
+)
+_SAME_SEEDS = (
+    "inside the mechanism a generator is made with seeds that come again, such as the time, which is the "
+    "same for several calls, or a number out of a small range"
+)
+
+
 class CopyCheck:
     """Notices runs that are copies of each other, or hold outputs in ways that do not agree."""
 
@@ -109,7 +146,12 @@ class CopyCheck:
         self._count = 0
         self._watched = (_Watched(), _Watched())
 
-    def add(self, heads: tuple[Head, Head], data: Pair) -> None:
+    def add(
+        self,
+        heads: tuple[Head, Head],
+        data: Pair,
+        origin: Origin = _ANY,
+    ) -> None:
         """Raise DependentDraws if a run begins as one before it, BadOutput if it does not fit."""
         self._count += 1
         for side, found in enumerate(heads):
@@ -122,35 +164,39 @@ class CopyCheck:
                 if before != self._count and chance < self.LOG_LIMIT:
                     raise DependentDraws(
                         f"runs {before} and {self._count} of the draws on {checks.shown(data[side])} "
-                        f"begin with the same outputs in the same order, so {_REASON}"
+                        "begin with the same outputs in the same order: "
+                        + origin.explained(_STARTS_AGAIN)
                     )
             if found.constant is not None and found.rows >= 16:
                 first = self._constant[side]
                 if first is None:
                     self._constant[side] = found.constant
                 elif first != found.constant and not self._varied[side]:
+                    if origin.calls:
+                        raise DependentDraws(
+                            f"many calls in a row on {checks.shown(data[side])} return one and the same "
+                            f"output, and later ones another: {origin.explained(_SAME_SEEDS)}"
+                        )
                     raise DependentDraws(
                         f"on {checks.shown(data[side])} every call returns one value repeated, and "
                         "another one at the next call: the noise is drawn once per call, not once "
                         "per output (pass size= to it, or wrap the function: dp.from_function)"
                     )
 
-    def watch(self, marks: tuple[IntArray, IntArray], data: Pair) -> None:
+    def watch(
+        self,
+        marks: tuple[IntArray, IntArray],
+        data: Pair,
+        origin: Origin = _ANY,
+    ) -> None:
         """Raise DependentDraws if outputs (their marks) come again more regularly than by chance."""
         for side, found in enumerate(marks):
             times = self._watched[side].add(found)
             if times is not None:
                 raise DependentDraws(
                     f"too many different outputs on {checks.shown(data[side])} come exactly {times} "
-                    f"times, digit for digit, so {_REASON}"
+                    f"times, digit for digit: {origin.explained(_SAME_SEEDS)}"
                 )
-
-
-_REASON = (
-    "the draws are not independent. The mechanism carries a random state of its own that starts again: a "
-    "generator made inside it with a fixed seed, or a state copied to each worker. Draw from the `rng` "
-    "it is given — dp.from_function accepts f(data, rng) — or use workers=1"
-)
 
 
 class _Watched:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -29,7 +31,7 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
         if r:
             yield (
                 f"successive draws on the {name} input are correlated (lag-1 rank correlation "
-                f"{r:+.2f} {where}). Every guarantee assumes independent draws"
+                f"{r:+.2f} {where}{_stuck(side)}). Every guarantee assumes independent draws"
             )
     if (value := _one_double(p)) and _one_double(q) not in ("", value):
         yield (
@@ -42,6 +44,18 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
             f"{shared:,} outputs on the second input repeat, digit for digit, outputs on the first "
             "although neither side repeats itself: the two sides seem to share their randomness"
         )
+
+
+def _stuck(side: Outputs) -> str:
+    """Whether many different outputs come several times in a row, and what may be the cause, in words."""
+    marks = row_marks(side)
+    share = float(np.mean(marks[1:] == marks[:-1]))
+    if share < 0.5 or np.unique(marks).size < _MANY:
+        return ""
+    return (
+        f"; {share:.0%} repeat the one before, digit for digit: is a generator seeded with the time, "
+        "which is the same for several calls?"
+    )
 
 
 def _most_correlated(side: Outputs) -> tuple[float, str]:
@@ -143,6 +157,26 @@ def shared_rows(p: Outputs, q: Outputs) -> str | None:
     return f"{i.size:,} of {a.size:,} different outputs on the first input are among those on the second"
 
 
+def may_coincide(rows: Sequence[str]) -> bool:
+    """Whether independent draws may well give these rows again, one by one: their chance is above 1e-6.
+
+    Two draws are equal with probability s = Σ p², estimated without bias, so all n are with sⁿ. If every
+    value stands in one block, as in a sorted file, the k counts are compared: two multinomial
+    vectors are equal with probability (4πn)^(−(k−1)/2) / √(p₁ … p_k), about.
+    """
+    n, counts = len(rows), np.array(list(Counter(rows).values()), dtype=float)
+    if n < 2:
+        return True
+    equal = float(np.sum(counts * (counts - 1)) / (n * (n - 1)))
+    if equal == 0:
+        return False
+    chance = n * math.log(equal)
+    if 1 + sum(a != b for a, b in itertools.pairwise(rows)) == counts.size:
+        blocks = (counts.size - 1) * math.log(4 * math.pi * n) + float(np.sum(np.log(counts / n)))
+        chance = max(chance, -blocks / 2)
+    return chance > math.log(1e-6)
+
+
 def labels_like(p: Outputs, q: Outputs) -> str | None:
     """Scores here and as many labels there, 0 or 1 each, in words; None if it does not look so."""
     if len(p) != len(q) or not (p.is_plain and q.is_plain) or len(p) < _MANY:
@@ -181,21 +215,25 @@ def repeated_rows(p: Outputs, q: Outputs) -> str | None:
     return None
 
 
-def one_sided_repeats(p: Outputs, q: Outputs) -> str | None:
-    """Outputs that come again on one side and never on the other, in words; None if there are few.
+def one_sided_repeats(p: Outputs, q: Outputs) -> tuple[str, bool] | None:
+    """Outputs that come again on one side and never on the other, and whether that is a sign of copies.
 
-    A discrete mechanism shares its values between neighbouring inputs, or has them on a lattice; rows
-    that were copied here and there are neither. It is a sign, no proof.
+    A discrete mechanism shares its values between neighbouring inputs, has them on a lattice, or has so
+    few that hardly one comes only once. Rows that were copied here and there are none of these: that is a
+    sign, no proof. A small support that the other input does not share is a violation, if it is none of
+    copies: it is said and not doubted. None where there is nothing to say.
     """
     p_rows, q_rows = row_marks(p), row_marks(q)
     for name, side, own, other in (("first", p, p_rows, q_rows), ("second", q, q_rows, p_rows)):
         values, counts = np.unique(own, return_counts=True)
         again = values[counts > 1]
         if again.size >= _MANY and np.isin(again, other).mean() < 0.01 and not _lattice(side):
+            small_support = np.count_nonzero(counts == 1) < 0.01 * len(side)
             return (
                 f"{again.size:,} outputs on the {name} input come more than once, digit for digit, and "
                 "hardly one of them on the other input: were rows copied? Every guarantee assumes that "
-                "each is a run of its own"
+                "each is a run of its own",
+                not small_support,
             )
     return None
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay.blackbox.mechanism import Mechanism
 from dpassay.errors import (
     DpassayError,
@@ -31,11 +32,14 @@ from dpassay.errors import (
 )
 from dpassay.outputs.canonical import Outputs, arranged
 from dpassay.privacy.pairs import Pair
-from dpassay.sampling.copies import CopyCheck
+from dpassay.sampling.copies import CopyCheck, Origin
 from dpassay.sampling.input_digests import short_digest
 from dpassay.sampling.job import Drawn, Failure, Job, finish, joined, stream
 from dpassay.sampling.progress import Progress
 from dpassay.sampling.tasks import Cutting, Pace
+
+if TYPE_CHECKING:
+    from dpassay.sampling.manifest import Entry
 
 __all__ = [
     "CopyCheck",
@@ -69,6 +73,9 @@ class Sampling:
                is then a call of its own, so that one failure cannot decide the fate of a block
     store      a folder in which every draw is kept as it comes (see `Store`): a run that was ended
                goes on where it was. Needs dpassay[arrow]
+    identity   a name for the mechanism and its inputs in a store, in place of a description of what they
+               hold: for mechanisms that cannot be described, or whose state changes as they run. Give
+               another one whenever the mechanism changes
     progress   None: one bar for the whole call on a terminal past two seconds, elsewhere a line on
                stderr now and then; True or False to override
     """
@@ -79,6 +86,7 @@ class Sampling:
     on_error: str = "raise"
     progress: bool | None = None
     store: str | Path | None = None
+    identity: str | None = None
 
     def __post_init__(self) -> None:
         checks.whole("workers", self.workers)
@@ -87,7 +95,11 @@ class Sampling:
             checks.real("timeout", self.timeout, above=0.0)
         if self.store is not None and not isinstance(self.store, (str, Path)):
             raise InvalidInput(f"store must be a folder, got {checks.shown(self.store)}")
-        made = not isinstance(self.executor, type) and hasattr(self.executor, "submit")
+        if self.identity is not None and not (isinstance(self.identity, str) and self.identity):
+            raise InvalidInput(f"identity must be a text, got {checks.shown(self.identity)}")
+        if self.identity is not None and self.store is None:
+            raise InvalidInput("identity names the mechanism of a store: give store=… as well")
+        made = not isinstance(self.executor, type) and checks.has(self.executor, "submit")
         if self.executor is not None and not made:
             raise InvalidInput(
                 f"executor must be a concurrent.futures.Executor, got {checks.shown(self.executor)}"
@@ -96,13 +108,11 @@ class Sampling:
 
 def seed_of(rng: Seed) -> int:
     """The whole number everything random is derived from: passing it as `rng` repeats the run."""
-    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
-        return int(rng)
     try:
-        if isinstance(rng, (bool, int, np.integer)):
-            raise TypeError
+        if isinstance(rng, (int, np.integer)):
+            return checks.whole("rng", rng, at_least=0, at_most=math.inf)
         return int(np.random.default_rng(rng).integers(2**63))
-    except (TypeError, ValueError):
+    except Exception:  # objects raise what they like
         raise InvalidInput(
             f"rng must be a non-negative seed, a numpy Generator or None, got {checks.shown(rng)}"
         ) from None
@@ -132,6 +142,29 @@ def seed_for(rng: Seed, sampling: Sampling | None) -> int:
     return seed_of(rng)
 
 
+def described_for(mechanism: Mechanism, sampling: Sampling | None) -> dict[str, str] | None:
+    """What the mechanism is, for a run that draws into a store."""
+    how = as_sampling(sampling)
+    if how.store is None:
+        return None
+    from dpassay.sampling.identity import identity
+
+    return identity(mechanism, how.identity)
+
+
+def entry_of(
+    mechanism: Mechanism, pair: Pair, sampling: Sampling, described: dict[str, str] | None
+) -> Entry | None:
+    """Whose draws they are, for a run that draws into a store."""
+    held = described or described_for(mechanism, sampling)
+    if held is None:
+        return None
+    from dpassay.sampling.manifest import Entry
+
+    alone = sampling.on_error == "outcome"
+    return Entry.of(mechanism, pair, alone, sampling.timeout, held, sampling.identity)
+
+
 def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
     """The default use of a block: keep its outputs, whatever the mechanism does to its arrays later."""
     return p.copy(), q.copy()
@@ -152,8 +185,12 @@ def draw_blocks(
     sampling: Sampling,
     use: Callable[[Outputs, Outputs], T],
     check: CopyCheck,
+    entry: Entry | None = None,
 ) -> Iterator[T]:
-    """Draw `n` outputs on each input and yield `use(p, q)` for each block, in order."""
+    """Draw `n` outputs on each input and yield `use(p, q)` for each block, in order.
+
+    `entry` says whose draws they are, if they go into a store.
+    """
     from dpassay.sampling.in_order import run_in_order
 
     alone = sampling.on_error == "outcome"
@@ -172,14 +209,15 @@ def draw_blocks(
     pace.workers = max(pace.workers, sampling.workers)
     with contextlib.ExitStack() as held, Progress(n, enabled=sampling.progress) as progress:
         stage, kept = None, ""
-        if sampling.store is not None:
-            from dpassay.sampling.manifest import Entry
+        if sampling.store is not None and entry is not None:
             from dpassay.sampling.resuming import opened
 
-            entry = Entry.of(mechanism, pair, alone, sampling.timeout)
             stage = held.enter_context(opened(sampling.store, entry, seed=seed, key=key))
             job = dataclasses.replace(job, shelf=stage.shelf)
             kept = f"; they are kept in {stage.root}: start again to go on"
+        takes_rng = getattr(mechanism, "replayable", True)
+        workers = sampling.workers > 1 or sampling.executor is not None
+        origin = Origin(job.layout.calls, workers, stage is not None, takes_rng)
         unfinished = _Unfinished(job.layout)
         try:
             for task, done in run_in_order(job, sampling, stage, pace):
@@ -187,9 +225,9 @@ def draw_blocks(
                     raise _explain(done, job, f"{progress.done:,} draws a side were made{kept}")
                 if not isinstance(done, Drawn):  # read, not drawn
                     done = finish(job, [done], whole=False)
-                check.add(done.heads, pair)
+                check.add(done.heads, pair, origin)
                 if done.marks is not None:
-                    check.watch(done.marks, pair)
+                    check.watch(done.marks, pair, origin)
                 progress.advance(job.layout.draws(task.first, task.last))
                 yield from done.results
                 if done.piece is not None:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import datetime
 import hashlib
 import io
+import stat
 from collections import Counter
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpassay import validation as checks
 from dpassay._typing import AnyArray
 from dpassay.errors import UnreadableFile
 from dpassay.sampling.columns import (
     Column,
     Content,
+    arrow_source,
     as_objects,
     integer_array,
     microseconds,
@@ -28,11 +33,39 @@ from dpassay.sampling.text_tables import of_text, read_text
 _TEXT = (".csv", ".tsv", ".txt")
 _IPC = (".feather", ".arrow")
 _LINES = (".jsonl", ".ndjson")
+#: The most bytes that are read of a file unless more are asked for, and read at a time.
+MAX_BYTES, _PART = 1 << 31, 1 << 24
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
-def load(path: str | Path, header: bool | None = None) -> Content:
+@dataclass(frozen=True)
+class Limit:
+    """The most bytes that are read of a file, as it is and decompressed."""
+
+    most: int
+
+    def read(self, stream: Any, shown: str) -> bytes:
+        """All that a stream holds; refused as soon as that is too much."""
+        parts, size = [], 0
+        while part := stream.read(_PART):
+            size += len(part)
+            self.check(size, shown)
+            parts.append(part)
+        return b"".join(parts)
+
+    def check(self, size: int, shown: str) -> None:
+        """Refuse more than that."""
+        if size > self.most:
+            raise UnreadableFile(
+                f"{shown} holds more than {self.most:,} bytes, decompressed if it is compressed, and no "
+                f"more are read: give a smaller file, or max_bytes={2 * size} (--max-bytes) if there is "
+                "memory for several times that"
+            )
+
+
+def load(path: str | Path, max_bytes: int | None = None) -> Content:
     """Read a file once: what is hashed is what is read."""
+    limit = Limit(MAX_BYTES if max_bytes is None else checks.whole("max_bytes", max_bytes))
     file = Path(path)
     shown = repr(str(path))
     compression = _COMPRESSED.get(file.suffix.lower())
@@ -50,21 +83,39 @@ def load(path: str | Path, header: bool | None = None) -> Content:
             "(also from .tsv, .txt, .jsonl, .csv.gz, .feather and .arrow)"
         )
     try:
-        data, stat = file.read_bytes(), file.stat()
+        about = file.stat()
+        if not (stat.S_ISREG(about.st_mode) or stat.S_ISFIFO(about.st_mode)):
+            raise UnreadableFile(
+                f"{shown} is neither a file nor a pipe but a device: give a file of outputs"
+            )
+        with file.open("rb") as stream:
+            data = limit.read(stream, shown)
     except OSError as error:
         raise UnreadableFile(f"{shown} cannot be read: {error.strerror or error}") from None
     if not data:
         raise UnreadableFile(f"{shown} is empty")
-    first: tuple[str, ...] | None = None
-    text = _decompressed(data, compression, shown) if compression else data
-    if suffix in _TEXT:
-        names, columns, first = read_text(text, suffix, header, shown)
-    elif suffix in _LINES:
-        names, columns = read_json_lines(text, shown)
-    elif suffix == ".npy":
-        names, columns = _read_npy(data, shown)
-    else:
-        names, columns = _read_arrow(data, suffix, shown)
+    text = _decompressed(data, compression, shown, limit) if compression else data
+    modified = datetime.datetime.fromtimestamp(about.st_mtime, datetime.UTC)
+    return _content(file.name, shown, suffix, data, text, limit, modified)
+
+
+def _content(
+    label: str,
+    shown: str,
+    suffix: str,
+    data: bytes,
+    text: bytes,
+    limit: Limit,
+    modified: datetime.datetime,
+    header: bool | None = None,
+) -> Content:
+    """What the bytes of a file hold."""
+    try:
+        names, columns, first = _parsed(data, text, suffix, header, shown, limit)
+    except UnreadableFile:
+        raise
+    except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
+        raise UnreadableFile(f"{shown} cannot be read: {error}") from error
     rows = columns[0].rows if columns else 0
     if rows == 0:
         but = ": a header alone" if suffix in _TEXT else ""
@@ -73,9 +124,9 @@ def load(path: str | Path, header: bool | None = None) -> Content:
         raise UnreadableFile(
             f"{shown} has more than one column {double[0]!r}; give every column a name of its own"
         )
-    modified = datetime.datetime.fromtimestamp(stat.st_mtime, datetime.UTC)
+    again = partial(_content, label, shown, suffix, data, text, limit, modified, header=True)
     return Content(
-        label=file.name,
+        label=label,
         shown=shown,
         size=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
@@ -85,18 +136,33 @@ def load(path: str | Path, header: bool | None = None) -> Content:
         named=names is not None,
         columns=columns,
         first=first,
-        again=(lambda: load(path, header=True)) if first is not None else None,
+        again=again if first is not None else None,
     )
 
 
 _Read = tuple[tuple[str, ...] | None, tuple[Column, ...]]
 
 
-def _decompressed(data: bytes, compression: str, shown: str) -> bytes:
+def _parsed(
+    data: bytes, text: bytes, suffix: str, header: bool | None, shown: str, limit: Limit
+) -> tuple[tuple[str, ...] | None, tuple[Column, ...], tuple[str, ...] | None]:
+    """Names, columns, and the first row of text where it may be a header."""
+    if suffix in _TEXT:
+        return read_text(text, suffix, header, shown)
+    if suffix in _LINES:
+        return *read_json_lines(text, shown), None
+    if suffix == ".npy":
+        return *_read_npy(data, shown), None
+    return *_read_arrow(data, suffix, shown, limit), None
+
+
+def _decompressed(data: bytes, compression: str, shown: str, limit: Limit) -> bytes:
     arrow = pyarrow_module("pyarrow", ".csv")
     try:
-        stream = arrow.input_stream(arrow.BufferReader(data), compression=compression)
-        return bytes(stream.read())
+        stream = arrow.input_stream(arrow_source(data, ".csv"), compression=compression)
+        return limit.read(stream, shown)
+    except UnreadableFile:
+        raise
     except Exception as error:  # pyarrow raises many kinds
         raise UnreadableFile(f"{shown} is not compressed as its name says: {error}") from None
 
@@ -163,17 +229,23 @@ def _of_numpy(array: AnyArray, where: str) -> Column:
             )
 
 
-def _read_arrow(data: bytes, suffix: str, shown: str) -> _Read:
+def _read_arrow(data: bytes, suffix: str, shown: str, limit: Limit) -> _Read:
     arrow = pyarrow_module("pyarrow", suffix)
     module = pyarrow_module("pyarrow.parquet" if suffix == ".parquet" else "pyarrow.ipc", suffix)
-    source = arrow.BufferReader(data)
+    source = arrow_source(data, suffix)
     try:
         if suffix == ".parquet":
-            table = module.ParquetFile(source).read()
+            file = module.ParquetFile(source)
+            limit.check(_parquet_bytes(file.metadata), shown)
+            table = file.read()
         else:
-            table = (module.open_file if data.startswith(b"ARROW1") else module.open_stream)(source)
-            table = table.read_all()
+            batches = (module.open_file if data.startswith(b"ARROW1") else module.open_stream)(
+                source
+            )
+            table = _all_batches(arrow, batches, shown, limit)
             table.validate(full=True)
+    except UnreadableFile:
+        raise
     except Exception as error:  # pyarrow raises many kinds
         raise UnreadableFile(f"{shown} is not a {suffix} file: {error}") from None
     names = tuple(map(str, table.column_names))
@@ -184,6 +256,25 @@ def _read_arrow(data: bytes, suffix: str, shown: str) -> _Read:
         )
     except (ArithmeticError, arrow.ArrowException) as error:
         raise UnreadableFile(f"{shown} cannot be read: {error}") from None
+
+
+def _parquet_bytes(metadata: Any) -> int:
+    """The least that the content of a Parquet file takes in memory."""
+    groups = range(metadata.num_row_groups)
+    stored = sum(metadata.row_group(k).total_byte_size for k in groups)
+    return max(int(stored), int(metadata.num_rows * metadata.num_columns))
+
+
+def _all_batches(arrow: Any, source: Any, shown: str, limit: Limit) -> Any:
+    """The table of an Arrow file or stream, as long as it stays within the limit."""
+    indexed = hasattr(source, "num_record_batches")
+    each = map(source.get_batch, range(source.num_record_batches)) if indexed else source
+    found, size = [], 0
+    for batch in each:
+        size += batch.nbytes
+        limit.check(size, shown)
+        found.append(batch)
+    return arrow.Table.from_batches(found, source.schema)
 
 
 def _of_arrow(column: Any, where: str) -> Column:

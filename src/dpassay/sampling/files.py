@@ -33,10 +33,11 @@ from typing import Any
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import AnyArray
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.sampling.columns import KIND_OF_TYPE, Column, Content, Table, as_objects, counted
+from dpassay.sampling.dependence import may_coincide
 from dpassay.sampling.file_formats import load
 from dpassay.sampling.spelling import refuse_other_spelling
 from dpassay.sampling.text_tables import header_names
@@ -44,9 +45,9 @@ from dpassay.sampling.text_tables import header_names
 _FEW = 20  # rows from which an order is no accident
 
 
-def read_table(path: str | Path) -> Table:
+def read_table(path: str | Path, max_bytes: int | None = None) -> Table:
     """The table in one file; see the module's docstring for what its cells mean."""
-    return load(path).table()
+    return load(path, max_bytes).table()
 
 
 def read_pair(
@@ -55,14 +56,16 @@ def read_pair(
     *,
     columns: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
+    max_bytes: int | None = None,
 ) -> tuple[Table, Table]:
     """The tables in two files, with the same columns in the same order and of the same types.
 
     `columns` selects and orders, `drop` leaves out; columns without names are "1", "2", …. Columns
     are matched by name if both files have names, and by position otherwise. Refused are the same
-    content twice, columns of one file only, columns of different kinds (numbers here, words there;
-    a kind that only one file has is an outcome as long as it is less than half of the column), and,
-    unless `columns` names them, columns that look like a row number, a time or an identifier.
+    content twice (unless its values are so few that independent draws coincide), columns of one file
+    only, columns of different kinds (numbers here, words there; a kind that only one file has is an
+    outcome as long as it is less than half of the column), and, unless `columns` names them, columns
+    that look like a row number, a time or an identifier.
     """
     wanted, unwanted = listed(columns, drop)
     if _same_file(p_path, q_path):
@@ -70,8 +73,8 @@ def read_pair(
             f"{str(p_path)!r} and {str(q_path)!r} are the same file; an audit compares outputs on "
             "one input with outputs on its neighbour: give a file of each"
         )
-    p, q = load(p_path), load(q_path)
-    if p.sha256 == q.sha256:
+    p, q = load(p_path, max_bytes), load(q_path, max_bytes)
+    if p.sha256 == q.sha256 and not may_coincide(p.texts()):
         raise UnreadableFile(
             f"{str(p_path)!r} and {str(q_path)!r} have the same content, byte for byte; an audit "
             "compares outputs on one input with outputs on its neighbour: give a file of each"

@@ -71,7 +71,8 @@ def _add(value: Any, digest: Any, left: list[int]) -> None:
     if left[0] < 0:
         raise _TooLarge
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.generic)):
-        digest.update(repr(value).encode())
+        text = repr(value).encode("utf-8", "surrogatepass")
+        digest.update(b"%d:%s" % (len(text), text))  # so that [1, 23] is not [12, 3]
     elif isinstance(value, np.ndarray):
         if value.dtype.kind == "O":
             _add(value.tolist(), digest, left)

@@ -26,6 +26,7 @@ from dpassay.errors import (
     MechanismRaised,
     MechanismTimedOut,
     StoreError,
+    Terminated,
 )
 from dpassay.outputs.canonical import Outputs, align, arranged, concatenate, from_raw
 from dpassay.outputs.resident import AnyOutputs, Resident, brought_here, stay
@@ -38,6 +39,8 @@ from dpassay.sampling.parts import Shelf
 from dpassay.sampling.tasks import Cutting, Task
 
 _PACKAGE = Path(__file__).parents[1]
+#: What ends a run, and is not the mechanism failing.
+_STOPS = (KeyboardInterrupt, Terminated)
 #: The draws on either input: Outputs, or Resident where the job says `anywhere`.
 Sides: TypeAlias = tuple[Any, Any]
 
@@ -160,9 +163,9 @@ def _draw_block(job: Job, block: Task) -> Sides | Failure:
             return Failure(cell, side, MechanismTimedOut, text)
         except MechanismError as error:
             return Failure(cell, side, type(error), str(error))
-        except InvalidInput:
+        except (InvalidInput, *_STOPS):
             raise
-        except Exception as error:
+        except BaseException as error:  # sys.exit in a mechanism must not end the caller
             message = f"it raised {type(error).__name__}: {error}"
             misused = isinstance(error, (TypeError, AttributeError))
             return Failure(cell, side, MechanismRaised, message, _trace(error), misused)
@@ -179,7 +182,7 @@ def _draw_block(job: Job, block: Task) -> Sides | Failure:
     return arranged(p, q) if job.layout.calls else (p, q)
 
 
-def _trace(error: Exception) -> str:
+def _trace(error: BaseException) -> str:
     """Where a mechanism raised: its own frames, not those that called it."""
     found = traceback.TracebackException.from_exception(error)
     own = [frame for frame in found.stack if not Path(frame.filename).is_relative_to(_PACKAGE)]
@@ -228,9 +231,9 @@ def _call_alone(job: Job, data: Any, rng: np.random.Generator) -> Outputs:
         found = _read(raw, 1)
     except (_TimeUp, MechanismTimedOut):
         found = from_raw([Outcome("timed out")], 1)
-    except (BadOutput, InvalidInput):
+    except (BadOutput, InvalidInput, *_STOPS):
         raise
-    except Exception as error:
+    except BaseException as error:
         found = from_raw([Outcome("raised", type(error).__name__)], 1)
     return dataclasses.replace(found, containers=frozenset())  # an array of one changes nothing
 

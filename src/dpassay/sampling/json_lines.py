@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay.errors import UnreadableFile
 from dpassay.sampling.columns import Column, pyarrow_module
 from dpassay.sampling.text_tables import of_text
@@ -46,7 +45,7 @@ def read_json_lines(data: bytes, shown: str) -> tuple[tuple[str, ...] | None, tu
 def _row(line: str, where: str) -> Any:
     """A line as an object or a list of cells."""
     try:
-        found = json.loads(line)
+        found = checks.read_json(line)
     except ValueError as error:
         raise UnreadableFile(f"{where} is no JSON: {error}; write an output a line") from None
     return found if isinstance(found, (dict, list)) else [found]
@@ -62,6 +61,12 @@ def _text(cell: Any, where: str) -> str:
         case int() | float():
             return repr(cell)
         case str():
+            try:
+                cell.encode()
+            except UnicodeEncodeError:
+                raise UnreadableFile(
+                    f"{where} holds {checks.shown(cell)}, half of a pair of surrogates, which is no text"
+                ) from None
             return cell
     raise UnreadableFile(
         f"{where} holds {checks.shown(cell)}; a cell is a number, a word, true, false or null: give what "

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._version import __version__
-from dpassay.errors import StoreError, StoreWarning
+from dpassay.errors import StoreError
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Opaque, decode, encode
-from dpassay.sampling.identity import Identity, difference, identity, input_identity, name_of
+from dpassay.sampling.identity import Identity, difference, input_identity, name_of
 from dpassay.sampling.parts import FORMAT, PARTS
 from dpassay.sampling.tasks import by_calls
 
@@ -36,11 +36,19 @@ class Entry:
     calls: bool  # whether every output is a call
 
     @classmethod
-    def of(cls, mechanism: Any, pair: Pair, each_alone: bool, timeout: float | None) -> Entry:
-        """The entry of a mechanism on a pair; a failure may be an output."""
+    def of(
+        cls,
+        mechanism: Any,
+        pair: Pair,
+        each_alone: bool,
+        timeout: float | None,
+        described: Identity,
+        named: str | None = None,
+    ) -> Entry:
+        """The entry of a mechanism, `described` before the run, on a pair; a failure may be an output."""
         replayable = bool(getattr(mechanism, "replayable", True))
-        inputs = input_identity(pair[0]), input_identity(pair[1])
-        held = {**identity(mechanism), "failures are outputs": str(each_alone)}
+        inputs = input_identity(pair[0], named), input_identity(pair[1], named)
+        held = {**described, "failures are outputs": str(each_alone)}
         if each_alone:  # and when it is one
             held["time-out"] = str(timeout)
         calls = by_calls(mechanism, each_alone)
@@ -72,22 +80,13 @@ class Entry:
         says = bool(data["replayable"]), bool(data["calls"])
         return cls(str(data["name"]), held, pair, (first, second), *says)
 
-    def warn(self, root: Path) -> None:
-        """Say if nobody will notice that another input is given."""
-        if unknown := [one["holds"] for one in self.inputs if not one["compared"]]:
-            warnings.warn(
-                f"an input is {unknown[0]}, which cannot be compared from one run to the next: take care "
-                f"that the store {root} is used with the same inputs",
-                StoreWarning,
-                stacklevel=2,
-            )
-
     def check(self, here: Entry, root: Path) -> None:
         """Refuse to go on if these are not the draws that are asked for."""
         if found := difference(self.mechanism, here.mechanism):
             raise StoreError(
                 f"the store {root} holds draws of {self.name}, and these would be of {here.name}: "
-                f"{found}. Draws of two mechanisms are not mixed: give another folder"
+                f"{found}. Draws of two mechanisms are not mixed: give another folder. If that is no "
+                'parameter of the mechanism, name it: dp.Sampling(store=…, identity="…") (--identity)'
             )
         for stored, given in zip(self.inputs, here.inputs, strict=True):
             if stored["holds"] != given["holds"]:
@@ -106,6 +105,12 @@ class Manifest:
     entries: dict[int, Entry]
     version: str = __version__
 
+    def owner(self, index: int) -> str:
+        """A digest of whose draws are stored under a pair's number: seed, mechanism and inputs."""
+        entry = self.entries[index]
+        whose = [self.seed, entry.mechanism, [one["holds"] for one in entry.inputs]]
+        return hashlib.sha256(json.dumps(whose, sort_keys=True).encode()).hexdigest()[:32]
+
     def to_bytes(self) -> bytes:
         """As JSON."""
         entries = {str(index): entry.to_dict() for index, entry in sorted(self.entries.items())}
@@ -121,7 +126,8 @@ def manifest_of(root: Path) -> Manifest | None:
         if data["format"] != FORMAT:
             raise StoreError(
                 f"the store {root} is of format {data['format']}, and this dpassay ({__version__}) reads "
-                f"format {FORMAT}: use the version that made it, {data.get('dpassay', 'not known')}"
+                f"format {FORMAT}: use the version that made it, {data.get('dpassay', 'not known')}, or "
+                "draw into another folder"
             )
         entries = {int(k): Entry.from_dict(one) for k, one in data["pairs"].items()}
         return Manifest(int(data["seed"]), entries, str(data["dpassay"]))

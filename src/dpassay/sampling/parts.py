@@ -5,7 +5,9 @@ has several), `p_structure` and `q_structure` which structure an output has wher
 `p_rest` and `q_rest` what doubles lack of exact values; the first row of `structures` is the table of
 structures, as JSON. A part comes back bit for bit: `outputs.canonical.Outputs` on either side.
 
-The name of a part says which cells it holds, and a digest of all its bytes. It is written under another
+The name of a part says which cells it holds, and a digest of all its bytes. Its header says the same, and
+whose draws they are (`Manifest.owner`): a part of another store, pair or stage is not used, whatever its
+name. It is written under another
 name in the folder of the run that draws, brought to the disk, and then renamed. Who takes a store over
 removes the folders of other runs first, so that a worker that outlived its run saves nothing more.
 """
@@ -29,10 +31,11 @@ from dpassay._typing import AnyArray
 from dpassay.errors import MissingExtra, StoreError
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.templates import Template
+from dpassay.sampling.columns import arrow_source
 from dpassay.sampling.tasks import Task
 
 #: The version of everything in a store: names, columns, addresses of cells.
-FORMAT = 1
+FORMAT = 2
 PARTS = "parts"
 _NAME = re.compile(r"pair(\d+)-stage(\d+)-size(\d+)-cells(\d+)-(\d+)\.([0-9a-f]{32})\.parquet")
 _KEY = b"dpassay"
@@ -60,15 +63,17 @@ class Part:
         """Draws a side."""
         return (self.last - self.first) * self.size
 
-    def read(self) -> tuple[Outputs, Outputs]:
-        """The draws; Damaged if they are not those that were saved."""
+    def read(self, owner: str) -> tuple[Outputs, Outputs]:
+        """The draws; Damaged if they are not those that were saved here for this owner."""
         try:
             data = self.path.read_bytes()
         except OSError as error:
             raise Damaged(f"it cannot be read ({error.strerror or error})") from None
         if _digest(data) != self.digest:
             raise Damaged("it is not what was saved: cut short or changed")
-        p, q = decode(data)
+        p, q, bound_to = decode(data)
+        if bound_to != [owner, self.index, self.stage, self.size, self.first, self.last]:
+            raise Damaged("it holds draws of another seed, mechanism, pair or stage")
         if not len(p) == len(q) == self.draws:
             raise Damaged(f"it holds {len(p)} and {len(q)} draws")
         return p, q
@@ -96,11 +101,13 @@ class Shelf:
     work: str  # the folder of this run
     index: int
     stage: int
+    owner: str
 
     def save(self, task: Task, sides: tuple[Outputs, Outputs]) -> None:
         """Save the draws of a task: on the disk when this returns, or a sentence."""
-        data = encode(*sides)
         size = len(sides[0]) // (task.last - task.first)
+        address = self.index, self.stage, size, task.first, task.last
+        data = encode(*sides, [self.owner, *address])
         name = (
             f"pair{self.index}-stage{self.stage}-size{size}-cells{task.first}-{task.last}"
             f".{_digest(data)}.parquet"
@@ -175,11 +182,14 @@ def arrow() -> Any:
     return pyarrow
 
 
-def encode(p: Outputs, q: Outputs) -> bytes:
-    """Both sides, equally long and over one table of structures, as the bytes of a Parquet file."""
+def encode(p: Outputs, q: Outputs, bound_to: list[str | int]) -> bytes:
+    """Both sides, equally long and over one table of structures, as the bytes of a Parquet file.
+
+    `bound_to` is what it belongs to: owner, pair, stage, size of the cells, first and last of them.
+    """
     pa = arrow()
     columns: dict[str, Any] = {}
-    about: dict[str, Any] = {"format": FORMAT}
+    about: dict[str, Any] = {"format": FORMAT, "of": bound_to}
     for name, side in (("p", p), ("q", q)):
         numbers = np.ascontiguousarray(side.numbers, dtype=side.numbers.dtype.newbyteorder("="))
         about[name] = {
@@ -224,17 +234,18 @@ def _flat(pa: Any, array: AnyArray) -> Any:
     return pa.Array.from_buffers(kind, flat.size, [None, pa.py_buffer(flat)])
 
 
-def decode(data: bytes) -> tuple[Outputs, Outputs]:
+def decode(data: bytes) -> tuple[Outputs, Outputs, list[str | int]]:
     """The inverse of `encode`; Damaged if the bytes are something else."""
     pa = arrow()
     try:
-        table = pa.parquet.ParquetFile(pa.BufferReader(data)).read()
+        table = pa.parquet.ParquetFile(arrow_source(data, ".parquet")).read()
         about = json.loads(table.schema.metadata[_KEY])
         found = tuple(_tuples(json.loads(text)) for text in table["structures"][0].as_py())
         sides = [_side(table, name, about[name], found) for name in ("p", "q")]
+        bound_to = list(about["of"])
     except Exception as error:  # pyarrow raises many kinds
         raise Damaged(f"it is no part of a store ({type(error).__name__}: {error})") from None
-    return sides[0], sides[1]
+    return sides[0], sides[1], bound_to
 
 
 def _side(table: Any, name: str, about: Any, structures: tuple[Template, ...]) -> Outputs:

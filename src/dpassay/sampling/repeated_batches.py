@@ -25,11 +25,12 @@ _HEAD, _BITS = 64, 30.0
 #: What is said of a batch that comes again.
 AGAIN = (
     "draws were brought that had been brought before, digit for digit and in the same order: each must "
-    "be a run of its own, or the evidence counts what it has counted already"
+    "be a run of its own, or the evidence counts what it has counted already. Likely causes: a batch was "
+    "passed twice, or a generator is made anew with the same seed for every batch"
 )
 
 
-class Brought:
+class SeenBatches:
     """Digests of the batches that were brought."""
 
     def __init__(self, digests: Iterable[int] = ()) -> None:

@@ -76,13 +76,12 @@ def opened(store: str | Path, here: Entry, *, seed: int, key: tuple[int, int]) -
         work = f"{WORK}{uuid.uuid4().hex}"
         with explained(root, "nothing was drawn"):
             _take_over(root)
+            made = Manifest(seed, {**entries, index: here})
             if index not in entries:
-                here.warn(root)
-                made = Manifest(seed, {**entries, index: here})
                 write_whole(root, MANIFEST, made.to_bytes())
             (root / work).mkdir()
         try:
-            yield Stage(root, Shelf(root, work, index, stage))
+            yield Stage(root, Shelf(root, work, index, stage, made.owner(index)))
         finally:
             shutil.rmtree(root / work, ignore_errors=True)
 
@@ -191,7 +190,7 @@ class Stage:
     def read(self, part: Part) -> tuple[Outputs, Outputs] | None:
         """The draws of a part; None if it is damaged: then it is set aside, and that is said."""
         try:
-            return part.read()
+            return part.read(self.shelf.owner)
         except Damaged as why:
             self._parts[part.size].remove(part)
             aside = self.root / DAMAGED
@@ -200,7 +199,7 @@ class Stage:
                 os.replace(part.path, aside / part.path.name)
                 sync_folder(part.path.parent)
             warnings.warn(
-                f"a part of the store {self.root} is damaged: {why}. It was set aside "
+                f"a part of the store {self.root} cannot be used: {why}. It was set aside "
                 f"({aside / part.path.name}), and its {part.draws:,} draws a side are drawn again",
                 StoreWarning,
                 stacklevel=2,

@@ -11,42 +11,46 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from dpassay import checks
-from dpassay.blackbox.mechanism import BLOCK, Mechanism, check_mechanism
+from dpassay import validation as checks
+from dpassay.blackbox.mechanism import (
+    BLOCK,
+    FeaturedMechanism,
+    Mechanism,
+    check_mechanism,
+    with_features,
+)
 from dpassay.errors import (
-    BadOutput,
     DependenceWarning,
-    DependentDraws,
     InvalidInput,
     MechanismError,
     NotEnoughDraws,
+    TooManyAskedFor,
 )
 from dpassay.outputs.canonical import (
     Outputs,
     align,
     arranged,
-    check_containers,
     concatenate,
-    from_columns,
-    from_raw,
 )
-from dpassay.privacy.about import Origin
 from dpassay.privacy.pairs import Pair, Relation, as_pair
+from dpassay.privacy.provenance import Origin
 from dpassay.sampling.copies import CopyCheck
 from dpassay.sampling.dependence import (
-    labels_like,
-    one_sided_repeats,
-    repeated_rows,
-    shared_rows,
     symptoms,
 )
-from dpassay.sampling.draw import Sampling, Seed, draw_blocks, keep, seed_for, seed_of
-from dpassay.sampling.fingerprints import fingerprint_of
+from dpassay.sampling.draw import (
+    Sampling,
+    Seed,
+    described_for,
+    draw_blocks,
+    entry_of,
+    keep,
+    seed_for,
+)
 from dpassay.sampling.job import stream
 from dpassay.sampling.tasks import by_calls
 
@@ -138,11 +142,13 @@ class Samples:
         replayable: bool = True,
         doubts: tuple[str, ...] = (),
         files: tuple[Origin, ...] = (),
+        remarks: tuple[str, ...] = (),
     ) -> None:
         self._p, self._q = align([p, q])
         self._dealt = [0, 0]
         self.pair, self.seed, self.replayable = pair, seed, replayable
         self.doubts, self.files = doubts, files
+        self.remarks = remarks  # what is said about the draws without doubting them
         self.digest = ""  # of draws that were collected elsewhere
 
     @property
@@ -179,12 +185,14 @@ class Samples:
             replayable=self.replayable,
             doubts=self.doubts,
             files=self.files,
+            remarks=self.remarks,
         )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a result should say about where its draws came from."""
-        return self.doubts if self.replayable else (*self.doubts, _OWN_RANDOMNESS)
+        said = (*self.doubts, *self.remarks)
+        return said if self.replayable else (*said, _OWN_RANDOMNESS)
 
     def deal(self, sizes: Sizes) -> Batch:
         """The next draws of either side."""
@@ -195,7 +203,7 @@ class Samples:
                     "these samples are used up: every draw is dealt out once. For another question make "
                     "them anew (dp.from_samples), or give all claims to one audit"
                 )
-            raise NotEnoughDraws(
+            raise TooManyAskedFor(
                 f"{max(sizes):,} draws per side were asked for, but only {left[0]:,} and {left[1]:,} "
                 f"are left of {len(self._p):,} and {len(self._q):,}; bring more draws or ask for fewer"
             )
@@ -229,6 +237,7 @@ class Live:
         index: int = 0,
         stage: int = 0,
         sampling: Sampling | None = None,
+        described: dict[str, str] | None = None,
     ) -> None:
         self.mechanism, self.pair, self.seed = mechanism, pair, seed
         self.index = index
@@ -236,6 +245,7 @@ class Live:
         self.files: tuple[Origin, ...] = ()
         self.digest = ""
         self._stage = stage
+        self._entry = entry_of(mechanism, pair, self.sampling, described)
         self._check = CopyCheck()
         self.doubts: tuple[str, ...] = ()
         self.drawn, self.spent = 0, 0.0  # draws a side that were dealt, and the seconds they took
@@ -268,6 +278,7 @@ class Live:
             sampling=self.sampling,
             use=use,
             check=self._check,
+            entry=self._entry,
         )
 
     def deal(self, sizes: Sizes) -> Batch:
@@ -284,7 +295,7 @@ class Live:
             raise
         self.drawn, self.spent = self.drawn + max(sizes), self.spent + time.perf_counter() - start
         if first:
-            self.doubts = _warned(batch)
+            self.doubts = warned(batch)
         return batch
 
     def _joined(self, parts: Sequence[tuple[Outputs, Outputs]]) -> Batch:
@@ -331,96 +342,6 @@ def draw(
     return live.take(checks.whole("n", n))
 
 
-def from_samples(
-    p: Any,
-    q: Any,
-    *,
-    pair: tuple[Any, Any] | Pair | None = None,
-    columns: Sequence[str] | None = None,
-    drop: Sequence[str] | None = None,
-    rng: Seed = 0,
-) -> Samples:
-    """Outputs that were collected elsewhere, as a pool of draws.
-
-    `p` and `q` are arrays or tables of outputs on the first and the second input, or paths of .csv,
-    .jsonl, .parquet or .npy files, one output a row. Columns of files and frames are matched by name;
-    `columns` says which of them are outputs, `drop` which are not (an identifier, a time stamp). Rows
-    are shuffled by the seed, since files may be sorted. The two may differ in length. Every row must be
-    an independent run of the mechanism: copied rows are refused.
-    """
-    seed = seed_of(rng)
-    files = isinstance(p, (str, Path)), isinstance(q, (str, Path))
-    origins: tuple[Origin, ...] = ()
-    from dpassay.sampling.frames import frame_pair, has_columns, refuse_one_frame
-
-    if all(files):
-        from dpassay.sampling.files import read_pair
-
-        tables = read_pair(p, q, columns=columns, drop=drop)
-        sides = [from_columns(table.names, table.columns) for table in tables]
-        origins = tables[0].origin, tables[1].origin
-    elif any(files):
-        raise InvalidInput("p and q must both be files, or neither")
-    elif has_columns(p) and has_columns(q):
-        frames = frame_pair(p, q, columns=columns, drop=drop)
-        sides = [from_columns(table.names, table.columns) for table in frames]
-    elif columns is not None or drop is not None:
-        raise InvalidInput(
-            "columns and drop choose among the columns of files and data frames; arrays have no names: "
-            "choose with p[:, [0, 2]]"
-        )
-    else:
-        refuse_one_frame(p, q)
-        sides = [_side(name, given) for name, given in (("p", p), ("q", q))]
-    for name, side in zip("pq", sides, strict=True):
-        if len(side) == 0:
-            raise NotEnoughDraws(f"{name} holds no outputs")
-    widths = [side.numbers.shape[1] for side in sides if side.is_plain]
-    if len(set(widths)) > 1:
-        raise InvalidInput(
-            f"p and q do not go together: outputs have {widths[0]} coordinates in p and {widths[1]} in q"
-        )
-    try:
-        check_containers(frozenset().union(*(side.containers for side in sides)))
-    except BadOutput as error:
-        raise InvalidInput(f"p and q do not go together: {error}") from None
-    origin = as_pair(pair) if pair is not None else Pair(_origin(p, "p"), _origin(q, "q"))
-    batch = Batch.of(*sides)
-    if shared := shared_rows(batch.p, batch.q):
-        raise DependentDraws(
-            f"{shared}: the two seem to hold the same draws, in part or in whole, in another order or "
-            "format. Give draws of their own for each input"
-        )
-    if copied := repeated_rows(batch.p, batch.q):
-        raise DependentDraws(
-            f"{copied}: rows seem to have been copied (a join gone wrong?), and every guarantee "
-            "assumes that each is a run of its own. Remove the copies"
-        )
-    doubts = _warned(batch)
-    for doubt in (one_sided_repeats(batch.p, batch.q), labels_like(batch.p, batch.q)):
-        if doubt is not None:
-            warnings.warn(doubt, DependenceWarning, stacklevel=2)
-            doubts += (doubt,)
-    shuffled = (
-        side[stream(seed, 0, 1 << 21, index).permutation(len(side))]
-        for index, side in enumerate((batch.p, batch.q))
-    )
-    found = Samples(*shuffled, pair=origin, seed=seed, doubts=doubts, files=origins)
-    found.digest = fingerprint_of(batch.p, batch.q)
-    return found
-
-
-def _side(name: str, given: Any) -> Outputs:
-    try:
-        return from_raw(given, len(given))
-    except (BadOutput, TypeError) as error:
-        raise InvalidInput(f"{name} cannot be read as outputs: {error}") from None
-
-
-def _origin(given: Any, name: str) -> str:
-    return Path(given).name if isinstance(given, (str, Path)) else f"samples {name}"
-
-
 def sources(
     target: Any,
     pairs: Any = None,
@@ -429,6 +350,7 @@ def sources(
     sampling: Sampling | None = None,
     relation: Relation | str | None = None,
     stage: int = 0,
+    features: Any = None,
 ) -> Iterator[Source]:
     """One source per pair, from a mechanism and pairs or from samples already drawn.
 
@@ -439,10 +361,15 @@ def sources(
     if isinstance(target, Samples):
         if pairs is not None:
             raise InvalidInput("samples already belong to a pair: leave `pair` out")
+        if features:
+            raise InvalidInput(
+                "features are functions of what a mechanism returns, and samples hold their outputs in "
+                "another form; compute them before dp.from_samples"
+            )
         if relation is not None:
             target.pair = target.pair.related(relation)
         return iter((target,))
-    mechanism = check_mechanism(target)
+    mechanism = check_mechanism(with_features(target, features))
     if pairs is None:
         raise InvalidInput("a mechanism needs a pair of neighbouring inputs such as (0.0, 1.0)")
     if isinstance(pairs, (tuple, Pair)):
@@ -457,14 +384,22 @@ def sources(
         if not given:
             raise InvalidInput("there is no pair to look at: the list is empty")
     seed = seed_for(rng, sampling)
+    described = described_for(mechanism, sampling)  # before it is called: its state may change
+
+    def on(pair: Pair) -> Mechanism:
+        if isinstance(mechanism, FeaturedMechanism):
+            return mechanism.on((pair.first, pair.second))
+        return mechanism
+
     return (
         Live(
-            mechanism,
+            on(as_pair(pair)),
             as_pair(pair).related(relation),
             seed=seed,
             index=index,
             stage=stage,
             sampling=sampling,
+            described=described,
         )
         for index, pair in enumerate(given)
     )
@@ -480,7 +415,7 @@ def one_source(
     return found[0]
 
 
-def _warned(batch: Batch) -> tuple[str, ...]:
+def warned(batch: Batch) -> tuple[str, ...]:
     """Warn of what looks dependent; the words go into results as well."""
     found = tuple(symptoms(batch.p, batch.q))
     for text in found:

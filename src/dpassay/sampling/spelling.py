@@ -18,6 +18,8 @@ from dpassay.sampling.columns import Column, Content
 
 #: Numbers that are looked at, and how many of them are needed; how many must differ.
 _ROWS, _FEW, _DISTINCT = 5000, 100, 20
+#: Whole numbers below are doubles, rounded.
+_LARGEST = 2**1023
 #: The most decimals and significant digits that tell of rounding, of doubles and of narrower floats.
 _DECIMALS, _DIGITS = (12, 4), (13, 5)
 #: The share of the other file's numbers that must have more.
@@ -87,10 +89,11 @@ def _refuse_rounding(a: Column, b: Column, where: _Where) -> None:
 
 
 def _numbers(column: Column) -> AnyArray:
-    """The finite numbers of a column, as far as they are looked at."""
+    """The finite numbers of a column that doubles hold, as far as they are looked at."""
     values = column.values[:_ROWS]
     if values.dtype.kind == "O":
-        values = np.array([v for v in values if type(v) in (int, float)], dtype=float)
+        kept = [v for v in values if type(v) in (int, float) and abs(v) < _LARGEST]
+        values = np.array(kept, dtype=float)
     if values.dtype.kind not in "if":
         return np.zeros(0)
     return values if values.dtype.kind == "i" else values[np.isfinite(values)]

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import BoolArray
 from dpassay.errors import (
     DependenceWarning,
@@ -114,7 +114,7 @@ class Store:
                 blocks.append(held.read())
             except Damaged as why:
                 warnings.warn(
-                    f"a part of the store {self.path} is damaged and left out: {why} "
+                    f"a part of the store {self.path} cannot be used and is left out: {why} "
                     f"({held.part.path.name}, {held.draws:,} draws a side); drawing again replaces it",
                     StoreWarning,
                     stacklevel=2,
@@ -152,8 +152,9 @@ class Store:
     def _held(self, index: int) -> list[_Held]:
         """What counts of the parts of a pair."""
         found = [part for part in listed(self.path) if part.index == index]
+        owner = self._manifest.owner(index)
         if not self._manifest.entries[index].replayable:
-            return [_Held(part, np.ones(part.last - part.first, dtype=bool)) for part in found]
+            return [_Held(p, np.ones(p.last - p.first, dtype=bool), owner) for p in found]
         # cells of one address come from one stream, whatever their size: each counts once, and first in
         # the size of which there are most draws
         most = Counter[tuple[int, int]]()
@@ -169,7 +170,7 @@ class Store:
             cells[part.first : part.last] = True
             taken[part.stage] = cells
             if free.any():
-                kept.append(_Held(part, free))
+                kept.append(_Held(part, free, owner))
         return sorted(kept, key=lambda held: (held.part.stage, held.part.first))
 
 
@@ -179,6 +180,7 @@ class _Held:
 
     part: Part
     cells: BoolArray
+    owner: str
 
     @property
     def draws(self) -> int:
@@ -187,7 +189,7 @@ class _Held:
 
     def read(self) -> tuple[Outputs, Outputs]:
         """The draws that count."""
-        p, q = self.part.read()
+        p, q = self.part.read(self.owner)
         if self.cells.all():
             return p, q
         rows = np.repeat(self.cells, self.part.size)

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import AnyArray, BoolArray
 from dpassay.errors import UnreadableFile
 from dpassay.sampling.columns import (
     Column,
+    arrow_source,
     as_objects,
     counted,
     integer_array,
@@ -141,7 +142,7 @@ def _cells(data: bytes, delimiter: str, width: int, shown: str) -> Any:
         data = data.rstrip(b"\r\n") + b"\n"
     try:
         table = reader.read_csv(
-            arrow.BufferReader(data),
+            arrow_source(data, ".csv"),
             read_options=reader.ReadOptions(autogenerate_column_names=True, block_size=_BLOCK),
             parse_options=reader.ParseOptions(
                 delimiter=delimiter,

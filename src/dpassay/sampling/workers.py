@@ -12,7 +12,9 @@ import contextlib
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import (
@@ -25,6 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dpassay._version import __version__
 from dpassay.errors import InvalidInput
+from dpassay.interrupts import held_back
 from dpassay.sampling.clusters import Cluster
 from dpassay.sampling.draw import Sampling
 from dpassay.sampling.job import Drawn, Failure, Job, draw_task
@@ -71,8 +74,17 @@ def pool(job: Job, sampling: Sampling) -> Iterator[tuple[Executor, Run]]:
         return
     if getattr(job.mechanism, "pool", "threads") == "threads" and sampling.timeout is None:
         with ThreadPoolExecutor(sampling.workers) as threads:
-            yield threads, partial(draw_task, job)
+            try:
+                yield threads, partial(draw_task, job)
+            except BaseException:
+                _stop(job.mechanism, threads)
+                raise
         return
+    if multiprocessing.current_process().daemon:
+        raise InvalidInput(
+            f"workers={sampling.workers} needs processes of its own, which a daemonic process may not "
+            "start; use workers=1, or draw in a process that is not daemonic"
+        )
     if "fork" in multiprocessing.get_all_start_methods():
         context = multiprocessing.get_context("fork")
         alive = os.pipe()
@@ -81,16 +93,38 @@ def pool(job: Job, sampling: Sampling) -> Iterator[tuple[Executor, Run]]:
             warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
             try:
                 inherited = (job, alive)
-                with ProcessPoolExecutor(
-                    sampling.workers, context, _install, inherited
-                ) as processes:
+                with _Processes(sampling.workers, context, _install, inherited) as processes:
                     yield processes, _run_installed
             finally:
                 for end in alive:
                     os.close(end)
         return
-    with ProcessPoolExecutor(sampling.workers) as processes:
+    with _Processes(sampling.workers) as processes:
         yield processes, _sent(job)
+
+
+def _stop(mechanism: Any, threads: ThreadPoolExecutor) -> None:
+    """End what a mechanism has started in threads; what runs in Python has to end by itself."""
+    stop = getattr(mechanism, "stop", None)
+    threads.shutdown(wait=False, cancel_futures=True)
+    while stop is not None and any(thread.is_alive() for thread in threads._threads):
+        stop()
+        time.sleep(0.01)
+
+
+class _Processes(ProcessPoolExecutor):
+    """Worker processes. After Ctrl-C or an error they are killed: a call may take hours."""
+
+    def submit(self, run: Any, /, *given: Any, **options: Any) -> Any:
+        """A task; the first one forks."""
+        with held_back():
+            return super().submit(run, *given, **options)
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
+        if kind is not None:
+            for process in [*(self._processes or {}).values()]:
+                process.kill()
+        return super().__exit__(kind, error, trace)
 
 
 _installed: list[Job] = []
@@ -99,6 +133,8 @@ _installed: list[Job] = []
 def _install(job: Job, alive: tuple[int, int]) -> None:
     """Take the job over, and end when the parent does: a fork that waits for work would wait for ever."""
     _installed[:] = [job]
+    signal.signal(signal.SIGINT, lambda number, frame: None)  # the parent ends its workers
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.close(alive[1])  # now only the parent has it, and reading ends when the parent does
 
     def wait() -> None:
@@ -119,11 +155,11 @@ def _sent(job: Job, by_name: bool = True) -> Run:
 
 def _bytes(job: Job, by_name: bool) -> bytes:
     """The job as bytes; `by_name` if workers have what this process has imported, its script too."""
-    if by_name:
-        with contextlib.suppress(Exception):  # pickle raises what it likes
-            return pickle.dumps(job)
     import cloudpickle
 
+    if by_name and not cloudpickle.list_registry_pickle_by_value():
+        with contextlib.suppress(Exception):  # pickle raises what it likes
+            return pickle.dumps(job)
     try:
         return bytes(cloudpickle.dumps(job))
     except Exception as error:

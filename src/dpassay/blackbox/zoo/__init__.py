@@ -6,13 +6,7 @@ of inputs, `.epsilon(pair)`, `.delta(epsilon, pair)`, `.renyi(order, pair)` and
 """
 
 from dpassay.blackbox.zoo.base import ZooMechanism
-from dpassay.blackbox.zoo.descent import NoisyGradientDescent, ToyDPSGD
-from dpassay.blackbox.zoo.exponential import ContinuousExponential, ExponentialCounting
-from dpassay.blackbox.zoo.faulty import RaisesOnOne, StringOnOne
-from dpassay.blackbox.zoo.histogram import NoiselessHistogram, NoisyHistogram
-from dpassay.blackbox.zoo.in_torch import TorchGaussian, TorchLaplace, TorchNoisyGradientDescent
-from dpassay.blackbox.zoo.maximum import ContinuousNoisyMax, ReportNoisyMax
-from dpassay.blackbox.zoo.naive import NaiveGaussian, NaiveLaplace
+from dpassay.blackbox.zoo.broken import NaiveGaussian, NaiveLaplace, RaisesOnOne, StringOnOne
 from dpassay.blackbox.zoo.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -22,14 +16,30 @@ from dpassay.blackbox.zoo.noise import (
     TruncatedLaplace,
     WrongSensitivityLaplace,
 )
-from dpassay.blackbox.zoo.release import ProposeTestRelease
-from dpassay.blackbox.zoo.response import (
+from dpassay.blackbox.zoo.releases import (
     KaryRandomizedResponse,
+    NoiselessHistogram,
+    NoisyHistogram,
+    ProposeTestRelease,
     RandomizedResponse,
     ShuffledRandomizedResponse,
 )
-from dpassay.blackbox.zoo.subsampling import PoissonSubsampled, Subsampled
+from dpassay.blackbox.zoo.selection import (
+    ContinuousExponential,
+    ContinuousNoisyMax,
+    ExponentialCounting,
+    ReportNoisyMax,
+)
 from dpassay.blackbox.zoo.svt import SVT, NumericalSVT
+from dpassay.blackbox.zoo.training import (
+    NoisyGradientDescent,
+    PoissonSubsampled,
+    Subsampled,
+    TorchGaussian,
+    TorchLaplace,
+    TorchNoisyGradientDescent,
+    ToyDPSGD,
+)
 
 __all__ = [
     "SVT",

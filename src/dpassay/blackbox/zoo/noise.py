@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import ZooMechanism, on_grid
-from dpassay.blackbox.zoo.law import Law, gaussian, laplace
+from dpassay.blackbox.zoo.base import Law, ZooMechanism, gaussian, laplace, on_grid
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP, ZeroConcentratedDP
 from dpassay.privacy.curves import gaussian_tradeoff
-from dpassay.privacy.masses import Masses
+from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.pairs import Pair, Relation
 
 

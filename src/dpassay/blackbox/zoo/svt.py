@@ -21,17 +21,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpassay import checks
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import ZooMechanism, on_grid
-from dpassay.blackbox.zoo.law import laplace
-from dpassay.blackbox.zoo.law import masses as masses_of_laws
-from dpassay.blackbox.zoo.maximum import log_laplace_cdf
-from dpassay.blackbox.zoo.quadrature import panels
-from dpassay.blackbox.zoo.response import binomial_masses
+from dpassay.blackbox.zoo.base import ZooMechanism, laplace, on_grid, panels
+from dpassay.blackbox.zoo.base import masses as masses_of_laws
+from dpassay.blackbox.zoo.releases import binomial_masses
+from dpassay.blackbox.zoo.selection import log_laplace_cdf
 from dpassay.errors import InvalidInput, NoClosedForm
 from dpassay.privacy.claims import Claim, PureDP
-from dpassay.privacy.masses import Masses
+from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.pairs import Pair, Relation
 
 #: What an answer that was not given looks like, in a matrix of answers 1 (above) and 0 (below).
@@ -67,7 +65,7 @@ class SVT(ZooMechanism):
         self, variant: int = 1, epsilon: float = 1.0, cutoff: int = 1, threshold: float = 1.0
     ) -> None:
         if variant not in range(1, 7):
-            raise InvalidInput(f"variant must be 1 to 6, got {variant!r}")
+            raise InvalidInput(f"variant must be 1 to 6, got {checks.shown(variant)}")
         self._set(variant=variant)
         self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
         self._set(cutoff=checks.whole("cutoff", cutoff))

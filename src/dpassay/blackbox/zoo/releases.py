@@ -1,0 +1,353 @@
+"""Histograms: with noise, with the wrong noise, and with none.
+
+Propose-test-release: a number, or nothing.
+
+Randomized response: on bits, on k values, and shuffled.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, gammaln
+
+from dpassay import validation as checks
+from dpassay._typing import FloatArray
+from dpassay.blackbox.zoo.base import ZooMechanism, laplace, on_grid
+from dpassay.blackbox.zoo.base import masses as masses_of_laws
+from dpassay.blackbox.zoo.noise import Laplace
+from dpassay.errors import InvalidInput
+from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
+from dpassay.privacy.finite_pairs import Masses
+from dpassay.privacy.pairs import Pair, Relation
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class NoisyHistogram(ZooMechanism):
+    """Laplace noise on every count: scale 1/ε, or ε by mistake (`broken`).
+
+    Correct for adding or removing one record; replacing one costs 2ε.
+
+    >>> NoisyHistogram(0.5).epsilon(([1, 2], [2, 2])), NoisyHistogram(0.5, broken=True).epsilon(
+    ...     ([1, 2], [2, 2]))
+    (0.5, 2.0)
+    """
+
+    epsilon0: float
+    broken: bool
+    source: ClassVar[str] = "Dwork 2006; Ding et al. 2018 (StatDP), algorithms 9 and 10"
+
+    def __init__(self, epsilon: float = 0.5, broken: bool = False) -> None:
+        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
+        self._set(broken=bool(broken))
+
+    @property
+    def flaw(self) -> str:  # type: ignore[override]
+        """The scale upside down."""
+        return (
+            "the noise has scale ε instead of 1/ε: every pair shows it for ε < 1"
+            if self.broken
+            else ""
+        )
+
+    @property
+    def _noise(self) -> Laplace:
+        return Laplace(self.epsilon0 if self.broken else 1 / self.epsilon0)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """Independent noise on every count."""
+        return self._noise(np.asarray(data, dtype=float), size, rng)
+
+    @property
+    def claim(self) -> Claim:
+        """ε for one record added or removed."""
+        return PureDP(self.epsilon0)
+
+    @property
+    def pair(self) -> Pair:
+        """Five counts, one record more."""
+        return Pair(np.array([2, 1, 1, 1, 1]), np.ones(5, dtype=np.int64), Relation.ADD_REMOVE)
+
+    def epsilon(self, pair: Any) -> float:
+        """As of the noise."""
+        return self._noise.epsilon(pair)
+
+    def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
+        """As of the noise."""
+        return self._noise.delta(epsilon, pair)
+
+    def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
+        """As of the noise."""
+        return self._noise.renyi(order, pair)
+
+    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
+        """As of the noise."""
+        return self._noise.tradeoff(alpha, pair)
+
+
+@dataclass(frozen=True, repr=False)
+class NoiselessHistogram(ZooMechanism):
+    """The number of ones among `rows` random bits, one of which is the input.
+
+    No noise at all: what hides the input is the randomness of the other records (distributional
+    DP). The others are fair coins.
+
+    >>> round(float(NoiselessHistogram(rows=11).delta(0.0, (0, 1))), 6)
+    0.246094
+    """
+
+    rows: int = 10
+    source: ClassVar[str] = "Bassily, Groce, Katz & Smith 2013"
+
+    def __post_init__(self) -> None:
+        checks.whole("rows", self.rows)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """The input plus the sum of the other records."""
+        return int(data) + rng.binomial(self.rows - 1, 0.5, size=size)
+
+    @property
+    def pair(self) -> Pair:
+        """A zero and a one."""
+        return Pair(0, 1, Relation.DISTRIBUTIONAL)
+
+    def masses(self, pair: Any) -> Masses:
+        """Two shifted binomials."""
+        others = binomial_masses(self.rows - 1, 0.5)
+        first, second = (int(data) for data in pair)
+        p, q = np.zeros((2, self.rows + 1))
+        p[first : first + self.rows] = others
+        q[second : second + self.rows] = others
+        return Masses(p, q)
+
+
+# --- propose-test-release
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class ProposeTestRelease(ZooMechanism):
+    """Release a value with noise for a proposed sensitivity, if that is safe; else nothing (NaN).
+
+    The input is (value, distance): the value of the query on the database, and how many records lie
+    between the database and one where the proposed sensitivity of 1 fails. With T = log(1/δ)/ε,
+
+        distance + Lap(1/ε) ≤ T  →  NaN,      otherwise  →  value + Lap(1/ε).
+
+    >>> ptr = ProposeTestRelease(epsilon=0.5, delta=0.01)
+    >>> ptr.claim
+    ApproximateDP(epsilon=1.0, delta=0.01)
+    """
+
+    epsilon0: float
+    delta0: float
+    source: ClassVar[str] = "Dwork & Lei 2009"
+
+    def __init__(self, epsilon: float = 0.5, delta: float = 0.01) -> None:
+        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
+        self._set(delta0=checks.probability("delta", delta))
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """Test, then release."""
+        value, distance = (float(part) for part in data)
+        noise = rng.laplace(scale=1 / self.epsilon0, size=(2, size))
+        shown = on_grid(value + noise[1], 1 / self.epsilon0)
+        return np.where(distance + noise[0] > self._line, shown, np.nan)
+
+    @property
+    def _line(self) -> float:
+        return math.log(1 / self.delta0) / self.epsilon0
+
+    @property
+    def claim(self) -> Claim:
+        """(2ε, δ)."""
+        return ApproximateDP(2 * self.epsilon0, self.delta0)
+
+    @property
+    def pair(self) -> Pair:
+        """Values and distances one apart, near the line."""
+        near = round(self._line)
+        return Pair((0.0, near), (1.0, near + 1))
+
+    def _silent(self, data: Any) -> float:
+        law = laplace(float(data[1]), 1 / self.epsilon0)
+        return float(law.cdf(np.array([self._line]))[0])
+
+    def masses(self, pair: Any) -> Masses:
+        """Nothing is one cell; the cells of the value carry the rest."""
+        first, second = pair
+        by = abs(float(first[0]) - float(second[0]))
+        numbers = masses_of_laws(laplace(0.0, 1 / self.epsilon0), laplace(by, 1 / self.epsilon0))
+        silent = [self._silent(data) for data in pair]
+        return Masses(
+            np.concatenate([[silent[0]], (1 - silent[0]) * numbers.p]),
+            np.concatenate([[silent[1]], (1 - silent[1]) * numbers.q]),
+        )
+
+    def epsilon(self, pair: Any) -> float:
+        """The larger of silence and of speaking plus the number."""
+        first, second = pair
+        by = abs(float(first[0]) - float(second[0])) * self.epsilon0
+        a, b = (self._silent(data) for data in pair)
+        speak = abs(math.log((1 - a) / (1 - b)))
+        return max(abs(math.log(a / b)), speak + by)
+
+
+# --- randomized response
+
+
+def ten_bits() -> Pair:
+    """Ten bits, the first of them changed: the pair of the experiments."""
+    first, second = np.zeros((2, 10), dtype=np.int8)
+    first[0] = 1
+    return Pair(first, second, Relation.REPLACE_ONE)
+
+
+def binomial_masses(n: int, p: float) -> FloatArray:
+    """P(Bin(n, p) = k) for k = 0…n."""
+    k = np.arange(n + 1)
+    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_mass = ways + np.where(k > 0, k * np.log(p), 0.0)
+        log_mass = log_mass + np.where(k < n, (n - k) * np.log1p(-p), 0.0)
+    return np.asarray(np.exp(log_mass))
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class RandomizedResponse(ZooMechanism):
+    """Each bit is told truly with probability e^ε/(1 + e^ε) and flipped otherwise.
+
+    The input is a bit or a vector of bits, the output a matrix of them.
+
+    >>> RandomizedResponse(1.5).epsilon((0, 1))
+    1.5
+    """
+
+    epsilon0: float
+    source: ClassVar[str] = "Warner 1965"
+
+    def __init__(self, epsilon: float = 1.5) -> None:
+        self._set(epsilon0=checks.real("epsilon", epsilon, at_least=0.0))
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """Flip every bit on its own."""
+        bits = np.asarray(data, dtype=np.int8)
+        flips = rng.random(size=(size, *bits.shape)) < expit(-self.epsilon0)
+        return bits ^ flips.view(np.int8)
+
+    @property
+    def claim(self) -> Claim:
+        """ε for one changed bit."""
+        return PureDP(self.epsilon0)
+
+    @property
+    def pair(self) -> Pair:
+        """Ten bits, one of them changed."""
+        return ten_bits()
+
+    def masses(self, pair: Any) -> Masses:
+        """Only the k changed bits matter, and only how many of them agree with the first input."""
+        k = self._changed(pair)
+        lies = binomial_masses(k, float(expit(-self.epsilon0)))
+        return Masses(lies, lies[::-1])
+
+    def _changed(self, pair: Any) -> int:
+        return int(np.count_nonzero(np.asarray(pair[0]) != np.asarray(pair[1])))
+
+    def epsilon(self, pair: Any) -> float:
+        """ε times the number of changed bits."""
+        return self.epsilon0 * self._changed(pair)
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class KaryRandomizedResponse(ZooMechanism):
+    """One of k values, told truly with probability e^ε/(e^ε + k − 1), else any of the others.
+
+    >>> round(KaryRandomizedResponse(5, 1.0).epsilon((0, 3)), 9)
+    1.0
+    """
+
+    k: int
+    epsilon0: float
+    source: ClassVar[str] = "Kairouz, Oh & Viswanath 2014"
+
+    def __init__(self, k: int = 5, epsilon: float = 1.0) -> None:
+        self._set(k=checks.whole("k", k, at_least=2))
+        self._set(epsilon0=checks.real("epsilon", epsilon, at_least=0.0))
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """With some probability, move on by 1…k−1."""
+        lie = rng.random(size) >= self._truth
+        return (int(data) + lie * rng.integers(1, self.k, size=size)) % self.k
+
+    @property
+    def _truth(self) -> float:
+        return float(1 / (1 + (self.k - 1) * np.exp(-self.epsilon0)))
+
+    @property
+    def claim(self) -> Claim:
+        """ε."""
+        return PureDP(self.epsilon0)
+
+    @property
+    def pair(self) -> Pair:
+        """Two of the values."""
+        return Pair(0, 1, Relation.REPLACE_ONE)
+
+    def masses(self, pair: Any) -> Masses:
+        """All k outputs."""
+        other = (1 - self._truth) / (self.k - 1)
+        rows = []
+        for data in pair:
+            if not 0 <= int(data) < self.k:
+                raise InvalidInput(
+                    f"the input must be one of 0…{self.k - 1}, got {checks.shown(data)}"
+                )
+            row = np.full(self.k, other)
+            row[int(data)] = self._truth
+            rows.append(row)
+        return Masses(*rows)
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class ShuffledRandomizedResponse(ZooMechanism):
+    """Randomized response on every bit, then shuffled: only the number of ones is left.
+
+    >>> round(ShuffledRandomizedResponse(1.5).epsilon(ten_bits()), 6)
+    1.5
+    """
+
+    epsilon0: float
+    source: ClassVar[str] = "Girgis, Data, Diggavi, Suresh & Kairouz 2021"
+
+    def __init__(self, epsilon: float = 1.5) -> None:
+        self._set(epsilon0=checks.real("epsilon", epsilon, at_least=0.0))
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """Flip every bit, then count: what a random order of the bits leaves to see."""
+        return RandomizedResponse(self.epsilon0)(data, size, rng).sum(axis=1, dtype=np.int16)
+
+    @property
+    def claim(self) -> Claim:
+        """ε for one changed bit, as before shuffling."""
+        return PureDP(self.epsilon0)
+
+    @property
+    def pair(self) -> Pair:
+        """Ten bits, one of them changed."""
+        return ten_bits()
+
+    def masses(self, pair: Any) -> Masses:
+        """The sum of two binomials, ones told truly and zeros told wrongly."""
+        rows = []
+        for data in pair:
+            bits = np.asarray(data)
+            ones = int(bits.sum())
+            true = binomial_masses(ones, float(expit(self.epsilon0)))
+            rows.append(
+                np.convolve(true, binomial_masses(bits.size - ones, float(expit(-self.epsilon0))))
+            )
+        return Masses(*rows)

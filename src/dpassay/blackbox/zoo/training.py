@@ -1,0 +1,441 @@
+"""Subsampling before any inner mechanism that takes the sum of the records.
+
+Private learning in one dimension: noisy gradient descent and a toy DP-SGD.
+
+Noise drawn by PyTorch, on any of its devices: how a mechanism with a generator of its own uses `rng`.
+
+The generator is seeded anew in every call, from the `rng` of that call: streams stay independent, and the
+same seed gives the same draws on the same device. The outputs stay on the device.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
+
+from dpassay import validation as checks
+from dpassay._typing import FloatArray
+from dpassay.blackbox.zoo.base import Law, ZooMechanism, gaussian, grid_step, mixture, on_grid
+from dpassay.blackbox.zoo.noise import Gaussian, Laplace, shape_of
+from dpassay.errors import MissingExtra, NoClosedForm
+from dpassay.privacy.claims import Claim, GaussianDP, TradeoffDP
+from dpassay.privacy.pairs import Pair, Relation
+
+
+def one_in_ten() -> Pair:
+    """(1, 0, …, 0) against ten zeros: the pair of the experiments."""
+    return Pair(np.eye(10)[0], np.zeros(10), Relation.REPLACE_ONE)
+
+
+def on_sums(inner: Any, sums: FloatArray, rng: np.random.Generator) -> Any:
+    """One output of `inner` on each of the sums, drawn in groups of equal sums."""
+    values, group = np.unique(sums, return_inverse=True)
+    out: Any = None
+    for index, value in enumerate(values):
+        places = np.flatnonzero(group == index)
+        drawn = np.asarray(inner(value, places.size, rng))
+        if out is None:
+            out = np.empty((sums.size, *drawn.shape[1:]), dtype=drawn.dtype)
+        out[places] = drawn
+    return out
+
+
+@dataclass(frozen=True, repr=False)
+class _Subsampled(ZooMechanism):
+    inner: Any = field(default_factory=lambda: Gaussian(1.0))
+
+    def _sums(self, data: Any) -> dict[float, float]:
+        """The sums that can come out, with their probabilities."""
+        raise NotImplementedError
+
+    def law(self, data: Any) -> Law:
+        """A mixture of the inner distributions over all subsamples."""
+        return mixture([(w, self.inner.law(value)) for value, w in self._sums(data).items()])
+
+    def epsilon(self, pair: Any) -> float:
+        """Through the masses, unless the inner loss is unbounded."""
+        first, second = (np.asarray(data, dtype=float) for data in pair)
+        if np.array_equal(first, second):
+            return 0.0
+        if isinstance(self.inner, Gaussian):
+            return math.inf
+        if isinstance(self.inner, Laplace):
+            return self._laplace_epsilon(self._sums(first), self._sums(second))
+        raise NoClosedForm(f"the pure-DP level of {self} is not known in closed form")
+
+    def _laplace_epsilon(self, p: dict[float, float], q: dict[float, float]) -> float:
+        """log p/q is monotone between neighbouring centres: it peaks at a centre or in a tail."""
+        centres = np.array(sorted({*p, *q}))
+
+        def density(weights: dict[float, float], t: FloatArray) -> Any:
+            return sum(w * np.exp(-np.abs(t - c) / self.inner.scale) for c, w in weights.items())
+
+        fine = np.unique(np.concatenate([centres, np.linspace(centres[0], centres[-1], 20_001)]))
+        return float(np.max(np.abs(np.log(density(p, fine)) - np.log(density(q, fine)))))
+
+
+@dataclass(frozen=True, repr=False)
+class PoissonSubsampled(_Subsampled):
+    """Each record is kept with probability `rate`; the inner mechanism sees the sum of the kept.
+
+    >>> half = PoissonSubsampled(Laplace(5.0), rate=0.5)
+    >>> round(float(half.renyi(2, one_in_ten())), 5)
+    0.00938
+    """
+
+    rate: float = 0.5
+    source: ClassVar[str] = "Zhu & Wang 2019"
+
+    def __post_init__(self) -> None:
+        checks.real("rate", self.rate, above=0.0, at_most=1.0)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """Keep records at random, then add up."""
+        records = np.asarray(data, dtype=float)
+        matter = records[records != 0]  # a zero adds nothing, kept or not
+        kept = rng.random(size=(size, matter.size)) < self.rate
+        return on_sums(self.inner, kept @ matter, rng)
+
+    @property
+    def pair(self) -> Pair:
+        """(1, 0, …, 0) against zeros."""
+        return one_in_ten()
+
+    def _sums(self, data: Any) -> dict[float, float]:
+        records = np.asarray(data, dtype=float)
+        sums = {0.0: 1.0}
+        for value in records[records != 0]:
+            following: dict[float, float] = defaultdict(float)
+            for total, w in sums.items():
+                following[total] += w * (1 - self.rate)
+                following[round(total + float(value), 12)] += w * self.rate
+            sums = following
+            if len(sums) > 200:
+                raise NoClosedForm(f"{self} has too many different subsamples of these records")
+        return sums
+
+
+@dataclass(frozen=True, repr=False)
+class Subsampled(_Subsampled):
+    """`size` of the records, drawn without replacement; the inner mechanism sees their sum.
+
+    >>> half = Subsampled(Gaussian(1.0), size=5)
+    >>> round(float(half.tradeoff(0.05, one_in_ten())), 4)
+    0.8452
+    """
+
+    size: int = 5
+    source: ClassVar[str] = "Balle, Barthe & Gaboardi 2018; Dong, Roth & Su 2022"
+
+    def __post_init__(self) -> None:
+        checks.whole("size", self.size)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """Draw a subset for each output, then add up."""
+        records = np.asarray(data, dtype=float)
+        matter = records[records != 0]
+        if matter.size == 0:
+            return on_sums(self.inner, np.zeros(size), rng)
+        if matter.size == 1:  # a single record matters: it is in with probability size/r
+            kept = rng.random(size) < self.size / records.size
+            return on_sums(self.inner, kept * matter[0], rng)
+        order = rng.random(size=(size, records.size)).argpartition(self.size - 1, axis=1)
+        return on_sums(self.inner, records[order[:, : self.size]].sum(axis=1).round(12), rng)
+
+    @property
+    def claim(self) -> Claim | None:
+        """C((m/r) T + (1 − m/r)(1 − α)) for a Gaussian inner mechanism and ten records."""
+        if not isinstance(self.inner, Gaussian):
+            return None
+        share, mu = self.size / 10, 1 / self.inner.sigma
+        base = Gaussian(1 / mu)
+
+        def curve(alpha: npt.ArrayLike) -> Any:
+            a = np.asarray(alpha, dtype=float)
+            return share * base.tradeoff(a, (0.0, 1.0)) + (1 - share) * (1 - a)
+
+        symmetric = TradeoffDP(curve, ordered=True).f.symmetrise()
+        return TradeoffDP(list(zip(symmetric.x, symmetric.y, strict=True)))
+
+    @property
+    def pair(self) -> Pair:
+        """(1, 0, …, 0) against zeros."""
+        return one_in_ten()
+
+    def _sums(self, data: Any) -> dict[float, float]:
+        records = np.asarray(data, dtype=float)
+        matter = records[records != 0]
+        zeros = records.size - matter.size
+        if self.size > records.size or matter.size > 12:
+            raise NoClosedForm(f"{self} has too many different subsamples of these records")
+        total = math.comb(records.size, self.size)
+        sums: dict[float, float] = defaultdict(float)
+        for k in range(min(self.size, matter.size) + 1):
+            rest = math.comb(zeros, self.size - k)
+            for chosen in itertools.combinations(matter.tolist(), k):
+                if rest:
+                    sums[round(sum(chosen), 12)] += rest / total
+        return sums
+
+
+# --- private learning in one dimension
+
+
+@dataclass(frozen=True, repr=False)
+class NoisyGradientDescent(ZooMechanism):
+    """Gradient descent on ½(θ − x)² with N(0, 2·step·sigma²) noise in every step.
+
+    θ_{k+1} = (1 − η) θ_k + η x̄ + √(2η) N(0, σ²): the last iterate is Gaussian.
+
+    >>> round(float(NoisyGradientDescent().renyi(2, one_in_ten())), 6)
+    0.007255
+    """
+
+    step: float = 0.2
+    sigma: float = 1.0
+    iterations: int = 10
+    source: ClassVar[str] = "Chourasia, Ye & Shokri 2021"
+
+    def __post_init__(self) -> None:
+        checks.real("step", self.step, above=0.0, below=2.0)
+        checks.real("sigma", self.sigma, above=0.0)
+        checks.whole("iterations", self.iterations)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """All iterations, for all outputs at once."""
+        mean = float(np.mean(data))
+        theta = np.zeros(size)
+        for _ in range(self.iterations):
+            theta *= 1 - self.step
+            theta += rng.normal(self.step * mean, math.sqrt(2 * self.step) * self.sigma, size=size)
+        return on_grid(theta, self.sigma)
+
+    def _last(self) -> tuple[float, float]:
+        """What the mean is multiplied with, and the standard deviation, of the last iterate."""
+        a = 1 - self.step
+        spread = 2 * self.step * (1 - a ** (2 * self.iterations)) / (1 - a**2)
+        return 1 - a**self.iterations, self.sigma * math.sqrt(spread)
+
+    def _gaussian(self, pair: Any) -> tuple[Gaussian, tuple[float, float]]:
+        factor, spread = self._last()
+        first, second = (factor * float(np.mean(data)) for data in pair)
+        return Gaussian(spread), (first, second)
+
+    @property
+    def claim(self) -> Claim:
+        """μ for ten records in [0, 1]."""
+        inner, moved = self._gaussian(self.pair)
+        return GaussianDP(inner.mu(moved))
+
+    @property
+    def pair(self) -> Pair:
+        """(1, 0, …, 0) against zeros."""
+        return one_in_ten()
+
+    def law(self, data: Any) -> Law:
+        """Normal."""
+        factor, spread = self._last()
+        return gaussian(factor * float(np.mean(data)), spread)
+
+    def epsilon(self, pair: Any) -> float:
+        """As of a Gaussian."""
+        inner, moved = self._gaussian(pair)
+        return inner.epsilon(moved)
+
+    def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
+        """As of a Gaussian."""
+        inner, moved = self._gaussian(pair)
+        return inner.delta(epsilon, moved)
+
+    def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
+        """λ(2 − η)(1 − a^K) / (4σ²m²(1 + a^K)) for one record changed by 1."""
+        inner, moved = self._gaussian(pair)
+        return inner.renyi(order, moved)
+
+    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
+        """As of a Gaussian."""
+        inner, moved = self._gaussian(pair)
+        return inner.tradeoff(alpha, moved)
+
+
+@dataclass(frozen=True, repr=False)
+class ToyDPSGD(ZooMechanism):
+    """DP-SGD on ½(θ − x)²: a fresh batch and N(0, sigma²) on the mean gradient in every step.
+
+    The truth is known for (v, 0, …, 0) and zeros: one record is in or out of every batch.
+
+    >>> round(float(ToyDPSGD().tradeoff(0.05, one_in_ten())), 4)
+    0.6049
+    """
+
+    sigma: float = 0.2
+    rate: float = 0.2
+    iterations: int = 10
+    batch: int = 5
+    source: ClassVar[str] = "Abadi et al. 2016; the toy setting of Askin et al. 2025"
+
+    def __post_init__(self) -> None:
+        checks.real("sigma", self.sigma, above=0.0)
+        checks.real("rate", self.rate, above=0.0, at_most=1.0)
+        checks.whole("iterations", self.iterations)
+        checks.whole("batch", self.batch)
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """All iterations, for all outputs at once."""
+        records = np.asarray(data, dtype=float)
+        theta = np.zeros(size)
+        for _ in range(self.iterations):
+            gradient = theta - self._batch_means(records, size, rng)
+            theta -= self.rate * (gradient + rng.normal(scale=self.sigma, size=size))
+        return on_grid(theta, self.rate * self.sigma)
+
+    def _batch_means(self, records: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
+        matter = records[records != 0]
+        if matter.size == 0:
+            return np.zeros(size)
+        if matter.size == 1:
+            drawn = rng.random(size) < self.batch / records.size
+            return np.asarray(drawn * (matter[0] / self.batch))
+        order = rng.random(size=(size, records.size)).argpartition(self.batch - 1, axis=1)
+        return np.asarray(records[order[:, : self.batch]].mean(axis=1))
+
+    @property
+    def pair(self) -> Pair:
+        """(1, 0, …, 0) against zeros."""
+        return one_in_ten()
+
+    @property
+    def _spread(self) -> float:
+        a = 1 - self.rate
+        return self.rate * self.sigma * math.sqrt((1 - a ** (2 * self.iterations)) / (1 - a**2))
+
+    def _shifts(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """The means μ_I of the mixture and their weights, I the steps that saw the record."""
+        records = np.asarray(data, dtype=float)
+        matter = records[records != 0]
+        if matter.size == 0:
+            return np.zeros(1), np.ones(1)
+        if matter.size > 1 or self.iterations > 16:
+            raise NoClosedForm(f"the truth of {self} is known for one record other than 0")
+        share = self.batch / records.size
+        means, weights = np.zeros(1), np.ones(1)
+        for t in range(self.iterations):
+            by = matter[0] * self.rate * (1 - self.rate) ** t / self.batch
+            means = np.concatenate([means, means + by])
+            weights = np.concatenate([weights * (1 - share), weights * share])
+        return means, weights
+
+    def law(self, data: Any) -> Law:
+        """A mixture of normals."""
+        means, weights = self._shifts(data)
+        parts = [
+            (float(w), gaussian(float(m), self._spread))
+            for m, w in zip(means, weights, strict=True)
+        ]
+        whole = mixture(parts)
+        return Law(whole.cdf, whole.sf, (0.0, float(means.max())), 12 * self._spread, whole.detail)
+
+    def epsilon(self, pair: Any) -> float:
+        """0 for equal inputs, else ∞."""
+        first, second = (np.asarray(data, dtype=float) for data in pair)
+        return 0.0 if np.array_equal(first, second) else math.inf
+
+    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
+        """Σ_I w_I Φ(Φ⁻¹(1 − α) − μ_I/σ̄) for zeros as the null hypothesis, which is closed."""
+        first, second = (self._shifts(data) for data in pair)
+        if second[0].size > 1 or np.any(first[0] < 0):
+            return super().tradeoff(alpha, pair)
+        a = np.asarray(alpha, dtype=float)
+        z = -ndtri(np.atleast_1d(a))[:, None] - first[0][None, :] / self._spread
+        value = ndtr(z) @ first[1]
+        return value.reshape(a.shape) if a.ndim else float(value[0])
+
+
+# --- noise drawn by PyTorch, on any of its devices
+
+
+@dataclass(frozen=True, repr=False)
+class _OnDevice:
+    """Where noise is drawn, and how much of it in one call."""
+
+    device: str = "cpu"
+    block: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]
+        checks.whole("block", self.block)
+
+    def _seeded(self, rng: np.random.Generator) -> dict[str, Any]:
+        """What torch.rand is told: doubles, where, and a generator that this call seeds."""
+        try:
+            import torch
+        except ImportError:
+            raise MissingExtra("noise drawn by PyTorch", "torch") from None
+        generator = torch.Generator(device=self.device).manual_seed(int(rng.integers(2**63)))
+        return {"generator": generator, "dtype": torch.float64, "device": self.device}
+
+    def _drawn(self, kind: str, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """torch.rand or torch.randn."""
+        how = self._seeded(rng)
+        import torch
+
+        return getattr(torch, kind)(shape_of(data, size), **how)
+
+
+@dataclass(frozen=True, repr=False)
+class TorchGaussian(_OnDevice, Gaussian):
+    """`Gaussian` with its noise drawn by PyTorch, in doubles.
+
+    block  how many outputs are drawn in one call: a GPU wants tens of millions, and memory for five times
+           as many doubles
+    """
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """Add independent noise to every coordinate."""
+        noise = self._drawn("randn", data, size, rng)
+        return _released(noise.mul_(self.sigma), data, self.sigma)
+
+
+@dataclass(frozen=True, repr=False)
+class TorchLaplace(_OnDevice, Laplace):
+    """`Laplace` with its noise drawn by PyTorch, in doubles; `block` as for `TorchGaussian`."""
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """Add independent noise to every coordinate."""
+        centred = self._drawn("rand", data, size, rng).sub_(0.5)
+        noise = centred.abs().mul_(-2.0).log1p_().mul_(-self.scale)
+        return _released(noise.copysign_(centred), data, self.scale)
+
+
+@dataclass(frozen=True, repr=False)
+class TorchNoisyGradientDescent(_OnDevice, NoisyGradientDescent):
+    """`NoisyGradientDescent` by PyTorch: a draw is a model, and a block of them is trained at once."""
+
+    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        """All iterations, for all outputs at once."""
+        how = self._seeded(rng)
+        import torch
+
+        pull, spread = self.step * float(np.mean(data)), math.sqrt(2 * self.step) * self.sigma
+        theta, noise = (torch.zeros(size, dtype=how["dtype"], device=self.device) for _ in range(2))
+        for _ in range(self.iterations):
+            noise.normal_(pull, spread, generator=how["generator"])
+            theta.mul_(1 - self.step).add_(noise)
+        return _released(theta, 0.0, self.sigma)
+
+
+def _released(noise: Any, data: Any, scale: float) -> Any:
+    """data + noise on the grid of `on_grid`."""
+    import torch
+
+    step = grid_step(scale)
+    # a plain number travels with the call: nothing waits for it
+    by = torch.as_tensor(data, dtype=torch.float64, device=noise.device) if np.ndim(data) else data
+    return noise.add_(by).div_(step).round_().mul_(step)

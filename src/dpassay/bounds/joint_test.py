@@ -1,0 +1,238 @@
+"""The exact unconditional test of P(E) ≤ g(Q(E)) from two binomial counts.
+
+i ~ Bin(n, p) and j ~ Bin(m, q) are independent, and the claim allows p ≤ g(q), g concave and
+increasing. The test orders the outcomes by the likelihood-ratio distance from the claim,
+
+    T(i, j)² = min_{p ≤ g(q)} 2 [n kl(i/n, p) + m kl(j/m, q)]      (0 where i/n ≤ g(j/m)),
+
+which grows with i and falls with j, so {T ≥ t} is i ≥ i*(j) for a non-decreasing i*. With C a
+confidence set for (p, q) of level 1 − b (Berger & Boos 1994,
+doi:10.1080/01621459.1994.10476836),
+
+    p-value = b + sup over (p, q) in C with p ≤ g(q) of  P(T ≥ t_obs)
+            = b + sup over q in C of  F(q) = Σ_j Bin(j; m, q) · P(Bin(n, g(q)) ≥ i*(j)),
+
+exact at every sample size: the ordering only decides the power. The supremum is certified, not
+gridded. On the steps where it is needed g is replaced by a few of its tangents (never below g), so
+that F is a polynomial in q on each of them; a polynomial obeys
+
+    |F(z)| ≤ (|z| + |1−z|)^m (|p(z)| + |1−p(z)|)^n    for complex z,
+
+so Chebyshev interpolation in K points has an error known beforehand (Bernstein's ellipse), and the
+maximum of the interpolant is bounded by its values on a grid (Ehlich & Zeller 1964).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from scipy.special import ndtri
+
+from dpassay.bounds import p_value_floor as far_tail
+from dpassay.bounds.ordering import (
+    Counts,
+    Window,
+    critical_values,
+    observed_distance,
+    seen_contour,
+    window_of,
+)
+from dpassay.bounds.supremum import Lattice, supremum
+from dpassay.privacy.claims import Claim
+from dpassay.rootfinding import last_reaching
+
+#: Share of γ spent on the confidence set C.
+SPENT_ON_SET = 1e-3
+#: A p-value up to so many times b = γ/1000 says no more than that: the test cannot give less than b.
+_END = 1.009
+#: Bounds end here.
+_FAR = 1e6
+#: How near a bound comes to what the test allows, in standard deviations.
+_CLOSE = 0.004
+
+
+def p_value(counts: Counts, claim: Claim, *, gamma: float = 0.05) -> float:
+    """An exact p-value for p ≤ g(q). `gamma` only sets the share b = γ/1000 spent on C.
+
+    >>> from dpassay.privacy.claims import PureDP
+    >>> round(p_value(Counts(450, 1000, 184, 1000), PureDP(0.7)), 4)
+    0.0042
+    """
+    return _p_value(counts, claim, SPENT_ON_SET * gamma)
+
+
+@lru_cache(maxsize=1 << 16)
+def _p_value(counts: Counts, claim: Claim, spent: float) -> float:
+    if counts.i / counts.n <= claim.region(counts.j / counts.m):
+        return 1.0
+    window = window_of(counts, spent)
+    found = min(1.0, spent + supremum(Lattice(window, seen_contour(window, claim)), claim))
+    return _reported(found, counts, claim, spent)
+
+
+def _reported(found: float, counts: Counts, claim: Claim, spent: float) -> float:
+    """The p-value; where the test ends, that of `far_tail`, which tells smaller ones apart.
+
+    Let p be what the test found, p'' that of `far_tail`, and c = `end`, which no draw decides. What is
+    told is p' = p where p > c, else min(c, p''). For α ≥ c the event {p' ≤ α} is {p ≤ α}, and for α < c
+    it is a part of {p'' ≤ α}. Both are p-values, so p' is one.
+    """
+    end = _END * spent
+    return found if found > end else min(end, far_tail.p_value(counts, claim))
+
+
+# --- the test and its inversion, by one ordering
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What two counts say about a claim at level γ: refuted if and only if p_value ≤ γ.
+
+    The lower bound is at least the claimed value if it is refuted, and below it if it is not.
+    """
+
+    p_value: float
+    lower_bound: float
+
+
+@lru_cache(maxsize=1 << 14)
+def evidence(
+    counts: Counts, claim: Claim, gamma: float, beyond: float = 0.0, *, bound_only: bool = False
+) -> Evidence:
+    """An exact p-value of the claim and a lower confidence bound on its parameter θ (Buehler 1957).
+
+    Outcomes are ordered once for all θ, by the θ* at which their T falls to a level that does not depend
+    on θ. T falls with θ for every outcome, so that {θ* ≥ t} is {T_t ≥ level}, above one contour of one
+    claim. Its largest probability under θ is a p-value for θ, and grows with θ, since θ allows more and
+    more; where it passes γ is the bound. (The p-values of each claim by its own T are not monotone in θ.)
+    A bound that does not come up to `beyond` is not sought; with `bound_only` no p-value is (it is 1).
+    """
+    start = min(claim.needed(counts.i / counts.n, counts.j / counts.m), claim.largest)
+    if start <= 0:
+        return Evidence(1.0, 0.0)
+    window, level = (
+        window_of(counts, SPENT_ON_SET * gamma),
+        critical_values(counts.n, counts.m, gamma),
+    )
+    goal = -float(ndtri(gamma))
+    theta, seen, scale = _where_distance(window, claim, start, level(counts.j))
+    if seen < 0.4:  # the level varies by no more than that
+        return Evidence(1.0, 0.0)
+    # below 0 only at θ = 0: outcomes that do not reach the level are ordered by their distance to it
+    lacking = min(seen - level(counts.j), 0.0)
+    least = seen_contour(window, claim.at(theta), lambda j: (level(j) + lacking) ** 2)
+    lattice = Lattice(window, least)
+
+    def largest(value: float) -> float:
+        return min(1.0, window.spent + supremum(lattice, claim.at(value)))
+
+    allowed = bound_only or counts.i / counts.n <= claim.region(counts.j / counts.m)
+    p_value = 1.0 if allowed else largest(claim.value)
+    known = (claim.value, -float(ndtri(p_value))) if p_value < 1.0 else None
+    refuted = p_value <= gamma
+    held = not refuted and not bound_only and claim.value <= beyond
+    if beyond > 0 and (held or largest(beyond) > gamma):
+        told = _reported(p_value, counts, claim, window.spent)
+        return Evidence(told, claim.value if refuted else 0.0)
+
+    def z_score(value: float) -> float:
+        return max(-float(ndtri(largest(value))), min(-3.0, goal - 1))
+
+    bound = _last_above(z_score, goal, theta, scale, claim.largest, known)
+    if refuted:
+        bound = max(bound, claim.value)
+    elif bound >= claim.value and not bound_only:
+        bound = math.nextafter(claim.value, -math.inf) if claim.value > 0 else 0.0
+    return Evidence(_reported(p_value, counts, claim, window.spent), bound)
+
+
+def evidence_of(tests: Iterable[tuple[Counts, float]], claim: Claim) -> list[Evidence]:
+    """`evidence` of several counts, each with its level; of their bounds only the largest is sought."""
+    found: list[Evidence] = []
+    beyond = 0.0
+    for counts, gamma in tests:
+        found.append(evidence(counts, claim, gamma, beyond))
+        beyond = max(beyond, found[-1].lower_bound)
+    return found
+
+
+def lower_bounds(tests: Iterable[tuple[Counts, float]], claim: Claim) -> list[float]:
+    """Lower confidence bounds on the parameter from several counts; all but the largest may be less."""
+    found = [0.0]
+    for counts, gamma in tests:
+        found.append(evidence(counts, claim, gamma, max(found), bound_only=True).lower_bound)
+    return found[1:]
+
+
+def lower_bound(counts: Counts, claim: Claim, gamma: float) -> float:
+    """The lower confidence bound on the claim's parameter."""
+    return evidence(counts, claim, gamma).lower_bound
+
+
+def _where_distance(
+    window: Window, claim: Claim, start: float, level: float
+) -> tuple[float, float, float]:
+    """The θ, from below, at which T of what was seen falls to the level; T there; and dθ/dT.
+
+    θ = 0 where not even that reaches the level.
+    """
+    c = window.counts
+
+    def distance(theta: float) -> float:
+        there = claim.at(theta)
+        if c.i / c.n <= there.region(c.j / c.m):
+            return 0.0
+        return math.sqrt(observed_distance(window, there))
+
+    low, at_low, high, at_high = 0.0, distance(0.0), start, 0.0
+    if not math.isfinite(start):
+        high = 1.0
+        while (at_high := distance(high)) > level and high < _FAR:
+            low, at_low, high = high, at_high, 2 * high
+    if at_low >= level:  # T is nearly linear in θ
+        (low, at_low), (high, _) = last_reaching(
+            distance, level, (low, at_low), (high, at_high), close=_CLOSE / 4
+        )
+    top = min(start, 2 * high + 1)
+    scale = max(top - low, 1e-9) / max(min(at_low, level), 0.5)
+    return low, at_low, scale
+
+
+def _last_above(
+    z_score: Callable[[float], float],
+    goal: float,
+    guess: float,
+    scale: float,
+    largest: float,
+    known: tuple[float, float] | None,
+) -> float:
+    """The largest θ found at which a falling z-score still reaches the goal; 0 if none does.
+
+    `known` is a θ whose z-score is there already.
+    """
+    low = known if known is not None and known[1] >= goal else None
+    high = known if known is not None and known[1] < goal else None
+    if low is not None and guess <= low[0]:
+        guess = min(low[0] + scale * (low[1] - goal) / 2 + 1e-9, largest)
+    if high is not None and guess >= high[0]:
+        guess = max(0.0, high[0] + scale * (high[1] - goal - _CLOSE))
+    turn = 0
+    while low is None or high is None:  # steps along the slope until the goal is between two places
+        z = z_score(guess)
+        if z >= goal:
+            low = guess, z
+            if z - goal <= _CLOSE or guess >= largest:
+                return guess
+        else:
+            high = guess, z
+            if guess <= 0:
+                return 0.0
+        if turn >= 60:
+            return 0.0 if low is None else low[0]
+        guess = min(max(guess + (1 + turn) * scale * (z - goal - _CLOSE / 2), 0.0), largest)
+        turn += 1
+    found, _ = last_reaching(z_score, goal, low, high, close=_CLOSE, apart=_CLOSE * scale)
+    return found[0]

@@ -1,0 +1,363 @@
+"""What to bet on: cells of a ranking, chosen from draws that were bet on before.
+
+The scores of a ranking are cut twice, where the bottom ends and where the top begins: at the places on
+which an event would have gained most. What half of the draws chose is counted on the other half, and
+the other way round, so that the counts a first guess is made of are no better than those to come.
+(Scores are of draws that the ranking was not fitted to.) By what a bet would have gained with those
+counts one ranking is chosen, and all draws cut it again. Once there are many, it is cut at fixed shares
+of the draws too, and which two cuts count is chosen again as draws come in (`again`). For moments of
+p/q the cells are even shares of the draws instead.
+
+A poor choice costs power, never validity: it is made before the draws that are bet on with it.
+
+For bounds on δ from above: which outputs are cells of their own, and how often each comes later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from dpassay._typing import FloatArray, IntArray
+from dpassay.bounds.e_values import Bet, EventBet, MomentBet, clearance
+from dpassay.learning.cross_fit import CrossFit, Scores
+from dpassay.loss.fit import Loss
+from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.events import Event, Intervals, of_keys
+from dpassay.outputs.keys import Layout, learn
+from dpassay.outputs.partitions import Partition
+from dpassay.privacy.claims import Claim
+from dpassay.sampling.samples import Batch
+
+#: Places to cut that are looked at, evenly spaced and towards either end.
+_EVEN, _ENDS = 31, 8
+#: Cells for moments, and the share of the outermost ones.
+_CELLS, _OUTER = 12, 1 / 64
+#: An event holds at most this share of the draws.
+_HALF = 0.45
+#: What each side of an event is given when the best is sought, which looks better than it is.
+_WARY = 2.0
+#: A ranking that is tried later must promise this much more in the log-capital of all draws.
+_MARGIN = 2.5
+#: Fewer draws a side than these are ranked by the output itself, where it is a number.
+_FEW = 64
+#: From so many draws a side on, there are cuts at these shares to choose from later.
+_MANY = 256
+_SHARES = np.append([0.01, 0.02, 0.04, 0.07, 0.1, 0.13, 0.17, 0.2], np.linspace(0.22, 0.44, 12))
+
+
+@dataclass(frozen=True, eq=False)
+class Wager:
+    """Cells to bet on, how often past draws were in them, the end of the bottom, the start of the top."""
+
+    partition: Partition
+    counts: IntArray  # (2, cells)
+    parts: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Where a ranking is cut, with counts."""
+
+    cuts: FloatArray
+    counts: IntArray
+    parts: tuple[int, int]
+
+
+def choose(learner: CrossFit, bets: tuple[Bet, ...], claim: Claim) -> Wager:
+    """The cells of the ranking that promises most."""
+    best: tuple[int, Scores, IntArray] | None = None
+    most: list[float] = []
+    for index, scores in _rankings(learner):
+        honest = _crossed(scores, bets, claim)
+        growth = [gain * min(learner.batch.sizes) for gain in _promises(bets, claim, honest)]
+        if best is None or _better(growth, most):
+            best, most = (index, scores, honest.counts), growth
+    if best is None:  # nothing could be fitted: one cell, on which no bet gains or loses
+        everything = np.array([[0, n] for n in learner.batch.sizes])
+        whole = range(len(learner.training.layout))
+        event = of_keys(learner.training.layout, whole, (), True)
+        return Wager(Partition.of("nothing", [event]), everything, (1, 1))
+    index, scores, counts = best
+    cells = _cut(scores, bets, claim)
+    events = _events(learner, index, scores, cells.cuts)
+    if counts.shape != cells.counts.shape:
+        counts = cells.counts
+    name = "the output itself" if index < 0 else learner.fitted(index).name
+    return Wager(Partition.of(name, events), counts, cells.parts)
+
+
+@lru_cache(maxsize=64)
+def _ladder(claim: Claim) -> tuple[Claim, ...]:
+    """The claim, and stronger ones: where it cannot be refuted, what a lower bound is made of."""
+    shares = (0.5, 0.25, 0.0) if claim.quick else (0.25,)
+    return (claim, *(claim.at(share * claim.value) for share in shares if claim.value > 0))
+
+
+def _better(new: list[float], best: list[float]) -> bool:
+    """Whether one promises clearly more against the first claim of the ladder where they differ."""
+    for one, other in zip(new, best, strict=True):
+        if abs(one - other) > _MARGIN:
+            return one > other
+    return False
+
+
+def pick(bets: tuple[Bet, ...], claim: Claim, counts: IntArray, parts: tuple[int, int]) -> IntArray:
+    """A pick for each bet: where to cut, or the order that would have gained most."""
+    bottom, top = parts
+    found = []
+    for bet in bets:
+        if isinstance(bet, MomentBet):
+            orders = np.column_stack([np.arange(len(claim.orders))] * 2)
+            found.append(orders[int(np.argmax(_gains(bet, claim, counts, orders)))])
+        elif isinstance(bet, EventBet):
+            found.append(np.array([top, top] if bet.top else [bottom, bottom]))
+        else:
+            found.append(np.array([bottom, top]))
+    return np.array(found)
+
+
+def again(
+    bets: tuple[Bet, ...], claim: Claim, counts: IntArray, parts: tuple[int, int]
+) -> tuple[int, int]:
+    """Where the bottom ends and the top begins by what is known by now, where there is a choice."""
+    if counts.shape[1] <= 3 or any(isinstance(bet, MomentBet) for bet in bets):
+        return parts
+    at = [1 + _best_event(bet, claim, counts) for bet in bets if isinstance(bet, EventBet)]
+    return min(at), max(at)
+
+
+def _rankings(learner: CrossFit) -> Iterator[tuple[int, Scores]]:
+    """What outputs may be ranked by, the stiffest first; −1 is the output itself, −2 its negative."""
+    numbers = learner.plain_numbers
+    if numbers is not None:
+        p, q = numbers[1]
+        seen = [side[~np.isnan(side)] for side in (p, q)]
+        turned = min(map(len, seen)) > 0 and np.median(seen[0]) < np.median(seen[1])
+        sign = -1.0 if turned else 1.0
+        p, q = (np.where(np.isnan(side), -np.inf, sign * side) for side in (p, q))
+        yield (-1 if sign > 0 else -2), (p, q)
+        if min(learner.batch.sizes) < _FEW and len(learner.training.layout) == 1:
+            return
+    for index in range(len(learner.names)):
+        scores = learner.scores(index)
+        if scores is not None:
+            yield index, scores
+
+
+def _crossed(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
+    """Cells that either half of the draws chose, counted on the other half."""
+    if any(isinstance(bet, MomentBet) for bet in bets):
+        return _cut(scores, bets, claim)
+    parts = [np.split(side, [side.size // 2]) for side in scores]
+    halves = [_sorted((p, q)) for p, q in zip(*parts, strict=True)]
+    total = np.zeros((2, 3), dtype=np.int64)
+    for own, other in (halves, halves[::-1]):
+        total += _counted(other, np.array(_ends(own, bets, claim)))
+    return _Cells(np.zeros(2), total, (1, 2))
+
+
+def _cut(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
+    """Cells that all draws chose."""
+    if any(isinstance(bet, MomentBet) for bet in bets):
+        return _even(scores, bets, claim)
+    scores = _sorted(scores)
+    cuts = np.array(_ends(scores, bets, claim))
+    if min(side.size for side in scores) >= _MANY:
+        cuts = _more(scores, cuts)
+    counts = _counted(scores, cuts)
+    return _Cells(cuts, counts, again(bets, claim, counts, (1, len(cuts))))
+
+
+def _more(scores: Scores, cuts: FloatArray) -> FloatArray:
+    """Cuts at fixed shares of the draws from either end, and two more; scores are sorted."""
+    both = _merged(scores)
+    ranks = (np.append(_SHARES, 1 - _SHARES) * (both.size - 1)).round().astype(np.int64)
+    found = np.unique(np.append(both[ranks], cuts))
+    return found[found > both[0]] if found[-1] > both[0] else found[-1:]
+
+
+def _even(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
+    """Cells of even shares, with two smaller ones at the ends; and the best of them to begin at."""
+    scores = _sorted(scores)
+    both = _merged(scores)
+    shares = np.concatenate([[_OUTER], np.linspace(0, 1, _CELLS - 1)[1:-1], [1 - _OUTER]])
+    cuts = np.unique(both[(shares * (both.size - 1)).round().astype(np.int64)])
+    cuts = cuts[cuts > both[0]] if cuts.size and cuts[-1] > both[0] else both[-1:]
+    counts = _counted(scores, cuts)
+    at = [1 + _best_event(bet, claim, counts) for bet in bets if isinstance(bet, EventBet)]
+    return _Cells(cuts, counts, (min(at), max(at)))
+
+
+def _ends(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> tuple[float, float]:
+    """Where the bottom ends and the top begins: {score < first} and {score ≥ second}; both sorted."""
+    places = _places(_merged(scores))
+    counts = _counted(scores, places)
+    at = [places[_best_event(bet, claim, counts)] for bet in bets if isinstance(bet, EventBet)]
+    return float(min(at)), float(max(at))
+
+
+def _best_event(bet: EventBet, claim: Claim, counts: IntArray) -> int:
+    """The place at which the event is farthest beyond what is allowed, by the first claim it breaks."""
+    chances = _chances(bet, counts, np.arange(1, counts.shape[1]))
+    large = chances.mean(axis=0) > _HALF
+    best = 0
+    for at in _ladder(claim):
+        far = clearance(at, *chances)
+        far = far if large.all() else np.where(large, -np.inf, far)
+        best = int(np.argmax(far))
+        if far[best] > 0:
+            break
+    return best
+
+
+def _chances(bet: EventBet, counts: IntArray, at: IntArray) -> FloatArray:
+    """How likely events are by wary counts, the side on which they are too likely first."""
+    below = np.cumsum(counts, axis=1)[:, at - 1]
+    total = counts.sum(axis=1, keepdims=True)
+    hits = total - below if bet.top else below
+    found = (hits + _WARY) / (total + 2 * _WARY)
+    return np.asarray(found[::-1] if bet.second else found)
+
+
+def _promises(bets: tuple[Bet, ...], claim: Claim, cells: _Cells) -> list[float]:
+    """About what the bets would have gained a pair, against the claims of the ladder."""
+    ends = [
+        _chances(bet, cells.counts, np.array([cells.parts[int(bet.top)]]))
+        for bet in bets
+        if isinstance(bet, EventBet)
+    ]
+    chances = np.hstack(ends)
+    found = []
+    for at in _ladder(claim):
+        gains = [float(np.sum(np.maximum(clearance(at, *chances), 0.0) ** 2 / 2))]
+        for bet in bets:
+            if isinstance(bet, MomentBet):
+                picks = pick((bet,), at, cells.counts, cells.parts)
+                gains.append(float(_gains(bet, at, cells.counts, picks)[0]))
+        found.append(max(gains))
+    return found
+
+
+def _gains(bet: Bet, claim: Claim, counts: IntArray, options: IntArray) -> FloatArray:
+    """What each pick would have gained a pair."""
+    a, b = (np.broadcast_to(side.astype(float), (len(options), side.size)) for side in counts)
+    log_x, log_y = bet.log_factors(claim, (a, b), options)
+    n = np.maximum(counts.sum(axis=1), 1)
+    return np.asarray((log_x @ counts[0]) / n[0] + (log_y @ counts[1]) / n[1])
+
+
+def _places(both: FloatArray) -> FloatArray:
+    """Where to cut: {score ≥ place} of evenly spaced shares, and of ever smaller ones at either end."""
+    new = np.append(True, both[1:] != both[:-1])
+    if np.count_nonzero(new) > _EVEN + 2 * _ENDS:
+        shares = np.linspace(0, 1, _EVEN + 2)[1:-1]
+        few = np.geomspace(2 / both.size, shares[0], _ENDS + 1)[:-1]
+        ranks = np.concatenate([few, shares, 1 - few]) * (both.size - 1)
+        return np.unique(both[ranks.round().astype(np.int64)])
+    values = both[new]
+    return np.asarray(values[1:] if values.size > 1 else values)
+
+
+def _sorted(scores: Scores) -> Scores:
+    return np.sort(scores[0]), np.sort(scores[1])
+
+
+def _merged(scores: Scores) -> FloatArray:
+    """Both sides as one, where each is sorted."""
+    return np.asarray(np.sort(np.concatenate(scores), kind="stable"))
+
+
+def _counted(scores: Scores, cuts: FloatArray) -> IntArray:
+    """(2, cells): how many of sorted scores are between cuts."""
+    below = [np.searchsorted(side, cuts, side="left") for side in scores]
+    sizes = [[side.size] for side in scores]
+    return np.diff(np.hstack([below, sizes]), axis=1, prepend=0)
+
+
+def _events(
+    learner: CrossFit, index: int, scores: Scores, cuts: Sequence[float] | FloatArray
+) -> list[Event]:
+    """{score ≥ cut} for each cut, by what all draws taught; the largest event first."""
+    if index < 0:
+        assert learner.plain_numbers is not None
+        key = learner.plain_numbers[0]
+        events = []
+        for cut in cuts:
+            low, high = (cut, np.inf) if index == -1 else (-np.inf, np.nextafter(-cut, np.inf))
+            inside = Intervals(np.array([low]), np.array([high]))
+            events.append(of_keys(learner.training.layout, (), [(key, inside)]))
+        return events
+    loss = learner.fitted(index)
+    own = np.sort(np.concatenate([loss.score(side) for side in (learner.batch.p, learner.batch.q)]))
+    held = np.sort(np.concatenate(scores))
+    shares = 1 - np.searchsorted(held, cuts, side="left") / held.size
+    return [_event(loss, float(cut), float(at), own) for cut, at in zip(cuts, shares, strict=True)]
+
+
+def _event(loss: Loss, cut: float, share: float, own: FloatArray) -> Event:
+    """Cut at the score, or at the rank where that would hold clearly more or fewer draws.
+
+    What half of the draws taught need not be on the scale of what all of them did.
+    """
+    there = 1 - np.searchsorted(own, cut, side="left") / own.size
+    if abs(there - share) > 0.1 * min(share, 1 - share) + 1 / own.size:
+        cut = float(own[min(round((1 - share) * own.size), own.size - 1)])
+    return loss.event(cut, True)
+
+
+# --- for bounds on δ from above
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The keys of a layout that leave no number free. All other outputs are everything else."""
+
+    layout: Layout
+    closed: npt.NDArray[np.bool_]
+
+    @classmethod
+    def learn(cls, batch: Batch) -> Cells:
+        """Outputs that repeat in draws that may be looked at; combinations stay whole."""
+        return cls.of(learn(batch.p, batch.q, whole=True, thorough=True)[0])
+
+    @classmethod
+    def of(cls, layout: Layout) -> Cells:
+        """The cells of a layout."""
+        plain = np.array([not any(part.open) for part in layout.parts], dtype=bool)
+        closed = plain[layout.parts_of]
+        for key in np.flatnonzero(~closed):
+            closed[key] = not layout.free(int(key))
+        return cls(layout, closed)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.closed))
+
+    def __call__(self, p: Outputs, q: Outputs) -> IntArray:
+        """Hits of every cell on both sides, a row each; everything else comes last."""
+        return np.array([self.fold(self.layout.sort(side).counts()) for side in (p, q)])
+
+    def fold(self, counts: IntArray) -> IntArray:
+        """Counts of keys, and of outputs in none, as counts of cells and of everything else."""
+        own = counts[:-1][self.closed]
+        return np.append(own, counts.sum() - own.sum())
+
+
+def outside(counts: IntArray) -> float:
+    """The larger share of draws in no cell, of the two sides."""
+    return float(np.max(counts[:, -1] / np.maximum(counts.sum(axis=1), 1)))
+
+
+def why_trivial(share: float) -> str:
+    """Why a bound from above is near 1, given the share of outputs in no cell; empty if it is not."""
+    if share < 0.5:
+        return ""
+    said = "the outputs" if share > 0.999 else f"{share:.0%} of the outputs"
+    return (
+        f"{said} are no values that repeat, and no number of draws bounds δ from above for those; round "
+        "in the release itself, which can only lower δ, to show more"
+    )

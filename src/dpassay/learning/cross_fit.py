@@ -1,0 +1,351 @@
+"""What the training draws of one pair teach, each once: the rankings that compete, and which wins.
+
+A ranking is judged by scores of draws it was not fitted to: either half of the training draws by what
+the other half taught. The one chosen is then fitted to all of them. A poor choice costs power, never
+validity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from dpassay._typing import FloatArray
+from dpassay.errors import InvalidInput
+from dpassay.loss.binned import SIZES
+from dpassay.loss.cell_counts import NotApplicable
+from dpassay.loss.classifier import ClassifierLoss, check_classifier
+from dpassay.loss.fit import Loss, fit
+from dpassay.loss.tables import TableLoss
+from dpassay.loss.training import Training
+from dpassay.outputs.letters import text_of
+from dpassay.outputs.templates import children, leaves_of
+from dpassay.sampling.samples import Batch
+
+Streams: TypeAlias = Callable[[int], np.random.Generator]
+Scores: TypeAlias = tuple[FloatArray, FloatArray]
+T = TypeVar("T")
+
+#: Fewer training draws a side than these do not teach trees anything.
+_TREES = 250
+#: Products of all pairs of coordinates are tried up to this many coordinates.
+_PRODUCTS = 200
+#: Fewer training draws a side than these are not split: only what needs no fit is tried.
+_SPLIT = 200
+
+#: Losses on cells, which are fitted to counts.
+ON_CELLS = ("kde", "polynomial")
+#: Losses that may find nothing at all, which is then no failure.
+_TABLES = ("lowest bit", "bits", "letters")
+#: Those that rank the representation of numbers.
+_BITS = ("lowest bit", "bits")
+#: More kinds of text than these are looked into.
+_TEXTS = 20
+#: Vectors of more numbers than these, not whole ones, have no features but their scores.
+_WIDE = 128
+#: Whole numbers that spread over more than this have digits to look at.
+_DIGITS = 1000
+#: So few kinds of output are ranked by all draws at once.
+_FEW = 30
+#: So many draws of few kinds, each, tell their frequencies.
+_OFTEN = 20
+#: Those that take far longer to fit than draws take to make.
+_SLOW = ("products", "boosting")
+
+
+def candidates(training: Training) -> list[str]:
+    """The losses worth trying on outputs like these, the stiffest first.
+
+    One free number: a quadratic, densities, and cells whose resolution follows the data. More: also
+    polynomials in all coordinates, and boosted trees. No free number: frequencies; and where combinations
+    of values hardly repeat, what serves for more.
+    """
+    layout, draws = training.layout, min(training.sizes)
+    free = layout.widest
+    width = training.p.outputs.numbers.shape[1]
+    often = len(layout) <= _FEW and draws >= _OFTEN * len(layout)  # each kind by itself
+    scattered = not free and width > 1 and len(layout) > draws / 100 and not often
+    many = free > 1 or scattered or (free == 1 and _mixed(training))
+    collections = not training.p.outputs.is_plain and _varied(training)
+    names = ["feature", "features"] if collections else []
+    if len(layout) > 1 and (free or len(layout) <= _FEW):
+        names.append("kinds")
+    if many:
+        names.append("linear" if width > _PRODUCTS else "logistic")
+        if 2 < width <= _PRODUCTS and draws > 20 * width:
+            names.append("products")
+    if free <= 2:
+        names += ["polynomial", "kde"] if free else ["kde"]
+    elif _whole_numbers(training):
+        names.append("kde")  # frequencies of whole combinations
+    if free == 1:
+        names += ["ranks", "dyadic"]
+    if many and draws >= _TREES:
+        names.append("boosting")
+    if _many_texts(training):
+        names.append("letters")
+    narrow = width <= _WIDE or _whole_numbers(training)
+    if not collections and ((width > 2 and narrow) or _parted(training)):
+        names.append("feature")
+    return names
+
+
+def _varied(training: Training) -> bool:
+    """Whether outputs are of so many structures that what they share is in their parts."""
+    kinds = training.p.outputs.structures
+    return len(kinds) > _TEXTS and any(children(one) or text_of(one) for one in kinds[:_TEXTS])
+
+
+def _parted(training: Training) -> bool:
+    """Whether outputs have named parts, or values that have parts: dates, numbers of several digits."""
+    outputs = training.p.outputs
+    if any(one[0] in ("date", "dict") for one in outputs.structures[:_TEXTS]):
+        return True
+    some = np.asarray(outputs.numbers[:200], dtype=float)
+    return bool(some.size and np.array_equal(some, np.round(some)) and np.ptp(some) > _DIGITS)
+
+
+def representations(training: Training) -> list[str]:
+    """What looks at the bits of numbers that may be anything."""
+    layout = training.layout
+    numbers = training.p.outputs.numbers
+    if not layout.widest or numbers.dtype.kind != "f":
+        return []
+    return list(_BITS)
+
+
+def _many_texts(training: Training) -> bool:
+    """Whether many outputs hold text of which few repeat."""
+    parts = training.p.outputs.structures
+    return len(parts) > _TEXTS and any(text_of(leaf) for leaf in leaves_of(parts[0]))
+
+
+def _mixed(training: Training) -> bool:
+    """Whether a key leaves one number free among several coordinates or kinds."""
+    return bool(training.p.outputs.numbers.shape[1] > 1)
+
+
+def _whole_numbers(training: Training) -> bool:
+    """Whether the coordinates are few whole numbers each, so that combinations of them may repeat."""
+    some = np.asarray(training.p.outputs.numbers[:1000], dtype=float)
+    return bool(np.array_equal(some, np.round(some)) and np.ptp(some, axis=0).max(initial=0) < 256)
+
+
+class CrossFit:
+    """The training draws of one pair: their layout, and cross-fitted scores by each candidate."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        loss: Any,
+        rng: Streams,
+        *,
+        thorough: bool = False,
+        lean: bool = False,
+        ordered: bool = False,
+    ) -> None:
+        if not isinstance(loss, str):
+            check_classifier(loss)
+        self.batch, self.loss, self.rng = batch, loss, rng
+        self.thorough, self.lean = thorough, lean
+        self.ordered = ordered  # plain numbers, once for all of many rankings
+        self.failures: list[str] = []
+        self._scores: dict[int, Scores | None] = {}
+        self._fitted: dict[int, Loss] = {}
+        self._halves: dict[int, Loss] = {}  # what the first half taught
+
+    @cached_property
+    def training(self) -> Training:
+        """The draws, sorted into keys."""
+        found = Training.of(self.batch, thorough=self.thorough)
+        return found.in_order() if self.ordered and self._auto else found
+
+    @property
+    def _auto(self) -> bool:
+        """Whether the rankings to try are ours to choose."""
+        return isinstance(self.loss, str) and self.loss in ("auto", "values")
+
+    @cached_property
+    def names(self) -> list[Any]:
+        """The losses that the caller's choice stands for; of ours a lean look leaves out the slow."""
+        if not isinstance(self.loss, str):
+            return [self.loss]
+        match self.loss:
+            case "auto" | "values":
+                own = candidates(self.training)
+                if self.lean:
+                    own = [name for name in own if name not in _SLOW]
+                return own + (representations(self.training) if self.loss == "auto" else [])
+            case "bits":
+                return list(_BITS)
+        return [self.loss]
+
+    @cached_property
+    def families(self) -> tuple[list[int], list[int]]:
+        """The candidates that rank values, and those that rank representations beside them."""
+        own = [k for k, name in enumerate(self.names) if not self._beside(name)]
+        return own, [k for k in range(len(self.names)) if k not in own]
+
+    def _beside(self, name: Any) -> bool:
+        return self._auto and isinstance(name, str) and name in _BITS
+
+    @cached_property
+    def plain_numbers(self) -> tuple[int, Scores] | None:
+        """The one key that leaves a single number free, and that number: NaN for all other outputs."""
+        if not self._auto:
+            return None
+        layout = self.training.layout
+        if layout.widest != 1:
+            return None
+        keys = [key for key in range(len(layout)) if layout.free(key)]
+        if len(keys) != 1:
+            return None
+        found = []
+        for side in (self.training.p, self.training.q):
+            numbers = np.full(len(side), np.nan)
+            numbers[side.all_keys() == keys[0]] = side.numbers(keys[0])[:, 0]
+            found.append(numbers)
+        return keys[0], (found[0], found[1])
+
+    @cached_property
+    def few(self) -> int | None:
+        """The candidate that ranks outputs which are of few kinds and nothing else."""
+        layout = self.training.layout
+        if not self._auto or layout.widest or not 1 < len(layout) <= _FEW:
+            return None
+        return self.names.index("kinds")
+
+    @cached_property
+    def on_cells(self) -> list[str]:
+        """The losses on cells among the candidates; none of ours where few outputs are in a cell."""
+        if self._auto and self.training.layout.widest > max(SIZES):
+            return []
+        return [name for name in self.names if isinstance(name, str) and name in ON_CELLS]
+
+    @property
+    def small(self) -> bool:
+        """Whether there are too few draws to be split."""
+        return min(self.training.sizes) < _SPLIT
+
+    def scores(self, index: int) -> Scores | None:
+        """Cross-fitted scores by a candidate; None if it could not be fitted, which is noted."""
+        if index not in self._scores:
+            self._scores[index] = self._cross(index)
+        return self._scores[index]
+
+    def known_scores(self, index: int) -> Scores | None:
+        """The scores by a candidate where it was tried, and could be."""
+        return self._scores.get(index)
+
+    def tried_if_telling(self, index: int) -> bool:
+        """Whether a candidate is tried only where it shows a difference between the two inputs."""
+        return self.names[index] in _TABLES
+
+    def in_sample(self, index: int) -> bool:
+        """Whether a candidate is judged by the draws it is fitted to, which only say what comes first."""
+        few = self.names[index] == "kinds" and len(self.training.layout) <= _FEW
+        return few or self.names[index] == "lowest bit"
+
+    def _cross(self, index: int) -> Scores | None:
+        a, b = self.training.halves
+        try:
+            if self._auto and not self._telling(index):
+                return None
+            if self.in_sample(index):
+                loss = self.fitted(index)
+                return self._scored(loss)
+            there = fit(self.names[index], a, rng=self.rng(3 * index))
+            back = fit(self.names[index], b, rng=self.rng(3 * index + 1))
+            if self._auto and not any(getattr(one, "telling", True) for one in (there, back)):
+                return None
+            scores = tuple(
+                np.concatenate([back.score(first.outputs), there.score(second.outputs)])
+                for first, second in ((a.p, b.p), (a.q, b.q))
+            )
+        except NotApplicable:
+            if len(self.names) == 1:
+                raise
+            return None  # a candidate of ours that is none for these outputs: no failure
+        except Exception as error:
+            if len(self.names) == 1:
+                raise
+            self.failures.append(f"{self.names[index]} ({type(error).__name__}: {error})")
+            return None
+        self._halves[index] = there
+        return scores[0], scores[1]
+
+    def _scored(self, loss: Loss) -> Scores:
+        return loss.score(self.training.p.outputs), loss.score(self.training.q.outputs)
+
+    def _telling(self, index: int) -> bool:
+        """Whether a candidate shows any difference between the sides, where that is quickly seen."""
+        loss = self.fitted(index) if self.names[index] in _TABLES else None
+        return not isinstance(loss, TableLoss) or loss.telling
+
+    def fitted(self, index: int) -> Loss:
+        """A candidate fitted to all training draws.
+
+        A classifier that then predicts the very draws it learned from worse than its halves predicted
+        each other's has stopped too early, which happens: one of the halves takes its place.
+        """
+        if index not in self._fitted:
+            loss = fit(self.names[index], self.training, rng=self.rng(3 * index + 2))
+            known = self._scores.get(index)
+            if known is not None and isinstance(loss, ClassifierLoss):
+                again = self._scored(loss)
+                surprise = [float(LogLoss().judge(scores).mean()) for scores in (again, known)]
+                if surprise[0] > surprise[1]:
+                    loss = self._halves[index]
+            self._fitted[index] = loss
+        return self._fitted[index]
+
+
+class Criterion(Protocol, Generic[T]):
+    """What makes one ranking better than another."""
+
+    def judge(self, scores: Scores) -> T:
+        """What scores of held-back draws promise."""
+
+    def beats(self, new: T, best: T) -> bool:
+        """Whether a later, rougher candidate is clearly better."""
+
+
+def select(
+    learner: CrossFit, criterion: Criterion[T], family: Sequence[int] | None = None
+) -> tuple[int, T]:
+    """The candidate, of all or of some, that does best on draws it was not fitted to; its promise."""
+    best: tuple[int, T] | None = None
+    for index in range(len(learner.names)) if family is None else family:
+        scores = learner.scores(index)
+        if scores is None:
+            continue
+        promise = criterion.judge(scores)
+        if best is None or criterion.beats(promise, best[1]):
+            best = index, promise
+    if best is None:
+        raise InvalidInput(f"no ranking could be fitted: {'; '.join(learner.failures)}")
+    return best
+
+
+def surprise_of(against: FloatArray) -> FloatArray:
+    """log(1 + e^x) of log-odds x against the side a draw is from; np.logaddexp takes far longer."""
+    return np.asarray(np.maximum(against, 0.0) + np.log1p(np.exp(-np.abs(against))))
+
+
+class LogLoss:
+    """The ranking that predicts best which side a draw is from, by more than a standard error."""
+
+    def judge(self, scores: Scores) -> FloatArray:
+        """The surprise of each draw, log(1 + e^−score) or log(1 + e^score), a side weighing the same."""
+        p, q = scores
+        weights = np.repeat([1.0, p.size / q.size], [p.size, q.size])
+        return np.asarray(surprise_of(np.concatenate([-p, q])) * weights)
+
+    def beats(self, new: FloatArray, best: FloatArray) -> bool:
+        """By the paired differences."""
+        gain = best - new
+        return bool(gain.mean() > gain.std() / math.sqrt(gain.size))

@@ -1,0 +1,242 @@
+"""Draws as counts on cells: tallies add up, so that draws can be streamed.
+
+A `Binning` says which keys and grids there are; it is learned from a first look at the draws. A
+`CellCounts` is what any number of draws amount to under a binning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpassay._typing import FloatArray, IntArray
+from dpassay.errors import InvalidInput
+from dpassay.loss.binned import SIZES, Axis, Binned, axes_for, bin_linear, bin_there
+from dpassay.outputs.canonical import Outputs, from_array
+from dpassay.outputs.codes import Part
+from dpassay.outputs.keys import KeyedDraws, Layout, learn
+from dpassay.outputs.resident import AnyOutputs, Resident, anywhere, brought_here
+from dpassay.sampling.progress import Whole
+from dpassay.sampling.samples import Sizes, Source
+
+#: A key needs this many draws on the two sides together to get a density of its own.
+_FEW = 40
+#: The draws a binning is learned from.
+FIRST_LOOK = 1 << 17
+#: Combinations of discrete values are all keys, seen or not, up to this many.
+_COMBINATIONS = 1 << 12
+#: A note says so if this share of the draws is in no key.
+_MOST = 0.5
+#: Keys that only later draws may show need as many draws as any key.
+_RARE = 3
+
+
+class NotApplicable(InvalidInput):
+    """Outputs like these are nothing for the loss that was asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Binning:
+    """Which keys there are, and the grid for the numbers of each (None: the key is a cell)."""
+
+    layout: Layout
+    axes: tuple[tuple[Axis, ...] | None, ...]
+
+    @classmethod
+    def learn(cls, p: KeyedDraws, q: KeyedDraws) -> Binning:
+        """Find grids for the free numbers of keys, from draws that may be looked at."""
+        layout, sides = p.layout, [p, q]
+        if layout.widest > max(
+            SIZES
+        ):  # too many numbers for densities: combinations serve as keys, rare as they are
+            layout, *sides = learn(p.outputs, q.outputs, whole=True)
+        if not any(any(part.open) for part in layout.parts):
+            return cls(layout, (None,) * len(layout))
+        counts = sides[0].counts() + sides[1].counts()
+        axes: list[tuple[Axis, ...] | None] = []
+        for key in range(len(layout)):
+            free = layout.free(key)
+            if not free or counts[key] < _FEW:
+                axes.append(None)
+                continue
+            if len(free) > max(SIZES):
+                raise NotApplicable(
+                    f"outputs have {len(free)} coordinates; kernel densities serve up to "
+                    f"{max(SIZES)}. Use a classifier or kNN loss instead"
+                )
+            axes.append(axes_for([side.numbers(key) for side in sides]))
+        return cls(layout, tuple(axes))
+
+    def widened(self) -> Binning:
+        """With all combinations of discrete values as keys, where they are few: more draws show more.
+
+        Still a function of the first look, whatever the draws that follow are.
+        """
+        layout = self.layout
+        owners, codes = [layout.parts_of], [layout.codes]
+        for index, part in enumerate(layout.parts):
+            known = layout.codes[layout.parts_of == index]
+            if part.atoms and not any(part.open) and known.size < part.space <= _COMBINATIONS:
+                codes.append(np.setdiff1d(np.arange(part.space), known))
+                owners.append(np.full(codes[-1].size, index))
+        if len(codes) == 1:
+            return self
+        wide = Layout(layout.parts, np.concatenate(owners), np.concatenate(codes))
+        return Binning(wide, self.axes + (None,) * (len(wide) - len(layout)))
+
+    @anywhere
+    def tally(self, p: AnyOutputs, q: AnyOutputs) -> CellCounts:
+        """What these draws amount to."""
+        if isinstance(p, Resident) and isinstance(q, Resident):
+            found = self._tally_there(p, q)
+            if found is not None:
+                return found
+        return self.of_sorted(*(self.layout.sort(brought_here(side)) for side in (p, q)))
+
+    def _tally_there(self, *sides: Resident) -> CellCounts | None:
+        """The same of one free number, counted where it is; None where it must be copied."""
+        axes = self.axes[0] if len(self.axes) == 1 else None
+        if axes is None or len(axes) > 1 or not all(map(self.layout.trivial, sides)):
+            return None
+        origin = self.layout.parts[0].origins[0]
+        columns = (side.numbers[:, 0] for side in sides)
+        first, second = (bin_there(x - origin if origin else x, axes[0]) for x in columns)
+        if first is None or second is None:
+            return None
+        counts = [np.array([len(side), 0]) for side in sides]
+        return CellCounts(self, counts[0], counts[1], (first,), (second,))
+
+    def of_sorted(self, *found: KeyedDraws) -> CellCounts:
+        """What draws that are sorted into the keys amount to."""
+        binned = [
+            tuple(
+                None if axes is None else bin_linear(side.numbers(key), axes)
+                for key, axes in enumerate(self.axes)
+            )
+            for side in found
+        ]
+        return CellCounts(self, found[0].counts(), found[1].counts(), binned[0], binned[1])
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """Counts of keys and binned numbers, both sides; tallies under one binning add up."""
+
+    binning: Binning
+    counts_p: IntArray
+    counts_q: IntArray
+    binned_p: tuple[Binned | None, ...]
+    binned_q: tuple[Binned | None, ...]
+
+    @property
+    def n(self) -> tuple[int, int]:
+        """Draws on each side."""
+        return int(self.counts_p.sum()), int(self.counts_q.sum())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """That most outputs are in no key, where they are: what is estimated then says little of them."""
+        share = max(
+            int(side[-1]) / max(int(side.sum()), 1) for side in (self.counts_p, self.counts_q)
+        )
+        if share < _MOST:
+            return ()
+        return (
+            f"{share:.0%} of the outputs hardly repeat and are counted together: how they differ between "
+            "the two inputs is left out; dp.estimate and dp.audit learn a score of them",
+        )
+
+    def everywhere(self) -> tuple[FloatArray, FloatArray]:
+        """Draws of either side in every key, far outside, in no key, and at the points of every grid."""
+        sides = []
+        for counts, binned in ((self.counts_p, self.binned_p), (self.counts_q, self.binned_q)):
+            grids = [own for own in binned if own is not None]
+            keys = counts[:-1] * np.array([own is None for own in binned], dtype=bool)
+            far = sum(own.outside for own in grids)
+            weights = [own.weights.ravel() for own in grids]
+            sides.append(np.concatenate([keys, [far, counts[-1]], *weights]))
+        return sides[0], sides[1]
+
+    def without_rare(self) -> CellCounts:
+        """The same draws, those of keys that hardly came being in no key."""
+        counts = (self.counts_p + self.counts_q)[:-1]
+        keep = counts >= _RARE
+        if keep.all():
+            return self
+        old = self.binning
+        layout = Layout(old.layout.parts, old.layout.parts_of[keep], old.layout.codes[keep])
+        kept = np.flatnonzero(keep).tolist()
+        p, q = (
+            np.append(side[:-1][keep], side[-1] + side[:-1][~keep].sum())
+            for side in (self.counts_p, self.counts_q)
+        )
+        return CellCounts(
+            Binning(layout, tuple(old.axes[k] for k in kept)),
+            p,
+            q,
+            tuple(self.binned_p[k] for k in kept),
+            tuple(self.binned_q[k] for k in kept),
+        )
+
+    def __add__(self, other: CellCounts) -> CellCounts:
+        return CellCounts(
+            self.binning,
+            self.counts_p + other.counts_p,
+            self.counts_q + other.counts_q,
+            tuple(_sum(a, b) for a, b in zip(self.binned_p, other.binned_p, strict=True)),
+            tuple(_sum(a, b) for a, b in zip(self.binned_q, other.binned_q, strict=True)),
+        )
+
+
+def _sum(a: Binned | None, b: Binned | None) -> Binned | None:
+    return None if a is None or b is None else a + b
+
+
+def first_look(sizes: Sizes) -> tuple[Sizes, Sizes]:
+    """The draws that are looked at before the others are counted, and the others."""
+    look = min(sizes[0], FIRST_LOOK), min(sizes[1], FIRST_LOOK)
+    return look, (sizes[0] - look[0], sizes[1] - look[1])
+
+
+def tallies(source: Source, sizes: Sizes, binning: Binning) -> Iterable[CellCounts]:
+    """What the next draws of a source amount to, block by block."""
+    return source.blocks(sizes, binning.tally) if max(sizes) else ()
+
+
+def tally_draws(source: Source, sizes: Sizes) -> CellCounts:
+    """Tally draws: a first look makes the binning, the rest stream.
+
+    Memory stays that of the first look whatever the sizes are.
+    """
+    look, rest = first_look(sizes)
+    with Whole(max(sizes)):
+        first = source.deal(look)
+        tally = tally_of(first.p, first.q)
+        if not max(rest):
+            return tally
+        binning = tally.binning.widened()
+        if binning is not tally.binning:
+            tally = binning.tally(first.p, first.q)
+        for part in tallies(source, rest, binning):
+            tally = tally + part
+    return tally.without_rare()
+
+
+def tally_of(p: Outputs, q: Outputs) -> CellCounts:
+    """The tally of draws at hand."""
+    _, first, second = learn(p, q)
+    binning = Binning.learn(first, second)
+    return (
+        binning.of_sorted(first, second) if binning.layout is first.layout else binning.tally(p, q)
+    )
+
+
+def tally_of_levels(levels: FloatArray, counts: IntArray) -> CellCounts:
+    """The tally of draws that are one of a few numbers each, counted a row a side."""
+    part = Part(from_array(levels).structures[0], (levels,), (False,))
+    layout = Layout((part,), np.zeros(levels.size, dtype=np.int64), np.arange(levels.size))
+    none = (None,) * levels.size
+    p, q = np.pad(counts, ((0, 0), (0, 1)))  # none is in no key
+    return CellCounts(Binning(layout, none), p, q, none, none)

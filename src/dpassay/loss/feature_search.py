@@ -1,0 +1,137 @@
+"""The features of training draws that tell the two inputs apart best.
+
+Every feature (`outputs.features`) is compared on the two inputs at all its thresholds. What counts is a
+lower limit of the log-ratio of two frequencies,
+
+    log (p̂ − z √(p̂(1−p̂)/n)) − log (q̂ + z √(q̂(1−q̂)/m) + z²/2m),        z² = 2 log(number of features),
+
+in both orientations and for the complements: about what a certificate of that event would show, less the
+price of choosing among many.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpassay._typing import FloatArray, IntArray
+from dpassay.outputs.canonical import Outputs, concatenate
+from dpassay.outputs.features import (
+    FAMILIES,
+    OF_REPEATED,
+    Feature,
+    block_rows,
+    blocks,
+    widths,
+    words_of,
+)
+from dpassay.outputs.leaves import Hashes, LeafTable
+from dpassay.outputs.templates import written
+
+#: Training draws per side beyond which no feature is found that fewer do not show; and leaves of them.
+_ENOUGH, _LEAVES = 2500, 400_000
+#: A feature must differ from its most frequent value in this many draws.
+_LEAST = 4
+
+
+def best_features(p: Outputs, q: Outputs, most: int) -> list[tuple[Feature, float]]:
+    """The features with the largest limits, the largest first; no two of the same values."""
+    width = max(p.numbers.shape[1], 1)
+    enough = max(min(_ENOUGH, _LEAVES // width), 200)
+    both = concatenate([p[:enough], q[:enough]])
+    n, m = min(len(p), enough), min(len(q), enough)
+    table = LeafTable.of(both)
+    repeated = table.repeated(_LEAST)
+    tables = {family: repeated if family in OF_REPEATED else table for family in FAMILIES}
+    extracted = {(family, 0): FAMILIES[family](tables[family]) for family in FAMILIES}
+    if len(repeated) > len(table) / 2:  # else rows do not repeat
+        extracted |= {("block rows", width): block_rows(both, width) for width in widths(both)}
+    for k, column in enumerate(blocks(both).values()):
+        every = np.arange(n + m)
+        extracted["blocks", k] = every, np.full(n + m, k, np.uint64), column, every, every
+    many = sum(np.unique(triples[1]).size for triples in extracted.values())
+    z2 = 2 * math.log(many + 1)
+    found = [
+        (limit, family, key, width, int(first[at]), int(second[at]))
+        for (family, width), (owner, keys, value, first, second) in extracted.items()
+        for limit, key, at in _limits(owner, keys, value, n, m, z2, most)
+    ]
+    found.sort(key=lambda one: -one[0])
+    chosen: dict[float, Feature] = {}  # features of the same limit have the same values, mostly
+    for limit, family, key, width, one, two in found:
+        if limit in chosen:
+            continue
+        match family:
+            case "blocks":
+                name, width = list(blocks(both[:1]))[width], 0
+            case "block rows":
+                row = both.numbers.reshape(-1)[one : one + width]
+                listed = ", ".join(written(float(x)) for x in row)
+                name = f"the number of rows ({listed}), {width} numbers a row"
+            case _:
+                name = words_of(tables[family], family, one, two)
+        chosen[limit] = Feature(family, key, name, width)
+        if len(chosen) == most:
+            break
+    return [(feature, limit) for limit, feature in chosen.items()]
+
+
+def _limits(
+    owner: IntArray, key: Hashes, value: FloatArray, n: int, m: int, z2: float, most: int
+) -> list[tuple[float, int, int]]:
+    """The largest limit of each of the best features: (limit, key, a triple of it)."""
+    if not owner.size:
+        return []
+    order = np.lexsort((value, key))
+    owner, key, value = owner[order], key[order], value[order]
+    first = np.append(True, key[1:] != key[:-1])
+    group = np.cumsum(first) - 1
+    starts = np.flatnonzero(first)
+    sizes = np.diff(np.append(starts, key.size))
+    of_p = np.cumsum(owner < n)
+    of_q = np.arange(1, key.size + 1) - of_p
+    base_p = np.append(0, of_p)[starts][group]
+    base_q = np.append(0, of_q)[starts][group]
+    end_p = of_p[starts + sizes - 1][group]
+    end_q = of_q[starts + sizes - 1][group]
+    # {value ≥ this one}, for positive values; {value ≤ this one}, for negative ones
+    distinct_up = first | np.append(True, value[1:] != value[:-1])
+    distinct_down = np.append(value[1:] != value[:-1], True) | np.append(first[1:], True)
+    before_p, before_q = np.append(0, of_p)[:-1], np.append(0, of_q)[:-1]
+    best = np.full(starts.size, -np.inf)
+    for use, a, b in (
+        (distinct_up & (value > 0), end_p - before_p, end_q - before_q),
+        (distinct_down & (value < 0), of_p - base_p, of_q - base_q),
+    ):
+        at = np.flatnonzero(use)
+        x, y = a[at] / n, b[at] / m
+        limit = np.maximum.reduce(
+            [
+                _limit(x, n, y, m, z2),
+                _limit(y, m, x, n, z2),
+                _limit(1 - x, n, 1 - y, m, z2),
+                _limit(1 - y, m, 1 - x, n, z2),
+            ]
+        )
+        limit[np.minimum(a[at] + b[at], n + m - a[at] - b[at]) < _LEAST] = -np.inf
+        np.maximum.at(best, group[at], limit)
+    top = np.argsort(-best, kind="stable")[:most]
+    return [
+        (float(best[k]), int(key[starts[k]]), int(order[starts[k]]))
+        for k in top
+        if np.isfinite(best[k])
+    ]
+
+
+def _limit(p: FloatArray, n: int, q: FloatArray, m: int, z2: float) -> FloatArray:
+    """A lower limit of log p/q; negative, and ordered by z, where it does not exist."""
+    z = math.sqrt(z2)
+    top = p - z * np.sqrt(np.maximum(p * (1 - p), 1e-12) / n)
+    bottom = q + z * np.sqrt(np.maximum(q * (1 - q), 0.0) / m) + z2 / (2 * m)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log(top) - np.log(bottom)
+        spread = np.sqrt(p * (1 - p) / n + q * (1 - q) / m)
+        score = np.where(spread > 0, (p - q) / np.maximum(spread, 1e-12), 0.0)
+    weak = ~(found > 0)
+    return np.where(weak, np.minimum(score, 50.0) / 100 - 1, found)

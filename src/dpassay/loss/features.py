@@ -1,0 +1,101 @@
+"""Scores by named features: the single most telling one, and a linear combination of the best.
+
+Which features are best is found by `loss.feature_search`, once for both.
+
+"feature" ranks outputs by the best one alone, by isotonic frequencies: its events are {feature ≥ t} or
+{feature ≤ t}, which can be counted without this library. "features" is a logistic regression on the best
+few. A feature that is no better than chance costs power, never validity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from dpassay._typing import FloatArray
+from dpassay.loss.logistic import newton
+from dpassay.loss.training import Training
+from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.events import Event, of_scores
+from dpassay.outputs.features import NamedFeatures
+from dpassay.outputs.score_models import Polynomial, Ranking, Steps, expanded
+
+#: Training draws per side beyond which a feature learns nothing new that its score could use.
+_ENOUGH = 20_000
+#: Features that are combined.
+_BEST = 40
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureLoss:
+    """A ranking by features."""
+
+    ranking: Ranking
+    telling: bool  # whether a feature shows any difference beyond chance
+
+    @property
+    def name(self) -> str:
+        """What was fitted, for people."""
+        return self.ranking.name
+
+    def score(self, outputs: Outputs) -> FloatArray:
+        """log p̂/q̂ of each output."""
+        return self.ranking.score(outputs)
+
+    def event(self, cut: float, above: bool) -> Event:
+        """{loss ≥ cut} or {loss ≤ cut}."""
+        return of_scores(self, cut, above)
+
+    @classmethod
+    def fit(cls, name: str, training: Training) -> FeatureLoss:
+        """ "feature" (the best one) or "features" (the best few)."""
+        found = training.features[: 1 if name == "feature" else _BEST]
+        if not found:
+            return cls(Ranking(name, NamedFeatures.of(()), Polynomial(0.0, np.zeros(0))), False)
+        training = training.most(_ENOUGH)
+        sides = training.p.outputs, training.q.outputs
+        chosen = NamedFeatures.of(tuple(one for one, _ in found))
+        rows = np.concatenate([chosen.rows(side) for side in sides])
+        n = len(sides[0])
+        if name == "feature":
+            model: Steps | Polynomial = _steps(rows[:n, 0], rows[n:, 0])
+        else:
+            chosen = chosen.standardised(rows)
+            model = _linear((rows - chosen.centre) / chosen.scale, n)
+        return cls(Ranking(name, chosen, model), found[0][1] > 0)
+
+
+def _steps(p: FloatArray, q: FloatArray) -> Steps:
+    """Isotonic log-odds of one feature, in the direction that fits better."""
+    both = np.concatenate([p, q])
+    weight = np.repeat([0.5 / p.size, 0.5 / q.size], [p.size, q.size])
+    hits = np.where(np.arange(both.size) < p.size, weight, 0.0)
+    places, back = np.unique(both, return_inverse=True)
+    total, own = np.bincount(back, weight), np.bincount(back, hits)
+    best: tuple[float, FloatArray] | None = None
+    for rising in (True, False):
+        share = isotonic_regression(own / total, weights=total, increasing=rising).x
+        fit = float(np.sum(total * (share - own / total) ** 2))
+        if best is None or fit < best[0]:
+            best = fit, share
+    assert best is not None
+    half = 0.25 / min(p.size, q.size)  # half a draw on either side of each step
+    share = best[1]
+    level = np.bincount(np.unique(share, return_inverse=True)[1], total)
+    held = level[np.unique(share, return_inverse=True)[1]]
+    odds = np.log(share * held + half) - np.log((1 - share) * held + half)
+    keep = np.append(True, np.diff(odds) != 0)
+    return Steps(places[keep], odds[keep])
+
+
+def _linear(rows: FloatArray, n: int) -> Polynomial:
+    """Logistic regression on standardised features; the first n rows are of the first side."""
+    m = len(rows) - n
+    weight = np.repeat([0.5 / n, 0.5 / m], [n, m])
+    hits = np.where(np.arange(len(rows)) < n, weight, 0.0)
+    terms = expanded(rows, np.zeros((0, 2), dtype=np.int64))
+    terms = np.column_stack([np.ones(len(rows)), terms])
+    beta = newton(terms, weight, hits, (1.0 + terms.shape[1] / 10) / len(rows))
+    return Polynomial(float(beta[0]), beta[1:])

@@ -1,0 +1,355 @@
+"""The bets on one pair as draws come in: what is learned, what is bet on, and what was gained.
+
+Draws are taken in pairs, one of either side, in the order they came. The first few only teach. Then
+outputs are parted into a few cells (`learning.betting_cells`), and every pair of draws that follows is
+bet on with a guess of how likely the cells are, which earlier draws gave (`bounds.e_values`). The
+guess is renewed whenever there are a sixteenth more draws, the cells whenever there are twice as many
+(later four times), from draws that were bet on before.
+
+All that the capital depends on are counts. So it can be found for any other value of the claim's
+parameter afterwards, and is small when written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpassay import validation as checks
+from dpassay._typing import BoolArray, FloatArray, IntArray
+from dpassay.bounds.e_values import bets_against, gains, log_wealth
+from dpassay.learning.betting_cells import again, choose, pick
+from dpassay.learning.cross_fit import CrossFit
+from dpassay.outputs.canonical import Outputs, concatenate
+from dpassay.outputs.partitions import Partition
+from dpassay.outputs.templates import is_template, leaves_of
+from dpassay.privacy.claims import Claim
+from dpassay.records import Record
+from dpassay.sampling.draw import stream
+from dpassay.sampling.samples import Batch
+
+#: Draws a side that only teach, and the most that are kept to learn from.
+FIRST, KEPT = 8, 1 << 14
+#: More draws a side than these teach how to rank several numbers; of one number every second one does.
+_TAUGHT = 1 << 13
+#: A guess lasts until there are this share more draws, a pick of cuts or of an order until so many more.
+_SHARE, _AGAIN = 1 / 16, 1.4
+#: From so many draws a side on, what to bet on is learned whenever there are four times as many.
+_OFTEN = 256
+#: More draws than anybody brings.
+_NEVER = 1 << 52
+#: NumPy draws without replacement from fewer than these.
+_SPLIT = 10**9
+
+#: Randomness for the order of the draws of either side.
+Orders: TypeAlias = tuple[np.random.Generator, np.random.Generator]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn(Record):
+    """Outputs, written down."""
+
+    numbers: Any = field(metadata={"verbatim": True})
+    structures: Any = field(metadata={"verbatim": True})
+    codes: Any = field(metadata={"verbatim": True})
+    rest: Any = field(metadata={"verbatim": True})
+    containers: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, outputs: Outputs) -> Drawn:
+        """As they are."""
+        o = outputs
+        return cls(o.numbers, o.structures, o.codes, o.rest, tuple(sorted(o.containers)))
+
+    def _validate(self) -> None:
+        number = isinstance(self.numbers, np.ndarray) and self.numbers.dtype.kind in "iuf"
+        checks.require(
+            number and self.numbers.ndim in (1, 2), "numbers must be an array of numbers"
+        )
+        known = isinstance(self.structures, tuple) and self.structures
+        checks.require(
+            known and all(map(is_template, self.structures)), "structures are no templates"
+        )
+        rows = len(self.numbers)
+        if self.codes is not None:
+            whole = isinstance(self.codes, np.ndarray) and self.codes.dtype.kind in "iu"
+            inside = whole and self.codes.shape == (rows,) and np.all(self.codes >= 0)
+            inside = inside and np.all(self.codes < len(self.structures))
+            checks.require(inside, "codes must name a structure for each of the numbers")
+        numbers = self.rest is None or isinstance(self.rest, np.ndarray)
+        checks.require(numbers, "rest must be an array")
+        made = self.outputs()
+        columns = {len(list(leaves_of(template))) for template in self.structures}
+        checks.require(not rows or max(columns) <= made.numbers.shape[1], "numbers are missing")
+        same = made.rest is None or made.rest.shape == made.numbers.shape
+        checks.require(same, "rest must have an entry for each of the numbers")
+
+    def outputs(self) -> Outputs:
+        """As they were."""
+        shape = len(self.numbers), -1 if len(self.numbers) else 0
+        rest = None if self.rest is None else self.rest.reshape(shape)
+        kinds = frozenset(self.containers)
+        return Outputs(self.numbers.reshape(shape), self.structures, self.codes, rest, kinds)
+
+
+@dataclass(frozen=True, eq=False)
+class BettingEpoch(Record):
+    """Bets on the cells of one partition: how often past draws were in them, then row by row."""
+
+    partition: Partition
+    start: int  # draws a side before the first row
+    taught: IntArray  # (2, cells): past draws, in cells they had no part in
+    parts: tuple[int, int]  # where the bottom ends and the top begins
+    ends: IntArray  # draws a side at the end of each row
+    picks: IntArray  # (rows, bets, 2)
+    hits: IntArray  # (rows, 2, cells)
+    gained: FloatArray  # (rows, bets): what was added to the log-capital of each bet
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rows = self.ends.size  # empty arrays lose their shape in JSON
+        bets = self.gained.size // max(rows, 1)
+        self._set(picks=self.picks.reshape(rows, bets, 2), gained=self.gained.reshape(rows, bets))
+        self._set(hits=self.hits.reshape(rows, 2, self.taught.shape[1]))
+
+    def _validate(self) -> None:
+        cells = len(self.partition)
+        checks.require(
+            self.taught.shape == (2, cells), "taught must count the cells of either side"
+        )
+        counts = min(self.taught.min(), self.hits.min(initial=0))
+        checks.require(counts >= 0, "taught and hits must be at least 0")
+        bottom, top = self.parts
+        checks.require(0 <= bottom <= top <= cells, f"parts must lie between 0 and {cells}")
+        rising = np.all(np.diff(self.ends, prepend=self.start) > 0)
+        checks.require(rising and self.start >= 0, "ends must increase from start")
+        inside = np.all((self.picks >= 0) & (self.picks <= cells))
+        checks.require(inside, "picks must name cells of the partition")
+
+    @property
+    def draws(self) -> int:
+        """Draws a side that were bet on."""
+        return int(self.ends[-1]) - self.start if self.ends.size else 0
+
+    @property
+    def end(self) -> int:
+        """Draws a side after the last row."""
+        return int(self.ends[-1]) if self.ends.size else self.start
+
+    @property
+    def known(self) -> IntArray:
+        """(2, cells): what is known by now."""
+        return np.asarray(self.taught + self.hits.sum(axis=0))
+
+    def past(self) -> IntArray:
+        """(rows, 2, cells): what was known before each row."""
+        return np.asarray(self.taught + np.cumsum(self.hits, axis=0) - self.hits)
+
+
+#: What a track remembers.
+Mark: TypeAlias = tuple[int, list[BettingEpoch], tuple[list[Outputs], list[Outputs]]]
+
+
+class EProcess:
+    """Draws on one pair, and the bets on them."""
+
+    def __init__(self, claim: Claim, loss: Any, seed: int) -> None:
+        self.claim, self.loss, self.seed = claim, loss, seed
+        self.bets = bets_against(claim)
+        self.draws = 0
+        self.chapters: list[BettingEpoch] = []
+        self.kept: tuple[list[Outputs], list[Outputs]] = ([], [])
+        self.failures: list[str] = []
+
+    def mark(self) -> Mark:
+        """Where it stands, to come back to."""
+        return self.draws, list(self.chapters), (list(self.kept[0]), list(self.kept[1]))
+
+    def restore(self, mark: Mark) -> None:
+        """As if nothing had been brought since."""
+        self.draws, self.chapters, self.kept = mark
+
+    def settled(self, size: int) -> bool:
+        """Whether so many more draws are only counted, so that they need not be in an order yet."""
+        return self.draws >= KEPT and size < _SPLIT
+
+    def bring(self, p: Outputs, q: Outputs, orders: Orders | None = None) -> None:
+        """Bet on as many draws of either side, in this order; those of the beginning only teach.
+
+        With `orders` in a random one instead, which takes a track that is `settled`. If it fails or is
+        interrupted, nothing was brought: no draw is ever bet on twice.
+        """
+        before = self.mark()
+        try:
+            self._bring(p, q, orders)
+        except BaseException:
+            self.restore(before)
+            raise
+
+    def _bring(self, p: Outputs, q: Outputs, orders: Orders | None) -> None:
+        done, total = 0, len(p)
+        while done < total:
+            if self.draws < FIRST:
+                size = min(FIRST - self.draws, total - done)
+                part = p[done : done + size], q[done : done + size]
+                self.draws += size
+            else:
+                if not self.chapters or self._until() <= self.draws:
+                    self._learn()
+                size = min(self._until() - self.draws, total - done)
+                part = p[done : done + size], q[done : done + size]
+                self._bet(*part, orders)
+            if self.draws <= KEPT:
+                for kept, side in zip(self.kept, part, strict=True):
+                    kept.append(side)
+            done += size
+
+    def _until(self) -> int:
+        """When the cells are chosen again."""
+        return int(_schedule(self.chapters[-1].start)[0][-1])
+
+    def _learn(self) -> None:
+        """Choose the cells anew, from draws that were bet on before."""
+        for side in (0, 1):
+            self.kept[side][:] = [concatenate(self.kept[side])]
+        p, q = self.kept[0][0], self.kept[1][0]
+        few = self.draws <= _TAUGHT or p.numbers.shape[1] > 1
+        batch = Batch.of(p, q) if few else Batch.of(p[::2], q[::2])
+        learner = CrossFit(
+            batch, self.loss, partial(stream, self.seed, 1 << 22, len(self.chapters))
+        )
+        found = choose(learner, self.bets, self.claim)
+        self.failures = learner.failures
+        taught = found.counts
+        if not few:  # the rest is counted, by cells they had no part in
+            taught = taught + np.array([found.partition.counts(side[1::2]) for side in (p, q)])
+        rows: Any = ()
+        self.chapters.append(
+            BettingEpoch(found.partition, self.draws, taught, found.parts, rows, rows, rows, rows)
+        )
+        if self.draws >= KEPT:  # nothing is learned any more
+            self.kept = ([], [])
+
+    def _bet(self, p: Outputs, q: Outputs, orders: Orders | None) -> None:
+        """Count draws up to the end of the chapter at most, row by row; the first may have begun."""
+        chapter, bets = self.chapters[-1], len(self.bets)
+        schedule, picked = _schedule(chapter.start)
+        total = self.draws + len(p)
+        first = int(np.searchsorted(schedule, self.draws, side="right"))
+        last = int(np.searchsorted(schedule, total, side="left"))
+        ends = np.append(schedule[first:last], total)
+        sizes = np.diff(ends, prepend=self.draws)
+        hits = _hits(chapter.partition, (p, q), sizes, orders)
+        begun = first < chapter.ends.size
+        if begun:
+            hits[0] += chapter.hits[first]
+        before = chapter.taught + chapter.hits[:first].sum(axis=0)
+        past = before + np.cumsum(hits, axis=0) - hits
+        picks = np.empty((ends.size, bets, 2), dtype=np.int64)
+        for row, known in enumerate(past):
+            place = first + row
+            if row == 0 and begun:
+                picks[row] = chapter.picks[place]
+            elif place == 0 or picked[place - 1]:
+                parts = again(self.bets, self.claim, known, chapter.parts)
+                picks[row] = pick(self.bets, self.claim, known, parts)
+            else:
+                picks[row] = picks[row - 1] if row else chapter.picks[-1]
+        gained = gains(self.bets, [self.claim], past, picks, hits)[0]
+        self.chapters[-1] = replace(
+            chapter,
+            ends=np.concatenate([chapter.ends[:first], ends]),
+            hits=np.concatenate([chapter.hits[:first], hits]),
+            picks=np.concatenate([chapter.picks[:first].reshape(first, bets, 2), picks]),
+            gained=np.concatenate([chapter.gained[:first].reshape(first, bets), gained]),
+        )
+        self.draws = total
+
+    # --- what was gained
+
+    @property
+    def ends(self) -> IntArray:
+        """Draws a side at the end of each row."""
+        found = [chapter.ends for chapter in self.chapters]
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+    def path(self, claim: Claim | None = None) -> FloatArray:
+        """The log-capital after each row, against the claim or with another value of its parameter."""
+        if claim is not None:
+            return np.asarray(self.paths([claim])[0])
+        found = [chapter.gained for chapter in self.chapters if chapter.ends.size]
+        return log_wealth(self.bets, np.concatenate(found)) if found else np.zeros(0)
+
+    def paths(self, claims: Sequence[Claim]) -> FloatArray:
+        """(claims, rows): the log-capital with other values of the claim's parameter."""
+        chapters = [chapter for chapter in self.chapters if chapter.ends.size]
+        if not chapters:
+            return np.zeros((len(claims), 0))
+        found: list[FloatArray] = [np.zeros(0)] * len(chapters)
+        for width in {chapter.taught.shape[1] for chapter in chapters}:  # few calls for many rows
+            own = [k for k, chapter in enumerate(chapters) if chapter.taught.shape[1] == width]
+            past = np.concatenate([chapters[k].past() for k in own])
+            hits = np.concatenate([chapters[k].hits for k in own])
+            picks = np.concatenate([chapters[k].picks for k in own])
+            gained = gains(self.bets, claims, past, picks, hits)
+            sizes = np.cumsum([chapters[k].ends.size for k in own])[:-1]
+            for k, part in zip(own, np.split(gained, sizes, axis=1), strict=True):
+                found[k] = part
+        return log_wealth(self.bets, np.concatenate(found, axis=1))
+
+    def consistent(self) -> bool:
+        """Whether what was gained follows from the counts, and those from the draws."""
+        rows = True
+        for chapter in self.chapters:
+            sizes = np.diff(chapter.ends, prepend=chapter.start)
+            rows &= bool(np.all(chapter.hits.sum(axis=2) == sizes[:, None]))
+        at = self.chapters[-1].end if self.chapters else self.draws
+        same = rows and at == self.draws
+        return same and np.allclose(self.path(self.claim), self.path(), rtol=0, atol=1e-6)
+
+
+def _hits(
+    partition: Partition,
+    sides: tuple[Outputs, Outputs],
+    sizes: IntArray,
+    orders: Orders | None,
+) -> IntArray:
+    """(rows, 2, cells): counts of as many draws as each row takes, in order or in a random one.
+
+    Of draws in a random order a row takes some without replacement: its counts are hypergeometric.
+    """
+    found = np.empty((sizes.size, 2, len(partition)), dtype=np.int64)
+    for index, side in enumerate(sides):
+        if orders is None:
+            for row, part in enumerate(np.split(partition.cells(side), np.cumsum(sizes)[:-1])):
+                found[row, index] = np.bincount(part, minlength=len(partition))
+        else:
+            left = partition.counts(side)
+            for row, size in enumerate(sizes):
+                found[row, index] = orders[index].multivariate_hypergeometric(
+                    left, size, method="marginals"
+                )
+                left -= found[row, index]
+    return found
+
+
+@lru_cache(maxsize=64)
+def _schedule(start: int) -> tuple[IntArray, BoolArray]:
+    """Where the rows of a chapter end, and after which of them cells are picked again.
+
+    A chapter ends with twice the draws it began with, later with four times as many; the last one, which
+    all draws that are kept have taught, never does.
+    """
+    until = (2 if start < _OFTEN else 4) * start if start < KEPT else _NEVER
+    ends, picked, at, last = [], [], start, start
+    while at < until:
+        at = min(at + max(1, int(at * _SHARE)), until)
+        again = at >= _AGAIN * last or at == until
+        last = at if again else last
+        ends.append(at)
+        picked.append(again)
+    return np.array(ends), np.array(picked)

@@ -1,0 +1,278 @@
+"""`dp.estimate`: every notion of one pair from one sample and one loss, so that they agree."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpassay._typing import FloatArray, IntArray
+from dpassay.learning.cross_fit import CrossFit, LogLoss, Scores, select
+from dpassay.learning.streaming import grid_loss, grid_over, score_edges, scores_over
+from dpassay.loss.cell_counts import CellCounts, first_look, tally_of, tally_of_levels
+from dpassay.loss.grid import GridLoss
+from dpassay.notions.pure import careful_epsilon
+from dpassay.outputs.canonical import Outputs, from_array
+from dpassay.privacy.curves import Spectrum, TradeoffCurve
+from dpassay.privacy.finite_pairs import Masses
+from dpassay.privacy.provenance import About, Guarantee
+from dpassay.privacy.renyi_curves import RenyiCurve
+from dpassay.results.profile import Profile
+from dpassay.sampling.budget import totals
+from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.samples import Sizes, Source, one_source
+
+#: Orders of the Rényi curve.
+ORDERS = np.array([1.25, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32])
+#: Cells of a learned score, before they are joined.
+_CELLS = 200
+#: Points of curves that are kept: more than a chart can show.
+_POINTS = 500
+#: A Rényi divergence is supported by the draws if about this many of them, on the side that has fewer,
+#: decide its integral, and if log-ratios that were held back would not make it larger by this factor.
+_DECIDE, _HELD = 20, 1.2
+
+
+def estimate(
+    mechanism: Any,
+    pair: Any = None,
+    *,
+    n: int | None = None,
+    loss: Any = "auto",
+    rng: Seed = None,
+    sampling: Sampling | None = None,
+) -> Profile:
+    """Every notion of one pair from one sample and one loss: ε, δ(ε), Rényi, trade-off, μ.
+
+    Estimates, not bounds: nothing here is certified. See `audit` for that.
+
+    Memory does not grow with n. The first 2¹⁷ draws a side decide which outputs are told apart, the
+    grid for their numbers, and what a classifier learns; all others are counted as they come and not
+    kept. So an output unlike any of the first is "any other output", and past twice as many draws the
+    curves of a classifier's score are those of the others alone.
+
+    >>> import dpassay as dp
+    >>> profile = dp.estimate(dp.zoo.Gaussian(1.0), (0.0, 1.0), n=50_000, rng=0)
+    >>> abs(profile.mu - 1.0) < 0.03, abs(profile.delta(1.0) - 0.1269) < 0.01
+    (True, True)
+    """
+    source = one_source(mechanism, pair, rng=rng, sampling=sampling)
+    look, rest = first_look(totals(source, n, least=20))
+    batch = source.deal(look)
+    learner = CrossFit(batch, loss, source.rng, thorough=max(rest) > 0)
+    if not max(rest):
+        return profile_of(source, learner)
+    if _is_on_cells(learner):
+        made = grid_over(source, learner, rest)
+        return _profile(source, learner, made, made.tally.n, made.name)
+    if min(rest) < max(look):  # too few to count by themselves: every draw is scored by the others
+        return profile_of(source, CrossFit(batch.with_more(source.deal(rest)), loss, source.rng))
+    index, scores = _score(learner)
+    fitted = learner.fitted(index)
+    counts = scores_over(source, fitted, score_edges(scores, _CELLS), rest)
+    n_p, n_q = counts.sum(axis=1).tolist()
+    return _profile(
+        source,
+        learner,
+        GridLoss.of(_tally_of_cells(counts)),
+        (n_p + look[0], n_q + look[1]),
+        f"{fitted.name} score",
+        (_note(fitted.name),),
+    )
+
+
+def profile_of(source: Source, learner: CrossFit) -> Profile:
+    """Estimate every notion from the draws a learner has."""
+    grid, name, notes = _grid_loss(learner)
+    return _profile(source, learner, grid, grid.tally.n, name, notes)
+
+
+def _profile(
+    source: Source,
+    learner: CrossFit,
+    grid: GridLoss,
+    n: Sizes,
+    name: str,
+    notes: tuple[str, ...] = (),
+) -> Profile:
+    """Every notion of a loss with masses."""
+    masses = grid.masses()
+    epsilon = careful_epsilon(grid)
+    eps = _epsilons(masses, epsilon, min(grid.tally.n))
+    finite = _capped(masses, epsilon)
+    reach, rare = _support(masses, finite, epsilon, min(grid.tally.n))
+    curve = _thinned(masses.tradeoff_curve())
+    both = curve.symmetrise()
+    about = About(
+        method=f"plug-in of the {name} loss",
+        guarantee=Guarantee.HEURISTIC,
+        n=n,
+        seed=source.seed,
+        pair=source.pair,
+        notes=(*notes, *rare, *_left_out(learner), *source.notes),
+        files=source.files,
+    )
+    delta = np.maximum(masses.delta(eps), masses.swap().delta(eps))
+    return Profile(
+        epsilon=epsilon,
+        mu=both.fit_gdp(),
+        spectrum=Spectrum(eps, delta, about=about),
+        renyi_curve=RenyiCurve(
+            ORDERS, np.maximum(finite.renyi(ORDERS), finite.swap().renyi(ORDERS)), about=about
+        ),
+        tradeoff_curve=TradeoffCurve(both.x, both.y, about=about),
+        loss=grid.curve(),
+        pair=source.pair,
+        renyi_reach=reach,
+        about=about,
+    )
+
+
+def _epsilons(masses: Masses, epsilon: float, n: int) -> FloatArray:
+    """The grid of δ(ε): to a little beyond ε, and on to where δ is less than half a draw, if near."""
+    top = max(1.0, min(epsilon, 20.0)) if math.isfinite(epsilon) else 10.0
+    inside, beyond = np.linspace(0.0, 1.1 * top, 111), np.linspace(1.1 * top, 1.6 * top, 51)
+    delta = np.maximum(masses.delta(beyond), masses.swap().delta(beyond))
+    return np.concatenate([inside, beyond[1 : np.count_nonzero(delta > 0.5 / n) + 1]])
+
+
+def _support(
+    masses: Masses, finite: Masses, epsilon: float, n: int
+) -> tuple[float, tuple[str, ...]]:
+    """The largest order that the draws support, and what is to be said of outputs they did not show."""
+    if not math.isfinite(epsilon):
+        return math.inf, ()
+    doubtful = np.zeros(ORDERS.size, dtype=bool)
+    for raw, pair in ((masses, finite), (masses.swap(), finite.swap())):
+        logs = np.log(pair.p) + (ORDERS[:, None] - 1) * pair.loss
+        weight = np.exp(logs - logs.max(axis=1, keepdims=True))
+        weight /= weight.sum(axis=1, keepdims=True)
+        # Σ w²/(n q) is the part of the integral's relative variance that the draws of a side bring about
+        few = np.sum(weight**2 / (n * np.minimum(pair.p, pair.q)), axis=1) > 1 / _DECIDE
+        whole, held = np.asarray(raw.renyi(ORDERS)), np.asarray(pair.renyi(ORDERS))
+        doubtful |= few | (np.isfinite(whole) & (whole > _HELD * held + 0.01))
+    beyond = ORDERS[doubtful]
+    reach = (
+        float(ORDERS[~np.logical_or.accumulate(doubtful)].max(initial=1.0))
+        if beyond.size
+        else math.inf
+    )
+    if not beyond.size and masses.epsilon() <= 1.1 * epsilon:
+        return reach, ()
+    orders = f", and Rényi ε at orders of {beyond[0]:g} and more," if beyond.size else ""
+    said = (
+        f"of outputs rarer than one in {n:,} these draws say nothing: ε is the largest ratio that they "
+        f"support and may be larger or ∞, and δ(ε) where below {1 / n:.1g}{orders} may be larger too"
+    )
+    return reach, (said,)
+
+
+def _left_out(learner: CrossFit) -> tuple[str, ...]:
+    """What an audit looks at and these estimates do not."""
+    if not learner.families[1]:
+        return ()
+    return (
+        "these are estimates for values; which doubles come out at all is what dp.audit looks at",
+    )
+
+
+def _grid_loss(learner: CrossFit) -> tuple[GridLoss, str, tuple[str, ...]]:
+    """A loss with masses: directly for few coordinates, else of a classifier's scores."""
+    if _is_on_cells(learner):
+        made = grid_loss(learner)
+        return made, made.name, ()
+    index, scores = _score(learner)
+    name = learner.fitted(index).name
+    return GridLoss.of(tally_of(*_levels(*scores))), f"{name} score", (_note(name),)
+
+
+def _is_on_cells(learner: CrossFit) -> bool:
+    """Whether a loss on cells tells all: tables of letters, where there are any, tell more."""
+    return bool(learner.on_cells) and not _letters(learner)
+
+
+def _letters(learner: CrossFit) -> bool:
+    return "letters" in learner.names and learner.scores(learner.names.index("letters")) is not None
+
+
+def _score(learner: CrossFit) -> tuple[int, Scores]:
+    """The candidate whose scores are best, and its scores of draws it was not fitted to."""
+    # tables of letters order the words, but their sum is no log-ratio
+    index, _ = select(learner, _Distance()) if _letters(learner) else select(learner, LogLoss())
+    scores = learner.scores(index)
+    assert scores is not None
+    return index, scores
+
+
+def _note(name: str) -> str:
+    return f"all curves are those of a learned score, that of {name}, on draws it was not fitted to"
+
+
+class _Distance:
+    """The ranking whose scores have the most different distributions (Kolmogorov & Smirnov)."""
+
+    def judge(self, scores: Scores) -> float:
+        """The largest distance of the distribution functions."""
+        p, q = (np.sort(side) for side in scores)
+        both = np.concatenate([p, q])
+        ranks = [np.searchsorted(side, both, side="right") / side.size for side in (p, q)]
+        return float(np.max(np.abs(ranks[0] - ranks[1])))
+
+    def beats(self, new: float, best: float) -> bool:
+        """Whether it is larger."""
+        return new > best
+
+
+def _levels(score_p: FloatArray, score_q: FloatArray) -> tuple[Outputs, Outputs]:
+    """Scores as few levels: cells of equally many draws, joined until odds rise with the score.
+
+    (As they come, scores of forests are neither few values nor many, and no density or frequency fits
+    them.)
+    """
+    edges = score_edges((score_p, score_q), _CELLS)
+    cells = [np.searchsorted(edges, side, side="right") for side in (score_p, score_q)]
+    level = _rising(np.array([np.bincount(cell, minlength=edges.size + 1) for cell in cells]))
+    return from_array(level[cells[0]]), from_array(level[cells[1]])
+
+
+def _tally_of_cells(counts: IntArray) -> CellCounts:
+    """The same of scores that were counted."""
+    levels, joined = np.unique(_rising(counts), return_inverse=True)
+    sides = [np.bincount(joined, weights=side, minlength=levels.size) for side in counts]
+    return tally_of_levels(levels, np.array(sides).round().astype(np.int64))
+
+
+def _rising(counts: IntArray) -> FloatArray:
+    """The share of the first side in every cell, cells joined until it rises with the score.
+
+    What is left is the concave hull of the ROC curve on these cells.
+    """
+    from sklearn.isotonic import isotonic_regression
+
+    a, b = counts / counts.sum(axis=1, keepdims=True)
+    weight = a + b
+    share = np.divide(a, weight, out=np.full(a.size, 0.5), where=weight > 0)
+    return np.asarray(isotonic_regression(share, sample_weight=np.maximum(weight, 1e-12)))
+
+
+def _capped(masses: Masses, epsilon: float) -> Masses:
+    """The pair with log-ratios held to what the draws support: moments of tails would be noise."""
+    if not math.isfinite(epsilon):
+        return masses
+    loss = np.clip(masses.loss, -epsilon, epsilon)
+    both = masses.p + masses.q
+    share = 1 / (1 + np.exp(-loss))
+    p, q = both * share, both * (1 - share)
+    return Masses(p / p.sum(), q / q.sum())
+
+
+def _thinned(curve: TradeoffCurve) -> TradeoffCurve:
+    """At most a few hundred knots of a convex curve: chords, never below it."""
+    if curve.x.size <= _POINTS:
+        return curve
+    arc = np.cumsum(np.abs(np.diff(curve.x)) + np.abs(np.diff(curve.y)))
+    arc = np.concatenate([[0.0], arc])
+    keep = np.unique(np.searchsorted(arc, np.linspace(0, arc[-1], _POINTS)).clip(0, arc.size - 1))
+    keep = np.unique(np.concatenate([[0], keep, [arc.size - 1]]))
+    return TradeoffCurve(curve.x[keep], curve.y[keep])

@@ -1,0 +1,347 @@
+"""How often a loss passes the thresholds of a grid of ε: learned on one part, counted on the rest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpassay import validation as checks
+from dpassay._typing import FloatArray, IntArray
+from dpassay.bounds import binomial_limits as clopper_pearson
+from dpassay.bounds import joint_test as joint
+from dpassay.bounds.ordering import Counts
+from dpassay.bounds.upper_delta import upper_curve
+from dpassay.learning.betting_cells import Cells, outside, why_trivial
+from dpassay.learning.cross_fit import CrossFit, LogLoss, select
+from dpassay.learning.streaming import grid_loss
+from dpassay.loss.cell_counts import Binning, CellCounts, first_look, tallies
+from dpassay.loss.fit import NAMES, Loss
+from dpassay.loss.grid import GridLoss
+from dpassay.outputs.canonical import Outputs
+from dpassay.privacy.claims import ApproximateDP
+from dpassay.privacy.finite_pairs import Masses
+from dpassay.privacy.pairs import SWAPS
+from dpassay.sampling.budget import split
+from dpassay.sampling.progress import Whole
+from dpassay.sampling.samples import Sizes, Source
+
+#: As many declared ε are bounded by the exact joint test, more by Clopper–Pearson limits.
+_DECLARED = 4
+#: The constant of Stone's lemma in Corollary 2, to the power of the dimension.
+_CONES = 1 + 2 / math.sqrt(2 - math.sqrt(3))
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to look at a pair."""
+
+    eps: FloatArray
+    classifier: Any
+    plug_in: str
+    train: float
+    flips: tuple[bool, ...]
+    #: Whether all draws that may train do so if they have to be kept: else those of a first look.
+    keep: bool = False
+
+    @classmethod
+    def of(
+        cls, eps: FloatArray, classifier: Any, plug_in: str, train: float | None, direction: str
+    ) -> Options:
+        """Options from what a caller gave."""
+        checks.one_of("plug_in", plug_in, ("auto", "smooth", "counts"))
+        checks.one_of("direction", direction, tuple(SWAPS))
+        if isinstance(classifier, str):
+            checks.one_of("classifier", classifier, ("auto", "values", *NAMES))
+        neighbours = isinstance(classifier, str) and classifier == "knn"
+        share = train if train is not None else 0.5 if neighbours else 0.25
+        checks.probability("train", share)
+        keep = train is not None or neighbours
+        return cls(eps, classifier, plug_in, share, SWAPS[direction], keep)
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdCounts:
+    """What the draws on one pair amount to, at the thresholds ε of the grid.
+
+    Row k of an event array belongs to {ℓ̂ > ε_k} (forward) or {ℓ̂ < −ε_k} (backward).
+    """
+
+    name: str
+    n: tuple[int, int]
+    eps: FloatArray
+    backward: npt.NDArray[np.bool_]  # the direction chosen for the event of each ε
+    hits: IntArray  # of the leading side of that direction
+    misses: IntArray  # hits of the other side
+    totals: tuple[IntArray, IntArray]
+    smooth: FloatArray
+    counted: FloatArray
+    notes: tuple[str, ...]
+    neighbours: tuple[int, int] | None = None  # (draws in all, dimension), for nearest neighbours
+    on_grid: bool = False
+    #: Held-out draws of outputs that repeat, a row a side; everything else comes last.
+    cells: IntArray = field(default_factory=lambda: np.zeros((2, 1), dtype=np.int64))
+
+    def delta(self, options: Options) -> FloatArray:
+        """The estimate asked for."""
+        return self.smooth if self.smoothed(options) else self.counted
+
+    def smoothed(self, options: Options) -> bool:
+        """Whether the estimate averages a formula instead of counting."""
+        return options.plug_in == "smooth" or (options.plug_in == "auto" and self.on_grid)
+
+    def lower(self, gamma: float) -> FloatArray:
+        """Bounds at all ε at once."""
+        return certified(self.eps, self.hits, self.misses, self.totals, gamma)
+
+    def upper(self, options: Options, gamma: float) -> FloatArray | None:
+        """Bounds from above at all ε at once; None where outputs are not discrete."""
+        return bounded_above(self.cells, self.eps, gamma, options.flips)
+
+    def accuracy(self, options: Options, beta: float) -> FloatArray | None:
+        """Corollary 2: 24 e^ε c_d √(ln(4/β)/n) + 2 e^ε √(ln(4/β)/n)."""
+        if self.neighbours is None or self.smoothed(options):
+            return None  # it is a statement about counts
+        n, d = self.neighbours
+        width = math.sqrt(math.log(4 / beta) / n)
+        return np.asarray(_ratio(options.eps) * width * (24 * (_CONES**d - 1) + 2))
+
+
+def certified(
+    eps: FloatArray,
+    hits: IntArray,
+    misses: IntArray,
+    totals: tuple[IntArray, IntArray],
+    gamma: float,
+) -> FloatArray:
+    """Bounds on δ at all ε at once, from the counts of the event of each."""
+    if eps.size <= _DECLARED:
+        rows = zip(eps, hits, totals[0], misses, totals[1], strict=True)
+        bound = [
+            joint.lower_bound(
+                Counts(*map(int, row)), ApproximateDP(float(e), 0.0, "delta"), gamma / eps.size
+            )
+            for e, *row in rows
+        ]
+        lines = np.maximum(np.array(bound), 0.0)
+    else:
+        each = gamma / (2 * eps.size)
+        high = clopper_pearson.lower(hits, totals[0], each)
+        low = clopper_pearson.upper(misses, totals[1], each)
+        lines = np.max(high[:, None] - low[:, None] * _ratio(eps)[None, :], axis=0, initial=0.0)
+    return np.maximum.accumulate(lines[::-1])[::-1]  # δ does not rise with ε
+
+
+def bounded_above(
+    cells: IntArray, eps: FloatArray, gamma: float, swaps: tuple[bool, ...] = (False, True)
+) -> FloatArray | None:
+    """Bounds on δ from above at all ε at once, from counts of cells; None if most draws are in none."""
+    if why_trivial(outside(cells)):
+        return None
+    return upper_curve(cells[0], cells[1], eps, gamma, swaps)
+
+
+def _ratio(eps: FloatArray) -> FloatArray:
+    """e^ε up to e^700: beyond, no counted rate makes up for the factor, so the cap changes nothing."""
+    return np.exp(np.minimum(eps, 700.0))
+
+
+def count_thresholds(source: Source, n: int | None, options: Options) -> ThresholdCounts:
+    """Learn a loss on a part of the draws; count how often it passes each ε on the rest."""
+    budget = split(source, n, options.train, least=(20, 10))
+    look, more = first_look(budget.learn)
+    with Whole(budget.draws(1)):
+        batch = source.deal(look)
+        learner = CrossFit(batch, options.classifier, source.rng)
+        if learner.on_cells:
+            return _on_grid(source, learner, more, budget.test, options)
+        test = budget.test
+        if max(more) and options.keep:
+            learner = CrossFit(batch.with_more(source.deal(more)), options.classifier, source.rng)
+        elif max(more):  # the first look has taught the score: the others count
+            test = test[0] + more[0], test[1] + more[1]
+        return _by_scores(source, learner, test, options)
+
+
+# --- losses on a grid: tallies of draws, which add up
+
+
+def _on_grid(
+    source: Source, learner: CrossFit, more: Sizes, test: Sizes, options: Options
+) -> ThresholdCounts:
+    found = grid_loss(learner)
+    binning, trained = found.tally.binning, found.tally
+    for part in tallies(source, more, binning):
+        trained = trained + part
+    loss = found if not max(more) else GridLoss.named(found.name, trained)
+    backward = _directions(_deltas(loss.masses(), options), options)
+    held: CellCounts | None = None
+    above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
+    if loss.levels(trained) is not None:
+        for part in tallies(source, test, binning):
+            held = part if held is None else held + part
+        assert held is not None
+        levels = loss.levels(held)
+        assert levels is not None
+        above += _hits(levels.loss, levels.loss, options.eps, levels.p, levels.q)
+    else:  # more than one free coordinate: cells are no sets of draws, so every draw is scored
+        for part, hits in source.blocks(test, _TallyAndScore(binning, loss, options.eps)):
+            held = part if held is None else held + part
+            above += hits
+        assert held is not None
+    cells = Cells.of(binning.layout)
+    counts = np.array([cells.fold(side) for side in (held.counts_p, held.counts_q)])
+    everything = trained + held
+    smooth = _deltas(GridLoss.named(found.name, everything).masses(), options)
+    return _threshold_counts(
+        loss.name,
+        everything.n,
+        held.n,
+        above,
+        backward,
+        smooth,
+        options,
+        on_grid=True,
+        cells=counts,
+    )
+
+
+def _deltas(masses: Masses, options: Options) -> FloatArray:
+    """δ(ε) of either direction asked for."""
+    return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.flips])
+
+
+@dataclass(frozen=True, eq=False)
+class _TallyAndScore:
+    binning: Binning
+    loss: Loss
+    eps: FloatArray
+
+    def __call__(self, p: Outputs, q: Outputs) -> tuple[CellCounts, IntArray]:
+        return self.binning.tally(p, q), _hits(self.loss.score(p), self.loss.score(q), self.eps)
+
+
+def _hits(
+    score_p: FloatArray,
+    score_q: FloatArray,
+    eps: FloatArray,
+    weight_p: IntArray | None = None,
+    weight_q: IntArray | None = None,
+) -> IntArray:
+    """[direction, side, ε]: draws with ℓ̂ > ε (forward) and ℓ̂ < −ε (backward), both sides."""
+    out = np.zeros((2, 2, eps.size), dtype=np.int64)
+    for side, (scores, weights) in enumerate(((score_p, weight_p), (score_q, weight_q))):
+        order = np.argsort(scores)
+        ranked = scores[order]
+        counts = np.ones(ranked.size, dtype=np.int64) if weights is None else weights[order]
+        total = np.concatenate([[0], np.cumsum(counts)])
+        out[0, side] = total[-1] - total[np.searchsorted(ranked, eps, side="right")]
+        out[1, side] = total[np.searchsorted(ranked, -eps, side="left")]
+    return out
+
+
+def _directions(expected: FloatArray, options: Options) -> npt.NDArray[np.bool_]:
+    """Which direction to certify at each ε: the one with the larger δ in training."""
+    if len(options.flips) == 1:
+        return np.full(options.eps.size, options.flips[0])
+    return np.asarray(expected[1] > expected[0])
+
+
+def _threshold_counts(
+    name: str,
+    n: tuple[int, int],
+    held: tuple[int, int],
+    above: IntArray,
+    backward: npt.NDArray[np.bool_],
+    smooth: FloatArray,
+    options: Options,
+    notes: tuple[str, ...] = (),
+    neighbours: tuple[int, int] | None = None,
+    on_grid: bool = False,
+    *,
+    cells: IntArray,
+) -> ThresholdCounts:
+    index = np.arange(options.eps.size)
+    flip = backward.astype(int)
+    leading, other = above[flip, flip, index], above[flip, 1 - flip, index]
+    totals = np.where(backward, held[1], held[0]), np.where(backward, held[0], held[1])
+    rates = []
+    for side in options.flips:
+        a, b = above[int(side), int(side)], above[int(side), 1 - int(side)]
+        high, low = a / held[int(side)], b / held[1 - int(side)]
+        lines = high[:, None] - low[:, None] * _ratio(options.eps)[None, :]
+        rates.append(np.max(lines, axis=0, initial=0.0))
+    return ThresholdCounts(
+        name,
+        n,
+        options.eps,
+        backward,
+        leading,
+        other,
+        totals,
+        np.maximum(np.max(smooth, axis=0), 0.0),
+        np.max(rates, axis=0),
+        notes,
+        neighbours,
+        on_grid,
+        cells,
+    )
+
+
+# --- any other loss: scores of held-out draws
+
+
+def _by_scores(source: Source, learner: CrossFit, test: Sizes, options: Options) -> ThresholdCounts:
+    index = 0 if len(learner.names) == 1 else select(learner, LogLoss())[0]
+    loss = learner.fitted(index)
+    train = learner.batch
+    scores = loss.score(train.p[:20_000]), loss.score(train.q[:20_000])
+    backward = _directions(_averages(*scores, options)[0] / min(*train.sizes, 20_000), options)
+    above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
+    sums = np.zeros((len(options.flips), options.eps.size))
+    cells = Cells.learn(train)
+    counts = np.zeros((2, len(cells) + 1), dtype=np.int64)
+    for part_sums, hits, found in source.blocks(test, _Averages(loss, options, cells)):
+        sums, above, counts = sums + part_sums, above + hits, counts + found
+    held = counts.sum(axis=1)
+    per = np.array([held[int(side)] for side in options.flips])
+    sizes = int(held[0]) + train.sizes[0], int(held[1]) + train.sizes[1]
+    dimension = train.p.numbers.shape[1]
+    return _threshold_counts(
+        loss.name,
+        sizes,
+        (int(held[0]), int(held[1])),
+        above,
+        backward,
+        sums / per[:, None],
+        options,
+        neighbours=(min(sizes), dimension) if loss.name.startswith("knn") else None,
+        cells=counts,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Averages:
+    loss: Loss
+    options: Options
+    cells: Cells
+
+    def __call__(self, p: Outputs, q: Outputs) -> tuple[FloatArray, IntArray, IntArray]:
+        scores = self.loss.score(p), self.loss.score(q)
+        return *_averages(*scores, self.options), self.cells(p, q)
+
+
+def _averages(
+    score_p: FloatArray, score_q: FloatArray, options: Options
+) -> tuple[FloatArray, IntArray]:
+    """Σ (1 − e^{ε−ℓ̂})₊ over the leading side of each direction, and the hits."""
+    eps, sums = options.eps, []
+    for side in options.flips:
+        ranked = np.sort(-score_q if side else score_p)
+        tail = np.concatenate([np.cumsum(np.exp(-ranked)[::-1])[::-1], [0.0]])
+        at = np.searchsorted(ranked, eps, side="right")
+        sums.append(ranked.size - at - _ratio(eps) * tail[at])
+    return np.array(sums), _hits(score_p, score_q, eps)

@@ -1,0 +1,392 @@
+"""Rankings that are data: a row of numbers for each output, and a polynomial, trees or tables on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpassay import validation as checks
+from dpassay._typing import AnyArray, FloatArray, IntArray
+from dpassay.errors import InvalidInput
+from dpassay.outputs.bits import Bits, LowestBit
+from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.codes import Part
+from dpassay.outputs.features import NamedFeatures
+from dpassay.outputs.keys import KeyedDraws
+from dpassay.outputs.letters import Letters
+from dpassay.outputs.templates import written
+from dpassay.records import Record
+
+#: Atoms of a coordinate that get an indicator of their own.
+_ATOMS = 10
+#: Structures that get an indicator of their own, the most frequent first.
+_KINDS = 30
+#: Scores end here: no sample tells a larger loss from ∞.
+LARGEST = 30.0
+#: Standardised coordinates end here, far beyond any that tells something.
+_LARGE = 1e100
+#: Terms of a polynomial that are listed.
+_LISTED = 4
+_CHUNK = 1 << 16
+#: Codes of a table end here.
+_MOST_CODES = 1 << 20
+#: Standardised coordinates end here for a polynomial, which one far outlier would decide otherwise.
+_FAR = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class Features(Record):
+    """Outputs as rows of numbers.
+
+    Standardised coordinates first, 0 where an output has none; then an indicator for each kind of
+    output beyond the first, and one for each atom of an otherwise continuous coordinate.
+    """
+
+    parts: tuple[Part, ...] = field(repr=False)
+    width: int
+    centre: FloatArray = field(repr=False)
+    scale: FloatArray = field(repr=False)
+
+    def _validate(self) -> None:
+        places = [column for part in self.parts for column in part.columns]
+        checks.require(self.width > max(places, default=-1), "width must hold all numbers of parts")
+        same = self.centre.shape == self.scale.shape == (self.width,)
+        checks.require(same, "centre and scale must have an entry for each coordinate")
+        finite = np.isfinite(self.centre).all() and np.all((self.scale > 0) & (self.scale < np.inf))
+        checks.require(finite, "centre must be finite, and scale above 0")
+
+    @property
+    def size(self) -> int:
+        """How many features an output has."""
+        atoms = sum(
+            min(values.size, _ATOMS)
+            for part in self.parts
+            for values, free in zip(part.atoms, part.open, strict=True)
+            if free
+        )
+        return self.width + max(len(self.parts) - 1, 0) + atoms
+
+    @classmethod
+    def learn(cls, p: KeyedDraws, q: KeyedDraws) -> Features:
+        """Find kinds and atoms, and the centre and spread of every coordinate."""
+        width = p.outputs.numbers.shape[1]
+        parts = list(p.layout.parts)
+        if len(parts) > _KINDS:
+            often = np.zeros(len(parts), dtype=np.int64)
+            for side in (p, q):
+                keys = side.all_keys()
+                often += np.bincount(p.layout.parts_of[keys[keys >= 0]], minlength=len(parts))
+            parts = [parts[k] for k in np.sort(np.argsort(-often, kind="stable")[:_KINDS])]
+        both = np.zeros((0, width))
+        for side in (p, q):
+            some = side.outputs[:: max(1, len(side) // 10_000)]
+            both = np.concatenate([both, _coordinates(some, parts, width)])
+        # the middle of the data, so that no far outlier decides the scale of the rest
+        low, centre, high = np.quantile(both, [0.1, 0.5, 0.9], axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = np.where(high > low, high / 2.56 - low / 2.56, both.std(axis=0))
+        good = (spread > 0) & np.isfinite(spread)
+        return cls(tuple(parts), width, np.where(good, centre, 0.0), np.where(good, spread, 1.0))
+
+    @property
+    def plain(self) -> bool:
+        """Whether the features are the coordinates of one kind of output, and no more."""
+        return len(self.parts) == 1 and not any(
+            free and atoms.size
+            for free, atoms in zip(self.parts[0].open, self.parts[0].atoms, strict=True)
+        )
+
+    def rows(self, outputs: Outputs) -> FloatArray:
+        """One row of features an output."""
+        known = {part.template: index for index, part in enumerate(self.parts)}
+        kinds = np.array([known.get(s, -1) for s in outputs.structures])
+        kind = kinds[0] if outputs.codes is None else kinds[outputs.codes]
+        kind = np.broadcast_to(kind, len(outputs))
+        numbers = np.zeros((len(outputs), self.width))
+        extra = [(kind == index).astype(float) for index in range(1, len(self.parts))]
+        for index, part in enumerate(self.parts):
+            rows: Any = np.flatnonzero(kind == index) if len(kinds) > 1 else slice(None)
+            absent = kinds[0] != index if len(kinds) == 1 else not len(rows)
+            if not part.atoms or absent:
+                extra += [
+                    np.zeros(len(outputs))
+                    for atoms, free in zip(part.atoms, part.open, strict=True)
+                    for _ in (atoms[:_ATOMS] if free else ())
+                ]
+                continue
+            values = np.asarray(part.rows(outputs, rows), dtype=float)
+            columns = [c for c in part.columns if c < self.width]
+            centre, scale = self.centre[columns], self.scale[columns]
+            with np.errstate(over="ignore"):
+                standard = np.clip((values - centre) / scale, -_LARGE, _LARGE)
+            if isinstance(rows, slice):
+                numbers[:, columns] = standard
+            else:
+                numbers[np.ix_(rows, columns)] = standard
+            for k, (atoms, free) in enumerate(zip(part.atoms, part.open, strict=True)):
+                for atom in atoms[:_ATOMS] if free else ():
+                    indicator = np.zeros(len(outputs))
+                    indicator[rows] = values[:, k] == atom
+                    extra.append(indicator)
+        return np.column_stack([numbers, *extra]) if extra else numbers
+
+
+def _coordinates(outputs: Outputs, parts: Sequence[Part], width: int) -> FloatArray:
+    """The numbers of outputs in their columns, less their origins; 0 where there are none."""
+    found = np.zeros((len(outputs), width))
+    for part in parts:
+        if not part.atoms or part.template not in outputs.structures:
+            continue
+        code = outputs.structures.index(part.template)
+        rows = (
+            np.arange(len(outputs))
+            if outputs.codes is None
+            else np.flatnonzero(outputs.codes == code)
+        )
+        found[np.ix_(rows, np.array(part.columns))] = part.rows(outputs, rows)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomial(Record):
+    """offset + Σ linear·x + Σ weights·x_i·x_j over listed pairs (i, j)."""
+
+    offset: float
+    linear: FloatArray
+    pairs: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    weights: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(pairs=self.pairs.reshape(-1, 2))
+
+    def fits(self, size: int) -> bool:
+        """Whether it is a function of so many features."""
+        inside = self.pairs.size == 0 or 0 <= self.pairs.min() <= self.pairs.max() < size
+        return bool(
+            inside and self.linear.shape == (size,) and self.weights.shape == (len(self.pairs),)
+        )
+
+    def score(self, rows: FloatArray) -> FloatArray:
+        """The value of each row, term by term: a matrix product rounds by the size of the block."""
+        total = np.empty(len(rows))
+        for start in range(0, len(rows), _CHUNK):
+            held = np.clip(rows[start : start + _CHUNK], -_FAR, _FAR).T.copy()
+            part = total[start : start + _CHUNK]
+            part[:] = self.offset
+            for weight, x in zip(self.linear, held, strict=True):
+                part += weight * x
+            for weight, (i, j) in zip(self.weights, self.pairs, strict=True):
+                part += weight * (held[i] * held[j])
+        return total
+
+
+def expanded(rows: FloatArray, pairs: IntArray) -> FloatArray:
+    """The coordinates, held to ±20, and the products of the listed pairs of them."""
+    held = np.clip(rows, -_FAR, _FAR)
+    if not len(pairs):
+        return held
+    return np.hstack([held, held[:, pairs[:, 0]] * held[:, pairs[:, 1]]])
+
+
+@dataclass(frozen=True, eq=False)
+class Trees(Record):
+    """A sum of regression trees, their nodes in one list: left where x[feature] ≤ threshold."""
+
+    baseline: float
+    roots: IntArray
+    feature: IntArray
+    threshold: FloatArray
+    left: IntArray
+    right: IntArray
+    value: FloatArray
+
+    def fits(self, size: int) -> bool:
+        """Whether they are trees, on so many features."""
+        nodes = np.arange(self.value.size)
+        lists = (self.feature, self.threshold, self.left, self.right)
+        if self.roots.ndim != 1 or any(one.shape != nodes.shape for one in lists):
+            return False
+        inner = self.left >= 0
+        children = np.stack([self.left, self.right])[:, inner]
+        return bool(
+            np.all((self.roots >= 0) & (self.roots < nodes.size))
+            and np.all((children > nodes[inner]) & (children < nodes.size))  # so walks end
+            and np.all((self.feature[inner] >= 0) & (self.feature[inner] < size))
+            and np.all(self.feature >= -size)
+            and np.all(self.feature < size)
+        )
+
+    def score(self, rows: FloatArray) -> FloatArray:
+        """The value of each row: every tree walked by all rows at once."""
+        total = np.full(len(rows), self.baseline)
+        index = np.arange(len(rows))
+        for root in self.roots:
+            at = np.full(len(rows), root)
+            while True:
+                inner = self.left[at] >= 0
+                if not inner.any():
+                    break
+                goes_left = rows[index, self.feature[at]] <= self.threshold[at]
+                at = np.where(inner, np.where(goes_left, self.left[at], self.right[at]), at)
+            total += self.value[at]
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Tables(Record):
+    """A sum of scores, one for the value of each column: `value[k]` where column[k] holds code[k]."""
+
+    column: IntArray
+    code: IntArray
+    value: FloatArray
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.code.size and not 0 <= self.code.min() <= self.code.max() < _MOST_CODES:
+            raise InvalidInput(f"codes of a table must lie between 0 and {_MOST_CODES:,}")
+
+    def fits(self, size: int) -> bool:
+        """Whether it is a function of so many codes."""
+        same = self.column.shape == self.code.shape == self.value.shape == (self.column.size,)
+        return same and bool(np.all((self.column >= 0) & (self.column < size)))
+
+    @cached_property
+    def _dense(self) -> dict[int, FloatArray]:
+        """By column, with a 0 at the end for codes that have no score."""
+        found = {}
+        for column in np.unique(self.column).tolist():
+            own = self.column == column
+            table = np.zeros(int(self.code[own].max()) + 2)
+            table[self.code[own]] = self.value[own]
+            found[column] = table
+        return found
+
+    def score(self, rows: AnyArray) -> FloatArray:
+        """The value of each row."""
+        total = np.zeros(len(rows))
+        for column, table in self._dense.items():
+            total += table[np.minimum(rows[:, column], table.size - 1)]
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Steps(Record):
+    """A step function of one feature, rising or falling: `value[k]` from `start[k]` on."""
+
+    start: FloatArray
+    value: FloatArray
+
+    def fits(self, size: int) -> bool:
+        """Whether it is a step function of the one feature."""
+        rising = bool(np.all(np.diff(self.start) > 0))
+        return size == 1 and rising and self.start.shape == self.value.shape and self.start.size > 0
+
+    def score(self, rows: FloatArray) -> FloatArray:
+        """The value of each row."""
+        at = np.searchsorted(self.start, rows[:, 0], side="right") - 1
+        return np.asarray(self.value[np.maximum(at, 0)])
+
+    def words(self, name: str, cut: float, above: bool) -> str:
+        """{score ≥ cut}, or {score ≤ cut}, as a comparison of the feature."""
+        inside = self.value >= cut if above else self.value <= cut
+        if inside.all() or not inside.any():
+            return f"{name} is {'anything' if inside.all() else 'none that was seen'}"
+        if inside[-1]:
+            return f"{name} is ≥ {written(float(self.start[int(np.argmax(inside))]))}"
+        return f"{name} is < {written(float(self.start[int(np.argmin(inside))]))}"
+
+
+Model: TypeAlias = Polynomial | Trees | Tables | Steps
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking(Record):
+    """line[0] + line[1] · model(features of the output), an estimate of log p/q."""
+
+    name: str
+    features: Features | Bits | LowestBit | Letters | NamedFeatures
+    model: Model
+    line: tuple[float, float] = (0.0, 1.0)
+
+    def _validate(self) -> None:
+        fits = self.model.fits(self.features.size)
+        checks.require(fits, f"the model is no function of the {self.features.size} features")
+
+    def score(self, outputs: Outputs) -> FloatArray:
+        """log p̂/q̂ of each output."""
+        found = self.line[0] + self.line[1] * self.model.score(
+            np.asarray(self.features.rows(outputs))
+        )
+        if isinstance(self.features, LowestBit):
+            return found  # a place in an order, no estimate
+        return np.clip(found, -LARGEST, LARGEST)
+
+    @property
+    def of_representation(self) -> bool:
+        """Whether it ranks the bits of numbers instead of their values."""
+        return isinstance(self.features, (Bits, LowestBit))
+
+    def words(self, cut: float, above: bool) -> str | None:
+        """{score ≥ cut} as a person can check it; None where there are no words for it."""
+        match self.features, self.model:
+            case LowestBit() as lowest, Polynomial() as model:
+                slope = self.line[1] * float(model.linear[0])
+                return lowest.words((cut - self.line[0]) / slope, above == (slope < 0))
+            case (Bits() | Letters()) as cells, Tables() as model:
+                return _tables(cells, model, cut, above)
+            case NamedFeatures(features=(feature,)), Steps() as model:
+                level = (cut - self.line[0]) / self.line[1]
+                return model.words(feature.name, level, above == (self.line[1] > 0))
+            case NamedFeatures() as chosen, Polynomial() as model:
+                order = np.argsort(-np.abs(model.linear), kind="stable")[:_LISTED]
+                listed = "; ".join(chosen.features[k].name for k in order)
+                sign = "≥" if above else "≤"
+                return f"the score of {len(model.linear)} features {sign} {cut:.4g}: {listed}; …"
+            case Features(plain=True) as features, Polynomial() as model:
+                return self._polynomial(features, model, cut, above)
+        return None
+
+    def _polynomial(
+        self, features: Features, model: Polynomial, cut: float, above: bool
+    ) -> str | None:
+        sign = 1.0 if above else -1.0
+        a, b = self.line
+        c, s = features.centre, features.scale
+        i, j = model.pairs.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            linear = b * model.linear[: features.width] / s
+            weights = b * model.weights / s[i] / s[j]
+            offset = a + b * model.offset - cut - linear @ c + weights @ (c[i] * c[j])
+            linear = linear - np.bincount(i, weights * c[j], linear.size)
+            linear = linear - np.bincount(j, weights * c[i], linear.size)
+        if not np.isfinite([offset, *linear, *weights]).all():
+            return None
+        names = [f"x{k + 1}" for k in range(linear.size)]
+        names += [f"x{k + 1}²" if k == m else f"x{k + 1}·x{m + 1}" for k, m in model.pairs]
+        return _polynomial(sign * offset, sign * np.concatenate([linear, weights]), names) + " ≥ 0"
+
+
+def _tables(cells: Bits | Letters, model: Tables, cut: float, above: bool) -> str:
+    """The values that speak most for the event; all of them where one column decides."""
+    sign = 1.0 if above else -1.0
+    what = "bits" if isinstance(cells, Bits) else "text"
+    some = np.flatnonzero(sign * model.value > 0.5 * np.max(sign * model.value, initial=0.0))
+    best = some[np.argsort(-sign * model.value[some], kind="stable")][:_LISTED]
+    listed = "; ".join(cells.words(int(model.column[k]), int(model.code[k])) for k in best)
+    rest = some.size - best.size
+    more = f"; and {rest} more" if rest > 0 else ""
+    return f"the {what} score {'≥' if above else '≤'} {cut:.4g}, which comes from: {listed}{more}"
+
+
+def _polynomial(offset: float, weights: FloatArray, names: list[str]) -> str:
+    big = np.argsort(-np.abs(weights), kind="stable")[: 2 * _LISTED]
+    terms = [f"{offset:+.4g}"]
+    terms += [f"{weights[k]:+.4g}·{names[k]}" for k in np.sort(big) if weights[k]]
+    hidden = int(np.count_nonzero(weights)) - len(terms) + 1
+    shown = " ".join(terms).removeprefix("+")
+    return shown + (f" + {hidden} smaller terms" if hidden > 0 else "")

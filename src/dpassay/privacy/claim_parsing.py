@@ -1,0 +1,363 @@
+"""Claims from text, for the command line and configuration files; and from accountants.
+
+The claims that privacy accountants make: the whole curve they hold, not one point of it.
+
+Nothing is imported: an accountant is known by what it can be asked.
+
+    orders and rdp, and arrays of them    dp-accounting's RdpAccountant           Rényi DP at those orders
+    get_delta, get_delta_for_epsilon      its PLDAccountant, its distributions    δ(ε), asked at many ε
+    get_epsilon                           Opacus's accountants, and others        ε(δ), asked at many δ
+
+Every point that is asked for is a valid claim by itself, so fewer points make a weaker claim and never
+a stronger one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpassay import validation as checks
+from dpassay.errors import DpassayError, InvalidInput
+from dpassay.privacy import tabulated
+from dpassay.privacy.claims import (
+    ApproximateDP,
+    Claim,
+    GaussianDP,
+    PureDP,
+    RenyiCurveDP,
+    RenyiDP,
+    TradeoffDP,
+    ZeroConcentratedDP,
+)
+
+_FORMS = (
+    '"eps=1", "eps=1, delta=1e-5", "mu=1", "rho=0.5", "rho=0.5, delta=1e-6", "renyi(order=5)=0.2" or '
+    '"renyi(2)=0.1, renyi(4)=0.3"'
+)
+#: The longest text of a claim, and of a number in it: a double has 17 digits.
+_LONGEST, _LONGEST_NUMBER = 10_000, 100
+_LONG_NUMBER = re.compile(rf"[\d.]{{{_LONGEST_NUMBER + 1},}}")
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+_RENYI = re.compile(
+    rf"(?:renyi|rényi|rdp)\s*\(\s*(?:(?:order|alpha|lambda|λ|α)\s*=\s*)?({_NUMBER})\s*\)"
+    rf"\s*(?:=|<=|≤)\s*({_NUMBER})",
+    re.IGNORECASE,
+)
+#: What a claim is printed as: "1-DP", "(1, 1e-05)-DP", "(2, 0.1)-Rényi DP".
+_PRINTED = re.compile(
+    rf"(?:({_NUMBER})|\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*\))\s*-\s*(DP|GDP|zCDP|R[ée]nyi\s+DP)",
+    re.IGNORECASE,
+)
+_HEADLINE = re.compile(r"(.*\S)\s+in\s+(δ|delta|ε|eps|epsilon)\s*", re.IGNORECASE | re.DOTALL)
+_CURVE = re.compile(r"\s*f\s*-\s*DP\b.*", re.IGNORECASE | re.DOTALL)
+_MANY_ORDERS = re.compile(r".*R[ée]nyi\s+DP\s+at\b.*", re.IGNORECASE | re.DOTALL)
+_TERM = re.compile(rf"\s*(\w+)(?:\s*(?:=|<=|≤|:)\s*|\s+)({_NUMBER})\s*")
+#: Between terms: a comma, "and", or the space before the next name.
+_BETWEEN = re.compile(r"\s*[,;]\s*|\s+and\s+|\s+(?=[^\W\d]\w*\s*[=<≤:\s])")
+#: "(1, 1e-5)", and powers of ten as people write them: 10^-5, 2×10^(-5), 10⁻⁵.
+_TUPLE = re.compile(rf"\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*\)")
+_POWER = re.compile(
+    r"(?:(\d+(?:\.\d*)?|\.\d+)\s*[×x*·]\s*)?(?<![\d.])10\s*"
+    r"(?:(?:\^|\*\*)\s*(?:\(([-+−]?\d+)\)|([-+−]?\d+))|([⁻⁺]?[⁰¹²³⁴-⁹]+))"
+)
+_RAISED = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹−", "-+0123456789-")
+_NAMES = {
+    "eps": "epsilon",
+    "epsilon": "epsilon",
+    "ε": "epsilon",
+    "delta": "delta",
+    "δ": "delta",
+    "rho": "rho",
+    "ρ": "rho",
+    "zcdp": "rho",
+    "mu": "mu",
+    "μ": "mu",
+    "gdp": "mu",
+}
+
+
+def as_claim(given: object) -> Claim:
+    """A claim as it is, its text, or an accountant."""
+    return given if isinstance(given, Claim) else claim(given)
+
+
+def claim(given: Any) -> Claim:
+    """A privacy claim from text, also as claims are printed, or from a privacy accountant.
+
+    >>> claim("eps=1, delta=1e-5")
+    ApproximateDP(epsilon=1.0, delta=1e-05)
+    >>> claim("renyi(order=5)=0.2")
+    RenyiDP(order=5.0, epsilon=0.2)
+    >>> claim("rho=0.5"), claim("mu=1"), claim("eps=0.1")
+    (ZeroConcentratedDP(rho=0.5), GaussianDP(mu=1.0), PureDP(epsilon=0.1))
+    >>> claim("(0.5, 1e-06)-zCDP")
+    ZeroConcentratedDP(rho=0.5, delta=1e-06)
+
+    " in delta" after an (ε, δ) claim asks for lower bounds on δ, with ε held fixed.
+
+    >>> claim("eps=1, delta=1e-5 in delta")
+    ApproximateDP(epsilon=1.0, delta=1e-05, headline='delta')
+
+    An accountant claims the whole curve it holds, which says more than its ε at one δ: f-DP for what
+    gives δ at an ε or ε at a δ (dp-accounting's PLDAccountant and privacy loss distributions, Opacus's
+    accountants), Rényi DP at all its orders for what holds those (dp-accounting's RdpAccountant).
+
+    >>> class Accountant:
+    ...     def get_epsilon(self, delta):  # of 1-DP
+    ...         return 1.0
+    >>> round(claim(Accountant()).delta_at(0.5), 3)
+    0.288
+    """
+    if isinstance(given, Claim):
+        return given
+    if isinstance(given, type):
+        raise InvalidInput(
+            f"{given.__name__} is a class; a claim is one of its objects, such as dp.PureDP(1.0), or an "
+            "accountant that has taken its steps"
+        )
+    if not isinstance(given, str):
+        if (stated := from_accountant(given)) is not None:
+            return stated
+        raise InvalidInput(
+            f"a claim must be dp.PureDP(1.0) or the like, text such as {_FORMS}, or a privacy "
+            f"accountant, got {checks.shown(given)}"
+        )
+    if not given.strip():
+        raise InvalidInput(f"a claim must be text such as {_FORMS}, got {checks.shown(given)}")
+    text = _one_line("a claim", given)
+    if found := _HEADLINE.fullmatch(text):
+        plain = _read(found[1])
+        if not isinstance(plain, ApproximateDP):
+            raise InvalidInput(
+                f"only a claim with eps and delta can be bounded in one of them, got {text!r}; "
+                f"write {found[1].strip()!r}"
+            )
+        return replace(plain, headline=_NAMES[found[2].lower()])
+    return _read(text)
+
+
+_PARAMETERS = (
+    '"eps", "eps, delta=1e-5", "delta, eps=1", "mu", "rho", "rho, delta=1e-6" or "renyi(order=2)"'
+)
+_ORDER = re.compile(_RENYI.pattern[: _RENYI.pattern.index(r"\s*(?:=|<=|≤)")], re.IGNORECASE)
+
+
+def parameter(text: str) -> Claim:
+    """What a lower bound is asked for: the claim that it is 0.
+
+    >>> parameter("eps, delta=1e-5")
+    ApproximateDP(epsilon=0.0, delta=1e-05)
+    >>> parameter("delta, eps=1").symbol, parameter("renyi(2)").meaning
+    ('δ', 'Rényi ε(2)')
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInput(f"of must be text such as {_PARAMETERS}, got {checks.shown(text)}")
+    text = _one_line("of", text)
+    if found := _ORDER.fullmatch(text):
+        return RenyiDP(_number(found[1]), 0.0)
+    first, *others = (part.strip() for part in re.split(r"[,;]", text))
+    asked = _NAMES.get(first.lower())
+    held = [(_TERM.fullmatch(part), part) for part in others]
+    values = {_NAMES.get(term[1].lower(), ""): _number(term[2]) for term, _ in held if term}
+    match asked, sorted(values), all(term for term, _ in held) and len(held) == len(values):
+        case "epsilon", [], True:
+            return PureDP(0.0)
+        case "epsilon", ["delta"], True:
+            return ApproximateDP(0.0, values["delta"])
+        case "delta", ["epsilon"], True:
+            return ApproximateDP(values["epsilon"], 0.0, headline="delta")
+        case "mu", [], True:
+            return GaussianDP(0.0)
+        case "rho", [] | ["delta"], True:
+            return ZeroConcentratedDP(0.0, **values)
+    raise InvalidInput(f"cannot tell what to bound from {text!r}; give {_PARAMETERS}")
+
+
+def _one_line(name: str, text: str) -> str:
+    """Text of a sensible length, with single spaces."""
+    text = " ".join(text.split())
+    if len(text) > _LONGEST:
+        raise InvalidInput(
+            f"{name} must be text of at most {_LONGEST:,} characters, got {len(text):,}: "
+            f"{checks.shown(text)}"
+        )
+    if found := _LONG_NUMBER.search(text):
+        raise InvalidInput(
+            f"a number must have at most {_LONGEST_NUMBER} digits, got {len(found[0])}: "
+            f"{checks.shown(text)}; write powers of ten as 1e300"
+        )
+    return text
+
+
+def _number(text: str) -> float:
+    """The number that is written there; one that a double cannot hold is refused, not made 0."""
+    value = float(text)
+    if math.isinf(value) or (value == 0 and float(re.split("[eE]", text)[0]) != 0):
+        raise InvalidInput(
+            f"{text} is too {'small' if value == 0 else 'large'} for a number of 64 bits; those go from "
+            "5e-324 to 1.8e308"
+        )
+    return value
+
+
+def _read(text: str) -> Claim:
+    if _CURVE.fullmatch(text):
+        raise InvalidInput(
+            f"a trade-off curve has no text, got {text!r}; make the claim with "
+            "dp.TradeoffDP(points), dp.TradeoffDP(function of alpha) or "
+            "dp.TradeoffDP.from_delta(function of epsilon)"
+        )
+    if _MANY_ORDERS.fullmatch(text):
+        raise InvalidInput(
+            f"the values are missing in {text!r}; write renyi(2)=0.1, renyi(4)=0.3 or make the "
+            "claim with dp.RenyiCurveDP(orders, epsilons)"
+        )
+    text = _POWER.sub(lambda m: f"{m[1] or 1}e{(m[2] or m[3] or m[4]).translate(_RAISED)}", text)
+    if found := _PRINTED.fullmatch(text.strip()):
+        return _printed(text, found)
+    if found := _TUPLE.fullmatch(text.strip()):
+        return ApproximateDP(_number(found[1]), _number(found[2]))
+    if found := re.fullmatch(r"\(([^()]*=[^()]*)\)", text.strip()):
+        text = found[1]
+    parts = re.split(r"[,;]", text) if "(" in text else _BETWEEN.split(text.strip())
+    renyi = [_RENYI.fullmatch(part.strip()) for part in parts]
+    if given := [one for one in renyi if one]:
+        if len(given) < len(parts):
+            odd = next(part for part, one in zip(parts, renyi, strict=True) if not one)
+            raise InvalidInput(
+                f"{odd.strip()!r} does not go with a Rényi claim in {text!r}; a claim is {_FORMS}"
+            )
+        orders, epsilons = (tuple(_number(one[k]) for one in given) for k in (1, 2))
+        return (
+            RenyiDP(orders[0], epsilons[0]) if len(given) == 1 else RenyiCurveDP(orders, epsilons)
+        )
+    values: dict[str, float] = {}
+    for part in parts:
+        found = _TERM.fullmatch(part)
+        name = _NAMES.get(found[1].lower()) if found else None
+        if found is None or name is None:
+            bare = re.fullmatch(_NUMBER, part.strip()) and len(parts) == 1
+            hint = f"write eps={part.strip()}; " if bare else ""
+            raise InvalidInput(
+                f"cannot read {part.strip()!r} in the claim {text!r}; {hint}a claim is {_FORMS}"
+            )
+        if name in values:
+            raise InvalidInput(f"{name} is given twice in the claim {text!r}")
+        values[name] = _number(found[2])
+    match sorted(values):
+        case ["epsilon"]:
+            return PureDP(values["epsilon"])
+        case ["delta", "epsilon"]:
+            return ApproximateDP(values["epsilon"], values["delta"])
+        case ["rho"] | ["delta", "rho"]:
+            return ZeroConcentratedDP(**values)
+        case ["mu"]:
+            return GaussianDP(values["mu"])
+        case ["delta"]:
+            raise InvalidInput(f"the claim {text!r} has a delta but no eps; write eps=0, {text}")
+        case names:
+            raise InvalidInput(
+                f"{' and '.join(names)} do not go together in the claim {text!r}; "
+                f"a claim is {_FORMS}"
+            )
+
+
+def _printed(text: str, found: re.Match[str]) -> Claim:
+    """The claim that is printed like this."""
+    one, kind = found[1], found[4].lower()
+    numbers = [_number(one)] if one else [_number(found[2]), _number(found[3])]
+    match kind, numbers:
+        case "dp", [epsilon]:
+            return PureDP(epsilon)
+        case "dp", [epsilon, delta]:
+            return ApproximateDP(epsilon, delta)
+        case "gdp", [mu]:
+            return GaussianDP(mu)
+        case "zcdp", _:
+            return ZeroConcentratedDP(*numbers)
+        case "gdp", _:
+            raise InvalidInput(f"Gaussian DP has one parameter, got {text!r}; write 1-GDP")
+        case _, [order, epsilon]:
+            return RenyiDP(order, epsilon)
+        case _:
+            raise InvalidInput(
+                f"Rényi DP has an order and an epsilon, got {text!r}; write (2, 0.1)-Rényi DP"
+            )
+
+
+# --- the claims that privacy accountants make
+
+
+#: The δ at which an accountant that only gives ε is asked: the large ones say most of events that draws
+#: can see, the small ones are those that are published.
+_DELTAS = np.concatenate([np.linspace(0.95, 0.05, 37), np.geomspace(0.04, 1e-9, 37)])
+
+
+def from_accountant(accountant: Any) -> Claim | None:
+    """The claim of an accountant; None if it is not known as one."""
+    try:
+        return _stated(accountant)
+    except DpassayError:
+        raise
+    except Exception as error:  # objects raise what they like
+        raise InvalidInput(
+            f"a {type(accountant).__name__} cannot be read as a privacy accountant "
+            f"({type(error).__name__}: {error})"
+        ) from error
+
+
+def _stated(accountant: Any) -> Claim | None:
+    orders, rdp = (_either(accountant, name, f"_{name}") for name in ("orders", "rdp"))
+    if orders is not None and rdp is not None:
+        return _renyi(orders, rdp)
+    for name in ("get_delta_for_epsilon", "get_delta"):
+        if callable(ask := getattr(accountant, name, None)):
+            return TradeoffDP.from_delta(ask)
+    if callable(ask := getattr(accountant, "get_epsilon", None)):
+        return _by_epsilon(accountant, ask)
+    return None
+
+
+def _either(thing: Any, *names: str) -> Any:
+    found = (getattr(thing, name, None) for name in names)
+    return next((one for one in found if one is not None and not callable(one)), None)
+
+
+def _renyi(orders: Any, rdp: Any) -> RenyiCurveDP:
+    """ε(λ) at every order above 1; accountants also keep orders at which nothing is known."""
+    pairs = [(float(a), float(e)) for a, e in zip(np.ravel(orders), np.ravel(rdp), strict=True)]
+    kept = [(order, epsilon) for order, epsilon in pairs if 1 < order < np.inf and epsilon >= 0]
+    if not kept:
+        raise InvalidInput(
+            f"the accountant holds no order above 1, got {checks.shown(list(np.ravel(orders)))}"
+        )
+    return RenyiCurveDP(tuple(a for a, _ in kept), tuple(e for _, e in kept))
+
+
+def _by_epsilon(accountant: Any, ask: Callable[..., Any]) -> TradeoffDP:
+    """(ε(δ), δ) at many δ; those that the accountant cannot answer are left out."""
+    found: list[tuple[float, float]] = []
+    failed: Exception | None = None
+    for delta in _DELTAS:
+        try:
+            epsilon = float(ask(float(delta)))
+        except Exception as error:  # each accountant has its own range, and its own way to say so
+            failed = error
+            continue
+        if 0 <= epsilon < np.inf:
+            found.append((epsilon, float(delta)))
+    if not found:
+        hint = f" ({type(failed).__name__}: {failed})" if failed else ""
+        raise InvalidInput(
+            f"{type(accountant).__name__}.get_epsilon(delta) gave no finite epsilon at any delta from "
+            f"{_DELTAS[-1]:g} to {_DELTAS[0]:g}{hint}; has it taken a step?"
+        )
+    epsilons, deltas = (np.array(column) for column in zip(*found, strict=True))
+    order = np.argsort(epsilons, kind="stable")
+    return TradeoffDP(tabulated.from_pairs(epsilons[order], deltas[order]))

@@ -1,0 +1,176 @@
+"""Validation at the border: messages name argument, value, what is allowed, and the remedy."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from dpassay._typing import FloatArray
+from dpassay.errors import InvalidInput
+
+#: The most that is counted: whole numbers beyond are no doubles.
+MOST = 2**53
+
+
+def shown(value: Any, limit: int = 80) -> str:
+    """A value as text, cut to a length fit for a message; arrays without their ceremony."""
+    try:
+        text = str(value) if hasattr(value, "dtype") else repr(value)
+    except (
+        Exception
+    ):  # objects raise what they like; whole numbers of thousands of digits do as well
+        text = f"a {type(value).__name__} that cannot be printed"
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def whole(
+    name: str,
+    value: Any,
+    *,
+    at_least: int = 1,
+    at_most: float = MOST,
+    remedy: str = "",
+) -> int:
+    """Return `value` as an int, or explain why it is not one."""
+    number = _integer(value)
+    if number is None or not at_least <= number <= at_most:
+        above = number is not None and number > at_most
+        allowed = f"a whole number of at least {at_least}" + f" and at most {at_most:,}" * above
+        raise InvalidInput(_message(name, value, allowed, remedy))
+    return number
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # 1e5 is how people write a sample size
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # a duration is an integer to NumPy
+        return None
+
+
+def real(
+    name: str,
+    value: Any,
+    *,
+    at_least: float = -math.inf,
+    above: float = -math.inf,
+    at_most: float = math.inf,
+    below: float = math.inf,
+    finite: bool = True,
+    remedy: str = "",
+) -> float:
+    """Return `value` as a float inside the stated range, or explain why it is not."""
+    number = _double(value)
+    if (
+        math.isnan(number)
+        or (finite and math.isinf(number))
+        or not (at_least <= number <= at_most)
+        or (above > -math.inf and number <= above)
+        or (below < math.inf and number >= below)
+    ):
+        allowed = _interval(at_least, above, at_most, below)
+        raise InvalidInput(_message(name, value, allowed, remedy))
+    return number
+
+
+def _double(value: Any) -> float:
+    """A real number as a double; NaN for anything else, also for what no double holds."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def probability(name: str, value: Any, *, remedy: str = "") -> float:
+    """Return a probability strictly between 0 and 1."""
+    if not remedy and isinstance(value, (int, float)) and 1 < value < 100:
+        remedy = f"{value:g} % is {value / 100:g}"
+    return real(name, value, above=0.0, below=1.0, remedy=remedy)
+
+
+def read_json(text: str | bytes) -> Any:
+    """What JSON holds; a ValueError where it is none, or none that can be read."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise InvalidInput("it is nested too deeply") from None
+
+
+def doubles(name: str, values: Any) -> FloatArray:
+    """Return a number, or an array of numbers of any shape, as doubles without NaN."""
+    try:
+        found = np.asarray(values, dtype=float)
+    except Exception:  # objects raise what they like
+        found = np.asarray(math.nan)
+    if np.isnan(found).any():
+        raise InvalidInput(
+            _message(name, values, "a number, or an array of numbers without NaN", "")
+        )
+    return found
+
+
+def listed(name: str, values: Any) -> list[Any]:
+    """Return the items of a list, or of anything that can be gone through."""
+    try:
+        return list(values)
+    except Exception:  # objects raise what they like
+        raise InvalidInput(_message(name, values, "a list", "")) from None
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return `value` if it is true or false."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidInput(_message(name, value, "True or False", ""))
+    return bool(value)
+
+
+def has(value: Any, *names: str) -> bool:
+    """Whether an object has all these attributes; none that raises when it is looked into has any."""
+    try:
+        return all(hasattr(value, name) for name in names)
+    except Exception:  # objects raise what they like
+        return False
+
+
+def require(condition: Any, text: str) -> None:
+    """Refuse input for which a condition does not hold."""
+    if not condition:
+        raise InvalidInput(text)
+
+
+def one_of(name: str, value: Any, allowed: Iterable[str], *, remedy: str = "") -> str:
+    """Return `value` if it is one of the allowed words."""
+    words = list(allowed)
+    if not isinstance(value, str) or value not in words:
+        raise InvalidInput(_message(name, value, "one of " + ", ".join(map(repr, words)), remedy))
+    return str(value)
+
+
+def _interval(at_least: float, above: float, at_most: float, below: float) -> str:
+    parts = []
+    if above > -math.inf:
+        parts.append(f"above {above:g}")
+    elif at_least > -math.inf:
+        parts.append(f"at least {at_least:g}")
+    if below < math.inf:
+        parts.append(f"below {below:g}")
+    elif at_most < math.inf:
+        parts.append(f"at most {at_most:g}")
+    return "a number" + (" " + " and ".join(parts) if parts else "")
+
+
+def _message(name: str, value: Any, allowed: str, remedy: str) -> str:
+    text = f"{name} must be {allowed}, got {shown(value)}"
+    return f"{text}; {remedy}" if remedy else text

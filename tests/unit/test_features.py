@@ -1,0 +1,215 @@
+"""Named features of outputs: against slow counts, and as functions of the single output."""
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpassay as dp
+from dpassay.loss.feature_search import best_features
+from dpassay.outputs import features as ft
+from dpassay.outputs.canonical import from_raw
+from dpassay.outputs.leaves import LeafTable
+from dpassay.results.verdict import Verdict
+
+
+def named(outputs):
+    """Every feature of every output, by family and name."""
+    table = LeafTable.of(from_raw(outputs, len(outputs)))
+    found = {}
+    for family, extract in ft.FAMILIES.items():
+        for owner, _, value, first, second in zip(*extract(table), strict=True):
+            name = ft.words_of(table, family, int(first), int(second))
+            found[int(owner), family, name] = float(value)
+    return found
+
+
+def random_lists(rng, many):
+    return [[str(x) for x in rng.integers(0, 5, rng.integers(1, 9))] for _ in range(many)]
+
+
+def test_elements_neighbours_and_positions_are_those_of_slow_counts(seed):
+    outputs = random_lists(np.random.default_rng(seed), 40)
+    found = named(outputs)
+    for k, items in enumerate(outputs):
+        for item, count in Counter(items).items():
+            assert found[k, "values", f"the number of times that the items = '{item}'"] == count
+            place = items.index(item) + 1
+            assert found[k, "positions", f"the place of '{item}' in the items"] == place
+        for (a, b), count in Counter(pairwise(items)).items():
+            assert found[k, "neighbours", f"how often '{b}' follows '{a}' in the items"] == count
+        assert found[k, "summaries", "the count of the items"] == len(items)
+        distinct = len(set(items))
+        assert found[k, "summaries", "the number of distinct values of the items"] == distinct
+
+
+def test_summaries_are_those_of_numpy(seed):
+    rng = np.random.default_rng(seed)
+    outputs = [rng.integers(-3, 9, rng.integers(2, 9)).tolist() for _ in range(40)]
+    found = named(outputs)
+    for k, x in enumerate(outputs):
+        slow = {
+            "sum": sum(x),
+            "mean": np.mean(x),
+            "minimum": min(x),
+            "maximum": max(x),
+            "range": max(x) - min(x),
+            "standard deviation": np.std(x),
+            "number of distinct values": len(set(x)),
+            "number of ties": len(x) - len(set(x)),
+            "smallest gap": np.diff(np.sort(x)).min(),
+            "largest step": np.abs(np.diff(x)).max(),
+            "number of descents": np.sum(np.diff(x) < 0),
+            "first": x[0],
+            "last": x[-1],
+            "place of the maximum": x.index(max(x)),
+            "number of zeros": x.count(0),
+        }
+        for name, value in slow.items():
+            assert found[k, "summaries", f"the {name} of the items"] == pytest.approx(value)
+        for rank, value in enumerate(sorted(x)):
+            name = f"number {rank + 1} of the items in ascending order"
+            assert found[k, "sorted", name] == value
+
+
+def tables(rng, many):
+    """Rows of two texts and a whole number."""
+    return [
+        [
+            {"a": str(a), "b": str(b), "n": int(c)}
+            for a, b, c in rng.integers(0, 3, (rng.integers(3, 12), 3))
+        ]
+        for _ in range(many)
+    ]
+
+
+def test_rows_pairs_and_sums_by_key_are_those_of_slow_counts(seed):
+    outputs = tables(np.random.default_rng(seed), 30)
+    found = named(outputs)
+    for k, rows in enumerate(outputs):
+        for row, count in Counter(tuple(row.items()) for row in rows).items():
+            listed = [f"{name} = {v!r}" for name, v in row]
+            own = [
+                value
+                for (owner, family, name), value in found.items()
+                if owner == k and family == "rows" and all(part in name for part in listed)
+            ]
+            assert own == [count]
+        for a in {row["a"] for row in rows}:
+            total = sum(row["n"] for row in rows if row["a"] == a)
+            assert found[k, "by_key", f"the sum of n where a = '{a}'"] == total
+
+
+def test_frames_and_lists_of_dictionaries_have_the_same_features(seed):
+    outputs = tables(np.random.default_rng(seed), 10)
+    frames = [pd.DataFrame(rows) for rows in outputs]
+    keys = [key for key in named(frames) if key[1] in ("values", "rows", "by_key", "pairs")]
+    both = named(outputs)
+    for key in keys:
+        if "output's" not in key[2]:
+            assert named(frames)[key] == both[key]
+            break
+    assert len(keys) > 100
+
+
+KINDS = {
+    "sets": lambda rng: set(map(str, rng.integers(0, 9, 4))),
+    "frames": lambda rng: pd.DataFrame({"a": rng.integers(0, 3, 6), "b": list("xyzxyz")}),
+    "json": lambda rng: {
+        "k": {"m": [1, int(rng.integers(3))]},
+        "t": [{"id": "u", "v": rng.normal()}],
+    },
+    "vectors": lambda rng: rng.integers(0, 2, 12),
+    "matrices": lambda rng: rng.normal(size=(5, 6)),
+    "dates": lambda rng: np.datetime64("2020-01-01") + rng.integers(0, 10**6),
+    "trees": lambda rng: [[1, [2, "x"]], int(rng.integers(4))],
+    "text": lambda rng: "".join(rng.choice(list("abc "), 9)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_depend_on_the_single_output(kind, seed):
+    """Not on the block it comes in, nor on its place there; and they come back from JSON."""
+    rng = np.random.default_rng(seed)
+    outputs = [KINDS[kind](rng) for _ in range(60)]
+    p, q = from_raw(outputs[:30], 30), from_raw(outputs[30:], 30)
+    chosen = ft.NamedFeatures.of(tuple(one for one, _ in best_features(p, q, 200)))
+    assert len(chosen.features) > 3
+    whole = chosen.rows(from_raw(outputs, 60))
+    order = rng.permutation(60)
+    again = ft.NamedFeatures.from_json(chosen.to_json())
+    for k in order:
+        assert np.array_equal(again.rows(from_raw([outputs[k]], 1))[0], whole[k])
+
+
+def word_tables(x, rng):
+    """Two columns; the word z occurs on one input only, often enough."""
+    words = ["x", "y", "z"] if x else ["x", "y"]
+    return pd.DataFrame({"a": rng.choice(["p", "q"], 12), "b": rng.choice(words, 12)})
+
+
+def test_a_word_that_one_input_alone_produces_is_named():
+    verdict = dp.audit(
+        dp.from_function(word_tables), (0, 1), "eps=1", n=400, confidence=0.999, rng=7
+    )
+    assert verdict.violated
+    assert "b = 'z'" in str(verdict.witness.event)
+    again = Verdict.from_json(verdict.to_json())
+    replayed = dp.replay(again, dp.from_function(word_tables), n=400, rng=8)
+    assert replayed.violated
+
+
+# --- features of one's own
+
+
+def hashed_report(bit, rng):
+    """Local hashing: a public seed, and a noisy bit of a hash of the value under that seed."""
+    seed = int(rng.integers(2**31))
+    own = int(np.random.default_rng([seed, bit]).integers(2))
+    return seed, own if rng.random() < 0.97 else 1 - own
+
+
+def supports_one(report):
+    """Whether the report agrees with the value 1."""
+    seed, bit = report
+    return int(np.random.default_rng([seed, 1]).integers(2)) == bit
+
+
+def supports_first(report, pair):
+    """Whether the report agrees with the first input."""
+    seed, bit = report
+    return int(np.random.default_rng([seed, pair[0]]).integers(2)) == bit
+
+
+@pytest.mark.parametrize("feature", [supports_one, supports_first])
+def test_a_feature_shows_what_no_general_score_can(feature):
+    mechanism = dp.from_function(hashed_report)
+    options = {"n": 1000, "confidence": 0.999, "rng": 0}
+    plain = dp.audit(mechanism, (0, 1), "eps=0.2", **options)
+    assert not plain.violated
+    verdict = dp.audit(mechanism, (0, 1), "eps=0.2", features=[feature], **options)
+    assert verdict.violated
+    assert feature.__name__ in str(verdict.witness.event)
+    assert dp.bound(mechanism, (0, 1), "eps", features=[feature], n=1000, rng=0).value > 0.2
+    again = dp.replay(verdict, mechanism, features=[feature], n=1000, rng=1)
+    assert again.violated
+    watched = dp.monitor(mechanism, (0, 1), "eps=0.2", features=[feature], max_n=1000, rng=0)
+    assert watched.violated
+
+
+def test_features_that_are_none_are_named():
+    mechanism = dp.from_function(hashed_report)
+    with pytest.raises(dp.errors.InvalidInput, match="list of functions of one output"):
+        dp.audit(mechanism, (0, 1), "eps=1", n=100, features=["length"])
+    with pytest.raises(dp.errors.InvalidInput, match="an output, or an output and the pair"):
+        dp.audit(mechanism, (0, 1), "eps=1", n=100, features=[lambda a, b, c: 0])
+
+    def seed(report):
+        raise KeyError("seed")
+
+    with pytest.raises(dp.errors.MechanismError, match="the feature seed raised KeyError"):
+        dp.audit(mechanism, (0, 1), "eps=1", n=100, features=[seed], rng=0)
+    with pytest.raises(dp.errors.InvalidInput, match="compute them before"):
+        dp.audit(dp.from_samples([1, 2, 3], [4, 5, 6]), claim="eps=1", features=[abs])
