@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import dpassay as dp
-from dpassay.checks import shown
+from dpassay.validation import shown
 from libraries.cases import Audited, Case, Counts, Finding, Result
 
 #: The error probability of each audit, and of each replay.
