@@ -91,7 +91,7 @@ class Layout(Record):
     def _alone(self) -> IntArray:
         """The key of each part that has no numbers, −1 for the others and for those left out."""
         found = np.full(len(self.parts), -1, dtype=np.int64)
-        simple = np.array([not part.atoms for part in self.parts])[self.parts_of]
+        simple = np.array([not part.atoms for part in self.parts], dtype=bool)[self.parts_of]
         found[self.parts_of[simple]] = np.flatnonzero(simple)
         return found
 
@@ -183,21 +183,30 @@ def learn(
     look = min(max(min(len(p), len(q)) // 4, _LOOK[0]), _LOOK[1])
     if thorough:
         look = max(len(p), len(q))
-    parts = []
-    for code, template in enumerate(p.structures):
+    own = [np.zeros(len(side), dtype=np.int64) if side.codes is None else side.codes for side in (p, q)]
+    counts = np.bincount(np.concatenate(own), minlength=len(p.structures))
+    enough = min(RARE, len(p) + len(q))
+    parts: list[Part] = []
+    keys: list[IntArray] = []
+    for code in np.flatnonzero(counts >= enough).tolist():  # a rarer structure holds no key
+        template = p.structures[code]
         if not number_columns(template):
             parts.append(Part(template))
+            keys.append(np.zeros(1, dtype=np.int64))
             continue
         seen = [_rows_of(side[:look], code, template) for side in (p, q)]
         if not any(len(numbers) for numbers, _ in seen):
             seen = [_rows_of(side, code, template) for side in (p, q)]
         numbers = np.concatenate([numbers for numbers, _ in seen])
         rest = np.concatenate([rest for _, rest in seen])
-        parts.append(_part(template, numbers, rest, whole))
-    if len(parts) == 1 and parts[0].atoms and parts[0].space == 1:  # numbers without atoms
-        layout = Layout(tuple(parts), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
-        return layout, KeyedDraws(layout, p, None), KeyedDraws(layout, q, None)
-    owners, codes = _keys_of(parts, p, q)
+        part = _part(template, numbers, rest, whole)
+        if p.is_plain and part.space == 1:  # numbers without atoms
+            layout = Layout((part,), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+            return layout, KeyedDraws(layout, p, None), KeyedDraws(layout, q, None)
+        parts.append(part)
+        keys.append(_frequent(part, code, p, q, enough))
+    owners = np.repeat(np.arange(len(parts)), [found.size for found in keys])
+    codes = np.concatenate([*keys, np.zeros(0, dtype=np.int64)])
     layout = Layout(tuple(parts), owners, codes)
     return layout, layout.sort(p), layout.sort(q)
 
@@ -211,34 +220,15 @@ def _rows_of(side: Outputs, code: int, template: Template) -> tuple[AnyArray, Fl
     return numbers, rest
 
 
-def _keys_of(parts: list[Part], p: Outputs, q: Outputs) -> tuple[IntArray, IntArray]:
-    """The keys that are not rare: the part and the code of each."""
-    counts = np.zeros(len(parts), dtype=np.int64)
+def _frequent(part: Part, structure: int, p: Outputs, q: Outputs, enough: int) -> IntArray:
+    """The codes of a part that are not rare."""
+    own = []
     for side in (p, q):
-        codes = np.zeros(len(side), dtype=np.int64) if side.codes is None else side.codes
-        counts += np.bincount(codes, minlength=len(parts))
-    enough = min(RARE, int(counts.sum()))
-    owners, found = [], []
-    simple = np.flatnonzero([not part.atoms for part in parts])
-    simple = simple[counts[simple] >= enough]
-    owners.append(simple)
-    found.append(np.zeros(simple.size, dtype=np.int64))
-    for index, part in enumerate(parts):
-        if part.atoms and counts[index]:
-            own = []
-            for side in (p, q):
-                rows = slice(None) if side.codes is None else np.flatnonzero(side.codes == index)
-                own.append(codes_of(part, part.rows(side, rows)))
-            coded = np.concatenate(own)
-            often = _frequent(coded[coded >= 0], part.space, enough)
-            owners.append(np.full(often.size, index))
-            found.append(often)
-    return np.concatenate(owners), np.concatenate(found)
-
-
-def _frequent(codes: IntArray, space: int, enough: int) -> IntArray:
-    """Codes that are not rare among those given."""
-    if space <= _TABLE:
+        rows = slice(None) if side.codes is None else np.flatnonzero(side.codes == structure)
+        own.append(codes_of(part, part.rows(side, rows)))
+    codes = np.concatenate(own)
+    codes = codes[codes >= 0]
+    if part.space <= _TABLE:
         return np.flatnonzero(np.bincount(codes, minlength=1) >= max(enough, 1))
     found, count = np.unique(codes, return_counts=True)
     return found[count >= enough]

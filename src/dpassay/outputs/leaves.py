@@ -16,6 +16,7 @@ functions of the single output, so that any feature computed from the table is o
 
 from __future__ import annotations
 
+import weakref
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -83,32 +84,42 @@ class LeafTable:
 
     @classmethod
     def of(cls, outputs: Outputs) -> LeafTable:
-        """Worked out once for each structure."""
-        kinds = np.zeros(len(outputs), dtype=np.int64) if outputs.codes is None else outputs.codes
-        order = np.argsort(kinds, kind="stable")
-        starts = np.searchsorted(kinds[order], np.arange(len(outputs.structures) + 1))
-        parts, texts = [], {}
-        for k, template in enumerate(outputs.structures):
-            rows = order[starts[k] : starts[k + 1]]
-            if rows.size:
-                shape = _shape_of(template)
-                texts.update(shape.texts)
-                parts.append(shape.leaves(outputs, rows))
-        joined = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        if not len(joined):
-            joined = [np.zeros(0)] * 7
-        owner, table, place, column, code, number, origin = joined
-        extra = _derived(owner, table, place, column, number, origin, len(outputs))
-        owner, table, place, column, code, number = (
-            np.concatenate(pair)
-            for pair in zip((owner, table, place, column, code, number), extra, strict=True)
+        """Each structure is read once; a table is kept for as long as its outputs are."""
+        if outputs not in _TABLES:
+            _TABLES[outputs] = cls._read(outputs)
+        return _TABLES[outputs]
+
+    @classmethod
+    def _read(cls, outputs: Outputs) -> LeafTable:
+        shapes = _Walk()
+        for template in outputs.structures:
+            shapes.read(template)
+        n = len(outputs)
+        codes = np.zeros(n, dtype=np.int64) if outputs.codes is None else outputs.codes
+        start = np.array(shapes.starts)
+        many = np.diff(start)[codes]
+        owner = np.repeat(np.arange(n), many)
+        leaf = np.arange(owner.size) + np.repeat(start[codes] - (np.cumsum(many) - many), many)
+        table, column, code = (
+            np.array(x, dtype=np.uint64)[leaf]
+            for x in (shapes.tables, shapes.columns, shapes.codes)
         )
-        owner, place = owner.astype(np.int64), place.astype(np.int64)
-        by = np.argsort(owner, kind="stable")
-        return cls(
-            *(len(outputs), owner[by], table[by], place[by], column[by], code[by], number[by]),
-            texts,
-        )
+        place, source = (np.array(x, dtype=np.int64)[leaf] for x in (shapes.places, shapes.sources))
+        number = np.array(shapes.values, dtype=float)[leaf]
+        own = np.flatnonzero(source >= 0)
+        number[own] = outputs.numbers[owner[own], source[own]]
+        if outputs.rest is not None:
+            number[own] += outputs.rest[owner[own], source[own]]
+        known = np.flatnonzero(np.isfinite(number))
+        code[known] = number_hash(number[known])
+        origin = (source >= 0) + np.array(shapes.dates, dtype=np.int64)[leaf]
+        columns = owner, table, place, column, code, number
+        extra = _derived(owner, table, place, column, number, origin, n)
+        if extra[0].size:
+            joined = [np.concatenate(pair) for pair in zip(columns, extra, strict=True)]
+            by = np.argsort(joined[0], kind="stable")
+            columns = tuple(x[by] for x in joined)
+        return cls(n, *columns, shapes.texts)
 
     def __len__(self) -> int:
         return self.owner.size
@@ -132,54 +143,37 @@ class LeafTable:
         return mix(self.owner, self.table, self.place)
 
 
-@dataclass(frozen=True, eq=False)
-class _Shape:
-    """What a structure says about its leaves; numbers are filled in for each output."""
-
-    table: Hashes
-    place: IntArray
-    column: Hashes
-    code: Hashes
-    source: IntArray  # the column of `numbers` that holds the value; −1 for a value of its own
-    value: FloatArray  # of leaves whose number the structure itself says
-    dates: IntArray  # 1 for seconds since 1970
-    texts: dict[int, str]
-
-    def leaves(self, outputs: Outputs, rows: IntArray) -> tuple[Any, ...]:
-        """Owner, table, place, column, code, number and origin of the leaves of some outputs.
-
-        The origin is 0 for a leaf that is no number, 1 for a number, 2 for a date.
-        """
-        n, width = rows.size, self.source.size
-        taken = self.source >= 0
-        number = np.tile(self.value, (n, 1))
-        code = np.tile(self.code, (n, 1))
-        if taken.any():
-            own = np.asarray(outputs.numbers[rows][:, self.source[taken]], dtype=float)
-            if outputs.rest is not None:
-                own = own + outputs.rest[rows][:, self.source[taken]]
-            number[:, taken] = own
-            code[:, taken] = number_hash(own)
-        owner = np.repeat(rows, width)
-        flat = (np.tile(x, n) for x in (self.table, self.place, self.column))
-        origin = np.tile(taken + self.dates, n)
-        return (owner, *flat, code.ravel(), number.ravel(), origin)
+#: Tables of outputs that are still in use: training draws are read by several scores.
+_TABLES: weakref.WeakKeyDictionary[Outputs, LeafTable] = weakref.WeakKeyDictionary()
 
 
 class _Walk:
-    """The leaves of one structure, column by column of the table."""
+    """The leaves of structures, column by column of the table; numbers are filled in for each output."""
 
     def __init__(self) -> None:
+        self.starts = [0]  # of the leaves of each structure, and their end
         self.tables: list[int] = []
         self.places: list[int] = []
         self.columns: list[int] = []
         self.codes: list[int] = []
-        self.sources: list[int] = []
-        self.values: list[float] = []
-        self.dates: list[int] = []
+        self.sources: list[int] = []  # the column of `numbers` that holds the value; −1 for none
+        self.values: list[float] = []  # numbers that the structure itself says; NaN for text
+        self.dates: list[int] = []  # 1 for seconds since 1970
         self.texts: dict[int, str] = {}
         self.words: list[tuple[str, str]] = []  # column and text
         self.next = 0  # the column of `numbers` that comes next
+
+    def read(self, template: Template) -> None:
+        """All leaves of a structure, and what is known of it as a whole."""
+        self.next, self.words = 0, []
+        self.walk(template, "")
+        leaves = len(self.codes) - self.starts[-1]
+        for name, value in (("depth", _depth(template)), ("number of leaves", leaves)):
+            self.add(_WHOLE, 0, _WHOLE + name, float(value))
+        if leaves <= _SPELLED:
+            for column, text in list(self.words):
+                _spell(self, column, text)
+        self.starts.append(len(self.codes))
 
     def named(self, text: str) -> int:
         """The hash of a text, which is kept."""
@@ -193,7 +187,7 @@ class _Walk:
         """A leaf: the place of a number, a number of its own, or anything else by its text."""
         source, value, code = -1, np.nan, 0
         if isinstance(leaf, float):
-            value, code = leaf, int(number_hash(np.array([leaf]))[0])
+            value = leaf
         elif leaf == NUMBER:
             source, value = self.next, 0.0
         else:
@@ -222,10 +216,10 @@ class _Walk:
         if number:
             self.codes += [0] * k
         else:
-            texts = [repr(item[1]) for item in items]
-            known = {text: self.named(text) for text in set(texts)}
-            self.codes += [known[text] for text in texts]
-            self.words += [(column, text) for text in texts]
+            texts = {item: repr(item[1]) for item in set(items)}
+            known = {item: self.named(text) for item, text in texts.items()}
+            self.codes += [known[item] for item in items]
+            self.words += [(column, texts[item]) for item in items[: _SPELLED + 1]]
 
     def add_texts(self, column: str, items: list[str]) -> None:
         """Parts of a text, as rows of a table of their own."""
@@ -285,27 +279,6 @@ class _Walk:
             self.walk(child, f"{path}.{name}" if path else str(name), table, place)
         for name, _ in entries:
             self.add(f"{path}{{}}", place, f"{path}{{}}", ("key", str(name)))
-
-
-def _shape_of(template: Template) -> _Shape:
-    found = _Walk()
-    found.walk(template, "")
-    leaves = len(found.codes)
-    for name, value in (("depth", _depth(template)), ("number of leaves", leaves)):
-        found.add(_WHOLE, 0, _WHOLE + name, float(value))
-    if leaves <= _SPELLED:
-        for column, text in list(found.words):
-            _spell(found, column, text)
-    return _Shape(
-        np.array(found.tables, dtype=np.uint64),
-        np.array(found.places, dtype=np.int64),
-        np.array(found.columns, dtype=np.uint64),
-        np.array(found.codes, dtype=np.uint64),
-        np.array(found.sources, dtype=np.int64),
-        np.array(found.values, dtype=float),
-        np.array(found.dates, dtype=np.int64),
-        found.texts,
-    )
 
 
 def _depth(node: Template) -> int:

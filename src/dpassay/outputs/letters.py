@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class Letters(Record):
     @classmethod
     def learn(cls, structures: Sequence[Template]) -> Letters:
         """How many leaves there are to look at."""
-        most = max((sum(1 for _ in leaves_of(one)) for one in structures[:1000]), default=1)
+        most = max((len(list(islice(leaves_of(one), _LEAVES))) for one in structures[:1000]), default=1)
         return cls(max(1, min(most, _LEAVES)))
 
     @property
@@ -67,7 +68,10 @@ class Letters(Record):
         back: Any = np.zeros(len(outputs), dtype=np.int64)
         if outputs.codes is not None:
             seen, back = np.unique(outputs.codes, return_inverse=True)
-        texts = [[text_of(leaf) for leaf in leaves_of(outputs.structures[k])] for k in seen]
+        texts = [
+            [text_of(leaf) for leaf in islice(leaves_of(outputs.structures[k]), self.leaves)]
+            for k in seen
+        ]
         columns: list[IntArray] = []
         for leaf in range(self.leaves):
             own = [text[leaf] if leaf < len(text) else "" for text in texts]

@@ -119,6 +119,9 @@ class Leaves:
     def _walk_array(self, array: AnyArray) -> Template:
         if array.ndim == 0:
             return self.walk(array[()])
+        if array.ndim == 1 and array.dtype.kind in "biuf" and _exact_doubles(array):
+            self.numbers.extend(array.astype(float).tolist())
+            return ("seq", (NUMBER,) * array.size)
         quick = array.dtype.kind in "biuUS" or array.dtype.str[1:] in ("f8", "f4", "f2")
         return self._items(array.tolist() if quick else array)
 
@@ -127,7 +130,8 @@ class Leaves:
         kinds = set(map(type, items))
         if kinds == {str}:
             self.numbers.extend([0.0] * len(items))
-            return ("seq", tuple([("str", word.rstrip("\0")) for word in items]))
+            leaves = {word: ("str", word.rstrip("\0")) for word in set(items)}
+            return ("seq", tuple([leaves[word] for word in items]))
         if kinds == {int} and max(items) <= EXACT and min(items) >= -EXACT:
             self.numbers.extend(map(float, items))
             return ("seq", (NUMBER,) * len(items))
@@ -213,6 +217,15 @@ class Leaves:
         seconds = value.days * 86400 + value.seconds
         places = (self._number(seconds), self._number(value.microseconds * 1000 + nanos))
         return (name, places, *zone)
+
+
+def _exact_doubles(array: AnyArray) -> bool:
+    """Whether every item is a finite number that a double holds."""
+    if isinstance(array, np.ma.MaskedArray) or array.dtype.itemsize > 8:
+        return False
+    if array.dtype.kind == "f":
+        return bool(np.isfinite(array).all())
+    return not array.size or (int(array.max()) <= EXACT and int(array.min()) >= -EXACT)
 
 
 def key_name(key: Any) -> str:
