@@ -12,6 +12,7 @@ from dpassay.loss.feature_search import best_features
 from dpassay.outputs import features as ft
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.leaves import LeafTable
+from dpassay.outputs.targets import targets_of
 from dpassay.results.verdict import Verdict
 
 
@@ -20,7 +21,7 @@ def named(outputs):
     table = LeafTable.of(from_raw(outputs, len(outputs)))
     found = {}
     for family, extract in ft.FAMILIES.items():
-        for owner, _, value, first, second in zip(*extract(table), strict=True):
+        for owner, _, value, first, second in zip(*extract(table, None), strict=True):
             name = ft.words_of(table, family, int(first), int(second))
             found[int(owner), family, name] = float(value)
     return found
@@ -126,6 +127,14 @@ KINDS = {
     "dates": lambda rng: np.datetime64("2020-01-01") + rng.integers(0, 10**6),
     "trees": lambda rng: [[1, [2, "x"]], int(rng.integers(4))],
     "text": lambda rng: "".join(rng.choice(list("abc "), 9)),
+    "vectors or none": lambda rng: rng.integers(0, 2, 12) if rng.random() < 0.5 else None,
+    "matrices of two shapes": lambda rng: rng.normal(size=(5, 6) if rng.random() < 0.5 else (4, 4)),
+    "mostly single numbers": lambda rng: (
+        rng.normal(size=1 + (rng.random() < 0.3)).round(2).tolist()
+    ),
+    "short and long": lambda rng: (
+        rng.integers(0, 99, 3 if rng.random() < 0.5 else 900) / 100
+    ).tolist(),
 }
 
 
@@ -142,6 +151,72 @@ def test_features_depend_on_the_single_output(kind, seed):
     again = ft.NamedFeatures.from_json(chosen.to_json())
     for k in order:
         assert np.array_equal(again.rows(from_raw([outputs[k]], 1))[0], whole[k])
+
+
+@pytest.mark.parametrize("kind", ["vectors", "matrices", "dates", "text"])
+def test_features_do_not_depend_on_outputs_of_another_kind_beside_them(kind, seed):
+    rng = np.random.default_rng(seed)
+    outputs = [KINDS[kind](rng) for _ in range(40)]
+    p, q = from_raw(outputs[:20], 20), from_raw(outputs[20:], 20)
+    chosen = ft.NamedFeatures.of(tuple(one for one, _ in best_features(p, q, 200)))
+    others = [None, [1.25] * 20_000, {"a": "b"}]
+    alone = chosen.rows(from_raw(outputs, 40))
+    assert np.array_equal(chosen.rows(from_raw([*outputs, *others], 43))[:40], alone)
+
+
+def test_rows_are_compared_with_the_record_in_which_inputs_differ(seed):
+    rng = np.random.default_rng(seed)
+    people = pd.DataFrame({"age": rng.integers(20, 60, 9), "city": list("abcabcabc")})
+    record = pd.DataFrame({"age": [80], "city": ["z"]})
+    (target,) = targets_of((people, pd.concat([people, record])))
+    outputs = [
+        pd.DataFrame({"age": rng.integers(70, 90, 5), "city": rng.choice(list("az"), 5)})
+        for _ in range(40)
+    ]
+    columns = target.features(LeafTable.of(from_raw(outputs, 40)))
+    found = dict(zip(target.names, columns.T, strict=True))
+    words = "(age = 80, city = 'z')"
+    for k, table in enumerate(outputs):
+        agree = (table["age"] == 80).astype(int) + (table["city"] == "z")
+        gap = np.minimum((table["age"] - 80).abs() / (80 - people["age"].min()), 1)
+        far = (gap + (table["city"] != "z")) / 2
+        assert found[f"the number of rows equal to {words}"][k] == (agree == 2).sum()
+        some = f"the number of rows that agree with {words} in 1 columns or more"
+        assert found[some][k] == (agree > 0).sum()
+        near = f"the number of rows within distance 0.1 of {words}"
+        assert found[near][k] == (far <= 0.1).sum()
+        nearest = f"1 − distance of the nearest row to {words}"
+        assert found[nearest][k] == pytest.approx(1 - far.min())
+        alone = target.features(LeafTable.of(from_raw([table], 1)))
+        assert np.array_equal(alone[0], columns[k])
+
+
+@pytest.mark.parametrize(
+    "pair", [(0, 1), ([1, 2], [3, 4, 5, 6, 7]), (print, 1), ("a", "b"), ({"a": 1}, {"a": 1})]
+)
+def test_inputs_that_do_not_differ_in_a_few_records_have_no_targets_with_columns_of_a_table(pair):
+    table = LeafTable.of(from_raw([[{"x": 1, "y": 2}]], 1))
+    for target in targets_of(pair):
+        assert not target.features(table).any()
+
+
+def copied_with_noise(data, size, rng):
+    """Wide rows of numbers; in .6 of the tables one is the last record with a little noise."""
+    tables = rng.normal(size=(size, 12, 6))
+    copied = np.flatnonzero(rng.random(size) < 0.6)
+    noisy = data.to_numpy()[-1] + rng.normal(scale=0.05, size=(copied.size, 6))
+    tables[copied, rng.integers(0, 12, copied.size)] = noisy
+    return [pd.DataFrame(table.round(3), columns=list("abcdef")) for table in tables]
+
+
+def test_a_record_that_comes_back_with_noise_is_found_by_its_nearest_row(seed):
+    data = np.random.default_rng(0).normal(size=(20, 6)).round(3)
+    people = pd.DataFrame(data, columns=list("abcdef"))
+    pair = dp.Pair(people.iloc[:-1], people)
+    verdict = dp.audit(copied_with_noise, pair, "eps=1", n=1000, rng=seed, confidence=0.999)
+    assert verdict.violated
+    assert "row" in str(verdict.witness.event)
+    assert verdict.lower_bound > 3
 
 
 def word_tables(x, rng):

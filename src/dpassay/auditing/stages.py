@@ -114,7 +114,8 @@ def learn(
     best: list[Selection | None] = [None] * len(claims)
     tried: list[list[tuple[str, float]]] = [[] for _ in claims]
     for source in found:
-        learner = CrossFit(source.deal(budget.learn), loss, source.rng, lean=lean, ordered=True)
+        batch = source.deal(budget.learn)
+        learner = CrossFit(batch, loss, source.rng, lean=lean, ordered=True, pair=source.pair)
         for k, claim in enumerate(claims):
             choice = _choose(source, learner, claim, budget, gamma, largest)
             tried[k].append((str(source.pair), choice.predicted))

@@ -147,12 +147,14 @@ class CrossFit:
         thorough: bool = False,
         lean: bool = False,
         ordered: bool = False,
+        pair: Any = None,
     ) -> None:
         if not isinstance(loss, str):
             check_classifier(loss)
         self.batch, self.loss, self.rng = batch, loss, rng
         self.thorough, self.lean = thorough, lean
         self.ordered = ordered  # plain numbers, once for all of many rankings
+        self.pair = pair  # the inputs, for features that compare outputs with them
         self.failures: list[str] = []
         self._scores: dict[int, Scores | None] = {}
         self._fitted: dict[int, Loss] = {}
@@ -161,7 +163,7 @@ class CrossFit:
     @cached_property
     def training(self) -> Training:
         """The draws, sorted into keys."""
-        found = Training.of(self.batch, thorough=self.thorough)
+        found = Training.of(self.batch, thorough=self.thorough, pair=self.pair)
         return found.in_order() if self.ordered and self._auto else found
 
     @property

@@ -12,6 +12,7 @@ price of choosing among many.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from dpassay.outputs.features import (
     words_of,
 )
 from dpassay.outputs.leaves import Hashes, LeafTable
+from dpassay.outputs.targets import Target
 from dpassay.outputs.templates import written
 
 #: Training draws per side beyond which no feature is found that fewer do not show; and leaves of them.
@@ -35,8 +37,13 @@ _ENOUGH, _LEAVES = 2500, 400_000
 _LEAST = 4
 
 
-def best_features(p: Outputs, q: Outputs, most: int) -> list[tuple[Feature, float]]:
-    """The features with the largest limits, the largest first; no two of the same values."""
+def best_features(
+    p: Outputs, q: Outputs, most: int, targets: Sequence[Target] = ()
+) -> list[tuple[Feature, float]]:
+    """The features with the largest limits, the largest first; no two of the same values.
+
+    `targets` are records that rows may be compared with.
+    """
     width = max(p.numbers.shape[1], 1)
     enough = max(min(_ENOUGH, _LEAVES // width), 200)
     both = concatenate([p[:enough], q[:enough]])
@@ -44,12 +51,19 @@ def best_features(p: Outputs, q: Outputs, most: int) -> list[tuple[Feature, floa
     table = LeafTable.of(both)
     repeated = table.repeated(_LEAST)
     tables = {family: repeated if family in OF_REPEATED else table for family in FAMILIES}
-    extracted = {(family, 0): FAMILIES[family](tables[family]) for family in FAMILIES}
+    extracted = {(family, 0): FAMILIES[family](tables[family], None) for family in FAMILIES}
     if len(repeated) > len(table) / 2:  # else rows do not repeat
         extracted |= {("block rows", width): block_rows(both, width) for width in widths(both)}
-    for k, column in enumerate(blocks(both).values()):
-        every = np.arange(n + m)
-        extracted["blocks", k] = every, np.full(n + m, k, np.uint64), column, every, every
+    dense = [(Feature("blocks", 0, name), column) for name, column in blocks(both).items()]
+    for target in targets:
+        columns = target.features(table).T
+        dense += [
+            (Feature("target", k, name, target=target), column)
+            for k, (name, column) in enumerate(zip(target.names, columns, strict=True))
+        ]
+    every = np.arange(n + m)
+    for k, (_, column) in enumerate(dense):
+        extracted["dense", k] = every, np.full(n + m, k, np.uint64), column, every, every
     many = sum(np.unique(triples[1]).size for triples in extracted.values())
     z2 = 2 * math.log(many + 1)
     found = [
@@ -62,9 +76,12 @@ def best_features(p: Outputs, q: Outputs, most: int) -> list[tuple[Feature, floa
     for limit, family, key, width, one, two in found:
         if limit in chosen:
             continue
+        if len(chosen) == most:
+            break
         match family:
-            case "blocks":
-                name, width = list(blocks(both[:1]))[width], 0
+            case "dense":
+                chosen[limit] = dense[width][0]
+                continue
             case "block rows":
                 row = both.numbers.reshape(-1)[one : one + width]
                 listed = ", ".join(written(float(x)) for x in row)
@@ -72,8 +89,6 @@ def best_features(p: Outputs, q: Outputs, most: int) -> list[tuple[Feature, floa
             case _:
                 name = words_of(tables[family], family, one, two)
         chosen[limit] = Feature(family, key, name, width)
-        if len(chosen) == most:
-            break
     return [(feature, limit) for limit, feature in chosen.items()]
 
 

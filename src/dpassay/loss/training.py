@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from dpassay.loss.cell_counts import Binning, CellCounts
 from dpassay.loss.feature_search import best_features
 from dpassay.outputs.features import Feature
 from dpassay.outputs.keys import KeyedDraws, Layout, learn
+from dpassay.outputs.targets import Target, targets_of
 from dpassay.sampling.samples import Batch, Sizes
 
 #: How many named features are kept.
@@ -46,12 +48,13 @@ class Training:
     q: KeyedDraws
     whole: Training | None = None  # what this is a part of
     ordered: bool = False  # ascending within each half of a side
+    pair: Any = None  # the two inputs, where they are known
 
     @classmethod
-    def of(cls, batch: Batch, *, thorough: bool = False) -> Training:
+    def of(cls, batch: Batch, *, thorough: bool = False, pair: Any = None) -> Training:
         """Find the keys of a batch; `thorough`: values that repeat are looked for in all of it."""
         _, p, q = learn(batch.p, batch.q, thorough=thorough)
-        return cls(p, q)
+        return cls(p, q, pair=pair)
 
     def in_order(self) -> Training:
         """Plain numbers ascending within each half of a side: whatever sorts or looks them up is quicker.
@@ -60,7 +63,7 @@ class Training:
         """
         if self.p.keys is not None or self.q.keys is not None or self.layout.widest != 1:
             return self
-        return Training(_ascending(self.p), _ascending(self.q), self.whole, ordered=True)
+        return Training(_ascending(self.p), _ascending(self.q), self.whole, True, self.pair)
 
     @property
     def layout(self) -> Layout:
@@ -87,7 +90,14 @@ class Training:
     @cached_property
     def features(self) -> list[tuple[Feature, float]]:
         """The most telling named features, the best first, with their limits of log p/q."""
-        return best_features(self.p.outputs, self.q.outputs, FEATURES)
+        return best_features(self.p.outputs, self.q.outputs, FEATURES, self.targets)
+
+    @cached_property
+    def targets(self) -> list[Target]:
+        """The records in which the two inputs differ."""
+        if self.whole is not None:
+            return self.whole.targets
+        return [] if self.pair is None else targets_of(self.pair)
 
     @cached_property
     def _lines(self) -> dict[int, Line]:

@@ -15,13 +15,15 @@ Which features tell the two inputs apart is learned on training draws (`loss.fea
     sorted       the k-th smallest number of a column: centres that come in any order
     products     covariances of two columns
     blocks       a vector read as rows of a few columns: row counts; largest window of a matrix; spectrum
+    target       rows equal or near to a record in which the two inputs differ (`outputs.targets`)
 
 The cost is that of a few sorts of the leaves; `pairs` and `products` are limited to neighbouring columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -30,14 +32,16 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.leaves import Hashes, LeafTable, mix, number_hash, text_hash
+from dpassay.outputs.leaves import Hashes, LeafTable, grouped, mix, number_hash
+from dpassay.outputs.targets import Target
+from dpassay.outputs.templates import NUMBER
 from dpassay.records import Record
 
 #: Owners, features and values; and for each triple the leaves that tell its name.
 Triples: TypeAlias = tuple[IntArray, Hashes, FloatArray, IntArray, IntArray]
+#: The features that are needed; None for all.
+Wanted: TypeAlias = Hashes | None
 
-#: Leaves of a row are paired with the next few.
-_LAGS = 4
 #: Numbers of a column whose order statistics are features, at most.
 _SORTED = 24
 #: Vectors of at most this many numbers are read as rows of 2 to 16 columns.
@@ -46,15 +50,29 @@ _BLOCKS, _WIDEST = 4096, 16
 _SPECTRUM = 1024
 
 
-def _counted(owner: IntArray, key: Hashes, first: IntArray, second: IntArray) -> Triples:
-    """How often each owner has each key."""
-    order = np.lexsort((key, owner))
-    owner, key = owner[order], key[order]
-    new = np.ones(owner.size, dtype=bool)
-    new[1:] = (owner[1:] != owner[:-1]) | (key[1:] != key[:-1])
-    at = np.flatnonzero(new)
-    count = np.diff(np.append(at, owner.size)).astype(float)
-    return owner[at], key[at], count, first[order][at], second[order][at]
+def _counted(
+    owner: IntArray,
+    key: Hashes,
+    first: IntArray,
+    second: IntArray,
+    wanted: Wanted,
+    value: FloatArray | None = None,
+    how: np.ufunc = np.add,
+) -> Triples:
+    """How often each owner has each key, or what `how` makes of its values there."""
+    if wanted is not None:
+        use = np.flatnonzero(np.isin(key, wanted))
+        owner, key, first, second = owner[use], key[use], first[use], second[use]
+        value = None if value is None else value[use]
+    if not owner.size:
+        return _none()
+    order, at = grouped(mix(owner, key))
+    leaf = order[at]
+    if value is None:
+        found = np.diff(np.append(at, owner.size)).astype(float)
+    else:
+        found = how.reduceat(value[order], at)
+    return owner[leaf], key[leaf], found, first[leaf], second[leaf]
 
 
 def _none() -> Triples:
@@ -62,92 +80,63 @@ def _none() -> Triples:
     return empty, empty.astype(np.uint64), empty.astype(float), empty, empty
 
 
-def values(t: LeafTable) -> Triples:
+def values(t: LeafTable, wanted: Wanted = None) -> Triples:
     """How often a column holds a value."""
     leaf = np.arange(len(t))
-    return _counted(t.owner, mix(1, t.column, t.code), leaf, leaf)
+    return _counted(t.owner, mix(1, t.column, t.code), leaf, leaf, wanted)
 
 
-def anywhere(t: LeafTable) -> Triples:
+def anywhere(t: LeafTable, wanted: Wanted = None) -> Triples:
     """How often a value occurs in any column of a table."""
     leaf = np.arange(len(t))
-    return _counted(t.owner, mix(2, t.table, t.code), leaf, leaf)
+    return _counted(t.owner, mix(2, t.table, t.code), leaf, leaf, wanted)
 
 
-def rows(t: LeafTable) -> Triples:
+def rows(t: LeafTable, wanted: Wanted = None) -> Triples:
     """How often a row of two columns or more occurs in its table."""
-    row = t.rows()
-    order = np.argsort(row, kind="stable")
-    starts = np.flatnonzero(np.append(True, row[order][1:] != row[order][:-1])) if len(t) else order
-    if not starts.size:
+    if not len(t):
         return _none()
+    order, starts = grouped(t.rows)
     sizes = np.diff(np.append(starts, len(t)))
     with np.errstate(over="ignore"):
         total = np.add.reduceat(mix(t.column, t.code)[order], starts)
     wide = sizes > 1
     leaf, total = order[starts][wide], total[wide]
-    return _counted(t.owner[leaf], mix(3, t.table[leaf], total), leaf, leaf)
+    return _counted(t.owner[leaf], mix(3, t.table[leaf], total), leaf, leaf, wanted)
 
 
-def _paired(t: LeafTable) -> tuple[IntArray, IntArray]:
-    """Leaves of one row, each with the next few: two arrays of places in the table."""
-    order = np.lexsort((t.column, t.place, t.table, t.owner))  # sums are taken in this order
-    row = t.rows()[order]
-    first, second = [], []
-    for lag in range(1, _LAGS + 1):
-        same = row[lag:] == row[:-lag]
-        first.append(order[:-lag][same])
-        second.append(order[lag:][same])
-    return np.concatenate(first), np.concatenate(second)
-
-
-def pairs(t: LeafTable) -> Triples:
+def pairs(t: LeafTable, wanted: Wanted = None) -> Triples:
     """How often a row holds two values."""
-    a, b = _paired(t)
-    return _counted(t.owner[a], mix(4, t.column[a], t.code[a], t.column[b], t.code[b]), a, b)
+    a, b = t.paired
+    key = mix(4, t.column[a], t.code[a], t.column[b], t.code[b])
+    return _counted(t.owner[a], key, a, b, wanted)
 
 
-def by_key(t: LeafTable) -> Triples:
+def by_key(t: LeafTable, wanted: Wanted = None) -> Triples:
     """The sum of the numbers that stand in a row beside a value that is text or a whole number."""
-    a, b = _paired(t)
+    a, b = t.paired
     first, second = np.append(a, b), np.append(b, a)
     text = np.isnan(t.number[first]) | (t.number[first] == np.round(t.number[first]))
     use = text & np.isfinite(t.number[second])
     first, second = first[use], second[use]
     key = mix(5, t.column[first], t.code[first], t.column[second])
-    return _summed(t.owner[first], key, t.number[second], first, second)
+    return _counted(t.owner[first], key, first, second, wanted, t.number[second])
 
 
-def _summed(
-    owner: IntArray, key: Hashes, value: FloatArray, first: IntArray, second: IntArray
-) -> Triples:
-    order = np.lexsort((key, owner))
-    owner, key, value = owner[order], key[order], value[order]
-    new = np.ones(owner.size, dtype=bool)
-    new[1:] = (owner[1:] != owner[:-1]) | (key[1:] != key[:-1])
-    at = np.flatnonzero(new)
-    total = np.add.reduceat(value, at) if at.size else value
-    return owner[at], key[at], total, first[order][at], second[order][at]
-
-
-def neighbours(t: LeafTable) -> Triples:
+def neighbours(t: LeafTable, wanted: Wanted = None) -> Triples:
     """How often one value of a column follows another."""
-    order = np.lexsort((t.place, t.column, t.owner))
+    order = np.lexsort((t.place, t.groups))
     a, b = order[:-1], order[1:]
-    same = (t.owner[a] == t.owner[b]) & (t.column[a] == t.column[b]) & (t.place[b] > t.place[a])
+    same = (t.groups[a] == t.groups[b]) & (t.place[b] > t.place[a])
     a, b = a[same], b[same]
-    return _counted(t.owner[a], mix(6, t.column[a], t.code[a], t.code[b]), a, b)
+    return _counted(t.owner[a], mix(6, t.column[a], t.code[a], t.code[b]), a, b, wanted)
 
 
-def positions(t: LeafTable) -> Triples:
+def positions(t: LeafTable, wanted: Wanted = None) -> Triples:
     """Where in its column a value comes first, from 1 on."""
-    key = mix(7, t.column, t.code)
-    order = np.lexsort((t.place, key, t.owner))
-    owner, key = t.owner[order], key[order]
-    new = np.ones(owner.size, dtype=bool)
-    new[1:] = (owner[1:] != owner[:-1]) | (key[1:] != key[:-1])
-    leaf = order[new]
-    return t.owner[leaf], key[new], t.place[leaf].astype(float) + 1, leaf, leaf
+    leaf = np.arange(len(t))
+    key, place = mix(7, t.column, t.code), t.place.astype(float) + 1
+    return _counted(t.owner, key, leaf, leaf, wanted, place, np.minimum)
 
 
 #: Statistics of the numbers of a column, in the order of `_summary`.
@@ -160,15 +149,15 @@ STATISTICS = (
 )
 
 
-def summaries(t: LeafTable) -> Triples:
+def summaries(t: LeafTable, wanted: Wanted = None) -> Triples:
     """Statistics of the numbers of each column, and of all values of it that are not numbers."""
     known = np.flatnonzero(np.isfinite(t.number))
-    found = [_summary(t, known)] if known.size else []
+    found = [_summary(t, known, wanted is None)] if known.size else []
     texts = np.flatnonzero(~np.isfinite(t.number))
     if texts.size:  # how many, and how many different ones
-        group = mix(t.owner, t.column)[texts]
+        group = t.groups[texts]
         order = texts[np.lexsort((t.code[texts], group))]
-        own = mix(t.owner, t.column)[order]
+        own = t.groups[order]
         new = np.append(True, own[1:] != own[:-1])
         fresh = new | np.append(True, t.code[order][1:] != t.code[order][:-1])
         at = np.flatnonzero(new)
@@ -184,12 +173,12 @@ def summaries(t: LeafTable) -> Triples:
     return owner, key, value, leaf, place
 
 
-def _summary(t: LeafTable, known: IntArray) -> Triples:
+def _summary(t: LeafTable, known: IntArray, searching: bool) -> Triples:
     """By owner and column: sorted once by value and once by place."""
-    group = mix(t.owner, t.column)[known]
+    group = t.groups[known]
     by_value = known[np.lexsort((t.number[known], group))]
     by_place = known[np.lexsort((t.place[known], group))]
-    own = mix(t.owner, t.column)[by_value]
+    own = t.groups[by_value]
     at = np.flatnonzero(np.append(True, own[1:] != own[:-1]))
     count = np.diff(np.append(at, own.size))
     x, y = t.number[by_value], t.number[by_place]
@@ -231,7 +220,7 @@ def _summary(t: LeafTable, known: IntArray) -> Triples:
         )
     leaf = by_value[at]
     single = count.max(initial=1) == 1  # then most statistics are the number itself
-    use = [1] if single else range(len(columns))
+    use = [1] if searching and single else range(len(columns))
     return (
         np.tile(t.owner[leaf], len(use)),
         np.concatenate([mix(8, t.column[leaf], np.full(leaf.size, k)) for k in use]),
@@ -241,12 +230,12 @@ def _summary(t: LeafTable, known: IntArray) -> Triples:
     )
 
 
-def ordered(t: LeafTable) -> Triples:
+def ordered(t: LeafTable, wanted: Wanted = None) -> Triples:
     """The k-th smallest number of a column, for lists that are not long."""
     known = np.flatnonzero(np.isfinite(t.number))
-    group = mix(t.owner, t.column)[known]
+    group = t.groups[known]
     order = known[np.lexsort((t.number[known], group))]
-    own = mix(t.owner, t.column)[order]
+    own = t.groups[order]
     if not own.size:
         return _none()
     at = np.flatnonzero(np.append(True, own[1:] != own[:-1]))
@@ -257,24 +246,22 @@ def ordered(t: LeafTable) -> Triples:
     return t.owner[leaf], mix(9, t.column[leaf], rank), t.number[leaf], leaf, rank
 
 
-def by_place(t: LeafTable) -> Triples:
+def by_place(t: LeafTable, wanted: Wanted = None) -> Triples:
     """The sum of the numbers in a row, and the numbers of a column by place."""
     known = np.flatnonzero(np.isfinite(t.number))
     key = mix(10, t.table[known], t.place[known])
-    return _summed(t.owner[known], key, t.number[known], known, known)
+    return _counted(t.owner[known], key, known, known, wanted, t.number[known])
 
 
-def products(t: LeafTable) -> Triples:
+def products(t: LeafTable, wanted: Wanted = None) -> Triples:
     """The covariance of two columns over the rows of their table."""
-    a, b = _paired(t)
+    a, b = t.paired
     use = np.isfinite(t.number[a]) & np.isfinite(t.number[b])
     a, b = a[use], b[use]
     key = mix(11, t.column[a], t.column[b])
-    group = mix(t.owner[a], key)
-    order = np.argsort(group, kind="stable")
-    if not order.size:
+    if not a.size:
         return _none()
-    at = np.flatnonzero(np.append(True, group[order][1:] != group[order][:-1]))
+    order, at = grouped(mix(t.owner[a], key))
     count = np.diff(np.append(at, order.size))
     x, y = t.number[a][order], t.number[b][order]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -290,7 +277,7 @@ def products(t: LeafTable) -> Triples:
 #: Families about values that occur again and again; a search may leave out all others.
 OF_REPEATED = ("values", "anywhere", "pairs", "neighbours", "positions")
 
-FAMILIES: dict[str, Callable[[LeafTable], Triples]] = {
+FAMILIES: dict[str, Callable[[LeafTable, Wanted], Triples]] = {
     "values": values,
     "anywhere": anywhere,
     "rows": rows,
@@ -308,47 +295,52 @@ FAMILIES: dict[str, Callable[[LeafTable], Triples]] = {
 # --- vectors and matrices
 
 
-def plain_shape(outputs: Outputs) -> tuple[int, ...] | None:
-    """The shape of outputs that are all arrays of numbers of one shape; None for others."""
-    if not outputs.is_plain:
-        return None
-    shape: list[int] = []
-    node = outputs.structures[0]
-    while node[0] == "seq" and node[1]:
-        if any(child != node[1][0] for child in node[1]):
-            return None
-        shape.append(len(node[1]))
-        node = node[1][0]
-    return tuple(shape) if node == ("number",) else None
+def _arrays(outputs: Outputs) -> Iterator[tuple[IntArray, tuple[int, ...], FloatArray]]:
+    """The outputs that are arrays of numbers, shape by shape: their rows, the shape, the numbers."""
+    for k, node in enumerate(outputs.structures):
+        shape: list[int] = []
+        while node[0] == "seq" and node[1] and all(child == node[1][0] for child in node[1]):
+            shape.append(len(node[1]))
+            node = node[1][0]
+        if node != NUMBER or not shape or math.prod(shape) > _BLOCKS:
+            continue
+        rows = (
+            np.arange(len(outputs)) if outputs.codes is None else np.flatnonzero(outputs.codes == k)
+        )
+        if rows.size:
+            numbers = outputs.numbers[rows][:, : math.prod(shape)]
+            yield rows, tuple(shape), np.asarray(numbers, dtype=float)
 
 
 def blocks(outputs: Outputs) -> dict[str, FloatArray]:
-    """Dense features of arrays of one shape, by name: rows of a few columns, windows, singular values."""
-    shape = plain_shape(outputs)
+    """Dense features of arrays, by name: windows, singular values; 0 for outputs that have none."""
     found: dict[str, FloatArray] = {}
-    if shape is None or not shape or outputs.numbers.shape[1] > _BLOCKS:
-        return found
-    x = np.asarray(outputs.numbers, dtype=float)
+    for rows, shape, x in _arrays(outputs):
+        for name, values in _array_features(x, shape):
+            found.setdefault(name, np.zeros(len(outputs)))[rows] = values
+    return found
+
+
+def _array_features(x: FloatArray, shape: tuple[int, ...]) -> Iterator[tuple[str, FloatArray]]:
     if len(shape) == 2 and min(shape) > 1:
         matrix = x.reshape(len(x), *shape)
         if x.shape[1] <= _SPECTRUM:
             spectrum = np.linalg.svd(matrix, compute_uv=False)[:, :3]
             for k in range(spectrum.shape[1]):
-                found[f"singular value {k + 1}"] = np.asarray(np.round(spectrum[:, k], 9))
-        found["trace"] = np.asarray(np.trace(matrix, axis1=1, axis2=2), dtype=float)
+                yield f"singular value {k + 1}", np.round(spectrum[:, k], 9)
+        yield "trace", np.trace(matrix, axis1=1, axis2=2)
         for side in (2, 3, 4, 6):
             if side < min(shape):
                 sums = _windows(matrix, side).reshape(len(x), -1)
-                found[f"largest sum of a {side} × {side} window"] = sums.max(axis=1)
-                found[f"smallest sum of a {side} × {side} window"] = sums.min(axis=1)
-    if len(shape) == 1 and shape[0] > 3:
+                yield f"largest sum of a {side} × {side} window", sums.max(axis=1)
+                yield f"smallest sum of a {side} × {side} window", sums.min(axis=1)
+    if len(shape) == 1:
+        total = np.cumsum(np.pad(x, ((0, 0), (1, 0))), axis=1)
         for side in (2, 3, 5, 8):
-            if side < shape[0]:
-                total = np.cumsum(np.pad(x, ((0, 0), (1, 0))), axis=1)
+            if 3 < shape[0] > side:
                 sums = total[:, side:] - total[:, :-side]
-                found[f"largest sum of {side} neighbours"] = sums.max(axis=1)
-                found[f"smallest sum of {side} neighbours"] = sums.min(axis=1)
-    return found
+                yield f"largest sum of {side} neighbours", sums.max(axis=1)
+                yield f"smallest sum of {side} neighbours", sums.min(axis=1)
 
 
 def _windows(matrix: FloatArray, side: int) -> FloatArray:
@@ -357,27 +349,42 @@ def _windows(matrix: FloatArray, side: int) -> FloatArray:
     return np.asarray(a[:, :, side:] - a[:, :, :-side] - b[:, :, side:] + b[:, :, :-side])
 
 
-def block_rows(outputs: Outputs, width: int) -> Triples:
+def block_rows(outputs: Outputs, width: int, wanted: Wanted = None) -> Triples:
     """How often a row of `width` numbers occurs in a vector that is cut into such rows."""
-    x = np.asarray(outputs.numbers, dtype=float)
-    codes = number_hash(x).reshape(len(x), -1, width)
-    total = mix(12, width, codes[:, :, 0])
-    for k in range(1, width):
-        total = mix(total, codes[:, :, k])
-    owner = np.repeat(np.arange(len(x)), total.shape[1])
-    leaf = np.tile(np.arange(total.shape[1]) * width, len(x)) + owner * x.shape[1]
-    return _counted(owner, total.ravel(), leaf, leaf)
+    parts = []
+    for rows, shape, x in _arrays(outputs):
+        if width not in _widths(shape):
+            continue
+        codes = number_hash(x).reshape(len(x), -1, width)
+        total = mix(12, width, codes[:, :, 0])
+        for k in range(1, width):
+            total = mix(total, codes[:, :, k])
+        many = total.shape[1]
+        first = np.tile(np.arange(many) * width, len(x))
+        first += np.repeat(rows * outputs.numbers.shape[1], many)
+        parts.append((np.repeat(rows, many), total.ravel(), first))
+    if not parts:
+        return _none()
+    owner, key, leaf = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _counted(owner, key, leaf, leaf, wanted)
 
 
 def widths(outputs: Outputs) -> list[int]:
-    """In how many columns a vector may be read as rows: its divisors from 2 to 16."""
-    shape = plain_shape(outputs)
-    if shape is None or len(shape) != 1 or not 4 <= shape[0] <= _BLOCKS:
+    """In how many columns some of the vectors may be read as rows."""
+    return sorted({width for _, shape, _ in _arrays(outputs) for width in _widths(shape)})
+
+
+def _widths(shape: tuple[int, ...]) -> list[int]:
+    """Divisors of the length of a vector, from 2 to 16."""
+    if len(shape) != 1 or shape[0] < 4:
         return []
     return [w for w in range(2, _WIDEST + 1) if shape[0] % w == 0 and shape[0] > w]
 
 
 # --- chosen features
+
+#: Families that are not made of triples of leaves.
+_OTHERS = ("blocks", "block rows", "target")
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,6 +395,9 @@ class Feature(Record):
     key: int
     name: str
     width: int = 0  # of a row, where a vector is read as rows
+    target: Target | None = (
+        None  # the record that rows are compared with; `key` counts its features
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,7 +409,7 @@ class NamedFeatures(Record):
     scale: FloatArray
 
     def _validate(self) -> None:
-        known = all(one.family in (*FAMILIES, "blocks", "block rows") for one in self.features)
+        known = all(one.family in (*FAMILIES, *_OTHERS) for one in self.features)
         checks.require(known, f"a family of features must be one of {', '.join(FAMILIES)}")
         same = self.centre.shape == self.scale.shape == (self.size,)
         checks.require(same, "centre and scale must have an entry for each feature")
@@ -429,7 +439,8 @@ class NamedFeatures(Record):
         if not len(outputs):
             return found
         families = {(one.family, one.width) for one in self.features}
-        table = LeafTable.of(outputs) if any(name in FAMILIES for name, _ in families) else None
+        names = {name for name, _ in families}
+        table = LeafTable.of(outputs) if names - {"blocks", "block rows"} else None
         for name, width in sorted(families):
             own = [
                 k for k, one in enumerate(self.features) if (one.family, one.width) == (name, width)
@@ -440,15 +451,20 @@ class NamedFeatures(Record):
                     if self.features[k].name in dense:
                         found[:, k] = dense[self.features[k].name]
                 continue
-            if name == "block rows":
-                if width not in widths(outputs):
-                    continue
-                owner, key, value, _, _ = block_rows(outputs, width)
-            else:
+            if name == "target":
                 assert table is not None
-                owner, key, value, _, _ = FAMILIES[name](table)
+                for k in own:
+                    target = self.features[k].target
+                    assert target is not None
+                    found[:, k] = target.features(table)[:, self.features[k].key]
+                continue
             wanted = np.array([self.features[k].key for k in own], dtype=np.uint64)
             order = np.argsort(wanted)
+            if name == "block rows":
+                owner, key, value, _, _ = block_rows(outputs, width, wanted)
+            else:
+                assert table is not None
+                owner, key, value, _, _ = FAMILIES[name](table, wanted)
             at = np.minimum(np.searchsorted(wanted[order], key), len(own) - 1)
             hit = wanted[order][at] == key
             found[owner[hit], np.array(own)[order][at[hit]]] = value[hit]
@@ -458,17 +474,7 @@ class NamedFeatures(Record):
 def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
     """What a feature is called, from the leaves that it was found with."""
 
-    def column(leaf: int) -> str:
-        known = table.texts.get(int(table.column[leaf]))
-        if known is not None:
-            return known.removeprefix("[].").removesuffix("[]").strip(".") or "the items"
-        for part in ("last digit", "cents", *_CALENDAR_PARTS):
-            for text in table.texts.values():
-                if int(mix(np.uint64(text_hash(text)), text_hash(part))[0]) == int(
-                    table.column[leaf]
-                ):
-                    return f"the {part} of {text.removesuffix('[]') or 'the output'}"
-        return "a column"
+    column = table.column_name
 
     def holds(leaf: int) -> str:
         name = column(leaf)
@@ -508,6 +514,3 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             return f"the sum of the numbers in row {int(table.place[first]) + 1}"
         case _:
             return f"the correlation of {column(first)} and {column(second)}"
-
-
-_CALENDAR_PARTS = ("second", "minute", "hour", "weekday", "day", "month")

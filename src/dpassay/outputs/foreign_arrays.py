@@ -92,8 +92,14 @@ def _plain_cells(cells: AnyArray) -> list[AnyArray] | None:
     found = []
     for column in cells.T.tolist():
         kinds = set(map(type, column))
-        array = np.array(column, dtype=object if kinds == {str} else None) if len(kinds) == 1 else None
-        if array is None or not (kinds <= {str, bool, int, float}) or array.dtype.kind not in "Obif":
+        array = (
+            np.array(column, dtype=object if kinds == {str} else None) if len(kinds) == 1 else None
+        )
+        if (
+            array is None
+            or not (kinds <= {str, bool, int, float})
+            or array.dtype.kind not in "Obif"
+        ):
             return None
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             return None

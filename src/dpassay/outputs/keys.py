@@ -183,7 +183,9 @@ def learn(
     look = min(max(min(len(p), len(q)) // 4, _LOOK[0]), _LOOK[1])
     if thorough:
         look = max(len(p), len(q))
-    own = [np.zeros(len(side), dtype=np.int64) if side.codes is None else side.codes for side in (p, q)]
+    own = [
+        np.zeros(len(side), dtype=np.int64) if side.codes is None else side.codes for side in (p, q)
+    ]
     counts = np.bincount(np.concatenate(own), minlength=len(p.structures))
     enough = min(RARE, len(p) + len(q))
     parts: list[Part] = []

@@ -20,7 +20,7 @@ import weakref
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ _WIDE = 16
 _SPELLED = 12
 #: Calendar parts of dates, and digits of numbers, are columns of their own in tables up to this size.
 _DERIVED = 200
+#: Leaves of a row are paired with so many next ones.
+_LAGS = 4
 #: Prefix of the columns that hold a property of the whole output.
 _WHOLE = "the output's "
 
@@ -55,6 +57,13 @@ def mix(*parts: Any) -> Hashes:
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         total = x ^ (x >> np.uint64(31))
     return total
+
+
+def grouped(key: Hashes) -> tuple[IntArray, IntArray]:
+    """An order in which equal keys are neighbours, as they came, and where each group begins in it."""
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    return order, np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: key.size])
 
 
 @lru_cache(maxsize=1 << 16)
@@ -90,12 +99,18 @@ class LeafTable:
         return _TABLES[outputs]
 
     @classmethod
-    def _read(cls, outputs: Outputs) -> LeafTable:
+    def records(cls, outputs: Outputs) -> LeafTable:
+        """The leaves alone, without what is derived from them."""
+        return cls._read(outputs, derived=False)
+
+    @classmethod
+    def _read(cls, outputs: Outputs, *, derived: bool = True) -> LeafTable:
         shapes = _Walk()
-        for template in outputs.structures:
-            shapes.read(template)
         n = len(outputs)
         codes = np.zeros(n, dtype=np.int64) if outputs.codes is None else outputs.codes
+        seen, codes = np.unique(codes, return_inverse=True)
+        for k in seen.tolist():
+            shapes.read(outputs.structures[k], derived)
         start = np.array(shapes.starts)
         many = np.diff(start)[codes]
         owner = np.repeat(np.arange(n), many)
@@ -113,16 +128,27 @@ class LeafTable:
         known = np.flatnonzero(np.isfinite(number))
         code[known] = number_hash(number[known])
         origin = (source >= 0) + np.array(shapes.dates, dtype=np.int64)[leaf]
-        columns = owner, table, place, column, code, number
-        extra = _derived(owner, table, place, column, number, origin, n)
-        if extra[0].size:
-            joined = [np.concatenate(pair) for pair in zip(columns, extra, strict=True)]
-            by = np.argsort(joined[0], kind="stable")
-            columns = tuple(x[by] for x in joined)
-        return cls(n, *columns, shapes.texts)
+        origin[np.repeat((many > _DERIVED) | (not derived), many)] = 0
+        found = cls(n, owner, table, place, column, code, number, shapes.texts)
+        return found.with_more(_derived(found, origin))
+
+    def with_more(self, extra: tuple[AnyArray, ...]) -> LeafTable:
+        """Further leaves, each among those of its output."""
+        if not extra[0].size:
+            return self
+        own = (self.owner, self.table, self.place, self.column, self.code, self.number)
+        joined = [np.concatenate(pair) for pair in zip(own, extra, strict=True)]
+        by = np.argsort(joined[0], kind="stable")
+        owner, table, place, column, code, number = (x[by] for x in joined)
+        return LeafTable(self.size, owner, table, place, column, code, number, self.texts)
 
     def __len__(self) -> int:
         return self.owner.size
+
+    def column_name(self, leaf: int) -> str:
+        """The column of a leaf, for people."""
+        known = self.texts[int(self.column[leaf])]
+        return known.removeprefix("[].").removesuffix("[]").strip(".") or "the items"
 
     def text(self, leaf: int) -> str:
         """The value of a leaf, for people."""
@@ -138,9 +164,29 @@ class LeafTable:
         head = self.size, self.owner[u], self.table[u], self.place[u]
         return LeafTable(*head, self.column[u], self.code[u], self.number[u], self.texts)
 
+    @cached_property
     def rows(self) -> Hashes:
         """A hash of owner, table and place: leaves of one row share it."""
         return mix(self.owner, self.table, self.place)
+
+    @cached_property
+    def paired(self) -> tuple[IntArray, IntArray]:
+        """Leaves of one row, each with the next few: two arrays of places in the table."""
+        order, _ = grouped(self.rows)
+        row = self.rows[order]
+        first, second = [], []
+        for lag in range(1, _LAGS + 1):
+            same = row[lag:] == row[:-lag]
+            a, b = order[:-lag][same], order[lag:][same]
+            by = np.argsort(a)  # as they are read: sums must not depend on other outputs
+            first.append(a[by])
+            second.append(b[by])
+        return np.concatenate(first), np.concatenate(second)
+
+    @cached_property
+    def groups(self) -> Hashes:
+        """A hash of owner and column."""
+        return mix(self.owner, self.column)
 
 
 #: Tables of outputs that are still in use: training draws are read by several scores.
@@ -162,15 +208,17 @@ class _Walk:
         self.texts: dict[int, str] = {}
         self.words: list[tuple[str, str]] = []  # column and text
         self.next = 0  # the column of `numbers` that comes next
+        self.level = self.depth = 0  # nodes around the present one, and the most there were
 
-    def read(self, template: Template) -> None:
-        """All leaves of a structure, and what is known of it as a whole."""
-        self.next, self.words = 0, []
+    def read(self, template: Template, derived: bool) -> None:
+        """All leaves of a structure; if `derived` also parts of text, and what is known of the whole."""
+        self.next, self.words, self.depth = 0, [], 0
         self.walk(template, "")
         leaves = len(self.codes) - self.starts[-1]
-        for name, value in (("depth", _depth(template)), ("number of leaves", leaves)):
-            self.add(_WHOLE, 0, _WHOLE + name, float(value))
-        if leaves <= _SPELLED:
+        if derived:
+            for name, value in (("depth", self.depth), ("number of leaves", leaves)):
+                self.add(_WHOLE, 0, _WHOLE + name, float(value))
+        if derived and leaves <= _SPELLED:
             for column, text in list(self.words):
                 _spell(self, column, text)
         self.starts.append(len(self.codes))
@@ -236,6 +284,8 @@ class _Walk:
 
     def walk(self, node: Template, path: str, table: str | None = None, place: int = 0) -> None:
         """All leaves of a node, in reading order."""
+        self.level += 1
+        self.depth = max(self.depth, self.level)
         match node[0]:
             case "seq" | "set":
                 self._items(node[1], path, table, place)
@@ -250,6 +300,7 @@ class _Walk:
             case _:
                 self.add(table or "", place, path, node)
                 self.next += 1
+        self.level -= 1
 
     def _items(self, items: Sequence[Template], path: str, table: str | None, place: int) -> None:
         if table is not None:
@@ -263,6 +314,7 @@ class _Walk:
         kinds = {item[0] for item in items}
         if kinds in ({"str"}, {"number"}):
             self.add_all(table, column, items)
+            self.depth = max(self.depth, self.level + 1)
         else:
             for k, item in enumerate(items):
                 self.walk(item, column, table, k)
@@ -279,11 +331,6 @@ class _Walk:
             self.walk(child, f"{path}.{name}" if path else str(name), table, place)
         for name, _ in entries:
             self.add(f"{path}{{}}", place, f"{path}{{}}", ("key", str(name)))
-
-
-def _depth(node: Template) -> int:
-    inner = children(node)
-    return 1 + max(_depth(child) for child in set(inner)) if inner else 1
 
 
 def _spell(found: _Walk, column: str, text: str) -> None:
@@ -304,28 +351,21 @@ def _spell(found: _Walk, column: str, text: str) -> None:
 _CALENDAR = {"second": (1, 60), "minute": (60, 60), "hour": (3600, 24), "weekday": (86400, 7)}
 
 
-def _derived(
-    owner: IntArray,
-    table: Hashes,
-    place: IntArray,
-    column: Hashes,
-    number: FloatArray,
-    origin: IntArray,
-    size: int,
-) -> tuple[AnyArray, ...]:
-    """Calendar parts of dates; the last digit and the cents of other numbers: as further leaves."""
-    parts = [tuple(x[:0] for x in (owner, table, place, column, column, number))]
-    few = owner.size <= _DERIVED * size
+def _derived(t: LeafTable, origin: IntArray) -> tuple[AnyArray, ...]:
+    """Calendar parts of dates (origin 2), the last digit and cents of numbers (1): as further leaves."""
+    parts = [tuple(x[:0] for x in (t.owner, t.table, t.place, t.column, t.code, t.number))]
     for kind, names in ((2, [*_CALENDAR, "day", "month"]), (1, ["last digit", "cents"])):
-        rows = np.flatnonzero((origin == kind) & (np.abs(number) < 2.0**53)) if few else owner[:0]
-        x = number[rows.astype(np.int64)]
+        rows = np.flatnonzero((origin == kind) & (np.abs(t.number) < 2.0**53))
+        x = t.number[rows]
         for name in names if rows.size else ():
             value = _part(x, name)
             keep = np.isfinite(value)
             own, value = rows[keep], value[keep]
-            hashes = mix(column[own], text_hash(name))
-            apart = mix(table[own], text_hash("derived"))  # no columns of the row itself
-            parts.append((owner[own], apart, place[own], hashes, number_hash(value), value))
+            column = mix(t.column[own], text_hash(name))
+            for new, old in set(zip(column.tolist(), t.column[own].tolist(), strict=True)):
+                t.texts[new] = f"the {name} of {t.texts[old].removesuffix('[]') or 'the output'}"
+            apart = mix(t.table[own], text_hash("derived"))  # no columns of the row itself
+            parts.append((t.owner[own], apart, t.place[own], column, number_hash(value), value))
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
 

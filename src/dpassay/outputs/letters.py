@@ -54,7 +54,9 @@ class Letters(Record):
     @classmethod
     def learn(cls, structures: Sequence[Template]) -> Letters:
         """How many leaves there are to look at."""
-        most = max((len(list(islice(leaves_of(one), _LEAVES))) for one in structures[:1000]), default=1)
+        most = max(
+            (len(list(islice(leaves_of(one), _LEAVES))) for one in structures[:1000]), default=1
+        )
         return cls(max(1, min(most, _LEAVES)))
 
     @property
