@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 import dpassay as dp
+from benchmarks.output_kinds import twins
 
 Rng = np.random.Generator
 EPSILON = 1.0
@@ -297,8 +298,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--n", type=int, default=2000, help="draws per side")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--twins", type=int, default=0, help="audits of each correct twin, instead")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
+    if options.twins:
+        cases = [(one.name, one.make(False), neighbours()) for one in GENERATORS]
+        return twins(cases, options.n, options.twins)
     print(
         f"{'generator':12} {'fault':30} {'raw frames':>12} {'violated':>9} {'feature':>8} {'time':>9}"
     )

@@ -56,5 +56,7 @@ def test_the_runner_compares_raw_outputs_with_the_feature(capsys):
 
 
 def test_the_runner_counts_violations_of_twins_against_the_binomial_limit(capsys):
-    assert twins([KINDS["parity_of_two"]], 400, 3) <= 0
-    assert "0 of 3 violations (limit 2): ok" in capsys.readouterr().out
+    kind = KINDS["parity_of_two"]
+    assert twins([(kind.name, kind.release(False), kind.pair)], 400, 3) == 0
+    assert "γ = 0.05: 0 of 3 violations (limit 2): ok" in capsys.readouterr().out
+    assert twins([(kind.name, kind.release(True), kind.pair)], 400, 5) == 2
