@@ -9,9 +9,11 @@ import pytest
 
 import dpassay as dp
 from dpassay.loss.feature_search import best_features
+from dpassay.loss.features import feature_curve
 from dpassay.outputs import features as ft
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.leaves import LeafTable
+from dpassay.outputs.score_models import Ranking, Steps
 from dpassay.outputs.targets import targets_of
 from dpassay.results.verdict import Verdict
 
@@ -288,3 +290,29 @@ def test_features_that_are_none_are_named():
         dp.audit(mechanism, (0, 1), "eps=1", n=100, features=[seed], rng=0)
     with pytest.raises(dp.errors.InvalidInput, match="compute them before"):
         dp.audit(dp.from_samples([1, 2, 3], [4, 5, 6]), claim="eps=1", features=[abs])
+
+
+def test_details_show_how_often_the_feature_takes_each_value():
+    mechanism = dp.from_function(word_tables)
+    verdict = dp.audit(mechanism, (0, 1), "eps=1", n=400, rng=0, confidence=0.999, details=True)
+    curve = verdict.profile.loss
+    assert curve.part == verdict.witness.event.ranking.feature
+    assert curve.p.sum() == pytest.approx(1)
+    assert curve.q.sum() == pytest.approx(1)
+    inside = curve.x >= 1  # {number of z ≥ 1}
+    assert curve.p[inside].sum() == 0
+    assert curve.q[inside].sum() == pytest.approx(1 - (2 / 3) ** 12, abs=0.05)
+    assert verdict.profile.delta(0.0) > 0.9
+
+
+def test_many_values_of_a_feature_are_gathered_without_losing_a_draw(seed):
+    rng = np.random.default_rng(seed)
+    sides = [from_raw((rng.normal(size=(300, 8)) + shift).tolist(), 300) for shift in (0.0, 0.5)]
+    chosen = ft.NamedFeatures.of((best_features(*sides, 1)[0][0],))
+    values = [chosen.rows(side)[:, 0] for side in sides]
+    ranking = Ranking("feature", chosen, Steps(np.unique(values[0]), np.arange(300.0)))
+    curve = feature_curve(ranking, *sides)
+    assert 5 < curve.x.size <= 25
+    for mass, own in zip((curve.p, curve.q), values, strict=True):
+        slow = [np.mean((own >= a) & (own < b)) for a, b in pairwise([*curve.x, np.inf])]
+        assert mass == pytest.approx(slow)

@@ -28,6 +28,7 @@ from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import best_detectable, smallest_detectable
 from dpassay.errors import InvalidInput, NotEnoughDraws
 from dpassay.learning.separation import evenest_share, separates
+from dpassay.loss.features import feature_curve
 from dpassay.notions.all_notions import profile_of
 from dpassay.privacy.claim_parsing import as_claim, parameter
 from dpassay.privacy.claims import Claim
@@ -166,6 +167,10 @@ def _detailed(
         if key not in profiles:
             profiles[key] = profile_of(choice.source, choice.learner)
         found = profiles[key]
+        ranking = verdict.witness.event.ranking if verdict.witness is not None else None
+        if ranking is not None and ranking.feature is not None:  # its values are what shows
+            batch = choice.learner.batch
+            found = replace(found, loss=feature_curve(ranking, batch.p, batch.q))
         out.append(replace(verdict, curve=found.tradeoff_curve, profile=found))
     return out
 

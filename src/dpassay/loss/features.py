@@ -21,11 +21,15 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.features import NamedFeatures
 from dpassay.outputs.score_models import Polynomial, Ranking, Steps, expanded
+from dpassay.outputs.templates import written
+from dpassay.privacy.renyi_curves import LossCurve
 
 #: Training draws per side beyond which a feature learns nothing new that its score could use.
 _ENOUGH = 20_000
 #: Features that are combined.
 _BEST = 40
+#: Values of a feature that a chart shows one by one.
+_BARS = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,3 +103,30 @@ def _linear(rows: FloatArray, n: int) -> Polynomial:
     terms = np.column_stack([np.ones(len(rows)), terms])
     beta = newton(terms, weight, hits, (1.0 + terms.shape[1] / 10) / len(rows))
     return Polynomial(float(beta[0]), beta[1:])
+
+
+def feature_curve(ranking: Ranking, p: Outputs, q: Outputs) -> LossCurve:
+    """How often the single feature of a ranking takes each value on the two inputs.
+
+    Many values are gathered into intervals; `x` holds the value, or the lower end.
+    """
+    assert isinstance(ranking.model, Steps)
+    sides = [np.asarray(ranking.features.rows(side))[:, 0] for side in (p, q)]
+    both = np.concatenate(sides)
+    x: FloatArray = np.unique(both)
+    labels = [written(value) for value in x.tolist()]
+    if (
+        x.size > _BARS
+    ):  # intervals that begin where a step of the score does, so that no event cuts one
+        edges = np.quantile(both, np.linspace(0, 1, _BARS)[1:-1], method="inverted_cdf")
+        steps = ranking.model.start
+        at = np.searchsorted(steps, edges).clip(max=steps.size - 1)
+        x = np.unique(np.append(steps[at], both.min()))
+        ends = [*x[1:].tolist(), float(both.max())]
+        labels = [f"{written(a)} to {written(b)}" for a, b in zip(x.tolist(), ends, strict=True)]
+    places = [np.searchsorted(x, side, side="right") - 1 for side in sides]
+    mass = [np.bincount(place, minlength=x.size) / place.size for place in places]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ell = np.where(mass[0] == mass[1], 0.0, np.log(mass[0]) - np.log(mass[1]))
+    part = ranking.feature or "output"
+    return LossCurve(x, ell, mass[0], mass[1], labels=tuple(labels), part=part)

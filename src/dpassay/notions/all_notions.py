@@ -188,18 +188,20 @@ def _grid_loss(learner: CrossFit) -> tuple[GridLoss, str, tuple[str, ...]]:
 
 
 def _is_on_cells(learner: CrossFit) -> bool:
-    """Whether a loss on cells tells all: tables of letters, where there are any, tell more."""
-    return bool(learner.on_cells) and not _letters(learner)
+    """Whether a loss on cells tells all: characters and features, where there are any, tell more."""
+    return bool(learner.on_cells) and not _by_parts(learner)
 
 
-def _letters(learner: CrossFit) -> bool:
-    return "letters" in learner.names and learner.scores(learner.names.index("letters")) is not None
+def _by_parts(learner: CrossFit) -> bool:
+    """Whether characters of text, or features of collections, tell the inputs apart."""
+    own = [k for k, name in enumerate(learner.names) if name in ("letters", "features")]
+    return any(learner.scores(k) is not None for k in own)
 
 
 def _score(learner: CrossFit) -> tuple[int, Scores]:
     """The candidate whose scores are best, and its scores of draws it was not fitted to."""
-    # tables of letters order the words, but their sum is no log-ratio
-    index, _ = select(learner, _Distance()) if _letters(learner) else select(learner, LogLoss())
+    # tables of characters order the words, but their sum is no log-ratio
+    index, _ = select(learner, _Distance()) if _by_parts(learner) else select(learner, LogLoss())
     scores = learner.scores(index)
     assert scores is not None
     return index, scores

@@ -331,6 +331,12 @@ class Ranking(Record):
         """Whether it ranks the bits of numbers instead of their values."""
         return isinstance(self.features, (Bits, LowestBit))
 
+    @property
+    def feature(self) -> str | None:
+        """The name of the single feature by which it ranks; None where there are several."""
+        single = isinstance(self.features, NamedFeatures) and isinstance(self.model, Steps)
+        return self.features.features[0].name if single else None  # type: ignore[union-attr]
+
     def words(self, cut: float, above: bool) -> str | None:
         """{score ≥ cut} as a person can check it; None where there are no words for it."""
         match self.features, self.model:
