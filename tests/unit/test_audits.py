@@ -1,5 +1,6 @@
 """The audit, from the border to the verdict."""
 
+import re
 import json
 
 import numpy as np
@@ -55,8 +56,18 @@ def test_false_claims_of_every_notion_are_refuted_and_written_down(mechanism, cl
         assert dp.replay(again, mechanism, n=n, rng=seed + 1).violated
 
 
-def test_ten_coordinates_by_a_learned_score_that_is_written_as_a_polynomial(seed):
+def test_a_leak_of_one_coordinate_is_written_as_one_comparison(seed):
     pair = (np.zeros(10), np.eye(10)[0])
+    verdict = dp.audit(zoo.Gaussian(), pair, dp.GaussianDP(0.7), n=10_000, rng=seed)
+    assert verdict.violated
+    assert re.fullmatch(r"x1 is (≥|<) [\d.]+", str(verdict.witness.event))
+    again = dp.Verdict.from_json(verdict.to_json())
+    assert dp.replay(again, zoo.Gaussian(), n=10_000, rng=seed + 1).violated
+
+
+def test_ten_coordinates_by_a_learned_score_that_is_written_as_a_polynomial(seed):
+    shift = np.arange(-4.0, 6.0)
+    pair = (np.zeros(10), shift / np.linalg.norm(shift))
     verdict = dp.audit(zoo.Gaussian(), pair, dp.GaussianDP(0.7), n=10_000, rng=seed)
     assert verdict.violated
     assert "logistic" in verdict.about.method

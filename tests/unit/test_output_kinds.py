@@ -59,4 +59,4 @@ def test_the_runner_counts_violations_of_twins_against_the_binomial_limit(capsys
     kind = KINDS["parity_of_two"]
     assert twins([(kind.name, kind.release(False), kind.pair)], 400, 3) == 0
     assert "γ = 0.05: 0 of 3 violations (limit 2): ok" in capsys.readouterr().out
-    assert twins([(kind.name, kind.release(True), kind.pair)], 400, 5) == 2
+    assert twins([(kind.name, kind.reduced(True), kind.pair)], 400, 5) == 2

@@ -74,6 +74,9 @@ def candidates(training: Training) -> list[str]:
     names = ["feature", "features"] if collections else []
     if len(layout) > 1 and (free or len(layout) <= _FEW):
         names.append("kinds")
+    narrow = width <= _WIDE or _whole_numbers(training)
+    if not collections and ((width > 2 and narrow) or _parted(training)):
+        names.append("feature")  # before combinations: a witness of one feature is easier to read
     if many:
         names.append("linear" if width > _PRODUCTS else "logistic")
         if 2 < width <= _PRODUCTS and draws > 20 * width:
@@ -88,9 +91,6 @@ def candidates(training: Training) -> list[str]:
         names.append("boosting")
     if _many_texts(training):
         names.append("letters")
-    narrow = width <= _WIDE or _whole_numbers(training)
-    if not collections and ((width > 2 and narrow) or _parted(training)):
-        names.append("feature")
     return names
 
 
@@ -242,6 +242,11 @@ class CrossFit:
     def known_scores(self, index: int) -> Scores | None:
         """The scores by a candidate where it was tried, and could be."""
         return self._scores.get(index)
+
+    @property
+    def readable(self) -> list[int]:
+        """The candidates whose events compare one feature with a number."""
+        return [k for k, name in enumerate(self.names) if self._auto and name == "feature"]
 
     def tried_if_telling(self, index: int) -> bool:
         """Whether a candidate is tried only where it shows a difference between the two inputs."""

@@ -41,6 +41,8 @@ from dpassay.sampling.samples import Sizes
 #: A ranking that is tried later must promise this much more: in z on the scale of the training draws, or
 #: relative to the bound promised already.
 _MARGIN_Z, _MARGIN_BOUND = 1.0, 0.03
+#: Where a witness of one feature is there, another must exceed it by so many times that margin.
+_READABLE = 2.0
 #: How many times the penalty is taken off in a cautious look; see docs/methods/audit.md.
 _CAUTIOUS = 2.0
 #: The address of the randomness with which shares are weighed.
@@ -93,14 +95,14 @@ class EventCriterion:
             self.counted[key] = HitRates.of(scores, directional, self.test, tails=tails)
         return self.counted[key]
 
-    def beats(self, new: PredictedEvents, best: PredictedEvents) -> bool:
-        """Whether it promises clearly more."""
+    def beats(self, new: PredictedEvents, best: PredictedEvents, times: float = 1.0) -> bool:
+        """Whether it promises clearly more: by so many times the margin."""
         kind, level = best.rank
         if kind == 1:
-            return new.z >= 1.0 and new.rank > (kind, level + _MARGIN_Z * new.rates.noise)
+            return new.z >= 1.0 and new.rank > (kind, level + times * _MARGIN_Z * new.rates.noise)
         if kind == 0 and new.z >= 1.0:
             return True
-        level += _MARGIN_BOUND * level
+        level += times * _MARGIN_BOUND * level
         return new.refutes(level) and new.rank > (kind, level)  # else its bound is not sought
 
 
@@ -270,6 +272,12 @@ def _best(
     if as_is is not None and learner.small and len(learner.training.layout) == 1:
         return None, as_is
     index, promise = select(learner, criterion, family)
+    for simple in learner.readable:
+        scores = learner.known_scores(simple)
+        if simple in family and scores is not None and simple != index:
+            own = criterion.judge(scores)
+            if not criterion.beats(promise, own, _READABLE):
+                index, promise = simple, own
     if as_is is not None and not criterion.beats(promise, as_is):
         return None, as_is
     return index, promise

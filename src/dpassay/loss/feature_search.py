@@ -140,7 +140,7 @@ def _limits(
 
 
 def _limit(p: FloatArray, n: int, q: FloatArray, m: int, z2: float) -> FloatArray:
-    """A lower limit of log p/q; negative, and ordered by z, where it does not exist."""
+    """A lower limit of log p/q; where there is none, near 0: above it for z-scores above z."""
     z = math.sqrt(z2)
     top = p - z * np.sqrt(np.maximum(p * (1 - p), 1e-12) / n)
     bottom = q + z * np.sqrt(np.maximum(q * (1 - q), 0.0) / m) + z2 / (2 * m)
@@ -149,4 +149,4 @@ def _limit(p: FloatArray, n: int, q: FloatArray, m: int, z2: float) -> FloatArra
         spread = np.sqrt(p * (1 - p) / n + q * (1 - q) / m)
         score = np.where(spread > 0, (p - q) / np.maximum(spread, 1e-12), 0.0)
     weak = ~(found > 0)
-    return np.where(weak, np.minimum(score, 50.0) / 100 - 1, found)
+    return np.where(weak, (np.minimum(score, 50.0) - z) / 1000, found)

@@ -145,7 +145,7 @@ STATISTICS = (
     *("number of distinct values", "number of ties", "smallest gap", "largest gap"),
     *("first", "last", "lag-1 autocovariance", "number of descents", "largest step"),
     *("lower quartile", "upper quartile", "number of zeros", "sum of squares"),
-    *("place of the maximum", "place of the minimum"),
+    *("place of the maximum", "place of the minimum", "value"),
 )
 
 
@@ -216,11 +216,11 @@ def _summary(t: LeafTable, known: IntArray, searching: bool) -> Triples:
             *(x[at + count // 4], x[at + (3 * count) // 4]),
             np.add.reduceat((x == 0).astype(float), at),
             squares,
-            *(np.minimum.reduceat(top, at), np.minimum.reduceat(low, at)),
+            *(np.minimum.reduceat(top, at), np.minimum.reduceat(low, at), x[at]),
         )
     leaf = by_value[at]
     single = count.max(initial=1) == 1  # then most statistics are the number itself
-    use = [1] if searching and single else range(len(columns))
+    use = [len(columns) - 1] if searching and single else range(len(columns))
     return (
         np.tile(t.owner[leaf], len(use)),
         np.concatenate([mix(8, t.column[leaf], np.full(leaf.size, k)) for k in use]),
@@ -504,13 +504,16 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
         case "positions":
             return f"the place of {table.text(first)} in {column(first)}"
         case "summaries":
-            name = column(first)
-            return (
-                name if name.startswith("the output's ") else f"the {STATISTICS[second]} of {name}"
-            )
+            name, statistic = column(first), STATISTICS[second]
+            whole = statistic == "value" or name.startswith("the output's ")
+            return name if whole else f"the {statistic} of {name}"
         case "sorted":
             return f"number {second + 1} of {column(first)} in ascending order"
         case "by_place":
-            return f"the sum of the numbers in row {int(table.place[first]) + 1}"
+            place = int(table.place[first]) + 1
+            if np.count_nonzero(table.rows == table.rows[first]) == 1:
+                whole = column(first) == "the items"
+                return f"x{place}" if whole else f"item {place} of {column(first)}"
+            return f"the sum of the numbers in row {place}"
         case _:
             return f"the correlation of {column(first)} and {column(second)}"
