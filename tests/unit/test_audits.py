@@ -1,7 +1,7 @@
 """The audit, from the border to the verdict."""
 
-import re
 import json
+import re
 
 import numpy as np
 import pytest

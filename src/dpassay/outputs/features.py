@@ -285,9 +285,9 @@ FAMILIES: dict[str, Callable[[LeafTable, Wanted], Triples]] = {
     "by_key": by_key,
     "neighbours": neighbours,
     "positions": positions,
+    "by_place": by_place,
     "summaries": summaries,
     "sorted": ordered,
-    "by_place": by_place,
     "products": products,
 }
 
