@@ -123,11 +123,11 @@ def evidence(
         return Evidence(1.0, 0.0)
     # below 0 only at θ = 0: outcomes that do not reach the level are ordered by their distance to it
     lacking = min(seen - level(counts.j), 0.0)
-    least = seen_contour(window, claim.at(theta), lambda j: (level(j) + lacking) ** 2)
+    least = seen_contour(window, claim, lambda j: (level(j) + lacking) ** 2, theta)
     lattice = Lattice(window, least)
 
     def largest(value: float) -> float:
-        return min(1.0, window.spent + supremum(lattice, claim.at(value)))
+        return min(1.0, window.spent + supremum(lattice, claim, value))
 
     allowed = bound_only or counts.i / counts.n <= claim.region(counts.j / counts.m)
     p_value = 1.0 if allowed else largest(claim.value)
@@ -182,10 +182,9 @@ def _where_distance(
     c = window.counts
 
     def distance(theta: float) -> float:
-        there = claim.at(theta)
-        if c.i / c.n <= there.region(c.j / c.m):
+        if c.i / c.n <= claim.region(c.j / c.m, theta):
             return 0.0
-        return math.sqrt(observed_distance(window, there))
+        return math.sqrt(observed_distance(window, claim, theta))
 
     low, at_low, high, at_high = 0.0, distance(0.0), start, 0.0
     if not math.isfinite(start):

@@ -100,7 +100,9 @@ def price(guessed: Guessed, epsilon: float, delta: float) -> float:
     return guessed.canaries * delta * float(expit(-epsilon)) * mean
 
 
-def fits(claim: Claim, guessed: Guessed, chances: FloatArray) -> BoolArray:
+def fits(
+    claim: Claim, guessed: Guessed, chances: FloatArray, theta: float | None = None
+) -> BoolArray:
     """Whether the claim allows that v or more guesses are right with these probabilities.
 
     With a_i = P(V = i), r_i = Σ_{l ≥ i} l a_l/m and h_i = Σ_{l ≥ i} (r − l) a_l/m the claim says
@@ -116,7 +118,7 @@ def fits(claim: Claim, guessed: Guessed, chances: FloatArray) -> BoolArray:
     limit = n / m * (1 + _SLACK)
     hits, misses = chances * (v / m), chances * ((n - v) / m)
     for i in range(v - 1, -1, -1):
-        needed = np.asarray(claim.region_inverse(np.minimum(hits, 1.0))) * (1 - _SLACK)
+        needed = claim.region_inverse(np.minimum(hits, 1.0), theta) * (1 - _SLACK)
         more = np.maximum(needed - misses, 0.0)
         hits, misses = hits + more * (i / (n - i)), misses + more
         # what stood still stands still from now on; what is past the limit is impossible
@@ -141,17 +143,17 @@ def p_value(claim: Claim, guessed: Guessed) -> float:
     return found if exact or guessed.least else _curve_p_value(claim, guessed, found)
 
 
-def refutes(claim: Claim, guessed: Guessed, gamma: float) -> bool:
+def refutes(claim: Claim, guessed: Guessed, gamma: float, theta: float | None = None) -> bool:
     """Whether `p_value` is at most γ, without its digits."""
     if guessed.right == 0:
         return False
-    known = claim.point
+    known = claim.point if theta is None else claim.point_at(theta)
     if known is not None:
         if tail(guessed, known[0]) > gamma:  # less than this is spent by no other
             return False
         if averaged(guessed, *known) <= gamma:
             return True
-    return not guessed.least and not bool(fits(claim, guessed, np.array([gamma]))[0])
+    return not guessed.least and not bool(fits(claim, guessed, np.array([gamma]), theta)[0])
 
 
 def lower_bound(claim: Claim, guessed: Guessed, gamma: float) -> float:
@@ -166,7 +168,7 @@ def lower_bound(claim: Claim, guessed: Guessed, gamma: float) -> float:
     """
 
     def refuted(value: float) -> bool:
-        return refutes(claim.at(value), guessed, gamma)
+        return refutes(claim, guessed, gamma, value)
 
     # what δ costs falls with ε, so that 0 need not be refuted where more is: look at all
     places = [0.0, *(2.0**k for k in range(-2, 7) if 2.0**k < claim.largest)]

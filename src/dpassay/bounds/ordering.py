@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import expit, logit, ndtri, rel_entr
@@ -123,19 +123,22 @@ class Contour:
         return np.asarray(least)
 
 
-def seen_contour(window: Window, claim: Claim, target: Target | None = None) -> Contour:
+def seen_contour(
+    window: Window, claim: Claim, target: Target | None = None, theta: float | None = None
+) -> Contour:
     """The contour of outcomes as far from the claim as what was seen, or of a T² that it reaches."""
-    target = observed_distance(window, claim) if target is None else target
-    return replace(contour(window, claim, target), seen=window.counts)
+    if target is None:
+        target = observed_distance(window, claim, theta)
+    return replace(contour(window, claim, target, theta), seen=window.counts)
 
 
-def contour(window: Window, claim: Claim, target: Target) -> Contour:
+def contour(window: Window, claim: Claim, target: Target, theta: float | None = None) -> Contour:
     """i* on the window, for a T² that does not rise with j.
 
     On a piece the target is at least that at its end, t. The contour of t is concave and does not fall
     with j, so that its chord is a lower bound of i* which does not fall either.
     """
-    c, boundary = window.counts, _boundary(window, claim)
+    c, boundary = window.counts, _boundary(window, claim, theta)
 
     def solved(j: FloatArray, at: FloatArray) -> FloatArray:
         wanted = target(at) if callable(target) else np.full(j.shape, target)
@@ -190,45 +193,39 @@ def _between(knots: FloatArray, parts: FloatArray) -> FloatArray:
     return np.setdiff1d(new.round(), knots)
 
 
-def observed_distance(window: Window, claim: Claim) -> float:
+def observed_distance(window: Window, claim: Claim, theta: float | None = None) -> float:
     """T² of what was seen, from below."""
-    return _distance(window.counts, _boundary(window, claim))
+    return _distance(window.counts, _boundary(window, claim, theta))
 
 
-@dataclass(frozen=True)
-class Boundary:
-    """g and its slope, as functions quick enough to be called thousands of times."""
-
-    region: Callable[[FloatArray], FloatArray]
-    slope: Callable[[FloatArray], FloatArray]
-
-    def inside(self, q: FloatArray) -> FloatArray:
-        """g(q), kept off 0 and 1 so that logarithms exist."""
-        return np.asarray(np.minimum(np.maximum(self.region(q), 1e-300), 1 - 1e-16))
+#: g and its slope, fast enough to be called thousands of times.
+Boundary: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
-@lru_cache(maxsize=16)
-def _boundary(window: Window, claim: Claim) -> Boundary:
+def _boundary(window: Window, claim: Claim, theta: float | None = None) -> Boundary:
     if claim.quick:
-        return Boundary(claim.raw_region, claim.slope)
-    # corners at logits of p that are fixed by n and m; only those that the window needs are found
+        return partial(claim.with_slope, theta=theta)
+    # corners at logits of p that depend on n and m alone; only those that the window needs are solved for
     c = window.counts
     ends = math.log(1e3 * (c.n + c.m))
     step = min(1.6 * c.n**-0.25, 0.15)  # chords are off by less than .1 standard deviations
-    lowest = claim.region(max(window.first_j / c.m, 1e-3 / (c.n + c.m)))
+    lowest = claim.region(max(window.first_j / c.m, 1e-3 / (c.n + c.m)), theta)
     first = math.floor(np.clip(logit(lowest), -ends, ends) / step) - 1
     p = np.append(expit(step * np.arange(first, math.ceil(ends / step))), 1.0)
-    q = np.asarray(claim.region_inverse(p))
+    q = np.asarray(claim.region_inverse(p, theta))
     with np.errstate(divide="ignore", over="ignore"):
         rates = np.append(np.diff(p) / np.diff(q), 0.0)
 
-    def region(x: FloatArray) -> FloatArray:
-        return np.asarray(np.interp(x, q, p))
+    def chords(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        piece = np.maximum(np.searchsorted(q, x, side="right") - 1, 0)
+        return np.asarray(np.interp(x, q, p)), np.asarray(rates[piece])
 
-    def slope(x: FloatArray) -> FloatArray:
-        return np.asarray(rates[np.maximum(np.searchsorted(q, x, side="right") - 1, 0)])
+    return chords
 
-    return Boundary(region, slope)
+
+def _inside(g: FloatArray) -> FloatArray:
+    """Probabilities kept off 0 and 1, so that logarithms exist."""
+    return np.minimum(np.maximum(g, 1e-300), 1 - 1e-16)
 
 
 def kl(x: FloatArray | float, p: FloatArray) -> FloatArray:
@@ -249,10 +246,11 @@ def _distance(c: Counts, boundary: Boundary) -> float:
         u = low + (high - low) * _ALONG
         u[-1] = high  # to the last digit: where g comes up to 1 it matters
         q = expit(u)
-        p = boundary.inside(q)
+        p, slope = boundary(q)
+        p = _inside(p)
         # the derivative of the distance by u
         with np.errstate(over="ignore"):
-            pull = c.n * (x - p) / (p * (1 - p)) * boundary.slope(q)
+            pull = c.n * (x - p) / (p * (1 - p)) * slope
             rate = c.m * (q - y) - np.minimum(pull, 1e300) * q * (1 - q)
         ahead = rate >= 0
         past = int(np.argmax(ahead)) if ahead.any() else u.size - 1
@@ -263,7 +261,7 @@ def _distance(c: Counts, boundary: Boundary) -> float:
             break
     q = expit(np.array([low, high]))
     # the claim allows what is below g(q) as well
-    p = np.minimum(boundary.inside(q), max(x, 1e-300))
+    p = np.minimum(_inside(boundary(q)[0]), max(x, 1e-300))
     found = 2 * float(np.min(c.n * kl(x, p) + c.m * kl(y, q)))
     return max(found - 4 * _DISTANCE, 1e-12)  # from below: outcomes with the same T count as well
 
@@ -284,8 +282,9 @@ def _contour_p(y: FloatArray, target: FloatArray, c: Counts, boundary: Boundary)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # where g is flat
         width: FloatArray = np.array(np.inf)
         for turn in range(20):
-            p = boundary.inside(q)
-            multiplier = c.m * np.maximum(q - y, 0.0) / (boundary.slope(q) * q * (1 - q))
+            p, slope = boundary(q)
+            p = _inside(p)
+            multiplier = c.m * np.maximum(q - y, 0.0) / (slope * q * (1 - q))
             x = np.minimum(p + multiplier * p * (1 - p) / c.n, 1.0)
             distance = c.n * kl(x, p) + c.m * kl(y, q)
             reached = (x >= 1) | (distance >= target / 2)
@@ -306,7 +305,7 @@ def _contour_p(y: FloatArray, target: FloatArray, c: Counts, boundary: Boundary)
                 break
     q = np.where(c.m * kl(y, q) > target / 2, low, q)
     rest = np.maximum(target / 2 - c.m * kl(y, q), 0.0) / c.n
-    return _kl_inverse(boundary.inside(q), rest, beyond=1.0 + 2.0 / c.n)
+    return _kl_inverse(_inside(boundary(q)[0]), rest, beyond=1.0 + 2.0 / c.n)
 
 
 def _kl_reach(p: FloatArray, divergence: FloatArray | float) -> FloatArray:

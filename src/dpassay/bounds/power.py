@@ -100,7 +100,7 @@ def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: flo
 
     def score(value: float) -> float:
         """The power as a normal quantile, in which it is nearly linear."""
-        p = float(claim.whole.at(min(value, limit)).region(q))
+        p = float(claim.whole.region(q, min(value, limit)))
         return float(ndtri(min(max(power(p, q, n, m, claim, gamma), 1e-12), 1 - 1e-12)))
 
     low, low_score = claim.value, float(ndtri(gamma))
@@ -159,6 +159,6 @@ def normal_limit(
     q: FloatArray, n: FloatArray | int, m: FloatArray | int, claim: Claim
 ) -> tuple[FloatArray, FloatArray]:
     """g(q), and the standard error of i/n − g(j/m) where the claim just holds."""
-    allowed, slope = np.asarray(claim.region(q)), np.asarray(claim.slope(q))
+    allowed, slope = np.asarray(claim.region(q)), claim.slope(q)
     variance = allowed * (1 - allowed) / n + slope**2 * q * (1 - q) / m
     return allowed, np.sqrt(np.maximum(variance, 1e-18))

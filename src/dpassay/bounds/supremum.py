@@ -31,16 +31,16 @@ _FINE = 0.005
 _GAP, _MOST_LINES = 3e-3, 32
 
 
-def supremum(lattice: Lattice, claim: Claim) -> float:
+def supremum(lattice: Lattice, claim: Claim, theta: float | None = None) -> float:
     """An upper bound of sup F, within a small fraction of a per cent."""
     window = lattice.window
-    low = max(window.q_low, float(claim.region_inverse(window.p_low)))
-    high = min(window.q_high, float(claim.region_inverse(window.p_high)))
+    limits = claim.region_inverse(np.array([window.p_low, window.p_high]), theta)
+    low, high = max(window.q_low, float(limits[0])), min(window.q_high, float(limits[1]))
     if low > window.q_high:
         return 0.0  # nothing in C satisfies the claim
     if high <= low:  # past `high` p stays at its limit and F falls with q
         return float(lattice.tail(np.array([low]), np.array([window.p_high]))[0]) + window.cut_off
-    return _sup_on_lines(lattice, _tangents(claim, low, high, window.counts.n))
+    return _sup_on_lines(lattice, _tangents(claim, theta, low, high, window.counts.n))
 
 
 class Lattice:
@@ -223,21 +223,21 @@ class _Lines:
     slope: FloatArray
 
 
-def _tangents(claim: Claim, low: float, high: float, n: int) -> _Lines:
+def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int) -> _Lines:
     """Lines whose minimum is nowhere below g on [low, high], and hardly above it."""
     ends = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
     count = 3
     while True:
         # evenly spread where a binomial proportion has constant variance
         touch = np.sin(np.linspace(*ends, count)) ** 2
-        value, slope = claim.with_slope(touch)
+        value, slope = claim.with_slope(touch, theta)
         value, slope = np.clip(value, 0.0, 1.0), np.minimum(slope, 1e300)
         slope, first = np.unique(slope, return_index=True)
         slope, value, touch = slope[::-1], value[first][::-1], touch[first][::-1]
         height = value - slope * touch
         cross = np.clip(np.diff(height) / -np.diff(slope), touch[:-1], touch[1:])
         edges = np.concatenate([[low], cross, [high]])
-        gap = height[:-1] + slope[:-1] * cross - np.asarray(claim.region(cross))
+        gap = height[:-1] + slope[:-1] * cross - claim.region(cross, theta)
         noise = math.sqrt(max(float(np.min(value * (1 - value))), 1 / n) / n)
         excess = float(np.max(gap, initial=0.0)) / (_GAP * noise)
         if excess <= 1 or count >= _MOST_LINES:
@@ -247,7 +247,7 @@ def _tangents(claim: Claim, low: float, high: float, n: int) -> _Lines:
         count = min(max(count + 1, more), _MOST_LINES)
     # nothing about a claim's slope is taken on trust: each line is held against g on its own piece
     piece = edges[:-1, None] + np.diff(edges)[:, None] * _ALONG
-    short = np.asarray(claim.region(piece)) - (height[:, None] + slope[:, None] * piece)
+    short = claim.region(piece, theta) - (height[:, None] + slope[:, None] * piece)
     height = height + 1e-13 + np.maximum(short.max(axis=1), 0.0)
     keep = (edges[1:] > edges[:-1]) | (edges.size == 2)
     return _Lines(edges[:-1][keep], edges[1:][keep], height[keep], slope[keep])

@@ -351,7 +351,7 @@ def _refute(c: Counts, claim: Claim, box: str, gamma: float) -> tuple[float, flo
 
     def bound_at(level: float) -> float:
         found = _REGIONS[box](c, level)
-        return claim.needed(1 - found.high_beta, found.high_alpha)
+        return float(claim.needed(1 - found.high_beta, found.high_alpha))
 
     # the p-value is the smallest level at which the region refutes
     level, _ = bisect(lambda level: bound_at(level) > claim.value, 1.0, 0.0, steps=30)

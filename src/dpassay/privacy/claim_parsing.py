@@ -24,7 +24,6 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay.errors import DpassayError, InvalidInput
-from dpassay.privacy import tabulated
 from dpassay.privacy.claims import (
     ApproximateDP,
     Claim,
@@ -35,6 +34,7 @@ from dpassay.privacy.claims import (
     TradeoffDP,
     ZeroConcentratedDP,
 )
+from dpassay.privacy.tradeoff_claims import curve_of_pairs
 
 _FORMS = (
     '"eps=1", "eps=1, delta=1e-5", "mu=1", "rho=0.5", "rho=0.5, delta=1e-6", "renyi(order=5)=0.2" or '
@@ -360,4 +360,4 @@ def _by_epsilon(accountant: Any, ask: Callable[..., Any]) -> TradeoffDP:
         )
     epsilons, deltas = (np.array(column) for column in zip(*found, strict=True))
     order = np.argsort(epsilons, kind="stable")
-    return TradeoffDP(tabulated.from_pairs(epsilons[order], deltas[order]))
+    return TradeoffDP(curve_of_pairs(epsilons[order], deltas[order]))
