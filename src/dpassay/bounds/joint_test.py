@@ -20,6 +20,8 @@ that F is a polynomial in q on each of them; a polynomial obeys
 
 so Chebyshev interpolation in K points has an error known beforehand (Bernstein's ellipse), and the
 maximum of the interpolant is bounded by its values on a grid (Ehlich & Zeller 1964).
+
+No such p-value is below b. Smaller ones come from a closed form (`chernoff_p_value`).
 """
 
 from __future__ import annotations
@@ -29,13 +31,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 from scipy.special import ndtri
 
-from dpassay.bounds import p_value_floor as far_tail
+from dpassay._typing import FloatArray
 from dpassay.bounds.ordering import (
     Counts,
     Window,
     critical_values,
+    kl,
     observed_distance,
     seen_contour,
     window_of,
@@ -46,12 +50,18 @@ from dpassay.rootfinding import last_reaching
 
 #: Share of γ spent on the confidence set C.
 SPENT_ON_SET = 1e-3
-#: A p-value up to so many times b = γ/1000 says no more than that: the test cannot give less than b.
-_END = 1.009
-#: Bounds end here.
-_FAR = 1e6
-#: How near a bound comes to what the test allows, in standard deviations.
+#: A p-value up to this many times b = γ/1000 is at the floor of the test, which cannot give less than b.
+_FLOOR = 1.009
+#: The largest bound.
+_MAX_PARAMETER = 1e6
+#: How close a bound comes to what the test allows, in standard deviations.
 _CLOSE = 0.004
+#: The Chernoff distance: intervals of q to begin with, parts into which one is divided, and how often.
+_INTERVALS, _PARTS, _ROUNDS = 16, 4, 8
+#: Relative error of the Chernoff distance, for claims that are cheap to evaluate and for others.
+_CLOSE_DISTANCE = {True: 0.005, False: 0.05}
+#: The smallest p-value that is reported.
+_LEAST = 1e-300
 
 
 def p_value(counts: Counts, claim: Claim, *, gamma: float = 0.05) -> float:
@@ -74,14 +84,74 @@ def _p_value(counts: Counts, claim: Claim, spent: float) -> float:
 
 
 def _reported(found: float, counts: Counts, claim: Claim, spent: float) -> float:
-    """The p-value; where the test ends, that of `far_tail`, which tells smaller ones apart.
+    """The p-value; at the floor of the test that of `chernoff_p_value`, which can be smaller.
 
-    Let p be what the test found, p'' that of `far_tail`, and c = `end`, which no draw decides. What is
-    told is p' = p where p > c, else min(c, p''). For α ≥ c the event {p' ≤ α} is {p ≤ α}, and for α < c
-    it is a part of {p'' ≤ α}. Both are p-values, so p' is one.
+    Let p be the p-value of the test, p'' that of `chernoff_p_value`, and c the floor, which does not
+    depend on the draws. The reported one is p' = p where p > c, else min(c, p''). For α ≥ c the event {p'
+    ≤ α} is {p ≤ α}, and for α < c it is a part of {p'' ≤ α}. Both are p-values, so p' is one.
     """
-    end = _END * spent
-    return found if found > end else min(end, far_tail.p_value(counts, claim))
+    floor = _FLOOR * spent
+    return found if found > floor else min(floor, chernoff_p_value(counts, claim))
+
+
+def chernoff_p_value(counts: Counts, claim: Claim) -> float:
+    """An exact p-value of p ≤ g(q) in closed form, for counts that are far from it.
+
+    With x = i/n, y = j/m, kl⁺(x, p) = kl(x, p) if x > p, else 0, and kl⁻(y, q) = kl(y, q) if y < q, else
+    0,
+
+        s = min over q of  n kl⁺(x, g(q)) + m kl⁻(y, q)
+
+    is at most n kl⁺(x, p) + m kl⁻(y, q) at the true p ≤ g(q), since g increases. By Chernoff's bound
+    P(n kl⁺(i/n, p) ≥ t) ≤ e⁻ᵗ, and likewise for j. So s is no larger in distribution than the sum of two
+    independent exponential variables, whatever n, m and the claim:
+
+        P(s ≥ t) ≤ (1 + t) e⁻ᵗ,
+
+    and (1 + s) e⁻ˢ is an exact p-value. It is too large by a factor of about (1 + s) √(4πs), which
+    matters little where it is of the order of 10⁻²⁰, and costs no part of γ.
+
+    >>> from dpassay.privacy.claims import PureDP
+    >>> 1e-6 < chernoff_p_value(Counts(450, 1000, 184, 1000), PureDP(0.5)) < 1e-5
+    True
+    """
+    s = chernoff_distance(counts, claim)
+    return min(1.0, max(math.exp(math.log1p(s) - s), _LEAST))
+
+
+def chernoff_distance(c: Counts, claim: Claim) -> float:
+    """s, from below.
+
+    Between two q the first term is at least that at the larger one, the second at least that at the
+    smaller one; intervals where that may be too little are divided. Left of y the second term is 0 and
+    the first is larger, right of x the first may be 0 and the second is larger.
+    """
+    x, y = c.i / c.n, c.j / c.m
+    if x <= y:
+        return 0.0
+
+    def terms(q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        allowed = np.minimum(np.asarray(claim.region(q)), x)  # above x the divergence is 0
+        return c.n * kl(x, allowed), c.m * kl(y, np.maximum(q, y))
+
+    q = np.sin(np.linspace(math.asin(math.sqrt(y)), math.asin(math.sqrt(x)), _INTERVALS + 1)) ** 2
+    q[0], q[-1] = y, x
+    first, second = terms(q)
+    for turn in range(_ROUNDS + 1):
+        least = first[1:] + second[:-1]
+        wide = least < (1 - _CLOSE_DISTANCE[claim.quick]) * min(np.min(first + second), second[-1])
+        if turn == _ROUNDS or not wide.any():
+            break
+        share = np.arange(1, _PARTS)[:, None] / _PARTS
+        more = np.sort((q[:-1] + share * np.diff(q))[:, wide].ravel())
+        place = np.searchsorted(q, more)
+        new = terms(more)
+        q, first, second = (
+            np.insert(old, place, at)
+            for old, at in zip((q, first, second), (more, *new), strict=True)
+        )
+    # what the divergences lose by rounding, in the units of n and m
+    return max(min(float(least.min()), float(second[-1])) - 1e-12 * (c.n + c.m), 0.0)
 
 
 # --- the test and its inversion, by one ordering
@@ -89,9 +159,9 @@ def _reported(found: float, counts: Counts, claim: Claim, spent: float) -> float
 
 @dataclass(frozen=True)
 class Evidence:
-    """What two counts say about a claim at level γ: refuted if and only if p_value ≤ γ.
+    """The result of a test at significance level γ: the claim is refuted if and only if p_value ≤ γ.
 
-    The lower bound is at least the claimed value if it is refuted, and below it if it is not.
+    The lower bound is at least the claimed value if the claim is refuted, and below it if it is not.
     """
 
     p_value: float
@@ -106,17 +176,15 @@ def evidence(
 
     Outcomes are ordered once for all θ, by the θ* at which their T falls to a level that does not depend
     on θ. T falls with θ for every outcome, so that {θ* ≥ t} is {T_t ≥ level}, above one contour of one
-    claim. Its largest probability under θ is a p-value for θ, and grows with θ, since θ allows more and
-    more; where it passes γ is the bound. (The p-values of each claim by its own T are not monotone in θ.)
-    A bound that does not come up to `beyond` is not sought; with `bound_only` no p-value is (it is 1).
+    claim. Its largest probability under θ is a p-value for θ. It grows with θ, since a larger θ allows
+    more, and the bound is where it passes γ. (The p-values of each claim by its own T are not monotone in
+    θ.) A bound below `beyond` is not computed; with `bound_only` no p-value is (it is 1).
     """
     start = min(claim.needed(counts.i / counts.n, counts.j / counts.m), claim.largest)
     if start <= 0:
         return Evidence(1.0, 0.0)
-    window, level = (
-        window_of(counts, SPENT_ON_SET * gamma),
-        critical_values(counts.n, counts.m, gamma),
-    )
+    window = window_of(counts, SPENT_ON_SET * gamma)
+    level = critical_values(counts.n, counts.m, gamma)
     goal = -float(ndtri(gamma))
     theta, seen, scale = _where_distance(window, claim, start, level(counts.j))
     if seen < 0.4:  # the level varies by no more than that
@@ -135,8 +203,8 @@ def evidence(
     refuted = p_value <= gamma
     held = not refuted and not bound_only and claim.value <= beyond
     if beyond > 0 and (held or largest(beyond) > gamma):
-        told = _reported(p_value, counts, claim, window.spent)
-        return Evidence(told, claim.value if refuted else 0.0)
+        reported = _reported(p_value, counts, claim, window.spent)
+        return Evidence(reported, claim.value if refuted else 0.0)
 
     def z_score(value: float) -> float:
         return max(-float(ndtri(largest(value))), min(-3.0, goal - 1))
@@ -149,22 +217,21 @@ def evidence(
     return Evidence(_reported(p_value, counts, claim, window.spent), bound)
 
 
-def evidence_of(tests: Iterable[tuple[Counts, float]], claim: Claim) -> list[Evidence]:
-    """`evidence` of several counts, each with its level; of their bounds only the largest is sought."""
+def evidence_of(
+    tests: Iterable[tuple[Counts, float]], claim: Claim, *, bound_only: bool = False
+) -> list[Evidence]:
+    """`evidence` of several counts, each at its level; all bounds but the largest may be too small."""
     found: list[Evidence] = []
     beyond = 0.0
     for counts, gamma in tests:
-        found.append(evidence(counts, claim, gamma, beyond))
+        found.append(evidence(counts, claim, gamma, beyond, bound_only=bound_only))
         beyond = max(beyond, found[-1].lower_bound)
     return found
 
 
 def lower_bounds(tests: Iterable[tuple[Counts, float]], claim: Claim) -> list[float]:
-    """Lower confidence bounds on the parameter from several counts; all but the largest may be less."""
-    found = [0.0]
-    for counts, gamma in tests:
-        found.append(evidence(counts, claim, gamma, max(found), bound_only=True).lower_bound)
-    return found[1:]
+    """The lower confidence bounds of `evidence_of`, without p-values."""
+    return [found.lower_bound for found in evidence_of(tests, claim, bound_only=True)]
 
 
 def lower_bound(counts: Counts, claim: Claim, gamma: float) -> float:
@@ -175,9 +242,9 @@ def lower_bound(counts: Counts, claim: Claim, gamma: float) -> float:
 def _where_distance(
     window: Window, claim: Claim, start: float, level: float
 ) -> tuple[float, float, float]:
-    """The θ, from below, at which T of what was seen falls to the level; T there; and dθ/dT.
+    """The θ, from below, at which T of the counts falls to the level; T there; and dθ/dT.
 
-    θ = 0 where not even that reaches the level.
+    θ = 0 where T is below the level even there.
     """
     c = window.counts
 
@@ -189,7 +256,7 @@ def _where_distance(
     low, at_low, high, at_high = 0.0, distance(0.0), start, 0.0
     if not math.isfinite(start):
         high = 1.0
-        while (at_high := distance(high)) > level and high < _FAR:
+        while (at_high := distance(high)) > level and high < _MAX_PARAMETER:
             low, at_low, high = high, at_high, 2 * high
     if at_low >= level:  # T is nearly linear in θ
         (low, at_low), (high, _) = last_reaching(
@@ -210,7 +277,7 @@ def _last_above(
 ) -> float:
     """The largest θ found at which a falling z-score still reaches the goal; 0 if none does.
 
-    `known` is a θ whose z-score is there already.
+    `known` is a θ and its z-score.
     """
     low = known if known is not None and known[1] >= goal else None
     high = known if known is not None and known[1] < goal else None
@@ -219,7 +286,7 @@ def _last_above(
     if high is not None and guess >= high[0]:
         guess = max(0.0, high[0] + scale * (high[1] - goal - _CLOSE))
     turn = 0
-    while low is None or high is None:  # steps along the slope until the goal is between two places
+    while low is None or high is None:  # steps along the slope until two θ bracket the goal
         z = z_score(guess)
         if z >= goal:
             low = guess, z

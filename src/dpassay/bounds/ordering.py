@@ -1,7 +1,7 @@
 """The ordering of the joint test: which pairs of counts are as far from the claim as those seen.
 
-See `joint` for the whole. With T² = min over p ≤ g(q) of 2 [n kl(i/n, p) + m kl(j/m, q)] the set
-{T ≥ t} is i ≥ i*(j), and i* is what this module finds.
+See `joint_test`. With the test statistic T² = min over p ≤ g(q) of 2 [n kl(i/n, p) + m kl(j/m, q)], a
+likelihood ratio, the set {T ≥ t} is i ≥ i*(j), and i* is what this module finds.
 
 What a p-value needs of i* is that no outcome with a larger T is left out, for one T that does not depend
 on the draws. kl is jointly convex and {p ≤ g(q)} is convex, so T² is a convex function of (i, j): i* is
@@ -26,10 +26,10 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.privacy.claims import Claim
 
-#: Counts j at which a contour is solved for to begin with. In between it is interpolated, and solved for
-#: again where the error of that may pass _BEND standard deviations of i.
+#: The number of counts j at which a contour is solved for first. It is interpolated between them, and
+#: solved for at more of them where the error may exceed _BEND standard deviations of i.
 _KNOTS, _BEND = 128, 2e-3
-#: Where between two bounds of a projection is looked, and how much too large half of T² may come out.
+#: Points of a search for the projection, and the largest error of half of T².
 _ALONG, _DISTANCE = np.linspace(0.0, 1.0, 34), 5e-6
 
 
@@ -67,20 +67,18 @@ class Window:
 
 def window_of(c: Counts, spent: float) -> Window:
     """Confidence limits of level 1 − spent, and the counts that matter inside them."""
+    hits, sizes = np.array([c.i, c.j]), np.array([c.n, c.m])
     side = spent / 4  # two limits for p, two for q
     cut_off = 1e-4 * spent
-    p_low = clopper_pearson.lower(c.i, c.n, side)
-    p_high = clopper_pearson.upper(c.i, c.n, side)
-    q_low = clopper_pearson.lower(c.j, c.m, side)
-    q_high = clopper_pearson.upper(c.j, c.m, side)
-    (first_i, last_i), (first_j, last_j) = (
-        (int(count_range(n, low, cut_off)[0]), int(count_range(n, high, cut_off)[1]))
-        for n, low, high in ((c.n, p_low, p_high), (c.m, q_low, q_high))
-    )
-    return Window(c, spent, cut_off, p_low, p_high, q_low, q_high, first_i, last_i, first_j, last_j)
+    low, high = clopper_pearson.lower(hits, sizes, side), clopper_pearson.upper(hits, sizes, side)
+    first, last = count_range(sizes, low, cut_off)[0], count_range(sizes, high, cut_off)[1]
+    limits, counts = (np.ravel(pair, "F").tolist() for pair in ([low, high], [first, last]))
+    return Window(c, spent, cut_off, *limits, *counts)
 
 
-def count_range(n: int, p: FloatArray | float, cut_off: float) -> tuple[IntArray, IntArray]:
+def count_range(
+    n: int | IntArray, p: FloatArray | float, cut_off: float
+) -> tuple[IntArray, IntArray]:
     """Counts outside have probability below a quarter of `cut_off` on either side (Bernstein)."""
     reach = math.sqrt(2 * math.log(4 / cut_off))
     # the linear term takes over where counts are few
@@ -90,9 +88,10 @@ def count_range(n: int, p: FloatArray | float, cut_off: float) -> tuple[IntArray
 
 
 def critical_values(n: int, m: int, gamma: float) -> Callable[[Any], Any]:
-    """What a test of level γ asks of T, by j: the normal quantile, and more where counts are few.
+    """About the critical value of T at significance level γ, by j: the normal quantile, and more for few
+    counts.
 
-    The supremum says what the region of such T really costs; here it need only be about right.
+    It need only be about right: the supremum is the exact probability of the region.
     """
     least = max(-float(ndtri(gamma)), 0.1) + 0.8 / math.sqrt(min(n, m))
     return lambda j: least + 1.5 / (j + 4)
@@ -203,6 +202,7 @@ Boundary: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 def _boundary(window: Window, claim: Claim, theta: float | None = None) -> Boundary:
+    theta = claim.value if theta is None else theta
     if claim.quick:
         return partial(claim.with_slope, theta=theta)
     # corners at logits of p that depend on n and m alone; only those that the window needs are solved for
@@ -230,7 +230,8 @@ def _inside(g: FloatArray) -> FloatArray:
 
 def kl(x: FloatArray | float, p: FloatArray) -> FloatArray:
     """Binary Kullback–Leibler divergence, with 0 log 0 = 0."""
-    return np.asarray(np.maximum(rel_entr(x, p) + rel_entr(1 - x, 1 - p), 0.0))
+    found: FloatArray = np.maximum(rel_entr(x, p) + rel_entr(1 - x, 1 - p), 0.0)
+    return found
 
 
 def _distance(c: Counts, boundary: Boundary) -> float:
@@ -291,14 +292,15 @@ def _contour_p(y: FloatArray, target: FloatArray, c: Counts, boundary: Boundary)
             low, high = np.where(reached, low, q), np.where(reached, q, high)
             here = np.log(q - y), np.log(distance / (target / 2))
             power = (here[1] - last[1]) / (here[0] - last[0]) if turn else 2.0
-            power = np.where(np.abs(here[0] - last[0]) > 1e-9, np.clip(power, 0.5, 8.0), 2.0)
+            power = np.minimum(np.maximum(power, 0.5), 8.0)
+            power = np.where(np.abs(here[0] - last[0]) > 1e-9, power, 2.0)
             step = y + (q - y) * np.exp(-here[1] / power)
             near = 1e-3 * (q - y)  # a step that has arrived may miss the bracket by rounding
             inside = (x < 1) & (low - near <= step) & (step <= high + near)
             if turn % 3 == 2:  # secants that leave the bracket as it was give way to bisection
                 inside &= high - low < 0.5 * width
                 width = high - low
-            step = np.where(inside, np.clip(step, low, high), (low + high) / 2)
+            step = np.where(inside, np.minimum(np.maximum(step, low), high), (low + high) / 2)
             moved = (np.abs(step - q) > near) & (high - low > near)
             q, last = step, here
             if not moved.any():
@@ -322,11 +324,11 @@ def _kl_inverse(p: FloatArray, divergence: FloatArray, beyond: float) -> FloatAr
     none = -np.log(p) <= divergence
     x = np.minimum(p + _kl_reach(p, divergence), 1 - 1e-16)
     odds = logit(p)
-    for _ in range(12):
-        with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(12):
             step = (kl(x, p) - divergence) / (logit(x) - odds)
-        step = np.where(np.isfinite(step), step, 0.0)
-        x = np.clip(x - step, p, 1 - 1e-16)
-        if np.max(np.abs(step), initial=0.0) < 1e-12:  # what is left is its square
-            break
+            step = np.where(np.isfinite(step), step, 0.0)
+            x = np.minimum(np.maximum(x - step, p), 1 - 1e-16)
+            if not (np.abs(step) >= 1e-12).any():  # the remaining error is its square
+                break
     return np.where(none, beyond, x)

@@ -1,6 +1,6 @@
-"""The certified supremum of the joint test: an upper bound of sup F, not a grid's maximum.
+"""The certified supremum of the joint test: an upper bound of sup F, not the maximum on a grid.
 
-See `joint` for the whole. F(q) = Σ_j Bin(j; m, q) · P(Bin(n, g(q)) ≥ i*(j)) is a polynomial in q
+See `joint_test`. F(q) = Σ_j Bin(j; m, q) · P(Bin(n, g(q)) ≥ i*(j)) is a polynomial in q
 where g is a line, and a polynomial is pinned down by its values at Chebyshev points.
 """
 
@@ -19,16 +19,19 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds.ordering import Contour, Counts, Window, count_range
 from dpassay.privacy.claims import Claim
 
-#: The interpolant is looked at in this many times its number of points.
+#: The interpolant is evaluated at this many times its number of points.
 _FINER = 32
-#: More points than this are not evaluated.
+#: The most Chebyshev points on a line.
 _MOST = 400
-#: Where on its piece a line is held against g.
+#: Where a line is compared with g, on its own interval.
 _ALONG = np.linspace(0.0, 1.0, 9)
 #: Absolute error allowed to the interpolation of F, relative to the share spent on C.
-_FINE = 0.005
+_TOLERANCE = 0.005
 #: How far above g its lines may lie, in standard deviations of a frequency, and how many there may be.
 _GAP, _MOST_LINES = 3e-3, 32
+#: Windows of more counts than this are put into groups, about half as many: a bound lies 0.003 standard
+#: deviations lower for it, and takes a third of the time.
+_COUNTED = 1 << 13
 
 
 def supremum(lattice: Lattice, claim: Claim, theta: float | None = None) -> float:
@@ -83,11 +86,6 @@ class Lattice:
         return out
 
 
-#: Windows of more counts than these are put into groups, about half as many: a bound lies 0.003 standard
-#: deviations lower for it, and takes a third of the time.
-_COUNTED = 1 << 13
-
-
 def _masses(n: int, first: int, last: int, cut_off: float) -> LogBinomial:
     """The masses on a window of counts, one by one or in groups."""
     if last - first < _COUNTED:
@@ -110,23 +108,26 @@ class LogBinomial:
         """The first count of each group."""
         return self.first + self.step * np.arange(self.size)
 
-    def mass(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
-        """For each success probability where its masses begin, and in a row the masses from there.
+    def _rows(self, p: FloatArray, odds: FloatArray) -> tuple[IntArray, FloatArray]:
+        """For each success probability its first group, and in a row the log-masses from there.
 
-        The rows hold all of each distribution but half of `cut_off`, relative to its largest mass.
+        The rows hold all of each distribution but half of `cut_off`, relative to its largest mass. The
+        odds are logits, for groups less that of their centre.
         """
-        with np.errstate(divide="ignore"):
-            odds = np.clip(logit(p), -745.0, 745.0)
-        low, high = count_range(self.n, p, self.cut_off)
-        low = np.clip(low - self.first, 0, self.size - 1)
-        width = int(np.max(np.clip(high - self.first, 0, self.size - 1) - low)) + 1
+        ends = (np.array(count_range(self.n, p, self.cut_off)) - self.first) // self.step
+        low, high = np.minimum(np.maximum(ends, 0), self.size - 1)
+        width = int(np.max(high - low)) + 1
         low = np.minimum(low, self.size - width)
-        peak = np.clip(np.floor((self.n + 1) * p).astype(np.int64) - self.first - low, 0, width - 1)
-        masses = sliding_window_view(self._ways, width)[low]  # a copy
-        along = np.arange(width, dtype=float)
-        masses += odds[:, None] * along
-        masses -= masses[np.arange(p.size), peak][:, None]
-        return low, np.exp(masses, out=masses)
+        mode = (np.floor((self.n + 1) * p).astype(np.int64) - self.first) // self.step
+        logs = sliding_window_view(self._ways, width)[low]  # a copy
+        logs += odds[:, None] * (self.step * np.arange(float(width)))
+        logs -= logs[np.arange(p.size), np.clip(mode - low, 0, width - 1)][:, None]
+        return low, logs
+
+    def mass(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
+        """For each success probability its first count, and in a row the masses from there."""
+        low, logs = self._rows(p, _logit(p))
+        return low, np.exp(logs, out=logs)
 
     def mass_and_total(
         self, p: FloatArray
@@ -172,25 +173,22 @@ class Grouped(LogBinomial):
         """Where the groups of each p begin, masses from above and their sum from below, all ÷ b; and the
         log of how many times too large a mass may be: by the bound on sinh, and by the tangent, which at
         k counts from the middle is at most k²/2 times the largest second difference of log C above."""
-        b = self.step
-        with np.errstate(divide="ignore"):
-            odds = np.clip(logit(p), -745.0, 745.0)[:, None]
-        low, high = count_range(self.n, p, self.cut_off)
-        low = np.clip((low - self.first) // b, 0, self.size - 1)
-        width = int(np.max(np.clip((high - self.first) // b, 0, self.size - 1) - low)) + 1
-        low = np.minimum(low, self.size - width)
-        peak = (np.floor((self.n + 1) * p).astype(np.int64) - self.first) // b - low
-        along = b * np.arange(float(width))
-        logs = sliding_window_view(self._ways, width)[low] + (odds - self._odds) * along
-        logs -= logs[np.arange(p.size), np.clip(peak, 0, width - 1)][:, None]
+        b, odds = self.step, _logit(p)
+        low, logs = self._rows(p, odds - self._odds)
         # Jensen: the mean of b numbers on a chord, of which the first is its lower end
         share = (b - 1) / (2 * b)
         chords = np.exp((1 - share) * logs[:, :-1] + share * logs[:, 1:])
         total = chords.sum(axis=1) + np.exp(logs[:, -1]) / b
-        squares = (odds + sliding_window_view(self._slope, width)[low]) ** 2 * ((b**2 - 1) / 24)
+        slopes = sliding_window_view(self._slope, logs.shape[1])[low]
+        squares = (odds[:, None] + slopes) ** 2 * ((b**2 - 1) / 24)
         logs += squares
         more = float(squares.max()) + b**2 / 8 * self._bend
         return low, np.exp(logs, out=logs), total, more
+
+
+def _logit(p: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.clip(logit(p), -745.0, 745.0))
 
 
 def _log_masses(k: FloatArray, n: int, centre: float) -> FloatArray:
@@ -245,7 +243,7 @@ def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int
         # the gap falls with the square of their number
         more = math.ceil(1.05 * (count - 1) * math.sqrt(excess)) + 1
         count = min(max(count + 1, more), _MOST_LINES)
-    # nothing about a claim's slope is taken on trust: each line is held against g on its own piece
+    # validity does not depend on the slope being right: each line is raised above g on its interval
     piece = edges[:-1, None] + np.diff(edges)[:, None] * _ALONG
     short = claim.region(piece, theta) - (height[:, None] + slope[:, None] * piece)
     height = height + 1e-13 + np.maximum(short.max(axis=1), 0.0)
@@ -255,10 +253,10 @@ def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int
 
 def _sup_on_lines(lattice: Lattice, lines: _Lines) -> float:
     window = lattice.window
-    tolerance = _FINE * window.spent
+    tolerance = _TOLERANCE * window.spent
     counts = _degrees(lines, window.counts, tolerance)
     if counts.max() > _MOST:
-        return 1.0  # no certificate that could be had
+        return 1.0  # no certificate at this cost
     low, half, height, slope = (
         np.repeat(of_line, counts)
         for of_line in (lines.low, (lines.high - lines.low) / 2, lines.height, lines.slope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,9 @@ from dpassay.loss.cell_counts import CellCounts, first_look, tally_of, tally_of_
 from dpassay.loss.grid import GridLoss
 from dpassay.notions.pure import careful_epsilon
 from dpassay.outputs.canonical import Outputs, from_array
-from dpassay.privacy.curves import Spectrum, TradeoffCurve
+from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.provenance import About, Guarantee
-from dpassay.privacy.renyi_curves import RenyiCurve
 from dpassay.results.profile import Profile
 from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
@@ -104,15 +104,9 @@ def _profile(
     reach, rare = _support(masses, finite, epsilon, min(grid.tally.n))
     curve = _thinned(masses.tradeoff_curve())
     both = curve.symmetrise()
-    about = About(
-        method=f"plug-in of the {name} loss",
-        guarantee=Guarantee.HEURISTIC,
-        n=n,
-        seed=source.seed,
-        pair=source.pair,
-        notes=(*notes, *rare, *_left_out(learner), *source.notes),
-        files=source.files,
-    )
+    said = *notes, *rare, *_left_out(learner)
+    about = About.of(source, f"plug-in of the {name} loss", Guarantee.HEURISTIC, n, said)
+    about = replace(about, files=source.files)
     delta = np.maximum(masses.delta(eps), masses.swap().delta(eps))
     return Profile(
         epsilon=epsilon,

@@ -1,4 +1,4 @@
-"""Rényi DP: the softmax-floored estimator and its bound, and a bound for every sample size.
+"""Rényi DP: the softmax-floored estimator with its bound, and a bound that holds for every sample size.
 
 ε(λ) = D_λ(P‖Q) = log E_Q[(p/q)^λ] / (λ − 1). Two methods:
 
@@ -8,11 +8,11 @@ smoothly that the delta method gives a variance; its bound is **asymptotic**. `V
     E_P[s^{λ−1}] ≤ E_Q[(p/q)^λ]^{1/λ} E_Q[s^λ]^{(λ−1)/λ},
 
 with a gap of second order around s ∝ p/q. A loss ŝ and a clip are learned on a part of the draws,
-s = κ exp(min(ŝ, clip)), and bets on both sides with the rest (`bounds.renyi_wealth`) give a bound that is
+s = κ exp(min(ŝ, clip)), and bets on both sides with the rest (`RenyiWealth`) give a bound that is
 **exact**: any dimension, atoms allowed.
 
-A lower bound here is not turned into one for (ε, δ): small Rényi divergence implies (ε, δ)-DP, but large
-Rényi divergence does not refute it.
+A lower bound here gives no lower bound for (ε, δ): a small Rényi divergence implies (ε, δ)-DP, but a
+large Rényi divergence does not refute it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from dpassay.loss.cell_counts import CellCounts, tally_draws
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
 from dpassay.outputs.canonical import Outputs
+from dpassay.privacy.curves import RenyiCurve
 from dpassay.privacy.pairs import SWAPS, Direction
 from dpassay.privacy.provenance import About, Guarantee
-from dpassay.privacy.renyi_curves import RenyiCurve
 from dpassay.results.estimates import Estimate, LowerBound
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
@@ -51,11 +51,11 @@ __all__ = ["Softmax", "Variational", "curve", "estimate", "lower_bound"]
 class Softmax:
     """The papers' estimator.
 
-    floor       τ, in units of the density (of probability, for discrete outputs). By default twenty
-                draws' worth: what is estimated from fewer is held up by the floor
+    floor       τ, in units of the density (of probability, for discrete outputs). By default the
+                density of twenty draws
     sharpness   β of the softmax; 1/τ by default
-    correct     take out the bias of plugging in: densities with an error make p^λ q^{1−λ} larger on
-                average. Without it the bound overshoots where the divergence is small and λ large
+    correct     subtract the plug-in bias: errors of the densities make p^λ q^{1−λ} larger on average.
+                Without it the bound is too large where the divergence is small and λ large
     bandwidth   as in `dpassay.pure.estimate`; undersmoothed
     """
 
@@ -75,9 +75,9 @@ class Variational:
     """The bound that holds for every sample size.
 
     loss    what estimates log p/q: "auto" tries "logistic", "kde" and "boosting", as far as they suit
-            the outputs, and takes what promises the largest bound; or one of these names, "knn", "mlp",
-            "torch", or any scikit-learn classifier
-    train   the share of the draws that learn; by default a quarter, less of more than 10⁵
+            the outputs, and takes the one with the largest predicted bound; or one of these names, "knn",
+            "mlp", "torch", or any scikit-learn classifier
+    train   the share of training draws; by default a quarter, less of more than 10⁵
     """
 
     loss: Any = "auto"
@@ -88,7 +88,7 @@ class Variational:
             checks.probability("train", self.train)
 
     def share(self, n: int) -> float:
-        """The share of n draws that learn."""
+        """The share of training draws among n."""
         return self.train if self.train is not None else min(0.25, max(0.1, 25_000 / n))
 
 
@@ -127,7 +127,7 @@ def estimate(
         value=best.value,
         notion=f"Rényi ε({lam:g})",
         pair=source.pair,
-        about=_about("softmax", Guarantee.HEURISTIC, tally.n, source, _warnings([best], tally)),
+        about=About.of(source, "softmax", Guarantee.HEURISTIC, tally.n, _warnings([best], tally)),
     )
 
 
@@ -147,8 +147,8 @@ def lower_bound(
 
     Softmax bounds every pair with its own n draws at level (1 − confidence) after Šidák, (1−α)^{1/N} for
     N pairs, and takes the largest, as the paper does at the level (1−α)^N; two directions share draws, so
-    half the level each. Variational chooses pair and direction with the training draws and spends
-    everything on them.
+    half the level each. Variational chooses pair and direction with the training draws, and tests these
+    alone at the whole level.
 
     >>> import dpassay as dp
     >>> bound = dp.renyi.lower_bound(dp.zoo.Gaussian(1.0), (0.0, 1.0), order=2, n=100_000, rng=0,
@@ -162,7 +162,7 @@ def lower_bound(
     _check_method(method)
     found = list(sources(mechanism, pairs, rng=rng, sampling=sampling))
     if not found:
-        raise InvalidInput("there is no pair to look at: the iterator is empty")
+        raise InvalidInput("there is no pair to test: the iterator is empty")
     notion = f"Rényi ε({lam:g})"
     if isinstance(method, Variational):
         bounds, chosen, estimates, notes, used = variational_bounds(
@@ -175,7 +175,7 @@ def lower_bound(
             guarantee=Guarantee.EXACT.given(chosen.doubts),
             pair=chosen.pair,
             estimates=tuple(estimates),
-            about=_about("variational", Guarantee.EXACT, used, chosen, notes),
+            about=About.of(chosen, "variational", Guarantee.EXACT, used, notes),
         )
     level = -math.expm1(math.log1p(-gamma) / len(found)) / _sides(direction)
     best: tuple[float, Source, Point, CellCounts] | None = None
@@ -199,7 +199,7 @@ def lower_bound(
         guarantee=Guarantee.ASYMPTOTIC.given(chosen.doubts),
         pair=chosen.pair,
         estimates=tuple(values),
-        about=_about("softmax", Guarantee.ASYMPTOTIC, tally.n, chosen, _warnings([point], tally)),
+        about=About.of(chosen, "softmax", Guarantee.ASYMPTOTIC, tally.n, _warnings([point], tally)),
     )
 
 
@@ -248,7 +248,7 @@ def curve(
         lower=lower,
         confidence=confidence,
         simultaneous=simultaneous,
-        about=_about(name, guarantee, used, source, notes),
+        about=About.of(source, name, guarantee, used, notes),
     )
 
 
@@ -263,7 +263,7 @@ def variational_bounds(
     method: Variational,
     direction: str,
 ) -> tuple[FloatArray, Source, list[float], tuple[str, ...], tuple[int, int]]:
-    """Learn on every pair, test on the one that promises most; bounds by order."""
+    """Learn on every pair, test on the one with the largest predicted bound; bounds by order."""
     level = gamma / orders.size
     candidates = []
     total = min(totals(found[0], n, least=20))
@@ -291,20 +291,19 @@ def variational_bounds(
     if weak:
         listed = ", ".join(f"{order:g}" for order in weak)
         notes.append(
-            f"order {listed} is beyond what {min(budget.test):,} draws resolve: fewer than 100 of them "
-            "would carry the estimate, so the bound says more about n than about the mechanism"
+            f"{min(budget.test):,} draws are too few for order {listed}: fewer than 100 of them decide "
+            "the estimate, so the bound depends on n more than on the mechanism"
         )
     return bounds, chosen, estimates, tuple(notes), (len(score_p), len(score_q))
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Keeps only the scores of a block."""
+    """The scores of both sides of a block."""
 
     loss: Loss
 
     def __call__(self, p: Outputs, q: Outputs) -> tuple[FloatArray, FloatArray]:
-        """Scores of both sides."""
         return self.loss.score(p), self.loss.score(q)
 
 
@@ -318,7 +317,7 @@ class Point:
     order: float
     value: float
     error: float
-    floored: float  # the share of the integral that comes from where the floor holds q up
+    floored: float  # the share of the integral where q is below twice the floor
 
     def lower(self, gamma: float) -> float:
         """value + Φ⁻¹(γ)·error."""
@@ -382,25 +381,13 @@ def _softmax(tally: CellCounts, method: Softmax, direction: str) -> list[Floored
 
 def _floored(loss: GridLoss, method: Softmax, swapped: bool) -> Floored:
     n = loss.tally.n[::-1] if swapped else loss.tally.n
-    columns: list[list[FloatArray]] = [[] for _ in range(5)]
+    rows = []
     for block in loss.blocks:
         p, q = (block.q, block.p) if swapped else (block.p, block.q)
         floor = method.floor if method.floor is not None else 20 * block.peak / n[1]
-        for column, value in zip(
-            columns,
-            (
-                p,
-                q,
-                np.full_like(p, floor),
-                np.full_like(p, block.cell),
-                np.full_like(p, block.kernel),
-            ),
-            strict=True,
-        ):
-            column.append(value)
-    p, q, floor_at, cell, kernel = (np.concatenate(column) for column in columns)
-    seen = p > 0
-    p, q, floor_at, cell, kernel = (array[seen] for array in (p, q, floor_at, cell, kernel))
+        rows.append([p, q, *(np.full_like(p, x) for x in (floor, block.cell, block.kernel))])
+    columns = np.concatenate(rows, axis=1)
+    p, q, floor_at, cell, kernel = columns[:, columns[0] > 0]
     sharpness = method.sharpness if method.sharpness is not None else 1 / floor_at
     gap = sharpness * (q - floor_at)
     with np.errstate(divide="ignore"):
@@ -427,14 +414,14 @@ def _warnings(points: Sequence[Point], tally: CellCounts) -> tuple[str, ...]:
     orders = [f"{order:g}" for order in sorted({p.order for p in held})]
     where = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders)}, up to"
     return (
-        f"at {where} {max(p.floored for p in held):.0%} of the integral comes from outputs whose "
-        "density the floor holds up: the value says how large the floor is, not how large the "
-        "divergence; raise the floor or n, or use Variational()",
+        f"at {where} {max(p.floored for p in held):.0%} of the integral comes from outputs with a "
+        "density near the floor or below: the value depends on the floor more than on the divergence; raise the "
+        "floor or n, or use Variational()",
         *tally.notes,
     )
 
 
-# --- borders
+# --- arguments
 
 
 def _orders(orders: npt.ArrayLike) -> FloatArray:
@@ -461,16 +448,3 @@ def _check_method(method: Any) -> None:
 
 def _sides(direction: str) -> int:
     return 2 if direction == "both" else 1
-
-
-def _about(
-    method: str, guarantee: Guarantee, n: tuple[int, int], source: Source, notes: tuple[str, ...]
-) -> About:
-    return About(
-        method=method,
-        guarantee=guarantee.given(source.doubts),
-        n=n,
-        seed=source.seed,
-        pair=source.pair,
-        notes=(*notes, *source.notes),
-    )

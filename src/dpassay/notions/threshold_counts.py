@@ -1,9 +1,12 @@
-"""How often a loss passes the thresholds of a grid of ε: learned on one part, counted on the rest."""
+"""How often an estimated privacy loss exceeds the thresholds of a grid of ε.
+
+The loss is learned on a part of the draws and counted on the rest.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,15 +40,16 @@ _CONES = 1 + 2 / math.sqrt(2 - math.sqrt(3))
 
 @dataclass(frozen=True)
 class Options:
-    """How to look at a pair."""
+    """Where and how δ(ε) of a pair is estimated."""
 
     eps: FloatArray
     classifier: Any
     plug_in: str
     train: float
-    flips: tuple[bool, ...]
-    #: Whether all draws that may train do so if they have to be kept: else those of a first look.
-    keep: bool = False
+    swaps: tuple[bool, ...]  # the directions asked for: whether the inputs are swapped
+    keep: bool = (
+        False  # whether a classifier trains on all training draws, or on the first ones alone
+    )
 
     @classmethod
     def of(
@@ -65,7 +69,7 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class ThresholdCounts:
-    """What the draws on one pair amount to, at the thresholds ε of the grid.
+    """Counts and estimates of one pair at the thresholds ε of a grid.
 
     Row k of an event array belongs to {ℓ̂ > ε_k} (forward) or {ℓ̂ < −ε_k} (backward).
     """
@@ -79,11 +83,38 @@ class ThresholdCounts:
     totals: tuple[IntArray, IntArray]
     smooth: FloatArray
     counted: FloatArray
-    notes: tuple[str, ...]
+    cells: (
+        IntArray  # held-out draws of outputs that repeat, a row a side; everything else comes last
+    )
     neighbours: tuple[int, int] | None = None  # (draws in all, dimension), for nearest neighbours
     on_grid: bool = False
-    #: Held-out draws of outputs that repeat, a row a side; everything else comes last.
-    cells: IntArray = field(default_factory=lambda: np.zeros((2, 1), dtype=np.int64))
+
+    @classmethod
+    def of(
+        cls,
+        options: Options,
+        name: str,
+        n: tuple[int, int],
+        above: IntArray,
+        backward: npt.NDArray[np.bool_],
+        smooth: FloatArray,
+        cells: IntArray,
+        **others: Any,
+    ) -> ThresholdCounts:
+        """From the counts of `_hits`, with the direction chosen at each ε."""
+        held = cells.sum(axis=1)
+        index = np.arange(options.eps.size)
+        flip = backward.astype(int)
+        leading, other = above[flip, flip, index], above[flip, 1 - flip, index]
+        totals = np.where(backward, held[1], held[0]), np.where(backward, held[0], held[1])
+        rates = []
+        for side in map(int, options.swaps):
+            high, low = above[side, side] / held[side], above[side, 1 - side] / held[1 - side]
+            lines = high[:, None] - low[:, None] * _ratio(options.eps)[None, :]
+            rates.append(np.max(lines, axis=0, initial=0.0))
+        smooth, counted = np.maximum(np.max(smooth, axis=0), 0.0), np.max(rates, axis=0)
+        events = backward, leading, other, totals
+        return cls(name, n, options.eps, *events, smooth, counted, cells, **others)
 
     def delta(self, options: Options) -> FloatArray:
         """The estimate asked for."""
@@ -99,7 +130,7 @@ class ThresholdCounts:
 
     def upper(self, options: Options, gamma: float) -> FloatArray | None:
         """Bounds from above at all ε at once; None where outputs are not discrete."""
-        return bounded_above(self.cells, self.eps, gamma, options.flips)
+        return bounded_above(self.cells, self.eps, gamma, options.swaps)
 
     def accuracy(self, options: Options, beta: float) -> FloatArray | None:
         """Corollary 2: 24 e^ε c_d √(ln(4/β)/n) + 2 e^ε √(ln(4/β)/n)."""
@@ -120,13 +151,10 @@ def certified(
     """Bounds on δ at all ε at once, from the counts of the event of each."""
     if eps.size <= _DECLARED:
         rows = zip(eps, hits, totals[0], misses, totals[1], strict=True)
-        bound = [
-            joint.lower_bound(
-                Counts(*map(int, row)), ApproximateDP(float(e), 0.0, "delta"), gamma / eps.size
-            )
-            for e, *row in rows
+        claims = [
+            (ApproximateDP(float(e), 0.0, "delta"), Counts(*map(int, row))) for e, *row in rows
         ]
-        lines = np.maximum(np.array(bound), 0.0)
+        lines = np.array([joint.lower_bound(c, claim, gamma / eps.size) for claim, c in claims])
     else:
         each = gamma / (2 * eps.size)
         high = clopper_pearson.lower(hits, totals[0], each)
@@ -166,7 +194,7 @@ def count_thresholds(source: Source, n: int | None, options: Options) -> Thresho
         return _by_scores(source, learner, test, options)
 
 
-# --- losses on a grid: tallies of draws, which add up
+# --- losses on a grid: counts of draws, which add up
 
 
 def _on_grid(
@@ -196,22 +224,14 @@ def _on_grid(
     counts = np.array([cells.fold(side) for side in (held.counts_p, held.counts_q)])
     everything = trained + held
     smooth = _deltas(GridLoss.named(found.name, everything).masses(), options)
-    return _threshold_counts(
-        loss.name,
-        everything.n,
-        held.n,
-        above,
-        backward,
-        smooth,
-        options,
-        on_grid=True,
-        cells=counts,
+    return ThresholdCounts.of(
+        options, loss.name, everything.n, above, backward, smooth, counts, on_grid=True
     )
 
 
 def _deltas(masses: Masses, options: Options) -> FloatArray:
     """δ(ε) of either direction asked for."""
-    return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.flips])
+    return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.swaps])
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,50 +265,9 @@ def _hits(
 
 def _directions(expected: FloatArray, options: Options) -> npt.NDArray[np.bool_]:
     """Which direction to certify at each ε: the one with the larger δ in training."""
-    if len(options.flips) == 1:
-        return np.full(options.eps.size, options.flips[0])
+    if len(options.swaps) == 1:
+        return np.full(options.eps.size, options.swaps[0])
     return np.asarray(expected[1] > expected[0])
-
-
-def _threshold_counts(
-    name: str,
-    n: tuple[int, int],
-    held: tuple[int, int],
-    above: IntArray,
-    backward: npt.NDArray[np.bool_],
-    smooth: FloatArray,
-    options: Options,
-    notes: tuple[str, ...] = (),
-    neighbours: tuple[int, int] | None = None,
-    on_grid: bool = False,
-    *,
-    cells: IntArray,
-) -> ThresholdCounts:
-    index = np.arange(options.eps.size)
-    flip = backward.astype(int)
-    leading, other = above[flip, flip, index], above[flip, 1 - flip, index]
-    totals = np.where(backward, held[1], held[0]), np.where(backward, held[0], held[1])
-    rates = []
-    for side in options.flips:
-        a, b = above[int(side), int(side)], above[int(side), 1 - int(side)]
-        high, low = a / held[int(side)], b / held[1 - int(side)]
-        lines = high[:, None] - low[:, None] * _ratio(options.eps)[None, :]
-        rates.append(np.max(lines, axis=0, initial=0.0))
-    return ThresholdCounts(
-        name,
-        n,
-        options.eps,
-        backward,
-        leading,
-        other,
-        totals,
-        np.maximum(np.max(smooth, axis=0), 0.0),
-        np.max(rates, axis=0),
-        notes,
-        neighbours,
-        on_grid,
-        cells,
-    )
 
 
 # --- any other loss: scores of held-out draws
@@ -301,25 +280,19 @@ def _by_scores(source: Source, learner: CrossFit, test: Sizes, options: Options)
     scores = loss.score(train.p[:20_000]), loss.score(train.q[:20_000])
     backward = _directions(_averages(*scores, options)[0] / min(*train.sizes, 20_000), options)
     above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
-    sums = np.zeros((len(options.flips), options.eps.size))
+    sums = np.zeros((len(options.swaps), options.eps.size))
     cells = Cells.learn(train)
     counts = np.zeros((2, len(cells) + 1), dtype=np.int64)
     for part_sums, hits, found in source.blocks(test, _Averages(loss, options, cells)):
         sums, above, counts = sums + part_sums, above + hits, counts + found
     held = counts.sum(axis=1)
-    per = np.array([held[int(side)] for side in options.flips])
+    per = np.array([held[int(side)] for side in options.swaps])
     sizes = int(held[0]) + train.sizes[0], int(held[1]) + train.sizes[1]
     dimension = train.p.numbers.shape[1]
-    return _threshold_counts(
-        loss.name,
-        sizes,
-        (int(held[0]), int(held[1])),
-        above,
-        backward,
-        sums / per[:, None],
-        options,
-        neighbours=(min(sizes), dimension) if loss.name.startswith("knn") else None,
-        cells=counts,
+    neighbours = (min(sizes), dimension) if loss.name.startswith("knn") else None
+    smooth = sums / per[:, None]
+    return ThresholdCounts.of(
+        options, loss.name, sizes, above, backward, smooth, counts, neighbours=neighbours
     )
 
 
@@ -339,7 +312,7 @@ def _averages(
 ) -> tuple[FloatArray, IntArray]:
     """Σ (1 − e^{ε−ℓ̂})₊ over the leading side of each direction, and the hits."""
     eps, sums = options.eps, []
-    for side in options.flips:
+    for side in options.swaps:
         ranked = np.sort(-score_q if side else score_p)
         tail = np.concatenate([np.cumsum(np.exp(-ranked)[::-1])[::-1], [0.0]])
         at = np.searchsorted(ranked, eps, side="right")

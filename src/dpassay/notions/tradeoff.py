@@ -89,14 +89,7 @@ def estimate(
     batch = source.deal(draws) if confidence is not None else None
     tally = tally_draws(source, draws) if batch is None else tally_of(batch.p, batch.q)
     masses = GridLoss.of(tally, bandwidth).masses()
-    about = About(
-        method="PLRT",
-        guarantee=Guarantee.HEURISTIC,
-        n=tally.n,
-        seed=source.seed,
-        pair=source.pair,
-        notes=(*tally.notes, *source.notes),
-    )
+    about = About.of(source, "PLRT", Guarantee.HEURISTIC, tally.n, tally.notes)
     if perturbation == 0.0 and thresholds is None:
         curve = masses.tradeoff_curve()
         x, y = curve.x, curve.y
@@ -236,14 +229,7 @@ def _point(
         kind=box,
         confidence=1 - gamma,
         outline=found.outline,
-        about=About(
-            method=f"BayBox with {loss.name}",
-            guarantee=Guarantee.EXACT.given(source.doubts),
-            n=(c.n, c.m),
-            seed=source.seed,
-            pair=source.pair,
-            notes=source.notes,
-        ),
+        about=About.of(source, f"BayBox with {loss.name}", Guarantee.EXACT, (c.n, c.m)),
     )
 
 
@@ -321,13 +307,11 @@ def audit(
         budget=((f"{box} region of one point", gamma),),
         curve=curve,
         point=found,
-        about=About(
-            method=f"Algorithm 2 with {fitted.name}, {box} region",
-            guarantee=Guarantee.EXACT.given(source.doubts),
-            n=(locate + 2 * test_size, locate + 2 * test_size),
-            seed=source.seed,
-            pair=source.pair,
-            notes=source.notes,
+        about=About.of(
+            source,
+            f"Algorithm 2 with {fitted.name}, {box} region",
+            Guarantee.EXACT,
+            (locate + 2 * test_size,) * 2,
         ),
     )
 

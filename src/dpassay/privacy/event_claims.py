@@ -242,7 +242,7 @@ def probabilities(values: npt.ArrayLike) -> FloatArray:
 
 def scalar_or_array(found: Any) -> Any:
     """A float for an array without dimensions: scalars in give a float out."""
-    return found if np.ndim(found) else float(found)
+    return found if isinstance(found, np.ndarray) and found.ndim else float(found)
 
 
 def digits(value: float) -> str:

@@ -22,14 +22,14 @@ def level(confidence: float, scale: int = 1) -> str:
 
 
 class Guarantee(StrEnum):
-    """What stands behind a number."""
+    """What error statement a number comes with."""
 
     EXACT = "exact"  # holds for every sample size
     ASYMPTOTIC = "asymptotic"  # holds in the limit of many draws
     HEURISTIC = "heuristic"  # no error statement
 
     def given(self, doubts: Sequence[str]) -> Guarantee:
-        """What is left of it where something speaks against independent draws."""
+        """The downgraded guarantee: none where there are doubts that draws are independent."""
         return Guarantee.HEURISTIC if doubts else self
 
 
@@ -70,6 +70,25 @@ class About(Record):
     #: The files the draws came from, and a digest of draws that were collected elsewhere.
     files: tuple[Origin, ...] = ()
     digest: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        source: Any,
+        method: str,
+        guarantee: Guarantee,
+        n: tuple[int, int],
+        notes: Sequence[str] = (),
+    ) -> About:
+        """About draws from a source: doubts about their independence downgrade the guarantee."""
+        return cls(
+            method=method,
+            guarantee=guarantee.given(source.doubts),
+            n=n,
+            seed=source.seed,
+            pair=source.pair,
+            notes=(*notes, *source.notes),
+        )
 
     @property
     def draws(self) -> str:

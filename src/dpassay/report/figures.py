@@ -13,8 +13,7 @@ from dpassay._typing import FloatArray
 from dpassay.bounds import boxes
 from dpassay.bounds.ordering import Counts
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
-from dpassay.privacy.curves import Spectrum, TradeoffCurve
-from dpassay.privacy.renyi_curves import RenyiCurve
+from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.report.embed import drawing
 from dpassay.report.words import percent
 from dpassay.results.rounding import number
