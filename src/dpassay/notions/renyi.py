@@ -415,8 +415,8 @@ def _warnings(points: Sequence[Point], tally: CellCounts) -> tuple[str, ...]:
     where = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders)}, up to"
     return (
         f"at {where} {max(p.floored for p in held):.0%} of the integral comes from outputs with a "
-        "density near the floor or below: the value depends on the floor more than on the divergence; raise the "
-        "floor or n, or use Variational()",
+        "density near the floor or below: the value depends more on the floor than on the divergence; "
+        "raise the floor or n, or use Variational()",
         *tally.notes,
     )
 
