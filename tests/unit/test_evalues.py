@@ -198,16 +198,6 @@ def test_the_projection_of_an_event_is_the_nearest_pair(claim, seed):
     assert np.all(far(p, q) <= best + 1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.05, 1.0, 6.0])
-def test_events_of_pure_dp_are_projected_by_a_root(epsilon, seed):
-    rng = np.random.default_rng(seed)
-    a, b = 1 / (1 + np.exp(-rng.normal(scale=4, size=(2, 2000))))
-    slow = nearest(dp.PureDP(epsilon), a, b)
-    assert np.any(slow[0] < a)
-    for one, two in zip(slow, pr.project_events(epsilon, a, b), strict=True):
-        assert np.allclose(one, two, rtol=1e-9, atol=1e-13)
-
-
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_tangents_are_nowhere_below_the_region(claim):
     q = np.concatenate([np.linspace(0, 1, 1001), np.geomspace(1e-12, 1e-3, 50)])

@@ -53,19 +53,15 @@ def test_several_thetas_are_each_by_itself(claim, seed):
 
 @pytest.mark.parametrize("cells", [2, 3, 6])
 def test_limits_may_differ_by_row(cells, seed):
-    """Events and cells, with a limit for each claim, as with one limit at a time."""
+    """A limit for each row of θ, as with one limit at a time."""
     rng = np.random.default_rng(seed)
     a, b = rng.dirichlet(np.ones(cells), (2, 50))
     limits = np.array([0.0, 0.2, 1.0, 5.0])
     p, q = pr.project_cells(limits[:, None], a, b)
-    events = pr.project_events(
-        limits[:, None], a[:, 0] + 0 * limits[:, None], b[:, 0] + 0 * limits[:, None]
-    )
     for k, limit in enumerate(limits):
         alone = pr.project_cells(limit, a, b)
         assert np.allclose(p[k], alone[0], rtol=0, atol=1e-12)
         assert np.allclose(q[k], alone[1], rtol=0, atol=1e-12)
-        assert np.array_equal(events[0][k], pr.project_events(limit, a[:, 0], b[:, 0])[0])
 
 
 def test_an_event_and_its_complement_are_two_cells(seed):
@@ -74,16 +70,14 @@ def test_an_event_and_its_complement_are_two_cells(seed):
     a, b = both.max(axis=0), both.min(axis=0)
     for epsilon in (0.0, 0.4, 3.0):
         p, q = pr.project_cells(epsilon, np.column_stack([a, 1 - a]), np.column_stack([b, 1 - b]))
-        events = pr.project_events(epsilon, a, b)
+        events = nearest(dp.PureDP(epsilon), a, b)
         assert np.allclose(p[:, 0], events[0], rtol=1e-9, atol=1e-12)
         assert np.allclose(q[:, 0], events[1], rtol=1e-9, atol=1e-12)
 
 
 def test_what_a_claim_allows_stays_as_it_is():
     a, b = np.array([0.5, 0.2]), np.array([0.45, 0.21])
-    for p, q in (
-        nearest(dp.GaussianDP(1.0), a, b),
-        pr.project_events(0.5, a, b),
-    ):
+    for claim in (dp.GaussianDP(1.0), dp.PureDP(0.5)):
+        p, q = nearest(claim, a, b)
         assert np.array_equal(p, a)
         assert np.array_equal(q, b)

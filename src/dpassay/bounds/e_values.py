@@ -37,7 +37,6 @@ from dpassay.bounds.projections import (
     NEAR,
     largest_sum_on_cells,
     project_cells,
-    project_events,
     regions_of,
 )
 from dpassay.privacy.claims import Claim
@@ -277,22 +276,14 @@ def _event_projection(
     claim: Claim, thetas: FloatArray, shape: tuple[int, ...]
 ) -> tuple[Projection, LargestSum]:
     """The nearest probabilities of an event and its complement; and the largest sum of two means."""
-    nearest: Callable[[FloatArray, FloatArray], Past]
-    largest: LargestSum
-    point = claim.point_at(thetas)
-    if point is not None and np.all(point[1] == 0):
-        epsilon = np.broadcast_to(point[0], thetas.shape)[:, None]
-        nearest, largest = partial(project_events, epsilon), partial(largest_sum_on_cells, epsilon)
-    else:
-        regions = regions_of(claim, tuple(thetas.tolist()))
-        which = np.broadcast_to(np.arange(len(thetas))[:, None], shape)
-        nearest, largest = partial(regions.nearest, which), partial(regions.largest_sum, which)
+    regions = regions_of(claim, tuple(thetas.tolist()))
+    which = np.broadcast_to(np.arange(len(thetas))[:, None], shape)
 
     def project(a: FloatArray, b: FloatArray, near: float) -> Past:
-        p, q = nearest(a[..., 0], b[..., 0])
+        p, q = regions.nearest(which, a[..., 0], b[..., 0])
         return np.stack([p, 1 - p], axis=-1), np.stack([q, 1 - q], axis=-1)
 
-    return project, largest
+    return project, partial(regions.largest_sum, which)
 
 
 @dataclass(frozen=True)

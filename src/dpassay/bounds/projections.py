@@ -16,7 +16,7 @@ from dpassay.privacy.claims import Claim
 
 #: Where Σp − Σq counts as 0.
 NEAR = 1e-14
-#: Logits of q at which tangents are taken.
+#: Logits of q at which tangents are taken, besides q = 0.
 _TANGENTS = np.linspace(-16.0, 16.0, 513)
 #: A Newton step this much smaller than its end point is the last: it squares the error.
 _LAST = 1e-8
@@ -45,7 +45,7 @@ class Regions:
     @classmethod
     def of(cls, claim: Claim, thetas: FloatArray) -> Regions:
         """The last tangent of each θ is level: no guess is above it."""
-        q = 1 / (1 + np.exp(-_TANGENTS))
+        q = np.append(0.0, 1 / (1 + np.exp(-_TANGENTS)))
         found = []
         for theta in thetas:
             g, rise = claim.with_slope(q, theta)
@@ -177,44 +177,8 @@ def regions_of(claim: Claim, thetas: tuple[float, ...]) -> Regions:
     return Regions.of(claim, np.array(thetas))
 
 
-def project_events(
-    epsilon: float | FloatArray, a: FloatArray, b: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The (p, q) with p ≤ e^ε q and 1 − q ≤ e^ε (1 − p) that is nearest to guesses (a, b), elementwise.
-
-    On the line p = r q, r = e^ε, it has 2r q² − (r(1 + b) + 1 + a) q + a + b = 0, of which the smaller
-    root has p < 1; on the other line the same holds with 1 − q, 1 − p for p, q. If neither keeps the
-    other bound, it is where the lines meet.
-    """
-    ratio = _ratio(epsilon)
-    p, q = a.copy(), b.copy()
-    out = (a > ratio * b) | (1 - b > ratio * (1 - a))
-    if not out.any():
-        return p, q
-    a, b, ratio = a[out], b[out], np.broadcast_to(ratio, out.shape)[out]
-    one = _on_line(ratio, a, b)
-    other = _on_line(ratio, 1 - b, 1 - a)
-    first = 1 - one <= ratio * (1 - ratio * one)
-    second = 1 - other <= ratio * (1 - ratio * other)
-    meet = 1 / (1 + ratio)
-    p[out] = np.where(first, ratio * one, np.where(second, 1 - other, ratio * meet))
-    q[out] = np.where(first, one, np.where(second, 1 - ratio * other, meet))
-    return p, q
-
-
 def _ratio(epsilon: float | FloatArray) -> FloatArray:
     return np.exp(np.minimum(epsilon, 600.0))
-
-
-def _on_line(ratio: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    """The nearest q of those with p = ratio · q.
-
-    The discriminant (r(1 + b) + 1 + a)² − 8r(a + b) is (r(1 − b) + 1 − a)² + 4(r − 1)(rb − a), which
-    does not cancel for a and b near 1.
-    """
-    middle = ratio * (1 + b) + 1 + a
-    square = (ratio * (1 - b) + 1 - a) ** 2 + 4 * (ratio - 1) * (ratio * b - a)
-    return np.asarray(2 * (a + b) / (middle + np.sqrt(np.maximum(square, 0.0))))
 
 
 # --- cells

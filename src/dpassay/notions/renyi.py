@@ -121,7 +121,7 @@ def estimate(
         raise InvalidInput("an estimate is made by method=Softmax(…); Variational() gives bounds")
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     tally = tally_draws(source, totals(source, n))
-    results = _softmax(tally, method, direction)
+    results = _softmax(tally, method, SWAPS[direction])
     best = max((result.at(lam) for result in results), key=lambda point: point.value)
     return Estimate(
         value=best.value,
@@ -163,43 +163,15 @@ def lower_bound(
     found = list(sources(mechanism, pairs, rng=rng, sampling=sampling))
     if not found:
         raise InvalidInput("there is no pair to test: the iterator is empty")
-    notion = f"Rényi ε({lam:g})"
-    if isinstance(method, Variational):
-        bounds, chosen, estimates, notes, used = variational_bounds(
-            found, np.array([lam]), n, gamma, method, direction
-        )
-        return LowerBound(
-            value=float(bounds[0]),
-            confidence=confidence,
-            notion=notion,
-            guarantee=Guarantee.EXACT.given(chosen.doubts),
-            pair=chosen.pair,
-            estimates=tuple(estimates),
-            about=About.of(chosen, "variational", Guarantee.EXACT, used, notes),
-        )
-    level = -math.expm1(math.log1p(-gamma) / len(found)) / _sides(direction)
-    best: tuple[float, Source, Point, CellCounts] | None = None
-    values = []
-    draws = totals(found[0], n)
-    with Whole(len(found) * max(draws)):
-        for source in found:
-            tally = tally_draws(source, draws)
-            points = [result.at(lam) for result in _softmax(tally, method, direction)]
-            values.append(max(point.value for point in points))
-            for point in points:
-                bound = point.lower(level)
-                if best is None or bound > best[0]:
-                    best = (bound, source, point, tally)
-    assert best is not None
-    value, chosen, point, tally = best
+    bounds = _bounds(found, np.array([lam]), n, gamma, method, direction)
     return LowerBound(
-        value=max(0.0, value),
+        value=float(bounds.lower[0]),
         confidence=confidence,
-        notion=notion,
-        guarantee=Guarantee.ASYMPTOTIC.given(chosen.doubts),
-        pair=chosen.pair,
-        estimates=tuple(values),
-        about=About.of(chosen, "softmax", Guarantee.ASYMPTOTIC, tally.n, _warnings([point], tally)),
+        notion=f"Rényi ε({lam:g})",
+        guarantee=bounds.about.guarantee,
+        pair=bounds.about.pair,
+        estimates=tuple(bounds.estimates),
+        about=bounds.about,
     )
 
 
@@ -227,51 +199,60 @@ def curve(
     _check_method(method)
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     each = gamma / (lam.size if checks.flag("simultaneous", simultaneous) else 1)
-    if isinstance(method, Variational):
-        bounds, _, estimates, notes, used = variational_bounds(
-            [source], lam, n, each * lam.size, method, direction
-        )
-        values, lower, guarantee = np.array(estimates), bounds, Guarantee.EXACT
-    else:
-        tally = tally_draws(source, totals(source, n))
-        results = _softmax(tally, method, direction)
-        points = [[result.at(float(order)) for order in lam] for result in results]
-        values = np.max([[point.value for point in row] for row in points], axis=0)
-        level = each / _sides(direction)
-        lower = np.max([[max(0.0, point.lower(level)) for point in row] for row in points], axis=0)
-        notes, used = _warnings([p for row in points for p in row], tally), tally.n
-        guarantee = Guarantee.ASYMPTOTIC
-    name = "variational" if isinstance(method, Variational) else "softmax"
+    bounds = _bounds([source], lam, n, each, method, direction)
     return RenyiCurve(
         lam,
-        values,
-        lower=lower,
+        bounds.values,
+        lower=bounds.lower,
         confidence=confidence,
         simultaneous=simultaneous,
-        about=About.of(source, name, guarantee, used, notes),
+        about=bounds.about,
     )
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Estimates and lower bounds at several orders, on the pair where the first bound is largest."""
+
+    values: FloatArray
+    lower: FloatArray
+    estimates: list[float]  # at the first order, by pair
+    about: About
+
+
+def _bounds(
+    found: list[Source],
+    orders: FloatArray,
+    n: int | None,
+    gamma: float,
+    method: Method,
+    direction: str,
+) -> Bounds:
+    """Bounds at error γ for each order, with pairs in any number."""
+    if isinstance(method, Variational):
+        return _variational_bounds(found, orders, n, gamma, method, SWAPS[direction])
+    return _softmax_bounds(found, orders, n, gamma, method, SWAPS[direction])
 
 
 # --- variational
 
 
-def variational_bounds(
+def _variational_bounds(
     found: list[Source],
     orders: FloatArray,
     n: int | None,
-    gamma: float,
+    level: float,
     method: Variational,
-    direction: str,
-) -> tuple[FloatArray, Source, list[float], tuple[str, ...], tuple[int, int]]:
-    """Learn on every pair, test on the one with the largest predicted bound; bounds by order."""
-    level = gamma / orders.size
+    swaps: tuple[bool, ...],
+) -> Bounds:
+    """Learn on every pair, test on the one with the largest predicted bound."""
     candidates = []
     total = min(totals(found[0], n, least=20))
     budget = split(found[0], n, method.share(total), least=(10, 10))
     with Whole(budget.draws(len(found)), "learning") as bar:
         for source in found:
             learner = CrossFit(source.deal(budget.learn), method.loss, source.rng)
-            power = MomentCriterion(float(orders[0]), SWAPS[direction], min(budget.test), level)
+            power = MomentCriterion(float(orders[0]), swaps, min(budget.test), level)
             index, first = select(learner, power)
             scores = learner.scores(index)
             assert scores is not None
@@ -282,10 +263,10 @@ def variational_bounds(
         bar.say("bounding")
         parts = list(chosen.blocks(budget.test, Scores(loss)))
     score_p, score_q = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
-    bounds = np.array([w.bound(score_p, score_q, level) for w in witnesses])
-    estimates = [max(w.estimate, bound) for w, bound in zip(witnesses, bounds, strict=True)]
-    if orders.size == 1 and len(found) > 1:
-        estimates = [c[3][0].estimate for c in candidates]
+    lower = np.array([w.bound(score_p, score_q, level) for w in witnesses])
+    values = np.maximum([w.estimate for w in witnesses], lower)
+    single = len(found) == 1
+    estimates = [float(values[0])] if single else [c[3][0].estimate for c in candidates]
     notes = [f"loss: {loss.name}"]
     weak = [w.order for w in witnesses if w.effective < 100]
     if weak:
@@ -294,7 +275,9 @@ def variational_bounds(
             f"{min(budget.test):,} draws are too few for order {listed}: fewer than 100 of them decide "
             "the estimate, so the bound depends on n more than on the mechanism"
         )
-    return bounds, chosen, estimates, tuple(notes), (len(score_p), len(score_q))
+    n_used = len(score_p), len(score_q)
+    about = About.of(chosen, "variational", Guarantee.EXACT, n_used, notes)
+    return Bounds(values, lower, estimates, about)
 
 
 @dataclass(frozen=True)
@@ -308,6 +291,39 @@ class Scores:
 
 
 # --- softmax
+
+
+def _softmax_bounds(
+    found: list[Source],
+    orders: FloatArray,
+    n: int | None,
+    gamma: float,
+    method: Softmax,
+    swaps: tuple[bool, ...],
+) -> Bounds:
+    """The largest bound over pairs (Šidák) and directions (half of the level each)."""
+    level = -math.expm1(math.log1p(-gamma) / len(found)) / len(swaps)
+    best: tuple[FloatArray, FloatArray, Source, list[Point], CellCounts] | None = None
+    estimates = []
+    draws = totals(found[0], n)
+    with Whole(len(found) * max(draws)):
+        for source in found:
+            tally = tally_draws(source, draws)
+            rows = [
+                [one.at(float(lam)) for lam in orders] for one in _softmax(tally, method, swaps)
+            ]
+            values = np.max([[point.value for point in row] for row in rows], axis=0)
+            bounds = np.array([[point.lower(level) for point in row] for row in rows])
+            estimates.append(float(values[0]))
+            lower = bounds.max(axis=0)
+            if best is None or lower[0] > best[1][0]:
+                binding = [rows[k][j] for j, k in enumerate(bounds.argmax(axis=0))]
+                best = values, lower, source, binding, tally
+    assert best is not None
+    values, lower, chosen, binding, tally = best
+    notes = _warnings(binding, tally)
+    about = About.of(chosen, "softmax", Guarantee.ASYMPTOTIC, tally.n, notes)
+    return Bounds(values, np.maximum(lower, 0.0), estimates, about)
 
 
 @dataclass(frozen=True)
@@ -374,9 +390,9 @@ def _lse(values: FloatArray) -> float:
     return float(logsumexp(values)) if values.size else -math.inf
 
 
-def _softmax(tally: CellCounts, method: Softmax, direction: str) -> list[Floored]:
+def _softmax(tally: CellCounts, method: Softmax, swaps: tuple[bool, ...]) -> list[Floored]:
     loss = GridLoss.of(tally, method.bandwidth, inference=True)
-    return [_floored(loss, method, swapped) for swapped in SWAPS[direction]]
+    return [_floored(loss, method, swapped) for swapped in swaps]
 
 
 def _floored(loss: GridLoss, method: Softmax, swapped: bool) -> Floored:
@@ -444,7 +460,3 @@ def _check_method(method: Any) -> None:
         raise InvalidInput(
             f"method must be dp.renyi.Softmax(…) or dp.renyi.Variational(…), got {checks.shown(method)}"
         )
-
-
-def _sides(direction: str) -> int:
-    return 2 if direction == "both" else 1
