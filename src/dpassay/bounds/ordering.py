@@ -204,7 +204,7 @@ Boundary: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 def _boundary(window: Window, claim: Claim, theta: float | None = None) -> Boundary:
     theta = claim.value if theta is None else theta
     if claim.quick:
-        return partial(claim.with_slope, theta=theta)
+        return partial(claim.region_and_slope, theta=theta)
     # corners at logits of p that depend on n and m alone; only those that the window needs are solved for
     c = window.counts
     ends = math.log(1e3 * (c.n + c.m))

@@ -48,7 +48,7 @@ class Regions:
         q = np.append(0.0, 1 / (1 + np.exp(-_TANGENTS)))
         found = []
         for theta in thetas:
-            g, rise = claim.with_slope(q, theta)
+            g, rise = claim.region_and_slope(q, theta)
             keep = (g < 1.0) & np.isfinite(rise)
             rise, steepest = np.unique(
                 -rise[keep], return_index=True

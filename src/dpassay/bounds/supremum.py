@@ -228,7 +228,7 @@ def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int
     while True:
         # evenly spread where a binomial proportion has constant variance
         touch = np.sin(np.linspace(*ends, count)) ** 2
-        value, slope = claim.with_slope(touch, theta)
+        value, slope = claim.region_and_slope(touch, theta)
         value, slope = np.clip(value, 0.0, 1.0), np.minimum(slope, 1e300)
         slope, first = np.unique(slope, return_index=True)
         slope, value, touch = slope[::-1], value[first][::-1], touch[first][::-1]

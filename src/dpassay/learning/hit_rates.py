@@ -239,7 +239,7 @@ class HitRates:
 
     def z(self, claim: Claim, theta: float | None = None) -> FloatArray:
         """The predicted statistic of every cut, at the claim or with its parameter at θ."""
-        allowed, slope = claim.with_slope(self.low, theta)
+        allowed, slope = claim.region_and_slope(self.low, theta)
         allowed = np.minimum(allowed, 1.0)
         room = np.maximum(allowed * (1 - allowed), 1e-300)
         with np.errstate(over="ignore"):

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.bounds import boxes, power
 from dpassay.bounds import joint_test as joint
+from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput
 from dpassay.loss.cell_counts import tally_draws, tally_of
@@ -49,7 +49,11 @@ from dpassay.sampling.samples import Batch, Source, one_source
 __all__ = ["audit", "estimate", "point"]
 
 Box = Literal["joint", "clopper-pearson", "hoeffding"]
-_REGIONS = {"joint": boxes.joint, "clopper-pearson": boxes.box, "hoeffding": boxes.hoeffding}
+_REGIONS = {
+    "joint": joint.joint_region,
+    "clopper-pearson": joint.clopper_pearson_box,
+    "hoeffding": joint.hoeffding_box,
+}
 
 
 def estimate(

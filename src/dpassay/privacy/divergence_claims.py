@@ -82,20 +82,13 @@ class DivergenceClaim(Claim):
         edges = self._edges(v, theta, 1.0)
         return edges.min(axis=0), self._solved[edges.argmin(axis=0)]
 
-    def raw_region(self, q: FloatArray, theta: Any) -> FloatArray:
+    def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
         """δ + (1 − δ) g(q/(1 − δ)), where g is the smallest of the Rényi regions.
 
         max{p : p^λ q^{1−λ} + (1−p)^λ (1−q)^{1−λ} ≤ e^{(λ−1)ε(λ)}} is that of order λ. The most
-        likely event under P'' is the least likely one under Q''.
+        likely event under P'' is the least likely one under Q''. The slope is that of the binding order,
+        by implicit differentiation; 0 where everything is allowed.
         """
-        return self.with_slope(q, theta)[0]
-
-    def slope(self, q: npt.ArrayLike, theta: Any = None) -> FloatArray:
-        """That of the binding order, by implicit differentiation; 0 where everything is allowed."""
-        return self.with_slope(np.asarray(q, dtype=float), theta)[1]
-
-    def with_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
-        """Both from one solution."""
         kept = 1.0 - self.leak
         v = _logit(np.minimum(q / kept, 1.0))
         u, order = self._binding(v, self._theta(theta))

@@ -115,20 +115,16 @@ class Claim(Record):
 
     def region(self, q: npt.ArrayLike, theta: Any = None) -> Any:
         """g(q): the largest P(E) that the claim allows when Q(E) = q."""
-        found = self.raw_region(probabilities(q), self._theta(theta))
+        found = self.region_and_slope(probabilities(q), theta)[0]
         return scalar_or_array(np.clip(found, 0.0, 1.0))
-
-    def raw_region(self, q: FloatArray, theta: Any) -> FloatArray:
-        """`region` of an array that is known to lie in [0, 1], not clipped."""
-        raise NotImplementedError
 
     def slope(self, q: npt.ArrayLike, theta: Any = None) -> FloatArray:
         """The derivative of `region` (from the right at a kink)."""
-        raise NotImplementedError
+        return self.region_and_slope(np.asarray(q, dtype=float), theta)[1]
 
-    def with_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
-        """`raw_region` and `slope`."""
-        return self.raw_region(q, self._theta(theta)), self.slope(q, theta)
+    def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
+        """`region`, not clipped, and `slope`, of an array that is known to lie in [0, 1]."""
+        raise NotImplementedError
 
     def tradeoff(self, alpha: npt.ArrayLike, theta: Any = None) -> Any:
         """The claimed trade-off function f(α) = 1 − g(α): the least type II error at type I error α."""
@@ -264,16 +260,8 @@ class EpsilonDeltaClaim(Claim):
     def point_at(self, theta: Any) -> tuple[Any, Any]:
         raise NotImplementedError
 
-    def raw_region(self, q: FloatArray, theta: Any) -> FloatArray:
-        """min(e^ε q + δ, 1 − e^{−ε}(1 − δ − q), 1)."""
-        return self.with_slope(q, theta)[0]
-
-    def slope(self, q: npt.ArrayLike, theta: Any = None) -> FloatArray:
-        """e^ε, then e^{−ε}, then 0."""
-        return self.with_slope(np.asarray(q, dtype=float), theta)[1]
-
-    def with_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
-        """Both at once: searches need both."""
+    def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
+        """min(e^ε q + δ, 1 − e^{−ε}(1 − δ − q), 1); e^ε, then e^{−ε}, then 0."""
         epsilon, delta = self.point_at(self._theta(theta))
         ratio, rest = _exp(epsilon), 1.0 - delta
         inside = q < rest
@@ -436,16 +424,12 @@ class GaussianDP(Claim):
     def __post_init__(self) -> None:
         self._set(mu=checks.real("mu", self.mu, at_least=0.0))
 
-    def raw_region(self, q: FloatArray, theta: Any) -> FloatArray:
-        """Φ(μ + Φ⁻¹(q)), and never rounded below q."""
-        return np.asarray(np.maximum(ndtr(theta + ndtri(q)), q))
-
-    def slope(self, q: npt.ArrayLike, theta: Any = None) -> FloatArray:
-        """φ(μ + z)/φ(z) at z = Φ⁻¹(q)."""
-        mu = self._theta(theta)
+    def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
+        """Φ(μ + z), never rounded below q, and φ(μ + z)/φ(z), at z = Φ⁻¹(q)."""
+        mu, z = self._theta(theta), ndtri(q)
         with np.errstate(over="ignore", invalid="ignore"):
-            ratio = np.exp(-mu * ndtri(np.asarray(q, dtype=float)) - mu**2 / 2)
-        return np.where(mu > 0, ratio, 1.0)
+            slope = np.where(mu > 0, np.exp(-mu * z - mu**2 / 2), 1.0)
+        return np.maximum(ndtr(mu + z), q), slope
 
     def tradeoff(self, alpha: npt.ArrayLike, theta: Any = None) -> Any:
         """Φ(Φ⁻¹(1 − α) − μ)."""

@@ -115,16 +115,11 @@ class TradeoffDP(Claim):
     def _slopes(self) -> FloatArray:
         return np.asarray(-np.diff(self.f.y) / np.diff(self.f.x))
 
-    def raw_region(self, q: FloatArray, theta: Any) -> FloatArray:
-        """1 − f(q), raised by the gap."""
-        return np.asarray(np.minimum(1.0 - np.interp(q, self.f.x, self.f.y) + theta, 1.0))
-
-    def slope(self, q: npt.ArrayLike, theta: Any = None) -> FloatArray:
-        """Minus the slope of the tabulated curve, 0 where the raised region is full."""
-        q = np.asarray(q, dtype=float)
-        pieces = self._slopes
-        at = np.clip(np.searchsorted(self.f.x, q, side="right") - 1, 0, pieces.size - 1)
-        return np.where(self.raw_region(q, self._theta(theta)) >= 1.0, 0.0, pieces[at])
+    def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
+        """1 − f(q), raised by the gap; minus the slope of f, 0 where the raised region is full."""
+        region = np.minimum(1.0 - np.interp(q, self.f.x, self.f.y) + self._theta(theta), 1.0)
+        piece = np.clip(np.searchsorted(self.f.x, q, side="right") - 1, 0, self._slopes.size - 1)
+        return np.asarray(region), np.where(region >= 1.0, 0.0, self._slopes[piece])
 
     def tradeoff(self, alpha: npt.ArrayLike, theta: Any = None) -> Any:
         """f(α) less the gap, accurate where it is tiny."""
