@@ -406,7 +406,7 @@ def point_p_values(c: Counts, points: FloatArray) -> FloatArray:
     cumulated = np.cumsum(np.take_along_axis(mass_i, order, axis=1), axis=1)
     out = np.empty(len(points))
     for index in range(len(points)):
-        # for each j the i that are cheaper than what was seen are a run around p
+        # for each j the i with a smaller distance than the observed one are a run around p
         cheaper = np.searchsorted(cost_i[index], left[index], side="left")
         below = np.concatenate([[0.0], cumulated[index]])[cheaper]
         out[index] = 1.0 - float(np.sum(mass_j[index] * below))

@@ -3,8 +3,8 @@
 See `joint_test`. With the test statistic T² = min over p ≤ g(q) of 2 [n kl(i/n, p) + m kl(j/m, q)], a
 likelihood ratio, the set {T ≥ t} is i ≥ i*(j), and i* is what this module finds.
 
-What a p-value needs of i* is that no outcome with a larger T is left out, for one T that does not depend
-on the draws. kl is jointly convex and {p ≤ g(q)} is convex, so T² is a convex function of (i, j): i* is
+A p-value needs an i* that leaves out no outcome with a larger T, for one T that does not depend on the
+draws. kl is jointly convex and {p ≤ g(q)} is convex, so T² is a convex function of (i, j): i* is
 concave in j for a fixed t, a chord between two solutions lies below it, and more outcomes than needed
 belong to the set. Where g is slow to evaluate, T is that of a function g̃ with corners on the graph of g,
 linear between them, at probabilities p fixed by n and m alone: concave as g is, and growing with the
@@ -50,7 +50,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Window:
-    """The part of the lattice that matters: counts and confidence limits of level 1 − b."""
+    """The counts that matter, and confidence limits of p and q of level 1 − b."""
 
     counts: Counts
     spent: float
@@ -109,7 +109,7 @@ class Contour:
     starts: FloatArray  # of each piece
     rises: FloatArray
     n: int
-    seen: Counts | None = None  # what was seen belongs to the region, whatever the last digit
+    seen: Counts | None = None  # the observed counts belong to the region, whatever the rounding
 
     def __call__(self, j: IntArray) -> IntArray:
         """At counts j in ascending order: non-decreasing."""
@@ -125,7 +125,7 @@ class Contour:
 def seen_contour(
     window: Window, claim: Claim, target: Target | None = None, theta: float | None = None
 ) -> Contour:
-    """The contour of outcomes as far from the claim as what was seen, or of a T² that it reaches."""
+    """The contour of outcomes as far from the claim as the observed counts, or of a smaller T²."""
     if target is None:
         target = observed_distance(window, claim, theta)
     return replace(contour(window, claim, target, theta), seen=window.counts)
@@ -193,7 +193,7 @@ def _between(knots: FloatArray, parts: FloatArray) -> FloatArray:
 
 
 def observed_distance(window: Window, claim: Claim, theta: float | None = None) -> float:
-    """T² of what was seen, from below."""
+    """T² of the observed counts, from below."""
     return _distance(window.counts, _boundary(window, claim, theta))
 
 
@@ -235,9 +235,9 @@ def kl(x: FloatArray | float, p: FloatArray) -> FloatArray:
 
 
 def _distance(c: Counts, boundary: Boundary) -> float:
-    """T² of what was seen, from below: its projection onto the claim moves q up from j/m to the optimum.
+    """T² of the observed counts, from below, by a search for their projection along p = g(q).
 
-    Along the boundary the derivative of the distance changes its sign once, from − to +, and does so
+    From q = j/m on, the derivative of the distance changes its sign once, from − to +, and does so
     before q reaches i/n, since g(q) ≥ q.
     """
     x, y = c.i / c.n, c.j / c.m
@@ -261,7 +261,7 @@ def _distance(c: Counts, boundary: Boundary) -> float:
         if np.max(np.abs(rate[ends])) * (high - low) <= _DISTANCE:
             break
     q = expit(np.array([low, high]))
-    # the claim allows what is below g(q) as well
+    # the claim also allows p below g(q)
     p = np.minimum(_inside(boundary(q)[0]), max(x, 1e-300))
     found = 2 * float(np.min(c.n * kl(x, p) + c.m * kl(y, q)))
     return max(found - 4 * _DISTANCE, 1e-12)  # from below: outcomes with the same T count as well

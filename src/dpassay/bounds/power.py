@@ -133,7 +133,7 @@ def draws_needed(
     if p <= claim.region(q):
         return None
     allowed, noise = (float(found[0]) for found in normal_limit(np.array([q]), 1, 1, claim))
-    # z grows by this with √n; what is less would take more draws than are looked for
+    # z grows by this with √n; a smaller rate would take more than `most` draws
     goal, rate = float(ndtri(chance)), max((p - allowed) / noise, 1e-3 / math.sqrt(most))
     low, high = 0, most + 1  # draws that do not suffice, and draws that do
     n = ((goal - float(ndtri(gamma))) / rate) ** 2

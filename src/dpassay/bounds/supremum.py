@@ -49,7 +49,7 @@ def supremum(lattice: Lattice, claim: Claim, theta: float | None = None) -> floa
 class Lattice:
     """Binomial probabilities on a window, for many success probabilities at once.
 
-    Where counts are many they are put together (`Grouped`). What is computed is then never too small:
+    Many counts are put into groups (`Grouped`). The result is then never too small:
 
         Σ (masses of j from above) · (tail of i from above) / (totals of j and i from below),
 
@@ -62,7 +62,7 @@ class Lattice:
         self.j = _masses(c.m, window.first_j, window.last_j, window.cut_off)
         self.i = _masses(c.n, window.first_i, window.last_i, window.cut_off)
         self.row = np.clip((least(self.j.starts) - self.i.first) // self.i.step, 0, self.i.size)
-        self.slack = 0.0  # how much too large what was computed may be, as a share of itself
+        self.slack = 0.0  # the largest relative error of `tail`, which is never too small
 
     def tail(self, q: FloatArray, p: FloatArray) -> FloatArray:
         """Σ_j Bin(j; m, q) P(Bin(n, p) ≥ i*(j)), for each q with its p; or a little more."""
@@ -132,8 +132,8 @@ class LogBinomial:
     def mass_and_total(
         self, p: FloatArray
     ) -> tuple[IntArray, FloatArray, FloatArray | None, float]:
-        """`mass`; their sum from below, None if it is what they add up to; and the log of how many times
-        too large a mass may be."""
+        """`mass`; their total from below, None if it is their sum; and the log of the largest factor by
+        which a mass is too large."""
         return *self.mass(p), None, 0.0
 
     def masses(self, p: FloatArray) -> FloatArray:
@@ -222,7 +222,7 @@ class _Lines:
 
 
 def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int) -> _Lines:
-    """Lines whose minimum is nowhere below g on [low, high], and hardly above it."""
+    """Lines whose minimum is nowhere below g on [low, high], and little above it."""
     ends = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
     count = 3
     while True:

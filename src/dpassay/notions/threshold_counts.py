@@ -117,7 +117,7 @@ class ThresholdCounts:
         return cls(name, n, options.eps, *events, smooth, counted, cells, **others)
 
     def delta(self, options: Options) -> FloatArray:
-        """The estimate asked for."""
+        """The estimate of the chosen kind."""
         return self.smooth if self.smoothed(options) else self.counted
 
     def smoothed(self, options: Options) -> bool:
@@ -230,7 +230,7 @@ def _on_grid(
 
 
 def _deltas(masses: Masses, options: Options) -> FloatArray:
-    """δ(ε) of either direction asked for."""
+    """δ(ε) of each direction."""
     return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.swaps])
 
 

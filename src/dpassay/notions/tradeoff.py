@@ -313,7 +313,7 @@ def _weakest(curve: TradeoffCurve, claim: Claim) -> float:
 
 
 def _refute(c: Counts, claim: Claim, box: str, gamma: float) -> tuple[float, float]:
-    """A lower bound on the claim's parameter and a p-value, by the region asked for."""
+    """A lower bound on the claim's parameter and a p-value, by the chosen region."""
     if box == "joint":
         found = joint.evidence(c, claim, gamma)
         return found.lower_bound, found.p_value

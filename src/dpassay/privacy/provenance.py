@@ -1,4 +1,4 @@
-"""What backs a number: method, guarantee, sample sizes, seed, pair."""
+"""The provenance of a number: method, guarantee, sample sizes, seed, pair."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Guarantee(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Origin(Record):
-    """Where outputs came from: the file, what it held when it was read, and what was used of it."""
+    """The file that outputs came from, its contents when it was read, and which columns were used."""
 
     file: str  # without folders
     bytes: int
@@ -65,7 +65,7 @@ class About(Record):
     seed: int | None = None
     pair: Any = None
     notes: tuple[str, ...] = ()
-    #: What n counts where that is no draws of the mechanism, such as "canaries".
+    #: What n counts if not draws of the mechanism, such as "canaries".
     units: str = ""
     #: The files the draws came from, and a digest of draws that were collected elsewhere.
     files: tuple[Origin, ...] = ()

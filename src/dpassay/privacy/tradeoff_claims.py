@@ -247,7 +247,7 @@ def _curve_of_profile(f: Any) -> TradeoffCurve:
 
 
 def _probes(f: Callable[[Any], Any]) -> tuple[FloatArray, FloatArray]:
-    """0 and the ε up to which a profile is worth following, with their δ; what was tried between."""
+    """0, the ε up to which a profile is evaluated, and those tried between, with their δ."""
     seen = {e: float(_deltas(f, np.array([e]))[0]) for e in (0.0, 1.0)}
     last = 1.0
     while seen[last] > _NEGLIGIBLE and last < _MAX_EPSILON:
@@ -256,7 +256,7 @@ def _probes(f: Callable[[Any], Any]) -> tuple[FloatArray, FloatArray]:
     _falling(*_columns(seen))
     floor = max(seen[last] * (1 + 1e-6), _NEGLIGIBLE)
     last = min((e for e in seen if seen[e] <= floor and e > 0), default=last)
-    while last > 1e-6:  # a claim much below 1 is followed on its own scale
+    while last > 1e-6:  # a small ε is a scale of its own
         half = last / 2
         if half not in seen:
             seen[half] = float(_deltas(f, np.array([half]))[0])
@@ -299,7 +299,7 @@ def _falling(x: FloatArray, y: FloatArray) -> None:
 
 
 def _worthwhile(x: FloatArray, y: FloatArray, most: int) -> FloatArray:
-    """Epsilons between those known at which δ may lie well below the chord; the `most` promising.
+    """Up to `most` further ε at which δ may lie well below the chord, the most useful ones.
 
     δ is convex in t = e^ε: between two knots it lies in the triangle of their chord and the
     extensions of the chords on either side. The corner of that triangle is tried: a kink is hit.
