@@ -92,11 +92,11 @@ def estimate(
     )
     return Spectrum(
         eps,
-        found.delta(options),
-        lower=found.lower(gamma),
+        found.delta,
+        lower=certified(found, eps, gamma),
         confidence=confidence,
-        upper=found.upper(options, gamma),
-        accuracy=found.accuracy(options, gamma),
+        upper=bounded_above(found.cells, eps, gamma, options.swaps),
+        accuracy=found.accuracy(eps, gamma),
         about=About.of(
             source,
             f"Eureka with {found.name}",
@@ -308,7 +308,7 @@ def _union(
                 PairSpectrum(
                     database=key,
                     pair=pair,
-                    y=found.delta(options),
+                    y=found.delta,
                     backward=found.backward,
                     hits=found.hits,
                     misses=found.misses,
@@ -321,7 +321,7 @@ def _union(
         assert first is not None
         raise first
     level = gamma / (len(parts) + len(failures))
-    lower = [certified(options.eps, p.hits, p.misses, p.totals, level) for p in parts]
+    lower = [certified(part, options.eps, level) for part in parts]
     notes = [f"{len(parts)} pairs, {len(reused)} of them from an earlier result"]
     if failures:
         notes.append(f"the mechanism failed on {len(failures)} pairs, which are not part of this")
