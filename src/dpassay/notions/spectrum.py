@@ -327,14 +327,12 @@ def _union(
         notes.append(f"the mechanism failed on {len(failures)} pairs, which are not part of this")
     # the largest upper bound needs no union bound: it is too small only if that of the worst pair is
     above = [bounded_above(part.cells, options.eps, gamma) for part in parts]
-    known = [curve for curve in above if curve is not None]
-    upper = np.max(known, axis=0) if len(known) == len(parts) and not failures else None
-    if upper is None:
-        which = next(
-            (part for part, curve in zip(parts, above, strict=True) if curve is None), None
-        )
-        notes += ["no upper curve: the mechanism failed on a pair"] if which is None else []
-        notes += [] if which is None else _not_above(which.cells)
+    unbounded = [part for part, curve in zip(parts, above, strict=True) if curve is None]
+    upper = None if unbounded or failures else np.max(np.array(above), axis=0)
+    if unbounded:
+        notes += _not_above(unbounded[0].cells)
+    elif failures:
+        notes.append("no upper curve: the mechanism failed on a pair")
     return SetSpectrum(
         options.eps,
         np.max([part.y for part in parts], axis=0),

@@ -79,17 +79,14 @@ class TradeoffCurve(Shown, Tabular):
     def delta(self, epsilon: npt.ArrayLike) -> Any:
         """δ(ε) of P against Q: max_k (1 − β_k) − e^ε α_k. Exact for the piecewise linear curve."""
         eps = checks.doubles("epsilon", epsilon)
-        flat = np.atleast_1d(eps).ravel()
-        # The maximum is at the last knot left of which the curve falls faster than −e^ε.
-        with np.errstate(divide="ignore"):
+        # the maximum is at the last knot left of which the curve falls faster than −e^ε
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             slopes = np.concatenate([np.diff(self.y) / np.diff(self.x), [0.0]])
-        with np.errstate(over="ignore"):
-            factor = np.exp(flat)
-        knot = np.searchsorted(slopes, -factor, side="left")
-        with np.errstate(invalid="ignore"):
+            factor = np.exp(eps)
+            knot = np.searchsorted(slopes, -factor, side="left")
             gain = (1 - self.y[knot]) - np.where(self.x[knot] > 0, factor * self.x[knot], 0.0)
         out = np.clip(gain, 0.0, 1.0)
-        return out.reshape(eps.shape) if eps.ndim else float(out[0])
+        return out if eps.ndim else float(out)
 
     def spectrum(self, epsilons: npt.ArrayLike) -> Spectrum:
         """δ(ε) in the worse of the two directions (exact for the piecewise linear curve)."""
@@ -112,13 +109,8 @@ class TradeoffCurve(Shown, Tabular):
         """The μ whose Gaussian curve is nearest, in L1 (as the papers do) or in sup distance."""
         from scipy.optimize import minimize_scalar
 
-        checks.one_of("norm", norm, ("l1", "sup"))
-        grid = np.linspace(0.0, 1.0, 2001)
-        mine = self(grid)
-
         def distance(mu: float) -> float:
-            gap = np.abs(mine - gaussian_tradeoff(grid, mu))
-            return _norm(gap, grid, norm)
+            return self.distance(lambda alpha: gaussian_tradeoff(alpha, mu), norm, points=2001)
 
         return float(minimize_scalar(distance, bounds=(0.0, 20.0), method="bounded").x)
 
@@ -133,7 +125,9 @@ class TradeoffCurve(Shown, Tabular):
         checks.one_of("norm", norm, ("l1", "sup"))
         grid = np.linspace(0.0, 1.0, points)
         gap = np.abs(self(grid) - np.asarray(other(grid), dtype=float))
-        return _norm(gap, grid, norm)
+        if norm == "sup":
+            return float(gap.max())
+        return float(np.sum((gap[1:] + gap[:-1]) / 2 * np.diff(grid)))  # the trapezoid rule
 
     def chart(self, **others: Any) -> Any:
         """An Altair chart of the curve, with its band, and any other curves given by name."""
@@ -382,13 +376,6 @@ class RenyiCurve(Shown, Tabular):
                 f"{level(self.confidence)} {scope}{backing}"
             )
         return said + _estimated_by(self.about)
-
-
-def _norm(gap: FloatArray, grid: FloatArray, norm: str) -> float:
-    """The integral of a gap by the trapezoid rule ("l1"), or its largest value."""
-    if norm != "l1":
-        return float(gap.max())
-    return float(np.sum((gap[1:] + gap[:-1]) / 2 * np.diff(grid)))
 
 
 # --- arrays of curves
