@@ -43,7 +43,7 @@ def test_several_thetas_are_each_by_itself(claim, seed):
     thetas = np.array([0.0, 0.1, 0.5, 0.9])
     which = rng.integers(0, thetas.size, 3000)
     a, b = guesses(rng, 3000)
-    p, q = pr.Regions.of(claim, thetas).nearest(which, a, b)
+    p, q = pr.regions_of(claim, tuple(thetas)).nearest(which, a, b)
     for k, theta in enumerate(thetas):
         one = which == k
         alone = nearest(claim.at(theta), a[one], b[one])

@@ -267,23 +267,16 @@ class EventBet:
         if self.second:  # the side on which it is too likely comes first
             parts = parts[[1, 0, 3, 2]]
         a, b = _guesses(parts[:2], _PRIOR, len(thetas))
-        allowed = _event_projection(claim, thetas, a.shape[:-1])
+        regions = regions_of(claim, tuple(thetas.tolist()))
+        which = np.broadcast_to(np.arange(len(thetas))[:, None], a.shape[:-1])
+
+        def project(a: FloatArray, b: FloatArray, near: float) -> Past:
+            p, q = regions.nearest(which, a[..., 0], b[..., 0])
+            return np.stack([p, 1 - p], axis=-1), np.stack([q, 1 - q], axis=-1)
+
+        allowed = project, partial(regions.largest_sum, which)
         x, y = _log_factors(*allowed, a, b, parts[0].sum(axis=-1))
         return np.asarray((parts[2] * x + parts[3] * y).sum(axis=-1))
-
-
-def _event_projection(
-    claim: Claim, thetas: FloatArray, shape: tuple[int, ...]
-) -> tuple[Projection, LargestSum]:
-    """The nearest probabilities of an event and its complement; and the largest sum of two means."""
-    regions = regions_of(claim, tuple(thetas.tolist()))
-    which = np.broadcast_to(np.arange(len(thetas))[:, None], shape)
-
-    def project(a: FloatArray, b: FloatArray, near: float) -> Past:
-        p, q = regions.nearest(which, a[..., 0], b[..., 0])
-        return np.stack([p, 1 - p], axis=-1), np.stack([q, 1 - q], axis=-1)
-
-    return project, partial(regions.largest_sum, which)
 
 
 @dataclass(frozen=True)

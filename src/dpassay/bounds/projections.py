@@ -42,30 +42,6 @@ class Regions:
     room: FloatArray
     lean: FloatArray
 
-    @classmethod
-    def of(cls, claim: Claim, thetas: FloatArray) -> Regions:
-        """The last tangent of each θ is level: no guess is above it."""
-        q = np.append(0.0, 1 / (1 + np.exp(-_TANGENTS)))
-        found = []
-        for theta in thetas:
-            g, rise = claim.region_and_slope(q, theta)
-            keep = (g < 1.0) & np.isfinite(rise)
-            rise, steepest = np.unique(
-                -rise[keep], return_index=True
-            )  # the steepest first, each once
-            value = g[keep][steepest] + rise * q[keep][steepest]
-            value, rise = np.append(value, 1.0), np.append(-rise, 0.0)
-            steeper = rise[:-1] - rise[1:]
-            edges = np.maximum.accumulate(np.diff(value) / np.maximum(steeper, 1e-300))
-            found.append((value, rise, np.append(-np.inf, edges), np.append(edges, _PAST)))
-        sizes = np.array([len(one[0]) for one in found])
-        value, rise, start, end = (np.concatenate(column) for column in zip(*found, strict=True))
-        last = np.cumsum(sizes) - 1
-        top = value + rise * end
-        steps = int(sizes.max() - 1).bit_length()
-        rooms = top * (1 - top), rise * end * (1 - end)
-        return cls(last + 1 - sizes, last, steps, value, rise, start, end, top, *rooms)
-
     def at(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The smallest tangent and its slope, of a single θ."""
         k = np.searchsorted(self.end, q, side="right")
@@ -173,8 +149,25 @@ def _on_tangent(
 
 @lru_cache(maxsize=64)
 def regions_of(claim: Claim, thetas: tuple[float, ...]) -> Regions:
-    """`Regions.of`, kept for the next guesses."""
-    return Regions.of(claim, np.array(thetas))
+    """The tangents of a claim at several θ. The last one of each θ is level: no guess is above it."""
+    q = np.append(0.0, 1 / (1 + np.exp(-_TANGENTS)))
+    found = []
+    for theta in thetas:
+        g, rise = claim.region_and_slope(q, theta)
+        keep = (g < 1.0) & np.isfinite(rise)
+        rise, steepest = np.unique(-rise[keep], return_index=True)  # the steepest first, each once
+        value = g[keep][steepest] + rise * q[keep][steepest]
+        value, rise = np.append(value, 1.0), np.append(-rise, 0.0)
+        steeper = rise[:-1] - rise[1:]
+        edges = np.maximum.accumulate(np.diff(value) / np.maximum(steeper, 1e-300))
+        found.append((value, rise, np.append(-np.inf, edges), np.append(edges, _PAST)))
+    sizes = np.array([len(one[0]) for one in found])
+    value, rise, start, end = (np.concatenate(column) for column in zip(*found, strict=True))
+    last = np.cumsum(sizes) - 1
+    top = value + rise * end
+    steps = int(sizes.max() - 1).bit_length()
+    rooms = top * (1 - top), rise * end * (1 - end)
+    return Regions(last + 1 - sizes, last, steps, value, rise, start, end, top, *rooms)
 
 
 def _ratio(epsilon: float | FloatArray) -> FloatArray:
