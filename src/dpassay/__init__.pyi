@@ -41,15 +41,15 @@ from .privacy.claims import RenyiCurveDP as RenyiCurveDP
 from .privacy.claims import RenyiDP as RenyiDP
 from .privacy.claims import TradeoffDP as TradeoffDP
 from .privacy.claims import ZeroConcentratedDP as ZeroConcentratedDP
+from .privacy.curves import RenyiCurve as RenyiCurve
 from .privacy.curves import Spectrum as Spectrum
 from .privacy.curves import TradeoffCurve as TradeoffCurve
+from .privacy.finite_pairs import LossCurve as LossCurve
 from .privacy.finite_pairs import Masses as Masses
 from .privacy.pairs import Pair as Pair
 from .privacy.pairs import Relation as Relation
 from .privacy.provenance import About as About
 from .privacy.provenance import Guarantee as Guarantee
-from .privacy.renyi_curves import LossCurve as LossCurve
-from .privacy.renyi_curves import RenyiCurve as RenyiCurve
 from .results.estimates import Estimate as Estimate
 from .results.estimates import LowerBound as LowerBound
 from .results.estimates import TradeoffPoint as TradeoffPoint

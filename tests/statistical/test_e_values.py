@@ -5,6 +5,7 @@ from itertools import pairwise, product
 import mpmath
 import numpy as np
 import pytest
+from tests.unit.test_evalues import log_factors
 
 import dpassay as dp
 from dpassay.bounds import e_values as ev
@@ -107,7 +108,7 @@ def test_no_factor_has_a_mean_above_one_under_an_allowed_pair(claim, seed):
         picks = np.ones((len(past[0]), 2), dtype=np.int64)
         if isinstance(bet, ev.MomentBet):
             picks[:] = rng.integers(0, len(claim.orders), len(past[0]))[:, None]
-        x, y = (np.exp(side.astype(np.longdouble)) for side in bet.log_factors(claim, past, picks))
+        x, y = np.exp(log_factors(bet, claim, past, picks).astype(np.longdouble))
         for swapped in (False, True):
             (a, not_a, b, not_b) = (q, not_q, p, not_p) if swapped else (p, not_p, q, not_q)
             if claim.directional and swapped:
@@ -126,10 +127,8 @@ def test_no_factor_of_three_cells_has_a_mean_above_one(epsilon, seed):
     n = np.floor(10 ** rng.uniform(0.5, 13, 400))
     past = tuple(np.floor(n[:, None] * rng.dirichlet(np.full(3, 0.1), 400)) for _ in range(2))
     picks = np.tile([1, 2], (400, 1))
-    x, y = (
-        np.exp(side.astype(np.longdouble))
-        for side in ev.TailsBet().log_factors(dp.PureDP(epsilon), past, picks)
-    )
+    factors = log_factors(ev.TailsBet(), dp.PureDP(epsilon), past, picks)
+    x, y = np.exp(factors.astype(np.longdouble))
     with mpmath.workdps(40):
         ratio = np.longdouble(mpmath.nstr(mpmath.exp(mpmath.mpf(epsilon)), 25))
     worst = np.max([x[:, k] * y[:, k] for k in range(3)])

@@ -84,6 +84,22 @@ def test_needed_is_where_the_region_reaches_the_point(claim, point):
     assert claim.needed(q, p) == 0 or claim.needed(q, p) <= needed
 
 
+def test_another_theta_is_another_claim(claim):
+    """Probabilities and θ broadcast, and the answers are those of the claim with that θ."""
+    q, thetas = np.array([0.0, 1e-9, 0.03, 0.4, 0.97, 1.0]), np.array([0.0, 0.01, 0.3, 0.9])
+    for ask in ("region", "slope", "tradeoff", "region_inverse"):
+        found = getattr(claim, ask)(q, thetas[:, None])
+        for theta, row in zip(thetas, found, strict=True):
+            assert row == pytest.approx(getattr(claim.at(theta), ask)(q), rel=1e-12, abs=1e-15)
+    for theta, limit in zip(thetas, claim.renyi(3.0, thetas), strict=True):
+        assert limit == pytest.approx(claim.at(theta).renyi(3.0), rel=1e-12)
+
+
+def test_needed_takes_arrays(claim):
+    p, q = np.array([0.0, 0.2, 0.5, 0.99, 1.0]), np.array([0.0, 0.1, 0.6, 0.2, 0.9])
+    assert list(claim.needed(p, q)) == [claim.needed(*point) for point in zip(p, q, strict=True)]
+
+
 def test_scalars_give_floats_and_arrays_keep_their_shape(claim):
     assert isinstance(claim.region(0.2), float)
     assert claim.region(np.full((2, 3), 0.2)).shape == (2, 3)

@@ -97,7 +97,7 @@ def test_renyi_to_approximate_dp_agrees_with_dp_accounting():
         (lambda: dp.TradeoffCurve([0, 0.5], [1]), "equally many"),
         (lambda: dp.TradeoffCurve([0.5, 0.2], [0.1, 0.2]), "increasing"),
         (lambda: dp.Spectrum([0, 1], [0.1, np.nan]), "without NaN"),
-        (lambda: dp.Spectrum([0, 1], [0.5, 0.1])(2.0), "grid of this spectrum"),
+        (lambda: dp.Spectrum([0, 1], [0.5, 0.1])(2.0), "grid of this curve"),
         (lambda: dp.RenyiCurve([0.5, 2], [1, 1]), "orders above 1"),
     ],
 )

@@ -55,8 +55,8 @@ def test_the_capital_against_another_value_is_that_of_another_bet(seed):
     for claim in (dp.PureDP(0.4), dp.GaussianDP(0.4), dp.ZeroConcentratedDP(0.1)):
         track = EProcess(claim, "values", seed)
         track.bring(*laplace(seed, 1200))
-        assert np.allclose(track.path(claim), track.path(), atol=1e-10)
-        assert track.path(claim.at(2 * claim.value))[-1] < track.path()[-1]
+        assert np.allclose(track.path(claim.value), track.path(), atol=1e-10)
+        assert track.path(2 * claim.value)[-1] < track.path()[-1]
 
 
 def test_draws_that_are_kept_have_an_end(seed, monkeypatch):
@@ -136,8 +136,8 @@ def test_of_one_number_half_of_many_draws_teach_and_all_are_counted(seed, monkey
 def test_several_values_at_once_are_each_by_itself(seed):
     for claim in (dp.PureDP(0.6), dp.ApproximateDP(0.4, 0.05), dp.ZeroConcentratedDP(0.1)):
         track = EProcess(claim, "values", seed)
-        assert track.paths([claim]).shape == (1, 0)
+        assert track.paths([claim.value]).shape == (1, 0)
         track.bring(*laplace(seed, 700))
-        claims = [claim.at(share * claim.value) for share in (0.1, 0.5, 1.5)]
-        for one, path in zip(claims, track.paths(claims), strict=True):
+        thetas = [share * claim.value for share in (0.1, 0.5, 1.5)]
+        for one, path in zip(thetas, track.paths(thetas), strict=True):
             assert np.allclose(track.path(one), path, rtol=0, atol=1e-10)

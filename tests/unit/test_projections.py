@@ -1,8 +1,8 @@
-"""Several claims at once are projected on as each by itself, and as a slow search does."""
+"""Projections for several θ at once are those of each by itself, and of a slow search."""
 
 import numpy as np
 import pytest
-from tests.unit.test_evalues import CLAIMS
+from tests.unit.test_evalues import CLAIMS, nearest
 
 import dpassay as dp
 from dpassay.bounds import projections as pr
@@ -17,74 +17,67 @@ def guesses(rng, size):
 
 
 def halved(region, a, b):
-    """The nearest coins by halving the edge between q = b and p = a."""
+    """The nearest probabilities by halving the boundary between q = b and p = a."""
 
     def short(q):
-        k = region.place(q)
-        p = region.value[k] + region.rise[k] * q
-        return (p < a) & ((a - p) * region.rise[k] * q * (1 - q) > (q - b) * p * (1 - p))
+        p, rise = region.at(q)
+        return (p < a) & ((a - p) * rise * q * (1 - q) > (q - b) * p * (1 - p))
 
     near, _ = bisect(short, b, a, steps=80)
-    out = a > region.region(b)
-    return np.where(out, region.region(near), a), np.where(out, near, b)
+    out = a > region.at(b)[0]
+    return np.where(out, region.at(near)[0], a), np.where(out, near, b)
 
 
 @pytest.mark.parametrize("claim", EVENTS, ids=str)
-def test_the_nearest_coins_are_those_of_a_slow_search(claim, seed):
+def test_the_nearest_probabilities_are_those_of_a_slow_search(claim, seed):
     a, b = guesses(np.random.default_rng(seed), 4000)
-    region = pr.tangents_of(claim)
-    slow = halved(region, a, b)
+    slow = halved(pr.regions_of(claim, (claim.value,)), a, b)
     assert np.any(slow[0] < a)
-    for fast, found in zip(pr.project_event(region, a, b), slow, strict=True):
+    for fast, found in zip(nearest(claim, a, b), slow, strict=True):
         assert np.allclose(fast, found, rtol=1e-12, atol=1e-14)
 
 
-def test_several_claims_are_each_by_itself(seed):
+@pytest.mark.parametrize("claim", EVENTS, ids=str)
+def test_several_thetas_are_each_by_itself(claim, seed):
     rng = np.random.default_rng(seed)
-    found = [pr.tangents_of(claim) for claim in EVENTS]
-    which = rng.integers(0, len(found), 3000)
+    thetas = np.array([0.0, 0.1, 0.5, 0.9])
+    which = rng.integers(0, thetas.size, 3000)
     a, b = guesses(rng, 3000)
-    p, q = pr.Regions.of(found).nearest(which, a, b)
-    for k, region in enumerate(found):
+    p, q = pr.regions_of(claim, tuple(thetas)).nearest(which, a, b)
+    for k, theta in enumerate(thetas):
         one = which == k
-        alone = pr.project_event(region, a[one], b[one])
+        alone = nearest(claim.at(theta), a[one], b[one])
         assert np.array_equal(alone[0], p[one])
         assert np.array_equal(alone[1], q[one])
 
 
 @pytest.mark.parametrize("cells", [2, 3, 6])
 def test_limits_may_differ_by_row(cells, seed):
-    """Coins and cells, with a limit for each claim, as with one limit at a time."""
+    """A limit for each row of θ, as with one limit at a time."""
     rng = np.random.default_rng(seed)
     a, b = rng.dirichlet(np.ones(cells), (2, 50))
     limits = np.array([0.0, 0.2, 1.0, 5.0])
     p, q = pr.project_cells(limits[:, None], a, b)
-    coins = pr.project_coins(
-        limits[:, None], a[:, 0] + 0 * limits[:, None], b[:, 0] + 0 * limits[:, None]
-    )
     for k, limit in enumerate(limits):
         alone = pr.project_cells(limit, a, b)
         assert np.allclose(p[k], alone[0], rtol=0, atol=1e-12)
         assert np.allclose(q[k], alone[1], rtol=0, atol=1e-12)
-        assert np.array_equal(coins[0][k], pr.project_coins(limit, a[:, 0], b[:, 0])[0])
 
 
-def test_coins_are_two_cells(seed):
-    """Two ways to the same pair, where the first side is the one on which heads are too likely."""
+def test_an_event_and_its_complement_are_two_cells(seed):
+    """Two ways to the same pair, where the event is too likely on the first side."""
     both = guesses(np.random.default_rng(seed), 500)
     a, b = both.max(axis=0), both.min(axis=0)
     for epsilon in (0.0, 0.4, 3.0):
         p, q = pr.project_cells(epsilon, np.column_stack([a, 1 - a]), np.column_stack([b, 1 - b]))
-        coins = pr.project_coins(epsilon, a, b)
-        assert np.allclose(p[:, 0], coins[0], rtol=1e-9, atol=1e-12)
-        assert np.allclose(q[:, 0], coins[1], rtol=1e-9, atol=1e-12)
+        events = nearest(dp.PureDP(epsilon), a, b)
+        assert np.allclose(p[:, 0], events[0], rtol=1e-9, atol=1e-12)
+        assert np.allclose(q[:, 0], events[1], rtol=1e-9, atol=1e-12)
 
 
 def test_what_a_claim_allows_stays_as_it_is():
     a, b = np.array([0.5, 0.2]), np.array([0.45, 0.21])
-    for p, q in (
-        pr.project_event(pr.tangents_of(dp.GaussianDP(1.0)), a, b),
-        pr.project_coins(0.5, a, b),
-    ):
+    for claim in (dp.GaussianDP(1.0), dp.PureDP(0.5)):
+        p, q = nearest(claim, a, b)
         assert np.array_equal(p, a)
         assert np.array_equal(q, b)

@@ -43,9 +43,7 @@ def test_the_bound_is_the_first_value_that_is_not_refuted(seed):
     bound = found.lower_bound()
     assert found.refuted is not None
     values = list(standings.values(claim))
-    refuted = [
-        found.path(claim.at(v)).max() >= math.log(20) for v in values[: values.index(bound) + 2]
-    ]
+    refuted = [found.path(v).max() >= math.log(20) for v in values[: values.index(bound) + 2]]
     assert refuted == [True] * (len(refuted) - 1) + [False]
 
 

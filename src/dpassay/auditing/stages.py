@@ -7,7 +7,7 @@
 2. Count. Fresh draws on the chosen pair are counted, or scored: a `Counter` is all that travels to
    workers.
 3. Certify. Two binomial counts and the exact joint test; for Rényi and zCDP claims also a bound by
-   betting (`bounds.renyi_wealth`), since no event can refute every false claim of that kind.
+   betting (`RenyiWealth`), since no event can refute every false claim of that kind.
 
 Whatever was chosen by looking was chosen on draws the certificate never uses.
 """

@@ -1,4 +1,4 @@
-"""Bets against a claim whose capital may be looked at whenever one likes.
+"""Bets against a claim: an e-process. Its wealth is a test martingale, which may be read at any time.
 
 A claim is a convex set of pairs (P, Q), on any cells. For a guess (P₁, Q₁) let (P₀, Q₀) be the pair in
 the set with the smallest KL(P₁‖P) + KL(Q₁‖Q). Then the factor of a draw x of P and a draw y of Q,
@@ -11,15 +11,15 @@ step from (P₀, Q₀) into the set comes nearer to the guess says u + v ≤ 0, 
 arXiv:1906.07801, for two samples; Turner, Ly & Grünwald 2024, arXiv:2106.02693.) A larger convex set in
 the place of the claim's does as well: that of a few of the events it speaks of.
 
-With guesses from the past alone the product over pairs of draws is a capital that ever reaches 1/γ with
+With guesses from the past alone the product over pairs of draws is a wealth that ever reaches 1/γ with
 probability at most γ (Ville), and so is the average of several.
 
-Validity does not rest on how exactly (P₀, Q₀) is found. For any factors x(·) of a draw of P and y(·) of
+Validity does not depend on how exactly (P₀, Q₀) is found. For any factors x(·) of a draw of P and y(·) of
 a draw of Q the largest E_P[x] + E_Q[y] = 2s over the set is known in closed form (`largest_sum`: it is
 linear in the pair), and E_P[x] · E_Q[y] ≤ s². So a factor is divided by s² wherever s is above 1, which
 for an exact projection it is not. What is left is rounding: no x or y is larger than 2¹⁶ and
 probabilities are off by some 10⁻¹⁶, so that a mean is above 1 by less than 10⁻¹⁰, if at all; more than
-that (`SAFETY`) is taken off the log-capital a pair.
+that (`SAFETY`) is taken off the log-wealth for each pair.
 """
 
 from __future__ import annotations
@@ -27,58 +27,126 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
-from dpassay._typing import AnyArray, BoolArray, FloatArray, IntArray
+from dpassay._typing import AnyArray, FloatArray, IntArray
 from dpassay.bounds.projections import (
     NEAR,
-    Regions,
     largest_sum_on_cells,
     project_cells,
-    project_coins,
-    tangents_of,
+    regions_of,
 )
-from dpassay.bounds.renyi_wealth import RenyiWealth
 from dpassay.privacy.claims import Claim
+from dpassay.rootfinding import bisect
 
-__all__ = [
-    "SAFETY",
-    "Bet",
-    "EventBet",
-    "MomentBet",
-    "Past",
-    "TailsBet",
-    "bets_against",
-    "clearance",
-    "gains",
-    "log_wealth",
-]
-
-
-#: Taken off the log-capital for each pair of draws: more than rounding can have added to its mean.
+#: Taken off the log-wealth for each pair of draws: more than rounding can have added to its mean.
 SAFETY = 1e-9
-#: What every cell of a guess is given beforehand (Krichevsky & Trofimov).
+#: Counts that every cell of a guess has beforehand (Krichevsky & Trofimov).
 _PRIOR = 0.5
 #: Where Σp − Σq counts as 0 for a projection that only moves a guess.
 _NEARLY = 1e-7
-#: How much of 2n·KL counts as noise with n draws: log n less this, within these limits; see `_logs`.
+#: How much of 2n·KL counts as noise with n draws: log n less this, within limits; see `_log_factors`.
 _NOISE, _LEAST, _MOST = 3.0, 1.0, 4.0
-#: Shares of the largest stake that are looked at.
-_STAKES = np.geomspace(1e-3, 1.0, 25)
-#: A cell that holds nothing is as likely as this.
+#: Shares of the largest bet size that are tried.
+_BET_SIZES = np.geomspace(1e-3, 1.0, 25)
+#: No bet size exceeds this share of what could be lost at once; and the largest log C that is tried.
+_MAX_LOSS, _LARGEST_LOG_C = 0.9, 700.0
+#: The probability of an empty cell.
 _NOTHING = 1e-300
 #: The log of the largest factor of one draw; see the end of the docstring above.
 _LARGEST = 16 * math.log(2)
 
-#: Counts of the cells on either side, a row each time they are looked at.
+#: Counts of the cells on either side, a row for each guess.
 Past: TypeAlias = tuple[FloatArray, FloatArray]
 #: The nearest pair that is allowed, and how exactly.
 Projection: TypeAlias = Callable[[FloatArray, FloatArray, float], Past]
 #: The largest E_P[x] + E_Q[y] over the pairs that are allowed.
 LargestSum: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+# --- Rényi divergences
+
+
+@dataclass(frozen=True)
+class RenyiWealth:
+    """Bets against a Rényi divergence with both sides at once, which hold for every sample size.
+
+    Let s ≥ 0 be any function of the output and C = E_Q[(p/q)^λ] = e^{(λ−1)D}. Hölder's inequality gives
+    E_P[s^{λ−1}] ≤ C^{1/λ} E_Q[s^λ]^{(λ−1)/λ}. For a bet size h the factors
+
+        u(x) = 1 + hλ (C^{−1/λ} s(x)^{λ−1} − 1)    and    v(y) = 1 + h(λ−1)(1 − s(y)^λ)
+
+    of a draw x of P and a draw y of Q have E[u]·E[v] ≤ 1: with β = E_Q[s^λ]^{(λ−1)/λ} the product is at
+    most (1 + hλ(β − 1))(1 + h(λ−1)(1 − β^{λ/(λ−1)})), whose logarithm is concave in β and has its
+    maximum, 0, at β = 1. So the product over pairs of draws is a wealth that exceeds 1/γ with probability
+    at most γ, if the divergence is D or less (Markov; bets on means: Waudby-Smith & Ramdas 2024,
+    arXiv:2010.09686). The final wealth counts, not the largest on the way: it does not depend on the
+    order of the draws, which a mechanism may have sorted. Only u depends on C, and falls with it: a
+    wealth against C is at least that against every larger one, and the largest C that is refuted is a
+    lower bound.
+
+    Where a share δ (`leak`) of P and of Q may be anything, with s ≤ S, (s^{λ−1} − δS^{λ−1})/(1 − δ) takes
+    the place of s^{λ−1} and s^λ/(1 − δ) that of s^λ: their means are on the safe side of those of the
+    rest. (Where the first is negative it is not multiplied by C^{−1/λ} ≤ 1: that is safe as well, and
+    keeps u falling.)
+    """
+
+    order: float
+    log_top: float  # log S
+    leak: float
+    stake: float  # the bet size h
+
+    @staticmethod
+    def largest_stake(order: float, log_top: float, leak: float) -> float:
+        """The bet size with which no factor can fall below a tenth."""
+        gone = leak / (1 - leak) * math.exp((order - 1) * log_top) if leak else 0.0
+        lost = max(math.exp(order * log_top) / (1 - leak) - 1, 1e-12)
+        return _MAX_LOSS / max(order * (1 + gone), (order - 1) * lost)
+
+    def terms(self, log_x: FloatArray, log_y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What takes the place of s(x)^{λ−1} and s(y)^λ, from log s."""
+        lam, kept = self.order, 1 - self.leak
+        a = np.exp((lam - 1) * log_x)
+        if self.leak:
+            a = a - self.leak * math.exp((lam - 1) * self.log_top)
+        return a / kept, np.exp(lam * log_y) / kept
+
+    def log_wealth(self, log_x: FloatArray, log_y: FloatArray, log_c: float) -> float:
+        """The log-wealth against C of equally many draws of either side, in any order; at least 0."""
+        return self._wealth(*self.terms(log_x, log_y), log_c)
+
+    def _wealth(self, a: FloatArray, b: FloatArray, log_c: float) -> float:
+        lam = self.order
+        shrunk = math.exp(-log_c / lam) * a
+        if self.leak:
+            shrunk = np.where(a < 0, a, shrunk)
+        u = self.stake * lam * (shrunk - 1)
+        v = self.stake * (lam - 1) * (1 - b)
+        return max(0.0, float(np.sum(np.log1p(u)) + np.sum(np.log1p(v))))
+
+    def largest_log_c(self, log_x: FloatArray, log_y: FloatArray, gamma: float) -> float:
+        """The largest log C that is refuted at level γ; 0 if none is.
+
+        >>> draws = np.log(np.repeat([1.6, 0.4], [80, 20])), np.log(np.repeat([1.6, 0.4], [20, 80]))
+        >>> RenyiWealth(2.0, math.log(1.6), 0.0, 0.3).largest_log_c(*draws, 0.05) > 0
+        True
+        """
+        a, b = self.terms(log_x, log_y)
+        needed = math.log(1 / gamma)
+
+        def wins(log_c: float) -> bool:
+            return self._wealth(a, b, log_c) >= needed
+
+        if len(a) == 0 or not wins(0.0):
+            return 0.0
+        high = 1e-3
+        while wins(high) and high < _LARGEST_LOG_C:
+            high *= 4
+        found, _ = bisect(wins, 0.0 if high == 1e-3 else high / 4, high, steps=30, close=1e-7)
+        return float(found)
 
 
 # --- bets
@@ -89,36 +157,31 @@ class Bet(Protocol):
 
     @property
     def weight(self) -> float:
-        """Its part of the capital to begin with, relative to others."""
-
-    def log_factors(
-        self, claim: Claim, past: Past, picks: IntArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """What a draw of P, and one of Q, in each cell adds to the log-capital; a row each guess."""
+        """Its part of the initial wealth, relative to others."""
 
     def gained(
-        self, claims: Sequence[Claim], past: Past, picks: IntArray, hits: Past
+        self, claim: Claim, thetas: FloatArray, past: Past, picks: IntArray, hits: Past
     ) -> FloatArray:
-        """What later draws with these `hits` in the cells added, by claim and row."""
+        """What later draws with these `hits` in the cells added to the log-wealth, by θ and row."""
 
 
-def _logs(
+def _log_factors(
     project: Projection, largest: LargestSum, a: FloatArray, b: FloatArray, draws: FloatArray
 ) -> Past:
-    """What a draw of P, and one of Q, in each cell (the last axis) adds to the log-capital, by guess.
+    """What a draw of P, and one of Q, in each cell (the last axis) adds to the log-wealth, by guess.
 
     The guess is moved towards the nearest pair that is allowed, by as much of the way as may be noise.
-    2n·KL of n draws is about the square of a normal deviate for a bound that is overstepped by chance, so
+    2n·KL of n draws is about the square of a normal deviate for a bound that is exceeded by chance, so
     that 1 − 1/(2n·KL) of it is left by the rule of James and Stein. The more draws did not refute the
-    claim, the smaller what they may have found: more of it counts as noise then. A guess that is moved
-    all the way, or is allowed, is one that the claim allows: nothing is bet.
+    claim, the smaller is the violation that they may have found: more of it counts as noise then. A guess
+    that is moved all the way, or is allowed, bets nothing.
     """
     p, q = project(a, b, _NEARLY)
     far = (a * _log_ratio(a, p) + b * _log_ratio(b, q)).sum(axis=-1)
     noise = np.clip(np.log(np.maximum(draws, 1.0)) - _NOISE, _LEAST, _MOST)
     lost = (noise / np.maximum(2 * draws * far, 1e-12))[..., None]
-    bold = lost < 1
-    if not bold.any():
+    beyond = lost < 1
+    if not beyond.any():
         nothing = np.zeros(p.shape)
         return nothing, nothing
     lost = np.minimum(lost, 1.0)
@@ -128,28 +191,36 @@ def _logs(
     p, q = project(a, b, NEAR)
     x, y = (np.minimum(_log_ratio(*pair), _LARGEST) for pair in ((a, p), (b, q)))
     above = np.log(np.maximum(largest(np.exp(x), np.exp(y)) / 2, 1.0))[..., None]
-    return np.where(bold, x - above, 0.0), np.where(bold, y - above, 0.0)
+    return np.where(beyond, x - above, 0.0), np.where(beyond, y - above, 0.0)
 
 
 def _log_ratio(one: FloatArray, two: FloatArray) -> FloatArray:
-    """The log of one/two; 0 for a cell that holds nothing."""
+    """The log of one/two; 0 for an empty cell."""
     return np.log(np.maximum(one, _NOTHING) / np.maximum(two, _NOTHING))
 
 
-def clearance(claim: Claim, p: FloatArray, q: FloatArray) -> FloatArray:
-    """How far coins are beyond p = g(q), so that half its square is about what a bet gains a pair.
+def _guesses(counts: FloatArray, prior: AnyArray | float, many: int) -> Past:
+    """Cell probabilities of either side from counts, repeated for so many θ along a new first axis."""
+    guess = counts + prior
+    guess = guess / guess.sum(axis=-1, keepdims=True)
+    a, b = (np.broadcast_to(side, (many, *side.shape)) for side in guess)
+    return a, b
+
+
+def clearance(claim: Claim, pair: AnyArray, theta: float | None = None) -> FloatArray:
+    """How far (p, q) is beyond p = g(q), so that half its square is about what a bet gains a pair.
 
     On the scale of asin √ the noise of a frequency is the same everywhere.
     """
-    region = tangents_of(claim)
-    top, rise = region.region(q), region.rise[region.place(q)]
+    p, q = pair
+    top, rise = regions_of(claim, (claim.value if theta is None else theta,)).at(q)
     room = np.maximum(top * (1 - top), 1e-12)
     far = 2 * (np.arcsin(np.sqrt(p)) - np.arcsin(np.sqrt(top)))
     return np.asarray(far / np.sqrt(1 + rise**2 * q * (1 - q) / room))
 
 
-def _until(counts: FloatArray, at: IntArray) -> FloatArray:
-    """How many are in the cells below some places, by row: (…, rows, cells) and (rows, places)."""
+def _below(counts: FloatArray, at: IntArray) -> FloatArray:
+    """How many draws are in the cells below indices, by row: (…, rows, cells) and (rows, indices)."""
     sums = np.zeros((*counts.shape[:-1], counts.shape[-1] + 1))
     np.cumsum(counts, axis=-1, out=sums[..., 1:])
     return np.asarray(sums[..., np.arange(len(at))[:, None], at])
@@ -161,48 +232,20 @@ class TailsBet:
 
     weight: ClassVar[float] = 6.0
 
-    def log_factors(
-        self, claim: Claim, past: Past, picks: IntArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """By the projection on three cells."""
-        cells = past[0].shape[1]
-        k = np.arange(cells)
-        group = (k >= picks[:, :1]).astype(np.int64) + (k >= picks[:, 1:2])
-        found = self._logs([claim], self._parts(np.array(past), picks), picks, cells)
-        x, y = (np.take_along_axis(side[0], group, axis=1) for side in found)
-        return x, y
-
     def gained(
-        self, claims: Sequence[Claim], past: Past, picks: IntArray, hits: Past
+        self, claim: Claim, thetas: FloatArray, past: Past, picks: IntArray, hits: Past
     ) -> FloatArray:
-        """All that counts is how many there are at the bottom, in the middle and at the top."""
-        parts = self._parts(np.array([*past, *hits]), picks)
-        x, y = self._logs(claims, parts[:2], picks, past[0].shape[1])
-        return np.asarray((parts[2] * x + parts[3] * y).sum(axis=-1))
-
-    def _parts(self, counts: FloatArray, picks: IntArray) -> FloatArray:
-        """(…, rows, 3): the bottom, the middle, the top."""
+        """By the projection on three cells, from the counts at the bottom, the middle and the top."""
+        counts = np.array([*past, *hits])
         cells = np.full((len(picks), 1), counts.shape[-1])
-        return np.diff(_until(counts, np.hstack([np.sort(picks, axis=1), cells])), prepend=0.0)
-
-    def _logs(
-        self, claims: Sequence[Claim], past: FloatArray, picks: IntArray, cells: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """(claims, rows, 3): what a draw in each of the three adds."""
-        picks = np.sort(picks, axis=1)
-        ends = np.diff(picks, axis=1, prepend=0, append=cells)
-        guess = past + _PRIOR * (ends > 0)  # a cell that holds nothing is none
-        shape = len(claims), *past.shape[1:]
-        limits = np.array([[_limit(claim)] for claim in claims])
-        a, b = (np.broadcast_to(side, shape) for side in guess / guess.sum(axis=-1, keepdims=True))
+        ends = np.hstack([np.sort(picks, axis=1), cells])
+        parts = np.diff(_below(counts, ends), prepend=0.0)  # (4, rows, 3)
+        limits = np.asarray(claim.renyi(math.inf, thetas))[:, None]  # of log p/q
         allowed = partial(project_cells, limits), partial(largest_sum_on_cells, limits)
-        return _logs(*allowed, a, b, past[0].sum(axis=-1))
-
-
-@lru_cache(maxsize=256)
-def _limit(claim: Claim) -> float:
-    """The largest log p/q that a claim allows."""
-    return float(claim.renyi(math.inf))
+        prior = _PRIOR * (np.diff(ends, axis=1, prepend=0) > 0)  # none for a part without cells
+        a, b = _guesses(parts[:2], prior, len(thetas))
+        x, y = _log_factors(*allowed, a, b, parts[0].sum(axis=-1))
+        return np.asarray((parts[2] * x + parts[3] * y).sum(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -213,118 +256,73 @@ class EventBet:
     second: bool
     weight: ClassVar[float] = 1.0
 
-    def inside(self, picks: IntArray, cells: int) -> BoolArray:
-        """Which cells belong to the event."""
-        k = np.arange(cells)
-        return np.asarray((k >= picks[:, :1]) if self.top else (k < picks[:, :1]), dtype=bool)
-
-    def log_factors(
-        self, claim: Claim, past: Past, picks: IntArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """By the projection of two coins."""
-        hits = self.inside(picks, past[0].shape[1])
-        found = _coin_logs([claim], self._coins(np.array(past), picks))
-        x, y = (np.where(hits, log[0, :, :1], log[0, :, 1:]) for log in found)
-        return (y, x) if self.second else (x, y)
-
     def gained(
-        self, claims: Sequence[Claim], past: Past, picks: IntArray, hits: Past
+        self, claim: Claim, thetas: FloatArray, past: Past, picks: IntArray, hits: Past
     ) -> FloatArray:
-        """All that counts is how often the event held."""
-        return events_gained([self], claims, past, picks[:, None], hits)[..., 0]
-
-    def _coins(self, counts: FloatArray, picks: IntArray) -> FloatArray:
-        """(2 or 4, rows, 2): how often it held and not, the side on which it is too likely first."""
-        below = _until(counts, picks[:, :1])[..., 0]
+        """By the projection on two cells, from how often the event happened."""
+        counts = np.array([*past, *hits])
+        below = _below(counts, picks[:, :1])[..., 0]
         above = counts.sum(axis=-1) - below
-        found = np.stack([above, below] if self.top else [below, above], axis=-1)
-        return found[[1, 0, 3, 2][: len(found)]] if self.second else found
+        parts = np.stack([above, below] if self.top else [below, above], axis=-1)  # (4, rows, 2)
+        if self.second:  # the side on which it is too likely comes first
+            parts = parts[[1, 0, 3, 2]]
+        a, b = _guesses(parts[:2], _PRIOR, len(thetas))
+        regions = regions_of(claim, tuple(thetas.tolist()))
+        which = np.broadcast_to(np.arange(len(thetas))[:, None], a.shape[:-1])
 
+        def project(a: FloatArray, b: FloatArray, near: float) -> Past:
+            p, q = regions.nearest(which, a[..., 0], b[..., 0])
+            return np.stack([p, 1 - p], axis=-1), np.stack([q, 1 - q], axis=-1)
 
-def events_gained(
-    events: Sequence[EventBet], claims: Sequence[Claim], past: Past, picks: IntArray, hits: Past
-) -> FloatArray:
-    """(claims, rows, events): what bets on events gained; picks are (rows, events, 2)."""
-    counts = np.array([*past, *hits])
-    coins = [event._coins(counts, picks[:, k]) for k, event in enumerate(events)]
-    held = np.concatenate(coins, axis=1)  # one event after the other
-    x, y = _coin_logs(claims, held[:2])
-    found = (held[2] * x + held[3] * y).sum(axis=-1)
-    return np.moveaxis(found.reshape(len(claims), len(events), len(picks)), 1, 2)
-
-
-def _coin_logs(claims: Sequence[Claim], past: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(claims, rows, 2): what a draw on which an event held, or not, adds on either side."""
-    guess = past + _PRIOR
-    shape = len(claims), *past.shape[1:]
-    a, b = (np.broadcast_to(side, shape) for side in guess / guess.sum(axis=-1, keepdims=True))
-    return _logs(*_coins_of(claims, shape[:-1]), a, b, past[0].sum(axis=-1))
-
-
-def _coins_of(claims: Sequence[Claim], shape: tuple[int, ...]) -> tuple[Projection, LargestSum]:
-    """The nearest coins that are allowed, both faces of each, and the largest sum of two means."""
-    points = [claim.point for claim in claims]
-    nearest: Callable[[FloatArray, FloatArray], Past]
-    largest: LargestSum
-    if all(point is not None and point[1] == 0 for point in points):
-        epsilon = np.array([[point[0]] for point in points if point is not None])
-        nearest, largest = partial(project_coins, epsilon), partial(largest_sum_on_cells, epsilon)
-    else:
-        found = [tangents_of(claim) for claim in claims]
-        regions = found[0].alone if len(found) == 1 else Regions.of(found)
-        which = np.broadcast_to(np.arange(len(claims))[:, None], shape)
-        nearest, largest = partial(regions.nearest, which), partial(regions.largest_sum, which)
-
-    def project(a: FloatArray, b: FloatArray, near: float) -> Past:
-        p, q = nearest(a[..., 0], b[..., 0])
-        return np.stack([p, 1 - p], axis=-1), np.stack([q, 1 - q], axis=-1)
-
-    return project, largest
+        allowed = project, partial(regions.largest_sum, which)
+        x, y = _log_factors(*allowed, a, b, parts[0].sum(axis=-1))
+        return np.asarray((parts[2] * x + parts[3] * y).sum(axis=-1))
 
 
 @dataclass(frozen=True)
 class MomentBet:
-    """A moment of p/q on all cells, against a Rényi divergence; a pick is the place of its order.
+    """A moment of p/q on all cells, against a Rényi divergence; a pick is the index of its order.
 
-    The factors are those of `bounds.renyi_wealth`, whose mean is at most 1 for each pair of draws.
+    The factors are those of `RenyiWealth`, whose mean is at most 1 for each pair of draws.
     """
 
     second: bool  # the divergence of Q from P
     weight: ClassVar[float] = 2.0
 
+    def gained(
+        self, claim: Claim, thetas: FloatArray, past: Past, picks: IntArray, hits: Past
+    ) -> FloatArray:
+        """One θ after the other."""
+        found = []
+        for theta in thetas.tolist():
+            x, y = self.log_factors(claim, past, picks, theta)
+            found.append((hits[0] * x + hits[1] * y).sum(axis=1))
+        return np.array(found)
+
     def log_factors(
-        self, claim: Claim, past: Past, picks: IntArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """With s the guess of p/q and the stake that grows fastest if the guess is right."""
+        self, claim: Claim, past: Past, picks: IntArray, theta: float | None = None
+    ) -> Past:
+        """What a draw of P, and one of Q, in each cell adds to the log-wealth, a row for each guess.
+
+        s is the guess of p/q, with the bet size that grows fastest if the guess is right.
+        """
         cells = past[0].shape[1]
         guess = [
             (side + _PRIOR) / (side.sum(axis=1, keepdims=True) + _PRIOR * cells) for side in past
         ]
         a, b = guess[::-1] if self.second else guess
         log_x, log_y = np.zeros_like(a), np.zeros_like(b)
-        for place in np.unique(picks[:, 0]):
-            rows = np.flatnonzero(picks[:, 0] == place)
-            order = float(claim.orders[place])
-            log_x[rows], log_y[rows] = _moment(claim, order, a[rows], b[rows])
+        for index in np.unique(picks[:, 0]):
+            rows, order = picks[:, 0] == index, float(claim.orders[index])
+            limit = claim.divergence_limit(order, theta)
+            log_x[rows], log_y[rows] = _moment(order, limit, claim.leak, a[rows], b[rows])
         return (log_y, log_x) if self.second else (log_x, log_y)
 
-    def gained(
-        self, claims: Sequence[Claim], past: Past, picks: IntArray, hits: Past
-    ) -> FloatArray:
-        """One claim after the other."""
-        found = []
-        for claim in claims:
-            x, y = self.log_factors(claim, past, picks)
-            found.append((hits[0] * x + hits[1] * y).sum(axis=1))
-        return np.array(found)
 
-
-def _moment(
-    claim: Claim, order: float, a: FloatArray, b: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _moment(order: float, limit: float, leak: float, a: FloatArray, b: FloatArray) -> Past:
+    """The log-factors of cells for guesses a of P and b of Q, against D_λ ≤ limit."""
     log_s = np.log(a / b)
     log_s = log_s - np.log(np.sum(b * np.exp(order * log_s), axis=1, keepdims=True)) / order
-    leak, limit = claim.leak, claim.divergence_limit(order)
     log_top = log_s.max(axis=1)
     shrink = math.exp(-min((order - 1) * limit / order, 700.0))
     gone = leak * np.exp((order - 1) * log_top)[:, None]
@@ -332,17 +330,17 @@ def _moment(
     u = order * (np.where(s < 0, s, shrink * s) - 1)
     v = (order - 1) * (1 - np.exp(order * log_s) / (1 - leak))
     most = np.array([RenyiWealth.largest_stake(order, float(top), leak) for top in log_top])
-    stakes = most[:, None] * _STAKES
+    sizes = most[:, None] * _BET_SIZES
     rows = np.arange(len(a))
-    growth = np.sum(a[:, None] * np.log1p(stakes[:, :, None] * u[:, None]), axis=2)
-    growth += np.sum(b[:, None] * np.log1p(stakes[:, :, None] * v[:, None]), axis=2)
+    growth = np.sum(a[:, None] * np.log1p(sizes[:, :, None] * u[:, None]), axis=2)
+    growth += np.sum(b[:, None] * np.log1p(sizes[:, :, None] * v[:, None]), axis=2)
     best = growth.argmax(axis=1)
-    stake = np.where(growth[rows, best] > 0, stakes[rows, best], 0.0)[:, None]
-    return np.log1p(stake * u), np.log1p(stake * v)
+    size = np.where(growth[rows, best] > 0, sizes[rows, best], 0.0)[:, None]
+    return np.log1p(size * u), np.log1p(size * v)
 
 
 def bets_against(claim: Claim) -> tuple[Bet, ...]:
-    """The ways to bet against a claim. Their capitals are averaged."""
+    """The ways to bet against a claim. Their wealths are averaged."""
     ways: list[Bet] = [EventBet(True, False), EventBet(False, True)]
     if claim.directional:
         ways = [EventBet(True, False), EventBet(False, False)]
@@ -354,7 +352,7 @@ def bets_against(claim: Claim) -> tuple[Bet, ...]:
 
 
 def log_wealth(bets: tuple[Bet, ...], gains: FloatArray) -> FloatArray:
-    """The log of the capital of all bets after each row, from what each (a column) gained in it."""
+    """The log of the wealth of all bets after each row, from what each (a column) gained in it."""
     weights = np.array([bet.weight for bet in bets])
     paths = np.cumsum(gains, axis=-2)
     top = paths.max(axis=-1, keepdims=True, initial=-np.inf)
@@ -363,21 +361,18 @@ def log_wealth(bets: tuple[Bet, ...], gains: FloatArray) -> FloatArray:
 
 def gains(
     bets: tuple[Bet, ...],
-    claims: Sequence[Claim],
+    claim: Claim,
+    thetas: Sequence[float],
     past: AnyArray,
     picks: IntArray,
     hits: AnyArray,
 ) -> FloatArray:
-    """(claims, rows, bets): what each bet gained by draws with `hits`, after the `past` was seen.
+    """(θ, rows, bets): what each bet gained by draws with `hits`, after the `past` was seen.
 
-    Both are (rows, 2, cells), `picks` (rows, bets, 2).
+    Both are (rows, 2, cells), `picks` (rows, bets, 2). The wealth is against the claim with its parameter
+    at each of `thetas`.
     """
+    values = np.array(thetas, dtype=float)
     before, then = (past[:, 0], past[:, 1]), (hits[:, 0], hits[:, 1])
-    found = np.empty((len(claims), len(past), len(bets)))
-    events = [k for k, bet in enumerate(bets) if isinstance(bet, EventBet)]
-    chosen = [bet for bet in bets if isinstance(bet, EventBet)]
-    found[..., events] = events_gained(chosen, claims, before, picks[:, events], then)
-    for k, bet in enumerate(bets):
-        if not isinstance(bet, EventBet):
-            found[..., k] = bet.gained(claims, before, picks[:, k], then)
-    return np.asarray(found - SAFETY * then[0].sum(axis=1)[:, None])
+    found = [bet.gained(claim, values, before, picks[:, k], then) for k, bet in enumerate(bets)]
+    return np.asarray(np.stack(found, axis=-1) - SAFETY * then[0].sum(axis=1)[:, None])

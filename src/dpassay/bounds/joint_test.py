@@ -20,6 +20,8 @@ that F is a polynomial in q on each of them; a polynomial obeys
 
 so Chebyshev interpolation in K points has an error known beforehand (Bernstein's ellipse), and the
 maximum of the interpolant is bounded by its values on a grid (Ehlich & Zeller 1964).
+
+No such p-value is below b. Smaller ones come from a closed form (`chernoff_p_value`).
 """
 
 from __future__ import annotations
@@ -29,29 +31,38 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 from scipy.special import ndtri
 
-from dpassay.bounds import p_value_floor as far_tail
+from dpassay._typing import FloatArray
+from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.bounds.ordering import (
     Counts,
     Window,
     critical_values,
+    kl,
     observed_distance,
     seen_contour,
     window_of,
 )
-from dpassay.bounds.supremum import Lattice, supremum
+from dpassay.bounds.supremum import Lattice, LogBinomial, supremum
 from dpassay.privacy.claims import Claim
 from dpassay.rootfinding import last_reaching
 
 #: Share of γ spent on the confidence set C.
 SPENT_ON_SET = 1e-3
-#: A p-value up to so many times b = γ/1000 says no more than that: the test cannot give less than b.
-_END = 1.009
-#: Bounds end here.
-_FAR = 1e6
-#: How near a bound comes to what the test allows, in standard deviations.
+#: A p-value up to this many times b = γ/1000 is at the floor of the test, which cannot give less than b.
+_FLOOR = 1.009
+#: The largest bound.
+_MAX_PARAMETER = 1e6
+#: How close a bound comes to what the test allows, in standard deviations.
 _CLOSE = 0.004
+#: The Chernoff distance: intervals of q to begin with, parts into which one is divided, and how often.
+_INTERVALS, _PARTS, _ROUNDS = 16, 4, 8
+#: Relative error of the Chernoff distance, for claims that are cheap to evaluate and for others.
+_CLOSE_DISTANCE = {True: 0.005, False: 0.05}
+#: The smallest p-value that is reported.
+_LEAST = 1e-300
 
 
 def p_value(counts: Counts, claim: Claim, *, gamma: float = 0.05) -> float:
@@ -74,14 +85,74 @@ def _p_value(counts: Counts, claim: Claim, spent: float) -> float:
 
 
 def _reported(found: float, counts: Counts, claim: Claim, spent: float) -> float:
-    """The p-value; where the test ends, that of `far_tail`, which tells smaller ones apart.
+    """The p-value; at the floor of the test that of `chernoff_p_value`, which can be smaller.
 
-    Let p be what the test found, p'' that of `far_tail`, and c = `end`, which no draw decides. What is
-    told is p' = p where p > c, else min(c, p''). For α ≥ c the event {p' ≤ α} is {p ≤ α}, and for α < c
-    it is a part of {p'' ≤ α}. Both are p-values, so p' is one.
+    Let p be the p-value of the test, p'' that of `chernoff_p_value`, and c the floor, which does not
+    depend on the draws. The reported one is p' = p where p > c, else min(c, p''). For α ≥ c the event {p'
+    ≤ α} is {p ≤ α}, and for α < c it is a part of {p'' ≤ α}. Both are p-values, so p' is one.
     """
-    end = _END * spent
-    return found if found > end else min(end, far_tail.p_value(counts, claim))
+    floor = _FLOOR * spent
+    return found if found > floor else min(floor, chernoff_p_value(counts, claim))
+
+
+def chernoff_p_value(counts: Counts, claim: Claim) -> float:
+    """An exact p-value of p ≤ g(q) in closed form, for counts that are far from it.
+
+    With x = i/n, y = j/m, kl⁺(x, p) = kl(x, p) if x > p, else 0, and kl⁻(y, q) = kl(y, q) if y < q, else
+    0,
+
+        s = min over q of  n kl⁺(x, g(q)) + m kl⁻(y, q)
+
+    is at most n kl⁺(x, p) + m kl⁻(y, q) at the true p ≤ g(q), since g increases. By Chernoff's bound
+    P(n kl⁺(i/n, p) ≥ t) ≤ e⁻ᵗ, and likewise for j. So s is no larger in distribution than the sum of two
+    independent exponential variables, whatever n, m and the claim:
+
+        P(s ≥ t) ≤ (1 + t) e⁻ᵗ,
+
+    and (1 + s) e⁻ˢ is an exact p-value. It is too large by a factor of about (1 + s) √(4πs), which
+    matters little where it is of the order of 10⁻²⁰, and costs no part of γ.
+
+    >>> from dpassay.privacy.claims import PureDP
+    >>> 1e-6 < chernoff_p_value(Counts(450, 1000, 184, 1000), PureDP(0.5)) < 1e-5
+    True
+    """
+    s = chernoff_distance(counts, claim)
+    return min(1.0, max(math.exp(math.log1p(s) - s), _LEAST))
+
+
+def chernoff_distance(c: Counts, claim: Claim) -> float:
+    """s, from below.
+
+    Between two q the first term is at least that at the larger one, the second at least that at the
+    smaller one; intervals where that may be too little are divided. Left of y the second term is 0 and
+    the first is larger, right of x the first may be 0 and the second is larger.
+    """
+    x, y = c.i / c.n, c.j / c.m
+    if x <= y:
+        return 0.0
+
+    def terms(q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        allowed = np.minimum(np.asarray(claim.region(q)), x)  # above x the divergence is 0
+        return c.n * kl(x, allowed), c.m * kl(y, np.maximum(q, y))
+
+    q = np.sin(np.linspace(math.asin(math.sqrt(y)), math.asin(math.sqrt(x)), _INTERVALS + 1)) ** 2
+    q[0], q[-1] = y, x
+    first, second = terms(q)
+    for turn in range(_ROUNDS + 1):
+        least = first[1:] + second[:-1]
+        wide = least < (1 - _CLOSE_DISTANCE[claim.quick]) * min(np.min(first + second), second[-1])
+        if turn == _ROUNDS or not wide.any():
+            break
+        share = np.arange(1, _PARTS)[:, None] / _PARTS
+        more = np.sort((q[:-1] + share * np.diff(q))[:, wide].ravel())
+        place = np.searchsorted(q, more)
+        new = terms(more)
+        q, first, second = (
+            np.insert(old, place, at)
+            for old, at in zip((q, first, second), (more, *new), strict=True)
+        )
+    # what the divergences lose by rounding, in the units of n and m
+    return max(min(float(least.min()), float(second[-1])) - 1e-12 * (c.n + c.m), 0.0)
 
 
 # --- the test and its inversion, by one ordering
@@ -89,9 +160,9 @@ def _reported(found: float, counts: Counts, claim: Claim, spent: float) -> float
 
 @dataclass(frozen=True)
 class Evidence:
-    """What two counts say about a claim at level γ: refuted if and only if p_value ≤ γ.
+    """The result of a test at significance level γ: the claim is refuted if and only if p_value ≤ γ.
 
-    The lower bound is at least the claimed value if it is refuted, and below it if it is not.
+    The lower bound is at least the claimed value if the claim is refuted, and below it if it is not.
     """
 
     p_value: float
@@ -106,28 +177,26 @@ def evidence(
 
     Outcomes are ordered once for all θ, by the θ* at which their T falls to a level that does not depend
     on θ. T falls with θ for every outcome, so that {θ* ≥ t} is {T_t ≥ level}, above one contour of one
-    claim. Its largest probability under θ is a p-value for θ, and grows with θ, since θ allows more and
-    more; where it passes γ is the bound. (The p-values of each claim by its own T are not monotone in θ.)
-    A bound that does not come up to `beyond` is not sought; with `bound_only` no p-value is (it is 1).
+    claim. Its largest probability under θ is a p-value for θ. It grows with θ, since a larger θ allows
+    more, and the bound is where it passes γ. (The p-values of each claim by its own T are not monotone in
+    θ.) A bound below `beyond` is not computed; with `bound_only` no p-value is (it is 1).
     """
     start = min(claim.needed(counts.i / counts.n, counts.j / counts.m), claim.largest)
     if start <= 0:
         return Evidence(1.0, 0.0)
-    window, level = (
-        window_of(counts, SPENT_ON_SET * gamma),
-        critical_values(counts.n, counts.m, gamma),
-    )
+    window = window_of(counts, SPENT_ON_SET * gamma)
+    level = critical_values(counts.n, counts.m, gamma)
     goal = -float(ndtri(gamma))
     theta, seen, scale = _where_distance(window, claim, start, level(counts.j))
     if seen < 0.4:  # the level varies by no more than that
         return Evidence(1.0, 0.0)
     # below 0 only at θ = 0: outcomes that do not reach the level are ordered by their distance to it
     lacking = min(seen - level(counts.j), 0.0)
-    least = seen_contour(window, claim.at(theta), lambda j: (level(j) + lacking) ** 2)
+    least = seen_contour(window, claim, lambda j: (level(j) + lacking) ** 2, theta)
     lattice = Lattice(window, least)
 
     def largest(value: float) -> float:
-        return min(1.0, window.spent + supremum(lattice, claim.at(value)))
+        return min(1.0, window.spent + supremum(lattice, claim, value))
 
     allowed = bound_only or counts.i / counts.n <= claim.region(counts.j / counts.m)
     p_value = 1.0 if allowed else largest(claim.value)
@@ -135,8 +204,8 @@ def evidence(
     refuted = p_value <= gamma
     held = not refuted and not bound_only and claim.value <= beyond
     if beyond > 0 and (held or largest(beyond) > gamma):
-        told = _reported(p_value, counts, claim, window.spent)
-        return Evidence(told, claim.value if refuted else 0.0)
+        reported = _reported(p_value, counts, claim, window.spent)
+        return Evidence(reported, claim.value if refuted else 0.0)
 
     def z_score(value: float) -> float:
         return max(-float(ndtri(largest(value))), min(-3.0, goal - 1))
@@ -149,22 +218,21 @@ def evidence(
     return Evidence(_reported(p_value, counts, claim, window.spent), bound)
 
 
-def evidence_of(tests: Iterable[tuple[Counts, float]], claim: Claim) -> list[Evidence]:
-    """`evidence` of several counts, each with its level; of their bounds only the largest is sought."""
+def evidence_of(
+    tests: Iterable[tuple[Counts, float]], claim: Claim, *, bound_only: bool = False
+) -> list[Evidence]:
+    """`evidence` of several counts, each at its level; all bounds but the largest may be too small."""
     found: list[Evidence] = []
     beyond = 0.0
     for counts, gamma in tests:
-        found.append(evidence(counts, claim, gamma, beyond))
+        found.append(evidence(counts, claim, gamma, beyond, bound_only=bound_only))
         beyond = max(beyond, found[-1].lower_bound)
     return found
 
 
 def lower_bounds(tests: Iterable[tuple[Counts, float]], claim: Claim) -> list[float]:
-    """Lower confidence bounds on the parameter from several counts; all but the largest may be less."""
-    found = [0.0]
-    for counts, gamma in tests:
-        found.append(evidence(counts, claim, gamma, max(found), bound_only=True).lower_bound)
-    return found[1:]
+    """The lower confidence bounds of `evidence_of`, without p-values."""
+    return [found.lower_bound for found in evidence_of(tests, claim, bound_only=True)]
 
 
 def lower_bound(counts: Counts, claim: Claim, gamma: float) -> float:
@@ -175,22 +243,21 @@ def lower_bound(counts: Counts, claim: Claim, gamma: float) -> float:
 def _where_distance(
     window: Window, claim: Claim, start: float, level: float
 ) -> tuple[float, float, float]:
-    """The θ, from below, at which T of what was seen falls to the level; T there; and dθ/dT.
+    """The θ, from below, at which T of the counts falls to the level; T there; and dθ/dT.
 
-    θ = 0 where not even that reaches the level.
+    θ = 0 where T is below the level even there.
     """
     c = window.counts
 
     def distance(theta: float) -> float:
-        there = claim.at(theta)
-        if c.i / c.n <= there.region(c.j / c.m):
+        if c.i / c.n <= claim.region(c.j / c.m, theta):
             return 0.0
-        return math.sqrt(observed_distance(window, there))
+        return math.sqrt(observed_distance(window, claim, theta))
 
     low, at_low, high, at_high = 0.0, distance(0.0), start, 0.0
     if not math.isfinite(start):
         high = 1.0
-        while (at_high := distance(high)) > level and high < _FAR:
+        while (at_high := distance(high)) > level and high < _MAX_PARAMETER:
             low, at_low, high = high, at_high, 2 * high
     if at_low >= level:  # T is nearly linear in θ
         (low, at_low), (high, _) = last_reaching(
@@ -211,7 +278,7 @@ def _last_above(
 ) -> float:
     """The largest θ found at which a falling z-score still reaches the goal; 0 if none does.
 
-    `known` is a θ whose z-score is there already.
+    `known` is a θ and its z-score.
     """
     low = known if known is not None and known[1] >= goal else None
     high = known if known is not None and known[1] < goal else None
@@ -220,7 +287,7 @@ def _last_above(
     if high is not None and guess >= high[0]:
         guess = max(0.0, high[0] + scale * (high[1] - goal - _CLOSE))
     turn = 0
-    while low is None or high is None:  # steps along the slope until the goal is between two places
+    while low is None or high is None:  # steps along the slope until two θ bracket the goal
         z = z_score(guess)
         if z >= goal:
             low = guess, z
@@ -236,3 +303,115 @@ def _last_above(
         turn += 1
     found, _ = last_reaching(z_score, goal, low, high, close=_CLOSE, apart=_CLOSE * scale)
     return found[0]
+
+
+# --- confidence regions for a point (α, β) of a trade-off curve, which hold for every sample size
+
+
+@dataclass(frozen=True)
+class Region:
+    """α = Q(E) in [low_alpha, high_alpha], β = 1 − P(E) in [low_beta, high_beta].
+
+    `outline`, where the region is not a box, is a drawing to the resolution of its corners: the box
+    around it has the stated confidence.
+    """
+
+    low_alpha: float
+    high_alpha: float
+    low_beta: float
+    high_beta: float
+    outline: FloatArray | None = None
+
+
+def hoeffding_box(c: Counts, gamma: float) -> Region:
+    """Hoeffding's box (as BayBox has it): half-widths √(ln(4/γ)/2n), each side with its own n."""
+    w_p, w_q = (math.sqrt(math.log(4 / gamma) / (2 * n)) for n in (c.n, c.m))
+    alpha, beta = c.j / c.m, 1 - c.i / c.n
+    return _clipped(alpha - w_q, alpha + w_q, beta - w_p, beta + w_p)
+
+
+def clopper_pearson_box(c: Counts, gamma: float) -> Region:
+    """Clopper–Pearson intervals, γ/4 for each of the four limits."""
+    side = gamma / 4
+    return _clipped(
+        clopper_pearson.lower(c.j, c.m, side),
+        clopper_pearson.upper(c.j, c.m, side),
+        1 - clopper_pearson.upper(c.i, c.n, side),
+        1 - clopper_pearson.lower(c.i, c.n, side),
+    )
+
+
+def joint_region(c: Counts, gamma: float, directions: int = 48) -> Region:
+    """The points (p, q) whose likelihood-ratio distance from the counts is not among the γ least likely.
+
+    Its outline is searched along rays, and drawn around them.
+    """
+    angle = np.linspace(0, 2 * np.pi, directions, endpoint=False)
+    centre = np.array([c.i / c.n, c.j / c.m])
+    spread = np.sqrt(
+        np.maximum(centre * (1 - centre), 1 / np.array([c.n, c.m])) / np.array([c.n, c.m])
+    )
+    turn = np.column_stack([np.cos(angle), np.sin(angle)])
+    step = np.where(np.abs(turn) < 1e-12, 0.0, turn) * spread
+    with np.errstate(divide="ignore", invalid="ignore"):
+        to_edge = np.where(
+            step > 0, (1 - centre) / step, np.where(step < 0, -centre / step, np.inf)
+        )
+    far = np.minimum(to_edge.min(axis=1), 12.0 + math.sqrt(2 * math.log(1 / gamma)))
+    near, aim = np.zeros(directions), math.sqrt(-2 * math.log(gamma))
+    ray = np.minimum(aim, far)
+    for _ in range(7):  # outwards rounded at the end: the outline lies outside the region
+        seen = np.clip(point_p_values(c, centre + ray[:, None] * step), 1e-300, 1 - 1e-9)
+        inside = seen > gamma
+        near, far = np.where(inside, ray, near), np.where(inside, far, ray)
+        # √(−2 log p) is nearly proportional to the distance; a little beyond, to end outside
+        ray = 1.002 * ray * aim / np.sqrt(-2 * np.log(seen))
+        ray = np.where((near < ray) & (ray < far), ray, (near + far) / 2)
+    for wider in (1.35, 1.2, 1.1, 1.05, 1.02):  # p-values are not monotone along a ray
+        seen = point_p_values(c, np.clip(centre + wider * far[:, None] * step, 0.0, 1.0))
+        far = np.where(seen > gamma, 1.02 * wider * far, far)
+    far = far / math.cos(math.pi / directions)  # nor is the region a polygon: go around it
+    outline = np.clip(centre + far[:, None] * step, 0.0, 1.0)
+    alpha, beta = outline[:, 1], 1 - outline[:, 0]
+    # with few counts p-values jump, and rays can miss a part: the box contains Clopper–Pearson's, which
+    # covers by itself and is nearly always the smaller one
+    sure = clopper_pearson_box(c, gamma)
+    return Region(
+        min(float(alpha.min()), sure.low_alpha),
+        max(float(alpha.max()), sure.high_alpha),
+        min(float(beta.min()), sure.low_beta),
+        max(float(beta.max()), sure.high_beta),
+        np.column_stack([alpha, beta]),
+    )
+
+
+def point_p_values(c: Counts, points: FloatArray) -> FloatArray:
+    """P_{p,q}(n kl(i/n, p) + m kl(j/m, q) ≥ its observed value), for each (p, q)."""
+    window = window_of(c, 1e-9)
+    j = np.arange(window.first_j, window.last_j + 1)
+    i = np.arange(window.first_i, window.last_i + 1)
+    in_p = LogBinomial(c.n, i[0], i[-1], window.cut_off)
+    in_q = LogBinomial(c.m, j[0], j[-1], window.cut_off)
+    step = max(1, (1 << 20) // (i.size + j.size))
+    if len(points) > step:
+        parts = [points[k : k + step] for k in range(0, len(points), step)]
+        return np.concatenate([point_p_values(c, part) for part in parts])
+    p, q = np.clip(points, 1e-300, 1 - 1e-16).T
+    mass_i, mass_j = in_p.masses(p), in_q.masses(q)
+    cost_i, cost_j = c.n * kl(i / c.n, p[:, None]), c.m * kl(j / c.m, q[:, None])
+    seen = c.n * kl(c.i / c.n, p) + c.m * kl(c.j / c.m, q)
+    left = (seen * (1 - 1e-9) - 1e-9)[:, None] - cost_j
+    order = np.argsort(cost_i, axis=1)
+    cost_i = np.take_along_axis(cost_i, order, axis=1)
+    cumulated = np.cumsum(np.take_along_axis(mass_i, order, axis=1), axis=1)
+    out = np.empty(len(points))
+    for index in range(len(points)):
+        # for each j the i with a smaller distance than the observed one are a run around p
+        cheaper = np.searchsorted(cost_i[index], left[index], side="left")
+        below = np.concatenate([[0.0], cumulated[index]])[cheaper]
+        out[index] = 1.0 - float(np.sum(mass_j[index] * below))
+    return out
+
+
+def _clipped(low_a: float, high_a: float, low_b: float, high_b: float) -> Region:
+    return Region(max(low_a, 0.0), min(high_a, 1.0), max(low_b, 0.0), min(high_b, 1.0))

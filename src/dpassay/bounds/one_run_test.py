@@ -1,19 +1,19 @@
-"""How often guesses can be right: tests of a claim from one training run.
+"""Membership inference with canaries: exact tests of a claim from one training run.
 
-m canaries were included by independent fair coins. From the output of the run alone (and from what it
-does not depend on) r of the coins are guessed, and v guesses are right. If each coin is protected by the
-claim, v cannot be large; every bound here is an upper bound of P(V ≥ v), for every m, r and v: exact.
+m canaries were included by independent fair coins. From the output of the run alone (and from what is
+independent of the coins) r of the coins are guessed, and v guesses are right. If the claim holds for each
+coin, v cannot be large; every bound here is an upper bound of P(V ≥ v), for every m, r and v: exact.
 
 - ε-DP: given the output, each guess is right with probability e^ε/(1 + e^ε) at most, whatever the others
   are: V is at most W ~ Bin(r, e^ε/(1 + e^ε)) (Steinke, Nasr & Jagielski 2023, arXiv:2305.08846).
-- (ε, δ)-DP: P(W ≥ v) and something for δ, the lesser of two: `averaged` (below) and the curve. The
-  formula of their Theorem 5.2 is not used: for few coins it can be less than what a mechanism attains.
+- (ε, δ)-DP: P(W ≥ v) and a term for δ, the smaller of two: `averaged` (below) and the curve. The
+  formula of their Theorem 5.2 is not used: for few coins a mechanism can exceed it.
 - Any trade-off curve: `fits`, the recursion of Mahloujifar, Melis & Chaudhuri 2024 (arXiv:2410.22235).
 
-Both bound the probability of one event, so that the lesser needs no correction. `averaged` and, for
-ε-DP, P(W ≥ v) hold also if how many are guessed depends on the output.
+Both bound the probability of one event, so that the smaller needs no correction. `averaged` and, for
+ε-DP, P(W ≥ v) also hold if the number of guesses depends on the output.
 
-Edges: with r = 0 or v = 0 nothing is refuted; v = r is the ceiling, what a perfect guesser would show.
+Edge cases: with r = 0 or v = 0 nothing is refuted; v = r gives the largest possible bound.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dpassay.rootfinding import bisect
 
 #: Relative slack for rounding, always on the side of the claim.
 _SLACK = 1e-9
-#: p-values below this are not told apart.
+#: The smallest p-value that is computed.
 _LEAST = 1e-100
 #: The power at which a leak counts as detectable.
 _POWER = 0.9
@@ -89,7 +89,7 @@ def averaged(guessed: Guessed, epsilon: float, delta: float) -> float:
 
 
 def price(guessed: Guessed, epsilon: float, delta: float) -> float:
-    """What `averaged` adds for δ."""
+    """The term of `averaged` for δ."""
     r, v = guessed.guesses, guessed.right
     if guessed.least:
         epsilon = 0.0
@@ -100,7 +100,9 @@ def price(guessed: Guessed, epsilon: float, delta: float) -> float:
     return guessed.canaries * delta * float(expit(-epsilon)) * mean
 
 
-def fits(claim: Claim, guessed: Guessed, chances: FloatArray) -> BoolArray:
+def fits(
+    claim: Claim, guessed: Guessed, chances: FloatArray, theta: float | None = None
+) -> BoolArray:
     """Whether the claim allows that v or more guesses are right with these probabilities.
 
     With a_i = P(V = i), r_i = Σ_{l ≥ i} l a_l/m and h_i = Σ_{l ≥ i} (r − l) a_l/m the claim says
@@ -116,10 +118,10 @@ def fits(claim: Claim, guessed: Guessed, chances: FloatArray) -> BoolArray:
     limit = n / m * (1 + _SLACK)
     hits, misses = chances * (v / m), chances * ((n - v) / m)
     for i in range(v - 1, -1, -1):
-        needed = np.asarray(claim.region_inverse(np.minimum(hits, 1.0))) * (1 - _SLACK)
+        needed = claim.region_inverse(np.minimum(hits, 1.0), theta) * (1 - _SLACK)
         more = np.maximum(needed - misses, 0.0)
         hits, misses = hits + more * (i / (n - i)), misses + more
-        # what stood still stands still from now on; what is past the limit is impossible
+        # converged entries stay fixed; entries past the limit are impossible
         if not np.any((more > 0) & (hits + misses <= limit)):
             break
     return np.asarray(hits + misses <= limit)
@@ -141,24 +143,23 @@ def p_value(claim: Claim, guessed: Guessed) -> float:
     return found if exact or guessed.least else _curve_p_value(claim, guessed, found)
 
 
-def refutes(claim: Claim, guessed: Guessed, gamma: float) -> bool:
+def refutes(claim: Claim, guessed: Guessed, gamma: float, theta: float | None = None) -> bool:
     """Whether `p_value` is at most γ, without its digits."""
     if guessed.right == 0:
         return False
-    known = claim.point
+    known = claim.point if theta is None else claim.point_at(theta)
     if known is not None:
-        if tail(guessed, known[0]) > gamma:  # less than this is spent by no other
+        if tail(guessed, known[0]) > gamma:  # no p-value below is smaller
             return False
         if averaged(guessed, *known) <= gamma:
             return True
-    return not guessed.least and not bool(fits(claim, guessed, np.array([gamma]))[0])
+    return not guessed.least and not bool(fits(claim, guessed, np.array([gamma]), theta)[0])
 
 
 def lower_bound(claim: Claim, guessed: Guessed, gamma: float) -> float:
-    """A value of the claim's parameter that is refuted at level γ, the largest there is; else 0.
+    """The largest value of the claim's parameter that is refuted at level γ; 0 if none is.
 
-    It holds with probability 1 − γ: a claim with a smaller value says more, so that what is refuted at
-    the bound is refuted below it too.
+    It holds with probability 1 − γ: a claim with a smaller value is stronger, so that it is refuted too.
 
     >>> from dpassay import ApproximateDP
     >>> round(lower_bound(ApproximateDP(0.0, 1e-5), Guessed(1000, 1000, 600), 0.05), 3)
@@ -166,20 +167,20 @@ def lower_bound(claim: Claim, guessed: Guessed, gamma: float) -> float:
     """
 
     def refuted(value: float) -> bool:
-        return refutes(claim.at(value), guessed, gamma)
+        return refutes(claim, guessed, gamma, value)
 
-    # what δ costs falls with ε, so that 0 need not be refuted where more is: look at all
-    places = [0.0, *(2.0**k for k in range(-2, 7) if 2.0**k < claim.largest)]
-    held = [k for k, value in enumerate(places) if refuted(value)]
-    if not held:
+    # the term for δ falls with ε, so that 0 need not be refuted where a larger value is: try all
+    values = [0.0, *(2.0**k for k in range(-2, 7) if 2.0**k < claim.largest)]
+    last = max((k for k, value in enumerate(values) if refuted(value)), default=None)
+    if last is None:
         return 0.0
-    outside = [*places[1:], min(2.0**7, claim.largest)][held[-1]]
-    return float(bisect(refuted, places[held[-1]], outside, steps=50, close=1e-7)[0])
+    outside = [*values[1:], min(2.0**7, claim.largest)][last]
+    return float(bisect(refuted, values[last], outside, steps=50, close=1e-7)[0])
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What guesses say about a claim at a level."""
+    """The result of a test at a significance level."""
 
     refuted: bool
     p_value: float
@@ -190,7 +191,7 @@ class Evidence:
 
 @lru_cache(maxsize=4096)
 def evidence(claim: Claim, guessed: Guessed, gamma: float) -> Evidence:
-    """All of it, each on its safe side and all of them telling the same story."""
+    """All results, each on its safe side and consistent with each other."""
     refuted = refutes(claim, guessed, gamma)
     chance, lower = p_value(claim, guessed), lower_bound(claim, guessed, gamma)
     if refuted:
@@ -214,9 +215,9 @@ def fewest(claim: Claim, guessed: Guessed, gamma: float) -> int | None:
 
 
 def detectable(claim: Claim, guessed: Guessed, gamma: float) -> float:
-    """About the parameter that would be caught 9 times in 10 if it showed in full; NaN if unknown.
+    """About the smallest parameter that would be detected 9 times in 10; NaN if unknown.
 
-    For ε a mechanism that hands out each coin by randomized response, for μ a Gaussian score.
+    For ε by a mechanism that releases each coin by randomized response, for μ by a Gaussian score.
     """
     needed = fewest(claim, guessed, gamma)
     if needed is None:
@@ -234,14 +235,14 @@ def detectable(claim: Claim, guessed: Guessed, gamma: float) -> float:
 
 
 def gaussian_rate(mu: float, share: float) -> float:
-    """How often the highest `share` of scores are of included canaries: N(μ, 1) against N(0, 1)."""
+    """The share of included canaries among the highest scores: N(μ, 1) against N(0, 1)."""
     # ½Φ(−t) + ½Φ(μ − t) = share
     _, t = bisect(lambda t: 0.5 * (ndtr(-t) + ndtr(mu - t)) > share, -40.0, 40.0 + mu, steps=60)
     return float(0.5 * ndtr(mu - t) / max(share, 1e-300))
 
 
 def _curve_p_value(claim: Claim, guessed: Guessed, most: float) -> float:
-    """The smallest probability that the claim does not allow, from above, and at most `most`."""
+    """The smallest probability that the claim does not allow, rounded up, and at most `most`."""
     low, high = _LEAST, most
     if low >= high or fits(claim, guessed, np.array([high]))[0]:
         return most

@@ -1,10 +1,10 @@
 """The ordering of the joint test: which pairs of counts are as far from the claim as those seen.
 
-See `joint` for the whole. With T² = min over p ≤ g(q) of 2 [n kl(i/n, p) + m kl(j/m, q)] the set
-{T ≥ t} is i ≥ i*(j), and i* is what this module finds.
+See `joint_test`. With the test statistic T² = min over p ≤ g(q) of 2 [n kl(i/n, p) + m kl(j/m, q)], a
+likelihood ratio, the set {T ≥ t} is i ≥ i*(j), and i* is what this module finds.
 
-What a p-value needs of i* is that no outcome with a larger T is left out, for one T that does not depend
-on the draws. kl is jointly convex and {p ≤ g(q)} is convex, so T² is a convex function of (i, j): i* is
+A p-value needs an i* that leaves out no outcome with a larger T, for one T that does not depend on the
+draws. kl is jointly convex and {p ≤ g(q)} is convex, so T² is a convex function of (i, j): i* is
 concave in j for a fixed t, a chord between two solutions lies below it, and more outcomes than needed
 belong to the set. Where g is slow to evaluate, T is that of a function g̃ with corners on the graph of g,
 linear between them, at probabilities p fixed by n and m alone: concave as g is, and growing with the
@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import expit, logit, ndtri, rel_entr
@@ -26,10 +26,10 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.privacy.claims import Claim
 
-#: Counts j at which a contour is solved for to begin with. In between it is interpolated, and solved for
-#: again where the error of that may pass _BEND standard deviations of i.
+#: The number of counts j at which a contour is solved for first. It is interpolated between them, and
+#: solved for at more of them where the error may exceed _BEND standard deviations of i.
 _KNOTS, _BEND = 128, 2e-3
-#: Where between two bounds of a projection is looked, and how much too large half of T² may come out.
+#: Points of a search for the projection, and the largest error of half of T².
 _ALONG, _DISTANCE = np.linspace(0.0, 1.0, 34), 5e-6
 
 
@@ -50,7 +50,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Window:
-    """The part of the lattice that matters: counts and confidence limits of level 1 − b."""
+    """The counts that matter, and confidence limits of p and q of level 1 − b."""
 
     counts: Counts
     spent: float
@@ -67,20 +67,18 @@ class Window:
 
 def window_of(c: Counts, spent: float) -> Window:
     """Confidence limits of level 1 − spent, and the counts that matter inside them."""
+    hits, sizes = np.array([c.i, c.j]), np.array([c.n, c.m])
     side = spent / 4  # two limits for p, two for q
     cut_off = 1e-4 * spent
-    p_low = clopper_pearson.lower(c.i, c.n, side)
-    p_high = clopper_pearson.upper(c.i, c.n, side)
-    q_low = clopper_pearson.lower(c.j, c.m, side)
-    q_high = clopper_pearson.upper(c.j, c.m, side)
-    (first_i, last_i), (first_j, last_j) = (
-        (int(count_range(n, low, cut_off)[0]), int(count_range(n, high, cut_off)[1]))
-        for n, low, high in ((c.n, p_low, p_high), (c.m, q_low, q_high))
-    )
-    return Window(c, spent, cut_off, p_low, p_high, q_low, q_high, first_i, last_i, first_j, last_j)
+    low, high = clopper_pearson.lower(hits, sizes, side), clopper_pearson.upper(hits, sizes, side)
+    first, last = count_range(sizes, low, cut_off)[0], count_range(sizes, high, cut_off)[1]
+    limits, counts = (np.ravel(pair, "F").tolist() for pair in ([low, high], [first, last]))
+    return Window(c, spent, cut_off, *limits, *counts)
 
 
-def count_range(n: int, p: FloatArray | float, cut_off: float) -> tuple[IntArray, IntArray]:
+def count_range(
+    n: int | IntArray, p: FloatArray | float, cut_off: float
+) -> tuple[IntArray, IntArray]:
     """Counts outside have probability below a quarter of `cut_off` on either side (Bernstein)."""
     reach = math.sqrt(2 * math.log(4 / cut_off))
     # the linear term takes over where counts are few
@@ -90,9 +88,10 @@ def count_range(n: int, p: FloatArray | float, cut_off: float) -> tuple[IntArray
 
 
 def critical_values(n: int, m: int, gamma: float) -> Callable[[Any], Any]:
-    """What a test of level γ asks of T, by j: the normal quantile, and more where counts are few.
+    """About the critical value of T at significance level γ, by j: the normal quantile, and more for few
+    counts.
 
-    The supremum says what the region of such T really costs; here it need only be about right.
+    It need only be about right: the supremum is the exact probability of the region.
     """
     least = max(-float(ndtri(gamma)), 0.1) + 0.8 / math.sqrt(min(n, m))
     return lambda j: least + 1.5 / (j + 4)
@@ -110,7 +109,7 @@ class Contour:
     starts: FloatArray  # of each piece
     rises: FloatArray
     n: int
-    seen: Counts | None = None  # what was seen belongs to the region, whatever the last digit
+    seen: Counts | None = None  # the observed counts belong to the region, whatever the rounding
 
     def __call__(self, j: IntArray) -> IntArray:
         """At counts j in ascending order: non-decreasing."""
@@ -123,19 +122,22 @@ class Contour:
         return np.asarray(least)
 
 
-def seen_contour(window: Window, claim: Claim, target: Target | None = None) -> Contour:
-    """The contour of outcomes as far from the claim as what was seen, or of a T² that it reaches."""
-    target = observed_distance(window, claim) if target is None else target
-    return replace(contour(window, claim, target), seen=window.counts)
+def seen_contour(
+    window: Window, claim: Claim, target: Target | None = None, theta: float | None = None
+) -> Contour:
+    """The contour of outcomes as far from the claim as the observed counts, or of a smaller T²."""
+    if target is None:
+        target = observed_distance(window, claim, theta)
+    return replace(contour(window, claim, target, theta), seen=window.counts)
 
 
-def contour(window: Window, claim: Claim, target: Target) -> Contour:
+def contour(window: Window, claim: Claim, target: Target, theta: float | None = None) -> Contour:
     """i* on the window, for a T² that does not rise with j.
 
     On a piece the target is at least that at its end, t. The contour of t is concave and does not fall
     with j, so that its chord is a lower bound of i* which does not fall either.
     """
-    c, boundary = window.counts, _boundary(window, claim)
+    c, boundary = window.counts, _boundary(window, claim, theta)
 
     def solved(j: FloatArray, at: FloatArray) -> FloatArray:
         wanted = target(at) if callable(target) else np.full(j.shape, target)
@@ -190,56 +192,52 @@ def _between(knots: FloatArray, parts: FloatArray) -> FloatArray:
     return np.setdiff1d(new.round(), knots)
 
 
-def observed_distance(window: Window, claim: Claim) -> float:
-    """T² of what was seen, from below."""
-    return _distance(window.counts, _boundary(window, claim))
+def observed_distance(window: Window, claim: Claim, theta: float | None = None) -> float:
+    """T² of the observed counts, from below."""
+    return _distance(window.counts, _boundary(window, claim, theta))
 
 
-@dataclass(frozen=True)
-class Boundary:
-    """g and its slope, as functions quick enough to be called thousands of times."""
-
-    region: Callable[[FloatArray], FloatArray]
-    slope: Callable[[FloatArray], FloatArray]
-
-    def inside(self, q: FloatArray) -> FloatArray:
-        """g(q), kept off 0 and 1 so that logarithms exist."""
-        return np.asarray(np.minimum(np.maximum(self.region(q), 1e-300), 1 - 1e-16))
+#: g and its slope, fast enough to be called thousands of times.
+Boundary: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
-@lru_cache(maxsize=16)
-def _boundary(window: Window, claim: Claim) -> Boundary:
+def _boundary(window: Window, claim: Claim, theta: float | None = None) -> Boundary:
+    theta = claim.value if theta is None else theta
     if claim.quick:
-        return Boundary(claim.raw_region, claim.slope)
-    # corners at logits of p that are fixed by n and m; only those that the window needs are found
+        return partial(claim.region_and_slope, theta=theta)
+    # corners at logits of p that depend on n and m alone; only those that the window needs are solved for
     c = window.counts
     ends = math.log(1e3 * (c.n + c.m))
     step = min(1.6 * c.n**-0.25, 0.15)  # chords are off by less than .1 standard deviations
-    lowest = claim.region(max(window.first_j / c.m, 1e-3 / (c.n + c.m)))
+    lowest = claim.region(max(window.first_j / c.m, 1e-3 / (c.n + c.m)), theta)
     first = math.floor(np.clip(logit(lowest), -ends, ends) / step) - 1
     p = np.append(expit(step * np.arange(first, math.ceil(ends / step))), 1.0)
-    q = np.asarray(claim.region_inverse(p))
+    q = np.asarray(claim.region_inverse(p, theta))
     with np.errstate(divide="ignore", over="ignore"):
         rates = np.append(np.diff(p) / np.diff(q), 0.0)
 
-    def region(x: FloatArray) -> FloatArray:
-        return np.asarray(np.interp(x, q, p))
+    def chords(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        piece = np.maximum(np.searchsorted(q, x, side="right") - 1, 0)
+        return np.asarray(np.interp(x, q, p)), np.asarray(rates[piece])
 
-    def slope(x: FloatArray) -> FloatArray:
-        return np.asarray(rates[np.maximum(np.searchsorted(q, x, side="right") - 1, 0)])
+    return chords
 
-    return Boundary(region, slope)
+
+def _inside(g: FloatArray) -> FloatArray:
+    """Probabilities kept off 0 and 1, so that logarithms exist."""
+    return np.minimum(np.maximum(g, 1e-300), 1 - 1e-16)
 
 
 def kl(x: FloatArray | float, p: FloatArray) -> FloatArray:
     """Binary Kullback–Leibler divergence, with 0 log 0 = 0."""
-    return np.asarray(np.maximum(rel_entr(x, p) + rel_entr(1 - x, 1 - p), 0.0))
+    found: FloatArray = np.maximum(rel_entr(x, p) + rel_entr(1 - x, 1 - p), 0.0)
+    return found
 
 
 def _distance(c: Counts, boundary: Boundary) -> float:
-    """T² of what was seen, from below: its projection onto the claim moves q up from j/m to the optimum.
+    """T² of the observed counts, from below, by a search for their projection along p = g(q).
 
-    Along the boundary the derivative of the distance changes its sign once, from − to +, and does so
+    From q = j/m on, the derivative of the distance changes its sign once, from − to +, and does so
     before q reaches i/n, since g(q) ≥ q.
     """
     x, y = c.i / c.n, c.j / c.m
@@ -249,10 +247,11 @@ def _distance(c: Counts, boundary: Boundary) -> float:
         u = low + (high - low) * _ALONG
         u[-1] = high  # to the last digit: where g comes up to 1 it matters
         q = expit(u)
-        p = boundary.inside(q)
+        p, slope = boundary(q)
+        p = _inside(p)
         # the derivative of the distance by u
         with np.errstate(over="ignore"):
-            pull = c.n * (x - p) / (p * (1 - p)) * boundary.slope(q)
+            pull = c.n * (x - p) / (p * (1 - p)) * slope
             rate = c.m * (q - y) - np.minimum(pull, 1e300) * q * (1 - q)
         ahead = rate >= 0
         past = int(np.argmax(ahead)) if ahead.any() else u.size - 1
@@ -262,8 +261,8 @@ def _distance(c: Counts, boundary: Boundary) -> float:
         if np.max(np.abs(rate[ends])) * (high - low) <= _DISTANCE:
             break
     q = expit(np.array([low, high]))
-    # the claim allows what is below g(q) as well
-    p = np.minimum(boundary.inside(q), max(x, 1e-300))
+    # the claim also allows p below g(q)
+    p = np.minimum(_inside(boundary(q)[0]), max(x, 1e-300))
     found = 2 * float(np.min(c.n * kl(x, p) + c.m * kl(y, q)))
     return max(found - 4 * _DISTANCE, 1e-12)  # from below: outcomes with the same T count as well
 
@@ -284,29 +283,31 @@ def _contour_p(y: FloatArray, target: FloatArray, c: Counts, boundary: Boundary)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # where g is flat
         width: FloatArray = np.array(np.inf)
         for turn in range(20):
-            p = boundary.inside(q)
-            multiplier = c.m * np.maximum(q - y, 0.0) / (boundary.slope(q) * q * (1 - q))
+            p, slope = boundary(q)
+            p = _inside(p)
+            multiplier = c.m * np.maximum(q - y, 0.0) / (slope * q * (1 - q))
             x = np.minimum(p + multiplier * p * (1 - p) / c.n, 1.0)
             distance = c.n * kl(x, p) + c.m * kl(y, q)
             reached = (x >= 1) | (distance >= target / 2)
             low, high = np.where(reached, low, q), np.where(reached, q, high)
             here = np.log(q - y), np.log(distance / (target / 2))
             power = (here[1] - last[1]) / (here[0] - last[0]) if turn else 2.0
-            power = np.where(np.abs(here[0] - last[0]) > 1e-9, np.clip(power, 0.5, 8.0), 2.0)
+            power = np.minimum(np.maximum(power, 0.5), 8.0)
+            power = np.where(np.abs(here[0] - last[0]) > 1e-9, power, 2.0)
             step = y + (q - y) * np.exp(-here[1] / power)
             near = 1e-3 * (q - y)  # a step that has arrived may miss the bracket by rounding
             inside = (x < 1) & (low - near <= step) & (step <= high + near)
             if turn % 3 == 2:  # secants that leave the bracket as it was give way to bisection
                 inside &= high - low < 0.5 * width
                 width = high - low
-            step = np.where(inside, np.clip(step, low, high), (low + high) / 2)
+            step = np.where(inside, np.minimum(np.maximum(step, low), high), (low + high) / 2)
             moved = (np.abs(step - q) > near) & (high - low > near)
             q, last = step, here
             if not moved.any():
                 break
     q = np.where(c.m * kl(y, q) > target / 2, low, q)
     rest = np.maximum(target / 2 - c.m * kl(y, q), 0.0) / c.n
-    return _kl_inverse(boundary.inside(q), rest, beyond=1.0 + 2.0 / c.n)
+    return _kl_inverse(_inside(boundary(q)[0]), rest, beyond=1.0 + 2.0 / c.n)
 
 
 def _kl_reach(p: FloatArray, divergence: FloatArray | float) -> FloatArray:
@@ -323,11 +324,11 @@ def _kl_inverse(p: FloatArray, divergence: FloatArray, beyond: float) -> FloatAr
     none = -np.log(p) <= divergence
     x = np.minimum(p + _kl_reach(p, divergence), 1 - 1e-16)
     odds = logit(p)
-    for _ in range(12):
-        with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(12):
             step = (kl(x, p) - divergence) / (logit(x) - odds)
-        step = np.where(np.isfinite(step), step, 0.0)
-        x = np.clip(x - step, p, 1 - 1e-16)
-        if np.max(np.abs(step), initial=0.0) < 1e-12:  # what is left is its square
-            break
+            step = np.where(np.isfinite(step), step, 0.0)
+            x = np.minimum(np.maximum(x - step, p), 1 - 1e-16)
+            if not (np.abs(step) >= 1e-12).any():  # the remaining error is its square
+                break
     return np.where(none, beyond, x)

@@ -1,7 +1,7 @@
-"""What a test of counts would have seen: its power, and the draws a power needs.
+"""The power of the joint test, the smallest detectable parameter, and the draws that a power needs.
 
-The critical region is where T is what the test asks of it, about (`ordering.asked`), and the power is a
-binomial sum over it. Nothing here certifies anything; it plans.
+The critical region is T ≥ its critical value, about (`ordering.critical_values`), and the power is a
+binomial sum over it. These numbers serve for planning; they are not certified.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from dpassay.bounds.supremum import Lattice
 from dpassay.privacy.claims import Claim
 from dpassay.rootfinding import last_reaching
 
-#: How near the power of what is detectable comes to what was asked for, as a normal quantile.
+#: How close the power at the smallest detectable value is to the power asked for, as a normal quantile.
 _CLOSE = 0.05
-#: More draws on one side than this many times those on the other are as good as all there could be.
+#: More draws on one side than this many times those on the other add nothing.
 _MORE = 10_000
-#: How likely events are among which the best is sought, on the input on which they are less likely.
+#: Probabilities of events among which the best is sought, on the input on which they are less likely.
 _LIKELY = (0.2, 0.1, 0.3, 0.05, 0.02, 0.5, 0.01, 1e-3, 1e-4)
 
 
 @lru_cache(maxsize=256)
 def _rejected(q: float, n: int, m: int, claim: Claim, gamma: float) -> Contour:
-    """From which i on the test at level γ rejects, about, for every j that q makes likely."""
+    """About the smallest i at which the test at level γ rejects, for every j that q makes likely."""
     window = window_of(_rounded(float(claim.region(q)), q, n, m), SPENT_ON_SET * gamma)
     level = critical_values(n, m, gamma)
     return contour(window, claim, lambda j: level(j) ** 2)
@@ -44,7 +44,6 @@ def power(p: float, q: float, n: int, m: int, claim: Claim, gamma: float) -> flo
     """About the probability that the test at level γ rejects the claim when the truth is (p, q)."""
     if p <= claim.region(q):
         return 0.0
-    # what so many more draws on one side still add to its precision no plan can see
     n, m = min(n, _MORE * m), min(m, _MORE * n)
     window = window_of(_rounded(p, q, n, m), SPENT_ON_SET * gamma)
     lattice = Lattice(window, _rejected(q, n, m, claim, gamma))
@@ -55,7 +54,7 @@ def smallest_detectable(c: Counts, claim: Claim, gamma: float) -> float:
     """`detectable` for an event about as likely as the one that was counted."""
     found = detectable(_kept(c.j, c.m), c.n, c.m, claim, gamma)
     if math.isinf(found) and claim.symmetric:
-        # at a likely event p ≤ 1 leaves the parameter no room; the complement, on the other side, does
+        # p ≤ 1 limits θ at a likely event; the complement, with the sides swapped, is an unlikely one
         found = detectable(_kept(c.n - c.i, c.n), c.m, c.n, claim, gamma)
     return found
 
@@ -63,7 +62,7 @@ def smallest_detectable(c: Counts, claim: Claim, gamma: float) -> float:
 def best_detectable(
     n: int, m: int, claim: Claim, gamma: float, enough: Callable[[float], bool]
 ) -> float:
-    """The least that the best event there could be detects; once that is `enough`, no less is sought."""
+    """The smallest value detectable by the best of some events; stops at the first that is `enough`."""
     best = math.inf
     for q in _LIKELY:
         best = min(best, detectable(q, n, m, claim, gamma))
@@ -73,7 +72,7 @@ def best_detectable(
 
 
 def shown(c: Counts, claim: Claim) -> tuple[float, float]:
-    """The value of the claim's parameter that the frequencies show, and about its standard error."""
+    """The value of the claim's parameter at the observed frequencies, and about its standard error."""
     p, q = (min(max(hits / n, 0.5 / n), 1 - 0.5 / n) for hits, n in ((c.i, c.n), (c.j, c.m)))
     less, more = p - math.sqrt(p * (1 - p) / c.n), q + math.sqrt(q * (1 - q) / c.m)
     value = claim.needed(p, q)
@@ -84,23 +83,23 @@ def shown(c: Counts, claim: Claim) -> tuple[float, float]:
 
 
 def _kept(hits: int, n: int) -> float:
-    """A frequency away from 0 and 1, rounded so that what is found for it can be kept."""
+    """A frequency away from 0 and 1, rounded so that results for it can be cached."""
     return float(f"{min(max(hits / n, 0.5 / n), 1 - 0.5 / n):.2g}")
 
 
 @lru_cache(maxsize=4096)
 def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: float = 0.9) -> float:
-    """The smallest value of the claim's parameter that would be caught with that chance.
+    """The smallest value of the claim's parameter that would be detected with that probability.
 
-    For an event of probability q on the second side whose probability on the first is all that the
-    true parameter allows. ∞ if no value would be caught.
+    For an event of probability q on the second side, whose probability on the first side is the largest
+    that the true parameter allows. ∞ if no value would be detected.
     """
     limit = claim.largest
     goal = float(ndtri(chance))
 
     def score(value: float) -> float:
         """The power as a normal quantile, in which it is nearly linear."""
-        p = float(claim.whole.at(min(value, limit)).region(q))
+        p = float(claim.whole.region(q, min(value, limit)))
         return float(ndtri(min(max(power(p, q, n, m, claim, gamma), 1e-12), 1 - 1e-12)))
 
     low, low_score = claim.value, float(ndtri(gamma))
@@ -120,7 +119,7 @@ def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: flo
         if high > claim.value + 60 or low >= limit:
             return math.inf
         high_score = score(high)
-    # seen from above: −x falls, and the last −x that is caught is the smallest value that is
+    # in −x the power falls, and the last −x that reaches it is the smallest value that is detected
     (found, _), _ = last_reaching(
         lambda x: score(-x), goal, (-high, high_score), (-low, low_score), close=_CLOSE, steps=5
     )
@@ -134,7 +133,7 @@ def draws_needed(
     if p <= claim.region(q):
         return None
     allowed, noise = (float(found[0]) for found in normal_limit(np.array([q]), 1, 1, claim))
-    # z grows by this with √n; what is less would take more draws than are looked for
+    # z grows by this with √n; a smaller rate would take more than `most` draws
     goal, rate = float(ndtri(chance)), max((p - allowed) / noise, 1e-3 / math.sqrt(most))
     low, high = 0, most + 1  # draws that do not suffice, and draws that do
     n = ((goal - float(ndtri(gamma))) / rate) ** 2
@@ -159,6 +158,6 @@ def normal_limit(
     q: FloatArray, n: FloatArray | int, m: FloatArray | int, claim: Claim
 ) -> tuple[FloatArray, FloatArray]:
     """g(q), and the standard error of i/n − g(j/m) where the claim just holds."""
-    allowed, slope = np.asarray(claim.region(q)), np.asarray(claim.slope(q))
+    allowed, slope = np.asarray(claim.region(q)), claim.slope(q)
     variance = allowed * (1 - allowed) / n + slope**2 * q * (1 - q) / m
     return allowed, np.sqrt(np.maximum(variance, 1e-18))

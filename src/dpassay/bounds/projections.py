@@ -1,14 +1,13 @@
-"""The pair that a claim allows and that is nearest to a guess: of coins, of cells, for several claims.
+"""The pair of distributions that a claim allows and that is nearest to a guess, for several θ at once.
 
-"Nearest" is by KL(a‖p) + KL(b‖q). What a claim says about one event is p ≤ g(q); g is replaced by the
-smallest of some of its tangents, which is nowhere below it: a larger set of pairs.
+"Nearest" is by KL(a‖p) + KL(b‖q) (the reverse information projection). What a claim says about one event
+is p ≤ g(q). g is replaced by the minimum of some of its tangents, which is nowhere below it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,9 +16,9 @@ from dpassay.privacy.claims import Claim
 
 #: Where Σp − Σq counts as 0.
 NEAR = 1e-14
-#: Places, by logit, at which tangents stand for a region that is slow to evaluate.
+#: Logits of q at which tangents are taken, besides q = 0.
 _TANGENTS = np.linspace(-16.0, 16.0, 513)
-#: A step of Newton's this much smaller than where it leads is the last: the error is squared by it.
+#: A Newton step this much smaller than its end point is the last: it squares the error.
 _LAST = 1e-8
 #: Past the end of all events.
 _PAST = 2.0
@@ -29,56 +28,13 @@ _PAST = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Tangents:
-    """The smallest of some tangents of a concave g: nowhere below it, and quick."""
-
-    edges: FloatArray  # where the next tangent takes over
-    value: FloatArray  # of each tangent at 0
-    rise: FloatArray
-
-    @classmethod
-    def of(cls, claim: Claim) -> Tangents:
-        """At places that are equally far apart in the logit of q."""
-        q = 1 / (1 + np.exp(-_TANGENTS))
-        top, rise = np.asarray(claim.region(q)), np.asarray(claim.slope(q))
-        keep = (top < 1.0) & np.isfinite(rise)
-        q, top, rise = q[keep], top[keep], rise[keep]
-        rise, first = np.unique(-rise, return_index=True)  # the steepest first, each once
-        value = top[first] + rise * q[first]
-        value, rise = np.append(value, 1.0), np.append(-rise, 0.0)
-        steeper = rise[:-1] - rise[1:]
-        edges = np.maximum.accumulate((value[1:] - value[:-1]) / np.maximum(steeper, 1e-300))
-        return cls(edges, value, rise)
-
-    def place(self, q: FloatArray) -> IntArray:
-        """Which tangent is the smallest."""
-        return np.searchsorted(self.edges, q, side="right")
-
-    def region(self, q: FloatArray) -> FloatArray:
-        """The smallest tangent."""
-        k = self.place(q)
-        return np.minimum(self.value[k] + self.rise[k] * q, 1.0)
-
-    @cached_property
-    def alone(self) -> Regions:
-        """As the only one of several."""
-        return Regions.of([self])
-
-
-@lru_cache(maxsize=256)
-def tangents_of(claim: Claim) -> Tangents:
-    """What a claim says about one event, quick to evaluate, and never less than it allows."""
-    return Tangents.of(claim)
-
-
-@dataclass(frozen=True, eq=False)
 class Regions:
-    """The tangents of several claims in a row, so that one search serves guesses about all of them."""
+    """The tangents of g at several θ in a row, so that one search serves guesses about all of them."""
 
-    first: IntArray  # by claim, the place of its first tangent
+    first: IntArray  # by θ, the index of its first tangent
     last: IntArray
-    steps: int  # halvings that find one tangent among those of a claim
-    value: FloatArray
+    steps: int  # bisection steps that find one tangent among those of a θ
+    value: FloatArray  # of each tangent at q = 0
     rise: FloatArray
     start: FloatArray  # where each tangent begins to be the smallest
     end: FloatArray
@@ -86,31 +42,22 @@ class Regions:
     room: FloatArray
     lean: FloatArray
 
-    @classmethod
-    def of(cls, found: Sequence[Tangents]) -> Regions:
-        """The last tangent of each is level: no guess is above it."""
-        sizes = np.array([one.value.size for one in found])
-        value = np.concatenate([one.value for one in found])
-        rise = np.concatenate([one.rise for one in found])
-        start = np.concatenate([np.append(-np.inf, one.edges) for one in found])
-        end = np.concatenate([np.append(one.edges, _PAST) for one in found])
-        last = np.cumsum(sizes) - 1
-        top = value + rise * end
-        steps = int(sizes.max() - 1).bit_length()
-        rooms = top * (1 - top), rise * end * (1 - end)
-        return cls(last + 1 - sizes, last, steps, value, rise, start, end, top, *rooms)
+    def at(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The smallest tangent and its slope, of a single θ."""
+        k = np.searchsorted(self.end, q, side="right")
+        return np.minimum(self.value[k] + self.rise[k] * q, 1.0), self.rise[k]
 
     def nearest(
         self, which: IntArray, a: FloatArray, b: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """The (p, q) with p ≤ g(q) that is nearest to guesses (a, b), elementwise; g of claim `which`.
+        """The (p, q) with p ≤ g(q) that is nearest to guesses (a, b), elementwise; g of the θ `which`.
 
-        It is the guess itself if that is allowed, else on the edge p = g(q), between q = b and p = a.
+        It is the guess itself if that is allowed, else on the boundary p = g(q), between q = b and p = a.
         There
 
             (a − p)/(p(1 − p)) · g′(q) − (q − b)/(q(1 − q))
 
-        falls with q, at kinks of g too, and passes 0 at the nearest place: first its tangent is found.
+        falls with q, at kinks of g too, and passes 0 at the nearest point: first its tangent is found.
         """
         low, high = self.first[which], self.last[which]
         for _ in range(self.steps):
@@ -167,7 +114,7 @@ def _on_tangent(
     low: FloatArray,
     high: FloatArray,
 ) -> FloatArray:
-    """The nearest q of those with p = value + rise · q between two places: Newton's steps in a bracket.
+    """The nearest q in [low, high] with p = value + rise · q, by Newton steps in a bracket.
 
     The root of (a − p) p′ q(1 − q) − (q − b) p(1 − p), or the end towards which it points.
     """
@@ -200,49 +147,31 @@ def _on_tangent(
     return np.where(outside[0], ends[0], np.where(outside[1], ends[1], q))
 
 
-def project_event(region: Tangents, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The (p, q) with p ≤ g(q) that is nearest to guesses (a, b), elementwise."""
-    return region.alone.nearest(np.zeros(a.shape, dtype=np.int64), a, b)
-
-
-def project_coins(
-    epsilon: float | FloatArray, a: FloatArray, b: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The (p, q) with p ≤ e^ε q and 1 − q ≤ e^ε (1 − p) that is nearest to guesses (a, b), elementwise.
-
-    On the line p = r q, r = e^ε, it has 2r q² − (r(1 + b) + 1 + a) q + a + b = 0, of which the smaller
-    root has p < 1; on the other line the same holds with 1 − q, 1 − p for p, q. If neither keeps the
-    other bound, it is where the lines meet.
-    """
-    ratio = _ratio(epsilon)
-    p, q = a.copy(), b.copy()
-    out = (a > ratio * b) | (1 - b > ratio * (1 - a))
-    if not out.any():
-        return p, q
-    a, b, ratio = a[out], b[out], np.broadcast_to(ratio, out.shape)[out]
-    one = _on_line(ratio, a, b)
-    other = _on_line(ratio, 1 - b, 1 - a)
-    first = 1 - one <= ratio * (1 - ratio * one)
-    second = 1 - other <= ratio * (1 - ratio * other)
-    meet = 1 / (1 + ratio)
-    p[out] = np.where(first, ratio * one, np.where(second, 1 - other, ratio * meet))
-    q[out] = np.where(first, one, np.where(second, 1 - ratio * other, meet))
-    return p, q
+@lru_cache(maxsize=64)
+def regions_of(claim: Claim, thetas: tuple[float, ...]) -> Regions:
+    """The tangents of a claim at several θ. The last one of each θ is level: no guess is above it."""
+    q = np.append(0.0, 1 / (1 + np.exp(-_TANGENTS)))
+    found = []
+    for theta in thetas:
+        g, rise = claim.region_and_slope(q, theta)
+        keep = (g < 1.0) & np.isfinite(rise)
+        rise, steepest = np.unique(-rise[keep], return_index=True)  # the steepest first, each once
+        value = g[keep][steepest] + rise * q[keep][steepest]
+        value, rise = np.append(value, 1.0), np.append(-rise, 0.0)
+        steeper = rise[:-1] - rise[1:]
+        edges = np.maximum.accumulate(np.diff(value) / np.maximum(steeper, 1e-300))
+        found.append((value, rise, np.append(-np.inf, edges), np.append(edges, _PAST)))
+    sizes = np.array([len(one[0]) for one in found])
+    value, rise, start, end = (np.concatenate(column) for column in zip(*found, strict=True))
+    last = np.cumsum(sizes) - 1
+    top = value + rise * end
+    steps = int(sizes.max() - 1).bit_length()
+    rooms = top * (1 - top), rise * end * (1 - end)
+    return Regions(last + 1 - sizes, last, steps, value, rise, start, end, top, *rooms)
 
 
 def _ratio(epsilon: float | FloatArray) -> FloatArray:
     return np.exp(np.minimum(epsilon, 600.0))
-
-
-def _on_line(ratio: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    """The nearest q of those with p = ratio · q.
-
-    The discriminant (r(1 + b) + 1 + a)² − 8r(a + b) is (r(1 − b) + 1 − a)² + 4(r − 1)(rb − a), which
-    does not cancel for a and b near 1.
-    """
-    middle = ratio * (1 + b) + 1 + a
-    square = (ratio * (1 - b) + 1 - a) ** 2 + 4 * (ratio - 1) * (ratio * b - a)
-    return np.asarray(2 * (a + b) / (middle + np.sqrt(np.maximum(square, 0.0))))
 
 
 # --- cells

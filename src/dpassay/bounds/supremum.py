@@ -1,6 +1,6 @@
-"""The certified supremum of the joint test: an upper bound of sup F, not a grid's maximum.
+"""The certified supremum of the joint test: an upper bound of sup F, not the maximum on a grid.
 
-See `joint` for the whole. F(q) = Σ_j Bin(j; m, q) · P(Bin(n, g(q)) ≥ i*(j)) is a polynomial in q
+See `joint_test`. F(q) = Σ_j Bin(j; m, q) · P(Bin(n, g(q)) ≥ i*(j)) is a polynomial in q
 where g is a line, and a polynomial is pinned down by its values at Chebyshev points.
 """
 
@@ -19,34 +19,37 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds.ordering import Contour, Counts, Window, count_range
 from dpassay.privacy.claims import Claim
 
-#: The interpolant is looked at in this many times its number of points.
+#: The interpolant is evaluated at this many times its number of points.
 _FINER = 32
-#: More points than this are not evaluated.
+#: The most Chebyshev points on a line.
 _MOST = 400
-#: Where on its piece a line is held against g.
+#: Where a line is compared with g, on its own interval.
 _ALONG = np.linspace(0.0, 1.0, 9)
 #: Absolute error allowed to the interpolation of F, relative to the share spent on C.
-_FINE = 0.005
+_TOLERANCE = 0.005
 #: How far above g its lines may lie, in standard deviations of a frequency, and how many there may be.
 _GAP, _MOST_LINES = 3e-3, 32
+#: Windows of more counts than this are put into groups, about half as many: a bound lies 0.003 standard
+#: deviations lower for it, and takes a third of the time.
+_COUNTED = 1 << 13
 
 
-def supremum(lattice: Lattice, claim: Claim) -> float:
+def supremum(lattice: Lattice, claim: Claim, theta: float | None = None) -> float:
     """An upper bound of sup F, within a small fraction of a per cent."""
     window = lattice.window
-    low = max(window.q_low, float(claim.region_inverse(window.p_low)))
-    high = min(window.q_high, float(claim.region_inverse(window.p_high)))
+    limits = claim.region_inverse(np.array([window.p_low, window.p_high]), theta)
+    low, high = max(window.q_low, float(limits[0])), min(window.q_high, float(limits[1]))
     if low > window.q_high:
         return 0.0  # nothing in C satisfies the claim
     if high <= low:  # past `high` p stays at its limit and F falls with q
         return float(lattice.tail(np.array([low]), np.array([window.p_high]))[0]) + window.cut_off
-    return _sup_on_lines(lattice, _tangents(claim, low, high, window.counts.n))
+    return _sup_on_lines(lattice, _tangents(claim, theta, low, high, window.counts.n))
 
 
 class Lattice:
     """Binomial probabilities on a window, for many success probabilities at once.
 
-    Where counts are many they are put together (`Grouped`). What is computed is then never too small:
+    Many counts are put into groups (`Grouped`). The result is then never too small:
 
         Σ (masses of j from above) · (tail of i from above) / (totals of j and i from below),
 
@@ -59,7 +62,7 @@ class Lattice:
         self.j = _masses(c.m, window.first_j, window.last_j, window.cut_off)
         self.i = _masses(c.n, window.first_i, window.last_i, window.cut_off)
         self.row = np.clip((least(self.j.starts) - self.i.first) // self.i.step, 0, self.i.size)
-        self.slack = 0.0  # how much too large what was computed may be, as a share of itself
+        self.slack = 0.0  # the largest relative error of `tail`, which is never too small
 
     def tail(self, q: FloatArray, p: FloatArray) -> FloatArray:
         """Σ_j Bin(j; m, q) P(Bin(n, p) ≥ i*(j)), for each q with its p; or a little more."""
@@ -81,11 +84,6 @@ class Lattice:
             excess = math.log(float(np.max(most[0] * most[1] / least))) + more_j + more_i
             self.slack = max(self.slack, math.expm1(excess))
         return out
-
-
-#: Windows of more counts than these are put into groups, about half as many: a bound lies 0.003 standard
-#: deviations lower for it, and takes a third of the time.
-_COUNTED = 1 << 13
 
 
 def _masses(n: int, first: int, last: int, cut_off: float) -> LogBinomial:
@@ -110,29 +108,32 @@ class LogBinomial:
         """The first count of each group."""
         return self.first + self.step * np.arange(self.size)
 
-    def mass(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
-        """For each success probability where its masses begin, and in a row the masses from there.
+    def _rows(self, p: FloatArray, odds: FloatArray) -> tuple[IntArray, FloatArray]:
+        """For each success probability its first group, and in a row the log-masses from there.
 
-        The rows hold all of each distribution but half of `cut_off`, relative to its largest mass.
+        The rows hold all of each distribution but half of `cut_off`, relative to its largest mass. The
+        odds are logits, for groups less that of their centre.
         """
-        with np.errstate(divide="ignore"):
-            odds = np.clip(logit(p), -745.0, 745.0)
-        low, high = count_range(self.n, p, self.cut_off)
-        low = np.clip(low - self.first, 0, self.size - 1)
-        width = int(np.max(np.clip(high - self.first, 0, self.size - 1) - low)) + 1
+        ends = (np.array(count_range(self.n, p, self.cut_off)) - self.first) // self.step
+        low, high = np.minimum(np.maximum(ends, 0), self.size - 1)
+        width = int(np.max(high - low)) + 1
         low = np.minimum(low, self.size - width)
-        peak = np.clip(np.floor((self.n + 1) * p).astype(np.int64) - self.first - low, 0, width - 1)
-        masses = sliding_window_view(self._ways, width)[low]  # a copy
-        along = np.arange(width, dtype=float)
-        masses += odds[:, None] * along
-        masses -= masses[np.arange(p.size), peak][:, None]
-        return low, np.exp(masses, out=masses)
+        mode = (np.floor((self.n + 1) * p).astype(np.int64) - self.first) // self.step
+        logs = sliding_window_view(self._ways, width)[low]  # a copy
+        logs += odds[:, None] * (self.step * np.arange(float(width)))
+        logs -= logs[np.arange(p.size), np.clip(mode - low, 0, width - 1)][:, None]
+        return low, logs
+
+    def mass(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
+        """For each success probability its first count, and in a row the masses from there."""
+        low, logs = self._rows(p, _logit(p))
+        return low, np.exp(logs, out=logs)
 
     def mass_and_total(
         self, p: FloatArray
     ) -> tuple[IntArray, FloatArray, FloatArray | None, float]:
-        """`mass`; their sum from below, None if it is what they add up to; and the log of how many times
-        too large a mass may be."""
+        """`mass`; their total from below, None if it is their sum; and the log of the largest factor by
+        which a mass is too large."""
         return *self.mass(p), None, 0.0
 
     def masses(self, p: FloatArray) -> FloatArray:
@@ -172,25 +173,22 @@ class Grouped(LogBinomial):
         """Where the groups of each p begin, masses from above and their sum from below, all ÷ b; and the
         log of how many times too large a mass may be: by the bound on sinh, and by the tangent, which at
         k counts from the middle is at most k²/2 times the largest second difference of log C above."""
-        b = self.step
-        with np.errstate(divide="ignore"):
-            odds = np.clip(logit(p), -745.0, 745.0)[:, None]
-        low, high = count_range(self.n, p, self.cut_off)
-        low = np.clip((low - self.first) // b, 0, self.size - 1)
-        width = int(np.max(np.clip((high - self.first) // b, 0, self.size - 1) - low)) + 1
-        low = np.minimum(low, self.size - width)
-        peak = (np.floor((self.n + 1) * p).astype(np.int64) - self.first) // b - low
-        along = b * np.arange(float(width))
-        logs = sliding_window_view(self._ways, width)[low] + (odds - self._odds) * along
-        logs -= logs[np.arange(p.size), np.clip(peak, 0, width - 1)][:, None]
+        b, odds = self.step, _logit(p)
+        low, logs = self._rows(p, odds - self._odds)
         # Jensen: the mean of b numbers on a chord, of which the first is its lower end
         share = (b - 1) / (2 * b)
         chords = np.exp((1 - share) * logs[:, :-1] + share * logs[:, 1:])
         total = chords.sum(axis=1) + np.exp(logs[:, -1]) / b
-        squares = (odds + sliding_window_view(self._slope, width)[low]) ** 2 * ((b**2 - 1) / 24)
+        slopes = sliding_window_view(self._slope, logs.shape[1])[low]
+        squares = (odds[:, None] + slopes) ** 2 * ((b**2 - 1) / 24)
         logs += squares
         more = float(squares.max()) + b**2 / 8 * self._bend
         return low, np.exp(logs, out=logs), total, more
+
+
+def _logit(p: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.clip(logit(p), -745.0, 745.0))
 
 
 def _log_masses(k: FloatArray, n: int, centre: float) -> FloatArray:
@@ -223,21 +221,21 @@ class _Lines:
     slope: FloatArray
 
 
-def _tangents(claim: Claim, low: float, high: float, n: int) -> _Lines:
-    """Lines whose minimum is nowhere below g on [low, high], and hardly above it."""
+def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int) -> _Lines:
+    """Lines whose minimum is nowhere below g on [low, high], and little above it."""
     ends = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
     count = 3
     while True:
         # evenly spread where a binomial proportion has constant variance
         touch = np.sin(np.linspace(*ends, count)) ** 2
-        value, slope = claim.with_slope(touch)
+        value, slope = claim.region_and_slope(touch, theta)
         value, slope = np.clip(value, 0.0, 1.0), np.minimum(slope, 1e300)
         slope, first = np.unique(slope, return_index=True)
         slope, value, touch = slope[::-1], value[first][::-1], touch[first][::-1]
         height = value - slope * touch
         cross = np.clip(np.diff(height) / -np.diff(slope), touch[:-1], touch[1:])
         edges = np.concatenate([[low], cross, [high]])
-        gap = height[:-1] + slope[:-1] * cross - np.asarray(claim.region(cross))
+        gap = height[:-1] + slope[:-1] * cross - claim.region(cross, theta)
         noise = math.sqrt(max(float(np.min(value * (1 - value))), 1 / n) / n)
         excess = float(np.max(gap, initial=0.0)) / (_GAP * noise)
         if excess <= 1 or count >= _MOST_LINES:
@@ -245,9 +243,9 @@ def _tangents(claim: Claim, low: float, high: float, n: int) -> _Lines:
         # the gap falls with the square of their number
         more = math.ceil(1.05 * (count - 1) * math.sqrt(excess)) + 1
         count = min(max(count + 1, more), _MOST_LINES)
-    # nothing about a claim's slope is taken on trust: each line is held against g on its own piece
+    # validity does not depend on the slope being right: each line is raised above g on its interval
     piece = edges[:-1, None] + np.diff(edges)[:, None] * _ALONG
-    short = np.asarray(claim.region(piece)) - (height[:, None] + slope[:, None] * piece)
+    short = claim.region(piece, theta) - (height[:, None] + slope[:, None] * piece)
     height = height + 1e-13 + np.maximum(short.max(axis=1), 0.0)
     keep = (edges[1:] > edges[:-1]) | (edges.size == 2)
     return _Lines(edges[:-1][keep], edges[1:][keep], height[keep], slope[keep])
@@ -255,10 +253,10 @@ def _tangents(claim: Claim, low: float, high: float, n: int) -> _Lines:
 
 def _sup_on_lines(lattice: Lattice, lines: _Lines) -> float:
     window = lattice.window
-    tolerance = _FINE * window.spent
+    tolerance = _TOLERANCE * window.spent
     counts = _degrees(lines, window.counts, tolerance)
     if counts.max() > _MOST:
-        return 1.0  # no certificate that could be had
+        return 1.0  # no certificate at this cost
     low, half, height, slope = (
         np.repeat(of_line, counts)
         for of_line in (lines.low, (lines.high - lines.low) / 2, lines.height, lines.slope)

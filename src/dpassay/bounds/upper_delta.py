@@ -1,15 +1,17 @@
-"""An upper bound on δ(ε) of two distributions on cells, from counts. No assumption but independent draws.
+"""An upper bound on δ(ε), the hockey-stick divergence of two distributions on cells, from counts.
+
+The only assumption is that draws are independent.
 
 Estimand. P and Q on the cells of a finite set S and on "everything else", t = e^ε, one direction:
 
     δ(ε) = sup_E P(E) − t Q(E) ≤ P(C* ∪ rest) − t Q(C*),   C* = {k in S : p_k > t q_k},
 
-for what happens outside of S counts for P alone. S is fixed before the draws that are counted here.
+where outputs outside of S count for P alone. S is fixed before the draws that are counted here.
 
 Every set C of cells has its own upper limit U(C) of P(C ∪ rest) − t Q(C), and the bound is the largest
-of them. It costs nothing that there are 2^|S| of them: C* is one of them and does not depend on the
-draws, so if the largest limit is too small then so is U(C*), which happens with probability γ (an
-intersection–union argument; Berger 1982). The same holds for directions and for pairs: the largest of
+of them. All 2^|S| of them need no correction: C* is one of them and does not depend on the draws, so if
+the largest limit is too small then so is U(C*), which happens with probability γ (an intersection–union
+argument; Berger 1982). The same holds for directions and for pairs: the largest of
 their bounds is, with the same γ, a bound on the largest of their δ.
 
 The limit of one set. X of n draws of P fall into C ∪ rest, Y of m draws of Q into C. For every p and q
@@ -53,11 +55,11 @@ from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.privacy.curves import lower_hull
 from dpassay.rootfinding import bisect
 
-#: So few cells are in or out, all combinations; of more, the largest `_LARGEST` are.
+#: Up to this many cells are in or out, all combinations; of more, the `_LARGEST` largest are.
 _FEW, _LARGEST = 8, 5
-#: Of the others so many may be the first, as a whole, where no more ε than so many are asked for.
+#: The number of other cells that may be the first one in, as a whole; only for up to `_DECLARED` ε.
 _FIRSTS, _DECLARED = 24, 4
-#: Points at a time in the search along the edge, which ends within this part of the largest limit.
+#: Points at a time in the search along the edge, and the relative error at which it ends.
 _POINTS, _CLOSE = 9, 1e-4
 #: Steps towards the best multiplier; every one of them gives a bound.
 _HALVINGS = 12
@@ -126,10 +128,10 @@ def _combinations(x: IntArray, y: IntArray, rest: int) -> FloatArray:
 def _largest_along(
     limit: _Limit, ratios: FloatArray, sets: FloatArray, edge: FloatArray, known: FloatArray
 ) -> FloatArray:
-    """For each e^ε the largest limit of a set that is joined by a part of the edge, or what is known.
+    """For each e^ε the largest limit of a set joined with a part of the edge; at least the known one.
 
-    Where that is well above those of whole sets, and few ε are asked for, one more time with a first
-    cell that is in as a whole.
+    Where that is well above those of whole sets, and for few ε, the search is repeated with a first cell
+    that is in as a whole.
     """
     last = edge.shape[1] - 1
     corners = np.unique(np.linspace(0, last, _POINTS).astype(int))
@@ -156,7 +158,7 @@ def _search(
     edge: FloatArray,
     known: FloatArray,
 ) -> FloatArray:
-    """The largest limit of each set when it is joined by the edge from a place to any later one.
+    """The largest limit of each set when it is joined with the edge from one point to any later one.
 
     Along the edge the limit rises to its maximum and falls, so that the best of equidistant points has it
     between its neighbours, where it is below that of the larger x with the smaller y.
@@ -250,7 +252,7 @@ def worse_direction(
     gamma: float,
     swaps: Sequence[bool] = (False, True),
 ) -> FloatArray:
-    """Upper bounds on the larger δ of the two directions, or of those asked for, each at error γ."""
+    """Upper bounds on the larger δ of the two directions, or of those given, each at error γ."""
     sides = [(hits_q, hits_p) if swap else (hits_p, hits_q) for swap in swaps]
     return np.asarray(np.max([upper_delta(*side, epsilons, gamma) for side in sides], axis=0))
 
@@ -267,6 +269,6 @@ def upper_curve(
     δ is convex in e^ε, and so is the larger of two: it keeps below the lower hull of its bounds.
     """
     each = worse_direction(hits_p, hits_q, epsilons, gamma / epsilons.size, swaps)
-    # far out, where e^ε is beyond doubles, falling is all that is used
+    # where e^ε exceeds the range of doubles, only monotonicity is used
     each, t = np.minimum.accumulate(each), np.exp(np.minimum(epsilons, 300.0))
     return np.asarray(np.interp(t, *lower_hull(t, each)))

@@ -81,7 +81,7 @@ def _value(mechanism: Any, claim: Claim) -> float:
         )
     alpha = np.linspace(0.0, 1.0, 1001)[1:-1]
     power = 1 - np.asarray(mechanism.tradeoff(alpha, pair))
-    return max(claim.needed(float(p), float(q)) for p, q in zip(power, alpha, strict=True))
+    return float(np.max(claim.needed(power, alpha)))
 
 
 def _truth(mechanism: Any, claim: Claim) -> str:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -91,11 +90,10 @@ def choose(learner: CrossFit, bets: tuple[Bet, ...], claim: Claim) -> Wager:
     return Wager(Partition.of(name, events), counts, cells.parts)
 
 
-@lru_cache(maxsize=64)
-def _ladder(claim: Claim) -> tuple[Claim, ...]:
-    """The claim, and stronger ones: where it cannot be refuted, what a lower bound is made of."""
+def _ladder(claim: Claim) -> tuple[float, ...]:
+    """The claim's parameter, and smaller ones: what a lower bound is made of if the claim holds."""
     shares = (0.5, 0.25, 0.0) if claim.quick else (0.25,)
-    return (claim, *(claim.at(share * claim.value) for share in shares if claim.value > 0))
+    return (claim.value, *(share * claim.value for share in shares if claim.value > 0))
 
 
 def _better(new: list[float], best: list[float]) -> bool:
@@ -106,14 +104,20 @@ def _better(new: list[float], best: list[float]) -> bool:
     return False
 
 
-def pick(bets: tuple[Bet, ...], claim: Claim, counts: IntArray, parts: tuple[int, int]) -> IntArray:
+def pick(
+    bets: tuple[Bet, ...],
+    claim: Claim,
+    counts: IntArray,
+    parts: tuple[int, int],
+    theta: float | None = None,
+) -> IntArray:
     """A pick for each bet: where to cut, or the order that would have gained most."""
     bottom, top = parts
     found = []
     for bet in bets:
         if isinstance(bet, MomentBet):
             orders = np.column_stack([np.arange(len(claim.orders))] * 2)
-            found.append(orders[int(np.argmax(_gains(bet, claim, counts, orders)))])
+            found.append(orders[int(np.argmax(_gains(bet, claim, counts, orders, theta)))])
         elif isinstance(bet, EventBet):
             found.append(np.array([top, top] if bet.top else [bottom, bottom]))
         else:
@@ -206,8 +210,8 @@ def _best_event(bet: EventBet, claim: Claim, counts: IntArray) -> int:
     chances = _chances(bet, counts, np.arange(1, counts.shape[1]))
     large = chances.mean(axis=0) > _HALF
     best = 0
-    for at in _ladder(claim):
-        far = clearance(at, *chances)
+    for theta in _ladder(claim):
+        far = clearance(claim, chances, theta)
         far = far if large.all() else np.where(large, -np.inf, far)
         best = int(np.argmax(far))
         if far[best] > 0:
@@ -233,20 +237,22 @@ def _promises(bets: tuple[Bet, ...], claim: Claim, cells: _Cells) -> list[float]
     ]
     chances = np.hstack(ends)
     found = []
-    for at in _ladder(claim):
-        gains = [float(np.sum(np.maximum(clearance(at, *chances), 0.0) ** 2 / 2))]
+    for theta in _ladder(claim):
+        gains = [float(np.sum(np.maximum(clearance(claim, chances, theta), 0.0) ** 2 / 2))]
         for bet in bets:
             if isinstance(bet, MomentBet):
-                picks = pick((bet,), at, cells.counts, cells.parts)
-                gains.append(float(_gains(bet, at, cells.counts, picks)[0]))
+                picks = pick((bet,), claim, cells.counts, cells.parts, theta)
+                gains.append(float(_gains(bet, claim, cells.counts, picks, theta)[0]))
         found.append(max(gains))
     return found
 
 
-def _gains(bet: Bet, claim: Claim, counts: IntArray, options: IntArray) -> FloatArray:
+def _gains(
+    bet: MomentBet, claim: Claim, counts: IntArray, options: IntArray, theta: float | None
+) -> FloatArray:
     """What each pick would have gained a pair."""
     a, b = (np.broadcast_to(side.astype(float), (len(options), side.size)) for side in counts)
-    log_x, log_y = bet.log_factors(claim, (a, b), options)
+    log_x, log_y = bet.log_factors(claim, (a, b), options, theta)
     n = np.maximum(counts.sum(axis=1), 1)
     return np.asarray((log_x @ counts[0]) / n[0] + (log_y @ counts[1]) / n[1])
 

@@ -382,13 +382,13 @@ def _bounds(simulated: HitRates, claim: Claim, gamma: float) -> FloatArray:
     """The bound of every cut in every simulated test, by share of γ, to within the grid."""
     goals = -ndtri(gamma * np.array(_SPLITS))[:, None]
     top = min(max(2 * claim.value, 0.5), claim.largest)
-    while top < min(_FAR, claim.largest) and simulated.z(claim.at(top)).max() >= goals[0]:
+    while top < min(_FAR, claim.largest) and simulated.z(claim, top).max() >= goals[0]:
         top = min(2 * top, claim.largest)
     grid = np.linspace(0.0, top, _GRID)
     found = np.zeros((len(_SPLITS), simulated.high.size))
-    before = np.maximum(simulated.z(claim.at(0.0)), _NEVER)
+    before = np.maximum(simulated.z(claim, 0.0), _NEVER)
     for low, high in pairwise(grid):
-        z = np.maximum(simulated.z(claim.at(float(high))), _NEVER)
+        z = np.maximum(simulated.z(claim, float(high)), _NEVER)
         part = np.clip((before - goals) / np.maximum(before - z, 1e-12), 0.0, 1.0)
         found = np.where(before >= goals, low + part * (high - low), found)
         before = z

@@ -224,7 +224,7 @@ class HitRates:
         def statistic(value: float) -> FloatArray:
             key = type(claim), value
             if key not in self.known:
-                self.known[key] = self.z(claim.at(min(value, claim.largest)))
+                self.known[key] = self.z(claim, min(value, claim.largest))
             return self.known[key] - penalty
 
         return statistic
@@ -237,9 +237,9 @@ class HitRates:
     def _angle(self) -> FloatArray:
         return np.asarray(2 * np.arcsin(np.sqrt(self.high)))
 
-    def z(self, claim: Claim) -> FloatArray:
-        """The predicted statistic of every cut."""
-        allowed, slope = claim.with_slope(self.low)
+    def z(self, claim: Claim, theta: float | None = None) -> FloatArray:
+        """The predicted statistic of every cut, at the claim or with its parameter at θ."""
+        allowed, slope = claim.region_and_slope(self.low, theta)
         allowed = np.minimum(allowed, 1.0)
         room = np.maximum(allowed * (1 - allowed), 1e-300)
         with np.errstate(over="ignore"):
@@ -281,8 +281,7 @@ class HitRates:
         low = self.low[some]
         allowed, spread = normal_limit(low, self.n_high[some], self.n_low[some], claim)
         seen = np.minimum(allowed + (goal + 1.2816) * spread, 1 - 1e-12)
-        needed = [claim.needed(float(p), float(q)) for p, q in zip(seen, low, strict=True)]
-        return int(some[int(np.argmin(needed))])
+        return int(some[int(np.argmin(claim.needed(seen, low)))])
 
 
 def _sorted(scores: FloatArray) -> FloatArray:

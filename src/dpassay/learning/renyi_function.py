@@ -1,6 +1,6 @@
 """What the training draws choose for a bound on a Rényi divergence: a function of a ranking, and a stake.
 
-The function is s = κ exp(min(loss, clip)), with κ such that E_Q[s^λ] = 1; see `bounds.renyi_wealth`
+The function is s = κ exp(min(loss, clip)), with κ such that E_Q[s^λ] = 1; see `RenyiWealth`
 for the bound. With A and B the means of what is bet on, capital grows by about h·m₁ − h²·m₂/2 a pair,
 where
 
@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpassay._typing import FloatArray
-from dpassay.bounds.renyi_wealth import RenyiWealth
+from dpassay.bounds.e_values import RenyiWealth
 from dpassay.learning.cross_fit import Scores
 
 #: The largest logarithm of s^λ.

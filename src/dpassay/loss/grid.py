@@ -21,8 +21,7 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Intervals, of_keys, of_scores
 from dpassay.outputs.keys import Layout
 from dpassay.outputs.templates import exact, told_apart
-from dpassay.privacy.finite_pairs import Masses
-from dpassay.privacy.renyi_curves import LossCurve
+from dpassay.privacy.finite_pairs import LossCurve, Masses
 
 
 @dataclass(frozen=True, eq=False)

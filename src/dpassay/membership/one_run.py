@@ -36,9 +36,9 @@ from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
 from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
-from dpassay.privacy.claim_base import digits
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
+from dpassay.privacy.event_claims import digits
 from dpassay.privacy.pairs import Pair, Relation
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import far_only

@@ -56,9 +56,9 @@ class ConfidenceSequence:
         self.refuted: int | None = None  # draws a side when the claim was
         self._values: set[float] = set()  # those that were refuted: they stay so
 
-    def path(self, claim: Claim | None = None) -> FloatArray:
+    def path(self, theta: float | None = None) -> FloatArray:
         """The log of the average capital after each row."""
-        return _averaged([track.path(claim) for track in self.tracks])
+        return _averaged([track.path(theta) for track in self.tracks])
 
     @property
     def now(self) -> float:
@@ -85,8 +85,7 @@ class ConfidenceSequence:
         if value not in self._values:
             grid = (one for one in values(self.claim) if one >= value)
             some = list(islice(grid, _AT_ONCE if self.claim.quick else 1))
-            claims = [self.claim.at(one) for one in some]
-            paths = _averaged([track.paths(claims) for track in self.tracks])
+            paths = _averaged([track.paths(some) for track in self.tracks])
             peaks = paths.max(axis=1, initial=-math.inf)
             self._values.update(
                 one for one, peak in zip(some, peaks, strict=True) if peak >= self.needed

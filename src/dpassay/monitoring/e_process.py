@@ -259,7 +259,7 @@ class EProcess:
                 picks[row] = pick(self.bets, self.claim, known, parts)
             else:
                 picks[row] = picks[row - 1] if row else chapter.picks[-1]
-        gained = gains(self.bets, [self.claim], past, picks, hits)[0]
+        gained = gains(self.bets, self.claim, [self.claim.value], past, picks, hits)[0]
         self.chapters[-1] = replace(
             chapter,
             ends=np.concatenate([chapter.ends[:first], ends]),
@@ -277,25 +277,25 @@ class EProcess:
         found = [chapter.ends for chapter in self.chapters]
         return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
-    def path(self, claim: Claim | None = None) -> FloatArray:
+    def path(self, theta: float | None = None) -> FloatArray:
         """The log-capital after each row, against the claim or with another value of its parameter."""
-        if claim is not None:
-            return np.asarray(self.paths([claim])[0])
+        if theta is not None:
+            return np.asarray(self.paths([theta])[0])
         found = [chapter.gained for chapter in self.chapters if chapter.ends.size]
         return log_wealth(self.bets, np.concatenate(found)) if found else np.zeros(0)
 
-    def paths(self, claims: Sequence[Claim]) -> FloatArray:
-        """(claims, rows): the log-capital with other values of the claim's parameter."""
+    def paths(self, thetas: Sequence[float]) -> FloatArray:
+        """(θ, rows): the log-capital with other values of the claim's parameter."""
         chapters = [chapter for chapter in self.chapters if chapter.ends.size]
         if not chapters:
-            return np.zeros((len(claims), 0))
+            return np.zeros((len(thetas), 0))
         found: list[FloatArray] = [np.zeros(0)] * len(chapters)
         for width in {chapter.taught.shape[1] for chapter in chapters}:  # few calls for many rows
             own = [k for k, chapter in enumerate(chapters) if chapter.taught.shape[1] == width]
             past = np.concatenate([chapters[k].past() for k in own])
             hits = np.concatenate([chapters[k].hits for k in own])
             picks = np.concatenate([chapters[k].picks for k in own])
-            gained = gains(self.bets, claims, past, picks, hits)
+            gained = gains(self.bets, self.claim, thetas, past, picks, hits)
             sizes = np.cumsum([chapters[k].ends.size for k in own])[:-1]
             for k, part in zip(own, np.split(gained, sizes, axis=1), strict=True):
                 found[k] = part
@@ -309,7 +309,7 @@ class EProcess:
             rows &= bool(np.all(chapter.hits.sum(axis=2) == sizes[:, None]))
         at = self.chapters[-1].end if self.chapters else self.draws
         same = rows and at == self.draws
-        return same and np.allclose(self.path(self.claim), self.path(), rtol=0, atol=1e-6)
+        return same and np.allclose(self.path(self.claim.value), self.path(), rtol=0, atol=1e-6)
 
 
 def _hits(

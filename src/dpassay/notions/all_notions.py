@@ -1,8 +1,9 @@
-"""`dp.estimate`: every notion of one pair from one sample and one loss, so that they agree."""
+"""`dp.estimate`: all notions of privacy of one pair, from one sample and one estimate of log p/q."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,12 @@ import numpy as np
 from dpassay._typing import FloatArray, IntArray
 from dpassay.learning.cross_fit import CrossFit, LogLoss, Scores, select
 from dpassay.learning.streaming import grid_loss, grid_over, score_edges, scores_over
-from dpassay.loss.cell_counts import CellCounts, first_look, tally_of, tally_of_levels
+from dpassay.loss.cell_counts import CellCounts, first_look, tally_of_levels
 from dpassay.loss.grid import GridLoss
 from dpassay.notions.pure import careful_epsilon
-from dpassay.outputs.canonical import Outputs, from_array
-from dpassay.privacy.curves import Spectrum, TradeoffCurve
+from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.provenance import About, Guarantee
-from dpassay.privacy.renyi_curves import RenyiCurve
 from dpassay.results.profile import Profile
 from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
@@ -27,11 +26,11 @@ from dpassay.sampling.samples import Sizes, Source, one_source
 ORDERS = np.array([1.25, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32])
 #: Cells of a learned score, before they are joined.
 _CELLS = 200
-#: Points of curves that are kept: more than a chart can show.
+#: Points of a curve that are kept: more than a chart can show.
 _POINTS = 500
 #: A Rényi divergence is supported by the draws if about this many of them, on the side that has fewer,
-#: decide its integral, and if log-ratios that were held back would not make it larger by this factor.
-_DECIDE, _HELD = 20, 1.2
+#: decide its integral, and if the log-ratios without a cap would not make it larger by this factor.
+_DECIDE, _UNCAPPED = 20, 1.2
 
 
 def estimate(
@@ -47,10 +46,10 @@ def estimate(
 
     Estimates, not bounds: nothing here is certified. See `audit` for that.
 
-    Memory does not grow with n. The first 2¹⁷ draws a side decide which outputs are told apart, the
+    Memory does not grow with n. The first 2¹⁷ draws a side decide which outputs are distinguished, the
     grid for their numbers, and what a classifier learns; all others are counted as they come and not
-    kept. So an output unlike any of the first is "any other output", and past twice as many draws the
-    curves of a classifier's score are those of the others alone.
+    kept. So an output unlike any of the first is "any other output", and with more than twice as many
+    draws the curves of a classifier's score are computed from the others alone.
 
     >>> import dpassay as dp
     >>> profile = dp.estimate(dp.zoo.Gaussian(1.0), (0.0, 1.0), n=50_000, rng=0)
@@ -75,7 +74,7 @@ def estimate(
     return _profile(
         source,
         learner,
-        GridLoss.of(_tally_of_cells(counts)),
+        GridLoss.of(_tally_of_scores(counts)),
         (n_p + look[0], n_q + look[1]),
         f"{fitted.name} score",
         (_note(fitted.name),),
@@ -96,7 +95,7 @@ def _profile(
     name: str,
     notes: tuple[str, ...] = (),
 ) -> Profile:
-    """Every notion of a loss with masses."""
+    """All notions of an estimated loss with the probabilities of its cells."""
     masses = grid.masses()
     epsilon = careful_epsilon(grid)
     eps = _epsilons(masses, epsilon, min(grid.tally.n))
@@ -104,15 +103,9 @@ def _profile(
     reach, rare = _support(masses, finite, epsilon, min(grid.tally.n))
     curve = _thinned(masses.tradeoff_curve())
     both = curve.symmetrise()
-    about = About(
-        method=f"plug-in of the {name} loss",
-        guarantee=Guarantee.HEURISTIC,
-        n=n,
-        seed=source.seed,
-        pair=source.pair,
-        notes=(*notes, *rare, *_left_out(learner), *source.notes),
-        files=source.files,
-    )
+    said = *notes, *rare, *_left_out(learner)
+    about = About.of(source, f"plug-in of the {name} loss", Guarantee.HEURISTIC, n, said)
+    about = replace(about, files=source.files)
     delta = np.maximum(masses.delta(eps), masses.swap().delta(eps))
     return Profile(
         epsilon=epsilon,
@@ -140,7 +133,7 @@ def _epsilons(masses: Masses, epsilon: float, n: int) -> FloatArray:
 def _support(
     masses: Masses, finite: Masses, epsilon: float, n: int
 ) -> tuple[float, tuple[str, ...]]:
-    """The largest order that the draws support, and what is to be said of outputs they did not show."""
+    """The largest order that the draws support, and a note on outputs that are too rare for them."""
     if not math.isfinite(epsilon):
         return math.inf, ()
     doubtful = np.zeros(ORDERS.size, dtype=bool)
@@ -151,7 +144,7 @@ def _support(
         # Σ w²/(n q) is the part of the integral's relative variance that the draws of a side bring about
         few = np.sum(weight**2 / (n * np.minimum(pair.p, pair.q)), axis=1) > 1 / _DECIDE
         whole, held = np.asarray(raw.renyi(ORDERS)), np.asarray(pair.renyi(ORDERS))
-        doubtful |= few | (np.isfinite(whole) & (whole > _HELD * held + 0.01))
+        doubtful |= few | (np.isfinite(whole) & (whole > _UNCAPPED * held + 0.01))
     beyond = ORDERS[doubtful]
     reach = (
         float(ORDERS[~np.logical_or.accumulate(doubtful)].max(initial=1.0))
@@ -169,7 +162,7 @@ def _support(
 
 
 def _left_out(learner: CrossFit) -> tuple[str, ...]:
-    """What an audit looks at and these estimates do not."""
+    """A note where the floating-point representation may leak, which these estimates ignore."""
     if not learner.families[1]:
         return ()
     return (
@@ -178,13 +171,16 @@ def _left_out(learner: CrossFit) -> tuple[str, ...]:
 
 
 def _grid_loss(learner: CrossFit) -> tuple[GridLoss, str, tuple[str, ...]]:
-    """A loss with masses: directly for few coordinates, else of a classifier's scores."""
+    """A loss on cells: directly for few coordinates, else of a classifier's scores."""
     if _is_on_cells(learner):
         made = grid_loss(learner)
         return made, made.name, ()
     index, scores = _score(learner)
     name = learner.fitted(index).name
-    return GridLoss.of(tally_of(*_levels(*scores))), f"{name} score", (_note(name),)
+    edges = score_edges(scores, _CELLS)
+    cells = [np.searchsorted(edges, side, side="right") for side in scores]
+    counts = np.array([np.bincount(cell, minlength=edges.size + 1) for cell in cells])
+    return GridLoss.of(_tally_of_scores(counts)), f"{name} score", (_note(name),)
 
 
 def _is_on_cells(learner: CrossFit) -> bool:
@@ -212,34 +208,21 @@ def _note(name: str) -> str:
 
 
 class _Distance:
-    """The ranking whose scores have the most different distributions (Kolmogorov & Smirnov)."""
+    """Prefers the scores with the most different distributions (Kolmogorov & Smirnov)."""
 
     def judge(self, scores: Scores) -> float:
-        """The largest distance of the distribution functions."""
+        """The largest distance of the two empirical distribution functions."""
         p, q = (np.sort(side) for side in scores)
         both = np.concatenate([p, q])
         ranks = [np.searchsorted(side, both, side="right") / side.size for side in (p, q)]
         return float(np.max(np.abs(ranks[0] - ranks[1])))
 
     def beats(self, new: float, best: float) -> bool:
-        """Whether it is larger."""
         return new > best
 
 
-def _levels(score_p: FloatArray, score_q: FloatArray) -> tuple[Outputs, Outputs]:
-    """Scores as few levels: cells of equally many draws, joined until odds rise with the score.
-
-    (As they come, scores of forests are neither few values nor many, and no density or frequency fits
-    them.)
-    """
-    edges = score_edges((score_p, score_q), _CELLS)
-    cells = [np.searchsorted(edges, side, side="right") for side in (score_p, score_q)]
-    level = _rising(np.array([np.bincount(cell, minlength=edges.size + 1) for cell in cells]))
-    return from_array(level[cells[0]]), from_array(level[cells[1]])
-
-
-def _tally_of_cells(counts: IntArray) -> CellCounts:
-    """The same of scores that were counted."""
+def _tally_of_scores(counts: IntArray) -> CellCounts:
+    """Counts of scores in cells, a row a side, with cells joined until the odds rise with the score."""
     levels, joined = np.unique(_rising(counts), return_inverse=True)
     sides = [np.bincount(joined, weights=side, minlength=levels.size) for side in counts]
     return tally_of_levels(levels, np.array(sides).round().astype(np.int64))
@@ -259,7 +242,7 @@ def _rising(counts: IntArray) -> FloatArray:
 
 
 def _capped(masses: Masses, epsilon: float) -> Masses:
-    """The pair with log-ratios held to what the draws support: moments of tails would be noise."""
+    """The pair with log-ratios capped at ε: moments of the tails would be noise."""
     if not math.isfinite(epsilon):
         return masses
     loss = np.clip(masses.loss, -epsilon, epsilon)
@@ -270,7 +253,7 @@ def _capped(masses: Masses, epsilon: float) -> Masses:
 
 
 def _thinned(curve: TradeoffCurve) -> TradeoffCurve:
-    """At most a few hundred knots of a convex curve: chords, never below it."""
+    """A convex curve with at most `_POINTS` knots: chords, never below it."""
     if curve.x.size <= _POINTS:
         return curve
     arc = np.cumsum(np.abs(np.diff(curve.x)) + np.abs(np.diff(curve.y)))

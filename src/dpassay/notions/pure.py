@@ -1,19 +1,18 @@
 """Pure DP: the local estimator and the lower bound of Askin, Kutta & Dette (arXiv:2108.09528).
 
-ε of a pair is the supremum of |ℓ(t)|, ℓ = log p/q (their Theorem 1), so it can be sought at single
-outputs t instead of events. `estimate` (DPL, their Algorithm 3) maximises an estimated loss;
-`lower_bound` (MPL, Algorithm 4) does so for every pair, and then bounds the loss at the worst
+ε of a pair is the max-divergence, the supremum of |ℓ(t)|, ℓ = log p/q (their Theorem 1), so it can be
+found at single outputs t instead of events. `estimate` (DPL, their Algorithm 3) maximises an estimated
+loss; `lower_bound` (MPL, Algorithm 4) does so for every pair, and then bounds the loss at the worst
 output of the worst pair with fresh draws. Its guarantee is asymptotic: for a finite-sample one see
 `dpassay.audit`.
 
-Where to look. The paper restricts the search to a region C and floors the densities at τ, because
-where there are no draws the loss is noise; with many outputs the plain maximum still lands where
-noise is largest. Both can be given. By default neither is needed: t is chosen where |ℓ̂(t)| minus a
-few of its standard errors (`caution`) is largest, which stays away from places without draws,
-whatever their scale, and tends to the supremum as n grows. The largest of K independent normal
-errors is about √(2 log K); that many are taken off, K the number of keys and of bandwidths that fit
-into the region. An estimate has no second stage to correct it, and takes off one more.
-`caution=0` with a region and a floor is the paper's own rule.
+The choice of t. The paper restricts the search to a region C and floors the densities at τ, because the
+estimated loss is noise where there are no draws; with many outputs the maximum is still where the noise
+is largest. Both can be given. By default neither is needed: t maximises |ℓ̂(t)| minus a few of its
+standard errors (`caution`), which avoids outputs without draws, whatever their scale, and tends to the
+supremum as n grows. The largest of K independent normal errors is about √(2 log K); that many are
+subtracted, K being the number of keys and of bandwidths in the region. An estimate has no second stage to
+correct it, and subtracts one more. `caution=0` with a region and a floor is the paper's own rule.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from dpassay.sampling.samples import Sizes, Source, one_source, sources
 
 __all__ = ["estimate", "lower_bound"]
 
-#: The share of n that seeks the worst output when n has to serve both stages.
+#: The share of n that finds the worst output when n has to serve both stages.
 _SEEK = 0.3
 
 
@@ -53,7 +52,7 @@ class Worst:
     """The worst output of a pair, by the draws of the first stage."""
 
     value: float  # |ℓ̂| there
-    careful: float  # |ℓ̂| minus its standard errors: what pairs are compared by
+    careful: float  # |ℓ̂| minus its standard errors, by which pairs are compared
     sign: int  # of ℓ̂
     loss: GridLoss
     block: GridPart
@@ -81,8 +80,8 @@ def estimate(
 
     `n` is draws per side. `region` restricts the search: (low, high) for numbers, one such pair a
     coordinate for vectors, a list of outputs in words for discrete ones. Densities below `floor` count
-    as `floor`. Places with few draws are held back by `caution` standard errors. `bandwidth` is "sj",
-    "isj", "silverman", "scott" or a number.
+    as `floor`. `caution` standard errors are subtracted when the worst output is chosen. `bandwidth` is
+    "sj", "isj", "silverman", "scott" or a number.
 
     >>> import dpassay as dp
     >>> estimate = dp.pure.estimate(dp.zoo.Laplace(1.0), (0.0, 1.0), n=100_000, rng=0)
@@ -102,7 +101,7 @@ def estimate(
         location=worst.location,
         pair=source.pair,
         loss=worst.loss.curve(),
-        about=_about("DPL", tally.n, source, tally.notes),
+        about=About.of(source, "DPL", Guarantee.HEURISTIC, tally.n, tally.notes),
     )
 
 
@@ -122,10 +121,10 @@ def lower_bound(
 ) -> LowerBound:
     """A lower bound for the pure-DP level, the worst of the pairs given (asymptotic).
 
-    `n` draws per side seek the worst output of every pair; `n_bound` fresh ones bound the loss there
-    on the worst pair. Without `n_bound`, n serves both: 30 % seek and the rest bound. The sign of the
-    loss comes from the first stage, so that identical distributions give a positive bound with
-    probability 1 − confidence and not twice that.
+    `n` draws per side find the worst output of every pair; `n_bound` fresh ones bound the loss there
+    on the worst pair. Without `n_bound`, n serves both: 30 % for the first stage, the rest for the bound.
+    The sign of the loss comes from the first stage, so that identical distributions give a positive bound
+    with probability 1 − confidence and not twice that.
 
     With all neighbours of one database as `pairs` (any iterator: one pair is held at a time) this
     bounds the data-centric level ε_x.
@@ -147,7 +146,7 @@ def lower_bound(
             seek, bound_draws = _two_stages(n, n_bound, source)
             bar.total = max(bar.total, length * max(seek) + max(bound_draws))
             loss = GridLoss.of(tally_draws(source, seek), bandwidth)
-            # what counts is the bound to come: its own standard errors are taken off as well
+            # the bound of the second stage counts: its own standard errors are subtracted as well
             later = min(bound_draws) / min(seek)
             errors = _errors(loss, region) if caution is None else caution
             errors += -float(ndtri(gamma)) / math.sqrt(later) if errors else 0.0
@@ -156,7 +155,7 @@ def lower_bound(
             if best is None or worst.careful > best.careful:
                 best, chosen = worst, source
         if best is None or chosen is None:
-            raise InvalidInput("there is no pair to look at: the iterator is empty")
+            raise InvalidInput("there is no pair to test: the iterator is empty")
         bar.say("bounding")
         value, used = _bound_at(best, chosen, bound_draws, gamma, floor)
     return LowerBound(
@@ -168,7 +167,7 @@ def lower_bound(
         pair=chosen.pair,
         estimates=tuple(values),
         loss=best.loss.curve(),
-        about=_about("MPL", used, chosen, best.loss.tally.notes),
+        about=About.of(chosen, "MPL", Guarantee.ASYMPTOTIC, used, best.loss.tally.notes),
     )
 
 
@@ -209,12 +208,12 @@ def _worst(loss: GridLoss, region: Any, floor: float | None, caution: float) -> 
 
 
 def careful_epsilon(loss: GridLoss) -> float:
-    """ε̂ of a fitted loss: at the output whose loss stands out most from its error."""
+    """ε̂ of a fitted loss, at the output where it most exceeds its standard errors."""
     return _worst(loss, None, None, _errors(loss, None)).value
 
 
 def _deterministic(loss: GridLoss) -> bool:
-    """Each side only ever returned one output."""
+    """Whether each side only returned one output."""
     block = loss.blocks[-1]
     return (
         len(loss.blocks) == 1
@@ -238,7 +237,7 @@ def _bound_at(
 ) -> tuple[float, tuple[int, int]]:
     """The loss at the chosen output from fresh draws, minus the normal quantile of its error.
 
-    The floor only ever raises the denominator: it cannot inflate a bound.
+    The floor only raises the denominator, so it cannot make a bound larger.
     """
     block, loss, n = worst.block, worst.loss, min(sizes)
     h: tuple[float, ...] = ()
@@ -249,11 +248,7 @@ def _bound_at(
         h = tuple(undersmooth(w * (seen / n) ** power, w * seen**power) for w in block.h)
         point = tuple(loss.point(block, worst.cell))
     at = AtOutput(loss.layout, block.key(worst.cell), point, h)
-    sums = np.zeros(2)
-    totals = np.zeros(2)
-    for part_sums, part_totals in source.blocks(sizes, at):
-        sums += part_sums
-        totals += part_totals
+    sums, totals = np.sum(list(source.blocks(sizes, at)), axis=0)
     p, q = (sums / totals)[:: worst.sign]
     n_p, n_q = totals[:: worst.sign]
     fresh = GridPart(block.keys, block.p, block.q, h=h)
@@ -354,7 +349,7 @@ def _check(region: Any, floor: float | None, caution: float | None) -> None:
 
 
 def _two_stages(n: int | None, n_bound: int | None, source: Source) -> tuple[Sizes, Sizes]:
-    """Draws that seek the worst output, and draws that bound the loss there."""
+    """Draws that find the worst output, and draws that bound the loss there."""
     if n_bound is None:
         budget = split(source, n, _SEEK)
         return budget.learn, budget.test
@@ -363,15 +358,3 @@ def _two_stages(n: int | None, n_bound: int | None, source: Source) -> tuple[Siz
     if n is None:
         seek = seek[0] - bound, seek[1] - bound
     return seek, (bound, bound)
-
-
-def _about(method: str, n: tuple[int, int], source: Source, notes: tuple[str, ...]) -> About:
-    guarantee = Guarantee.ASYMPTOTIC if method == "MPL" else Guarantee.HEURISTIC
-    return About(
-        method=method,
-        guarantee=guarantee.given(source.doubts),
-        n=n,
-        seed=source.seed,
-        pair=source.pair,
-        notes=(*notes, *source.notes),
-    )

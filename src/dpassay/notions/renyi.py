@@ -1,4 +1,4 @@
-"""Rényi DP: the softmax-floored estimator and its bound, and a bound for every sample size.
+"""Rényi DP: the softmax-floored estimator with its bound, and a bound that holds for every sample size.
 
 ε(λ) = D_λ(P‖Q) = log E_Q[(p/q)^λ] / (λ − 1). Two methods:
 
@@ -8,11 +8,11 @@ smoothly that the delta method gives a variance; its bound is **asymptotic**. `V
     E_P[s^{λ−1}] ≤ E_Q[(p/q)^λ]^{1/λ} E_Q[s^λ]^{(λ−1)/λ},
 
 with a gap of second order around s ∝ p/q. A loss ŝ and a clip are learned on a part of the draws,
-s = κ exp(min(ŝ, clip)), and bets on both sides with the rest (`bounds.renyi_wealth`) give a bound that is
+s = κ exp(min(ŝ, clip)), and bets on both sides with the rest (`RenyiWealth`) give a bound that is
 **exact**: any dimension, atoms allowed.
 
-A lower bound here is not turned into one for (ε, δ): small Rényi divergence implies (ε, δ)-DP, but large
-Rényi divergence does not refute it.
+A lower bound here gives no lower bound for (ε, δ): a small Rényi divergence implies (ε, δ)-DP, but a
+large Rényi divergence does not refute it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from dpassay.loss.cell_counts import CellCounts, tally_draws
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
 from dpassay.outputs.canonical import Outputs
+from dpassay.privacy.curves import RenyiCurve
 from dpassay.privacy.pairs import SWAPS, Direction
 from dpassay.privacy.provenance import About, Guarantee
-from dpassay.privacy.renyi_curves import RenyiCurve
 from dpassay.results.estimates import Estimate, LowerBound
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
@@ -51,11 +51,11 @@ __all__ = ["Softmax", "Variational", "curve", "estimate", "lower_bound"]
 class Softmax:
     """The papers' estimator.
 
-    floor       τ, in units of the density (of probability, for discrete outputs). By default twenty
-                draws' worth: what is estimated from fewer is held up by the floor
+    floor       τ, in units of the density (of probability, for discrete outputs). By default the
+                density of twenty draws
     sharpness   β of the softmax; 1/τ by default
-    correct     take out the bias of plugging in: densities with an error make p^λ q^{1−λ} larger on
-                average. Without it the bound overshoots where the divergence is small and λ large
+    correct     subtract the plug-in bias: errors of the densities make p^λ q^{1−λ} larger on average.
+                Without it the bound is too large where the divergence is small and λ large
     bandwidth   as in `dpassay.pure.estimate`; undersmoothed
     """
 
@@ -75,9 +75,9 @@ class Variational:
     """The bound that holds for every sample size.
 
     loss    what estimates log p/q: "auto" tries "logistic", "kde" and "boosting", as far as they suit
-            the outputs, and takes what promises the largest bound; or one of these names, "knn", "mlp",
-            "torch", or any scikit-learn classifier
-    train   the share of the draws that learn; by default a quarter, less of more than 10⁵
+            the outputs, and takes the one with the largest predicted bound; or one of these names, "knn",
+            "mlp", "torch", or any scikit-learn classifier
+    train   the share of training draws; by default a quarter, less of more than 10⁵
     """
 
     loss: Any = "auto"
@@ -88,7 +88,7 @@ class Variational:
             checks.probability("train", self.train)
 
     def share(self, n: int) -> float:
-        """The share of n draws that learn."""
+        """The share of training draws among n."""
         return self.train if self.train is not None else min(0.25, max(0.1, 25_000 / n))
 
 
@@ -121,13 +121,13 @@ def estimate(
         raise InvalidInput("an estimate is made by method=Softmax(…); Variational() gives bounds")
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     tally = tally_draws(source, totals(source, n))
-    results = _softmax(tally, method, direction)
+    results = _softmax(tally, method, SWAPS[direction])
     best = max((result.at(lam) for result in results), key=lambda point: point.value)
     return Estimate(
         value=best.value,
         notion=f"Rényi ε({lam:g})",
         pair=source.pair,
-        about=_about("softmax", Guarantee.HEURISTIC, tally.n, source, _warnings([best], tally)),
+        about=About.of(source, "softmax", Guarantee.HEURISTIC, tally.n, _warnings([best], tally)),
     )
 
 
@@ -147,8 +147,8 @@ def lower_bound(
 
     Softmax bounds every pair with its own n draws at level (1 − confidence) after Šidák, (1−α)^{1/N} for
     N pairs, and takes the largest, as the paper does at the level (1−α)^N; two directions share draws, so
-    half the level each. Variational chooses pair and direction with the training draws and spends
-    everything on them.
+    half the level each. Variational chooses pair and direction with the training draws, and tests these
+    alone at the whole level.
 
     >>> import dpassay as dp
     >>> bound = dp.renyi.lower_bound(dp.zoo.Gaussian(1.0), (0.0, 1.0), order=2, n=100_000, rng=0,
@@ -162,44 +162,16 @@ def lower_bound(
     _check_method(method)
     found = list(sources(mechanism, pairs, rng=rng, sampling=sampling))
     if not found:
-        raise InvalidInput("there is no pair to look at: the iterator is empty")
-    notion = f"Rényi ε({lam:g})"
-    if isinstance(method, Variational):
-        bounds, chosen, estimates, notes, used = variational_bounds(
-            found, np.array([lam]), n, gamma, method, direction
-        )
-        return LowerBound(
-            value=float(bounds[0]),
-            confidence=confidence,
-            notion=notion,
-            guarantee=Guarantee.EXACT.given(chosen.doubts),
-            pair=chosen.pair,
-            estimates=tuple(estimates),
-            about=_about("variational", Guarantee.EXACT, used, chosen, notes),
-        )
-    level = -math.expm1(math.log1p(-gamma) / len(found)) / _sides(direction)
-    best: tuple[float, Source, Point, CellCounts] | None = None
-    values = []
-    draws = totals(found[0], n)
-    with Whole(len(found) * max(draws)):
-        for source in found:
-            tally = tally_draws(source, draws)
-            points = [result.at(lam) for result in _softmax(tally, method, direction)]
-            values.append(max(point.value for point in points))
-            for point in points:
-                bound = point.lower(level)
-                if best is None or bound > best[0]:
-                    best = (bound, source, point, tally)
-    assert best is not None
-    value, chosen, point, tally = best
+        raise InvalidInput("there is no pair to test: the iterator is empty")
+    bounds = _bounds(found, np.array([lam]), n, gamma, method, direction)
     return LowerBound(
-        value=max(0.0, value),
+        value=float(bounds.lower[0]),
         confidence=confidence,
-        notion=notion,
-        guarantee=Guarantee.ASYMPTOTIC.given(chosen.doubts),
-        pair=chosen.pair,
-        estimates=tuple(values),
-        about=_about("softmax", Guarantee.ASYMPTOTIC, tally.n, chosen, _warnings([point], tally)),
+        notion=f"Rényi ε({lam:g})",
+        guarantee=bounds.about.guarantee,
+        pair=bounds.about.pair,
+        estimates=tuple(bounds.estimates),
+        about=bounds.about,
     )
 
 
@@ -227,51 +199,60 @@ def curve(
     _check_method(method)
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     each = gamma / (lam.size if checks.flag("simultaneous", simultaneous) else 1)
-    if isinstance(method, Variational):
-        bounds, _, estimates, notes, used = variational_bounds(
-            [source], lam, n, each * lam.size, method, direction
-        )
-        values, lower, guarantee = np.array(estimates), bounds, Guarantee.EXACT
-    else:
-        tally = tally_draws(source, totals(source, n))
-        results = _softmax(tally, method, direction)
-        points = [[result.at(float(order)) for order in lam] for result in results]
-        values = np.max([[point.value for point in row] for row in points], axis=0)
-        level = each / _sides(direction)
-        lower = np.max([[max(0.0, point.lower(level)) for point in row] for row in points], axis=0)
-        notes, used = _warnings([p for row in points for p in row], tally), tally.n
-        guarantee = Guarantee.ASYMPTOTIC
-    name = "variational" if isinstance(method, Variational) else "softmax"
+    bounds = _bounds([source], lam, n, each, method, direction)
     return RenyiCurve(
         lam,
-        values,
-        lower=lower,
+        bounds.values,
+        lower=bounds.lower,
         confidence=confidence,
         simultaneous=simultaneous,
-        about=_about(name, guarantee, used, source, notes),
+        about=bounds.about,
     )
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Estimates and lower bounds at several orders, on the pair where the first bound is largest."""
+
+    values: FloatArray
+    lower: FloatArray
+    estimates: list[float]  # at the first order, by pair
+    about: About
+
+
+def _bounds(
+    found: list[Source],
+    orders: FloatArray,
+    n: int | None,
+    gamma: float,
+    method: Method,
+    direction: str,
+) -> Bounds:
+    """Bounds at error γ for each order, with pairs in any number."""
+    if isinstance(method, Variational):
+        return _variational_bounds(found, orders, n, gamma, method, SWAPS[direction])
+    return _softmax_bounds(found, orders, n, gamma, method, SWAPS[direction])
 
 
 # --- variational
 
 
-def variational_bounds(
+def _variational_bounds(
     found: list[Source],
     orders: FloatArray,
     n: int | None,
-    gamma: float,
+    level: float,
     method: Variational,
-    direction: str,
-) -> tuple[FloatArray, Source, list[float], tuple[str, ...], tuple[int, int]]:
-    """Learn on every pair, test on the one that promises most; bounds by order."""
-    level = gamma / orders.size
+    swaps: tuple[bool, ...],
+) -> Bounds:
+    """Learn on every pair, test on the one with the largest predicted bound."""
     candidates = []
     total = min(totals(found[0], n, least=20))
     budget = split(found[0], n, method.share(total), least=(10, 10))
     with Whole(budget.draws(len(found)), "learning") as bar:
         for source in found:
             learner = CrossFit(source.deal(budget.learn), method.loss, source.rng)
-            power = MomentCriterion(float(orders[0]), SWAPS[direction], min(budget.test), level)
+            power = MomentCriterion(float(orders[0]), swaps, min(budget.test), level)
             index, first = select(learner, power)
             scores = learner.scores(index)
             assert scores is not None
@@ -282,33 +263,67 @@ def variational_bounds(
         bar.say("bounding")
         parts = list(chosen.blocks(budget.test, Scores(loss)))
     score_p, score_q = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
-    bounds = np.array([w.bound(score_p, score_q, level) for w in witnesses])
-    estimates = [max(w.estimate, bound) for w, bound in zip(witnesses, bounds, strict=True)]
-    if orders.size == 1 and len(found) > 1:
-        estimates = [c[3][0].estimate for c in candidates]
+    lower = np.array([w.bound(score_p, score_q, level) for w in witnesses])
+    values = np.maximum([w.estimate for w in witnesses], lower)
+    single = len(found) == 1
+    estimates = [float(values[0])] if single else [c[3][0].estimate for c in candidates]
     notes = [f"loss: {loss.name}"]
     weak = [w.order for w in witnesses if w.effective < 100]
     if weak:
         listed = ", ".join(f"{order:g}" for order in weak)
         notes.append(
-            f"order {listed} is beyond what {min(budget.test):,} draws resolve: fewer than 100 of them "
-            "would carry the estimate, so the bound says more about n than about the mechanism"
+            f"{min(budget.test):,} draws are too few for order {listed}: fewer than 100 of them decide "
+            "the estimate, so the bound depends on n more than on the mechanism"
         )
-    return bounds, chosen, estimates, tuple(notes), (len(score_p), len(score_q))
+    n_used = len(score_p), len(score_q)
+    about = About.of(chosen, "variational", Guarantee.EXACT, n_used, notes)
+    return Bounds(values, lower, estimates, about)
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Keeps only the scores of a block."""
+    """The scores of both sides of a block."""
 
     loss: Loss
 
     def __call__(self, p: Outputs, q: Outputs) -> tuple[FloatArray, FloatArray]:
-        """Scores of both sides."""
         return self.loss.score(p), self.loss.score(q)
 
 
 # --- softmax
+
+
+def _softmax_bounds(
+    found: list[Source],
+    orders: FloatArray,
+    n: int | None,
+    gamma: float,
+    method: Softmax,
+    swaps: tuple[bool, ...],
+) -> Bounds:
+    """The largest bound over pairs (Šidák) and directions (half of the level each)."""
+    level = -math.expm1(math.log1p(-gamma) / len(found)) / len(swaps)
+    best: tuple[FloatArray, FloatArray, Source, list[Point], CellCounts] | None = None
+    estimates = []
+    draws = totals(found[0], n)
+    with Whole(len(found) * max(draws)):
+        for source in found:
+            tally = tally_draws(source, draws)
+            rows = [
+                [one.at(float(lam)) for lam in orders] for one in _softmax(tally, method, swaps)
+            ]
+            values = np.max([[point.value for point in row] for row in rows], axis=0)
+            bounds = np.array([[point.lower(level) for point in row] for row in rows])
+            estimates.append(float(values[0]))
+            lower = bounds.max(axis=0)
+            if best is None or lower[0] > best[1][0]:
+                binding = [rows[k][j] for j, k in enumerate(bounds.argmax(axis=0))]
+                best = values, lower, source, binding, tally
+    assert best is not None
+    values, lower, chosen, binding, tally = best
+    notes = _warnings(binding, tally)
+    about = About.of(chosen, "softmax", Guarantee.ASYMPTOTIC, tally.n, notes)
+    return Bounds(values, np.maximum(lower, 0.0), estimates, about)
 
 
 @dataclass(frozen=True)
@@ -318,7 +333,7 @@ class Point:
     order: float
     value: float
     error: float
-    floored: float  # the share of the integral that comes from where the floor holds q up
+    floored: float  # the share of the integral where q is below twice the floor
 
     def lower(self, gamma: float) -> float:
         """value + Φ⁻¹(γ)·error."""
@@ -375,32 +390,20 @@ def _lse(values: FloatArray) -> float:
     return float(logsumexp(values)) if values.size else -math.inf
 
 
-def _softmax(tally: CellCounts, method: Softmax, direction: str) -> list[Floored]:
+def _softmax(tally: CellCounts, method: Softmax, swaps: tuple[bool, ...]) -> list[Floored]:
     loss = GridLoss.of(tally, method.bandwidth, inference=True)
-    return [_floored(loss, method, swapped) for swapped in SWAPS[direction]]
+    return [_floored(loss, method, swapped) for swapped in swaps]
 
 
 def _floored(loss: GridLoss, method: Softmax, swapped: bool) -> Floored:
     n = loss.tally.n[::-1] if swapped else loss.tally.n
-    columns: list[list[FloatArray]] = [[] for _ in range(5)]
+    rows = []
     for block in loss.blocks:
         p, q = (block.q, block.p) if swapped else (block.p, block.q)
         floor = method.floor if method.floor is not None else 20 * block.peak / n[1]
-        for column, value in zip(
-            columns,
-            (
-                p,
-                q,
-                np.full_like(p, floor),
-                np.full_like(p, block.cell),
-                np.full_like(p, block.kernel),
-            ),
-            strict=True,
-        ):
-            column.append(value)
-    p, q, floor_at, cell, kernel = (np.concatenate(column) for column in columns)
-    seen = p > 0
-    p, q, floor_at, cell, kernel = (array[seen] for array in (p, q, floor_at, cell, kernel))
+        rows.append([p, q, *(np.full_like(p, x) for x in (floor, block.cell, block.kernel))])
+    columns = np.concatenate(rows, axis=1)
+    p, q, floor_at, cell, kernel = columns[:, columns[0] > 0]
     sharpness = method.sharpness if method.sharpness is not None else 1 / floor_at
     gap = sharpness * (q - floor_at)
     with np.errstate(divide="ignore"):
@@ -427,14 +430,14 @@ def _warnings(points: Sequence[Point], tally: CellCounts) -> tuple[str, ...]:
     orders = [f"{order:g}" for order in sorted({p.order for p in held})]
     where = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders)}, up to"
     return (
-        f"at {where} {max(p.floored for p in held):.0%} of the integral comes from outputs whose "
-        "density the floor holds up: the value says how large the floor is, not how large the "
-        "divergence; raise the floor or n, or use Variational()",
+        f"at {where} {max(p.floored for p in held):.0%} of the integral comes from outputs with a "
+        "density near the floor or below: the value depends more on the floor than on the divergence; "
+        "raise the floor or n, or use Variational()",
         *tally.notes,
     )
 
 
-# --- borders
+# --- arguments
 
 
 def _orders(orders: npt.ArrayLike) -> FloatArray:
@@ -457,20 +460,3 @@ def _check_method(method: Any) -> None:
         raise InvalidInput(
             f"method must be dp.renyi.Softmax(…) or dp.renyi.Variational(…), got {checks.shown(method)}"
         )
-
-
-def _sides(direction: str) -> int:
-    return 2 if direction == "both" else 1
-
-
-def _about(
-    method: str, guarantee: Guarantee, n: tuple[int, int], source: Source, notes: tuple[str, ...]
-) -> About:
-    return About(
-        method=method,
-        guarantee=guarantee.given(source.doubts),
-        n=n,
-        seed=source.seed,
-        pair=source.pair,
-        notes=(*notes, *source.notes),
-    )

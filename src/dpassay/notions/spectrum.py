@@ -61,8 +61,7 @@ def estimate(
 ) -> Spectrum:
     """Estimate δ(ε) of a pair, by default in the worse direction, with a certified lower curve.
 
-    epsilons    where to look, 41 points in [0, 2] by default; one to four are bounded by the exact
-                joint test, declared beforehand
+    epsilons    the grid, 41 points in [0, 2] by default; up to four are bounded by the exact joint test
     n           draws per side, training included
     classifier  "auto" (a quadratic loss or kernel densities where outputs have up to two free
                 coordinates, frequencies where they have none, else the best of logistic regression
@@ -93,18 +92,17 @@ def estimate(
     )
     return Spectrum(
         eps,
-        found.delta(options),
-        lower=found.lower(gamma),
+        found.delta,
+        lower=certified(found, eps, gamma),
         confidence=confidence,
-        upper=found.upper(options, gamma),
-        accuracy=found.accuracy(options, gamma),
-        about=About(
-            method=f"Eureka with {found.name}",
-            guarantee=Guarantee.HEURISTIC,
-            n=found.n,
-            seed=source.seed,
-            pair=source.pair,
-            notes=(*found.notes, *_not_above(found.cells), *source.notes),
+        upper=bounded_above(found.cells, eps, gamma, options.swaps),
+        accuracy=found.accuracy(eps, gamma),
+        about=About.of(
+            source,
+            f"Eureka with {found.name}",
+            Guarantee.HEURISTIC,
+            found.n,
+            _not_above(found.cells),
         ),
     )
 
@@ -120,7 +118,7 @@ def _not_above(cells: IntArray) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PairSpectrum(Record):
-    """One pair of a set: its estimate, and the counts its certificate is made of."""
+    """One pair of a set: its estimate, and the counts that its bounds are computed from."""
 
     database: str  # a fingerprint of the database it belongs to
     pair: Pair
@@ -132,18 +130,10 @@ class PairSpectrum(Record):
     cells: IntArray = field(repr=False)
     method: str = ""
 
-    def upper(self, eps: FloatArray, gamma: float) -> FloatArray | None:
-        """The curve from above at a level; None where outputs are not discrete."""
-        return bounded_above(self.cells, eps, gamma)
-
-    def lower(self, eps: FloatArray, gamma: float) -> FloatArray:
-        """The certified curve at a level."""
-        return certified(eps, self.hits, self.misses, self.totals, gamma)
-
 
 @dataclass(frozen=True, eq=False)
 class SetSpectrum(Spectrum):
-    """δ(ε) of the worst pair of a set, with what every pair contributed."""
+    """δ(ε) of the worst pair of a set, with the estimate and counts of every pair."""
 
     parts: tuple[PairSpectrum, ...] = field(default=(), repr=False)
     failures: tuple[str, ...] = ()
@@ -171,9 +161,9 @@ def relative(
 
     Every database of T is compared with each database that has one record less, in both directions;
     `n` draws per side per pair. The certified curve holds for all pairs at once (union bound).
-    `previous` is a result for another set: databases it holds, unchanged, are not run again
-    (Proposition 2). A pair on which the mechanism fails is listed in `failures` and does not lose the
-    others. Draws are kept as in `estimate`, of one pair at a time.
+    `previous` is a result for another set: its databases are not run again (Proposition 2). A pair on
+    which the mechanism fails is listed in `failures`, and the others are kept. Draws are kept as in
+    `estimate`, of one pair at a time.
 
     >>> import dpassay as dp, numpy as np
     >>> def count(data, size, rng):
@@ -225,7 +215,7 @@ def distributional(
     rng: Seed = None,
     sampling: Sampling | None = None,
 ) -> SetSpectrum:
-    """Distributional DP: what the output says of one record when the others are random.
+    """Distributional DP: what the output reveals of one record when the others are random.
 
     For every population, every row of its databases (or those in `rows`: one is enough where rows are
     exchangeable) and every two values, the row is set to either value and the rest drawn afresh for
@@ -318,7 +308,7 @@ def _union(
                 PairSpectrum(
                     database=key,
                     pair=pair,
-                    y=found.delta(options),
+                    y=found.delta,
                     backward=found.backward,
                     hits=found.hits,
                     misses=found.misses,
@@ -331,24 +321,22 @@ def _union(
         assert first is not None
         raise first
     level = gamma / (len(parts) + len(failures))
-    lower = np.max([part.lower(options.eps, level) for part in parts], axis=0)
+    lower = [certified(part, options.eps, level) for part in parts]
     notes = [f"{len(parts)} pairs, {len(reused)} of them from an earlier result"]
     if failures:
         notes.append(f"the mechanism failed on {len(failures)} pairs, which are not part of this")
-    # the largest bound needs no union bound: at each ε one pair is the worst, and its bound must fail
-    above = [part.upper(options.eps, gamma) for part in parts]
-    known = [curve for curve in above if curve is not None]
-    upper = np.max(known, axis=0) if len(known) == len(parts) and not failures else None
-    if upper is None:
-        which = next(
-            (part for part, curve in zip(parts, above, strict=True) if curve is None), None
-        )
-        notes += ["no upper curve: the mechanism failed on a pair"] if which is None else []
-        notes += [] if which is None else _not_above(which.cells)
+    # the largest upper bound needs no union bound: it is too small only if that of the worst pair is
+    above = [bounded_above(part.cells, options.eps, gamma) for part in parts]
+    unbounded = [part for part, curve in zip(parts, above, strict=True) if curve is None]
+    upper = None if unbounded or failures else np.max(np.array(above), axis=0)
+    if unbounded:
+        notes += _not_above(unbounded[0].cells)
+    elif failures:
+        notes.append("no upper curve: the mechanism failed on a pair")
     return SetSpectrum(
         options.eps,
         np.max([part.y for part in parts], axis=0),
-        lower=lower,
+        lower=np.max(lower, axis=0),
         upper=upper,
         confidence=confidence,
         about=About(

@@ -1,9 +1,14 @@
-"""How often a loss passes the thresholds of a grid of ε: learned on one part, counted on the rest."""
+"""How often an estimated privacy loss exceeds the thresholds of a grid of ε.
+
+The loss is learned on a part of the draws and counted on the rest.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -21,6 +26,7 @@ from dpassay.learning.streaming import grid_loss
 from dpassay.loss.cell_counts import Binning, CellCounts, first_look, tallies
 from dpassay.loss.fit import NAMES, Loss
 from dpassay.loss.grid import GridLoss
+from dpassay.loss.knn import KnnLoss
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.claims import ApproximateDP
 from dpassay.privacy.finite_pairs import Masses
@@ -37,15 +43,16 @@ _CONES = 1 + 2 / math.sqrt(2 - math.sqrt(3))
 
 @dataclass(frozen=True)
 class Options:
-    """How to look at a pair."""
+    """Where and how δ(ε) of a pair is estimated."""
 
     eps: FloatArray
     classifier: Any
     plug_in: str
     train: float
-    flips: tuple[bool, ...]
-    #: Whether all draws that may train do so if they have to be kept: else those of a first look.
-    keep: bool = False
+    swaps: tuple[bool, ...]  # the directions asked for: whether the inputs are swapped
+    keep: bool = (
+        False  # whether a classifier trains on all training draws, or on the first ones alone
+    )
 
     @classmethod
     def of(
@@ -65,73 +72,74 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class ThresholdCounts:
-    """What the draws on one pair amount to, at the thresholds ε of the grid.
+    """Counts and estimates of one pair at the thresholds ε of a grid.
 
     Row k of an event array belongs to {ℓ̂ > ε_k} (forward) or {ℓ̂ < −ε_k} (backward).
     """
 
     name: str
     n: tuple[int, int]
-    eps: FloatArray
     backward: npt.NDArray[np.bool_]  # the direction chosen for the event of each ε
     hits: IntArray  # of the leading side of that direction
     misses: IntArray  # hits of the other side
     totals: tuple[IntArray, IntArray]
-    smooth: FloatArray
-    counted: FloatArray
-    notes: tuple[str, ...]
-    neighbours: tuple[int, int] | None = None  # (draws in all, dimension), for nearest neighbours
-    on_grid: bool = False
+    delta: FloatArray  # the estimate
     #: Held-out draws of outputs that repeat, a row a side; everything else comes last.
-    cells: IntArray = field(default_factory=lambda: np.zeros((2, 1), dtype=np.int64))
+    cells: IntArray
+    #: (draws in all, dimension), for nearest neighbours that were counted.
+    neighbours: tuple[int, int] | None = None
 
-    def delta(self, options: Options) -> FloatArray:
-        """The estimate asked for."""
-        return self.smooth if self.smoothed(options) else self.counted
+    @classmethod
+    def of(
+        cls,
+        options: Options,
+        above: IntArray,
+        backward: npt.NDArray[np.bool_],
+        cells: IntArray,
+        smooth: FloatArray | None,
+        **others: Any,
+    ) -> ThresholdCounts:
+        """From the counts of `_hits`, with the direction chosen at each ε.
 
-    def smoothed(self, options: Options) -> bool:
-        """Whether the estimate averages a formula instead of counting."""
-        return options.plug_in == "smooth" or (options.plug_in == "auto" and self.on_grid)
+        `smooth` is the estimate by direction that averages a formula; None if it counts instead.
+        """
+        held = cells.sum(axis=1)
+        index, flip = np.arange(options.eps.size), backward.astype(int)
+        leading, other = above[flip, flip, index], above[flip, 1 - flip, index]
+        totals = np.where(backward, held[1], held[0]), np.where(backward, held[0], held[1])
+        if smooth is None:
+            rates = []
+            for side in map(int, options.swaps):
+                high, low = above[side, side] / held[side], above[side, 1 - side] / held[1 - side]
+                rates.append(np.max(high[:, None] - low[:, None] * _ratio(options.eps), axis=0))
+            smooth = np.array(rates)
+        delta = np.maximum(np.max(smooth, axis=0), 0.0)
+        counts = {"backward": backward, "hits": leading, "misses": other, "totals": totals}
+        return cls(delta=delta, cells=cells, **counts, **others)
 
-    def lower(self, gamma: float) -> FloatArray:
-        """Bounds at all ε at once."""
-        return certified(self.eps, self.hits, self.misses, self.totals, gamma)
-
-    def upper(self, options: Options, gamma: float) -> FloatArray | None:
-        """Bounds from above at all ε at once; None where outputs are not discrete."""
-        return bounded_above(self.cells, self.eps, gamma, options.flips)
-
-    def accuracy(self, options: Options, beta: float) -> FloatArray | None:
+    def accuracy(self, eps: FloatArray, beta: float) -> FloatArray | None:
         """Corollary 2: 24 e^ε c_d √(ln(4/β)/n) + 2 e^ε √(ln(4/β)/n)."""
-        if self.neighbours is None or self.smoothed(options):
-            return None  # it is a statement about counts
+        if self.neighbours is None:
+            return None
         n, d = self.neighbours
         width = math.sqrt(math.log(4 / beta) / n)
-        return np.asarray(_ratio(options.eps) * width * (24 * (_CONES**d - 1) + 2))
+        return np.asarray(_ratio(eps) * width * (24 * (_CONES**d - 1) + 2))
 
 
-def certified(
-    eps: FloatArray,
-    hits: IntArray,
-    misses: IntArray,
-    totals: tuple[IntArray, IntArray],
-    gamma: float,
-) -> FloatArray:
-    """Bounds on δ at all ε at once, from the counts of the event of each."""
+def certified(found: Any, eps: FloatArray, gamma: float) -> FloatArray:
+    """Lower bounds on δ at all ε at once, from the hits, misses and totals of the event of each."""
     if eps.size <= _DECLARED:
-        rows = zip(eps, hits, totals[0], misses, totals[1], strict=True)
-        bound = [
-            joint.lower_bound(
-                Counts(*map(int, row)), ApproximateDP(float(e), 0.0, "delta"), gamma / eps.size
-            )
+        rows = zip(eps, found.hits, found.totals[0], found.misses, found.totals[1], strict=True)
+        each = gamma / eps.size
+        lines = [
+            joint.lower_bound(Counts(*map(int, row)), ApproximateDP(float(e), 0.0, "delta"), each)
             for e, *row in rows
         ]
-        lines = np.maximum(np.array(bound), 0.0)
     else:
         each = gamma / (2 * eps.size)
-        high = clopper_pearson.lower(hits, totals[0], each)
-        low = clopper_pearson.upper(misses, totals[1], each)
-        lines = np.max(high[:, None] - low[:, None] * _ratio(eps)[None, :], axis=0, initial=0.0)
+        high = clopper_pearson.lower(found.hits, found.totals[0], each)
+        low = clopper_pearson.upper(found.misses, found.totals[1], each)
+        lines = np.max(high[:, None] - low[:, None] * _ratio(eps), axis=0, initial=0.0)
     return np.maximum.accumulate(lines[::-1])[::-1]  # δ does not rise with ε
 
 
@@ -161,12 +169,12 @@ def count_thresholds(source: Source, n: int | None, options: Options) -> Thresho
         test = budget.test
         if max(more) and options.keep:
             learner = CrossFit(batch.with_more(source.deal(more)), options.classifier, source.rng)
-        elif max(more):  # the first look has taught the score: the others count
+        elif max(more):  # the first draws have trained the score: the others count
             test = test[0] + more[0], test[1] + more[1]
         return _by_scores(source, learner, test, options)
 
 
-# --- losses on a grid: tallies of draws, which add up
+# --- losses on a grid: counts of draws, which add up
 
 
 def _on_grid(
@@ -174,44 +182,30 @@ def _on_grid(
 ) -> ThresholdCounts:
     found = grid_loss(learner)
     binning, trained = found.tally.binning, found.tally
-    for part in tallies(source, more, binning):
-        trained = trained + part
+    trained = reduce(add, tallies(source, more, binning), trained)
     loss = found if not max(more) else GridLoss.named(found.name, trained)
     backward = _directions(_deltas(loss.masses(), options), options)
-    held: CellCounts | None = None
-    above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
     if loss.levels(trained) is not None:
-        for part in tallies(source, test, binning):
-            held = part if held is None else held + part
-        assert held is not None
+        held = reduce(add, tallies(source, test, binning))
         levels = loss.levels(held)
         assert levels is not None
-        above += _hits(levels.loss, levels.loss, options.eps, levels.p, levels.q)
+        above = _hits(levels.loss, levels.loss, options.eps, levels.p, levels.q)
     else:  # more than one free coordinate: cells are no sets of draws, so every draw is scored
-        for part, hits in source.blocks(test, _TallyAndScore(binning, loss, options.eps)):
-            held = part if held is None else held + part
-            above += hits
-        assert held is not None
+        parts = source.blocks(test, _TallyAndScore(binning, loss, options.eps))
+        held, above = reduce(lambda a, b: (a[0] + b[0], a[1] + b[1]), parts)
     cells = Cells.of(binning.layout)
     counts = np.array([cells.fold(side) for side in (held.counts_p, held.counts_q)])
     everything = trained + held
-    smooth = _deltas(GridLoss.named(found.name, everything).masses(), options)
-    return _threshold_counts(
-        loss.name,
-        everything.n,
-        held.n,
-        above,
-        backward,
-        smooth,
-        options,
-        on_grid=True,
-        cells=counts,
-    )
+    smooth = None
+    if options.plug_in != "counts":
+        smooth = _deltas(GridLoss.named(found.name, everything).masses(), options)
+    named = {"name": loss.name, "n": everything.n}
+    return ThresholdCounts.of(options, above, backward, counts, smooth, **named)
 
 
 def _deltas(masses: Masses, options: Options) -> FloatArray:
-    """δ(ε) of either direction asked for."""
-    return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.flips])
+    """δ(ε) of each direction."""
+    return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.swaps])
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,50 +239,9 @@ def _hits(
 
 def _directions(expected: FloatArray, options: Options) -> npt.NDArray[np.bool_]:
     """Which direction to certify at each ε: the one with the larger δ in training."""
-    if len(options.flips) == 1:
-        return np.full(options.eps.size, options.flips[0])
+    if len(options.swaps) == 1:
+        return np.full(options.eps.size, options.swaps[0])
     return np.asarray(expected[1] > expected[0])
-
-
-def _threshold_counts(
-    name: str,
-    n: tuple[int, int],
-    held: tuple[int, int],
-    above: IntArray,
-    backward: npt.NDArray[np.bool_],
-    smooth: FloatArray,
-    options: Options,
-    notes: tuple[str, ...] = (),
-    neighbours: tuple[int, int] | None = None,
-    on_grid: bool = False,
-    *,
-    cells: IntArray,
-) -> ThresholdCounts:
-    index = np.arange(options.eps.size)
-    flip = backward.astype(int)
-    leading, other = above[flip, flip, index], above[flip, 1 - flip, index]
-    totals = np.where(backward, held[1], held[0]), np.where(backward, held[0], held[1])
-    rates = []
-    for side in options.flips:
-        a, b = above[int(side), int(side)], above[int(side), 1 - int(side)]
-        high, low = a / held[int(side)], b / held[1 - int(side)]
-        lines = high[:, None] - low[:, None] * _ratio(options.eps)[None, :]
-        rates.append(np.max(lines, axis=0, initial=0.0))
-    return ThresholdCounts(
-        name,
-        n,
-        options.eps,
-        backward,
-        leading,
-        other,
-        totals,
-        np.maximum(np.max(smooth, axis=0), 0.0),
-        np.max(rates, axis=0),
-        notes,
-        neighbours,
-        on_grid,
-        cells,
-    )
 
 
 # --- any other loss: scores of held-out draws
@@ -301,26 +254,20 @@ def _by_scores(source: Source, learner: CrossFit, test: Sizes, options: Options)
     scores = loss.score(train.p[:20_000]), loss.score(train.q[:20_000])
     backward = _directions(_averages(*scores, options)[0] / min(*train.sizes, 20_000), options)
     above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
-    sums = np.zeros((len(options.flips), options.eps.size))
+    sums = np.zeros((len(options.swaps), options.eps.size))
     cells = Cells.learn(train)
     counts = np.zeros((2, len(cells) + 1), dtype=np.int64)
     for part_sums, hits, found in source.blocks(test, _Averages(loss, options, cells)):
         sums, above, counts = sums + part_sums, above + hits, counts + found
     held = counts.sum(axis=1)
-    per = np.array([held[int(side)] for side in options.flips])
+    per = np.array([held[int(side)] for side in options.swaps])
     sizes = int(held[0]) + train.sizes[0], int(held[1]) + train.sizes[1]
-    dimension = train.p.numbers.shape[1]
-    return _threshold_counts(
-        loss.name,
-        sizes,
-        (int(held[0]), int(held[1])),
-        above,
-        backward,
-        sums / per[:, None],
-        options,
-        neighbours=(min(sizes), dimension) if loss.name.startswith("knn") else None,
-        cells=counts,
-    )
+    smooth = sums / per[:, None] if options.plug_in == "smooth" else None
+    neighbours = None
+    if isinstance(loss, KnnLoss) and smooth is None:  # Corollary 2 is a statement about counts
+        neighbours = min(sizes), train.p.numbers.shape[1]
+    named = {"name": loss.name, "n": sizes, "neighbours": neighbours}
+    return ThresholdCounts.of(options, above, backward, counts, smooth, **named)
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,7 +286,7 @@ def _averages(
 ) -> tuple[FloatArray, IntArray]:
     """Σ (1 − e^{ε−ℓ̂})₊ over the leading side of each direction, and the hits."""
     eps, sums = options.eps, []
-    for side in options.flips:
+    for side in options.swaps:
         ranked = np.sort(-score_q if side else score_p)
         tail = np.concatenate([np.cumsum(np.exp(-ranked)[::-1])[::-1], [0.0]])
         at = np.searchsorted(ranked, eps, side="right")

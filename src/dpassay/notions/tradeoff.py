@@ -4,9 +4,9 @@ After Askin, Dette, Dunsche, Kutta, Lu, Wei & Zikas (arXiv:2502.07066).
 
 The curve T(α) is the smallest type-II error of a test of the second input (the null hypothesis)
 against the first with type-I error α: α = Q(E), β = 1 − P(E). By Neyman and Pearson it is the ROC of
-the privacy loss. `estimate` (PLRT, Algorithm 3) reads it off estimated densities; `point` (BayBox,
+the privacy loss. `estimate` (PLRT, Algorithm 3) computes it from estimated densities; `point` (BayBox,
 Algorithm 1) counts, on held-out draws, how often a fitted loss exceeds a threshold; `audit`
-(Algorithm 2) looks for the largest gap to a claimed curve and tests there with fresh draws.
+(Algorithm 2) finds the largest gap to a claimed curve and tests there with fresh draws.
 
 Held-out counts of a fixed test are binomial whatever the test is, so the regions and the audit hold
 for every sample size; a poor loss costs power. Only the estimate has no error statement of its own.
@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.bounds import boxes, power
 from dpassay.bounds import joint_test as joint
+from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput
 from dpassay.loss.cell_counts import tally_draws, tally_of
@@ -49,8 +49,11 @@ from dpassay.sampling.samples import Batch, Source, one_source
 __all__ = ["audit", "estimate", "point"]
 
 Box = Literal["joint", "clopper-pearson", "hoeffding"]
-_BOXES = ("joint", "clopper-pearson", "hoeffding")
-_REGIONS = {"joint": boxes.joint, "clopper-pearson": boxes.box, "hoeffding": boxes.hoeffding}
+_REGIONS = {
+    "joint": joint.joint_region,
+    "clopper-pearson": joint.clopper_pearson_box,
+    "hoeffding": joint.hoeffding_box,
+}
 
 
 def estimate(
@@ -89,14 +92,7 @@ def estimate(
     batch = source.deal(draws) if confidence is not None else None
     tally = tally_draws(source, draws) if batch is None else tally_of(batch.p, batch.q)
     masses = GridLoss.of(tally, bandwidth).masses()
-    about = About(
-        method="PLRT",
-        guarantee=Guarantee.HEURISTIC,
-        n=tally.n,
-        seed=source.seed,
-        pair=source.pair,
-        notes=(*tally.notes, *source.notes),
-    )
+    about = About.of(source, "PLRT", Guarantee.HEURISTIC, tally.n, tally.notes)
     if perturbation == 0.0 and thresholds is None:
         curve = masses.tradeoff_curve()
         x, y = curve.x, curve.y
@@ -131,55 +127,37 @@ def _perturbed(
         finite = np.isfinite(ratio)
         knots = np.concatenate([[min(0.0, eta[0] - h)], ratio[finite]])
         area = np.concatenate([[0.0], np.cumsum(above[: finite.sum()] * np.diff(knots))])
-
-        def integral(
-            t: FloatArray,
-            knots: FloatArray = knots,
-            area: FloatArray = area,
-            above: FloatArray = above,
-        ) -> FloatArray:
-            k = np.searchsorted(knots, t, side="right") - 1
-            return area[k] + (t - knots[k]) * above[k]
-
-        points.append((integral(eta + h / 2) - integral(eta - h / 2)) / h)
+        ends = eta + np.array([[-h / 2], [h / 2]])
+        k = np.searchsorted(knots, ends, side="right") - 1
+        low, high = area[k] + (ends - knots[k]) * above[k]  # integrals of `above` over thresholds
+        points.append((high - low) / h)
     alpha, beta = np.clip(points[0], 0, 1), np.clip(1 - points[1], 0, 1)
     order = np.argsort(alpha, kind="stable")
     return alpha[order], beta[order]
 
 
 def _band(batch: Batch, confidence: float) -> TradeoffBand:
-    """Half fits a loss; the ECDFs of that loss on the other half are off by at most w, both sides."""
+    """Half of the draws fit a loss; its empirical distributions on the other half are within w."""
     train, test = batch.split(0.5)
     loss = GridLoss.of(tally_of(train.p, train.q))
     score_p, score_q = (np.sort(loss.score(side)) for side in (test.p, test.q))
-    cuts = np.quantile(np.concatenate([score_p, score_q]), np.linspace(0, 1, 401))
-    beta = np.searchsorted(score_p, cuts, side="left") / score_p.size
-    alpha = 1 - np.searchsorted(score_q, cuts, side="left") / score_q.size
+    thresholds = np.quantile(np.concatenate([score_p, score_q]), np.linspace(0, 1, 401))
+    beta = np.searchsorted(score_p, thresholds, side="left") / score_p.size
+    alpha = 1 - np.searchsorted(score_q, thresholds, side="left") / score_q.size
     gamma = 1 - confidence
     w_p, w_q = (math.sqrt(math.log(4 / gamma) / (2 * s.size)) for s in (score_p, score_q))
     grid = np.linspace(0.0, 1.0, 401)
     order = np.argsort(alpha, kind="stable")
     alpha, beta = alpha[order], beta[order]
-    # (α, β) of every cut lies within the box: the curve is below the upper-right corners
-    upper_x, upper_y = np.clip(alpha + w_q, 0, 1), np.clip(beta + w_p, 0, 1)
-    lower_x, lower_y = np.clip(alpha - w_q, 0, 1), np.clip(beta - w_p, 0, 1)
-    upper = _steps(grid, upper_x, upper_y, 1.0)
-    lower = np.minimum(_steps_above(grid, lower_x, lower_y), 1 - grid)
+    # (α, β) of every threshold lies in its box, and T falls: it is below the smallest upper corner at or
+    # left of α, and the curve of this loss is above the largest lower corner at or right of α
+    corners = np.clip(alpha + w_q, 0, 1), np.clip(beta + w_p, 0, 1)
+    least = np.minimum.accumulate(np.append(1.0, corners[1]))
+    upper = least[np.searchsorted(corners[0], grid, side="right")]
+    corners = np.clip(alpha - w_q, 0, 1), np.clip(beta - w_p, 0, 1)
+    most = np.append(np.maximum.accumulate(corners[1][::-1])[::-1], 0.0)
+    lower = np.minimum(most[np.searchsorted(corners[0], grid, side="left")], 1 - grid)
     return TradeoffBand(grid, np.minimum(lower, upper), np.minimum(upper, 1 - grid), confidence)
-
-
-def _steps(grid: FloatArray, x: FloatArray, y: FloatArray, start: float) -> FloatArray:
-    """The smallest y among corners at or left of each α; T falls, so it holds to the right."""
-    best = np.minimum.accumulate(np.minimum(y, 1.0))
-    at = np.searchsorted(x, grid, side="right") - 1
-    return np.where(at >= 0, best[np.maximum(at, 0)], start)
-
-
-def _steps_above(grid: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
-    """The largest y among corners at or right of each α."""
-    best = np.maximum.accumulate(y[::-1])[::-1]
-    at = np.searchsorted(x, grid, side="left")
-    return np.where(at < x.size, best[np.minimum(at, x.size - 1)], 0.0)
 
 
 def point(
@@ -204,7 +182,7 @@ def point(
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     eta = checks.real("threshold", threshold, above=0.0)
     gamma = 1 - checks.probability("confidence", confidence)
-    checks.one_of("box", box, _BOXES)
+    checks.one_of("box", box, tuple(_REGIONS))
     budget = split(source, n, 0.5)
     with Whole(budget.draws(1), "learning") as bar:
         fitted = fit(loss, Training.of(source.deal(budget.learn)), rng=source.rng(1))
@@ -236,14 +214,7 @@ def _point(
         kind=box,
         confidence=1 - gamma,
         outline=found.outline,
-        about=About(
-            method=f"BayBox with {loss.name}",
-            guarantee=Guarantee.EXACT.given(source.doubts),
-            n=(c.n, c.m),
-            seed=source.seed,
-            pair=source.pair,
-            notes=source.notes,
-        ),
+        about=About.of(source, f"BayBox with {loss.name}", Guarantee.EXACT, (c.n, c.m)),
     )
 
 
@@ -279,7 +250,7 @@ def audit(
     claim = as_claim(claim)
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     gamma = 1 - checks.probability("confidence", confidence)
-    checks.one_of("box", box, _BOXES)
+    checks.one_of("box", box, tuple(_REGIONS))
     locate, test_size = three_stages(
         source,
         n,
@@ -321,13 +292,11 @@ def audit(
         budget=((f"{box} region of one point", gamma),),
         curve=curve,
         point=found,
-        about=About(
-            method=f"Algorithm 2 with {fitted.name}, {box} region",
-            guarantee=Guarantee.EXACT.given(source.doubts),
-            n=(locate + 2 * test_size, locate + 2 * test_size),
-            seed=source.seed,
-            pair=source.pair,
-            notes=source.notes,
+        about=About.of(
+            source,
+            f"Algorithm 2 with {fitted.name}, {box} region",
+            Guarantee.EXACT,
+            (locate + 2 * test_size,) * 2,
         ),
     )
 
@@ -344,14 +313,14 @@ def _weakest(curve: TradeoffCurve, claim: Claim) -> float:
 
 
 def _refute(c: Counts, claim: Claim, box: str, gamma: float) -> tuple[float, float]:
-    """A lower bound on the claim's parameter and a p-value, by the region asked for."""
+    """A lower bound on the claim's parameter and a p-value, by the chosen region."""
     if box == "joint":
         found = joint.evidence(c, claim, gamma)
         return found.lower_bound, found.p_value
 
     def bound_at(level: float) -> float:
         found = _REGIONS[box](c, level)
-        return claim.needed(1 - found.high_beta, found.high_alpha)
+        return float(claim.needed(1 - found.high_beta, found.high_alpha))
 
     # the p-value is the smallest level at which the region refutes
     level, _ = bisect(lambda level: bound_at(level) > claim.value, 1.0, 0.0, steps=30)

@@ -1,15 +1,13 @@
-"""Claims from text, for the command line and configuration files; and from accountants.
+"""Claims from text, for the command line and configuration files; and from privacy accountants.
 
-The claims that privacy accountants make: the whole curve they hold, not one point of it.
-
-Nothing is imported: an accountant is known by what it can be asked.
+An accountant claims the whole curve it holds, not one point of it. No accounting library is imported: an
+accountant is recognised by its attributes.
 
     orders and rdp, and arrays of them    dp-accounting's RdpAccountant           Rényi DP at those orders
-    get_delta, get_delta_for_epsilon      its PLDAccountant, its distributions    δ(ε), asked at many ε
-    get_epsilon                           Opacus's accountants, and others        ε(δ), asked at many δ
+    get_delta, get_delta_for_epsilon      its PLDAccountant, its distributions    δ(ε) at many ε
+    get_epsilon                           Opacus's accountants, and others        ε(δ) at many δ
 
-Every point that is asked for is a valid claim by itself, so fewer points make a weaker claim and never
-a stronger one.
+Every point is a valid claim by itself, so fewer points make a weaker claim, never a stronger one.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay.errors import DpassayError, InvalidInput
-from dpassay.privacy import tabulated
 from dpassay.privacy.claims import (
     ApproximateDP,
     Claim,
@@ -35,6 +32,7 @@ from dpassay.privacy.claims import (
     TradeoffDP,
     ZeroConcentratedDP,
 )
+from dpassay.privacy.tradeoff_claims import curve_of_pairs
 
 _FORMS = (
     '"eps=1", "eps=1, delta=1e-5", "mu=1", "rho=0.5", "rho=0.5, delta=1e-6", "renyi(order=5)=0.2" or '
@@ -80,11 +78,6 @@ _NAMES = {
     "μ": "mu",
     "gdp": "mu",
 }
-
-
-def as_claim(given: object) -> Claim:
-    """A claim as it is, its text, or an accountant."""
-    return given if isinstance(given, Claim) else claim(given)
 
 
 def claim(given: Any) -> Claim:
@@ -142,6 +135,9 @@ def claim(given: Any) -> Claim:
     return _read(text)
 
 
+#: The same for callers that have a variable named claim.
+as_claim = claim
+
 _PARAMETERS = (
     '"eps", "eps, delta=1e-5", "delta, eps=1", "mu", "rho", "rho, delta=1e-6" or "renyi(order=2)"'
 )
@@ -149,7 +145,7 @@ _ORDER = re.compile(_RENYI.pattern[: _RENYI.pattern.index(r"\s*(?:=|<=|≤)")], 
 
 
 def parameter(text: str) -> Claim:
-    """What a lower bound is asked for: the claim that it is 0.
+    """The parameter that a lower bound is asked for, as the claim that it is 0.
 
     >>> parameter("eps, delta=1e-5")
     ApproximateDP(epsilon=0.0, delta=1e-05)
@@ -196,7 +192,7 @@ def _one_line(name: str, text: str) -> str:
 
 
 def _number(text: str) -> float:
-    """The number that is written there; one that a double cannot hold is refused, not made 0."""
+    """The number; one that a double cannot hold is refused, not rounded to 0."""
     value = float(text)
     if math.isinf(value) or (value == 0 and float(re.split("[eE]", text)[0]) != 0):
         raise InvalidInput(
@@ -226,30 +222,9 @@ def _read(text: str) -> Claim:
     if found := re.fullmatch(r"\(([^()]*=[^()]*)\)", text.strip()):
         text = found[1]
     parts = re.split(r"[,;]", text) if "(" in text else _BETWEEN.split(text.strip())
-    renyi = [_RENYI.fullmatch(part.strip()) for part in parts]
-    if given := [one for one in renyi if one]:
-        if len(given) < len(parts):
-            odd = next(part for part, one in zip(parts, renyi, strict=True) if not one)
-            raise InvalidInput(
-                f"{odd.strip()!r} does not go with a Rényi claim in {text!r}; a claim is {_FORMS}"
-            )
-        orders, epsilons = (tuple(_number(one[k]) for one in given) for k in (1, 2))
-        return (
-            RenyiDP(orders[0], epsilons[0]) if len(given) == 1 else RenyiCurveDP(orders, epsilons)
-        )
-    values: dict[str, float] = {}
-    for part in parts:
-        found = _TERM.fullmatch(part)
-        name = _NAMES.get(found[1].lower()) if found else None
-        if found is None or name is None:
-            bare = re.fullmatch(_NUMBER, part.strip()) and len(parts) == 1
-            hint = f"write eps={part.strip()}; " if bare else ""
-            raise InvalidInput(
-                f"cannot read {part.strip()!r} in the claim {text!r}; {hint}a claim is {_FORMS}"
-            )
-        if name in values:
-            raise InvalidInput(f"{name} is given twice in the claim {text!r}")
-        values[name] = _number(found[2])
+    if renyi := _renyi_of_text(text, parts):
+        return renyi
+    values = _values(text, parts)
     match sorted(values):
         case ["epsilon"]:
             return PureDP(values["epsilon"])
@@ -268,39 +243,68 @@ def _read(text: str) -> Claim:
             )
 
 
+def _renyi_of_text(text: str, parts: list[str]) -> Claim | None:
+    """Rényi DP at the orders that are listed; None if there are none."""
+    found = [_RENYI.fullmatch(part.strip()) for part in parts]
+    if not (given := [one for one in found if one]):
+        return None
+    if len(given) < len(parts):
+        odd = next(part for part, one in zip(parts, found, strict=True) if not one)
+        raise InvalidInput(
+            f"{odd.strip()!r} does not go with a Rényi claim in {text!r}; a claim is {_FORMS}"
+        )
+    orders, epsilons = (tuple(_number(one[k]) for one in given) for k in (1, 2))
+    return RenyiDP(orders[0], epsilons[0]) if len(given) == 1 else RenyiCurveDP(orders, epsilons)
+
+
+def _values(text: str, parts: list[str]) -> dict[str, float]:
+    """The parameters by their names."""
+    values: dict[str, float] = {}
+    for part in parts:
+        found = _TERM.fullmatch(part)
+        name = _NAMES.get(found[1].lower()) if found else None
+        if found is None or name is None:
+            bare = re.fullmatch(_NUMBER, part.strip()) and len(parts) == 1
+            hint = f"write eps={part.strip()}; " if bare else ""
+            raise InvalidInput(
+                f"cannot read {part.strip()!r} in the claim {text!r}; {hint}a claim is {_FORMS}"
+            )
+        if name in values:
+            raise InvalidInput(f"{name} is given twice in the claim {text!r}")
+        values[name] = _number(found[2])
+    return values
+
+
 def _printed(text: str, found: re.Match[str]) -> Claim:
-    """The claim that is printed like this."""
-    one, kind = found[1], found[4].lower()
-    numbers = [_number(one)] if one else [_number(found[2]), _number(found[3])]
-    match kind, numbers:
-        case "dp", [epsilon]:
-            return PureDP(epsilon)
-        case "dp", [epsilon, delta]:
-            return ApproximateDP(epsilon, delta)
-        case "gdp", [mu]:
-            return GaussianDP(mu)
+    """The claim whose printed form this is."""
+    numbers = [_number(found[k]) for k in (1, 2, 3) if found[k]]
+    match found[4].lower(), len(numbers):
+        case "dp", 1:
+            return PureDP(*numbers)
+        case "dp", _:
+            return ApproximateDP(numbers[0], numbers[1])
         case "zcdp", _:
             return ZeroConcentratedDP(*numbers)
+        case "gdp", 1:
+            return GaussianDP(*numbers)
         case "gdp", _:
             raise InvalidInput(f"Gaussian DP has one parameter, got {text!r}; write 1-GDP")
-        case _, [order, epsilon]:
-            return RenyiDP(order, epsilon)
-        case _:
-            raise InvalidInput(
-                f"Rényi DP has an order and an epsilon, got {text!r}; write (2, 0.1)-Rényi DP"
-            )
+        case _, 2:
+            return RenyiDP(*numbers)
+    raise InvalidInput(
+        f"Rényi DP has an order and an epsilon, got {text!r}; write (2, 0.1)-Rényi DP"
+    )
 
 
-# --- the claims that privacy accountants make
+# --- privacy accountants
 
-
-#: The δ at which an accountant that only gives ε is asked: the large ones say most of events that draws
-#: can see, the small ones are those that are published.
+#: The δ at which an accountant that only gives ε is evaluated: the large ones constrain the events that
+#: draws can show, the small ones are those that are published.
 _DELTAS = np.concatenate([np.linspace(0.95, 0.05, 37), np.geomspace(0.04, 1e-9, 37)])
 
 
 def from_accountant(accountant: Any) -> Claim | None:
-    """The claim of an accountant; None if it is not known as one."""
+    """The claim of an accountant; None if the object is not recognised as one."""
     try:
         return _stated(accountant)
     except DpassayError:
@@ -330,7 +334,7 @@ def _either(thing: Any, *names: str) -> Any:
 
 
 def _renyi(orders: Any, rdp: Any) -> RenyiCurveDP:
-    """ε(λ) at every order above 1; accountants also keep orders at which nothing is known."""
+    """ε(λ) at every order above 1; accountants also keep orders without a finite ε."""
     pairs = [(float(a), float(e)) for a, e in zip(np.ravel(orders), np.ravel(rdp), strict=True)]
     kept = [(order, epsilon) for order, epsilon in pairs if 1 < order < np.inf and epsilon >= 0]
     if not kept:
@@ -341,7 +345,7 @@ def _renyi(orders: Any, rdp: Any) -> RenyiCurveDP:
 
 
 def _by_epsilon(accountant: Any, ask: Callable[..., Any]) -> TradeoffDP:
-    """(ε(δ), δ) at many δ; those that the accountant cannot answer are left out."""
+    """(ε(δ), δ) at many δ; those at which the accountant fails are left out."""
     found: list[tuple[float, float]] = []
     failed: Exception | None = None
     for delta in _DELTAS:
@@ -360,4 +364,4 @@ def _by_epsilon(accountant: Any, ask: Callable[..., Any]) -> TradeoffDP:
         )
     epsilons, deltas = (np.array(column) for column in zip(*found, strict=True))
     order = np.argsort(epsilons, kind="stable")
-    return TradeoffDP(tabulated.from_pairs(epsilons[order], deltas[order]))
+    return TradeoffDP(curve_of_pairs(epsilons[order], deltas[order]))

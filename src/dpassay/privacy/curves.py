@@ -1,10 +1,8 @@
-"""Trade-off curves and (ε, δ) spectra: evaluate, convert, symmetrise — with the safe side stated.
+"""Curves: trade-off functions, privacy profiles (spectra) δ(ε) and Rényi curves.
 
 Directions. A pair is (P, Q); an event E has α = Q(E), 1 − β = P(E). `TradeoffCurve` is T with the
-second distribution as the null hypothesis; `Spectrum` is δ(ε) = sup_E P(E) − e^ε Q(E). Each
-conversion says whether it is exact or a bound, and which way.
-
-What curves are made of: points that cannot be changed, their lower hull, where they come from.
+second distribution as the null hypothesis; `Spectrum` is δ(ε) = sup_E P(E) − e^ε Q(E), the hockey-stick
+divergence. Each conversion says whether it is exact or a bound, and in which direction.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy.provenance import About, Guarantee, level
+from dpassay.records import Record
 from dpassay.tables import Shown, Tabular, present
 
 
@@ -53,7 +52,7 @@ class TradeoffCurve(Shown, Tabular):
         return {"alpha": alpha, "beta": self(alpha), "lower": lower, "upper": upper}
 
     def __post_init__(self) -> None:
-        x, y = axis("alpha", self.x), axis("beta", self.y, increasing=False)
+        x, y = _column("alpha", self.x, increasing=True), _column("beta", self.y)
         if x.shape != y.shape or x[0] < 0 or x[-1] > 1 or y.min() < 0 or y.max() > 1:
             raise InvalidInput("a trade-off curve needs equally many alpha and beta, all in [0, 1]")
         hull = lower_hull(np.concatenate([[0.0], x, [1.0]]), np.concatenate([[1.0], y, [0.0]]))
@@ -80,17 +79,14 @@ class TradeoffCurve(Shown, Tabular):
     def delta(self, epsilon: npt.ArrayLike) -> Any:
         """δ(ε) of P against Q: max_k (1 − β_k) − e^ε α_k. Exact for the piecewise linear curve."""
         eps = checks.doubles("epsilon", epsilon)
-        flat = np.atleast_1d(eps).ravel()
-        # The maximum is at the last knot left of which the curve falls faster than −e^ε.
-        with np.errstate(divide="ignore"):
+        # the maximum is at the last knot left of which the curve falls faster than −e^ε
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             slopes = np.concatenate([np.diff(self.y) / np.diff(self.x), [0.0]])
-        with np.errstate(over="ignore"):
-            factor = np.exp(flat)
-        knot = np.searchsorted(slopes, -factor, side="left")
-        with np.errstate(invalid="ignore"):
+            factor = np.exp(eps)
+            knot = np.searchsorted(slopes, -factor, side="left")
             gain = (1 - self.y[knot]) - np.where(self.x[knot] > 0, factor * self.x[knot], 0.0)
         out = np.clip(gain, 0.0, 1.0)
-        return out.reshape(eps.shape) if eps.ndim else float(out[0])
+        return out if eps.ndim else float(out)
 
     def spectrum(self, epsilons: npt.ArrayLike) -> Spectrum:
         """δ(ε) in the worse of the two directions (exact for the piecewise linear curve)."""
@@ -113,13 +109,8 @@ class TradeoffCurve(Shown, Tabular):
         """The μ whose Gaussian curve is nearest, in L1 (as the papers do) or in sup distance."""
         from scipy.optimize import minimize_scalar
 
-        checks.one_of("norm", norm, ("l1", "sup"))
-        grid = np.linspace(0.0, 1.0, 2001)
-        mine = self(grid)
-
         def distance(mu: float) -> float:
-            gap = np.abs(mine - gaussian_tradeoff(grid, mu))
-            return _norm(gap, grid, norm)
+            return self.distance(lambda alpha: gaussian_tradeoff(alpha, mu), norm, points=2001)
 
         return float(minimize_scalar(distance, bounds=(0.0, 20.0), method="bounded").x)
 
@@ -134,7 +125,9 @@ class TradeoffCurve(Shown, Tabular):
         checks.one_of("norm", norm, ("l1", "sup"))
         grid = np.linspace(0.0, 1.0, points)
         gap = np.abs(self(grid) - np.asarray(other(grid), dtype=float))
-        return _norm(gap, grid, norm)
+        if norm == "sup":
+            return float(gap.max())
+        return float(np.sum((gap[1:] + gap[:-1]) / 2 * np.diff(grid)))  # the trapezoid rule
 
     def chart(self, **others: Any) -> Any:
         """An Altair chart of the curve, with its band, and any other curves given by name."""
@@ -151,7 +144,7 @@ class TradeoffCurve(Shown, Tabular):
         said = f"trade-off curve with {self.x.size} points, T(0.05) = {self(0.05):.4g}"
         if self.band is not None:
             said += f"; {self.band}"
-        return said + estimated_by(self.about)
+        return said + _estimated_by(self.about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,10 +182,7 @@ class TradeoffBand(Shown, Tabular):
         )
 
     def __post_init__(self) -> None:
-        self._set(x=axis("alpha", self.x))
-        for name in ("lower", "upper"):
-            edge = axis(name, getattr(self, name), increasing=False, like=self.x)
-            self._set(**{name: edge})
+        freeze(self, x="alpha", lower="lower", upper="upper")
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,23 +213,11 @@ class Spectrum(Shown, Tabular):
         return present(epsilon=self.x, delta=self.y, lower=self.lower, upper=self.upper)
 
     def __post_init__(self) -> None:
-        self._set(x=axis("epsilon", self.x))
-        self._set(y=axis("delta", self.y, increasing=False))
-        if self.x.shape != self.y.shape:
-            raise InvalidInput("a spectrum needs equally many epsilon and delta")
-        for name in ("lower", "upper"):
-            if getattr(self, name) is not None:
-                bound = axis(name, getattr(self, name), increasing=False, like=self.x)
-                self._set(**{name: bound})
+        freeze(self, x="epsilon", y="delta", lower="lower", upper="upper")
 
     def __call__(self, epsilon: npt.ArrayLike) -> Any:
         """δ(ε) inside the grid, interpolated on the safe (upper) side."""
-        eps = checks.doubles("epsilon", epsilon)
-        if np.any(eps < self.x[0]) or np.any(eps > self.x[-1]):
-            raise InvalidInput(
-                f"epsilon must lie in [{self.x[0]:g}, {self.x[-1]:g}], the grid of this spectrum, got "
-                f"{checks.shown(epsilon)}; dp.spectrum.estimate(…, epsilons=[…]) estimates others"
-            )
+        eps = _inside("epsilon", epsilon, self.x, "dp.spectrum.estimate(…, epsilons=[…])")
         value = np.interp(np.exp(eps), np.exp(self.x), self.y)
         return value if eps.ndim else float(value)
 
@@ -302,11 +280,10 @@ class Spectrum(Shown, Tabular):
         """An Altair chart of δ(ε), with the certified curve, and other spectra given by name."""
         from dpassay import charts
 
-        lines = {"estimate": (self.x, self.y)} if not others else {"this": (self.x, self.y)}
-        if self.lower is not None:
-            lines["certified"] = (self.x, self.lower)
-        if self.upper is not None:
-            lines["certified from above"] = (self.x, self.upper)
+        lines = {"this" if others else "estimate": (self.x, self.y)}
+        for name, bound in (("certified", self.lower), ("certified from above", self.upper)):
+            if bound is not None:
+                lines[name] = (self.x, bound)
         for name, other in others.items():
             lines[name] = (
                 (other.x, other.y) if isinstance(other, Spectrum) else (self.x, other(self.x))
@@ -330,43 +307,117 @@ class Spectrum(Shown, Tabular):
             said += (
                 f"; at most {self.upper[0]:.4g} and {self.upper[-1]:.4g}, likewise, on these inputs"
             )
-        return said + estimated_by(self.about)
+        return said + _estimated_by(self.about)
 
 
-def _norm(gap: FloatArray, grid: FloatArray, norm: str) -> float:
-    """The integral of a gap by the trapezoid rule ("l1"), or its largest value."""
-    if norm != "l1":
-        return float(gap.max())
-    return float(np.sum((gap[1:] + gap[:-1]) / 2 * np.diff(grid)))
+@dataclass(frozen=True, eq=False)
+class RenyiCurve(Shown, Tabular):
+    """ε(λ), the Rényi divergence as a function of its order.
 
-
-# --- what curves are made of
-
-
-def axis(
-    name: str, values: Any, *, increasing: bool = True, like: FloatArray | None = None
-) -> FloatArray:
-    """Numbers that cannot be changed, without NaN; those along an axis increase.
-
-    like  an axis of which they must have the length
+    (λ − 1)·ε(λ) is convex in λ; between grid points that product is interpolated linearly: never
+    below the truth when the grid values are not.
     """
-    array = np.array(checks.doubles(name, values))
+
+    x: FloatArray = field(repr=False)
+    y: FloatArray = field(repr=False)
+    lower: FloatArray | None = field(default=None, repr=False)
+    confidence: float | None = None
+    simultaneous: bool | None = None
+    about: About | None = None
+    drawn_as: ClassVar[str] = "renyi"
+
+    def columns(self) -> dict[str, Any]:
+        """order and epsilon, and the lower bound where there is one."""
+        return present(order=self.x, epsilon=self.y, lower=self.lower)
+
+    def __post_init__(self) -> None:
+        freeze(self, x="order", y="epsilon", lower="lower")
+        checks.require(bool(self.x[0] > 1), "a Rényi curve needs orders above 1")
+
+    def __call__(self, order: npt.ArrayLike) -> Any:
+        """ε(λ) inside the grid, interpolated on the safe (upper) side."""
+        lam = _inside("order", order, self.x, "dp.renyi.curve(…, orders=[…])")
+        value = np.interp(lam, self.x, (self.x - 1) * self.y) / (lam - 1)
+        return value if lam.ndim else float(value)
+
+    def approximate_dp(self, delta: float) -> float:
+        """The ε for which this curve implies (ε, δ)-DP.
+
+        A bound from above if the curve is one (Canonne, Kamath & Steinke 2020, Prop. 12). A lower
+        bound on the Rényi curve gives nothing here: small Rényi divergence implies (ε, δ), large
+        Rényi divergence does not refute it.
+        """
+        checks.probability("delta", delta)
+        lam = self.x
+        eps = self.y + np.log1p(-1 / lam) - (math.log(delta) + np.log(lam)) / (lam - 1)
+        return max(0.0, float(np.min(eps)))
+
+    def chart(self, **others: Any) -> Any:
+        """An Altair chart of ε(λ), with the lower bounds, and other curves given by name."""
+        from dpassay import charts
+
+        lines = {"estimate": (self.x, self.y)}
+        if self.lower is not None:
+            lines["lower bound"] = (self.x, self.lower)
+        for name, other in others.items():
+            lines[name] = (self.x, np.asarray(other(self.x)))
+        return charts.renyi(lines)
+
+    def __str__(self) -> str:
+        said = (
+            f"Rényi curve on orders [{self.x[0]:g}, {self.x[-1]:g}]: "
+            f"ε({self.x[0]:g}) = {self.y[0]:.4g}, ε({self.x[-1]:g}) = {self.y[-1]:.4g}"
+        )
+        if self.lower is not None and self.confidence is not None:
+            scope = "at all orders at once" if self.simultaneous else "at each order on its own"
+            backing = "" if self.about is None else f" ({self.about.guarantee})"
+            said += (
+                f"; at least {self.lower[0]:.4g} and {self.lower[-1]:.4g} with confidence "
+                f"{level(self.confidence)} {scope}{backing}"
+            )
+        return said + _estimated_by(self.about)
+
+
+# --- arrays of curves
+
+
+def freeze(curve: Record, **names: str) -> None:
+    """Make fields arrays without NaN that cannot be changed, all as long as x, which increases.
+
+    Each field is given with its name in messages.
+    """
+    for field_name, name in names.items():
+        if (values := getattr(curve, field_name)) is not None:
+            array = _column(name, values, increasing=field_name == "x")
+            curve._set(**{field_name: array})
+            if array.size != (size := curve.x.size):  # type: ignore[attr-defined]
+                raise InvalidInput(f"{name} must have {size:,} numbers like x, got {array.size:,}")
+
+
+def _column(name: str, values: Any, *, increasing: bool = False) -> FloatArray:
+    array = checks.doubles(name, values)
     if array.ndim != 1 or array.size == 0:
         raise InvalidInput(
             f"{name} must be a list of numbers without NaN, got {checks.shown(values)}"
         )
-    if like is not None and array.size != like.size:
-        raise InvalidInput(
-            f"{name} must have {like.size:,} numbers like its axis, got {array.size:,}"
-        )
     if increasing and np.any(np.diff(array) < 0):
         raise InvalidInput(f"{name} must be increasing, got {checks.shown(list(array))}")
-    array.setflags(write=False)
+    return _frozen(array)
+
+
+def _inside(name: str, values: npt.ArrayLike, x: FloatArray, other: str) -> FloatArray:
+    """Numbers inside the grid of a curve."""
+    array = checks.doubles(name, values)
+    if np.any(array < x[0]) or np.any(array > x[-1]):
+        raise InvalidInput(
+            f"{name} must lie in [{x[0]:g}, {x[-1]:g}], the grid of this curve, got "
+            f"{checks.shown(values)}; {other} estimates others"
+        )
     return array
 
 
-def estimated_by(about: About | None) -> str:
-    """Where a curve comes from, that it is an estimate, and what is to be said about it."""
+def _estimated_by(about: About | None) -> str:
+    """Which method estimated a curve, and its notes."""
     if about is None:
         return ""
     return (
@@ -382,9 +433,9 @@ def lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     x, y = x[first], y[first]
     slopes = np.diff(y) / np.diff(x)
     if x.size <= 2 or np.all(np.diff(slopes) > 0):
-        return frozen(x), frozen(y)
+        return _frozen(x), _frozen(y)
     keep = _hull_indices(x, y)
-    return frozen(x[keep]), frozen(y[keep])
+    return _frozen(x[keep]), _frozen(y[keep])
 
 
 def _hull_indices(x: FloatArray, y: FloatArray) -> list[int]:
@@ -401,7 +452,7 @@ def _hull_indices(x: FloatArray, y: FloatArray) -> list[int]:
     return hull
 
 
-def frozen(array: FloatArray) -> FloatArray:
+def _frozen(array: FloatArray) -> FloatArray:
     """A copy that cannot be changed."""
     array = np.array(array, dtype=float)
     array.setflags(write=False)

@@ -1,7 +1,11 @@
-"""Claims about divergences: Rényi DP at one order or several, zero-concentrated DP.
+"""Claims about divergences: Rényi DP at one order or several, zero-concentrated DP (zCDP).
 
 P(E) ≤ g(Q(E)) is only implied, so events alone cannot refute every false claim of this kind: the
 moments of a function of the output can.
+
+An event turns a pair of distributions into a pair of Bernoulli distributions, and no divergence of these
+exceeds that of the pair (data processing). They are given by the logits of their probabilities, so that
+both tails keep their digits. Root searches end on the outer side: nothing a claim allows is left out.
 """
 
 from __future__ import annotations
@@ -19,16 +23,29 @@ import numpy.typing as npt
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.privacy import coins
-from dpassay.privacy.claim_base import Claim, checked_delta, digits, shaped
-from dpassay.privacy.event_claims import SMALL, ApproximateDP, GaussianDP
+from dpassay.privacy.event_claims import (
+    SMALL_DELTA,
+    ApproximateDP,
+    Claim,
+    GaussianDP,
+    checked_delta,
+    digits,
+    probabilities,
+    scalar_or_array,
+)
+from dpassay.rootfinding import bisect
+
+#: Logits beyond this are probabilities 0 and 1.
+_LARGEST_LOGIT = 745.0
+#: Rounding of a sum of logarithms, relative to the largest of them.
+_ROUNDING = 1e-15
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DivergenceClaim(Claim):
     """Base of the claims D_λ(P‖Q) ≤ ε(λ), in both directions, at some orders λ.
 
-    ε(λ) is the parameter times a unit. With probability `leak` anything may happen: P is a mixture
+    ε(λ) is θ times a unit. With probability `leak` anything may happen: P is a mixture
     (1 − δ)P' + δP'' and Q is (1 − δ)Q' + δQ'', and what is claimed holds for P' and Q'.
     """
 
@@ -37,7 +54,7 @@ class DivergenceClaim(Claim):
     quick: ClassVar[bool] = False
 
     def _unit(self, order: FloatArray) -> FloatArray:
-        """ε(λ) for the parameter 1; ∞ at orders the claim says nothing of."""
+        """ε(λ) for θ = 1; ∞ at orders without a claim."""
         raise NotImplementedError
 
     @cached_property
@@ -51,134 +68,234 @@ class DivergenceClaim(Claim):
 
     @cached_property
     def _strictest(self) -> float:
-        """ρ = ε(λ)/λ for the parameter 1 at the order where that is smallest."""
+        """ρ = ε(λ)/λ for θ = 1 at the order where that is smallest."""
         return float(np.min(self._units / self._solved))
 
-    def _edges(self, given: FloatArray, direction: float) -> FloatArray:
-        return coins.edge(coins.logit(given), direction, self._solved, self.value * self._units)
+    def _edges(self, given: FloatArray, theta: Any, direction: float) -> FloatArray:
+        """`_edge` for every order, along the first axis."""
+        given, theta = np.broadcast_arrays(given, theta)
+        orders, units = _first_axis(self._solved, given.ndim), _first_axis(self._units, given.ndim)
+        return _edge(given, direction, orders, theta * units)
 
-    def raw_region(self, q: FloatArray) -> Any:
+    def _binding(self, v: FloatArray, theta: Any) -> tuple[FloatArray, FloatArray]:
+        """The smallest over the orders of the largest logits of p at the logits v of q; and its order."""
+        edges = self._edges(v, theta, 1.0)
+        return edges.min(axis=0), self._solved[edges.argmin(axis=0)]
+
+    def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
         """δ + (1 − δ) g(q/(1 − δ)), where g is the smallest of the Rényi regions.
 
         max{p : p^λ q^{1−λ} + (1−p)^λ (1−q)^{1−λ} ≤ e^{(λ−1)ε(λ)}} is that of order λ. The most
-        likely event under P'' is the least likely one under Q''.
+        likely event under P'' is the least likely one under Q''. The slope is that of the binding order,
+        by implicit differentiation; 0 where everything is allowed.
         """
-        return self.with_slope(q)[0]
-
-    def tradeoff(self, alpha: npt.ArrayLike) -> Any:
-        """1 − region(α), accurate where it is tiny."""
         kept = 1.0 - self.leak
-
-        def f(a: FloatArray) -> FloatArray:
-            edges = self._edges(np.minimum(a / kept, 1.0), 1.0).min(axis=0)
-            return kept * np.exp(coins.log_expit(-edges))
-
-        return shaped(alpha, f)
-
-    def region_inverse(self, p: npt.ArrayLike) -> Any:
-        """The largest, over the orders, of the smallest q that an order allows."""
-        kept = 1.0 - self.leak
-
-        def smallest(p: FloatArray) -> FloatArray:
-            inner = np.clip((p - self.leak) / kept, 0.0, 1.0)
-            return kept * np.exp(coins.log_expit(self._edges(inner, -1.0).max(axis=0)))
-
-        return shaped(p, smallest)
-
-    def slope(self, q: npt.ArrayLike) -> Any:
-        """That of the binding order, by implicit differentiation; 0 where everything is allowed."""
-        return self.with_slope(np.atleast_1d(np.asarray(q, dtype=float)))[1]
-
-    def with_slope(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Both from one solution."""
-        kept = 1.0 - self.leak
-        v = coins.logit(np.minimum(q / kept, 1.0))
-        u, order = coins.binding(v, self._solved, self.value * self._units)
-        region = np.where(q < kept, self.leak + kept * np.exp(coins.log_expit(u)), 1.0)
-        slope = np.where((q < kept) | (self.leak == 0), coins.slope(u, v, order), 0.0)
+        v = _logit(np.minimum(q / kept, 1.0))
+        u, order = self._binding(v, self._theta(theta))
+        region = np.where(q < kept, self.leak + kept * np.exp(_log_expit(u)), 1.0)
+        slope = np.where((q < kept) | (self.leak == 0), _slope(u, v, order), 0.0)
         return region, slope
 
-    def needed(self, p: float, q: float) -> float:
-        """The largest D_λ of two coins, in units of ε(λ); the direction p > q only."""
-        return float(np.max(self._ratios(p, q)))
-
-    def _ratios(self, p: float, q: float) -> FloatArray:
+    def tradeoff(self, alpha: npt.ArrayLike, theta: Any = None) -> Any:
+        """1 − region(α), accurate where it is tiny."""
         kept = 1.0 - self.leak
-        inner = max((p - self.leak) / kept, 0.0), min(q / kept, 1.0)
-        return _ratio(coins.divergence(*inner, self._solved), self._units)
+        v = _logit(np.minimum(probabilities(alpha) / kept, 1.0))
+        edges = self._edges(v, self._theta(theta), 1.0).min(axis=0)
+        return scalar_or_array(kept * np.exp(_log_expit(-edges)))
+
+    def region_inverse(self, p: npt.ArrayLike, theta: Any = None) -> Any:
+        """The largest, over the orders, of the smallest q that an order allows."""
+        kept = 1.0 - self.leak
+        u = _logit(np.clip((probabilities(p) - self.leak) / kept, 0.0, 1.0))
+        edges = self._edges(u, self._theta(theta), -1.0).max(axis=0)
+        return scalar_or_array(kept * np.exp(_log_expit(edges)))
+
+    def needed(self, p: npt.ArrayLike, q: npt.ArrayLike) -> Any:
+        """The largest D_λ of two Bernoulli distributions, in units of ε(λ); the direction p > q only."""
+        return scalar_or_array(np.max(self._ratios(p, q), axis=0))
+
+    def _ratios(self, p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
+        """D_λ/ε(λ) by order, along the first axis."""
+        kept = 1.0 - self.leak
+        p = np.maximum((np.asarray(p, dtype=float) - self.leak) / kept, 0.0)
+        p, q = np.broadcast_arrays(p, np.minimum(np.asarray(q, dtype=float) / kept, 1.0))
+        orders, units = _first_axis(self._solved, p.ndim), _first_axis(self._units, p.ndim)
+        return _ratio(_divergence(p, q, orders), units)
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
-        """δ + (1 − δ) sup_q g(q) − e^ε q, by the substitution q → (1 − δ)q."""
-        inner = coins.hockey_stick(epsilon, self._solved, self.value * self._units)
-        return self.leak + (1.0 - self.leak) * inner
+        """δ + (1 − δ) sup_q g(q) − e^ε q, by the substitution q → (1 − δ)q; never below it.
 
-    def _renyi(self, order: FloatArray) -> FloatArray:
-        """ε(λ); ∞ at any other order, and where a part of the outputs is not spoken of."""
+        The supremum over Bernoulli distributions is the supremum over all pairs (Asoodeh et al. 2021,
+        arXiv:2008.06529). g is concave, so the maximum is where its slope passes e^ε. From a bracket
+        [a, b] of that place g(b) − e^ε a is reported, which is above the maximum since g increases.
+        """
+        low = np.full(epsilon.shape, -_LARGEST_LOGIT)
+        high = -low
+        with np.errstate(over="ignore"):
+            ratio = np.exp(epsilon)
+
+        def steep(v: FloatArray) -> Any:
+            u, order = self._binding(v, self.value)
+            return _slope(u, v, order) > ratio
+
+        low, high = bisect(steep, low, high, steps=50)
+        top = np.exp(_log_expit(self._binding(high, self.value)[0]))
+        with np.errstate(over="ignore"):
+            paid = np.exp(epsilon + _log_expit(low))
+        # the maximum may be at a smaller q than was searched
+        paid = np.where(low > -_LARGEST_LOGIT, paid, 0.0)
+        inner = np.where(np.isposinf(epsilon), 0.0, np.clip(top - paid, 0.0, 1.0))
+        return np.asarray(self.leak + (1.0 - self.leak) * inner)
+
+    def _renyi(self, order: FloatArray, theta: Any) -> FloatArray:
+        """ε(λ); ∞ at any other order, and where anything may happen with a positive probability."""
         unit = self._unit(order)
         stated = np.isfinite(unit) & (self.leak == 0)
-        return np.where(stated, self.value * np.where(stated, unit, 0.0), math.inf)
+        return np.where(stated, theta * np.where(stated, unit, 0.0), math.inf)
 
-    def from_renyi(self, order: float, divergence: float) -> float:
-        """The divergence in units of ε(λ); 0 where the claim sets no limit at this order."""
-        return 0.0 if self.leak > 0 else self.from_divergence(order, divergence)
-
-    def divergence_limit(self, order: float) -> float:
-        """ε(λ), of P' and Q'; ∞ at orders the claim says nothing of."""
+    def divergence_limit(self, order: float, theta: float | None = None) -> float:
+        """ε(λ), of P' and Q'; ∞ at orders without a claim."""
         unit = float(self._unit(np.array([float(order)]))[0])
-        return math.inf if math.isinf(unit) else self.value * unit
+        return math.inf if math.isinf(unit) else self._theta(theta) * unit
 
     def from_divergence(self, order: float, divergence: float) -> float:
         """The divergence of P' and Q' in units of ε(λ)."""
         found = np.array([max(checks.real("divergence", divergence, finite=False), 0.0)])
         return float(_ratio(found, self._unit(np.array([float(order)])))[0])
 
+    def from_renyi(self, order: float, divergence: float) -> float:
+        """The divergence in units of ε(λ); 0 where the claim sets no limit at this order."""
+        return 0.0 if self.leak > 0 else self.from_divergence(order, divergence)
+
     def order_for(self, p: float, q: float) -> float | None:
-        """The one whose D_λ of two coins is the largest in units of ε(λ); None for a single order."""
+        """The one with the largest D_λ in units of ε(λ); None for a single order."""
         found = self._ratios(p, q)
         return None if found.size == 1 else float(self._solved[np.argmax(found)])
 
     def at_order(self, order: float) -> Claim:
-        """D_λ(P‖Q) ≤ ε(λ) at this λ, with the same parameter."""
+        """D_λ(P‖Q) ≤ ε(λ) at this λ, with the same θ."""
         return AtOrder(self, order)
 
     def gaussian_proxy(self) -> GaussianDP:
-        """μ = √(2ρ) with ρ = ε(λ)/λ: of that λ-divergence, as N(0, 1) and N(μ, 1) have it."""
-        return GaussianDP(math.sqrt(2 * self.value * self._strictest))
+        """μ = √(2ρ) with ρ = ε(λ)/λ: N(0, 1) and N(μ, 1) have this λ-divergence."""
+        return GaussianDP(self.as_epsilon(self.value))
 
     def as_epsilon(self, value: float) -> float:
         """μ = √(2ρ), ρ = ε(λ)/λ."""
         return math.sqrt(2 * value * self._strictest)
 
 
+def _first_axis(values: FloatArray, dimensions: int) -> FloatArray:
+    """Values along an axis before so many others."""
+    return values.reshape(-1, *(1,) * dimensions)
+
+
+def _logit(p: FloatArray) -> FloatArray:
+    """log p/(1 − p), infinite at the ends."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(p) - np.log1p(-p))
+
+
+def _log_expit(u: FloatArray) -> FloatArray:
+    """The logarithm of the probability with logit u."""
+    return -np.logaddexp(0.0, -u)
+
+
+def _divergence(p: FloatArray, q: FloatArray, lam: FloatArray) -> FloatArray:
+    """D_λ of two Bernoulli distributions for p > q, else 0.
+
+    (λ − 1) D_λ = log(p^λ q^{1−λ} + (1−p)^λ (1−q)^{1−λ}).
+    """
+    u, v = _logit(p), _logit(q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        power_sum = np.logaddexp(
+            lam * _log_expit(u) + (1 - lam) * _log_expit(v),
+            lam * _log_expit(-u) + (1 - lam) * _log_expit(-v),
+        )
+        found = np.where(p >= 1, -np.log(q), np.maximum(power_sum / (lam - 1), 0.0))
+    return np.where(p <= q, 0.0, np.where(q <= 0, math.inf, found))
+
+
+def _edge(fixed: FloatArray, direction: float, lam: FloatArray, budget: FloatArray) -> FloatArray:
+    """The logit of the other probability at D_λ = budget, rounded away from the logit `fixed`.
+
+    Direction +1 finds the largest p at a given q, −1 the smallest q at a given p.
+    """
+    fixed = np.broadcast_to(fixed, budget.shape)
+    limit = (lam - 1) * budget
+    # at the root no logarithm that counts is larger than λ times those of `fixed`, and the limit
+    inner = np.where(np.isinf(fixed), 0.0, fixed)
+    limit = limit + _ROUNDING * (1 + limit + lam * (2 * np.log(2) + np.abs(inner)))
+
+    # λ log p + (1 − λ) log q, and the same of 1 − p and 1 − q: the terms of `fixed` are computed once
+    moves, stays = (lam, 1 - lam) if direction > 0 else (1 - lam, lam)
+    one, two = stays * _log_expit(fixed), stays * _log_expit(-fixed)
+
+    def excess(other: FloatArray) -> FloatArray:
+        with np.errstate(invalid="ignore"):
+            heads, tails = moves * _log_expit(other), moves * _log_expit(-other)
+            return np.asarray(np.logaddexp(heads + one, tails + two) - limit)
+
+    near, far = fixed, np.full(fixed.shape, direction * 800.0)
+    near, far = bisect(lambda other: excess(other) <= 0, near, far, steps=24)
+    at_near, at_far = excess(near), excess(far)
+    for step in range(6):  # the bracket is small: secants aim a little to either side of the root
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = -at_near / (at_far - at_near) + (1e-3 if step % 2 else -1e-3)
+            secant = near + share * (far - near)
+        middle = np.where((share > 0) & (share < 1), secant, 0.5 * (near + far))
+        at_middle = excess(middle)
+        inside = at_middle <= 0
+        near, at_near = np.where(inside, middle, near), np.where(inside, at_middle, at_near)
+        far, at_far = np.where(inside, far, middle), np.where(inside, at_far, at_middle)
+    # q = 0 allows only p = 0, p = 1 needs log q ≥ −ε, and the other two ends allow everything
+    far = np.where(np.isinf(fixed), fixed, far)
+    if direction < 0:
+        far = np.where(np.isposinf(fixed), _logit(np.exp(-budget)), far)
+    return far
+
+
+def _slope(u: FloatArray, v: FloatArray, lam: FloatArray) -> FloatArray:
+    """dp/dq along D_λ = constant, at logits u of p and v of q."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        up, down = _log_expit(u) - _log_expit(v), _log_expit(-u) - _log_expit(-v)
+        # (λ−1)/λ · (e^{λ·up} − e^{λ·down}) / (e^{(λ−1)up} − e^{(λ−1)down}), where neither power exists
+        turn = down - up
+        rate = (lam - 1) / lam * np.exp(up) * np.expm1(lam * turn) / np.expm1((lam - 1) * turn)
+    rate = np.where(np.isnan(rate), 1.0, rate)  # p = q
+    return np.where(u > 700, 0.0, np.where(np.isneginf(v), np.inf, rate))  # p = 1; q = 0
+
+
+def _ratio(found: FloatArray, unit: FloatArray) -> FloatArray:
+    """found/unit; 0 where nothing was found or no limit is set, ∞ where nothing is allowed."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((found <= 0) | np.isinf(unit), 0.0, found / unit)
+
+
 @dataclass(frozen=True, repr=False)
 class AtOrder(DivergenceClaim):
-    """One order of a claim about divergences: whoever makes the claim makes this one too."""
+    """One order of a claim about divergences, which the claim implies."""
 
     claim: DivergenceClaim
     order: float
 
     @property
     def whole(self) -> Claim:
-        """The claim."""
         return self.claim
 
     @property
     def value(self) -> float:
-        """That of the claim."""
         return self.claim.value
 
     def at(self, value: float) -> Claim:
-        """The same order of the claim with another value of its parameter."""
         return AtOrder(cast(DivergenceClaim, self.claim.at(value)), self.order)
 
     @cached_property
     def orders(self) -> tuple[float, ...]:
-        """The one."""
         return (self.order,)
 
     @property
     def leak(self) -> float:
-        """That of the claim."""
         return self.claim.leak
 
     def _unit(self, order: FloatArray) -> FloatArray:
@@ -273,8 +390,10 @@ class RenyiCurveDP(DivergenceClaim):
         Steinke 2020, arXiv:2004.00010, Proposition 12).
         """
         lam, stated = np.array(self.orders), self.factor * np.array(self.epsilons)
-        spent = (math.log(SMALL) + np.log(lam)) / (lam - 1)
-        return ApproximateDP(max(float(np.min(stated + np.log1p(-1 / lam) - spent)), 0.0), SMALL)
+        spent = (math.log(SMALL_DELTA) + np.log(lam)) / (lam - 1)
+        return ApproximateDP(
+            max(float(np.min(stated + np.log1p(-1 / lam) - spent)), 0.0), SMALL_DELTA
+        )
 
     def __str__(self) -> str:
         first, last, many = self.orders[0], self.orders[-1], len(self.orders)
@@ -348,9 +467,3 @@ def _listed(name: str, values: Any) -> Sequence[Any]:
     if isinstance(values, (str, bytes)) or not np.iterable(values):
         raise InvalidInput(f"{name} must be a list of numbers, got {checks.shown(values)}")
     return list(values)
-
-
-def _ratio(found: FloatArray, unit: FloatArray) -> FloatArray:
-    """found/unit; 0 where nothing was found or no limit is set, ∞ where nothing is allowed."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where((found <= 0) | np.isinf(unit), 0.0, found / unit)

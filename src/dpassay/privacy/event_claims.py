@@ -1,13 +1,23 @@
-"""Claims about events: pure and approximate DP, Gaussian DP, trade-off curves.
+"""Privacy claims as constraints on events: what all claims have, pure DP, (ε, δ)-DP and Gaussian DP.
 
-P(E) ≤ g(Q(E)) for every event is the whole claim.
+Every claim says P(E) ≤ g(Q(E)) for all neighbouring inputs and every event E, with g concave and
+increasing. g is `Claim.region`, and 1 − g is the claim's trade-off function. For the claims in this
+module and for f-DP (`tradeoff_claims`) this is the whole claim. For Rényi DP and zCDP
+(`divergence_claims`) it is only implied by the claim (`set_by_events` is False there), so events alone
+cannot refute every false claim of that kind.
+
+θ is the parameter that a lower bound is reported on: ε, δ, μ, ρ, a factor, or a gap. The functions that
+searches call (`region`, `slope` and others) take arrays of probabilities and of θ, which broadcast.
+
+Where a claim is tabulated or solved for numerically, `region` is never below the true g, so that rounding
+refutes no claim.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -17,19 +27,319 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.privacy import tabulated
-from dpassay.privacy.claim_base import Claim, checked_delta, digits, shaped
-from dpassay.privacy.curves import TradeoffCurve, gaussian_tradeoff
-from dpassay.rootfinding import bisect
+from dpassay.errors import InvalidInput
+from dpassay.privacy.curves import gaussian_tradeoff
+from dpassay.records import Record
 
-#: Points of a profile that is to be shown, up to the ε where δ is so near its least, or the largest ε.
-_PROFILE, _NEGLIGIBLE, _FAR = 65, 1e-6, 50.0
-#: The δ at which a curve is said in terms of ε, and the largest such ε.
-SMALL, _LARGE = 1e-5, 300.0
+#: A privacy profile is tabulated at this many ε, up to where δ is this close to its infimum, or this ε.
+_PROFILE_POINTS, _NEGLIGIBLE, _MAX_EPSILON = 65, 1e-6, 50.0
+#: The δ at which a curve is also reported as an ε.
+SMALL_DELTA = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Claim(Record):
+    """Base of all claims.
+
+    A claim also answers in the terms of other notions: `delta_at` is its privacy profile, `renyi` its
+    Rényi divergence. Claims about divergences (`set_by_events` is False) also have `orders`, `leak`,
+    `divergence_limit` and `from_divergence`.
+    """
+
+    def _validate(self) -> None:
+        checks.require(bool(dataclasses.fields(self)), "a claim is of a kind, such as PureDP")
+
+    #: Whether P(E) ≤ g(Q(E)) for every E is equivalent to Q(E) ≤ g(P(E)) for every E.
+    symmetric: ClassVar[bool] = True
+    #: Whether P(E) ≤ g(Q(E)) for every event is equivalent to the claim.
+    set_by_events: ClassVar[bool] = True
+    #: Whether `region` and `slope` are closed forms, cheap to evaluate.
+    quick: ClassVar[bool] = True
+
+    @property
+    def directional(self) -> bool:
+        """Whether the claim is only about the first input against the second."""
+        return False
+
+    # --- the parameter θ
+
+    @property
+    def parameter(self) -> str:
+        """The name of θ. The larger θ, the weaker the claim."""
+        return "epsilon"
+
+    @property
+    def symbol(self) -> str:
+        return "ε"
+
+    @property
+    def meaning(self) -> str:
+        """The symbol of θ, with what is held fixed."""
+        return self.symbol
+
+    @property
+    def largest(self) -> float:
+        """The largest value that θ can have."""
+        return math.inf
+
+    @property
+    def value(self) -> float:
+        """The claimed θ."""
+        return float(getattr(self, self.parameter))
+
+    def at(self, value: float) -> Claim:
+        """The same claim with another θ. Searches pass θ to the methods below instead."""
+        return replace(self, **{self.parameter: value})
+
+    def _theta(self, theta: Any) -> Any:
+        return self.value if theta is None else theta
+
+    @property
+    def point(self) -> tuple[float, float] | None:
+        """(ε, δ) of a pure or (ε, δ) claim; None for any other."""
+        return self.point_at(self.value)
+
+    def point_at(self, theta: Any) -> tuple[Any, Any] | None:
+        """`point` with another θ."""
+        return None
+
+    def turned(self) -> Claim | None:
+        """The same claim, or one that it implies, in another parameter; None if there is none."""
+        return None
+
+    def as_epsilon(self, value: float) -> float:
+        """A value of θ on the scale of ε and μ, on which 1 is large."""
+        return value
+
+    # --- events
+
+    def region(self, q: npt.ArrayLike, theta: Any = None) -> Any:
+        """g(q): the largest P(E) that the claim allows when Q(E) = q."""
+        found = self.region_and_slope(probabilities(q), theta)[0]
+        return scalar_or_array(np.clip(found, 0.0, 1.0))
+
+    def slope(self, q: npt.ArrayLike, theta: Any = None) -> FloatArray:
+        """The derivative of `region` (from the right at a kink)."""
+        return self.region_and_slope(np.asarray(q, dtype=float), theta)[1]
+
+    def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
+        """`region`, not clipped, and `slope`, of an array that is known to lie in [0, 1]."""
+        raise NotImplementedError
+
+    def tradeoff(self, alpha: npt.ArrayLike, theta: Any = None) -> Any:
+        """The claimed trade-off function f(α) = 1 − g(α): the least type II error at type I error α."""
+        raise NotImplementedError
+
+    def region_inverse(self, p: npt.ArrayLike, theta: Any = None) -> Any:
+        """The smallest Q(E) that the claim allows when P(E) = p."""
+        # a symmetric claim has f⁻¹ = f, and q ≥ f⁻¹(1 − p)
+        return self.tradeoff(1.0 - probabilities(p), theta)
+
+    def needed(self, p: npt.ArrayLike, q: npt.ArrayLike) -> Any:
+        """The smallest θ that allows P(E) = p at Q(E) = q."""
+        raise NotImplementedError
+
+    # --- other notions
+
+    def delta_at(self, epsilon: npt.ArrayLike) -> Any:
+        """The privacy profile: the largest δ that the claim allows at ε, sup_q g(q) − e^ε q."""
+        return scalar_or_array(self._delta(checks.doubles("epsilon", epsilon)))
+
+    def _delta(self, epsilon: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def shown_by(self) -> tuple[FloatArray, FloatArray] | None:
+        """Points (ε, δ) of the privacy profile; upper bounds below all of them verify the claim.
+
+        A single point is the whole claim. Several points are a decreasing curve, convex in e^ε, and the
+        chords between them are needed too. None where no such bound verifies the claim.
+        """
+        return None
+
+    def renyi(self, order: npt.ArrayLike, theta: Any = None) -> Any:
+        """The Rényi divergence that the claim allows at an order λ > 1.
+
+        Only what is stated or known exactly: ∞ where the claim sets no limit, or one that would have
+        to be derived.
+        """
+        orders = checks.doubles("order", order)
+        if np.any(~(orders > 1)):
+            raise InvalidInput(
+                f"order must be a number above 1, got {checks.shown(order)}; order 1 is KL"
+            )
+        return scalar_or_array(self._renyi(orders, self._theta(theta)))
+
+    def _renyi(self, order: FloatArray, theta: Any) -> FloatArray:
+        return np.full(np.broadcast_shapes(order.shape, np.shape(theta)), math.inf)
+
+    # --- divergences
+
+    @cached_property
+    def orders(self) -> tuple[float, ...]:
+        """The orders at which a claim about divergences can be tested; none for other claims."""
+        return ()
+
+    def order_for(self, p: float, q: float) -> float | None:
+        """The order at which P(E) = p and Q(E) = q need the largest θ; None if there is no choice."""
+        return None
+
+    def at_order(self, order: float) -> Claim:
+        """What the claim says at one of its orders, which the whole claim implies."""
+        raise self._no_divergence()
+
+    @property
+    def whole(self) -> Claim:
+        """The claim of which this one is an order; else the claim itself."""
+        return self
+
+    @property
+    def leak(self) -> float:
+        """The probability δ with which a claim about divergences allows anything to happen."""
+        return 0.0
+
+    def divergence_limit(self, order: float, theta: float | None = None) -> float:
+        """The largest divergence of this order that is allowed outside of `leak`."""
+        raise self._no_divergence()
+
+    def from_divergence(self, order: float, divergence: float) -> float:
+        """The smallest θ whose `divergence_limit` is that; 0 if all are larger."""
+        raise self._no_divergence()
+
+    def from_renyi(self, order: float, divergence: float) -> float:
+        """The smallest θ that allows this divergence of the whole outputs; 0 if every θ does."""
+        raise self._no_divergence()
+
+    def gaussian_proxy(self) -> GaussianDP:
+        """The μ-GDP claim of the same strength, which is cheap to evaluate, to choose events by."""
+        raise self._no_divergence()
+
+    def _no_divergence(self) -> InvalidInput:
+        return InvalidInput(
+            f"{self} is a claim about events, with no order of a divergence to test it at; use "
+            "`region` and `needed`"
+        )
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in dataclasses.fields(self)
+            if f.default is dataclasses.MISSING or getattr(self, f.name) != f.default
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def probabilities(values: npt.ArrayLike) -> FloatArray:
+    """Numbers in [0, 1] as an array."""
+    array = checks.doubles("a probability", values)
+    if not ((array >= 0) & (array <= 1)).all():
+        raise InvalidInput(f"a probability must lie in [0, 1], got {checks.shown(values)}")
+    return array
+
+
+def scalar_or_array(found: Any) -> Any:
+    """A float for an array without dimensions: scalars in give a float out."""
+    return found if isinstance(found, np.ndarray) and found.ndim else float(found)
+
+
+def digits(value: float) -> str:
+    """The shortest text that is read back as the same number."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def checked_delta(delta: Any) -> float:
+    """A δ in [0, 1)."""
+    return checks.real(
+        "delta", delta, at_least=0.0, below=1.0, remedy="with delta = 1 nothing is claimed"
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EpsilonDeltaClaim(Claim):
+    """Base of the claims P(E) ≤ e^ε Q(E) + δ. `point_at` says which of the two θ is."""
+
+    def point_at(self, theta: Any) -> tuple[Any, Any]:
+        raise NotImplementedError
+
+    def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
+        """min(e^ε q + δ, 1 − e^{−ε}(1 − δ − q), 1); e^ε, then e^{−ε}, then 0."""
+        epsilon, delta = self.point_at(self._theta(theta))
+        ratio, rest = _exp(epsilon), 1.0 - delta
+        inside = q < rest
+        lines = np.minimum(ratio * q + delta, (delta + q) / ratio - np.expm1(-epsilon))
+        slope = np.where(q < rest / (ratio + 1.0), ratio, np.where(inside, 1 / ratio, 0.0))
+        return np.where(inside, lines, 1.0), slope
+
+    def tradeoff(self, alpha: npt.ArrayLike, theta: Any = None) -> Any:
+        """max(0, 1 − δ − e^ε α, e^{−ε}(1 − δ − α))."""
+        alpha = probabilities(alpha)
+        epsilon, delta = self.point_at(self._theta(theta))
+        ratio, rest = _exp(epsilon), 1.0 - delta
+        lines = np.maximum(rest - ratio * alpha, (rest - alpha) / ratio)
+        return scalar_or_array(np.maximum(lines, 0.0))
+
+    def needed(self, p: npt.ArrayLike, q: npt.ArrayLike) -> Any:
+        """ε: the larger of log (p − δ)/q and log (1 − δ − q)/(1 − p), at least 0.
+
+        δ: the larger of p − e^ε q and 1 − q − e^ε (1 − p), at least 0.
+        """
+        p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
+        epsilon, delta = self.point_at(self.value)
+        if self.parameter == "delta":
+            ratio = _exp(epsilon)
+            lines = p - ratio * q, 1 - q - ratio * (1 - p)
+        else:
+            lines = _log_ratio(p - delta, q), _log_ratio(1 - delta - q, 1 - p)
+        return scalar_or_array(np.maximum(np.maximum(*lines), 0.0))
+
+    def _delta(self, epsilon: FloatArray) -> FloatArray:
+        """δ + (1 − δ) max(0, (e^ε₀ − e^ε)/(1 + e^ε₀), 1 − e^ε): the vertices of the region."""
+        own, delta = self.point_at(self.value)
+        kink = -np.expm1(np.minimum(epsilon - own, 0.0)) / (1 + math.exp(-own))
+        rest = np.maximum(kink, -np.expm1(np.minimum(epsilon, 0.0)))
+        return np.asarray(delta + (1 - delta) * rest)
+
+    def shown_by(self) -> tuple[FloatArray, FloatArray]:
+        """δ at its ε. Sampling cannot establish δ = 0: an upper bound is positive."""
+        epsilon, delta = self.point_at(self.value)
+        return np.array([epsilon]), np.array([delta])
+
+    def _renyi(self, order: FloatArray, theta: Any) -> FloatArray:
+        """D_λ of binary randomized response where δ = 0 (it dominates every other pair), else ∞.
+
+        log[cosh((λ − ½)ε) / cosh(ε/2)]/(λ − 1), with no cancellation where ε is small.
+        """
+        epsilon, delta = self.point_at(theta)
+        finite = np.where(np.isinf(order), 2.0, order)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rise = 2 * np.sinh(finite * epsilon / 2) * np.sinh((finite - 1) * epsilon / 2)
+            small = np.log1p(rise / np.cosh(epsilon / 2))
+        large = np.logaddexp(finite * epsilon, (1 - finite) * epsilon) - np.logaddexp(0.0, epsilon)
+        found = np.where(finite * epsilon < 300, small, large) / (finite - 1)
+        return np.where(delta > 0, math.inf, np.where(np.isinf(order), epsilon, found))
+
+
+@dataclass(frozen=True)
+class PureDP(EpsilonDeltaClaim):
+    """ε-DP: P(E) ≤ e^ε Q(E).
+
+    >>> round(PureDP(0.5).region(0.1), 4)
+    0.1649
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        self._set(epsilon=checks.real("epsilon", self.epsilon, at_least=0.0))
+
+    def point_at(self, theta: Any) -> tuple[Any, Any]:
+        return theta, 0.0
+
+    def __str__(self) -> str:
+        return f"{digits(self.epsilon)}-DP"
 
 
 @dataclass(frozen=True, repr=False)
-class ApproximateDP(Claim):
+class ApproximateDP(EpsilonDeltaClaim):
     """(ε, δ)-DP: P(E) ≤ e^ε Q(E) + δ.
 
     `headline` is the parameter a lower bound is reported on, "epsilon" or "delta"; the other one is
@@ -52,17 +362,14 @@ class ApproximateDP(Claim):
 
     @property
     def parameter(self) -> str:
-        """The headline."""
         return self.headline
 
     @property
     def symbol(self) -> str:
-        """ε or δ."""
         return "ε" if self.headline == "epsilon" else "δ"
 
     @property
     def meaning(self) -> str:
-        """ε at a δ, or δ at an ε."""
         if self.headline == "epsilon":
             return f"ε at δ = {digits(self.delta)}"
         return f"δ at ε = {digits(self.epsilon)}"
@@ -72,10 +379,8 @@ class ApproximateDP(Claim):
         """For δ just below 1, where nothing would be claimed."""
         return math.inf if self.headline == "epsilon" else 1.0 - 1e-12
 
-    @property
-    def point(self) -> tuple[float, float]:
-        """(ε, δ)."""
-        return self.epsilon, self.delta
+    def point_at(self, theta: Any) -> tuple[Any, Any]:
+        return (theta, self.delta) if self.headline == "epsilon" else (self.epsilon, theta)
 
     def turned(self) -> ApproximateDP | None:
         """δ at this ε for ε at this δ, and the other way round; none where δ is 0."""
@@ -83,127 +388,25 @@ class ApproximateDP(Claim):
         return replace(self, headline=other) if self.delta else None
 
     def as_epsilon(self, value: float) -> float:
-        """A δ of 0.1 is much: that often an output may give everything away."""
+        """A δ of 0.1 is large: an output may reveal everything that often."""
         return value if self.headline == "epsilon" else 10 * value
-
-    def raw_region(self, q: FloatArray) -> Any:
-        """min(e^ε q + δ, 1 − e^{−ε}(1 − δ − q), 1)."""
-        steep = self._ratio * q + self.delta
-        flat = (math.expm1(min(self.epsilon, 700.0)) + self.delta + q) / self._ratio
-        return np.where(q < 1.0 - self.delta, np.minimum(steep, flat), 1.0)
-
-    @cached_property
-    def _ratio(self) -> float:
-        return math.exp(min(self.epsilon, 700.0))  # past e^700 nothing changes but the overflow
-
-    def tradeoff(self, alpha: npt.ArrayLike) -> Any:
-        """max(0, 1 − δ − e^ε α, e^{−ε}(1 − δ − α))."""
-        rest = 1.0 - self.delta
-        return shaped(
-            alpha,
-            lambda a: np.maximum(np.maximum(rest - self._ratio * a, (rest - a) / self._ratio), 0.0),
-        )
-
-    def needed(self, p: float, q: float) -> float:
-        """ε: the larger of log (p − δ)/q and log (1 − δ − q)/(1 − p), at least 0.
-
-        δ: the larger of p − e^ε q and 1 − q − e^ε (1 − p), at least 0.
-        """
-        if self.headline == "delta":
-            return max(0.0, p - self._ratio * q, 1 - q - self._ratio * (1 - p))
-        return max(0.0, _log_ratio(p - self.delta, q), _log_ratio(1 - self.delta - q, 1 - p))
-
-    def slope(self, q: npt.ArrayLike) -> Any:
-        """e^ε, then e^{−ε}, then 0."""
-        q = np.asarray(q, dtype=float)
-        kink = (1.0 - self.delta) / (self._ratio + 1.0)
-        flat = np.where(q < 1.0 - self.delta, 1 / self._ratio, 0.0)
-        return np.where(q < kink, self._ratio, flat)
-
-    def _delta(self, epsilon: FloatArray) -> FloatArray:
-        """δ + (1 − δ) max(0, (e^ε₀ − e^ε)/(1 + e^ε₀), 1 − e^ε): the vertices of the region."""
-        kink = -np.expm1(np.minimum(epsilon - self.epsilon, 0.0)) / (1 + math.exp(-self.epsilon))
-        return self.delta + (1 - self.delta) * np.maximum(kink, -np.expm1(np.minimum(epsilon, 0.0)))
-
-    def shown_by(self) -> tuple[FloatArray, FloatArray]:
-        """δ at its ε."""
-        return np.array([self.epsilon]), np.array([self.delta])
-
-    def _renyi(self, order: FloatArray) -> FloatArray:
-        """That of pure DP where δ = 0, else none: what happens with probability δ can be anything."""
-        return super()._renyi(order) if self.delta else _randomized_response(self.epsilon, order)
 
     def __str__(self) -> str:
         said = f"({digits(self.epsilon)}, {digits(self.delta)})-DP"
         return said if self.headline == "epsilon" else f"{said} in δ"
 
 
-def _randomized_response(epsilon: float, order: FloatArray) -> FloatArray:
-    """D_λ of binary randomized response, the largest under ε-DP (it dominates every other pair).
-
-    log[cosh((λ − ½)ε) / cosh(ε/2)]/(λ − 1), with no cancellation where ε is small.
-    """
-    finite = np.where(np.isinf(order), 2.0, order)
-    with np.errstate(over="ignore", invalid="ignore"):
-        rise = 2 * np.sinh(finite * epsilon / 2) * np.sinh((finite - 1) * epsilon / 2)
-        small = np.log1p(rise / np.cosh(epsilon / 2))
-    large = np.logaddexp(finite * epsilon, (1 - finite) * epsilon) - np.logaddexp(0.0, epsilon)
-    value = np.where(finite * epsilon < 300, small, large) / (finite - 1)
-    return np.where(np.isinf(order), epsilon, value)
+def _exp(epsilon: Any) -> Any:
+    """e^ε. Past e^700 nothing changes but the overflow."""
+    if isinstance(epsilon, float):  # several times faster
+        return math.exp(min(epsilon, 700.0))
+    return np.exp(np.minimum(epsilon, 700.0))
 
 
-@dataclass(frozen=True)
-class PureDP(Claim):
-    """ε-DP: P(E) ≤ e^ε Q(E).
-
-    >>> round(PureDP(0.5).region(0.1), 4)
-    0.1649
-    """
-
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        self._set(epsilon=checks.real("epsilon", self.epsilon, at_least=0.0))
-
-    @property
-    def point(self) -> tuple[float, float]:
-        """(ε, 0)."""
-        return self.epsilon, 0.0
-
-    @cached_property
-    def _as_approximate(self) -> ApproximateDP:
-        return ApproximateDP(self.epsilon, 0.0)
-
-    def raw_region(self, q: FloatArray) -> Any:
-        """min(e^ε q, 1 − e^{−ε}(1 − q))."""
-        return self._as_approximate.raw_region(q)
-
-    def tradeoff(self, alpha: npt.ArrayLike) -> Any:
-        """max(1 − e^ε α, e^{−ε}(1 − α))."""
-        return self._as_approximate.tradeoff(alpha)
-
-    def needed(self, p: float, q: float) -> float:
-        """The larger of log p/q and log (1 − q)/(1 − p), at least 0."""
-        return self._as_approximate.needed(p, q)
-
-    def slope(self, q: npt.ArrayLike) -> Any:
-        """e^ε, then e^{−ε}."""
-        return self._as_approximate.slope(q)
-
-    def _delta(self, epsilon: FloatArray) -> FloatArray:
-        """(e^ε₀ − e^ε)/(1 + e^ε₀), at least 0."""
-        return self._as_approximate._delta(epsilon)
-
-    def shown_by(self) -> tuple[FloatArray, FloatArray]:
-        """δ = 0 at its ε, which draws never show: a bound from above is positive."""
-        return np.array([self.epsilon]), np.zeros(1)
-
-    def _renyi(self, order: FloatArray) -> FloatArray:
-        """That of binary randomized response."""
-        return _randomized_response(self.epsilon, order)
-
-    def __str__(self) -> str:
-        return f"{digits(self.epsilon)}-DP"
+def _log_ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    """log top/bottom; −∞ where top ≤ 0, ∞ where only bottom is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(top > 0, np.log(top / bottom), -math.inf)
 
 
 @dataclass(frozen=True)
@@ -221,30 +424,27 @@ class GaussianDP(Claim):
     def __post_init__(self) -> None:
         self._set(mu=checks.real("mu", self.mu, at_least=0.0))
 
-    def raw_region(self, q: FloatArray) -> Any:
-        """Φ(μ + Φ⁻¹(q)), and never rounded below q."""
-        return np.maximum(ndtr(self.mu + ndtri(q)), q)
-
-    def tradeoff(self, alpha: npt.ArrayLike) -> Any:
-        """Φ(Φ⁻¹(1 − α) − μ)."""
-        return shaped(alpha, lambda alpha: gaussian_tradeoff(alpha, self.mu))
-
-    def needed(self, p: float, q: float) -> float:
-        """Φ⁻¹(p) − Φ⁻¹(q), at least 0."""
-        return max(0.0, float(ndtri(p) - ndtri(q))) if p > q else 0.0
-
-    def slope(self, q: npt.ArrayLike) -> Any:
-        """φ(μ + z)/φ(z) at z = Φ⁻¹(q)."""
-        if self.mu == 0:
-            return np.ones(np.shape(q))
+    def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
+        """Φ(μ + z), never rounded below q, and φ(μ + z)/φ(z), at z = Φ⁻¹(q)."""
+        mu, z = self._theta(theta), ndtri(q)
         with np.errstate(over="ignore", invalid="ignore"):
-            z = ndtri(np.asarray(q, dtype=float))
-            return np.exp(-self.mu * z - self.mu**2 / 2)
+            slope = np.where(mu > 0, np.exp(-mu * z - mu**2 / 2), 1.0)
+        return np.maximum(ndtr(mu + z), q), slope
+
+    def tradeoff(self, alpha: npt.ArrayLike, theta: Any = None) -> Any:
+        """Φ(Φ⁻¹(1 − α) − μ)."""
+        return scalar_or_array(gaussian_tradeoff(probabilities(alpha), self._theta(theta)))
+
+    def needed(self, p: npt.ArrayLike, q: npt.ArrayLike) -> Any:
+        """Φ⁻¹(p) − Φ⁻¹(q), at least 0."""
+        with np.errstate(invalid="ignore"):
+            found = np.where(np.greater(p, q), np.subtract(ndtri(p), ndtri(q)), 0.0)
+        return scalar_or_array(np.maximum(found, 0.0))
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
         """Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), in log space (Balle & Wang 2018, arXiv:1805.06530)."""
         if self.mu == 0:
-            return -np.expm1(np.minimum(epsilon, 0.0))
+            return np.asarray(-np.expm1(np.minimum(epsilon, 0.0)))
         with np.errstate(over="ignore", invalid="ignore"):
             top = log_ndtr(self.mu / 2 - epsilon / self.mu)
             bottom = epsilon + log_ndtr(-self.mu / 2 - epsilon / self.mu)
@@ -252,136 +452,21 @@ class GaussianDP(Claim):
         return np.where(np.isneginf(top), 0.0, np.clip(value, 0.0, 1.0))
 
     def shown_by(self) -> tuple[FloatArray, FloatArray]:
-        """δ(ε) on a grid."""
-        return _profile(self)
+        return profile_points(self)
 
-    def _renyi(self, order: FloatArray) -> FloatArray:
+    def _renyi(self, order: FloatArray, theta: Any) -> FloatArray:
         """λμ²/2."""
-        return order * (self.mu**2 / 2) if self.mu else np.zeros(order.shape)
+        with np.errstate(invalid="ignore"):
+            return np.where(np.greater(theta, 0), order * np.square(theta) / 2, 0.0)
 
     def __str__(self) -> str:
         return f"{digits(self.mu)}-GDP"
 
 
-@dataclass(frozen=True, eq=False)
-class TradeoffDP(Claim):
-    """f-DP for any trade-off function f, given as a function or as points (α, β).
-
-    f-DP is a claim about both orders of two neighbours, T(P,Q) ≥ f and T(Q,P) ≥ f, which together
-    say T ≥ max(f, f⁻¹): that is the curve kept. With `ordered` the claim is about the first input
-    against the second alone. A function is tabulated from below, so that the claim as stored is
-    never stronger than the one made. `gap` lowers the whole curve: it is the parameter a lower
-    bound is reported on.
-
-    `from_delta` makes the claim of a privacy profile, such as an accountant computes.
-
-    >>> halfway = TradeoffDP([(0, 1), (0.25, 0.25), (1, 0)])
-    >>> halfway.region(0.125)
-    0.375
-    """
-
-    f: Any = field(repr=False)
-    gap: float = 0.0
-    ordered: bool = False
-    parameter: ClassVar[str] = "gap"
-    symbol: ClassVar[str] = "gap"
-    largest: ClassVar[float] = 1.0
-
-    def __post_init__(self) -> None:
-        self._set(gap=checks.real("gap", self.gap, at_least=0.0))
-        checks.flag("ordered", self.ordered)
-        if not isinstance(self.f, TradeoffCurve):
-            make = tabulated.from_function if callable(self.f) else tabulated.from_points
-            curve = make(self.f)
-            self._set(f=curve if self.ordered else tabulated.both_orders(curve))
-
-    def turned(self) -> ApproximateDP | None:
-        """For a claim about both orders ε at δ = 10⁻⁵, from above: a gap means little to people."""
-
-        def allowed(epsilon: float) -> bool:
-            return float(self.delta_at(epsilon)) <= SMALL
-
-        if self.directional or not allowed(_LARGE):
-            return None
-        return ApproximateDP(bisect(allowed, _LARGE, 0.0)[0], SMALL)
-
-    @classmethod
-    def from_delta(cls, f: Callable[[Any], Any]) -> TradeoffDP:
-        """The claim that (ε, f(ε))-DP holds for every ε ≥ 0, given as a function ε ↦ δ.
-
-        The function may take arrays or single numbers, and may be an upper bound, such as an
-        accountant's (dp-accounting: `pld.get_delta_for_epsilon`). Finitely many ε are asked for and
-        the curve is exact for them, so the claim is never stronger than what the function says.
-
-        >>> same = TradeoffDP.from_delta(GaussianDP(1.0).delta_at)
-        >>> gap = GaussianDP(1.0).tradeoff(0.05) - same.tradeoff(0.05)
-        >>> 0 <= gap < 1e-5
-        True
-        """
-        return cls(tabulated.from_delta(f))
-
-    @property
-    def directional(self) -> bool:
-        """Whether the claim is about the first input against the second alone."""
-        return self.ordered
-
-    def as_epsilon(self, value: float) -> float:
-        """A gap of 0.5 is much: half of the largest there is."""
-        return 2 * value
-
-    def raw_region(self, q: FloatArray) -> Any:
-        """1 − f(q), raised by the gap."""
-        return np.minimum(1.0 - self.f(q) + self.gap, 1.0)
-
-    def tradeoff(self, alpha: npt.ArrayLike) -> Any:
-        """f(α) less the gap, accurate where it is tiny."""
-        return shaped(alpha, lambda a: self.f(a) - self.gap)
-
-    def region_inverse(self, p: npt.ArrayLike) -> Any:
-        """f⁻¹(1 − p + gap)."""
-        inverse = self.f.inverse()
-        return shaped(p, lambda p: inverse(np.clip(1.0 - p + self.gap, 0.0, 1.0)))
-
-    def needed(self, p: float, q: float) -> float:
-        """How far the point lies below the curve: f(q) − (1 − p), at least 0."""
-        return max(0.0, p - (1.0 - float(self.f(q))))
-
-    def slope(self, q: npt.ArrayLike) -> Any:
-        """Minus the slope of the tabulated curve, 0 where the raised region is full."""
-        q = np.asarray(q, dtype=float)
-        pieces = -np.diff(self.f.y) / np.diff(self.f.x)
-        at = np.clip(np.searchsorted(self.f.x, q, side="right") - 1, 0, pieces.size - 1)
-        return np.where(np.asarray(self.region(q)) >= 1.0, 0.0, pieces[at])
-
-    def _delta(self, epsilon: FloatArray) -> FloatArray:
-        """At a knot of the lowered curve."""
-        return np.asarray(tabulated.lowered(self.f, self.gap).delta(epsilon))
-
-    def shown_by(self) -> tuple[FloatArray, FloatArray] | None:
-        """δ(ε) on a grid; None where ε below 0 would be needed.
-
-        That is for one order of the inputs alone, and for a gap beyond the point where f crosses the
-        diagonal: up to there the lowered curve asks no more of the second order than of the first.
-        """
-        if self.ordered or self.f(self.gap) < self.gap:
-            return None
-        return _profile(self)
-
-    def __str__(self) -> str:
-        return "f-DP" if self.gap == 0 else f"f-DP lowered by {digits(self.gap)}"
-
-
-def _profile(claim: Claim) -> tuple[FloatArray, FloatArray]:
-    """δ(ε) of a symmetric claim, equidistant in ε from 0 to where draws cannot follow."""
+def profile_points(claim: Claim) -> tuple[FloatArray, FloatArray]:
+    """δ(ε) of a symmetric claim at equidistant ε, from 0 to where δ is too small to be estimated."""
     last, least = 0.25, float(claim.delta_at(300.0))
-    while last < _FAR and float(claim.delta_at(last)) > least + _NEGLIGIBLE:
+    while last < _MAX_EPSILON and float(claim.delta_at(last)) > least + _NEGLIGIBLE:
         last *= 1.25
-    eps = np.linspace(0.0, last, _PROFILE)
+    eps = np.linspace(0.0, last, _PROFILE_POINTS)
     return eps, np.asarray(claim.delta_at(eps))
-
-
-def _log_ratio(top: float, bottom: float) -> float:
-    """log top/bottom; −∞ when there is nothing on top, ∞ over nothing."""
-    if top <= 0:
-        return -math.inf
-    return math.inf if bottom <= 0 else math.log(top / bottom)

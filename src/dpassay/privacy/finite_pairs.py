@@ -1,4 +1,4 @@
-"""Every notion of privacy of a finite pair of distributions (p_k, q_k).
+"""Every notion of privacy of a finite pair of distributions (p_k, q_k), and the privacy loss as a curve.
 
 With ℓ_k = log p_k/q_k, and cells where one of the two is zero kept as what they are (ratio 0 or ∞):
 
@@ -20,7 +20,9 @@ import numpy.typing as npt
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.privacy.curves import TradeoffCurve
+from dpassay.privacy.curves import TradeoffCurve, freeze
+from dpassay.privacy.provenance import About
+from dpassay.tables import Shown, Tabular
 
 #: Entries of a (grid × cells) table built at a time when δ(ε) is summed.
 _CHUNK = 1 << 21
@@ -118,3 +120,50 @@ class Masses:
     def tradeoff(self, alpha: npt.ArrayLike) -> Any:
         """T(α): the smallest type-II error of a test of q against p with type-I error α."""
         return self.tradeoff_curve()(alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class LossCurve(Shown, Tabular):
+    """The privacy loss ℓ(t) = log p(t)/q(t) along the outputs t, with the two densities.
+
+    For a discrete mechanism `x` counts the outputs, `labels` names them, and `p`, `q` are
+    probabilities instead of densities.
+    """
+
+    x: FloatArray = field(repr=False)
+    y: FloatArray = field(repr=False)
+    p: FloatArray = field(repr=False)
+    q: FloatArray = field(repr=False)
+    labels: tuple[str, ...] | None = field(default=None, repr=False)
+    about: About | None = None
+    #: What of the output `x` is: "output", or "x in (x, •)" where outputs hold more than that.
+    part: str = "output"
+
+    def columns(self) -> dict[str, Any]:
+        """output, loss, and the densities or probabilities p and q on the two inputs."""
+        output = self.x if self.labels is None else list(self.labels)
+        return {"output": output, "loss": self.y, "p": self.p, "q": self.q}
+
+    def __post_init__(self) -> None:
+        freeze(self, x="x", y="y", p="p", q="q")
+        if self.labels is not None:
+            self._set(labels=tuple(self.labels))
+            checks.require(len(self.labels) == self.x.size, "labels must name every output")
+
+    def __call__(self, t: npt.ArrayLike) -> Any:
+        """ℓ(t) for a continuous output, linear between grid points."""
+        if self.labels is not None:
+            raise InvalidInput("the outputs are discrete: look them up in `.labels` and `.y`")
+        t = checks.doubles("t", t)
+        value = np.interp(t, self.x, self.y)
+        return value if t.ndim else float(value)
+
+    def chart(self, location: float | None = None) -> Any:
+        """Densities above, loss below, as in the figures of the local approach."""
+        from dpassay import charts
+
+        densities = self.x, self.p, self.q, self.y
+        return charts.loss(*densities, labels=self.labels, location=location, part=self.part)
+
+    def __str__(self) -> str:
+        return f"privacy loss along {self.x.size} outputs"

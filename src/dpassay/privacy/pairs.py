@@ -1,7 +1,4 @@
-"""Neighbouring inputs: the two things a mechanism must not tell apart.
-
-Where two inputs differ, in a few words: neighbours are long and differ in one place.
-"""
+"""Neighbouring inputs, which a mechanism must not distinguish; and where two of them differ, in words."""
 
 from __future__ import annotations
 
@@ -18,16 +15,16 @@ from dpassay.validation import one_of, shown
 
 #: Which way a divergence is taken: of the first input from the second, the other way, or the worse.
 Direction: TypeAlias = Literal["both", "forward", "backward"]
-#: Whether the two are swapped, for each way to look.
+#: Whether the two inputs are swapped, for each direction.
 SWAPS = {"forward": (False,), "backward": (True,), "both": (False, True)}
 
 
-#: The longest text of an input; of longer ones what differs is said.
+#: The longest text of an input; of longer ones only the difference is printed.
 _SHOWN = 40
 
 
 class Relation(StrEnum):
-    """What makes two inputs neighbours. A verdict speaks about this relation and no other."""
+    """What makes two inputs neighbours. A verdict is about this relation alone."""
 
     UNSPECIFIED = "unspecified"
     ADD_REMOVE = "add or remove one record"
@@ -116,7 +113,7 @@ _ENTRY = 30
 
 
 def difference(first: Any, second: Any) -> str:
-    """ "two lists of 200 that differ at [137]: 0.0 against 1.0"; empty if that cannot be told."""
+    """ "two lists of 200 that differ at [137]: 0.0 against 1.0"; empty if unknown."""
     try:
         found = _first(first, second)
         return "" if found is None else f"{_kinds(first, second)}{found}"
@@ -125,7 +122,7 @@ def difference(first: Any, second: Any) -> str:
 
 
 def _first(a: Any, b: Any) -> str | None:
-    """The words for the differences; None if there are none, or no way to look."""
+    """The words for the differences; None if there are none, or the inputs cannot be compared."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for one, other, which in ((a, b, "first"), (b, a, "second")):
             alone = [key for key in one if key not in other]
@@ -165,7 +162,7 @@ def _lacking(a: Any, b: Any) -> str:
 
 
 def _unequal(a: Any, b: Any) -> list[int]:
-    """The places at which two equally long sequences differ."""
+    """The indices at which two equally long sequences differ."""
     if len(a) == 0:
         return []
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape:

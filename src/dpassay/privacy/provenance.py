@@ -1,4 +1,4 @@
-"""What backs a number: method, guarantee, sample sizes, seed, pair."""
+"""The provenance of a number: method, guarantee, sample sizes, seed, pair."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def level(confidence: float, scale: int = 1) -> str:
 
 
 class Guarantee(StrEnum):
-    """What stands behind a number."""
+    """What error statement a number comes with."""
 
     EXACT = "exact"  # holds for every sample size
     ASYMPTOTIC = "asymptotic"  # holds in the limit of many draws
     HEURISTIC = "heuristic"  # no error statement
 
     def given(self, doubts: Sequence[str]) -> Guarantee:
-        """What is left of it where something speaks against independent draws."""
+        """The downgraded guarantee: none where there are doubts that draws are independent."""
         return Guarantee.HEURISTIC if doubts else self
 
 
 @dataclass(frozen=True, eq=False)
 class Origin(Record):
-    """Where outputs came from: the file, what it held when it was read, and what was used of it."""
+    """The file that outputs came from, its contents when it was read, and which columns were used."""
 
     file: str  # without folders
     bytes: int
@@ -65,11 +65,30 @@ class About(Record):
     seed: int | None = None
     pair: Any = None
     notes: tuple[str, ...] = ()
-    #: What n counts where that is no draws of the mechanism, such as "canaries".
+    #: What n counts if not draws of the mechanism, such as "canaries".
     units: str = ""
     #: The files the draws came from, and a digest of draws that were collected elsewhere.
     files: tuple[Origin, ...] = ()
     digest: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        source: Any,
+        method: str,
+        guarantee: Guarantee,
+        n: tuple[int, int],
+        notes: Sequence[str] = (),
+    ) -> About:
+        """About draws from a source: doubts about their independence downgrade the guarantee."""
+        return cls(
+            method=method,
+            guarantee=guarantee.given(source.doubts),
+            n=n,
+            seed=source.seed,
+            pair=source.pair,
+            notes=(*notes, *source.notes),
+        )
 
     @property
     def draws(self) -> str:

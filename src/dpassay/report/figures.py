@@ -10,11 +10,10 @@ import numpy as np
 
 from dpassay import charts
 from dpassay._typing import FloatArray
-from dpassay.bounds import boxes
+from dpassay.bounds.joint_test import clopper_pearson_box
 from dpassay.bounds.ordering import Counts
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
-from dpassay.privacy.curves import Spectrum, TradeoffCurve
-from dpassay.privacy.renyi_curves import RenyiCurve
+from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.report.embed import drawing
 from dpassay.report.words import percent
 from dpassay.results.rounding import number
@@ -90,7 +89,7 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
             kind = "region"
         else:
             point, counts = _placed(verdict)
-            found = boxes.box(counts, 1 - verdict.confidence)
+            found = clopper_pearson_box(counts, 1 - verdict.confidence)
             box = (found.low_alpha, found.high_alpha, found.low_beta, found.high_beta)
             kind = "box"
         if curve is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpassay import charts
 from dpassay.outputs.events import Event
-from dpassay.privacy.renyi_curves import LossCurve
+from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.report.figures import Figure, figure, some
 from dpassay.results.rounding import number
 

@@ -8,9 +8,9 @@ from typing import Any
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.privacy.claims import Claim
+from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee, level
-from dpassay.privacy.renyi_curves import LossCurve
 from dpassay.results.rounding import number
 from dpassay.results.witness import Witness
 from dpassay.tables import Shown

@@ -10,10 +10,10 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay.errors import InvalidInput
-from dpassay.privacy.curves import Spectrum, TradeoffCurve
+from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
+from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About
-from dpassay.privacy.renyi_curves import LossCurve, RenyiCurve
 from dpassay.results.rounding import number
 from dpassay.tables import Shown, Tabular
 

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpassay.bounds import boxes
+from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
 
 
 def test_the_outline_of_the_joint_region_reaches_along_an_edge():
     """All hits on one side: β = 0 with α up to where its p-value is γ."""
     c = Counts(1000, 1000, 300, 1000)
-    outline = boxes.joint(c, 0.05).outline
+    outline = joint.joint_region(c, 0.05).outline
     on_edge = outline[outline[:, 1] < 1e-12][:, 0]
-    assert boxes.point_p_values(c, np.array([[1.0, on_edge.max()]]))[0] <= 0.05
+    assert joint.point_p_values(c, np.array([[1.0, on_edge.max()]]))[0] <= 0.05
     assert on_edge.max() == pytest.approx(0.3294, abs=2e-3)
 
 
@@ -21,7 +21,9 @@ def test_the_outline_of_the_joint_region_reaches_along_an_edge():
 def test_the_box_of_the_joint_region_covers_by_enumeration(n, m, seed):
     """Over every pair of counts, at truths near the edges and inside."""
     regions = {
-        (i, j): boxes.joint(Counts(i, n, j, m), 0.05) for i in range(n + 1) for j in range(m + 1)
+        (i, j): joint.joint_region(Counts(i, n, j, m), 0.05)
+        for i in range(n + 1)
+        for j in range(m + 1)
     }
     rng = np.random.default_rng(seed)
     for p, q in np.concatenate([rng.random((40, 2)), rng.beta(0.2, 0.2, (40, 2))]):
@@ -33,7 +35,7 @@ def test_the_box_of_the_joint_region_covers_by_enumeration(n, m, seed):
         assert missed <= 0.05
 
 
-@pytest.mark.parametrize("kind", ["joint", "box", "hoeffding"])
+@pytest.mark.parametrize("kind", ["joint_region", "clopper_pearson_box", "hoeffding_box"])
 @pytest.mark.parametrize("truth", [(0.5, 0.18), (0.97, 0.6), (0.02, 0.01)])
 def test_regions_cover_the_truth_by_full_enumeration(kind, truth):
     n, m, gamma = 15, 11, 0.1
@@ -42,10 +44,10 @@ def test_regions_cover_the_truth_by_full_enumeration(kind, truth):
     for i in range(n + 1):
         for j in range(m + 1):
             c = Counts(i, n, j, m)
-            if kind == "joint":
-                inside = boxes.point_p_values(c, np.array([[p, q]]))[0] > gamma
+            if kind == "joint_region":
+                inside = joint.point_p_values(c, np.array([[p, q]]))[0] > gamma
             else:
-                found = getattr(boxes, kind)(c, gamma)
+                found = getattr(joint, kind)(c, gamma)
                 inside = (
                     found.low_alpha <= q <= found.high_alpha
                     and found.low_beta <= 1 - p <= found.high_beta
@@ -56,8 +58,8 @@ def test_regions_cover_the_truth_by_full_enumeration(kind, truth):
 
 def test_outline_of_the_joint_region_is_where_its_p_value_is_gamma():
     c = Counts(500, 1000, 184, 1000)
-    found = boxes.joint(c, 0.05)
-    p_values = boxes.point_p_values(
+    found = joint.joint_region(c, 0.05)
+    p_values = joint.point_p_values(
         c, np.column_stack([1 - found.outline[:, 1], found.outline[:, 0]])
     )
     assert p_values.max() <= 0.051
@@ -66,8 +68,8 @@ def test_outline_of_the_joint_region_is_where_its_p_value_is_gamma():
 
 def test_areas_of_the_three_regions_are_ordered():
     c = Counts(5000, 10_000, 1840, 10_000)
-    x, y = boxes.joint(c, 0.05).outline.T
-    joint = 0.5 * abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))
-    box, wide = boxes.box(c, 0.05), boxes.hoeffding(c, 0.05)
+    x, y = joint.joint_region(c, 0.05).outline.T
+    area = 0.5 * abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))
+    box, wide = joint.clopper_pearson_box(c, 0.05), joint.hoeffding_box(c, 0.05)
     areas = [(r.high_alpha - r.low_alpha) * (r.high_beta - r.low_beta) for r in (box, wide)]
-    assert joint < areas[0] < areas[1]
+    assert area < areas[0] < areas[1]

@@ -1,34 +1,159 @@
-"""Trade-off curves from points, functions and privacy profiles, never above what was given.
+"""f-DP: the claim that a trade-off function bounds, from points, functions or privacy profiles.
 
-A trade-off curve is the stronger a claim the higher it lies. Points on a convex function joined by
-chords lie above it, so functions are replaced by lines that lie below them.
+The higher a trade-off curve lies, the stronger is the claim, so no curve here lies above what was given.
+Points of a convex function joined by chords lie above it, so functions are replaced by lines below them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy.curves import TradeoffCurve, lower_hull
+from dpassay.privacy.event_claims import (
+    SMALL_DELTA,
+    ApproximateDP,
+    Claim,
+    digits,
+    probabilities,
+    profile_points,
+    scalar_or_array,
+)
+from dpassay.rootfinding import bisect
 
-#: A profile is followed until δ is this small.
-_NEGLIGIBLE = 1e-12
-#: ... or ε this large: past it lines say something of α < e^−256 alone.
-_FAR = 256.0
+#: The largest ε at δ = SMALL_DELTA that is reported beside a gap.
+_LARGE_EPSILON = 300.0
+#: A privacy profile is evaluated until δ is this small, or ε this large: lines of a larger ε only matter
+#: for α < e^−256.
+_NEGLIGIBLE, _MAX_EPSILON = 1e-12, 256.0
 #: Added to every δ of a profile: more than rounding takes from the lines and where they meet.
 _ROUNDING = 2e-15
-#: Epsilons to begin with; more are asked for where they could raise f by more than this many
-#: standard deviations of one draw, up to so many in all, in so many rounds.
+#: A profile is first evaluated at this many ε. More are added where they could raise f by more than this
+#: many standard deviations of one draw, up to a total number, in at most so many rounds.
 _FIRST, _WORTH, _MOST, _ROUNDS = 129, 1e-4, 600, 12
 
 
-def from_points(points: Any) -> TradeoffCurve:
+@dataclass(frozen=True, eq=False)
+class TradeoffDP(Claim):
+    """f-DP for any trade-off function f, given as a function or as points (α, β).
+
+    f-DP is a claim about both orders of two neighbours, T(P,Q) ≥ f and T(Q,P) ≥ f, which together
+    say T ≥ max(f, f⁻¹): that is the curve kept. With `ordered` the claim is only about the first input
+    against the second. A function is tabulated from below, so that the claim as stored is
+    never stronger than the one made. `gap` lowers the whole curve: it is the parameter a lower
+    bound is reported on.
+
+    `from_delta` makes the claim of a privacy profile, such as an accountant computes.
+
+    >>> halfway = TradeoffDP([(0, 1), (0.25, 0.25), (1, 0)])
+    >>> halfway.region(0.125)
+    0.375
+    """
+
+    f: Any = field(repr=False)
+    gap: float = 0.0
+    ordered: bool = False
+    parameter: ClassVar[str] = "gap"
+    symbol: ClassVar[str] = "gap"
+    largest: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        self._set(gap=checks.real("gap", self.gap, at_least=0.0))
+        checks.flag("ordered", self.ordered)
+        if not isinstance(self.f, TradeoffCurve):
+            make = _curve_of_function if callable(self.f) else _curve_of_points
+            curve = make(self.f)
+            self._set(f=curve if self.ordered else _both_orders(curve))
+
+    @classmethod
+    def from_delta(cls, f: Callable[[Any], Any]) -> TradeoffDP:
+        """The claim that (ε, f(ε))-DP holds for every ε ≥ 0, given as a function ε ↦ δ.
+
+        The function may take arrays or single numbers, and may be an upper bound, such as an
+        accountant's (dp-accounting: `pld.get_delta_for_epsilon`). Finitely many ε are asked for and
+        the curve is exact for them, so the claim is never stronger than what the function says.
+
+        >>> same = TradeoffDP.from_delta(GaussianDP(1.0).delta_at)
+        >>> gap = GaussianDP(1.0).tradeoff(0.05) - same.tradeoff(0.05)
+        >>> 0 <= gap < 1e-5
+        True
+        """
+        return cls(_curve_of_profile(f))
+
+    @property
+    def directional(self) -> bool:
+        return self.ordered
+
+    def turned(self) -> ApproximateDP | None:
+        """ε at δ = 10⁻⁵, from above, for a claim about both orders: few readers know what a gap means."""
+
+        def allowed(epsilon: float) -> bool:
+            return float(self.delta_at(epsilon)) <= SMALL_DELTA
+
+        if self.directional or not allowed(_LARGE_EPSILON):
+            return None
+        return ApproximateDP(bisect(allowed, _LARGE_EPSILON, 0.0)[0], SMALL_DELTA)
+
+    def as_epsilon(self, value: float) -> float:
+        """A gap of 0.5 is large: half of the largest possible one."""
+        return 2 * value
+
+    @cached_property
+    def _inverse(self) -> TradeoffCurve:
+        return self.f.inverse()  # type: ignore[no-any-return]
+
+    @cached_property
+    def _slopes(self) -> FloatArray:
+        return np.asarray(-np.diff(self.f.y) / np.diff(self.f.x))
+
+    def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
+        """1 − f(q), raised by the gap; minus the slope of f, 0 where the raised region is full."""
+        region = np.minimum(1.0 - np.interp(q, self.f.x, self.f.y) + self._theta(theta), 1.0)
+        piece = np.clip(np.searchsorted(self.f.x, q, side="right") - 1, 0, self._slopes.size - 1)
+        return np.asarray(region), np.where(region >= 1.0, 0.0, self._slopes[piece])
+
+    def tradeoff(self, alpha: npt.ArrayLike, theta: Any = None) -> Any:
+        """f(α) less the gap, accurate where it is tiny."""
+        lowered = self.f(probabilities(alpha)) - self._theta(theta)
+        return scalar_or_array(np.maximum(lowered, 0.0))
+
+    def region_inverse(self, p: npt.ArrayLike, theta: Any = None) -> Any:
+        """f⁻¹(1 − p + gap)."""
+        beta = np.clip(1.0 - probabilities(p) + self._theta(theta), 0.0, 1.0)
+        return self._inverse(beta)
+
+    def needed(self, p: npt.ArrayLike, q: npt.ArrayLike) -> Any:
+        """How far the point lies below the curve: f(q) − (1 − p), at least 0."""
+        return scalar_or_array(np.maximum(p - (1.0 - self.f(q)), 0.0))
+
+    def _delta(self, epsilon: FloatArray) -> FloatArray:
+        """At a knot of the lowered curve."""
+        return np.asarray(_lowered(self.f, self.gap).delta(epsilon))
+
+    def shown_by(self) -> tuple[FloatArray, FloatArray] | None:
+        """δ(ε) on a grid; None where ε below 0 would be needed.
+
+        That is for one order of the inputs alone, and for a gap beyond the point where f crosses the
+        diagonal: up to there the lowered curve asks no more of the second order than of the first.
+        """
+        if self.ordered or self.f(self.gap) < self.gap:
+            return None
+        return profile_points(self)
+
+    def __str__(self) -> str:
+        return "f-DP" if self.gap == 0 else f"f-DP lowered by {digits(self.gap)}"
+
+
+def _curve_of_points(points: Any) -> TradeoffCurve:
     """The curve through points (α, β)."""
     try:
         array = np.array(list(points), dtype=float)
@@ -43,7 +168,7 @@ def from_points(points: Any) -> TradeoffCurve:
     return TradeoffCurve(array[order, 0], array[order, 1])
 
 
-def from_function(f: Callable[[Any], Any]) -> TradeoffCurve:
+def _curve_of_function(f: Callable[[Any], Any]) -> TradeoffCurve:
     """A piecewise linear curve nowhere above the convex f.
 
     Between two knots a convex function lies above the extensions of the chords on either side;
@@ -74,7 +199,7 @@ def from_function(f: Callable[[Any], Any]) -> TradeoffCurve:
     return TradeoffCurve(meet, np.clip(low, 0.0, 1.0))
 
 
-def both_orders(curve: TradeoffCurve) -> TradeoffCurve:
+def _both_orders(curve: TradeoffCurve) -> TradeoffCurve:
     """max(f, f⁻¹), with the points where the two cross among its own."""
     other = curve.inverse()
     x = np.union1d(curve.x, other.x)
@@ -85,7 +210,7 @@ def both_orders(curve: TradeoffCurve) -> TradeoffCurve:
     return TradeoffCurve(x, np.maximum(curve(x), other(x)))
 
 
-def lowered(curve: TradeoffCurve, gap: float) -> TradeoffCurve:
+def _lowered(curve: TradeoffCurve, gap: float) -> TradeoffCurve:
     """max(f − gap, 0), with the point where it reaches 0 among its own."""
     if gap == 0:
         return curve
@@ -93,7 +218,7 @@ def lowered(curve: TradeoffCurve, gap: float) -> TradeoffCurve:
     return TradeoffCurve(x, np.maximum(curve(x) - gap, 0.0))
 
 
-def from_delta(f: Any) -> TradeoffCurve:
+def _curve_of_profile(f: Any) -> TradeoffCurve:
     """The curve a privacy profile ε ↦ δ implies for both orders, from finitely many ε.
 
     f(α) = sup_ε max(0, 1 − δ(ε) − e^ε α, e^{−ε}(1 − δ(ε) − α)) (Dong, Roth & Su 2022,
@@ -118,25 +243,20 @@ def from_delta(f: Any) -> TradeoffCurve:
         raise InvalidInput(
             f"delta(epsilon) is 1 up to epsilon = {x[-1]:g}: with delta = 1 nothing is claimed"
         )
-    return _envelope(x, y)
-
-
-def from_pairs(epsilons: FloatArray, deltas: FloatArray) -> TradeoffCurve:
-    """The curve that (ε, δ)-DP at each of these pairs, ε increasing, implies for both orders."""
-    return _envelope(epsilons, deltas)
+    return curve_of_pairs(x, y)
 
 
 def _probes(f: Callable[[Any], Any]) -> tuple[FloatArray, FloatArray]:
-    """0 and the ε up to which a profile is worth following, with their δ; what was tried between."""
+    """0, the ε up to which a profile is evaluated, and those tried between, with their δ."""
     seen = {e: float(_deltas(f, np.array([e]))[0]) for e in (0.0, 1.0)}
     last = 1.0
-    while seen[last] > _NEGLIGIBLE and last < _FAR:
+    while seen[last] > _NEGLIGIBLE and last < _MAX_EPSILON:
         last *= 2
         seen[last] = float(_deltas(f, np.array([last]))[0])
     _falling(*_columns(seen))
     floor = max(seen[last] * (1 + 1e-6), _NEGLIGIBLE)
     last = min((e for e in seen if seen[e] <= floor and e > 0), default=last)
-    while last > 1e-6:  # a claim much below 1 is followed on its own scale
+    while last > 1e-6:  # a small ε is a scale of its own
         half = last / 2
         if half not in seen:
             seen[half] = float(_deltas(f, np.array([half]))[0])
@@ -179,7 +299,7 @@ def _falling(x: FloatArray, y: FloatArray) -> None:
 
 
 def _worthwhile(x: FloatArray, y: FloatArray, most: int) -> FloatArray:
-    """Epsilons between those known at which δ may lie well below the chord; the `most` promising.
+    """Up to `most` further ε at which δ may lie well below the chord, the most useful ones.
 
     δ is convex in t = e^ε: between two knots it lies in the triangle of their chord and the
     extensions of the chords on either side. The corner of that triangle is tried: a kink is hit.
@@ -201,14 +321,16 @@ def _worthwhile(x: FloatArray, y: FloatArray, most: int) -> FloatArray:
     return np.asarray(np.log(corner[chosen]))
 
 
-def _envelope(x: FloatArray, y: FloatArray) -> TradeoffCurve:
-    """The largest of the lines 1 − δ − e^ε α and their mirror images, exactly.
+def curve_of_pairs(epsilons: FloatArray, deltas: FloatArray) -> TradeoffCurve:
+    """The curve that (ε, δ)-DP at each of these pairs, ε increasing, implies for both orders.
+
+    It is exactly the largest of the lines 1 − δ − e^ε α and their mirror images.
 
     A line is part of it if its (e^ε, δ) is on the lower hull, and neighbours meet at minus the slope
     between them. The lines fall at least as fast as 1 − α, their mirror images no faster: the former
     are the larger up to the diagonal, which they pass at the largest (1 − δ)/(1 + e^ε).
     """
-    t, d = lower_hull(np.exp(x), np.minimum(y + _ROUNDING, 1.0))
+    t, d = lower_hull(np.exp(epsilons), np.minimum(deltas + _ROUNDING, 1.0))
     top = 1.0 - d
     meet = -np.diff(d) / np.diff(t)
     height = top[:-1] - t[:-1] * meet

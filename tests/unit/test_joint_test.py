@@ -8,7 +8,6 @@ from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.bounds import joint_test as joint
-from dpassay.bounds import p_value_floor as far_tail
 from dpassay.bounds.ordering import Counts, kl
 
 CLAIMS = [
@@ -47,7 +46,7 @@ def excess(n, m, claim, found):
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 @pytest.mark.parametrize(("n", "m"), [(12, 12), (7, 25), (25, 7)])
 def test_it_is_a_p_value_at_every_level(n, m, claim):
-    found = of_all(n, m, lambda c: far_tail.p_value(c, claim))
+    found = of_all(n, m, lambda c: joint.chernoff_p_value(c, claim))
     assert found.min() < 0.06
     assert excess(n, m, claim, found) <= 1.0
 
@@ -73,7 +72,7 @@ def test_the_distance_is_never_above_what_a_grid_finds_and_near_it(counts, claim
     x, y = i / n, j / m
     with np.errstate(divide="ignore"):
         values = n * kl(x, np.minimum(p, x)) + m * kl(y, np.maximum(q, y))
-    least, found = float(values.min()), far_tail.distance(Counts(*counts), claim)
+    least, found = float(values.min()), joint.chernoff_distance(Counts(*counts), claim)
     assert found <= least + 1e-9
     assert found >= (0.99 if claim.quick else 0.94) * least - 0.01
 
@@ -85,7 +84,7 @@ def test_it_is_too_large_by_the_factor_that_is_said():
         ((6000, 20_000, 4000, 20_000), dp.PureDP(0.2)),
     ]:
         c = Counts(*counts)
-        s, said = far_tail.distance(c, claim), far_tail.p_value(c, claim)
+        s, said = joint.chernoff_distance(c, claim), joint.chernoff_p_value(c, claim)
         # the joint test with less spent on its confidence set
         exact = min(joint._p_value(c, claim, b) for b in (1e-12, 1e-18, 1e-24, 1e-30))
         assert 1.0 < said / exact < 3 * (1 + s) * math.sqrt(4 * math.pi * s)
@@ -106,7 +105,7 @@ def test_verdicts_say_how_small_it_is():
 
 
 def test_what_is_inside_the_claim_is_no_evidence():
-    assert far_tail.p_value(Counts(3, 10, 5, 10), dp.PureDP(0.0)) == 1.0
-    assert far_tail.p_value(Counts(12, 100, 10, 100), dp.PureDP(1.0)) == 1.0
-    assert far_tail.p_value(Counts(0, 10, 0, 10), dp.PureDP(1.0)) == 1.0
-    assert far_tail.p_value(Counts(10, 10, 10, 10), dp.PureDP(0.0)) == 1.0
+    assert joint.chernoff_p_value(Counts(3, 10, 5, 10), dp.PureDP(0.0)) == 1.0
+    assert joint.chernoff_p_value(Counts(12, 100, 10, 100), dp.PureDP(1.0)) == 1.0
+    assert joint.chernoff_p_value(Counts(0, 10, 0, 10), dp.PureDP(1.0)) == 1.0
+    assert joint.chernoff_p_value(Counts(10, 10, 10, 10), dp.PureDP(0.0)) == 1.0

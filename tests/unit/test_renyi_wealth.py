@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.bounds.renyi_wealth import RenyiWealth
+from dpassay.bounds.e_values import RenyiWealth
 from dpassay.learning.renyi_function import learn_variation
 
 
