@@ -17,6 +17,7 @@ from dpassay.errors import (
 from dpassay.outputs.canonical import Outputs, all_of, check_containers, from_columns
 from dpassay.privacy.pairs import Pair, as_pair
 from dpassay.privacy.provenance import Origin
+from dpassay.sampling.columns import has_columns
 from dpassay.sampling.dependence import (
     labels_like,
     one_sided_repeats,
@@ -24,6 +25,7 @@ from dpassay.sampling.dependence import (
     shared_rows,
 )
 from dpassay.sampling.draw import Seed, seed_of
+from dpassay.sampling.files import frame_pair, read_pair, refuse_one_frame
 from dpassay.sampling.fingerprints import fingerprint_of
 from dpassay.sampling.job import stream
 from dpassay.sampling.samples import Batch, Samples, warned
@@ -51,11 +53,7 @@ def from_samples(
     seed = seed_of(rng)
     files = isinstance(p, (str, Path)), isinstance(q, (str, Path))
     origins: tuple[Origin, ...] = ()
-    from dpassay.sampling.frames import frame_pair, has_columns, refuse_one_frame
-
     if all(files):
-        from dpassay.sampling.files import read_pair
-
         tables = read_pair(p, q, columns=columns, drop=drop, max_bytes=max_bytes)
         sides = [from_columns(table.names, table.columns) for table in tables]
         origins = tables[0].origin, tables[1].origin

@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import AnyArray
-from dpassay.errors import MissingExtra, StoreError
+from dpassay.errors import StoreError
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.templates import Template
-from dpassay.sampling.columns import arrow_source
+from dpassay.sampling.columns import arrow_source, pyarrow_for
 from dpassay.sampling.tasks import Task
 
 #: The version of everything in a store: names, columns, addresses of cells.
@@ -173,13 +173,8 @@ def _digest(data: bytes) -> str:
 
 
 def arrow() -> Any:
-    """pyarrow with its Parquet module, or the remedy."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtra("a store of draws", "arrow") from None
-    return pyarrow
+    """pyarrow with its Parquet module, or how to install it."""
+    return pyarrow_for("a store of draws", "parquet")
 
 
 def encode(p: Outputs, q: Outputs, bound_to: list[str | int]) -> bytes:
@@ -238,7 +233,7 @@ def decode(data: bytes) -> tuple[Outputs, Outputs, list[str | int]]:
     """The inverse of `encode`; Damaged if the bytes are something else."""
     pa = arrow()
     try:
-        table = pa.parquet.ParquetFile(arrow_source(data, ".parquet")).read()
+        table = pa.parquet.ParquetFile(arrow_source(pa, data)).read()
         about = json.loads(table.schema.metadata[_KEY])
         found = tuple(_tuples(json.loads(text)) for text in table["structures"][0].as_py())
         sides = [_side(table, name, about[name], found) for name in ("p", "q")]

@@ -5,7 +5,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.sampling.frames import has_columns
+from dpassay.sampling.columns import has_columns
 
 pandas = pytest.importorskip("pandas")
 
