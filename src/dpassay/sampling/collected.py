@@ -18,6 +18,7 @@ from dpassay.outputs.canonical import Outputs, all_of, check_containers, from_co
 from dpassay.privacy.pairs import Pair, as_pair
 from dpassay.privacy.provenance import Origin
 from dpassay.sampling.columns import has_columns
+from dpassay.sampling.copies import fingerprint_of
 from dpassay.sampling.dependence import (
     labels_like,
     one_sided_repeats,
@@ -26,7 +27,6 @@ from dpassay.sampling.dependence import (
 )
 from dpassay.sampling.draw import Seed, seed_of
 from dpassay.sampling.files import frame_pair, read_pair, refuse_one_frame
-from dpassay.sampling.fingerprints import fingerprint_of
 from dpassay.sampling.job import stream
 from dpassay.sampling.samples import Batch, Samples, warned
 

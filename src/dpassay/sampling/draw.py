@@ -225,9 +225,7 @@ def draw_blocks(
                     raise _explain(done, job, f"{progress.done:,} draws a side were made{kept}")
                 if not isinstance(done, Drawn):  # read, not drawn
                     done = finish(job, [done], whole=False)
-                check.add(done.heads, pair, origin)
-                if done.marks is not None:
-                    check.watch(done.marks, pair, origin)
+                check.add(done.heads, pair, origin, done.hashes)
                 progress.advance(job.layout.draws(task.first, task.last))
                 yield from done.results
                 if done.piece is not None:

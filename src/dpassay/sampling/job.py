@@ -32,8 +32,7 @@ from dpassay.outputs.canonical import Outputs, align, arranged, concatenate, fro
 from dpassay.outputs.resident import AnyOutputs, Resident, brought_here, stay
 from dpassay.outputs.templates import Outcome
 from dpassay.privacy.pairs import Pair
-from dpassay.sampling.copies import Head, head
-from dpassay.sampling.dependence import row_marks
+from dpassay.sampling.copies import Head, head, row_hashes
 from dpassay.sampling.input_digests import why_changed
 from dpassay.sampling.parts import Shelf
 from dpassay.sampling.tasks import Cutting, Task
@@ -95,7 +94,7 @@ class Drawn:
     results: tuple[Any, ...]  # of whole blocks
     piece: tuple[Outputs, Outputs] | None  # of an unfinished one
     heads: tuple[Head, Head]  # of the task
-    marks: tuple[IntArray, IntArray] | None  # of the draws, where each is a call
+    hashes: tuple[IntArray, IntArray] | None  # of the draws, where each is a call
     seconds: float = 0.0
 
 
@@ -125,7 +124,7 @@ def finish(job: Job, blocks: Sequence[Sides], whole: bool) -> Drawn:
         tuple(job.use(*block) for block in blocks) if whole else (),
         None if whole else blocks[0],
         (head(p), head(q)),
-        (row_marks(p), row_marks(q)) if job.layout.calls else None,
+        (row_hashes(p), row_hashes(q)) if job.layout.calls else None,
     )
 
 

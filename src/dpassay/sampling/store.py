@@ -36,8 +36,8 @@ from dpassay.errors import (
 )
 from dpassay.outputs.canonical import Outputs, align, arranged, concatenate
 from dpassay.privacy.pairs import Pair
+from dpassay.sampling.copies import fingerprint_of
 from dpassay.sampling.dependence import repeated_rows, symptoms
-from dpassay.sampling.fingerprints import fingerprint_of
 from dpassay.sampling.manifest import Entry, manifest_of
 from dpassay.sampling.parts import Damaged, Part, arrow, listed
 
