@@ -33,13 +33,13 @@ from dpassay.errors import (
 from dpassay.outputs.canonical import Outputs, arranged
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.copies import CopyCheck, Origin
-from dpassay.sampling.input_digests import short_digest
+from dpassay.sampling.identity import short_digest
 from dpassay.sampling.job import Drawn, Failure, Job, finish, joined, stream
 from dpassay.sampling.progress import Progress
 from dpassay.sampling.tasks import Cutting, Pace
 
 if TYPE_CHECKING:
-    from dpassay.sampling.manifest import Entry
+    from dpassay.sampling.store_files import Entry
 
 __all__ = [
     "CopyCheck",
@@ -134,7 +134,7 @@ def seed_for(rng: Seed, sampling: Sampling | None) -> int:
     """The seed of a run; without one, that of the store it draws into."""
     store = as_sampling(sampling).store
     if rng is None and store is not None:
-        from dpassay.sampling.manifest import stored_seed
+        from dpassay.sampling.store_files import stored_seed
 
         found = stored_seed(store)
         if found is not None:
@@ -159,7 +159,7 @@ def entry_of(
     held = described or described_for(mechanism, sampling)
     if held is None:
         return None
-    from dpassay.sampling.manifest import Entry
+    from dpassay.sampling.store_files import Entry
 
     alone = sampling.on_error == "outcome"
     return Entry.of(mechanism, pair, alone, sampling.timeout, held, sampling.identity)
@@ -210,10 +210,10 @@ def draw_blocks(
     with contextlib.ExitStack() as held, Progress(n, enabled=sampling.progress) as progress:
         stage, kept = None, ""
         if sampling.store is not None and entry is not None:
-            from dpassay.sampling.resuming import opened
+            from dpassay.sampling.store import open_stage
 
-            stage = held.enter_context(opened(sampling.store, entry, seed=seed, key=key))
-            job = dataclasses.replace(job, shelf=stage.shelf)
+            stage = held.enter_context(open_stage(sampling.store, entry, seed=seed, key=key))
+            job = dataclasses.replace(job, writer=stage.writer)
             kept = f"; they are kept in {stage.root}: start again to go on"
         takes_rng = getattr(mechanism, "replayable", True)
         workers = sampling.workers > 1 or sampling.executor is not None
@@ -296,7 +296,7 @@ def _explain(failure: Failure, job: Job, kept: str) -> DpassayError:
         text += (
             '\n  if failing is one of its outcomes, audit it as such: Sampling(on_error="outcome")'
         )
-    if job.shelf is not None:
+    if job.writer is not None:
         text += f"\n  {kept}"
     if failure.trace:
         text += f"\n{failure.trace.rstrip()}"

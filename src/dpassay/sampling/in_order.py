@@ -16,12 +16,12 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.sampling.clusters import Cluster, explained
 from dpassay.sampling.draw import Sampling
 from dpassay.sampling.job import Drawn, Job
-from dpassay.sampling.parts import Part
+from dpassay.sampling.store_files import Part
 from dpassay.sampling.tasks import Pace, Task
 from dpassay.sampling.workers import Here, Result, Run, pool
 
 if TYPE_CHECKING:
-    from dpassay.sampling.resuming import Stage
+    from dpassay.sampling.store import Stage
 
 #: What comes of a task: drawn, failed, or the draws of a store.
 Done: TypeAlias = Result | tuple[Outputs, Outputs]

@@ -33,8 +33,8 @@ from dpassay.outputs.resident import AnyOutputs, Resident, brought_here, stay
 from dpassay.outputs.templates import Outcome
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.copies import Head, head, row_hashes
-from dpassay.sampling.input_digests import why_changed
-from dpassay.sampling.parts import Shelf
+from dpassay.sampling.identity import why_changed
+from dpassay.sampling.store_files import PartWriter
 from dpassay.sampling.tasks import Cutting, Task
 
 _PACKAGE = Path(__file__).parents[1]
@@ -62,12 +62,12 @@ class Job:
     timeout: float | None
     use: Callable[[Outputs, Outputs], Any]
     inputs: tuple[bytes | None, bytes | None]  # digests, to notice inputs that change
-    shelf: Shelf | None = None  # where every task is saved
+    writer: PartWriter | None = None  # saves every task, into a store
 
     @property
     def anywhere(self) -> bool:
         """Whether arrays may stay where they are: each is a block, and used where it is."""
-        copied = self.layout.calls or self.shelf is not None
+        copied = self.layout.calls or self.writer is not None
         return not copied and getattr(self.use, "anywhere", False)
 
     def stream(self, cell: int, side: int) -> tuple[int, ...]:
@@ -108,9 +108,9 @@ def draw_task(job: Job, task: Task) -> Drawn | Failure:
             return found
         blocks.append(found)
     seconds = time.perf_counter() - start
-    if job.shelf is not None:
+    if job.writer is not None:
         try:
-            job.shelf.save(task, joined(blocks))
+            job.writer.save(task, joined(blocks))
         except StoreError as error:
             return Failure(task.first, 0, StoreError, str(error))
     drawn = finish(job, blocks, task.whole(job.layout))

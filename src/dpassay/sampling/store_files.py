@@ -1,15 +1,16 @@
-"""Parts of a store: the draws of a task in a Parquet file, saved whole or not at all.
+"""The files of a store: `store.json`, which says whose draws it holds, and the parts with the draws.
 
-A row is a draw on either input. The columns `p` and `q` hold the numbers (a list of them where an output
-has several), `p_structure` and `q_structure` which structure an output has where there are several,
-`p_rest` and `q_rest` what doubles lack of exact values; the first row of `structures` is the table of
-structures, as JSON. A part comes back bit for bit: `outputs.canonical.Outputs` on either side.
+A part is a Parquet file with the draws of a task, saved completely or not at all. A row is a draw on
+either input. The columns `p` and `q` hold the numbers (a list of them where an output has several),
+`p_structure` and `q_structure` which structure an output has where there are several, `p_rest` and
+`q_rest` what doubles lack of exact values; the first row of `structures` is the table of structures, as
+JSON. A part comes back bit for bit: `outputs.canonical.Outputs` on either side.
 
 The name of a part says which cells it holds, and a digest of all its bytes. Its header says the same, and
 whose draws they are (`Manifest.owner`): a part of another store, pair or stage is not used, whatever its
-name. It is written under another
-name in the folder of the run that draws, brought to the disk, and then renamed. Who takes a store over
-removes the folders of other runs first, so that a worker that outlived its run saves nothing more.
+name. It is written under another name in the folder of the run that draws, brought to the disk, and then
+renamed. A run that takes a store over removes the folders of other runs first, so that a worker that
+outlived its run saves nothing more.
 """
 
 from __future__ import annotations
@@ -20,26 +21,177 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpassay import records
+from dpassay import validation as checks
 from dpassay._typing import AnyArray
+from dpassay._version import __version__
 from dpassay.errors import StoreError
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.templates import Template
+from dpassay.privacy.pairs import Pair
 from dpassay.sampling.columns import arrow_source, pyarrow_for
-from dpassay.sampling.tasks import Task
+from dpassay.sampling.identity import Identity, difference, input_identity, name_of
+from dpassay.sampling.tasks import Task, by_calls
 
 #: The version of everything in a store: names, columns, addresses of cells.
 FORMAT = 2
-PARTS = "parts"
+#: Files and folders of a store, and how the names of temporary folders begin.
+MANIFEST, PARTS, LOCK, DAMAGED, WORK, GONE = (
+    "store.json",
+    "parts",
+    "lock",
+    "damaged",
+    "work-",
+    "gone-",
+)
+#: The longest description of a pair that is kept whole.
+_LONG = 1 << 20
 _NAME = re.compile(r"pair(\d+)-stage(\d+)-size(\d+)-cells(\d+)-(\d+)\.([0-9a-f]{32})\.parquet")
 _KEY = b"dpassay"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Whose draws are stored under a pair's number."""
+
+    name: str
+    mechanism: Identity
+    pair: Pair
+    inputs: tuple[Identity, Identity]
+    replayable: bool
+    calls: bool  # whether every output is a call
+
+    @classmethod
+    def of(
+        cls,
+        mechanism: Any,
+        pair: Pair,
+        each_alone: bool,
+        timeout: float | None,
+        described: Identity,
+        named: str | None = None,
+    ) -> Entry:
+        """The entry of a mechanism, `described` before the run, on a pair; a failure may be an output."""
+        replayable = bool(getattr(mechanism, "replayable", True))
+        inputs = input_identity(pair[0], named), input_identity(pair[1], named)
+        held = {**described, "failures are outputs": str(each_alone)}
+        if each_alone:  # and when it is one
+            held["time-out"] = str(timeout)
+        calls = by_calls(mechanism, each_alone)
+        return cls(name_of(mechanism), held, pair, inputs, replayable, calls)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready data."""
+        pair = records.encode(self.pair)
+        if len(json.dumps(pair)) > _LONG:
+            first, second = (records.Opaque(checks.shown(data)) for data in self.pair)
+            pair = records.encode(Pair(first, second, self.pair.relation, self.pair.name))
+        return {**vars(self), "pair": pair}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Entry:
+        """The inverse of `to_dict`."""
+        first, second = (dict(one) for one in data["inputs"])
+        pair, held = records.decode(data["pair"]), dict(data["mechanism"])
+        if not isinstance(pair, Pair):
+            raise TypeError("no pair")
+        says = bool(data["replayable"]), bool(data["calls"])
+        return cls(str(data["name"]), held, pair, (first, second), *says)
+
+    def check(self, here: Entry, root: Path) -> None:
+        """Refuse to go on if these are not the draws that are asked for."""
+        if found := difference(self.mechanism, here.mechanism):
+            raise StoreError(
+                f"the store {root} holds draws of {self.name}, and these would be of {here.name}: "
+                f"{found}. Draws of two mechanisms are not mixed: give another folder. If that is no "
+                'parameter of the mechanism, name it: dp.Sampling(store=…, identity="…") (--identity)'
+            )
+        for stored, given in zip(self.inputs, here.inputs, strict=True):
+            if stored["holds"] != given["holds"]:
+                raise StoreError(
+                    f"the store {root} holds draws on {stored['shown']} ({stored['holds']}), and these "
+                    f"would be on {given['shown']} ({given['holds']}). Draws on two pairs are not mixed: "
+                    "give another folder"
+                )
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What is in a store."""
+
+    seed: int
+    entries: dict[int, Entry]
+    version: str = __version__
+
+    def owner(self, index: int) -> str:
+        """A digest of whose draws are stored under a pair's number: seed, mechanism and inputs."""
+        entry = self.entries[index]
+        whose = [self.seed, entry.mechanism, [one["holds"] for one in entry.inputs]]
+        return hashlib.sha256(json.dumps(whose, sort_keys=True).encode()).hexdigest()[:32]
+
+    def to_bytes(self) -> bytes:
+        """As JSON."""
+        entries = {str(index): entry.to_dict() for index, entry in sorted(self.entries.items())}
+        content = {"format": FORMAT, "dpassay": self.version, "seed": self.seed, "pairs": entries}
+        return (json.dumps(content, indent=1) + "\n").encode()
+
+
+def manifest_of(root: Path) -> Manifest | None:
+    """The manifest of a store; None if there is no store yet, and nothing else in the folder."""
+    place = root / MANIFEST
+    try:
+        if not place.exists():
+            _check_empty(root)
+            return None
+        data = json.loads(place.read_bytes())
+        if data["format"] != FORMAT:
+            raise StoreError(
+                f"the store {root} is of format {data['format']}, and this dpassay ({__version__}) reads "
+                f"format {FORMAT}: use the version that made it, {data.get('dpassay', 'not known')}, or "
+                "draw into another folder"
+            )
+        entries = {int(k): Entry.from_dict(one) for k, one in data["pairs"].items()}
+        return Manifest(int(data["seed"]), entries, str(data["dpassay"]))
+    except OSError as error:
+        raise StoreError(f"{root} cannot be read as a store: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"{place} is damaged ({type(error).__name__}: {error}); the draws in {root / PARTS} are not "
+            "used without it: restore it, or give another folder"
+        ) from None
+
+
+def _check_empty(root: Path) -> None:
+    """Refuse a folder that holds something else, or draws without a manifest."""
+    ours = {PARTS, LOCK, DAMAGED, f".{MANIFEST}.tmp"}
+    names = os.listdir(root) if root.is_dir() else []
+    other = [name for name in names if name not in ours and not name.startswith((WORK, GONE))]
+    if other:
+        raise StoreError(
+            f"{root} holds {checks.shown(sorted(other)[0])} and no store of draws: give a new or an "
+            "empty folder"
+        )
+    if PARTS in names and os.listdir(root / PARTS):
+        raise StoreError(
+            f"{root} holds draws but no {MANIFEST} that says of what: restore it, or give another folder"
+        )
+
+
+def stored_seed(store: Any) -> int | None:
+    """The seed of a store that exists, with which a run without a seed continues."""
+    found = None if store is None else manifest_of(Path(store).absolute())
+    return None if found is None else found.seed
+
+
+# --- parts
 
 
 class Damaged(Exception):
@@ -79,23 +231,20 @@ class Part:
         return p, q
 
 
-def listed(root: Path) -> list[Part]:
-    """The parts of a store, in order."""
+def list_parts(root: Path, index: int | None = None, stage: int | None = None) -> list[Part]:
+    """The parts of a store, or of one of its pairs and stages, in order."""
     found = []
-    try:
-        names = [entry.name for entry in os.scandir(root / PARTS)]
-    except FileNotFoundError:
-        names = []
-    for name in names:
+    for name in os.listdir(root / PARTS) if (root / PARTS).is_dir() else ():
         if match := _NAME.fullmatch(name):
-            index, stage, size, first, last = map(int, match.groups()[:5])
-            found.append(Part(root / PARTS / name, index, stage, size, first, last, match[6]))
+            part = Part(root / PARTS / name, *map(int, match.groups()[:5]), match[6])
+            if index in (None, part.index) and stage in (None, part.stage):
+                found.append(part)
     return sorted(found, key=lambda p: (p.index, p.stage, p.size, p.first, -p.last, p.digest))
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """Where the tasks of a stage are saved; travels to workers."""
+class PartWriter:
+    """Saves the tasks of a stage; travels to workers."""
 
     root: Path
     work: str  # the folder of this run
@@ -104,7 +253,7 @@ class Shelf:
     owner: str
 
     def save(self, task: Task, sides: tuple[Outputs, Outputs]) -> None:
-        """Save the draws of a task: on the disk when this returns, or a sentence."""
+        """Save the draws of a task; when this returns, they are on the disk."""
         size = len(sides[0]) // (task.last - task.first)
         address = self.index, self.stage, size, task.first, task.last
         data = encode(*sides, [self.owner, *address])
@@ -112,16 +261,12 @@ class Shelf:
             f"pair{self.index}-stage{self.stage}-size{size}-cells{task.first}-{task.last}"
             f".{_digest(data)}.parquet"
         )
-        with explained(self.root, "the draws made before are safe", ours=True):
-            _write(self.root / self.work / name, self.root / PARTS / name, data)
+        with disk_errors(self.root, "the draws made before are safe", ours=True):
+            write_atomically(self.root / self.work / name, self.root / PARTS / name, data)
 
 
-def write_whole(folder: Path, name: str, data: bytes) -> None:
-    """Put a file in place, whole or not at all."""
-    _write(folder / f".{name}.tmp", folder / name, data)
-
-
-def _write(draft: Path, place: Path, data: bytes) -> None:
+def write_atomically(draft: Path, place: Path, data: bytes) -> None:
+    """Put a file in place, completely or not at all; it is written as `draft` first."""
     try:
         with open(draft, "wb") as file:
             file.write(data)
@@ -136,7 +281,7 @@ def _write(draft: Path, place: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk, where a folder can be opened for that."""
+    """Write the names in a folder to the disk, where a folder can be opened for that."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -147,8 +292,8 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def explained(root: Path, safe: str, ours: bool = False) -> Iterator[None]:
-    """What goes wrong with a disk, in a sentence; `ours` if the folder was there and this run's."""
+def disk_errors(root: Path, safe: str, ours: bool = False) -> Iterator[None]:
+    """Raise errors of the disk as StoreError; `ours` if the folder was there and belongs to this run."""
     try:
         yield
     except OSError as error:
