@@ -117,7 +117,7 @@ def sampling(
 
 def _cluster(address: str, workers: int) -> Any:
     """A client of a scheduler, until the command ends."""
-    from dpassay.sampling.clusters import connected
+    from dpassay.sampling.executors import connected
 
     if workers != 1:
         raise InvalidInput("the cluster has its own workers: give one of --workers and --dask")

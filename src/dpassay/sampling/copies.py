@@ -222,8 +222,8 @@ class CopyCheck:
                 and not self._varied[side]
             ):
                 self._check_constant(side, found.constant, shown, origin)
-        for side, found in enumerate(hashes or ()):
-            times = self._repeats[side].add(found)
+        for side, outputs in enumerate(hashes or ()):
+            times = self._repeats[side].add(outputs)
             if times is not None:
                 raise DependentDraws(
                     f"too many different outputs on {checks.shown(data[side])} come exactly {times} "

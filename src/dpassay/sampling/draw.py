@@ -191,7 +191,7 @@ def draw_blocks(
 
     `entry` says whose draws they are, if they go into a store.
     """
-    from dpassay.sampling.in_order import run_in_order
+    from dpassay.sampling.executors import run_in_order
 
     alone = sampling.on_error == "outcome"
     job = Job(

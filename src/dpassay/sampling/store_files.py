@@ -236,9 +236,10 @@ def list_parts(root: Path, index: int | None = None, stage: int | None = None) -
     found = []
     for name in os.listdir(root / PARTS) if (root / PARTS).is_dir() else ():
         if match := _NAME.fullmatch(name):
-            part = Part(root / PARTS / name, *map(int, match.groups()[:5]), match[6])
-            if index in (None, part.index) and stage in (None, part.stage):
-                found.append(part)
+            pair, of_stage, size, first, last = map(int, match.groups()[:5])
+            if index in (None, pair) and stage in (None, of_stage):
+                path = root / PARTS / name
+                found.append(Part(path, pair, of_stage, size, first, last, match[6]))
     return sorted(found, key=lambda p: (p.index, p.stage, p.size, p.first, -p.last, p.digest))
 
 
