@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -33,25 +33,14 @@ from dpassay.errors import (
 from dpassay.outputs.canonical import Outputs, arranged
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.copies import CopyCheck, Origin
-from dpassay.sampling.identity import short_digest
-from dpassay.sampling.job import Drawn, Failure, Job, finish, joined, stream
+from dpassay.sampling.executors import run_in_order
+from dpassay.sampling.identity import identity, short_digest
+from dpassay.sampling.job import Drawn, Failure, Job, finish, joined
+from dpassay.sampling.job import stream as stream
 from dpassay.sampling.progress import Progress
-from dpassay.sampling.tasks import Cutting, Pace
-
-if TYPE_CHECKING:
-    from dpassay.sampling.store_files import Entry
-
-__all__ = [
-    "CopyCheck",
-    "Sampling",
-    "Seed",
-    "as_sampling",
-    "draw_blocks",
-    "keep",
-    "seed_for",
-    "seed_of",
-    "stream",
-]
+from dpassay.sampling.store import open_stage
+from dpassay.sampling.store_files import Entry, stored_seed
+from dpassay.sampling.tasks import Chunking, Pace
 
 T = TypeVar("T")
 Seed: TypeAlias = (
@@ -132,47 +121,29 @@ def as_sampling(given: Sampling | None) -> Sampling:
 
 def seed_for(rng: Seed, sampling: Sampling | None) -> int:
     """The seed of a run; without one, that of the store it draws into."""
-    store = as_sampling(sampling).store
-    if rng is None and store is not None:
-        from dpassay.sampling.store_files import stored_seed
-
-        found = stored_seed(store)
-        if found is not None:
-            return found
-    return seed_of(rng)
+    found = stored_seed(as_sampling(sampling).store) if rng is None else None
+    return seed_of(rng) if found is None else found
 
 
 def described_for(mechanism: Mechanism, sampling: Sampling | None) -> dict[str, str] | None:
     """What the mechanism is, for a run that draws into a store."""
     how = as_sampling(sampling)
-    if how.store is None:
-        return None
-    from dpassay.sampling.identity import identity
-
-    return identity(mechanism, how.identity)
+    return None if how.store is None else identity(mechanism, how.identity)
 
 
 def entry_of(
     mechanism: Mechanism, pair: Pair, sampling: Sampling, described: dict[str, str] | None
 ) -> Entry | None:
     """Whose draws they are, for a run that draws into a store."""
-    held = described or described_for(mechanism, sampling)
-    if held is None:
+    if sampling.store is None:
         return None
-    from dpassay.sampling.store_files import Entry
-
-    alone = sampling.on_error == "outcome"
-    return Entry.of(mechanism, pair, alone, sampling.timeout, held, sampling.identity)
+    described = described or identity(mechanism, sampling.identity)
+    return Entry.of(mechanism, pair, sampling, described)
 
 
 def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
     """The default use of a block: keep its outputs, whatever the mechanism does to its arrays later."""
     return p.copy(), q.copy()
-
-
-def block_sizes(mechanism: Mechanism, n: int) -> list[int]:
-    """How `n` outputs are cut into blocks: by the mechanism and n alone, two blocks at least."""
-    return Cutting.of(mechanism, n).sizes()
 
 
 def draw_blocks(
@@ -191,15 +162,13 @@ def draw_blocks(
 
     `entry` says whose draws they are, if they go into a store.
     """
-    from dpassay.sampling.executors import run_in_order
-
     alone = sampling.on_error == "outcome"
     job = Job(
         mechanism,
         pair,
         seed,
         key,
-        Cutting.of(mechanism, n, each_alone=alone),
+        Chunking.of(mechanism, n, each_alone=alone),
         alone,
         sampling.timeout,
         use,
@@ -210,8 +179,6 @@ def draw_blocks(
     with contextlib.ExitStack() as held, Progress(n, enabled=sampling.progress) as progress:
         stage, kept = None, ""
         if sampling.store is not None and entry is not None:
-            from dpassay.sampling.store import open_stage
-
             stage = held.enter_context(open_stage(sampling.store, entry, seed=seed, key=key))
             job = dataclasses.replace(job, writer=stage.writer)
             kept = f"; they are kept in {stage.root}: start again to go on"
@@ -244,7 +211,7 @@ def draw_blocks(
 class _Unfinished:
     """Pieces of blocks in order, and the blocks that they fill."""
 
-    def __init__(self, layout: Cutting) -> None:
+    def __init__(self, layout: Chunking) -> None:
         self._layout, self._block = layout, 0
         self._pieces: list[tuple[Outputs, Outputs]] = []
 

@@ -13,7 +13,6 @@ mechanism that draws from its `rng` then makes the same draws.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import multiprocessing
 import os
@@ -39,12 +38,12 @@ from dpassay._version import __version__
 from dpassay.errors import DpassayError, InvalidInput, MissingExtra, WorkerDied
 from dpassay.interrupts import held_back
 from dpassay.outputs.canonical import Outputs
-from dpassay.sampling.draw import Sampling
 from dpassay.sampling.job import Drawn, Failure, Job, draw_task
 from dpassay.sampling.store_files import Part
 from dpassay.sampling.tasks import Pace, Task
 
 if TYPE_CHECKING:
+    from dpassay.sampling.draw import Sampling
     from dpassay.sampling.store import Stage
 
 Result: TypeAlias = Drawn | Failure
@@ -420,6 +419,8 @@ def cluster_error(error: Exception, progress: str) -> Exception:
 
 def connected(address: str) -> Any:
     """A client of Dask's scheduler at an address, or why there is none."""
+    import asyncio
+
     try:
         from distributed import Client
     except ImportError:

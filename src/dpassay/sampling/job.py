@@ -35,7 +35,7 @@ from dpassay.privacy.pairs import Pair
 from dpassay.sampling.copies import Head, head, row_hashes
 from dpassay.sampling.identity import why_changed
 from dpassay.sampling.store_files import PartWriter
-from dpassay.sampling.tasks import Cutting, Task
+from dpassay.sampling.tasks import Chunking, Task
 
 _PACKAGE = Path(__file__).parents[1]
 #: What ends a run, and is not the mechanism failing.
@@ -57,7 +57,7 @@ class Job:
     pair: Pair
     seed: int
     key: tuple[int, ...]
-    layout: Cutting
+    layout: Chunking
     each_alone: bool
     timeout: float | None
     use: Callable[[Outputs, Outputs], Any]

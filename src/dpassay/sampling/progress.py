@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from contextvars import ContextVar, Token
-from types import TracebackType
 from typing import Any, Self
 
 #: Nothing is shown before this many seconds.
@@ -113,12 +112,7 @@ class Progress:
     def _rate(self) -> str:
         return f"{self.done / max(time.monotonic() - self._start, 1e-9):,.0f}/s"
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
@@ -153,14 +147,9 @@ class Whole(Progress):
         self.label = label or self.label
         self.advance(self.sides * amount)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         _whole.reset(self._token)
-        super().__exit__(kind, error, trace)
+        super().__exit__(*error)
 
 
 #: The bar of the call that is running. Only a `Whole` sets it, which is entered and left by plain

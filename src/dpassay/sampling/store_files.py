@@ -24,7 +24,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from dpassay.privacy.pairs import Pair
 from dpassay.sampling.columns import arrow_source, pyarrow_for
 from dpassay.sampling.identity import Identity, difference, input_identity, name_of
 from dpassay.sampling.tasks import Task, by_calls
+
+if TYPE_CHECKING:
+    from dpassay.sampling.draw import Sampling
 
 #: The version of everything in a store: names, columns, addresses of cells.
 FORMAT = 2
@@ -70,23 +73,20 @@ class Entry:
     calls: bool  # whether every output is a call
 
     @classmethod
-    def of(
-        cls,
-        mechanism: Any,
-        pair: Pair,
-        each_alone: bool,
-        timeout: float | None,
-        described: Identity,
-        named: str | None = None,
-    ) -> Entry:
-        """The entry of a mechanism, `described` before the run, on a pair; a failure may be an output."""
-        replayable = bool(getattr(mechanism, "replayable", True))
-        inputs = input_identity(pair[0], named), input_identity(pair[1], named)
-        held = {**described, "failures are outputs": str(each_alone)}
-        if each_alone:  # and when it is one
-            held["time-out"] = str(timeout)
-        calls = by_calls(mechanism, each_alone)
-        return cls(name_of(mechanism), held, pair, inputs, replayable, calls)
+    def of(cls, mechanism: Any, pair: Pair, sampling: Sampling, described: Identity) -> Entry:
+        """The entry of a mechanism, `described` before the run, on a pair."""
+        alone, named = sampling.on_error == "outcome", sampling.identity
+        held = {**described, "failures are outputs": str(alone)}
+        if alone:  # and when it is one
+            held["time-out"] = str(sampling.timeout)
+        return cls(
+            name_of(mechanism),
+            held,
+            pair,
+            (input_identity(pair[0], named), input_identity(pair[1], named)),
+            replayable=bool(getattr(mechanism, "replayable", True)),
+            calls=by_calls(mechanism, alone),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data."""
