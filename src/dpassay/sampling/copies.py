@@ -11,14 +11,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpassay import validation as checks
-from dpassay._typing import AnyArray, IntArray
+from dpassay._typing import IntArray
 from dpassay.errors import DependentDraws
 from dpassay.outputs.canonical import Outputs, check_containers
 from dpassay.outputs.resident import AnyOutputs, Resident
@@ -27,10 +26,9 @@ from dpassay.privacy.pairs import Pair
 
 #: Distinct repeated values from which on repeats are looked into.
 MANY = 20
-#: Bytes at the beginning of a run that are compared to find copied streams, and the lengths at which two
+#: Rows at the beginning of a run that are compared to find copied streams, and the lengths at which two
 #: runs are compared that are not equally long.
-_HEAD = 2048
-_LENGTHS = (16, 64, 256, 1024)
+_HEAD, _LENGTHS = 256, (16, 64)
 #: The most different outputs a side that are watched for coming again.
 _WATCHED = 4096
 #: Rows of a batch that are looked at, and how improbable they must be, in bits.
@@ -45,19 +43,18 @@ def row_hashes(side: Outputs) -> IntArray:
     if side.rest is not None:
         parts.append(side.rest)
     if side.codes is not None:
-        digests = [
-            hashlib.blake2b(repr(s).encode(), digest_size=6).digest() for s in side.structures
-        ]
+        seen, place = np.unique(side.codes, return_inverse=True)
+        texts = (repr(side.structures[code]).encode() for code in seen.tolist())
+        digests = [hashlib.blake2b(text, digest_size=6).digest() for text in texts]
         hashes = np.array([int.from_bytes(d, "big") for d in digests], dtype=float)
-        parts.append(hashes[side.codes][:, None])
-    matrix = np.ascontiguousarray(np.hstack(parts))
+        parts.append(hashes[place][:, None])
+    matrix = parts[0] if len(parts) == 1 else np.ascontiguousarray(np.hstack(parts))
     if not matrix.shape[1]:
         return np.zeros(len(side), dtype=np.int64)
     mixed = np.zeros(len(matrix), dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for column in matrix.view(np.uint64).T:
-            mixed = (mixed ^ column) * np.uint64(0x9E3779B97F4A7C15)
-            mixed ^= mixed >> np.uint64(29)
+    for column in matrix.view(np.uint64).T:
+        mixed = (mixed ^ column) * np.uint64(0x9E3779B97F4A7C15)  # modulo 2⁶⁴
+        mixed ^= mixed >> np.uint64(29)
     return mixed.view(np.int64)
 
 
@@ -99,45 +96,30 @@ class Head:
     containers: frozenset[str]
 
 
-def head(outputs: AnyOutputs) -> Head:
-    """The head of a run of draws."""
+def head(outputs: AnyOutputs, hashes: IntArray | None = None) -> Head:
+    """How a run of draws begins; `hashes` are those of its outputs, if they are known."""
     if isinstance(outputs, Resident):
-        outputs = outputs.first(_HEAD // 8)  # of doubles
-    row_bytes = outputs.numbers.shape[1] * outputs.numbers.itemsize
-    rows = min(len(outputs), max(256, _HEAD // max(row_bytes, 1)))
-    numbers = np.ascontiguousarray(outputs.numbers[:rows])
-    names: list[str] = []
-    if outputs.codes is not None:
-        names = [repr(outputs.structures[code]) for code in outputs.codes[:rows]]
-    distinct = False
-    if numbers.shape[1] == 1 and not names and rows > 1:
-        ordered = np.sort(numbers[:, 0])
-        distinct = not np.any(ordered[1:] == ordered[:-1])  # as with every continuous output
-    only, starts = None, []
+        outputs = outputs.first(_HEAD)
+    hashes = row_hashes(outputs[:_HEAD]) if hashes is None else hashes[:_HEAD]
+    rows = len(hashes)
+    ordered = np.sort(hashes)
+    distinct = 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
+    starts = []
     for length in (*(one for one in _LENGTHS if one < rows), rows):
-        part = numbers[:length]
-        content = part.tobytes() + "".join(names[:length]).encode("utf-8", "surrogatepass")
-        if distinct:
-            chance = -length * math.log(length)
+        if distinct == rows:  # as with every continuous output
+            log_chance = -length * math.log(max(length, 1))
         else:
-            counts = _often(part, row_bytes, names[:length])
-            chance = float(np.sum(counts * np.log(counts / length)))
-            if length == rows and counts.size == 1:
-                # the columns of this output alone: how many there are depends on what else came out
-                template = outputs.structure_of(0)
-                held = numbers[:1, list(number_columns(template))]
-                only = held.tobytes() + repr(template).encode()
-        digest = hashlib.blake2b(content, digest_size=16).digest()
-        starts.append(Start(length, digest, chance))
-    return Head(tuple(starts), only, outputs.containers)
-
-
-def _often(numbers: AnyArray, row_bytes: int, names: list[str]) -> IntArray:
-    """How often each different row comes."""
-    labels = numbers.view(f"V{row_bytes}").ravel().tolist() if row_bytes else [b""] * len(numbers)
-    if names:
-        labels = list(zip(labels, names, strict=True))
-    return np.array(list(Counter(labels).values()))
+            _, counts = np.unique(hashes[:length], return_counts=True)
+            log_chance = float(np.sum(counts * np.log(counts / length)))
+        digest = hashlib.blake2b(hashes[:length].tobytes(), digest_size=16).digest()
+        starts.append(Start(length, digest, log_chance))
+    constant = None
+    if distinct == 1:
+        # the columns of this output alone: how many there are depends on what else came out
+        template = outputs.structure_of(0)
+        held = outputs.numbers[:1, list(number_columns(template))]
+        constant = held.tobytes() + repr(template).encode()
+    return Head(tuple(starts), constant, outputs.containers)
 
 
 @dataclass(frozen=True)

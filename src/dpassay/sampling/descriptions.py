@@ -19,7 +19,6 @@ import dis
 import functools
 import hashlib
 import importlib
-import importlib.metadata
 import itertools
 import pickle
 import random
@@ -443,6 +442,8 @@ def _versioned(module: str) -> str:
 
 @functools.cache
 def _distribution(module: str) -> str:
+    import importlib.metadata  # slow to import, and needed for stores alone
+
     try:
         return f"{module} {importlib.metadata.version(module.partition('.')[0])}"
     except (importlib.metadata.PackageNotFoundError, ValueError):

@@ -32,6 +32,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
 )
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dpassay._version import __version__
@@ -204,15 +205,7 @@ class _Inline(Executor):
     """Draws in this process, when asked for the result."""
 
     def submit(self, run: Any, /, *given: Any, **options: Any) -> Any:
-        return _Later(partial(run, *given))
-
-
-class _Later:
-    def __init__(self, result: Callable[[], Result]) -> None:
-        self.result = result
-
-    def cancel(self) -> None:
-        """Nothing runs yet."""
+        return SimpleNamespace(result=partial(run, *given), cancel=lambda: None)
 
 
 def _stop(mechanism: Any, threads: ThreadPoolExecutor) -> None:

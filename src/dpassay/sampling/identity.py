@@ -76,10 +76,6 @@ def _unnamed(what: str, why: Undescribed) -> StoreError:
 # --- digests of inputs
 
 
-class _TooLarge(Exception):
-    pass
-
-
 def short_digest(value: Any) -> bytes | None:
     """A digest of what a value holds; None if it cannot change, is very large, or of an unknown kind."""
     if isinstance(value, _ATOMS):
@@ -110,7 +106,7 @@ def digest_of(value: Any, items: int = 1 << 22, most: int = 1 << 32) -> bytes | 
     digest = hashlib.blake2b(digest_size=16)
     try:
         _add(value, digest, [items, most])
-    except (_TooLarge, TypeError, ValueError, AttributeError, RecursionError):
+    except (TypeError, ValueError, AttributeError, RecursionError):
         return None
     return digest.digest()
 
@@ -129,7 +125,7 @@ def same_inputs(pair: Pair) -> bool:
 def _add(value: Any, digest: Any, left: list[int]) -> None:
     left[0] -= 1
     if left[0] < 0:
-        raise _TooLarge
+        raise ValueError
     if isinstance(value, _ATOMS):
         text = repr(value).encode("utf-8", "surrogatepass")
         digest.update(b"%d:%s" % (len(text), text))  # so that [1, 23] is not [12, 3]
@@ -138,7 +134,7 @@ def _add(value: Any, digest: Any, left: list[int]) -> None:
             _add(value.tolist(), digest, left)
             return
         if value.nbytes > left[1]:
-            raise _TooLarge
+            raise ValueError
         digest.update(f"{value.dtype}{value.shape}".encode())
         digest.update(np.ascontiguousarray(value).tobytes())
     elif isinstance(value, (list, tuple)):

@@ -120,11 +120,12 @@ def draw_task(job: Job, task: Task) -> Drawn | Failure:
 def finish(job: Job, blocks: Sequence[Sides], whole: bool) -> Drawn:
     """What is handed on of draws: results of whole blocks, or the piece as it is."""
     p, q = joined(blocks) if job.layout.calls else blocks[0]
+    hashes = (row_hashes(p), row_hashes(q)) if job.layout.calls else None
     return Drawn(
         tuple(job.use(*block) for block in blocks) if whole else (),
         None if whole else blocks[0],
-        (head(p), head(q)),
-        (row_hashes(p), row_hashes(q)) if job.layout.calls else None,
+        (head(p), head(q)) if hashes is None else (head(p, hashes[0]), head(q, hashes[1])),
+        hashes,
     )
 
 

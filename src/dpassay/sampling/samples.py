@@ -1,12 +1,13 @@
-"""Draws on a pair: batches to look at, and pools that deal each draw out once.
+"""Draws on a pair: batches to learn from, and sources that deal each draw out once.
 
-Whatever an analysis looks at to make a choice must not be looked at again to certify it. A `Batch` is
-what learners get: immutable, without a cursor. A `Source` only deals: what it handed out nobody gets
-again. `Live` deals from a mechanism, `Samples` from what was collected.
+Draws that an analysis used to make a choice must not be used again to certify it. A `Batch` is what
+learners get: immutable, without a cursor. A `Source` deals each draw out once. `Live` deals from a
+mechanism, `Samples` from draws that are there.
 """
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,18 +31,11 @@ from dpassay.errors import (
     NotEnoughDraws,
     TooManyAskedFor,
 )
-from dpassay.outputs.canonical import (
-    Outputs,
-    align,
-    arranged,
-    concatenate,
-)
+from dpassay.outputs.canonical import Outputs, align, arranged, concatenate
 from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.privacy.provenance import Origin
 from dpassay.sampling.copies import CopyCheck
-from dpassay.sampling.dependence import (
-    symptoms,
-)
+from dpassay.sampling.dependence import symptoms
 from dpassay.sampling.draw import (
     Sampling,
     Seed,
@@ -73,7 +67,6 @@ class Batch:
 
     @property
     def sizes(self) -> Sizes:
-        """Draws on each side."""
         return len(self.p), len(self.q)
 
     def with_more(self, other: Batch) -> Batch:
@@ -148,22 +141,21 @@ class Samples:
         self._dealt = [0, 0]
         self.pair, self.seed, self.replayable = pair, seed, replayable
         self.doubts, self.files = doubts, files
-        self.remarks = remarks  # what is said about the draws without doubting them
+        self.remarks = remarks  # notes that are no doubts
         self.digest = ""  # of draws that were collected elsewhere
 
     @property
     def p(self) -> Outputs:
-        """The draws on the first input that are still in the pool."""
+        """The draws on the first input that are left."""
         return self._p[self._dealt[0] :]
 
     @property
     def q(self) -> Outputs:
-        """The draws on the second input that are still in the pool."""
+        """The draws on the second input that are left."""
         return self._q[self._dealt[1] :]
 
     @property
     def remaining(self) -> Sizes:
-        """Draws left on each side."""
         return len(self._p) - self._dealt[0], len(self._q) - self._dealt[1]
 
     def __len__(self) -> int:
@@ -175,22 +167,13 @@ class Samples:
 
     def take(self, n: int | None = None) -> Samples:
         """The next `n` draws of each side as a pool of their own; all that are left by default."""
-        sizes = self.remaining if n is None else (checks.whole("n", n), checks.whole("n", n))
-        batch = self.deal(sizes)
-        return Samples(
-            batch.p,
-            batch.q,
-            pair=self.pair,
-            seed=self.seed,
-            replayable=self.replayable,
-            doubts=self.doubts,
-            files=self.files,
-            remarks=self.remarks,
-        )
+        batch = self.deal(self.remaining if n is None else (checks.whole("n", n),) * 2)
+        found = copy.copy(self)
+        found._p, found._q, found._dealt, found.digest = batch.p, batch.q, [0, 0], ""
+        return found
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a result should say about where its draws came from."""
         said = (*self.doubts, *self.remarks)
         return said if self.replayable else (*said, _OWN_RANDOMNESS)
 
@@ -221,7 +204,6 @@ class Samples:
             yield use(part.p[p], part.q[q])
 
     def rng(self, purpose: int) -> np.random.Generator:
-        """Randomness for the analysis itself."""
         return stream(self.seed, 0, 1 << 20, purpose)
 
 
@@ -257,12 +239,10 @@ class Live:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a result should say about where its draws came from."""
         return self.doubts if self.replayable else (*self.doubts, _OWN_RANDOMNESS)
 
     @property
     def remaining(self) -> None:
-        """There is no limit."""
         return
 
     def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
@@ -283,7 +263,7 @@ class Live:
 
     def deal(self, sizes: Sizes) -> Batch:
         """Draw outputs. If the mechanism fails, the error carries what was drawn."""
-        # one look is enough: draws that depend on each other do so on every pair
+        # checked once: draws that depend on each other do so on every pair
         first = self.index == 0 and self._stage == 0
         parts: list[tuple[Outputs, Outputs]] = []
         start = time.perf_counter()
@@ -318,7 +298,6 @@ class Live:
         return self._pool(self.deal((n, n)))
 
     def rng(self, purpose: int) -> np.random.Generator:
-        """Randomness for the analysis itself."""
         return stream(self.seed, self.index, 1 << 20, purpose)
 
 
