@@ -13,7 +13,7 @@ from tests.unit.test_store import PAIR, draws, equal
 
 import dpassay as dp
 from dpassay.errors import MechanismRaised, StoreError, StoreWarning
-from dpassay.sampling import store, store_files
+from dpassay.sampling import resuming, store_files
 from dpassay.sampling.draw import entry_of
 from dpassay.sampling.store_files import list_parts
 
@@ -48,7 +48,7 @@ def test_draws_of_something_else_are_refused_and_both_are_named(
 
     def draw(mechanism, pair, rng, on_error, version=None):
         if version is not None:
-            monkeypatch.setattr(store, "__version__", version)
+            monkeypatch.setattr(resuming, "__version__", version)
         way = dp.Sampling(store=tmp_path, on_error=on_error)
         dp.draw(mechanism, pair, n=10, rng=rng, sampling=way)
 
@@ -236,9 +236,9 @@ dp.draw(dp.from_function(slow), (0.0, 1.0), n=10, rng=0, sampling=dp.Sampling(st
 """
 
 
-@pytest.mark.skipif(store.fcntl is None, reason="there is no lock")
+@pytest.mark.skipif(resuming.fcntl is None, reason="there is no lock")
 def test_one_process_draws_at_a_time_and_the_lock_goes_with_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_PATIENCE", 0.2)
+    monkeypatch.setattr(resuming, "_PATIENCE", 0.2)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
@@ -254,12 +254,12 @@ def test_one_process_draws_at_a_time_and_the_lock_goes_with_it(tmp_path, monkeyp
         draws(tmp_path, 10)
 
 
-@pytest.mark.skipif(store.fcntl is None, reason="there is no lock")
+@pytest.mark.skipif(resuming.fcntl is None, reason="there is no lock")
 def test_a_lock_that_is_let_go_in_a_moment_is_waited_for(tmp_path):
     """A worker that is just being forked has its parent's lock until it gets to run."""
     draws(tmp_path, 10)
     handle = os.open(tmp_path / "lock", os.O_RDWR)
-    store.fcntl.flock(handle, store.fcntl.LOCK_EX)
+    resuming.fcntl.flock(handle, resuming.fcntl.LOCK_EX)
     later = threading.Timer(0.5, os.close, (handle,))
     later.start()
     assert len(draws(tmp_path, 20)) == 20
@@ -274,7 +274,7 @@ def test_a_worker_that_outlives_its_run_saves_nothing_more(tmp_path, seed):
 
     side = from_raw([1.0], 1)
     entry = entry_of(dp.from_function(one_laplace), Pair(*PAIR), dp.Sampling(store=tmp_path), None)
-    with store.open_stage(tmp_path, entry, seed=seed, key=(0, 0)) as stage:
+    with resuming.open_stage(tmp_path, entry, seed=seed, key=(0, 0)) as stage:
         left = stage.writer
         left.save(Task(0, 1), (side, side))
         os.rename(tmp_path / left.work, tmp_path / "work-left")  # it was killed: nothing tidied up
@@ -290,12 +290,12 @@ def test_without_locks_the_last_to_come_takes_over(tmp_path, seed, monkeypatch):
     from dpassay.privacy.pairs import Pair
     from dpassay.sampling.tasks import Task
 
-    monkeypatch.setattr(store, "fcntl", None)
+    monkeypatch.setattr(resuming, "fcntl", None)
     entry = entry_of(dp.from_function(one_laplace), Pair(*PAIR), dp.Sampling(store=tmp_path), None)
     side = from_raw([1.0], 1)
-    with store.open_stage(tmp_path, entry, seed=seed, key=(0, 0)) as first:
+    with resuming.open_stage(tmp_path, entry, seed=seed, key=(0, 0)) as first:
         first.writer.save(Task(0, 1), (side, side))
-        with store.open_stage(tmp_path, entry, seed=seed, key=(0, 0)) as second:
+        with resuming.open_stage(tmp_path, entry, seed=seed, key=(0, 0)) as second:
             assert second.at(0, 1) is not None
             with pytest.raises(StoreError, match="taken over by another process"):
                 first.writer.save(Task(1, 2), (side, side))

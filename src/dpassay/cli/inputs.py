@@ -29,8 +29,7 @@ class Files:
 
     def read(self, seed: int) -> Any:
         """The outputs as a pool."""
-        from dpassay.sampling.collected import from_samples
-        from dpassay.sampling.store import Store
+        from dpassay.sampling.collected import Store, from_samples
 
         if self.paths is None:
             assert self.store is not None

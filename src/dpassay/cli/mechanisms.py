@@ -347,8 +347,8 @@ def draw(
 
     Example: dpassay audit --store runs --claim "eps=1"
     """
+    from dpassay.sampling.collected import Store
     from dpassay.sampling.samples import draw as run
-    from dpassay.sampling.store import Store
     from dpassay.sampling.store_files import stored_seed
 
     files = Files(None, None, None)

@@ -38,7 +38,7 @@ from dpassay.sampling.identity import identity, short_digest
 from dpassay.sampling.job import Drawn, Failure, Job, finish, joined
 from dpassay.sampling.job import stream as stream
 from dpassay.sampling.progress import Progress
-from dpassay.sampling.store import open_stage
+from dpassay.sampling.resuming import open_stage
 from dpassay.sampling.store_files import Entry, stored_seed
 from dpassay.sampling.tasks import Chunking, Pace
 

@@ -45,7 +45,7 @@ from dpassay.sampling.tasks import Pace, Task
 
 if TYPE_CHECKING:
     from dpassay.sampling.draw import Sampling
-    from dpassay.sampling.store import Stage
+    from dpassay.sampling.resuming import Stage
 
 Result: TypeAlias = Drawn | Failure
 Run: TypeAlias = Callable[[Task], Result]

@@ -136,13 +136,14 @@ class Samples:
         doubts: tuple[str, ...] = (),
         files: tuple[Origin, ...] = (),
         remarks: tuple[str, ...] = (),
+        digest: str = "",
     ) -> None:
         self._p, self._q = align([p, q])
         self._dealt = [0, 0]
         self.pair, self.seed, self.replayable = pair, seed, replayable
         self.doubts, self.files = doubts, files
         self.remarks = remarks  # notes that are no doubts
-        self.digest = ""  # of draws that were collected elsewhere
+        self.digest = digest  # of draws that were collected elsewhere
 
     @property
     def p(self) -> Outputs:

@@ -1,4 +1,15 @@
-"""The files of a store: `store.json`, which says whose draws it holds, and the parts with the draws.
+"""The files of a store: draws on the disk as they come, so that nothing is lost when a run is killed.
+
+    runs/
+      store.json     what is in it: seed, versions, and for every pair the mechanism and the inputs
+      parts/         the draws, a file for each task
+      damaged/       parts that did not hold what was saved
+      lock           held by the process that draws, as long as it lives
+      work-…/        of the run that draws: files that are not yet complete
+
+A store belongs to a seed and, pair by pair, to a mechanism and its inputs. Draws have addresses: pair,
+stage and cell. A cell that is there is read, one that is not is drawn, whichever run asks for it.
+Interrupted runs resume, and no run gets a draw twice. One process at a time draws into a store.
 
 A part is a Parquet file with the draws of a task, saved completely or not at all. A row is a draw on
 either input. The columns `p` and `q` hold the numbers (a list of them where an output has several),
