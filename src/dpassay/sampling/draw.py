@@ -185,7 +185,7 @@ def draw_blocks(
         takes_rng = getattr(mechanism, "replayable", True)
         workers = sampling.workers > 1 or sampling.executor is not None
         origin = Origin(job.layout.calls, workers, stage is not None, takes_rng)
-        unfinished = _Unfinished(job.layout)
+        unfinished = _Assembler(job.layout)
         try:
             for task, done in run_in_order(job, sampling, stage, pace):
                 if isinstance(done, Failure):
@@ -201,15 +201,15 @@ def draw_blocks(
                 else:
                     unfinished.skip(len(done.results))
         except MechanismError:
-            if (rest := unfinished.rest()) is not None:
-                yield use(*rest)
+            if unfinished.pending:
+                yield use(*unfinished.rest())
             raise
         except KeyboardInterrupt:
             raise Interrupted(progress.done, n, kept) from None
 
 
-class _Unfinished:
-    """Pieces of blocks in order, and the blocks that they fill."""
+class _Assembler:
+    """Makes blocks of pieces that come in order."""
 
     def __init__(self, layout: Chunking) -> None:
         self._layout, self._block = layout, 0
@@ -222,25 +222,25 @@ class _Unfinished:
         while len(p):
             full = min(block, self._layout.n - self._block * block)
             need = full - sum(len(piece[0]) for piece in self._pieces)
-            here = (p, q) if need >= len(p) else (p[:need], q[:need])
-            self._pieces.append(here)
-            p, q = p[need:], q[need:]
-            if len(here[0]) == need:
+            self._pieces.append((p, q) if need >= len(p) else (p[:need], q[:need]))
+            if need <= len(p):
                 made = self.rest()
-                assert made is not None
                 self._pieces, self._block = [], self._block + 1
                 yield made
+            p, q = p[need:], q[need:]
 
     def skip(self, blocks: int) -> None:
-        """Blocks that came whole."""
+        """Count blocks that came complete."""
         self._block += blocks
 
-    def rest(self) -> tuple[Outputs, Outputs] | None:
-        """The draws of the block that is not full."""
-        if not self._pieces:
-            return None
-        p, q = joined(self._pieces)
-        return arranged(p, q) if self._layout.calls else (p, q)
+    def rest(self) -> tuple[Outputs, Outputs]:
+        """The draws of the block that is not full; there must be some."""
+        found = joined(self._pieces)
+        return arranged(*found) if self._layout.calls else found
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._pieces)
 
 
 def _explain(failure: Failure, job: Job, kept: str) -> DpassayError:
