@@ -15,7 +15,7 @@ from dpassay.privacy.pairs import Pair
 from dpassay.sampling.copies import (
     _WATCHED,
     CopyCheck,
-    Origin,
+    DrawMethod,
     SeenBatches,
     _RepeatCounts,
     drawn_before,
@@ -153,11 +153,11 @@ def test_copied_states_are_a_cause_where_there_are_workers():
     [(True, "such as the time"), (False, "wrap the function: dp.from_function")],
 )
 def test_one_value_repeated_has_other_causes_where_every_output_is_a_call(calls, advice):
-    check, origin = CopyCheck(), Origin(calls)
+    check, method = CopyCheck(), DrawMethod(calls)
     first, later = (head(from_raw(np.full(64, value), 64)) for value in (0.123, 0.456))
-    check.add((first, first), Pair(0, 1), origin)
+    check.add((first, first), Pair(0, 1), method)
     with pytest.raises(DependentDraws, match=advice):
-        check.add((later, later), Pair(0, 1), origin)
+        check.add((later, later), Pair(0, 1), method)
 
 
 # --- batches that are given twice

@@ -12,7 +12,7 @@ import base64
 import hashlib
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -94,13 +94,15 @@ class Head:
     starts: tuple[Start, ...]
     constant: bytes | None  # the one output of a head that has no other
     containers: frozenset[str]
+    hashes: IntArray | None = field(default=None, compare=False)  # of all outputs, if asked for
 
 
-def head(outputs: AnyOutputs, hashes: IntArray | None = None) -> Head:
-    """How a run of draws begins; `hashes` are those of its outputs, if they are known."""
+def head(outputs: AnyOutputs, with_hashes: bool = False) -> Head:
+    """How a run of draws begins; `with_hashes` of all outputs, to count their repeats."""
     if isinstance(outputs, Resident):
         outputs = outputs.first(_HEAD)
-    hashes = row_hashes(outputs[:_HEAD]) if hashes is None else hashes[:_HEAD]
+    whole = row_hashes(outputs) if with_hashes else None
+    hashes = row_hashes(outputs[:_HEAD]) if whole is None else whole[:_HEAD]
     rows = len(hashes)
     ordered = np.sort(hashes)
     distinct = 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
@@ -119,11 +121,11 @@ def head(outputs: AnyOutputs, hashes: IntArray | None = None) -> Head:
         template = outputs.structure_of(0)
         held = outputs.numbers[:1, list(number_columns(template))]
         constant = held.tobytes() + repr(template).encode()
-    return Head(tuple(starts), constant, outputs.containers)
+    return Head(tuple(starts), constant, outputs.containers, whole)
 
 
 @dataclass(frozen=True)
-class Origin:
+class DrawMethod:
     """How draws were made, by which causes of copies are told apart."""
 
     calls: bool = False  # every output is a call
@@ -147,7 +149,7 @@ class Origin:
         )
 
 
-_ANY = Origin()
+_ANY = DrawMethod()
 #: Causes of copies, by what is seen.
 _STARTS_AGAIN = (
     "inside the mechanism a generator is made, or the global one is seeded, with a fixed seed (0, 42 …) "
@@ -173,17 +175,8 @@ class CopyCheck:
         self._count = 0
         self._repeats = (_RepeatCounts(), _RepeatCounts())
 
-    def add(
-        self,
-        heads: tuple[Head, Head],
-        data: Pair,
-        origin: Origin = _ANY,
-        hashes: tuple[IntArray, IntArray] | None = None,
-    ) -> None:
-        """Raise DependentDraws if a run repeats one before it, BadOutput if it does not fit.
-
-        `heads` are how the run begins on either side, `hashes` those of all its outputs, if given.
-        """
+    def add(self, heads: tuple[Head, Head], data: Pair, method: DrawMethod = _ANY) -> None:
+        """Raise DependentDraws if a run repeats one before it, BadOutput if it does not fit."""
         self._count += 1
         for side, found in enumerate(heads):
             shown = checks.shown(data[side])
@@ -196,29 +189,28 @@ class CopyCheck:
                 if before != self._count and chance < self.LOG_LIMIT:
                     raise DependentDraws(
                         f"runs {before} and {self._count} of the draws on {shown} begin with the same "
-                        f"outputs in the same order: {origin.explained(_STARTS_AGAIN)}"
+                        f"outputs in the same order: {method.explained(_STARTS_AGAIN)}"
                     )
             if (
                 found.constant is not None
                 and found.starts[-1].rows >= 16
                 and not self._varied[side]
             ):
-                self._check_constant(side, found.constant, shown, origin)
-        for side, outputs in enumerate(hashes or ()):
-            times = self._repeats[side].add(outputs)
+                self._check_constant(side, found.constant, shown, method)
+            times = None if found.hashes is None else self._repeats[side].add(found.hashes)
             if times is not None:
                 raise DependentDraws(
-                    f"too many different outputs on {checks.shown(data[side])} come exactly {times} "
-                    f"times, digit for digit: {origin.explained(_SAME_SEEDS)}"
+                    f"too many different outputs on {shown} come exactly {times} times, digit for digit: "
+                    f"{method.explained(_SAME_SEEDS)}"
                 )
 
-    def _check_constant(self, side: int, constant: bytes, shown: str, origin: Origin) -> None:
+    def _check_constant(self, side: int, constant: bytes, shown: str, method: DrawMethod) -> None:
         """Raise DependentDraws if runs of one value each have different values."""
         first = self._constant[side] = self._constant[side] or constant
-        if first != constant and origin.calls:
+        if first != constant and method.calls:
             raise DependentDraws(
                 f"many calls in a row on {shown} return one and the same output, and later ones another: "
-                f"{origin.explained(_SAME_SEEDS)}"
+                f"{method.explained(_SAME_SEEDS)}"
             )
         if first != constant:
             raise DependentDraws(

@@ -32,7 +32,7 @@ from dpassay.errors import (
 )
 from dpassay.outputs.canonical import Outputs, arranged
 from dpassay.privacy.pairs import Pair
-from dpassay.sampling.copies import CopyCheck, Origin
+from dpassay.sampling.copies import CopyCheck, DrawMethod
 from dpassay.sampling.executors import run_in_order
 from dpassay.sampling.identity import identity, short_digest
 from dpassay.sampling.job import Drawn, Failure, Job, finish, joined
@@ -184,7 +184,7 @@ def draw_blocks(
             kept = f"; they are kept in {stage.root}: start again to go on"
         takes_rng = getattr(mechanism, "replayable", True)
         workers = sampling.workers > 1 or sampling.executor is not None
-        origin = Origin(job.layout.calls, workers, stage is not None, takes_rng)
+        method = DrawMethod(job.layout.calls, workers, stage is not None, takes_rng)
         unfinished = _Assembler(job.layout)
         try:
             for task, done in run_in_order(job, sampling, stage, pace):
@@ -192,7 +192,7 @@ def draw_blocks(
                     raise _explain(done, job, f"{progress.done:,} draws a side were made{kept}")
                 if not isinstance(done, Drawn):  # read, not drawn
                     done = finish(job, [done], whole=False)
-                check.add(done.heads, pair, origin, done.hashes)
+                check.add(done.heads, pair, method)
                 progress.advance(job.layout.draws(task.first, task.last))
                 yield from done.results
                 if done.piece is not None:

@@ -15,7 +15,6 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from dpassay._typing import IntArray
 from dpassay.blackbox.mechanism import Mechanism
 from dpassay.errors import (
     BadOutput,
@@ -32,7 +31,7 @@ from dpassay.outputs.canonical import Outputs, align, arranged, concatenate, fro
 from dpassay.outputs.resident import AnyOutputs, Resident, brought_here, stay
 from dpassay.outputs.templates import Outcome
 from dpassay.privacy.pairs import Pair
-from dpassay.sampling.copies import Head, head, row_hashes
+from dpassay.sampling.copies import Head, head
 from dpassay.sampling.identity import why_changed
 from dpassay.sampling.store_files import PartWriter
 from dpassay.sampling.tasks import Chunking, Task
@@ -94,8 +93,7 @@ class Drawn:
 
     results: tuple[Any, ...]  # of whole blocks
     piece: tuple[Outputs, Outputs] | None  # of an unfinished one
-    heads: tuple[Head, Head]  # of the task
-    hashes: tuple[IntArray, IntArray] | None  # of the draws, where each is a call
+    heads: tuple[Head, Head]  # of the task; with hashes where every output is a call
     seconds: float = 0.0
 
 
@@ -121,12 +119,10 @@ def draw_task(job: Job, task: Task) -> Drawn | Failure:
 def finish(job: Job, blocks: Sequence[Sides], whole: bool) -> Drawn:
     """What is handed on of draws: results of whole blocks, or the piece as it is."""
     p, q = joined(blocks) if job.layout.calls else blocks[0]
-    hashes = (row_hashes(p), row_hashes(q)) if job.layout.calls else None
     return Drawn(
         tuple(job.use(*block) for block in blocks) if whole else (),
         None if whole else blocks[0],
-        (head(p), head(q)) if hashes is None else (head(p, hashes[0]), head(q, hashes[1])),
-        hashes,
+        (head(p, job.layout.calls), head(q, job.layout.calls)),
     )
 
 
