@@ -24,7 +24,7 @@ _COLUMNS = 512
 
 
 def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
-    """What looks dependent about the draws in the order they came, in words."""
+    """Signs of dependence between draws, in the order they came, as sentences."""
     if min(len(p), len(q)) < 20:
         return
     for name, side in (("first", p[:_ROWS]), ("second", q[:_ROWS])):
@@ -34,7 +34,7 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
                 f"successive draws on the {name} input are correlated (lag-1 rank correlation "
                 f"{r:+.2f} {where}{_stuck(side)}). Every guarantee assumes independent draws"
             )
-    if (value := _one_double(p)) and _one_double(q) not in ("", value):
+    if (value := _only_number(p)) and _only_number(q) not in ("", value):
         yield (
             f"every output on either input is one and the same number ({value} on the first): there is "
             "no noise, or a generator is made anew with a fixed seed in every call, and from outputs the "
@@ -48,7 +48,7 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
 
 
 def _stuck(side: Outputs) -> str:
-    """Whether many different outputs come several times in a row, and what may be the cause, in words."""
+    """A sentence about outputs that repeat the one before, with a likely cause; empty if few do."""
     hashes = row_hashes(side)
     share = float(np.mean(hashes[1:] == hashes[:-1]))
     if share < 0.5 or np.unique(hashes).size < MANY:
@@ -103,8 +103,8 @@ def _lag_one(values: FloatArray) -> float:
     return float(np.dot(centred[1:], centred[:-1]) / np.dot(centred, centred))
 
 
-def _one_double(side: Outputs) -> str:
-    """The only output of a side, if it is a number of many digits, as noise has them; else nothing."""
+def _only_number(side: Outputs) -> str:
+    """The only output of a side, if it is a number with many digits, as noise has; else empty."""
     if not side.is_plain or side.numbers.shape[1] != 1 or side.numbers.dtype.kind != "f":
         return ""
     first = float(side.numbers[0, 0])
@@ -120,15 +120,15 @@ def _shared(p: Outputs, q: Outputs) -> int:
         return 0
     a, b = np.sort(p.numbers[:, 0]), np.sort(q.numbers[:, 0])
     if np.any(a[1:] == a[:-1]) or np.any(b[1:] == b[:-1]):
-        return 0  # repeats within a side: discrete outputs or atoms, nothing to see
+        return 0  # repeats within a side: discrete outputs or atoms
     place = np.minimum(np.searchsorted(a, b), a.size - 1)
     common = int(np.count_nonzero(a[place] == b))
-    # of the pairs of independent draws that coincide half at most are of different sides: 2^-20 by chance
+    # at most half of the equal pairs among independent draws are across sides: 2^-20 by chance
     return common if common >= MANY else 0
 
 
 def shared_rows(p: Outputs, q: Outputs) -> str | None:
-    """More rows that both sides hold than independent draws would, in words; else None.
+    """A sentence if both sides hold more of the same rows than independent draws would; else None.
 
     For independent draws from any two distributions n m Σpq pairs of equal rows across the sides are to
     be expected, at most √(n² Σp² · m² Σq²), and n² Σp² / 2 and m² Σq² / 2 within them. The pairs within a
@@ -172,7 +172,7 @@ def may_coincide(rows: Sequence[str]) -> bool:
 
 
 def labels_like(p: Outputs, q: Outputs) -> str | None:
-    """Scores here and as many labels there, 0 or 1 each, in words; None if it does not look so."""
+    """A sentence if one side looks like labels, 0 or 1, of scores on the other; else None."""
     if len(p) != len(q) or not (p.is_plain and q.is_plain) or len(p) < MANY:
         return None
     if p.numbers.shape[1] != 1 or q.numbers.shape[1] != 1:
@@ -190,7 +190,7 @@ def labels_like(p: Outputs, q: Outputs) -> str | None:
 
 
 def repeated_rows(p: Outputs, q: Outputs) -> str | None:
-    """Rows that were copied, as by a join gone wrong, in words; None if nothing speaks for it.
+    """A sentence if rows were copied, as by a faulty join; None if there is no sign of it.
 
     Let f_k be how many distinct outputs come exactly k times on a side. For independent draws from any
     distribution at all, k!·f_k is (up to a factor c^k) the k-th moment of a measure, hence log-convex:
@@ -210,12 +210,12 @@ def repeated_rows(p: Outputs, q: Outputs) -> str | None:
 
 
 def one_sided_repeats(p: Outputs, q: Outputs) -> tuple[str, bool] | None:
-    """Outputs that come again on one side and never on the other, and whether that is a sign of copies.
+    """A sentence if outputs repeat on one side and never occur on the other; whether that suggests copies.
 
     A discrete mechanism shares its values between neighbouring inputs, has them on a lattice, or has so
-    few that hardly one comes only once. Rows that were copied here and there are none of these: that is a
-    sign, no proof. A small support that the other input does not share is a violation, if it is none of
-    copies: it is said and not doubted. None where there is nothing to say.
+    few that hardly one comes only once. For copied rows none of these holds: that is a sign, no proof. A
+    small support that the other input does not share is a violation unless rows were copied: it is noted
+    and not doubted. None where there is nothing to say.
     """
     p_rows, q_rows = row_hashes(p), row_hashes(q)
     for name, side, own, other in (("first", p, p_rows, q_rows), ("second", q, q_rows, p_rows)):

@@ -1,9 +1,9 @@
 """Drawing: seeds, blocks, workers, time-outs, stores, and mechanisms that misbehave.
 
-Draws are cut into cells and blocks by the mechanism and n alone (`tasks`), and each side of each cell has
-a stream of its own, found from (seed, pair, stage, cell, side): the same seed gives the same draws bit
-for bit whatever the number of workers. There are at least two blocks, which is what lets copied streams
-be noticed (`copies`).
+Draws are divided into cells and blocks by the mechanism and n alone (`tasks`), and each side of each cell
+has a stream of its own, found from (seed, pair, stage, cell, side): the same seed gives the same draws
+bit for bit, whatever the number of workers. There are at least two blocks, so that copied streams can be
+noticed (`copies`).
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Sampling:
                call stuck inside C code is stopped only when it returns to Python
     on_error   "raise", or "outcome": an exception or time-out is an output of its own. Every output
                is then a call of its own, so that one failure cannot decide the fate of a block
-    store      a folder in which every draw is kept as it comes (see `Store`): a run that was ended
-               goes on where it was. Needs dpassay[arrow]
+    store      a folder in which every draw is kept as it comes (see `Store`): interrupted runs
+               resume. Needs dpassay[arrow]
     identity   a name for the mechanism and its inputs in a store, in place of a description of what they
                hold: for mechanisms that cannot be described, or whose state changes as they run. Give
                another one whenever the mechanism changes

@@ -118,7 +118,7 @@ class Progress:
 
 
 class Whole(Progress):
-    """The one bar of a call that draws several times: what draws inside it moves it.
+    """The one bar of a call that draws several times: draws inside the call advance it.
 
     `total` is what the call will draw as far as its budget tells; it grows if more is drawn. Until the
     draws inside say whether they are to be shown, `enabled` does. `sides` is 2 where draws on both inputs

@@ -55,7 +55,7 @@ _OWN_RANDOMNESS = "not replayable: the mechanism draws from a randomness of its 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Draws of both sides that may be looked at."""
+    """Draws of both sides, to learn from."""
 
     p: Outputs
     q: Outputs
@@ -106,7 +106,7 @@ class Source(Protocol):
         """A digest of draws that were collected elsewhere, else empty."""
 
     def deal(self, sizes: Sizes) -> Batch:
-        """Deal out draws that nobody got before."""
+        """Deal out draws that were not dealt before."""
 
     def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
         """Deal out draws in blocks, keeping only what `use` makes of each."""
@@ -396,7 +396,7 @@ def one_source(
 
 
 def warned(batch: Batch) -> tuple[str, ...]:
-    """Warn of what looks dependent; the words go into results as well."""
+    """Warn of signs of dependence, and return the sentences for results."""
     found = tuple(symptoms(batch.p, batch.q))
     for text in found:
         warnings.warn(text, DependenceWarning, stacklevel=4)

@@ -74,7 +74,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @dataclass(frozen=True)
 class Entry:
-    """Whose draws are stored under a pair's number."""
+    """The mechanism and the inputs whose draws are stored under a pair's number."""
 
     name: str
     mechanism: Identity
@@ -149,7 +149,6 @@ class Manifest:
         return hashlib.sha256(json.dumps(whose, sort_keys=True).encode()).hexdigest()[:32]
 
     def to_bytes(self) -> bytes:
-        """As JSON."""
         entries = {str(index): entry.to_dict() for index, entry in sorted(self.entries.items())}
         content = {"format": FORMAT, "dpassay": self.version, "seed": self.seed, "pairs": entries}
         return (json.dumps(content, indent=1) + "\n").encode()

@@ -18,8 +18,8 @@ from typing import Any
 
 from dpassay.blackbox.mechanism import BLOCK, CALLS
 
-#: Up to so many cells a stage before cells grow, and the most outputs of a cell of calls: the cost of a
-#: stream (some 20 µs) is nothing to a few draws, and to many no more than a third of a microsecond each.
+#: Up to so many cells a stage before cells grow, and the most outputs of a cell of calls. A stream costs
+#: some 20 µs: little for a few draws, and at most a third of a microsecond a draw for many.
 _CELLS, _MOST = 512, 64
 #: Seconds a task should take, how much longer the next may be than the longest one measured, and the most
 #: outputs of a task: they are in memory.
@@ -74,7 +74,7 @@ class Task:
     last: int
 
     def whole(self, layout: Chunking) -> bool:
-        """Whether it is made of whole blocks."""
+        """Whether it consists of complete blocks."""
         step = layout.per_block
         return self.first % step == 0 and (self.last % step == 0 or self.last == layout.cells)
 
