@@ -210,7 +210,7 @@ def repeated_rows(p: Outputs, q: Outputs) -> str | None:
 
 
 def one_sided_repeats(p: Outputs, q: Outputs) -> tuple[str, bool] | None:
-    """A sentence if outputs repeat on one side and never occur on the other; whether that suggests copies.
+    """A sentence if outputs repeat on one side and never occur on the other, and if that suggests copies.
 
     A discrete mechanism shares its values between neighbouring inputs, has them on a lattice, or has so
     few that hardly one comes only once. For copied rows none of these holds: that is a sign, no proof. A

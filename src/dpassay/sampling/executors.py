@@ -181,7 +181,7 @@ def pool(job: Job, sampling: Sampling) -> Iterator[tuple[Executor, Run]]:
     threads = getattr(job.mechanism, "pool", "threads") == "threads" and sampling.timeout is None
     if isinstance(given, ThreadPoolExecutor):
         yield given, partial(draw_task, job)
-    elif is_dask(given):
+    elif type(given).__module__.startswith("distributed."):  # of Dask, which is not imported
         cluster = Cluster(given)
         yield cluster, partial(_run_sent, __version__, cluster.hold(_bytes(job, by_name=False)))
     elif given is not None:
@@ -313,11 +313,6 @@ def _run_sent(version: str, job: bytes, task: Task) -> Result:
 
 
 # --- Dask
-
-
-def is_dask(executor: Any) -> bool:
-    """Whether an executor, or a client, is one of Dask's; `distributed` is not imported to tell."""
-    return type(executor).__module__.partition(".")[0] == "distributed"
 
 
 class Cluster(Executor):

@@ -213,7 +213,10 @@ def _read_arrow(pa: Any, data: bytes, suffix: str, shown: str, limit: Limit) -> 
     try:
         if suffix == ".parquet":
             file = pa.parquet.ParquetFile(source)
-            limit.check(_parquet_bytes(file.metadata), shown)
+            about = file.metadata
+            groups = map(about.row_group, range(about.num_row_groups))
+            stored = sum(group.total_byte_size for group in groups)
+            limit.check(max(stored, about.num_rows * about.num_columns), shown)  # at least so many
             table = file.read()
         else:
             table = _all_batches(pa, source, data.startswith(b"ARROW1"), shown, limit)
@@ -230,13 +233,6 @@ def _read_arrow(pa: Any, data: bytes, suffix: str, shown: str, limit: Limit) -> 
         )
     except pa.ArrowException as error:
         raise UnreadableFile(f"{shown} cannot be read: {error}") from None
-
-
-def _parquet_bytes(metadata: Any) -> int:
-    """The least that the content of a Parquet file takes in memory."""
-    groups = range(metadata.num_row_groups)
-    stored = sum(metadata.row_group(k).total_byte_size for k in groups)
-    return max(int(stored), int(metadata.num_rows * metadata.num_columns))
 
 
 def _all_batches(pa: Any, source: Any, is_file: bool, shown: str, limit: Limit) -> Any:

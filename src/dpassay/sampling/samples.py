@@ -352,37 +352,38 @@ def sources(
     mechanism = check_mechanism(with_features(target, features))
     if pairs is None:
         raise InvalidInput("a mechanism needs a pair of neighbouring inputs such as (0.0, 1.0)")
-    if isinstance(pairs, (tuple, Pair)):
-        given: Iterable[Any] = (as_pair(pairs),)
-    elif isinstance(pairs, Iterable) and not isinstance(pairs, (str, bytes, dict, np.ndarray)):
-        given = pairs
-    else:
-        as_pair(pairs)  # raises, saying what a pair is
-        raise AssertionError
-    if isinstance(pairs, Sequence) and not isinstance(pairs, tuple):
-        given = [as_pair(pair) for pair in pairs]  # what is wrong is said before the first draw
-        if not given:
-            raise InvalidInput("there is no pair to look at: the list is empty")
+    given = _pairs(pairs)
     seed = seed_for(rng, sampling)
     described = described_for(mechanism, sampling)  # before it is called: its state may change
 
-    def on(pair: Pair) -> Mechanism:
+    def live(index: int, pair: Pair) -> Live:
+        found: Mechanism = mechanism
         if isinstance(mechanism, FeaturedMechanism):
-            return mechanism.on((pair.first, pair.second))
-        return mechanism
-
-    return (
-        Live(
-            on(as_pair(pair)),
-            as_pair(pair).related(relation),
+            found = mechanism.on((pair.first, pair.second))
+        return Live(
+            found,
+            pair.related(relation),
             seed=seed,
             index=index,
             stage=stage,
             sampling=sampling,
             described=described,
         )
-        for index, pair in enumerate(given)
-    )
+
+    return (live(index, pair) for index, pair in enumerate(given))
+
+
+def _pairs(pairs: Any) -> Iterable[Pair]:
+    """One pair, or several; those of a list are all checked before the first draw."""
+    single = (tuple, Pair, str, bytes, dict, np.ndarray)
+    if isinstance(pairs, single) or not isinstance(pairs, Iterable):
+        return (as_pair(pairs),)
+    if not isinstance(pairs, Sequence):
+        return map(as_pair, pairs)
+    found = [as_pair(pair) for pair in pairs]
+    if not found:
+        raise InvalidInput("there is no pair to look at: the list is empty")
+    return found
 
 
 def one_source(
