@@ -40,11 +40,8 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
             "no noise, or a generator is made anew with a fixed seed in every call, and from outputs the "
             "two cannot be told apart. Every guarantee assumes independent draws"
         )
-    if shared := _shared(p[:_ROWS], q[:_ROWS]):
-        yield (
-            f"{shared:,} outputs on the second input repeat, digit for digit, outputs on the first "
-            "although neither side repeats itself: the two sides seem to share their randomness"
-        )
+    if shared := shared_rows(p[:_ROWS], q[:_ROWS]):
+        yield f"{shared}, digit for digit: the two sides seem to share their randomness"
 
 
 def _stuck(side: Outputs) -> str:
@@ -110,21 +107,6 @@ def _only_number(side: Outputs) -> str:
     first = float(side.numbers[0, 0])
     many = first * 2.0**20 != np.floor(first * 2.0**20)
     return f"{first:.6g}" if many and np.all(side.numbers == first) else ""
-
-
-def _shared(p: Outputs, q: Outputs) -> int:
-    """Rows that occur on both sides although no side repeats itself."""
-    if not (p.is_plain and q.is_plain) or p.structures != q.structures:
-        return 0
-    if not p.numbers.shape[1]:
-        return 0
-    a, b = np.sort(p.numbers[:, 0]), np.sort(q.numbers[:, 0])
-    if np.any(a[1:] == a[:-1]) or np.any(b[1:] == b[:-1]):
-        return 0  # repeats within a side: discrete outputs or atoms
-    place = np.minimum(np.searchsorted(a, b), a.size - 1)
-    common = int(np.count_nonzero(a[place] == b))
-    # at most half of the equal pairs among independent draws are across sides: 2^-20 by chance
-    return common if common >= MANY else 0
 
 
 def shared_rows(p: Outputs, q: Outputs) -> str | None:
