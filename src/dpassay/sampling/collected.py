@@ -32,7 +32,6 @@ from dpassay.outputs.canonical import (
 )
 from dpassay.privacy.pairs import Pair, as_pair
 from dpassay.privacy.provenance import Origin
-from dpassay.sampling.columns import has_columns
 from dpassay.sampling.copies import fingerprint_of
 from dpassay.sampling.dependence import (
     labels_like,
@@ -41,7 +40,7 @@ from dpassay.sampling.dependence import (
     shared_rows,
 )
 from dpassay.sampling.draw import Seed, seed_of
-from dpassay.sampling.files import frame_pair, read_pair, refuse_one_frame
+from dpassay.sampling.files import frame_pair, read_pair
 from dpassay.sampling.job import stream
 from dpassay.sampling.samples import Batch, Samples, warned
 from dpassay.sampling.store_files import Damaged, Entry, Part, arrow, list_parts, manifest_of
@@ -112,19 +111,14 @@ def _read(
     files = [isinstance(side, (str, Path)) for side in (p, q)]
     if any(files) and not all(files):
         raise InvalidInput("p and q must both be files, or neither")
-    if all(files) or (has_columns(p) and has_columns(q)):
-        if all(files):
-            tables = read_pair(p, q, columns=columns, drop=drop, max_bytes=max_bytes)
-        else:
-            tables = frame_pair(p, q, columns=columns, drop=drop)
-        origins = tuple(table.origin for table in tables) if all(files) else ()
-        return [from_columns(table.names, table.columns) for table in tables], origins
-    if columns is not None or drop is not None:
-        raise InvalidInput(
-            "columns and drop choose among the columns of files and data frames; arrays have no names: "
-            "choose with p[:, [0, 2]]"
-        )
-    refuse_one_frame(p, q)
+    tables = (
+        read_pair(p, q, columns=columns, drop=drop, max_bytes=max_bytes)
+        if all(files)
+        else frame_pair(p, q, columns=columns, drop=drop)
+    )
+    if tables is not None:
+        sides = [from_columns(table.names, table.columns) for table in tables]
+        return sides, tuple(table.origin for table in tables) if all(files) else ()
     sides = []
     for name, given in (("p", p), ("q", q)):
         try:

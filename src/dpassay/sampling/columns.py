@@ -106,23 +106,18 @@ class Content:
         return Table(self.called if self.named else None, tuple(arrays), origin)
 
 
-def has_columns(given: Any) -> bool:
-    """Whether outputs have columns with names: data frames, Arrow tables, arrays with named fields."""
-    if isinstance(given, np.ndarray):
-        return given.dtype.names is not None
-    table = foreign_arrays.columns(given)
-    return table is not None and table[0] is not None
+def frame_content(name: str, given: Any) -> Content | None:
+    """The columns of a data frame, an Arrow table or an array with named fields; None for other things.
 
-
-def frame_content(name: str, given: Any) -> Content:
-    """The columns of something that `has_columns`. Its text is not parsed."""
+    Text in them is not parsed.
+    """
     if isinstance(given, np.ndarray):
-        names = tuple(given.dtype.names or ())
-        arrays = [given[field] for field in names]
+        names = given.dtype.names
+        arrays = [given[field] for field in names or ()]
     else:
-        table = foreign_arrays.columns(given)
-        assert table is not None
-        names, arrays = tuple(table[0] or ()), list(table[1])
+        names, arrays = foreign_arrays.columns(given) or (None, [])
+    if names is None:
+        return None
     if not names:
         raise InvalidInput(f"{name} has no columns; give a data frame with the outputs in it")
     if double := repeated(names):

@@ -33,7 +33,7 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay._typing import AnyArray
 from dpassay.errors import InvalidInput, UnreadableFile
-from dpassay.sampling.columns import Column, Content, Table, frame_content, has_columns, repeated
+from dpassay.sampling.columns import Column, Content, Table, frame_content, repeated
 from dpassay.sampling.dependence import may_coincide
 from dpassay.sampling.file_formats import load
 from dpassay.sampling.refusals import (
@@ -87,20 +87,27 @@ def read_pair(
 
 def frame_pair(
     p: Any, q: Any, *, columns: Sequence[str] | None = None, drop: Sequence[str] | None = None
-) -> tuple[Table, Table]:
-    """Two data frames with the same columns in the same order and of the same types."""
-    return _matched(frame_content("p", p), frame_content("q", q), *_choice(columns, drop))
+) -> tuple[Table, Table] | None:
+    """Two data frames with the same columns in the same order and of the same types.
 
-
-def refuse_one_frame(p: Any, q: Any) -> None:
-    """Refuse rows with names beside rows without: the names alone would tell them apart."""
-    named = [side for side in (p, q) if has_columns(side)]
-    if len(named) == 1 and len(frame_content("", named[0]).called) > 1:
-        which = ("p", "q") if named[0] is p else ("q", "p")
+    None if they are no data frames. One of several columns beside an array is refused: the names alone
+    would tell them apart.
+    """
+    one, other = frame_content("p", p), frame_content("q", q)
+    if one and other:
+        return _matched(one, other, *_choice(columns, drop))
+    if columns is not None or drop is not None:
         raise InvalidInput(
-            f"{which[0]} has columns with names and {which[1]} has none: give both as data frames, or "
-            "both as arrays (frame.to_numpy())"
+            "columns and drop choose among the columns of files and data frames; arrays have no names: "
+            "choose with p[:, [0, 2]]"
         )
+    frame = one or other
+    if frame and len(frame.called) > 1:
+        raise InvalidInput(
+            f"{'p' if one else 'q'} has columns with names and {'q' if one else 'p'} has none: give both "
+            "as data frames, or both as arrays (frame.to_numpy())"
+        )
+    return None
 
 
 def _choice(
