@@ -41,10 +41,11 @@ def draw_bare(mechanism: Any, pairs: list[Any], n: int, n_bound: int = 0) -> Non
 
 
 def _in_blocks(mechanism: Any, data: Any, n: int, rng: np.random.Generator) -> None:
-    from dpassay.sampling.draw import block_sizes
+    from dpassay.sampling.tasks import Chunking
 
-    for size in block_sizes(mechanism, n) if n else ():
-        mechanism(data, size, rng)
+    layout = Chunking.of(mechanism, n)
+    for block in range(layout.cells):
+        mechanism(data, layout.draws(block, block + 1), rng)
 
 
 def plain_mpl(mechanism: Any, pairs: list[Any], n: int, n_bound: int) -> float:

@@ -57,8 +57,8 @@ from .results.profile import Profile as Profile
 from .results.verdict import Verdict as Verdict
 from .results.verification import Verification as Verification
 from .results.witness import Witness as Witness
+from .sampling.collected import Store as Store
 from .sampling.collected import from_samples as from_samples
 from .sampling.draw import Sampling as Sampling
 from .sampling.samples import Samples as Samples
 from .sampling.samples import draw as draw
-from .sampling.store import Store as Store

@@ -40,7 +40,7 @@ from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
 from dpassay.results.verification import Verification
 from dpassay.sampling.draw import Sampling, Seed, seed_of
-from dpassay.sampling.input_digests import digest_of
+from dpassay.sampling.identity import digest_of
 
 __all__ = [
     "AuditTooWeak",

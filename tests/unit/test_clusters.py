@@ -29,10 +29,9 @@ from dpassay.errors import (
     StoreError,
     WorkerDied,
 )
-from dpassay.sampling import clusters
-from dpassay.sampling.clusters import Cluster, connected, explained
+from dpassay.sampling import executors
+from dpassay.sampling.executors import Cluster, _run_sent, cluster_error, connected
 from dpassay.sampling.tasks import Task
-from dpassay.sampling.workers import _run_sent
 
 PAIR = (0.0, 1.0)
 
@@ -239,14 +238,14 @@ def test_a_task_that_is_done_at_the_last_moment_is_taken():
     late, failed = Late(), Late()
     late.set_result(7)
     failed.set_exception(TimeoutError("of the task"))
-    assert clusters._Awaited(late, None).result() == 7
+    assert executors._Awaited(late, None).result() == 7
     with pytest.raises(TimeoutError, match="of the task"):
-        clusters._Awaited(failed, None).result()
+        executors._Awaited(failed, None).result()
 
 
 def test_a_cluster_without_workers_is_not_waited_for_in_silence(monkeypatch):
     for name, seconds in (("_LOOK", 0.1), ("_LONELY", 0.2), ("_FORSAKEN", 0.8)):
-        monkeypatch.setattr(clusters, name, seconds)
+        monkeypatch.setattr(executors, name, seconds)
     with (
         LocalCluster(n_workers=0, dashboard_address=":0", host="127.0.0.1") as empty,
         Client(empty, set_as_default=False) as client,
@@ -275,13 +274,13 @@ def test_a_time_limit_needs_processes_that_can_be_stopped(client):
         dp.draw(dp.zoo.Laplace(1.0), PAIR, n=10, sampling=how)
 
 
-def test_what_clusters_raise_is_explained():
-    assert "scheduler ended" in str(explained(CancelledError(), "after 3 draws"))
-    assert isinstance(explained(ConnectionError("closed"), "after 3 draws"), WorkerDied)
+def test_what_clusters_raise_is_cluster_error():
+    assert "scheduler ended" in str(cluster_error(CancelledError(), "after 3 draws"))
+    assert isinstance(cluster_error(ConnectionError("closed"), "after 3 draws"), WorkerDied)
     missing = ModuleNotFoundError("No module named 'dpassay'")
-    assert "install dpassay there" in str(explained(missing, ""))
+    assert "install dpassay there" in str(cluster_error(missing, ""))
     for error in (StoreError("full"), KeyError("what nobody thought of")):
-        assert explained(error, "") is error
+        assert cluster_error(error, "") is error
 
 
 # --- stores
@@ -312,7 +311,7 @@ def test_workers_that_do_not_see_the_store_are_refused(client, tmp_path, monkeyp
 
 
 def test_addresses_where_no_scheduler_answers(cluster, monkeypatch, capsys):
-    monkeypatch.setattr(clusters, "_PATIENCE", 1.0)
+    monkeypatch.setattr(executors, "_PATIENCE", 1.0)
     worker = next(iter(cluster.workers.values())).worker_address
     for address, why in (("nobody", "port"), ("tcp://127.0.0.1:9", ""), (worker, "is a Worker")):
         with pytest.raises(InvalidInput, match=f"no Dask scheduler answers at '{address}'.*{why}"):

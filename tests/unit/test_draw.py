@@ -18,7 +18,7 @@ from dpassay.errors import (
     MechanismRaised,
     MechanismTimedOut,
 )
-from dpassay.sampling.draw import block_sizes, seed_of
+from dpassay.sampling.draw import seed_of
 
 PAIR = (0.0, 1.0)
 
@@ -57,13 +57,6 @@ def test_the_recorded_seed_repeats_the_run(rng):
 def test_bad_seeds_are_refused(rng):
     with pytest.raises(InvalidInput, match="rng must be"):
         seed_of(rng)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 100, 1 << 16, (1 << 17) + 5])
-def test_blocks_cover_n_and_are_two_at_least(n):
-    sizes = block_sizes(laplace_mechanism, n)
-    assert sum(sizes) == n
-    assert len(sizes) >= min(2, n)
 
 
 # --- independence

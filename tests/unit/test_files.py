@@ -9,7 +9,7 @@ from tests.helpers import csv_of, listed
 
 import dpassay as dp
 from dpassay.errors import InvalidInput, UnreadableFile
-from dpassay.sampling.files import read_pair, read_table
+from dpassay.sampling.files import read_pair
 
 RNG = np.random.default_rng(7)
 
@@ -87,14 +87,6 @@ def test_wrong_choices_of_columns_are_refused(write, options, words):
     p, q = write("p.csv", "x,y\n1,2\n3,4\n"), write("q.csv", "x,y\n5,6\n7,8\n")
     with pytest.raises(InvalidInput, match=words):
         read_pair(p, q, **options)
-
-
-def test_a_first_row_that_is_the_other_header_is_a_header(write):
-    p, q = write("p.csv", "answer\nyes\nno\nyes\n"), write("q.csv", "answer\nyes\nno\n")
-    assert read_table(q).names is None
-    for one, two in ((p, q), (q, p)):
-        assert [t.names for t in read_pair(one, two)] == [("answer",)] * 2
-    assert listed(read_pair(p, q)[1]) == [["yes", "no"]]
 
 
 def test_the_same_content_twice_is_refused(write, tmp_path):
@@ -208,10 +200,7 @@ def test_rare_kinds_are_outcomes(twin, p, q):
 def test_both_files_get_the_same_types(write, p, q, dtype):
     a, b = read_pair(write("p.csv", csv_of({"x": p})), write("q.csv", csv_of({"x": q})))
     assert a.columns[0].dtype == b.columns[0].dtype == dtype
-    if dtype is object:
-        kinds = [{type(v) for v in t.columns[0]} & {int, float} for t in (a, b)]
-        assert kinds[0] == kinds[1]
-    elif dtype != "M8[us]":
+    if dtype != "M8[us]" and not isinstance(p[0], str):
         assert listed(a) == [p]
         assert listed(b) == [q]
 

@@ -341,6 +341,6 @@ def test_names_and_inputs():
 
 
 def test_digests_of_inputs_tell_where_a_value_ends():
-    from dpassay.sampling.input_digests import digest_of
+    from dpassay.sampling.identity import digest_of
 
     assert digest_of([1, 23]) != digest_of([12, 3])

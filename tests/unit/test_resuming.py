@@ -13,9 +13,9 @@ from tests.unit.test_store import PAIR, draws, equal
 
 import dpassay as dp
 from dpassay.errors import MechanismRaised, StoreError, StoreWarning
-from dpassay.sampling import resuming
+from dpassay.sampling import resuming, store_files
 from dpassay.sampling.draw import entry_of
-from dpassay.sampling.parts import listed
+from dpassay.sampling.store_files import list_parts
 
 pytest.importorskip("pyarrow")
 
@@ -95,7 +95,7 @@ def test_a_manifest_that_is_damaged_or_gone_is_said_and_nothing_drawn(content, w
     for use in (lambda: draws(tmp_path, 20), lambda: dp.Store(tmp_path)):
         with pytest.raises(StoreError, match=words):
             use()
-    assert sum(part.draws for part in listed(tmp_path)) == 10
+    assert sum(part.draws for part in list_parts(tmp_path)) == 10
 
 
 # --- what goes wrong
@@ -104,7 +104,7 @@ def test_a_manifest_that_is_damaged_or_gone_is_said_and_nothing_drawn(content, w
 @pytest.mark.parametrize("harm", [b"", b"PAR1", None])
 def test_a_damaged_part_is_set_aside_drawn_again_and_said(harm, tmp_path, seed):
     plain = draws(tmp_path, 600, seed)
-    part = listed(tmp_path)[1]
+    part = list_parts(tmp_path)[1]
     data = part.path.read_bytes()
     part.path.write_bytes(data[:-5] + b"x" * 5 if harm is None else harm)
     with pytest.warns(StoreWarning, match=f"cannot be used and is left out.*{part.draws}"):
@@ -118,24 +118,24 @@ def test_a_damaged_part_is_set_aside_drawn_again_and_said(harm, tmp_path, seed):
 
 def from_another_seed(folder, part):
     draws(folder, 600, 99)
-    return next(p for p in listed(folder) if p.first == part.first)
+    return next(p for p in list_parts(folder) if p.first == part.first)
 
 
 def from_another_mechanism(folder, part):
     draws(folder, 600, 0, scaled(50.0))
-    return next(p for p in listed(folder) if p.first == part.first)
+    return next(p for p in list_parts(folder) if p.first == part.first)
 
 
 def from_another_stage(folder, part):
     way = dp.Sampling(store=folder)
     dp.audit(dp.from_function(one_laplace), PAIR, "eps=1", n=1200, rng=0, sampling=way)
-    return next(p for p in listed(folder) if p.stage == 1 and p.size == part.size)
+    return next(p for p in list_parts(folder) if p.stage == 1 and p.size == part.size)
 
 
 @pytest.mark.parametrize("foreign", [from_another_seed, from_another_mechanism, from_another_stage])
 def test_a_part_of_another_store_or_stage_is_not_used(foreign, tmp_path):
     plain = draws(tmp_path / "here", 600, 0)
-    part = listed(tmp_path / "here")[0]
+    part = list_parts(tmp_path / "here")[0]
     other = foreign(tmp_path / "other", part)
     part.path.unlink()
     name = f"pair0-stage0-size{part.size}-cells{part.first}-{part.first + other.last - other.first}"
@@ -149,7 +149,7 @@ def test_a_part_of_another_store_or_stage_is_not_used(foreign, tmp_path):
 
 def test_a_part_moved_to_other_cells_is_not_used(tmp_path):
     plain = draws(tmp_path, 600, 0)
-    first, second = listed(tmp_path)[:2]
+    first, second = list_parts(tmp_path)[:2]
     cells = f"cells{second.first}-{second.first + first.last - first.first}"
     moved = first.path.name.replace(f"cells{first.first}-{first.last}", cells)
     second.path.unlink()
@@ -160,7 +160,7 @@ def test_a_part_moved_to_other_cells_is_not_used(tmp_path):
 
 def test_a_part_that_is_gone_is_drawn_again(tmp_path, seed):
     plain = draws(tmp_path, 600, seed)
-    for part in listed(tmp_path)[::2]:
+    for part in list_parts(tmp_path)[::2]:
         part.path.unlink()
     assert equal(plain, draws(tmp_path, 600, seed, workers=2))
 
@@ -202,22 +202,20 @@ def test_ctrl_c_keeps_the_draws_and_says_where(tmp_path):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_full_disk_is_a_sentence_and_the_rest_is_safe(workers, tmp_path, seed, monkeypatch):
-    from dpassay.sampling import parts
-
     plain = draws(tmp_path / "plain", 600, seed)
     writes = iter(range(10_000))
-    real = parts._write
+    real = store_files.write_atomically
 
     def full(draft, place, data):
         if place.parent.name == "parts" and next(writes) > 2:
             raise OSError(28, "No space left on device")
         real(draft, place, data)
 
-    monkeypatch.setattr(parts, "_write", full)
+    monkeypatch.setattr(store_files, "write_atomically", full)
     with pytest.raises(StoreError, match="no room left .*No space left.*safe: make room"):
         draws(tmp_path / "runs", 600, seed, workers=workers)
     assert 0 < len(dp.Store(tmp_path / "runs")) < 600
-    monkeypatch.setattr(parts, "_write", real)
+    monkeypatch.setattr(store_files, "write_atomically", real)
     assert equal(plain, draws(tmp_path / "runs", 600, seed, workers=workers))
 
 
@@ -276,8 +274,8 @@ def test_a_worker_that_outlives_its_run_saves_nothing_more(tmp_path, seed):
 
     side = from_raw([1.0], 1)
     entry = entry_of(dp.from_function(one_laplace), Pair(*PAIR), dp.Sampling(store=tmp_path), None)
-    with resuming.opened(tmp_path, entry, seed=seed, key=(0, 0)) as stage:
-        left = stage.shelf
+    with resuming.open_stage(tmp_path, entry, seed=seed, key=(0, 0)) as stage:
+        left = stage.writer
         left.save(Task(0, 1), (side, side))
         os.rename(tmp_path / left.work, tmp_path / "work-left")  # it was killed: nothing tidied up
     os.rename(tmp_path / "work-left", tmp_path / left.work)
@@ -295,11 +293,11 @@ def test_without_locks_the_last_to_come_takes_over(tmp_path, seed, monkeypatch):
     monkeypatch.setattr(resuming, "fcntl", None)
     entry = entry_of(dp.from_function(one_laplace), Pair(*PAIR), dp.Sampling(store=tmp_path), None)
     side = from_raw([1.0], 1)
-    with resuming.opened(tmp_path, entry, seed=seed, key=(0, 0)) as first:
-        first.shelf.save(Task(0, 1), (side, side))
-        with resuming.opened(tmp_path, entry, seed=seed, key=(0, 0)) as second:
+    with resuming.open_stage(tmp_path, entry, seed=seed, key=(0, 0)) as first:
+        first.writer.save(Task(0, 1), (side, side))
+        with resuming.open_stage(tmp_path, entry, seed=seed, key=(0, 0)) as second:
             assert second.at(0, 1) is not None
             with pytest.raises(StoreError, match="taken over by another process"):
-                first.shelf.save(Task(1, 2), (side, side))
-            second.shelf.save(Task(1, 2), (side, side))
+                first.writer.save(Task(1, 2), (side, side))
+            second.writer.save(Task(1, 2), (side, side))
     assert len(dp.Store(tmp_path)) == 2

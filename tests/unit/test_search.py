@@ -21,7 +21,7 @@ from dpassay.hunting.search import KEEP, Log, Search, _kept, pooled
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.outputs.canonical import from_raw
 from dpassay.privacy.pairs import Relation
-from dpassay.sampling.clock import Clock
+from dpassay.sampling.budget import Clock
 from dpassay.sampling.samples import Batch
 
 CLAIM = dp.PureDP(1.0)

@@ -17,7 +17,7 @@ from dpassay.errors import (
     NotEnoughDraws,
     StoreError,
 )
-from dpassay.sampling.parts import listed
+from dpassay.sampling.store_files import list_parts
 
 pytest.importorskip("pyarrow")
 
@@ -124,7 +124,7 @@ def test_pieces_of_any_size_make_the_same_blocks(tmp_path, seed, monkeypatch):
         way = dp.Sampling(store=tmp_path / str(k), workers=1 + k % 2)
         kept = dp.audit(box, PAIR, "eps=0.5", n=160, rng=seed, sampling=way)
         assert kept.to_json() == plain.to_json()
-        for half in listed(tmp_path / str(k))[::2]:
+        for half in list_parts(tmp_path / str(k))[::2]:
             half.path.unlink()  # as if the run had been killed
         monkeypatch.setattr("dpassay.sampling.tasks._SECONDS", 1.0)
         again = dp.audit(box, PAIR, "eps=0.5", n=160, rng=seed, sampling=way)
@@ -227,7 +227,7 @@ def test_several_pairs_are_asked_for_by_number(tmp_path):
 
 def test_a_store_without_draws_is_said(tmp_path):
     draws(tmp_path, 10)
-    for part in listed(tmp_path):
+    for part in list_parts(tmp_path):
         part.path.unlink()
     with pytest.raises(NotEnoughDraws, match="holds no draws"):
         dp.Store(tmp_path).samples()
@@ -300,13 +300,13 @@ def test_the_first_draw_is_kept_within_seconds_however_slow_the_mechanism(tmp_pa
     seen = []
 
     def slow(x, rng):
-        seen.append(len(listed(tmp_path)))
+        seen.append(len(list_parts(tmp_path)))
         time.sleep(0.02)
         return x + rng.random()
 
     draws(tmp_path, 40, mechanism=dp.from_function(slow))
     assert seen[2] == 1  # the first draw on either side is on the disk before the next is made
-    assert max(part.draws for part in listed(tmp_path)) <= 32
+    assert max(part.draws for part in list_parts(tmp_path)) <= 32
 
 
 def test_the_folder_may_be_relative(tmp_path, monkeypatch):

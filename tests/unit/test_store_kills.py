@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.sampling.parts import listed
+from dpassay.sampling.store_files import list_parts
 
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are forked")
@@ -89,7 +89,7 @@ def kill_until_done(run, folder, n, seed, chance, longest=0.5):
             kills += 1
         else:
             assert status == 0, "the run failed: its traceback is above"
-        before = {part.path.name for part in listed(folder)}
+        before = {part.path.name for part in list_parts(folder)}
         assert saved <= before, "a part that was saved is gone"
         saved = before
         if ended:

@@ -1,4 +1,4 @@
-"""Text in files: cells, quotes, headers, and numbers with marks in them."""
+"""Text in files: cells, quotes, headers, and numbers with separators."""
 
 import bz2
 import gzip
@@ -75,7 +75,7 @@ def test_quotes_hold_delimiters_and_line_breaks(write):
         ("2024-01-05\n2024-01-06\n", None),
         ("yes\nno\nyes\n", None),
         ("answer\nyes\nno\nyes\n", ("answer",)),
-        ("anna\nbert\ncarl\n", None),
+        ("anna\nbert\ncarl\n", ("anna",)),
         ("error\n1.5\nerror\n2\n", None),
         ("x\n1.5\nerror\n2\n", ("x",)),
         ("x,1\n2,3\n", None),
@@ -107,42 +107,30 @@ def test_words_and_numbers_share_a_column(write):
 
 
 @pytest.mark.parametrize(
-    ("cells", "values"),
+    ("text", "cell"),
     [
-        (["1,5", "2", "-0,25", "nan", ""], [1.5, 2.0, -0.25, "nan", None]),
-        (["0,125", "0,250"], [0.125, 0.25]),
-        (["1,5e3", "2,0"], [1500, 2]),
-        (["1,234,567.8", "1,234", "5"], [1234567.8, 1234.0, 5.0]),
-        (["1,234.5", "999.25"], [1234.5, 999.25]),
-        (["1.234,5", "999,25", "1.234"], [1234.5, 999.25, 1234.0]),
-        (["1.234.567", "5"], [1234567, 5]),
-        (["10.0.100.200", "192.168.100.100"], ["10.0.100.200", "192.168.100.100"]),
+        ("x;y\n1,5;1\n2;2\n", "column 'x': '1,5'"),
+        ("x;y\n1,234;1\n2,345;2\n", "column 'x': '1,234'"),
+        ("x;y\n1,5;1\nerror;2\n", "'1,5'"),
+        ('x,y\n"1,5",1\n",5",2\n', "'1,5'"),
+        ("1,234;1\n2,345;2\n", "column 1: '1,234'"),
+        ("x;y\n1.234,5;1\n0.5;2\n", r"'1.234,5'"),
+        ("x;y\n1,234,567.8;1\n0.5;2\n", r"'1,234,567.8'"),
+        ("x;y\n1,5e3;1\n0.5;2\n", r"'1,5e3'"),
+        ("x\n1 234\n5\n", "'1 234'"),
+        ("x\n1'234\n5\n", "1'234."),
+        ("1.0e+00 2.0e+00\n3.0e+00 4.0e+00\n", r"'1.0e\+00 2.0e\+00'"),
     ],
 )
-def test_marks_in_numbers_are_understood_where_they_can_mean_one_thing(write, cells, values):
-    rows = "".join(f"{cell};1\n" for cell in cells)
-    assert listed(read_table(write("a.csv", "x;y\n" + rows)))[0] == values
-    strings = [cell or None for cell in cells]
-    assert listed(read_table(write("a.parquet", {"x": strings})))[0] == values
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("x;y\n1,234;1\n2,345;2\n", r"column 'x': '1,234' can be read as a decimal comma, as a th"),
-        ("x;y\n1,5;1\n2.5;2\n", "'1,5' can be read"),
-        ("x;y\n1,5;1\nerror;2\n", "'1,5' can be read"),
-        ('x,y\n"1,5",1\n"2,5",2\n', "'1,5' can be read"),
-        ("1,234;1\n2,345;2\n", "column 1: '1,234' can be read"),
-        ("x;y\n1.234,5;1\n0.5;2\n", r"'1.234,5' can be read"),
-        ("x\n1 234\n5\n", "'1 234' is numbers with spaces or marks between them; write"),
-        ("1.0e+00 2.0e+00\n3.0e+00 4.0e+00\n", r"np.savetxt\(…, delimiter=','\)"),
-        ("x\n1'234\n5\n", "1'234. is numbers with spaces or marks"),
-    ],
-)
-def test_marks_in_numbers_are_refused_where_they_can_mean_two(write, text, words):
-    with pytest.raises(UnreadableFile, match=words):
+def test_numbers_with_separators_are_refused(write, text, cell):
+    words = r"looks like a number with .*\(1234.5\).*np.savetxt\(…, delimiter=','\)"
+    with pytest.raises(UnreadableFile, match=f"{cell} {words}"):
         read_table(write("a.csv", text))
+
+
+def test_numbers_with_several_dots_are_words(write):
+    cells = ["10.0.100.200", "192.168.100.100"]
+    assert listed(read_table(write("a.csv", "\n".join(["x", *cells])))) == [cells]
 
 
 def test_a_million_rows_are_read_without_a_loop(tmp_path):

@@ -39,10 +39,9 @@ from dpassay.results.estimates import LowerBound
 from dpassay.results.profile import Profile
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import BITS
-from dpassay.sampling.budget import Budget, split
-from dpassay.sampling.clock import Clock
+from dpassay.sampling.budget import Budget, Clock, split
 from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.input_digests import same_inputs
+from dpassay.sampling.identity import same_inputs
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Batch, Live, Samples, Sizes, Source, sources
 

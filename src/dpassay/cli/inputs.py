@@ -29,8 +29,7 @@ class Files:
 
     def read(self, seed: int) -> Any:
         """The outputs as a pool."""
-        from dpassay.sampling.collected import from_samples
-        from dpassay.sampling.store import Store
+        from dpassay.sampling.collected import Store, from_samples
 
         if self.paths is None:
             assert self.store is not None
@@ -117,7 +116,7 @@ def sampling(
 
 def _cluster(address: str, workers: int) -> Any:
     """A client of a scheduler, until the command ends."""
-    from dpassay.sampling.clusters import connected
+    from dpassay.sampling.executors import connected
 
     if workers != 1:
         raise InvalidInput("the cluster has its own workers: give one of --workers and --dask")

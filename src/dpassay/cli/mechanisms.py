@@ -347,9 +347,9 @@ def draw(
 
     Example: dpassay audit --store runs --claim "eps=1"
     """
-    from dpassay.sampling.manifest import stored_seed
+    from dpassay.sampling.collected import Store
     from dpassay.sampling.samples import draw as run
-    from dpassay.sampling.store import Store
+    from dpassay.sampling.store_files import stored_seed
 
     files = Files(None, None, None)
     if seed is None:

@@ -34,7 +34,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation, as_relation
 from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
-from dpassay.sampling.clock import Clock
+from dpassay.sampling.budget import Clock
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Live

@@ -31,8 +31,7 @@ from dpassay.learning.hit_rates import HitRates
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
-from dpassay.sampling.budget import Budget
-from dpassay.sampling.clock import Clock
+from dpassay.sampling.budget import Budget, Clock
 from dpassay.sampling.draw import Sampling
 from dpassay.sampling.samples import Batch, Live
 

@@ -31,7 +31,7 @@ from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import Blind, Cause, why_blind
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import BITS, Witness
-from dpassay.sampling.input_digests import same_inputs
+from dpassay.sampling.identity import same_inputs
 from dpassay.sampling.samples import Source
 
 #: The values at which a lower bound is looked for: even steps up to what is claimed, then steps of this

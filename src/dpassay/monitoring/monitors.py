@@ -32,10 +32,10 @@ from dpassay.privacy.provenance import About
 from dpassay.records import Record
 from dpassay.results.verdict import Verdict
 from dpassay.sampling.budget import totals
+from dpassay.sampling.copies import AGAIN, SeenBatches
 from dpassay.sampling.dependence import symptoms
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
 from dpassay.sampling.progress import Progress
-from dpassay.sampling.repeated_batches import AGAIN, SeenBatches
 from dpassay.sampling.samples import Source, sources
 from dpassay.sampling.tasks import by_calls
 

@@ -1,32 +1,49 @@
-"""How n draws are split into those that learn and those that test.
+"""Budgets of draws: how n draws, or a time, are divided into training and testing draws.
 
-The share is the caller's. With a time budget `clock` decides; `learning.rare_events` may take some of the
-draws that test.
+With n the share is the caller's; `learning.rare_events` may take some of the testing draws. With a time
+budget, `Clock` decides. A pilot measures what a draw costs, with streams of its own and outside any
+store, and decides how many draws train. How many test is decided when learning is done, by the time that
+is left, and before a draw that tests is made. Both are functions of the clock and of draws that the test
+never sees, so the test is as exact as with a number that was given.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpassay import validation as checks
 from dpassay.errors import InvalidInput, NotEnoughDraws, TooManyAskedFor
-from dpassay.sampling.samples import Source
+from dpassay.sampling.samples import Batch, Live, Source
+
+#: The stage at which the streams of pilots begin, past all that audits and replays use.
+_STAGE = 1 << 18
+#: A pilot grows until it takes this share of the time, or is this large.
+_SHARE, _LARGE = 0.02, 1 << 15
+#: Draws of a pilot that learning is tried on, with a second or more and with less; the part of the time
+#: from which on a trial is slow.
+_TRIAL, _FEW, _SLOW = 4096, 512, 0.1
+#: The most of the time that learning may take, as far as a pilot tells; what is kept back for the rest.
+_LEARN, _BACK = 0.4, 0.03
+#: The least that learn and test; the most that test, whatever the time.
+_LEAST, _MOST = 4, 10**9
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Draws that learn and draws that test, on either side."""
+    """Training and testing draws, on either side."""
 
     learn: tuple[int, int]
     test: tuple[int, int]
 
     @property
     def total(self) -> tuple[int, int]:
-        """All of them."""
         return self.learn[0] + self.test[0], self.learn[1] + self.test[1]
 
     def draws(self, pairs: int) -> int:
-        """Draws a side to make in all, if all pairs learn and one is tested."""
+        """Draws a side in all, if there are training draws on all pairs and testing draws on one."""
         return pairs * max(self.learn) + max(self.test)
 
 
@@ -39,20 +56,15 @@ def split(
     most: int | None = None,
     name: str = "n",
 ) -> Budget:
-    """`n` draws a side, or all that samples hold, of which about `share` learn.
+    """`n` draws a side, or all that samples hold, of which about `share` train.
 
-    At least `least` = (learning, testing) on either side, at most `most` learning.
+    At least `least` = (training, testing) on either side, at most `most` training.
     """
     total = totals(source, n, least=sum(least), name=name)
-    learn = tuple(_learning(side, share, least, most) for side in total)
-    return Budget((learn[0], learn[1]), (total[0] - learn[0], total[1] - learn[1]))
-
-
-def _learning(total: int, share: float, least: tuple[int, int], most: int | None) -> int:
-    wanted = round(share * total)
-    if most is not None:
-        wanted = min(wanted, most)
-    return max(least[0], min(wanted, total - least[1]))
+    a, b = (
+        max(least[0], min(round(share * side), most or side, side - least[1])) for side in total
+    )
+    return Budget((a, b), (total[0] - a, total[1] - b))
 
 
 def three_stages(
@@ -90,3 +102,96 @@ def totals(source: Source, n: int | None, *, least: int = 2, name: str = "n") ->
             f"at least {least} draws per side are needed, there are {left[0]:,} and {left[1]:,}"
         )
     return left
+
+
+class Clock:
+    """Divides a time budget, from now on."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._start = time.perf_counter()
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self._start
+
+    @property
+    def left(self) -> float:
+        return self.seconds - self.elapsed
+
+    def learning(
+        self,
+        source: Live,
+        pairs: int,
+        share: float,
+        most: int | None,
+        trial: Callable[[Batch], None],
+    ) -> Budget:
+        """How many draws a side train on each pair, and how many are likely to test.
+
+        `trial` learns from the draws of a pilot: what is imported then is not imported later.
+        """
+        batch, self._cost = self.pilot(source)
+        k = batch.sizes[0]
+        fit = self._fitting(batch, trial) if k >= 32 else 0.0
+        left = max(self.left, 0.0)
+        n = left / (self._cost * (share * pairs + 1 - share))
+        learn = min(share * n, _LEARN * left / (pairs * (self._cost + fit)), most or _MOST)
+        test = (left - learn * pairs * (self._cost + fit)) / self._cost
+        if n < 2 * _LEAST:
+            needed = self.seconds - left + 2 * _LEAST * self._cost * pairs
+            raise NotEnoughDraws(
+                f"a draw on either input takes {self._cost:.3g} s, so that {self.seconds:g} s are enough "
+                f"for {int(n)} a side: give at least {needed:.3g} s, and much more to conclude something"
+            )
+        sizes = [min(max(int(size), _LEAST), _MOST) for size in (learn, test)]
+        return Budget((sizes[0], sizes[0]), (sizes[1], sizes[1]))
+
+    def _fitting(self, batch: Batch, trial: Callable[[Batch], None]) -> float:
+        """The seconds that learning from a draw on either side takes.
+
+        A trial that takes long may have imported what it needs: then another one is the measurement.
+        """
+        k = min(_TRIAL if self.left >= 1.0 else _FEW, batch.sizes[0])
+        took = 0.0
+        for _ in range(2):
+            start = time.perf_counter()
+            trial(Batch(batch.p[:k], batch.q[:k]))
+            took = time.perf_counter() - start
+            if took < _SLOW * self.seconds or self.left < took:
+                break
+        return took / k
+
+    def pilot(self, source: Live) -> tuple[Batch, float]:
+        """Draws that no test uses, and the seconds that one on either side takes.
+
+        A first call may load a model or compile code: one that takes long is no measurement.
+        """
+        probe = Live(
+            source.mechanism,
+            source.pair,
+            seed=source.seed,
+            index=source.index,
+            stage=_STAGE,
+            sampling=dataclasses.replace(source.sampling, store=None, progress=False),
+        )
+        probe.deal((1, 1))
+        k = 1
+        while True:
+            start = time.perf_counter()
+            batch = probe.deal((k, k))
+            took = max(time.perf_counter() - start, 1e-9)
+            if took >= _SHARE * self.seconds or k >= _LARGE:
+                return batch, took / k
+            k = min(_LARGE, int(k * min(max(1.5 * _SHARE * self.seconds / took, 2), 16)))
+
+    def testing(self, budget: Budget, sources: list[Live], use: float) -> Budget:
+        """How many draws a side test: what fits in the time, if using one takes `use` seconds."""
+        cost = self._cost
+        if all(source.sampling.store is None for source in sources):  # else some were only read
+            drawn = sum(source.drawn for source in sources)
+            if drawn:
+                cost = sum(source.spent for source in sources) / drawn
+        room = (1 - _BACK) * self.left / (len(sources) * (cost + use))
+        size = min(max(int(room), _LEAST), _MOST)
+        return Budget(budget.learn, (size, size))

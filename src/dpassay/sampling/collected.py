@@ -1,22 +1,38 @@
-"""Outputs that were collected elsewhere, arrays or files, as a pool of draws."""
+"""Draws that are there already, as a pool: arrays, data frames and files, and stores."""
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from dpassay import validation as checks
+from dpassay._typing import BoolArray
 from dpassay.errors import (
     BadOutput,
     DependenceWarning,
     DependentDraws,
     InvalidInput,
     NotEnoughDraws,
+    StoreError,
+    StoreWarning,
 )
-from dpassay.outputs.canonical import Outputs, all_of, check_containers, from_columns
+from dpassay.outputs.canonical import (
+    Outputs,
+    align,
+    all_of,
+    arranged,
+    check_containers,
+    concatenate,
+    from_columns,
+)
 from dpassay.privacy.pairs import Pair, as_pair
 from dpassay.privacy.provenance import Origin
+from dpassay.sampling.copies import fingerprint_of
 from dpassay.sampling.dependence import (
     labels_like,
     one_sided_repeats,
@@ -24,9 +40,10 @@ from dpassay.sampling.dependence import (
     shared_rows,
 )
 from dpassay.sampling.draw import Seed, seed_of
-from dpassay.sampling.fingerprints import fingerprint_of
+from dpassay.sampling.files import frame_pair, read_pair
 from dpassay.sampling.job import stream
 from dpassay.sampling.samples import Batch, Samples, warned
+from dpassay.sampling.store_files import Damaged, Entry, Part, arrow, list_parts, manifest_of
 
 
 def from_samples(
@@ -49,42 +66,8 @@ def from_samples(
     independent run of the mechanism: copied rows are refused.
     """
     seed = seed_of(rng)
-    files = isinstance(p, (str, Path)), isinstance(q, (str, Path))
-    origins: tuple[Origin, ...] = ()
-    from dpassay.sampling.frames import frame_pair, has_columns, refuse_one_frame
-
-    if all(files):
-        from dpassay.sampling.files import read_pair
-
-        tables = read_pair(p, q, columns=columns, drop=drop, max_bytes=max_bytes)
-        sides = [from_columns(table.names, table.columns) for table in tables]
-        origins = tables[0].origin, tables[1].origin
-    elif any(files):
-        raise InvalidInput("p and q must both be files, or neither")
-    elif has_columns(p) and has_columns(q):
-        frames = frame_pair(p, q, columns=columns, drop=drop)
-        sides = [from_columns(table.names, table.columns) for table in frames]
-    elif columns is not None or drop is not None:
-        raise InvalidInput(
-            "columns and drop choose among the columns of files and data frames; arrays have no names: "
-            "choose with p[:, [0, 2]]"
-        )
-    else:
-        refuse_one_frame(p, q)
-        sides = [_side(name, given) for name, given in (("p", p), ("q", q))]
-    for name, side in zip("pq", sides, strict=True):
-        if len(side) == 0:
-            raise NotEnoughDraws(f"{name} holds no outputs")
-    widths = [side.numbers.shape[1] for side in sides if side.is_plain]
-    if len(set(widths)) > 1:
-        raise InvalidInput(
-            f"p and q do not go together: outputs have {widths[0]} coordinates in p and {widths[1]} in q"
-        )
-    try:
-        check_containers(frozenset().union(*(side.containers for side in sides)))
-    except BadOutput as error:
-        raise InvalidInput(f"p and q do not go together: {error}") from None
-    origin = as_pair(pair) if pair is not None else Pair(_origin(p, "p"), _origin(q, "q"))
+    sides, files = _read(p, q, columns, drop, max_bytes)
+    _check_alike(sides)
     batch = Batch.of(*sides)
     if shared := shared_rows(batch.p, batch.q):
         raise DependentDraws(
@@ -102,24 +85,199 @@ def from_samples(
         if doubt is not None:
             warnings.warn(doubt, DependenceWarning, stacklevel=2)
             doubts += (doubt,)
-    remarks = (repeats,) if repeats is not None and not copies else ()
     shuffled = (
         side[stream(seed, 0, 1 << 21, index).permutation(len(side))]
         for index, side in enumerate((batch.p, batch.q))
     )
-    found = Samples(
-        *shuffled, pair=origin, seed=seed, doubts=doubts, files=origins, remarks=remarks
+    return Samples(
+        *shuffled,
+        pair=as_pair(pair) if pair is not None else Pair(_name(p, "p"), _name(q, "q")),
+        seed=seed,
+        doubts=doubts,
+        files=files,
+        remarks=(repeats,) if repeats is not None and not copies else (),
+        digest=fingerprint_of(batch.p, batch.q),
     )
-    found.digest = fingerprint_of(batch.p, batch.q)
-    return found
 
 
-def _side(name: str, given: Any) -> Outputs:
+def _read(
+    p: Any,
+    q: Any,
+    columns: Sequence[str] | None,
+    drop: Sequence[str] | None,
+    max_bytes: int | None,
+) -> tuple[list[Outputs], tuple[Origin, ...]]:
+    """Both sides as outputs, and the files they came from."""
+    files = [isinstance(side, (str, Path)) for side in (p, q)]
+    if any(files) and not all(files):
+        raise InvalidInput("p and q must both be files, or neither")
+    tables = (
+        read_pair(p, q, columns=columns, drop=drop, max_bytes=max_bytes)
+        if all(files)
+        else frame_pair(p, q, columns=columns, drop=drop)
+    )
+    if tables is not None:
+        sides = [from_columns(table.names, table.columns) for table in tables]
+        return sides, tuple(table.origin for table in tables) if all(files) else ()
+    sides = []
+    for name, given in (("p", p), ("q", q)):
+        try:
+            sides.append(all_of(given))
+        except BadOutput as error:
+            raise InvalidInput(f"{name} cannot be read as outputs: {error}") from None
+    return sides, ()
+
+
+def _check_alike(sides: Sequence[Outputs]) -> None:
+    """Refuse sides without outputs, and outputs that NumPy has changed on one side only."""
+    for name, side in zip("pq", sides, strict=True):
+        if len(side) == 0:
+            raise NotEnoughDraws(f"{name} holds no outputs")
+    widths = [side.numbers.shape[1] for side in sides if side.is_plain]
+    if len(set(widths)) > 1:
+        raise InvalidInput(
+            f"p and q do not go together: outputs have {widths[0]} coordinates in p and {widths[1]} in q"
+        )
     try:
-        return all_of(given)
+        check_containers(frozenset().union(*(side.containers for side in sides)))
     except BadOutput as error:
-        raise InvalidInput(f"{name} cannot be read as outputs: {error}") from None
+        raise InvalidInput(f"p and q do not go together: {error}") from None
 
 
-def _origin(given: Any, name: str) -> str:
+def _name(given: Any, name: str) -> str:
     return Path(given).name if isinstance(given, (str, Path)) else f"samples {name}"
+
+
+class Store:
+    """The draws in a folder, as `Sampling(store=…)` or `dpassay draw` left them.
+
+    >>> import dpassay as dp, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> way = dp.Sampling(store=folder)
+    >>> drawn = dp.draw(dp.zoo.Laplace(1.0), (0.0, 1.0), n=1000, rng=0, sampling=way)
+    >>> store = dp.Store(folder)
+    >>> len(store), len(store.samples())
+    (1000, 1000)
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        if not isinstance(path, (str, Path)):
+            raise InvalidInput(f"a store is a folder, got {checks.shown(path)}")
+        self.path = Path(path).absolute()
+        found = manifest_of(self.path)
+        if found is None:
+            raise StoreError(f"there is no store of draws in {self.path}")
+        self._manifest = found
+
+    @property
+    def seed(self) -> int:
+        """What all its draws are derived from."""
+        return self._manifest.seed
+
+    @property
+    def version(self) -> str:
+        """The version of dpassay that drew."""
+        return self._manifest.version
+
+    @property
+    def pairs(self) -> dict[int, Pair]:
+        """The pairs it holds draws on, by their numbers."""
+        return {index: entry.pair for index, entry in self._manifest.entries.items()}
+
+    def mechanism(self, pair: int | None = None) -> dict[str, str]:
+        """What drew: name, version, digest of the source, parameters."""
+        return dict(self._entry(pair)[1].mechanism)
+
+    def __len__(self) -> int:
+        """Draws a side, of all pairs together."""
+        return sum(map(self._draws, self._manifest.entries))
+
+    def __repr__(self) -> str:
+        if not self._manifest.entries:
+            return f"Store({str(self.path)!r}): empty"
+        first = next(iter(self._manifest.entries.values()))
+        lines = [
+            f"Store({str(self.path)!r}): {first.name}, seed {self.seed}, dpassay {self.version}"
+        ]
+        for index, entry in self._manifest.entries.items():
+            lines.append(f"  {index}: {self._draws(index):,} draws a side on {entry.pair}")
+        return "\n".join(lines)
+
+    def samples(self, pair: int | None = None) -> Samples:
+        """The draws on a pair (its number; needed if there are several) as a pool.
+
+        Of a mechanism that draws from the seed every cell counts once, however often it was drawn; of one
+        with a randomness of its own all draws do.
+        """
+        index, entry = self._entry(pair)
+        arrow()
+        owner, blocks = self._manifest.owner(index), []
+        for part, cells in self._counted(index):
+            try:
+                sides = part.read(owner)
+            except Damaged as why:
+                warnings.warn(
+                    f"a part of the store {self.path} cannot be used and is left out: {why} "
+                    f"({part.path.name}, {int(cells.sum()) * part.size:,} draws a side); drawing again "
+                    "replaces it",
+                    StoreWarning,
+                    stacklevel=2,
+                )
+                continue
+            rows = np.repeat(cells, part.size)
+            blocks.append(sides if rows.all() else (sides[0][rows], sides[1][rows]))
+        if not blocks:
+            raise NotEnoughDraws(f"the store {self.path} holds no draws on {entry.pair}")
+        p, q = (concatenate([block[side] for block in blocks]) for side in (0, 1))
+        p, q = arranged(p, q) if entry.calls else align([p, q])
+        if copied := repeated_rows(p, q):
+            raise DependentDraws(
+                f"{copied}: the mechanism carries a random state of its own that started again with a "
+                "run. Draw anew, from the `rng` it is given"
+            )
+        return Samples(
+            p,
+            q,
+            pair=entry.pair,
+            seed=self.seed,
+            replayable=entry.replayable,
+            doubts=warned(Batch(p, q)),
+            digest=fingerprint_of(p, q),  # a replay needs others than those of the audit
+        )
+
+    def _entry(self, pair: int | None) -> tuple[int, Entry]:
+        entries = self._manifest.entries
+        if pair is None and len(entries) == 1:
+            return next(iter(entries.items()))
+        if pair not in entries:
+            known = "; ".join(f"{index}: {entry.pair}" for index, entry in entries.items())
+            raise InvalidInput(
+                f"pair must be the number of one of the pairs in the store ({known}), got "
+                f"{checks.shown(pair)}"
+            )
+        return int(pair), entries[pair]
+
+    def _draws(self, index: int) -> int:
+        return sum(int(cells.sum()) * part.size for part, cells in self._counted(index))
+
+    def _counted(self, index: int) -> list[tuple[Part, BoolArray]]:
+        """The parts of a pair, and which of their cells count."""
+        found = list_parts(self.path, index)
+        if not self._manifest.entries[index].replayable:
+            return [(part, np.ones(part.last - part.first, dtype=bool)) for part in found]
+        # cells of one address come from one stream, whatever their size: each counts once, and first in
+        # the size of which there are most draws
+        most = Counter[tuple[int, int]]()
+        for part in found:
+            most[part.stage, part.size] += part.draws
+        taken = {
+            stage: np.zeros(max(part.last for part in found if part.stage == stage), dtype=bool)
+            for stage in {part.stage for part in found}
+        }
+        kept = []
+        for part in sorted(found, key=lambda p: (p.stage, -most[p.stage, p.size], p.size, p.first)):
+            cells = taken[part.stage][part.first : part.last]
+            if not cells.all():
+                kept.append((part, ~cells))
+                cells[:] = True
+        return sorted(kept, key=lambda one: (one[0].stage, one[0].first))

@@ -1,11 +1,10 @@
-"""The columns of a file before they become outputs: values, their kinds, and which cells have one."""
+"""Columns of a file or a data frame before they become outputs: values, kinds, missing cells, pyarrow."""
 
 from __future__ import annotations
 
 import importlib
-import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,10 +12,21 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import AnyArray, BoolArray
-from dpassay.errors import MissingExtra
+from dpassay.errors import InvalidInput, MissingExtra
+from dpassay.outputs import foreign_arrays
 from dpassay.privacy.provenance import Origin
 
-_EXACT = 2**53  # below it every whole number is a float
+_EXACT = 2**53  # doubles hold every whole number below
+_KIND_OF_DTYPE = {"b": "booleans", "i": "numbers", "f": "numbers", "M": "dates"}
+KIND_OF_TYPE: dict[type, str] = {
+    bool: "booleans",
+    int: "numbers",
+    float: "numbers",
+    str: "words",
+    bytes: "bytes",
+    list: "lists",
+    dict: "dictionaries",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,22 +34,20 @@ class Column:
     """The cells of a column that have a value, and which cells those are."""
 
     values: AnyArray  # boolean, int64, float, datetime64, or objects of several kinds
-    present: BoolArray | None = None  # None if all are
+    present: BoolArray | None = None  # None if no value is missing
 
     @property
     def rows(self) -> int:
-        """How many cells there are."""
         return len(self.values if self.present is None else self.present)
 
     @property
     def missing(self) -> int:
-        """How many of them have no value."""
-        return 0 if self.present is None else int(np.count_nonzero(~self.present))
+        return self.rows - len(self.values)
 
-    def array(self, objects: bool = False) -> AnyArray:
-        """The column with None for what is missing."""
+    def array(self) -> AnyArray:
+        """The column with None for missing values."""
         if self.present is None:
-            return self.values.astype(object) if objects else self.values
+            return self.values
         whole: AnyArray = np.full(len(self.present), None, dtype=object)
         whole[self.present] = self.values.astype(object)
         return whole
@@ -54,18 +62,6 @@ class Column:
         for sort, count in Counter(map(type, self.values.tolist())).items():
             found[KIND_OF_TYPE.get(sort, "objects")] += count
         return found
-
-
-_KIND_OF_DTYPE = {"b": "booleans", "i": "numbers", "f": "numbers", "M": "dates"}
-KIND_OF_TYPE: dict[type, str] = {
-    bool: "booleans",
-    int: "numbers",
-    float: "numbers",
-    str: "words",
-    bytes: "bytes",
-    list: "lists",
-    dict: "dictionaries",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,19 +79,13 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """A file that was read, or those of its columns that are used."""
+    """A file or a data frame, or those of its columns that are used."""
 
-    label: str  # without folders
     shown: str  # in messages
-    size: int
-    sha256: str
-    modified: str
-    rows: int
+    origin: Origin  # `table` fills in its columns and missing values
     called: tuple[str, ...]  # names, or positions from "1"
     named: bool
     columns: tuple[Column, ...]
-    first: tuple[str, ...] | None = None  # the first row of a text without a header
-    again: Callable[[], Content] | None = None  # reads that row as a header
 
     def take(self, wanted: Iterable[str]) -> Content:
         """Some of the columns, in the order given."""
@@ -104,27 +94,67 @@ class Content:
         return replace(self, called=called, columns=tuple(columns[name] for name in called))
 
     def column(self, name: str) -> str:
-        """A column in words."""
+        """A column as messages name it."""
         return f"column {name!r}" if self.named else f"column {name}"
 
-    def texts(self) -> list[str]:
-        """Every row as a text, the same for the same cells only."""
-        return list(map(repr, zip(*(c.tolist() for c in self.table().columns), strict=True)))
+    def table(self, arrays: Sequence[AnyArray] | None = None) -> Table:
+        """The table, with these arrays in place of its columns if they are given."""
+        if arrays is None:
+            arrays = [column.array() for column in self.columns]
+        missing = sum(column.missing for column in self.columns)
+        origin = replace(self.origin, columns=self.called, missing=missing)
+        return Table(self.called if self.named else None, tuple(arrays), origin)
 
-    def table(self, objects: Sequence[bool] = ()) -> Table:
-        """What was read, for others; `objects` says which columns must be of objects."""
-        origin = Origin(
-            file=self.label,
-            bytes=self.size,
-            sha256=self.sha256,
-            rows=self.rows,
-            columns=self.called,
-            missing=sum(column.missing for column in self.columns),
-            modified=self.modified,
+
+def frame_content(name: str, given: Any) -> Content | None:
+    """The columns of a data frame, an Arrow table or an array with named fields; None for other things.
+
+    Text in them is not parsed.
+    """
+    if isinstance(given, np.ndarray):
+        names = given.dtype.names
+        arrays = [given[field] for field in names or ()]
+    else:
+        names, arrays = foreign_arrays.columns(given) or (None, [])
+    if names is None:
+        return None
+    if not names:
+        raise InvalidInput(f"{name} has no columns; give a data frame with the outputs in it")
+    if double := repeated(names):
+        raise InvalidInput(
+            f"{name} has more than one column {double!r}; give every column a name of its own"
         )
-        forced = itertools.chain(objects, itertools.repeat(False))
-        arrays = tuple(column.array(next(forced)) for column in self.columns)
-        return Table(self.called if self.named else None, arrays, origin)
+    columns = tuple(map(of_array, arrays))
+    origin = Origin(name, 0, "", columns[0].rows, names, 0, "")
+    return Content(name, origin, names, True, columns)
+
+
+def repeated(names: Sequence[str]) -> str | None:
+    """A name that occurs more than once."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def of_array(array: AnyArray) -> Column:
+    """The column of an array; None and NaT are missing, and text is not parsed."""
+    if isinstance(array, np.ma.MaskedArray):
+        missing = np.ma.getmaskarray(array)
+        return Column(of_array(array.data[~missing]).values, ~missing)
+    kind = array.dtype.kind if array.ndim == 1 else "O"
+    if kind in "iuf":
+        return Column(number_array(array))
+    if kind in "bM":
+        present = ~np.isnat(array) if kind == "M" else np.ones(len(array), dtype=bool)
+        values = np.ascontiguousarray(array[present])
+    else:
+        cells = [c.item() if isinstance(c, np.generic) else c for c in array.tolist()]
+        present = np.array([cell is not None for cell in cells], dtype=bool)
+        values = as_objects(cell for cell in cells if cell is not None)
+        types = set(map(type, values))
+        if types and types <= {int, float}:
+            values = number_array(values.astype(float)) if float in types else integer_array(values)
+        elif types == {bool}:
+            values = values.astype(bool)
+    return Column(values, None if present.all() else present)
 
 
 def as_objects(values: Iterable[Any]) -> AnyArray:
@@ -143,11 +173,7 @@ def number_array(array: AnyArray) -> AnyArray:
     if array.dtype.kind in "iu":
         return np.ascontiguousarray(array, dtype=np.int64)
     array = array.astype(f"f{min(max(array.dtype.itemsize, 4), 8)}", copy=False)
-    if (
-        len(array)
-        and bool(np.all(np.abs(array) < _EXACT))
-        and bool(np.all(array == np.floor(array)))
-    ):
+    if len(array) and np.all(np.abs(array) < _EXACT) and np.all(array == np.floor(array)):
         return array.astype(np.int64)
     return np.ascontiguousarray(array)
 
@@ -161,33 +187,28 @@ def integer_array(values: Iterable[int]) -> AnyArray:
         return whole
 
 
-def arrow_source(data: bytes, suffix: str) -> Any:
+def pyarrow_for(what: str, *modules: str) -> Any:
+    """The optional pyarrow with some of its modules, for `what` needs it, or how to install it."""
+    try:
+        for module in modules:
+            importlib.import_module(f"pyarrow.{module}")
+        return importlib.import_module("pyarrow")
+    except ImportError:
+        raise MissingExtra(what, "arrow") from None
+
+
+def arrow_source(pa: Any, data: bytes) -> Any:
     """Bytes as a source for Arrow, in memory of its own.
 
     Threads of Arrow may outlive a read that failed. One that lets go of Python's bytes needs the
     interpreter, and ends the process with an abort if that is being shut down.
     """
-    arrow = pyarrow_module("pyarrow", suffix)
-    buffer = arrow.allocate_buffer(len(data))
+    buffer = pa.allocate_buffer(len(data))
     np.frombuffer(buffer, dtype=np.uint8)[:] = np.frombuffer(data, dtype=np.uint8)
-    return arrow.BufferReader(buffer)
+    return pa.BufferReader(buffer)
 
 
-def pyarrow_module(module: str, suffix: str) -> Any:
-    """A module of the optional pyarrow, or the sentence that says how to get it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtra(f"reading {suffix} files", "arrow") from None
-
-
-def microseconds(column: Any) -> AnyArray:
+def microseconds(pa: Any, column: Any) -> AnyArray:
     """Arrow's time stamps as datetime64[us] in UTC."""
-    arrow = pyarrow_module("pyarrow", ".parquet")
-    array: AnyArray = column.cast(arrow.timestamp("us", column.type.tz), safe=False).to_numpy()
+    array: AnyArray = column.cast(pa.timestamp("us", column.type.tz), safe=False).to_numpy()
     return array
-
-
-def counted(n: int, what: str) -> str:
-    """A number and what it counts."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"

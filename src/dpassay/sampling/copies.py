@@ -1,34 +1,81 @@
-"""Copied streams: a fixed seed in the mechanism, a state that comes again, noticed by equal outputs.
+"""Repeated draws: copied random streams, batches that a monitor gets twice, draws that were used before.
 
 A generator that is made anew with a fixed seed inside the mechanism, or a random state that is copied to
-every worker or comes back when a run is started again, returns the same outputs twice. Three things are
-looked at: runs that begin alike, outputs that come again too regularly, and calls that return one value.
+every worker or starts again with a run, returns the same outputs twice. `CopyCheck` looks for three
+signs: runs that begin with the same outputs, outputs that are repeated too regularly, and calls that
+return one value. `SeenBatches` recognises batches, `drawn_before` the draws of an earlier analysis.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import math
-from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from dpassay import validation as checks
-from dpassay._typing import AnyArray, IntArray
+from dpassay._typing import IntArray
 from dpassay.errors import DependentDraws
-from dpassay.outputs.canonical import check_containers
+from dpassay.outputs.canonical import Outputs, check_containers
 from dpassay.outputs.resident import AnyOutputs, Resident
 from dpassay.outputs.templates import number_columns
 from dpassay.privacy.pairs import Pair
-from dpassay.sampling.dependence import copied
 
-#: Bytes at the beginning of a run that are compared to find copied streams, and the lengths at which two
+#: Distinct repeated values from which on repeats are looked into.
+MANY = 20
+#: Rows at the beginning of a run that are compared to find copied streams, and the lengths at which two
 #: runs are compared that are not equally long.
-_HEAD = 2048
-_LENGTHS = (16, 64, 256, 1024)
+_HEAD, _LENGTHS = 256, (16, 64)
 #: The most different outputs a side that are watched for coming again.
 _WATCHED = 4096
+#: Rows of a batch that are looked at, and how improbable they must be, in bits.
+_BATCH_ROWS, _BITS = 64, 30.0
+#: Rows of either side that a fingerprint keeps.
+_KEPT = 64
+
+
+def row_hashes(side: Outputs) -> IntArray:
+    """A hash of each output, in any order of the draws and any process."""
+    parts = [np.ascontiguousarray(side.numbers, dtype=float) + 0.0]
+    if side.rest is not None:
+        parts.append(side.rest)
+    if side.codes is not None:
+        seen, place = np.unique(side.codes, return_inverse=True)
+        texts = (repr(side.structures[code]).encode() for code in seen.tolist())
+        digests = [hashlib.blake2b(text, digest_size=6).digest() for text in texts]
+        hashes = np.array([int.from_bytes(d, "big") for d in digests], dtype=float)
+        parts.append(hashes[place][:, None])
+    matrix = parts[0] if len(parts) == 1 else np.ascontiguousarray(np.hstack(parts))
+    if not matrix.shape[1]:
+        return np.zeros(len(side), dtype=np.int64)
+    mixed = np.zeros(len(matrix), dtype=np.uint64)
+    for column in matrix.view(np.uint64).T:
+        mixed = (mixed ^ column) * np.uint64(0x9E3779B97F4A7C15)  # modulo 2⁶⁴
+        mixed ^= mixed >> np.uint64(29)
+    return mixed.view(np.int64)
+
+
+def copied(counts: IntArray) -> int | None:
+    """How often copied outputs come, from how often each different output does; None if none are.
+
+    That is the k at which log-convexity fails by five standard errors; see `repeated_rows`.
+    """
+    if np.count_nonzero(counts > 1) < MANY:
+        return None
+    often = np.bincount(counts[counts < 1000], minlength=3).astype(float)
+    often = np.append(often, [0.0, 0.0])
+    low, high = often - 5 * np.sqrt(often), often + 5 * np.sqrt(often) + 12
+    for k in range(2, often.size - 1):
+        # (k!)² / ((k−1)!(k+1)!) = k/(k+1)
+        if low[k] > 0 and low[k] ** 2 * k / (k + 1) > high[k - 1] * high[k + 1]:
+            return k
+    return None
+
+
+# --- runs that begin alike, and outputs that are repeated, while drawing
 
 
 @dataclass(frozen=True)
@@ -47,56 +94,38 @@ class Head:
     starts: tuple[Start, ...]
     constant: bytes | None  # the one output of a head that has no other
     containers: frozenset[str]
-
-    @property
-    def rows(self) -> int:
-        """How long it is."""
-        return self.starts[-1].rows
+    hashes: IntArray | None = field(default=None, compare=False)  # of all outputs, if asked for
 
 
-def head(outputs: AnyOutputs) -> Head:
-    """The head of a run of draws."""
+def head(outputs: AnyOutputs, with_hashes: bool = False) -> Head:
+    """How a run of draws begins; `with_hashes` of all outputs, to count their repeats."""
     if isinstance(outputs, Resident):
-        outputs = outputs.first(_HEAD // 8)  # of doubles
-    row_bytes = outputs.numbers.shape[1] * outputs.numbers.itemsize
-    rows = min(len(outputs), max(256, _HEAD // max(row_bytes, 1)))
-    numbers = np.ascontiguousarray(outputs.numbers[:rows])
-    names: list[str] = []
-    if outputs.codes is not None:
-        names = [repr(outputs.structures[code]) for code in outputs.codes[:rows]]
-    distinct = False
-    if numbers.shape[1] == 1 and not names and rows > 1:
-        ordered = np.sort(numbers[:, 0])
-        distinct = not np.any(ordered[1:] == ordered[:-1])  # as with every continuous output
-    only, starts = None, []
+        outputs = outputs.first(_HEAD)
+    whole = row_hashes(outputs) if with_hashes else None
+    hashes = row_hashes(outputs[:_HEAD]) if whole is None else whole[:_HEAD]
+    rows = len(hashes)
+    ordered = np.sort(hashes)
+    distinct = 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
+    starts = []
     for length in (*(one for one in _LENGTHS if one < rows), rows):
-        part = numbers[:length]
-        content = part.tobytes() + "".join(names[:length]).encode("utf-8", "surrogatepass")
-        if distinct:
-            chance = -length * math.log(length)
+        if distinct == rows:  # as with every continuous output
+            log_chance = -length * math.log(max(length, 1))
         else:
-            counts = _often(part, row_bytes, names[:length])
-            chance = float(np.sum(counts * np.log(counts / length)))
-            if length == rows and counts.size == 1:
-                # the columns of this output alone: how many there are depends on what else came out
-                template = outputs.structure_of(0)
-                held = numbers[:1, list(number_columns(template))]
-                only = held.tobytes() + repr(template).encode()
-        digest = hashlib.blake2b(content, digest_size=16).digest()
-        starts.append(Start(length, digest, chance))
-    return Head(tuple(starts), only, outputs.containers)
-
-
-def _often(numbers: AnyArray, row_bytes: int, names: list[str]) -> IntArray:
-    """How often each different row comes."""
-    labels = numbers.view(f"V{row_bytes}").ravel().tolist() if row_bytes else [b""] * len(numbers)
-    if names:
-        labels = list(zip(labels, names, strict=True))
-    return np.array(list(Counter(labels).values()))
+            _, counts = np.unique(hashes[:length], return_counts=True)
+            log_chance = float(np.sum(counts * np.log(counts / length)))
+        digest = hashlib.blake2b(hashes[:length].tobytes(), digest_size=16).digest()
+        starts.append(Start(length, digest, log_chance))
+    constant = None
+    if distinct == 1:
+        # the columns of this output alone: how many there are depends on what else came out
+        template = outputs.structure_of(0)
+        held = outputs.numbers[:1, list(number_columns(template))]
+        constant = held.tobytes() + repr(template).encode()
+    return Head(tuple(starts), constant, outputs.containers, whole)
 
 
 @dataclass(frozen=True)
-class Origin:
+class DrawMethod:
     """How draws were made, by which causes of copies are told apart."""
 
     calls: bool = False  # every output is a call
@@ -120,7 +149,7 @@ class Origin:
         )
 
 
-_ANY = Origin()
+_ANY = DrawMethod()
 #: Causes of copies, by what is seen.
 _STARTS_AGAIN = (
     "inside the mechanism a generator is made, or the global one is seeded, with a fixed seed (0, 42 …) "
@@ -144,17 +173,13 @@ class CopyCheck:
         self._constant: list[bytes | None] = [None, None]
         self._varied = [False, False]  # whether a run held different outputs
         self._count = 0
-        self._watched = (_Watched(), _Watched())
+        self._repeats = (_RepeatCounts(), _RepeatCounts())
 
-    def add(
-        self,
-        heads: tuple[Head, Head],
-        data: Pair,
-        origin: Origin = _ANY,
-    ) -> None:
-        """Raise DependentDraws if a run begins as one before it, BadOutput if it does not fit."""
+    def add(self, heads: tuple[Head, Head], data: Pair, method: DrawMethod = _ANY) -> None:
+        """Raise DependentDraws if a run repeats one before it, BadOutput if it does not fit."""
         self._count += 1
         for side, found in enumerate(heads):
+            shown = checks.shown(data[side])
             self.containers |= found.containers
             check_containers(self.containers)
             self._varied[side] |= found.constant is None
@@ -163,69 +188,168 @@ class CopyCheck:
                 chance = start.log_chance + 2 * math.log(self._count)
                 if before != self._count and chance < self.LOG_LIMIT:
                     raise DependentDraws(
-                        f"runs {before} and {self._count} of the draws on {checks.shown(data[side])} "
-                        "begin with the same outputs in the same order: "
-                        + origin.explained(_STARTS_AGAIN)
+                        f"runs {before} and {self._count} of the draws on {shown} begin with the same "
+                        f"outputs in the same order: {method.explained(_STARTS_AGAIN)}"
                     )
-            if found.constant is not None and found.rows >= 16:
-                first = self._constant[side]
-                if first is None:
-                    self._constant[side] = found.constant
-                elif first != found.constant and not self._varied[side]:
-                    if origin.calls:
-                        raise DependentDraws(
-                            f"many calls in a row on {checks.shown(data[side])} return one and the same "
-                            f"output, and later ones another: {origin.explained(_SAME_SEEDS)}"
-                        )
-                    raise DependentDraws(
-                        f"on {checks.shown(data[side])} every call returns one value repeated, and "
-                        "another one at the next call: the noise is drawn once per call, not once "
-                        "per output (pass size= to it, or wrap the function: dp.from_function)"
-                    )
-
-    def watch(
-        self,
-        marks: tuple[IntArray, IntArray],
-        data: Pair,
-        origin: Origin = _ANY,
-    ) -> None:
-        """Raise DependentDraws if outputs (their marks) come again more regularly than by chance."""
-        for side, found in enumerate(marks):
-            times = self._watched[side].add(found)
+            if (
+                found.constant is not None
+                and found.starts[-1].rows >= 16
+                and not self._varied[side]
+            ):
+                self._check_constant(side, found.constant, shown, method)
+            times = None if found.hashes is None else self._repeats[side].add(found.hashes)
             if times is not None:
                 raise DependentDraws(
-                    f"too many different outputs on {checks.shown(data[side])} come exactly {times} "
-                    f"times, digit for digit: {origin.explained(_SAME_SEEDS)}"
+                    f"too many different outputs on {shown} come exactly {times} times, digit for digit: "
+                    f"{method.explained(_SAME_SEEDS)}"
                 )
 
+    def _check_constant(self, side: int, constant: bytes, shown: str, method: DrawMethod) -> None:
+        """Raise DependentDraws if runs of one value each have different values."""
+        first = self._constant[side] = self._constant[side] or constant
+        if first != constant and method.calls:
+            raise DependentDraws(
+                f"many calls in a row on {shown} return one and the same output, and later ones another: "
+                f"{method.explained(_SAME_SEEDS)}"
+            )
+        if first != constant:
+            raise DependentDraws(
+                f"on {shown} every call returns one value repeated, and another one at the next call: "
+                "the noise is drawn once per call, not once per output (pass size= to it, or wrap the "
+                "function: dp.from_function)"
+            )
 
-class _Watched:
-    """How often outputs come, of those whose marks are small: all copies of an output or none.
 
-    The bound on the marks halves whenever there are too many, so that memory stays constant and what is
+class _RepeatCounts:
+    """How often outputs are repeated, of those whose hashes are small: all copies of an output or none.
+
+    The bound on the hashes halves whenever there are too many, so that memory stays constant and what is
     left is a sample of the distinct outputs, each with all its copies.
     """
 
     def __init__(self) -> None:
-        self._marks = np.zeros(0, dtype=np.uint64)
+        self._hashes = np.zeros(0, dtype=np.uint64)
         self._counts = np.zeros(0, dtype=np.int64)
         self._bound = np.uint64(2**64 - 1)
         self._rows, self._looked = 0, 32
 
-    def add(self, marks: IntArray) -> int | None:
+    def add(self, hashes: IntArray) -> int | None:
         """How often copied outputs come, if there are any."""
-        new, often = np.unique(marks.view(np.uint64), return_counts=True)
+        new, often = np.unique(hashes.view(np.uint64), return_counts=True)
         small = new <= self._bound
-        both, place = np.unique(np.concatenate([self._marks, new[small]]), return_inverse=True)
+        both, place = np.unique(np.concatenate([self._hashes, new[small]]), return_inverse=True)
         counts = np.zeros(both.size, dtype=np.int64)
         np.add.at(counts, place, np.concatenate([self._counts, often[small]]))
         while both.size > _WATCHED:
             self._bound = self._bound >> np.uint64(1)
             kept = both <= self._bound
             both, counts = both[kept], counts[kept]
-        self._marks, self._counts = both, counts
-        self._rows += len(marks)
+        self._hashes, self._counts = both, counts
+        self._rows += len(hashes)
         if self._rows < 2 * self._looked:
             return None
         self._looked = self._rows
         return copied(counts)
+
+
+# --- batches that a monitor gets twice
+
+#: What is said of a batch that is given again.
+AGAIN = (
+    "draws were given that had been given before, digit for digit and in the same order: each must be a "
+    "run of its own, or the evidence counts what it has counted already. Likely causes: a batch was "
+    "passed twice, or a generator is made anew with the same seed for every batch"
+)
+
+
+class SeenBatches:
+    """Digests of the batches that were given, by their first rows in order.
+
+    Independent draws from any distribution come out as x₁, …, x_k with probability at most Π c(x_i)/k,
+    where c counts how often a value is among them: the likelihood is largest at the frequencies
+    themselves. A batch is remembered if that is below 2⁻³⁰/(1 + N)², with N remembered before, so that no
+    batch equals one before by chance, except with a probability of about 2⁻³⁰ log N.
+    """
+
+    def __init__(self, digests: Iterable[int] = ()) -> None:
+        self.digests = set(digests)
+
+    def again(self, sides: Sequence[Outputs | None]) -> bool:
+        """Whether one of the sides, or both together, was given before. Remembers them."""
+        given = [(name, s[:_BATCH_ROWS]) for name, s in zip((b"p", b"q"), sides, strict=True) if s]
+        if sum(len(side) * math.log2(len(side)) for _, side in given) < _BITS:
+            return False  # too few to tell
+        heads = [(name, row_hashes(side)) for name, side in given]
+        bits = [_surprise(head) for _, head in heads]
+        needed = _BITS + 2 * math.log2(1 + len(self.digests))
+        found = {
+            _digest(name, head)
+            for (name, head), size in zip(heads, bits, strict=True)
+            if size >= needed
+        }
+        if not found and sum(bits) >= needed:
+            found = {_digest(b"both", *(head for _, head in heads))}
+        repeated = not found.isdisjoint(self.digests)
+        self.digests |= found
+        return repeated
+
+
+def _surprise(head: IntArray) -> float:
+    """−log₂ of the largest probability that any distribution gives these draws."""
+    _, counts = np.unique(head, return_counts=True)
+    return float(np.sum(counts * np.log2(len(head) / counts)))
+
+
+def _digest(name: bytes, *heads: IntArray) -> int:
+    content = name + b"".join(head.tobytes() for head in heads)
+    return int.from_bytes(hashlib.blake2b(content, digest_size=6).digest(), "big")
+
+
+# --- draws of an earlier analysis
+
+
+def fingerprint_of(p: Outputs, q: Outputs) -> str:
+    """A digest of all rows in any order, and of either side a few rows that came once.
+
+    Those are the rows with the smallest hashes. Fresh draws from the same distribution hit a row that
+    came once in n draws with a probability of about 2 f₂ / (n f₁) each, with f_k the number of different
+    rows that came k times (Good 1953, doi:10.1093/biomet/40.3-4.237). If many more of the rows kept are
+    there, draws came before. Of outputs that repeat often that cannot be told.
+    """
+    digest = hashlib.sha256()
+    kept = []
+    for side in (p, q):
+        hashes = np.sort(row_hashes(side))
+        digest.update(hashes.tobytes())
+        kept.append(_rows_once(hashes))
+    return "|".join([digest.hexdigest(), *kept])
+
+
+def drawn_before(fingerprint: str, p: Outputs, q: Outputs) -> bool:
+    """Whether many of these draws are among those of the fingerprint."""
+    now = np.unique(_short(np.concatenate([row_hashes(p), row_hashes(q)])))
+    chance, found = 0.0, 0
+    for line in fingerprint.split("|")[1:]:
+        try:
+            n, once, twice = (int(part) for part in line.split(",")[:3])
+            hashes = np.frombuffer(base64.b64decode(line.split(",")[3]), dtype="<u4")
+        except (ValueError, IndexError):
+            return False  # not one of ours
+        if n > 0 and once > 0:
+            rate = 2 * (twice + 5 * math.sqrt(max(twice, 0)) + 12) / (n * once)
+            chance += hashes.size * min(1.0, (len(p) + len(q)) * rate)
+            found += int(np.count_nonzero(np.isin(hashes, now)))
+    return found > chance + 6 * math.sqrt(chance) + 4
+
+
+def _rows_once(hashes: IntArray) -> str:
+    """n, f₁, f₂ and the first of the rows that came once, as text."""
+    values, counts = np.unique(hashes, return_counts=True)
+    alone = _short(values[counts == 1])
+    text = base64.b64encode(np.sort(alone)[:_KEPT].astype("<u4").tobytes()).decode()
+    return f"{hashes.size},{alone.size},{int(np.count_nonzero(counts == 2))},{text}"
+
+
+def _short(hashes: IntArray) -> IntArray:
+    """The upper half of a hash, which is mixed well."""
+    return np.asarray(hashes.view(np.uint64) >> np.uint64(32), dtype=np.int64)

@@ -1,8 +1,10 @@
-"""Draws that are not independent, as far as they show. A look, not a proof: some go unnoticed."""
+"""Signs of dependence in draws: serial correlation, shared randomness, copied rows.
+
+These are no proofs: some dependence goes unnoticed.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 from collections import Counter
@@ -10,20 +12,19 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dpassay._typing import FloatArray, IntArray
+from dpassay._typing import FloatArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.templates import number_columns
+from dpassay.sampling.copies import MANY, copied, row_hashes
 
 #: Rows looked at for correlations, and the z-score past which one is no accident.
 _ROWS, _Z = 2_000, 6.0
 #: Columns looked at.
 _COLUMNS = 512
-#: Distinct repeated values from which on repeats are looked into.
-_MANY = 20
 
 
 def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
-    """What looks dependent about the draws in the order they came, in words."""
+    """Signs of dependence between draws, in the order they came, as sentences."""
     if min(len(p), len(q)) < 20:
         return
     for name, side in (("first", p[:_ROWS]), ("second", q[:_ROWS])):
@@ -33,24 +34,21 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
                 f"successive draws on the {name} input are correlated (lag-1 rank correlation "
                 f"{r:+.2f} {where}{_stuck(side)}). Every guarantee assumes independent draws"
             )
-    if (value := _one_double(p)) and _one_double(q) not in ("", value):
+    if (value := _only_number(p)) and _only_number(q) not in ("", value):
         yield (
             f"every output on either input is one and the same number ({value} on the first): there is "
             "no noise, or a generator is made anew with a fixed seed in every call, and from outputs the "
             "two cannot be told apart. Every guarantee assumes independent draws"
         )
-    if shared := _shared(p[:_ROWS], q[:_ROWS]):
-        yield (
-            f"{shared:,} outputs on the second input repeat, digit for digit, outputs on the first "
-            "although neither side repeats itself: the two sides seem to share their randomness"
-        )
+    if shared := shared_rows(p[:_ROWS], q[:_ROWS]):
+        yield f"{shared}, digit for digit: the two sides seem to share their randomness"
 
 
 def _stuck(side: Outputs) -> str:
-    """Whether many different outputs come several times in a row, and what may be the cause, in words."""
-    marks = row_marks(side)
-    share = float(np.mean(marks[1:] == marks[:-1]))
-    if share < 0.5 or np.unique(marks).size < _MANY:
+    """A sentence about outputs that repeat the one before, with a likely cause; empty if few do."""
+    hashes = row_hashes(side)
+    share = float(np.mean(hashes[1:] == hashes[:-1]))
+    if share < 0.5 or np.unique(hashes).size < MANY:
         return ""
     return (
         f"; {share:.0%} repeat the one before, digit for digit: is a generator seeded with the time, "
@@ -65,22 +63,13 @@ def _most_correlated(side: Outputs) -> tuple[float, str]:
         found.append((_lag_one(_kind_ranks(side)), len(side), "of the kinds of output"))
     for code, template in enumerate(side.structures[:50]):
         columns = number_columns(template)[:_COLUMNS]
-        if not columns:
-            continue
-        rows = slice(None) if side.codes is None else np.flatnonzero(side.codes == code)
-        numbers = side.numbers[rows]
-        if len(numbers) < 20:
-            continue
-        for column in columns:
-            r = _lag_one(
-                side[rows].value_of(column) if side.rest is not None else numbers[:, column]
-            )
-            words = f"over {len(numbers):,} draws"
-            found.append(
-                (r, len(numbers), words if len(columns) == 1 else f"{words} of column {column + 1}")
-            )
-    found = [f for f in found if abs(f[0]) * math.sqrt(f[1]) > _Z]
-    best = max(found, key=lambda f: abs(f[0]), default=(0.0, 0, ""))
+        rows = side if side.codes is None else side[np.flatnonzero(side.codes == code)]
+        for column in columns if len(rows) >= 20 else ():
+            words = f"over {len(rows):,} draws"
+            words += f" of column {column + 1}" if len(columns) > 1 else ""
+            found.append((_lag_one(rows.value_of(column)), len(rows), words))
+    found = [one for one in found if abs(one[0]) * math.sqrt(one[1]) > _Z]
+    best = max(found, key=lambda one: abs(one[0]), default=(0.0, 0, ""))
     return best[0], best[2]
 
 
@@ -111,8 +100,8 @@ def _lag_one(values: FloatArray) -> float:
     return float(np.dot(centred[1:], centred[:-1]) / np.dot(centred, centred))
 
 
-def _one_double(side: Outputs) -> str:
-    """The only output of a side, if it is a number of many digits, as noise has them; else nothing."""
+def _only_number(side: Outputs) -> str:
+    """The only output of a side, if it is a number with many digits, as noise has; else empty."""
     if not side.is_plain or side.numbers.shape[1] != 1 or side.numbers.dtype.kind != "f":
         return ""
     first = float(side.numbers[0, 0])
@@ -120,29 +109,16 @@ def _one_double(side: Outputs) -> str:
     return f"{first:.6g}" if many and np.all(side.numbers == first) else ""
 
 
-def _shared(p: Outputs, q: Outputs) -> int:
-    """Rows that occur on both sides although no side repeats itself."""
-    if not (p.is_plain and q.is_plain) or p.structures != q.structures:
-        return 0
-    if not p.numbers.shape[1]:
-        return 0
-    a, b = np.sort(p.numbers[:, 0]), np.sort(q.numbers[:, 0])
-    if np.any(a[1:] == a[:-1]) or np.any(b[1:] == b[:-1]):
-        return 0  # repeats within a side: discrete outputs or atoms, nothing to see
-    place = np.minimum(np.searchsorted(a, b), a.size - 1)
-    common = int(np.count_nonzero(a[place] == b))
-    # of the pairs of independent draws that coincide half at most are of different sides: 2^-20 by chance
-    return common if common >= _MANY else 0
-
-
 def shared_rows(p: Outputs, q: Outputs) -> str | None:
-    """More rows that both sides hold than independent draws would, in words; else None.
+    """A sentence if both sides hold more of the same rows than independent draws would; else None.
 
     For independent draws from any two distributions n m Σpq pairs of equal rows across the sides are to
     be expected, at most √(n² Σp² · m² Σq²), and n² Σp² / 2 and m² Σq² / 2 within them. The pairs within a
     small file are few, and may have been more: five standard errors and a dozen.
     """
-    (a, often_a), (b, often_b) = (np.unique(row_marks(side), return_counts=True) for side in (p, q))
+    (a, often_a), (b, often_b) = (
+        np.unique(row_hashes(side), return_counts=True) for side in (p, q)
+    )
     _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
     across = float(np.sum(often_a[i] * often_b[j].astype(float)))
     within = [float(np.sum(c * (c - 1.0) / 2)) for c in (often_a, often_b)]
@@ -152,7 +128,7 @@ def shared_rows(p: Outputs, q: Outputs) -> str | None:
         allowed = 2 * math.sqrt(most[0] * most[1])
         allowed += 6 * math.sqrt(allowed + across)
     # a few values that come often, such as a cell without a value, may well do so in a small file
-    if i.size < _MANY or across < allowed + max(_MANY, 0.02 * min(len(p), len(q))):
+    if i.size < MANY or across < allowed + max(MANY, 0.02 * min(len(p), len(q))):
         return None
     return f"{i.size:,} of {a.size:,} different outputs on the first input are among those on the second"
 
@@ -178,14 +154,14 @@ def may_coincide(rows: Sequence[str]) -> bool:
 
 
 def labels_like(p: Outputs, q: Outputs) -> str | None:
-    """Scores here and as many labels there, 0 or 1 each, in words; None if it does not look so."""
-    if len(p) != len(q) or not (p.is_plain and q.is_plain) or len(p) < _MANY:
+    """A sentence if one side looks like labels, 0 or 1, of scores on the other; else None."""
+    if len(p) != len(q) or not (p.is_plain and q.is_plain) or len(p) < MANY:
         return None
     if p.numbers.shape[1] != 1 or q.numbers.shape[1] != 1:
         return None
     binary = [bool(np.isin(side.numbers, (0, 1)).all()) for side in (p, q)]
     many = [np.unique(side.numbers).size for side in (p, q)]
-    if binary[0] == binary[1] or many[binary.index(True)] != 2 or max(many) < _MANY:
+    if binary[0] == binary[1] or many[binary.index(True)] != 2 or max(many) < MANY:
         return None
     scores, labels = ("first", "second") if binary[1] else ("second", "first")
     return (
@@ -196,7 +172,7 @@ def labels_like(p: Outputs, q: Outputs) -> str | None:
 
 
 def repeated_rows(p: Outputs, q: Outputs) -> str | None:
-    """Rows that were copied, as by a join gone wrong, in words; None if nothing speaks for it.
+    """A sentence if rows were copied, as by a faulty join; None if there is no sign of it.
 
     Let f_k be how many distinct outputs come exactly k times on a side. For independent draws from any
     distribution at all, k!·f_k is (up to a factor c^k) the k-th moment of a measure, hence log-convex:
@@ -204,7 +180,7 @@ def repeated_rows(p: Outputs, q: Outputs) -> str | None:
     times have f₅ > 0 and f₄ = f₆ = 0.
     """
     for name, side in (("first", p), ("second", q)):
-        values, counts = np.unique(row_marks(side), return_counts=True)
+        values, counts = np.unique(row_hashes(side), return_counts=True)
         if (k := copied(counts)) is not None:
             again = int(np.count_nonzero(counts > 1))
             return (
@@ -216,18 +192,18 @@ def repeated_rows(p: Outputs, q: Outputs) -> str | None:
 
 
 def one_sided_repeats(p: Outputs, q: Outputs) -> tuple[str, bool] | None:
-    """Outputs that come again on one side and never on the other, and whether that is a sign of copies.
+    """A sentence if outputs repeat on one side and never occur on the other, and if that suggests copies.
 
     A discrete mechanism shares its values between neighbouring inputs, has them on a lattice, or has so
-    few that hardly one comes only once. Rows that were copied here and there are none of these: that is a
-    sign, no proof. A small support that the other input does not share is a violation, if it is none of
-    copies: it is said and not doubted. None where there is nothing to say.
+    few that hardly one comes only once. For copied rows none of these holds: that is a sign, no proof. A
+    small support that the other input does not share is a violation unless rows were copied: it is noted
+    and not doubted. None where there is nothing to say.
     """
-    p_rows, q_rows = row_marks(p), row_marks(q)
+    p_rows, q_rows = row_hashes(p), row_hashes(q)
     for name, side, own, other in (("first", p, p_rows, q_rows), ("second", q, q_rows, p_rows)):
         values, counts = np.unique(own, return_counts=True)
         again = values[counts > 1]
-        if again.size >= _MANY and np.isin(again, other).mean() < 0.01 and not _lattice(side):
+        if again.size >= MANY and np.isin(again, other).mean() < 0.01 and not _lattice(side):
             small_support = np.count_nonzero(counts == 1) < 0.01 * len(side)
             return (
                 f"{again.size:,} outputs on the {name} input come more than once, digit for digit, and "
@@ -254,42 +230,3 @@ def _lattice(side: Outputs) -> bool:
         ):
             return False
     return True
-
-
-def row_marks(side: Outputs) -> IntArray:
-    """A number for each output, the same for the same output only."""
-    parts = [np.ascontiguousarray(side.numbers, dtype=float) + 0.0]
-    if side.rest is not None:
-        parts.append(side.rest)
-    if side.codes is not None:
-        digests = [
-            hashlib.blake2b(repr(s).encode(), digest_size=6).digest() for s in side.structures
-        ]
-        marks = np.array([int.from_bytes(d, "big") for d in digests], dtype=float)
-        parts.append(marks[side.codes][:, None])
-    matrix = np.ascontiguousarray(np.hstack(parts))
-    if not matrix.shape[1]:
-        return np.zeros(len(side), dtype=np.int64)
-    mixed = np.zeros(len(matrix), dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for column in matrix.view(np.uint64).T:
-            mixed = (mixed ^ column) * np.uint64(0x9E3779B97F4A7C15)
-            mixed ^= mixed >> np.uint64(29)
-    return mixed.view(np.int64)
-
-
-def copied(counts: IntArray) -> int | None:
-    """How often copied outputs come, from how often each different output does; None if none are.
-
-    That is the k at which log-convexity fails by five standard errors; see `repeated_rows`.
-    """
-    if np.count_nonzero(counts > 1) < _MANY:
-        return None
-    often = np.bincount(counts[counts < 1000], minlength=3).astype(float)
-    often = np.append(often, [0.0, 0.0])
-    low, high = often - 5 * np.sqrt(often), often + 5 * np.sqrt(often) + 12
-    for k in range(2, often.size - 1):
-        # (k!)² / ((k−1)!(k+1)!) = k/(k+1)
-        if low[k] > 0 and low[k] ** 2 * k / (k + 1) > high[k - 1] * high[k + 1]:
-            return k
-    return None

@@ -19,7 +19,6 @@ import dis
 import functools
 import hashlib
 import importlib
-import importlib.metadata
 import itertools
 import pickle
 import random
@@ -146,16 +145,14 @@ class _Description:
             case _:
                 self._add_object(value, path, dot)
 
-    def _add_items(self, items: Iterable[tuple[Any, Any]], dot: str) -> None:
+    def _add_items(self, items: Iterable[tuple[Any, Any]], prefix: str) -> None:
         for key, one in items:
-            self.add(one, f"{dot}{key}")
+            self.add(one, f"{prefix}{key}")
 
     def _add_function(self, function: Any, dot: str) -> None:
         self.say(f"{dot}function", _named(function))
         self.say(f"{dot}code", _code(function.__code__))
-        self._add_items(
-            ((f"default {k}", one) for k, one in enumerate(function.__defaults__ or ())), dot
-        )
+        self._add_items(enumerate(function.__defaults__ or ()), f"{dot}default ")
         self._add_items((function.__kwdefaults__ or {}).items(), dot)
         self._add_items(vars(function).items(), dot)
         codes = list(_codes(function.__code__))
@@ -188,7 +185,7 @@ class _Description:
         self.say(path or "class", _named(cls))
         if _is_installed(cls):
             return
-        self._add_items(((f"base {k}", base) for k, base in enumerate(cls.__bases__)), dot)
+        self._add_items(enumerate(cls.__bases__), f"{dot}base ")
         for name, one in vars(cls).items():
             if name == "_abc_impl" or isinstance(one, _DESCRIPTORS):
                 continue
@@ -212,19 +209,17 @@ class _Description:
             self.say(path, f"a {type_name(value)}")
         elif _is_installed(kind) and hasattr(kind, "__dlpack__"):
             self.say(f"{dot}type", _named(kind))
-            self._add_array(self._converted(value, path), path, dot)
+            try:
+                array = foreign_arrays.array(value)
+            except Exception as error:  # of another library
+                raise _undescribed(value, path, error) from None
+            self._add_array(array, path, dot)
         else:
             self.add(kind, f"{dot}class")
             if not _is_installed(kind):
                 self._add_instance(value, dot)
             if any(_is_installed(base) and base is not object for base in kind.__mro__):
                 self._add_reduced(value, path, dot)
-
-    def _converted(self, value: Any, path: str) -> Any:
-        try:
-            return foreign_arrays.array(value)
-        except Exception as error:  # of another library
-            raise _undescribed(value, path, error) from None
 
     def _add_array(self, array: Any, path: str, dot: str) -> None:
         if array.dtype.hasobject:
@@ -283,7 +278,7 @@ class _Description:
         plain = function is copyreg.__newobj__  # type: ignore[attr-defined]
         if not plain:
             self.add(function, f"{dot}made by")
-        self._add_items(((f"argument {k}", a) for k, a in enumerate(arguments[plain:])), dot)
+        self._add_items(enumerate(arguments[plain:]), f"{dot}argument ")
         for held in state if isinstance(state, tuple) and len(state) == 2 else (state,):
             if type(held) is dict:
                 self._add_items(held.items(), dot)
@@ -443,6 +438,8 @@ def _versioned(module: str) -> str:
 
 @functools.cache
 def _distribution(module: str) -> str:
+    import importlib.metadata  # slow to import, and needed for stores alone
+
     try:
         return f"{module} {importlib.metadata.version(module.partition('.')[0])}"
     except (importlib.metadata.PackageNotFoundError, ValueError):

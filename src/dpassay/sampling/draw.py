@@ -1,9 +1,9 @@
 """Drawing: seeds, blocks, workers, time-outs, stores, and mechanisms that misbehave.
 
-Draws are cut into cells and blocks by the mechanism and n alone (`tasks`), and each side of each cell has
-a stream of its own, found from (seed, pair, stage, cell, side): the same seed gives the same draws bit
-for bit whatever the number of workers. There are at least two blocks, which is what lets copied streams
-be noticed (`copies`).
+Draws are divided into cells and blocks by the mechanism and n alone (`tasks`), and each side of each cell
+has a stream of its own, found from (seed, pair, stage, cell, side): the same seed gives the same draws
+bit for bit, whatever the number of workers. There are at least two blocks, so that copied streams can be
+noticed (`copies`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -32,26 +32,15 @@ from dpassay.errors import (
 )
 from dpassay.outputs.canonical import Outputs, arranged
 from dpassay.privacy.pairs import Pair
-from dpassay.sampling.copies import CopyCheck, Origin
-from dpassay.sampling.input_digests import short_digest
-from dpassay.sampling.job import Drawn, Failure, Job, finish, joined, stream
+from dpassay.sampling.copies import CopyCheck, DrawMethod
+from dpassay.sampling.executors import run_in_order
+from dpassay.sampling.identity import identity, short_digest
+from dpassay.sampling.job import Drawn, Failure, Job, finish, joined
+from dpassay.sampling.job import stream as stream
 from dpassay.sampling.progress import Progress
-from dpassay.sampling.tasks import Cutting, Pace
-
-if TYPE_CHECKING:
-    from dpassay.sampling.manifest import Entry
-
-__all__ = [
-    "CopyCheck",
-    "Sampling",
-    "Seed",
-    "as_sampling",
-    "draw_blocks",
-    "keep",
-    "seed_for",
-    "seed_of",
-    "stream",
-]
+from dpassay.sampling.resuming import open_stage
+from dpassay.sampling.store_files import Entry, stored_seed
+from dpassay.sampling.tasks import Chunking, Pace
 
 T = TypeVar("T")
 Seed: TypeAlias = (
@@ -71,8 +60,8 @@ class Sampling:
                call stuck inside C code is stopped only when it returns to Python
     on_error   "raise", or "outcome": an exception or time-out is an output of its own. Every output
                is then a call of its own, so that one failure cannot decide the fate of a block
-    store      a folder in which every draw is kept as it comes (see `Store`): a run that was ended
-               goes on where it was. Needs dpassay[arrow]
+    store      a folder in which every draw is kept as it comes (see `Store`): interrupted runs
+               resume. Needs dpassay[arrow]
     identity   a name for the mechanism and its inputs in a store, in place of a description of what they
                hold: for mechanisms that cannot be described, or whose state changes as they run. Give
                another one whenever the mechanism changes
@@ -132,47 +121,29 @@ def as_sampling(given: Sampling | None) -> Sampling:
 
 def seed_for(rng: Seed, sampling: Sampling | None) -> int:
     """The seed of a run; without one, that of the store it draws into."""
-    store = as_sampling(sampling).store
-    if rng is None and store is not None:
-        from dpassay.sampling.manifest import stored_seed
-
-        found = stored_seed(store)
-        if found is not None:
-            return found
-    return seed_of(rng)
+    found = stored_seed(as_sampling(sampling).store) if rng is None else None
+    return seed_of(rng) if found is None else found
 
 
 def described_for(mechanism: Mechanism, sampling: Sampling | None) -> dict[str, str] | None:
     """What the mechanism is, for a run that draws into a store."""
     how = as_sampling(sampling)
-    if how.store is None:
-        return None
-    from dpassay.sampling.identity import identity
-
-    return identity(mechanism, how.identity)
+    return None if how.store is None else identity(mechanism, how.identity)
 
 
 def entry_of(
     mechanism: Mechanism, pair: Pair, sampling: Sampling, described: dict[str, str] | None
 ) -> Entry | None:
     """Whose draws they are, for a run that draws into a store."""
-    held = described or described_for(mechanism, sampling)
-    if held is None:
+    if sampling.store is None:
         return None
-    from dpassay.sampling.manifest import Entry
-
-    alone = sampling.on_error == "outcome"
-    return Entry.of(mechanism, pair, alone, sampling.timeout, held, sampling.identity)
+    described = described or identity(mechanism, sampling.identity)
+    return Entry.of(mechanism, pair, sampling, described)
 
 
 def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
     """The default use of a block: keep its outputs, whatever the mechanism does to its arrays later."""
     return p.copy(), q.copy()
-
-
-def block_sizes(mechanism: Mechanism, n: int) -> list[int]:
-    """How `n` outputs are cut into blocks: by the mechanism and n alone, two blocks at least."""
-    return Cutting.of(mechanism, n).sizes()
 
 
 def draw_blocks(
@@ -191,15 +162,13 @@ def draw_blocks(
 
     `entry` says whose draws they are, if they go into a store.
     """
-    from dpassay.sampling.in_order import run_in_order
-
     alone = sampling.on_error == "outcome"
     job = Job(
         mechanism,
         pair,
         seed,
         key,
-        Cutting.of(mechanism, n, each_alone=alone),
+        Chunking.of(mechanism, n, each_alone=alone),
         alone,
         sampling.timeout,
         use,
@@ -210,24 +179,20 @@ def draw_blocks(
     with contextlib.ExitStack() as held, Progress(n, enabled=sampling.progress) as progress:
         stage, kept = None, ""
         if sampling.store is not None and entry is not None:
-            from dpassay.sampling.resuming import opened
-
-            stage = held.enter_context(opened(sampling.store, entry, seed=seed, key=key))
-            job = dataclasses.replace(job, shelf=stage.shelf)
+            stage = held.enter_context(open_stage(sampling.store, entry, seed=seed, key=key))
+            job = dataclasses.replace(job, writer=stage.writer)
             kept = f"; they are kept in {stage.root}: start again to go on"
         takes_rng = getattr(mechanism, "replayable", True)
         workers = sampling.workers > 1 or sampling.executor is not None
-        origin = Origin(job.layout.calls, workers, stage is not None, takes_rng)
-        unfinished = _Unfinished(job.layout)
+        method = DrawMethod(job.layout.calls, workers, stage is not None, takes_rng)
+        unfinished = _Assembler(job.layout)
         try:
             for task, done in run_in_order(job, sampling, stage, pace):
                 if isinstance(done, Failure):
                     raise _explain(done, job, f"{progress.done:,} draws a side were made{kept}")
                 if not isinstance(done, Drawn):  # read, not drawn
                     done = finish(job, [done], whole=False)
-                check.add(done.heads, pair, origin)
-                if done.marks is not None:
-                    check.watch(done.marks, pair, origin)
+                check.add(done.heads, pair, method)
                 progress.advance(job.layout.draws(task.first, task.last))
                 yield from done.results
                 if done.piece is not None:
@@ -236,17 +201,17 @@ def draw_blocks(
                 else:
                     unfinished.skip(len(done.results))
         except MechanismError:
-            if (rest := unfinished.rest()) is not None:
-                yield use(*rest)
+            if unfinished.pending:
+                yield use(*unfinished.rest())
             raise
         except KeyboardInterrupt:
             raise Interrupted(progress.done, n, kept) from None
 
 
-class _Unfinished:
-    """Pieces of blocks in order, and the blocks that they fill."""
+class _Assembler:
+    """Makes blocks of pieces that come in order."""
 
-    def __init__(self, layout: Cutting) -> None:
+    def __init__(self, layout: Chunking) -> None:
         self._layout, self._block = layout, 0
         self._pieces: list[tuple[Outputs, Outputs]] = []
 
@@ -257,25 +222,25 @@ class _Unfinished:
         while len(p):
             full = min(block, self._layout.n - self._block * block)
             need = full - sum(len(piece[0]) for piece in self._pieces)
-            here = (p, q) if need >= len(p) else (p[:need], q[:need])
-            self._pieces.append(here)
-            p, q = p[need:], q[need:]
-            if len(here[0]) == need:
+            self._pieces.append((p, q) if need >= len(p) else (p[:need], q[:need]))
+            if need <= len(p):
                 made = self.rest()
-                assert made is not None
                 self._pieces, self._block = [], self._block + 1
                 yield made
+            p, q = p[need:], q[need:]
 
     def skip(self, blocks: int) -> None:
-        """Blocks that came whole."""
+        """Count blocks that came complete."""
         self._block += blocks
 
-    def rest(self) -> tuple[Outputs, Outputs] | None:
-        """The draws of the block that is not full."""
-        if not self._pieces:
-            return None
-        p, q = joined(self._pieces)
-        return arranged(p, q) if self._layout.calls else (p, q)
+    def rest(self) -> tuple[Outputs, Outputs]:
+        """The draws of the block that is not full; there must be some."""
+        found = joined(self._pieces)
+        return arranged(*found) if self._layout.calls else found
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._pieces)
 
 
 def _explain(failure: Failure, job: Job, kept: str) -> DpassayError:
@@ -298,7 +263,7 @@ def _explain(failure: Failure, job: Job, kept: str) -> DpassayError:
         text += (
             '\n  if failing is one of its outcomes, audit it as such: Sampling(on_error="outcome")'
         )
-    if job.shelf is not None:
+    if job.writer is not None:
         text += f"\n  {kept}"
     if failure.trace:
         text += f"\n{failure.trace.rstrip()}"

@@ -1,4 +1,4 @@
-"""A file of outputs as columns, whatever its format; everything wrong with it has a sentence."""
+"""Readers of files of outputs: text, JSON lines, Parquet, Feather and Arrow, .npy. Arrow parses them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import datetime
 import hashlib
 import io
 import stat
-from collections import Counter
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay._typing import AnyArray
 from dpassay.errors import UnreadableFile
+from dpassay.privacy.provenance import Origin
 from dpassay.sampling.columns import (
     Column,
     Content,
@@ -25,17 +24,21 @@ from dpassay.sampling.columns import (
     integer_array,
     microseconds,
     number_array,
-    pyarrow_module,
+    of_array,
+    pyarrow_for,
+    repeated,
 )
-from dpassay.sampling.json_lines import read_json_lines
 from dpassay.sampling.text_tables import of_text, read_text
 
 _TEXT = (".csv", ".tsv", ".txt")
-_IPC = (".feather", ".arrow")
 _LINES = (".jsonl", ".ndjson")
+#: What of pyarrow reads a format.
+_MODULES = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc"}
 #: The most bytes that are read of a file unless more are asked for, and read at a time.
 MAX_BYTES, _PART = 1 << 31, 1 << 24
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+
+_Read = tuple[tuple[str, ...] | None, tuple[Column, ...]]  # names, or None, and columns
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Limit:
         return b"".join(parts)
 
     def check(self, size: int, shown: str) -> None:
-        """Refuse more than that."""
+        """Refuse a size above the limit."""
         if size > self.most:
             raise UnreadableFile(
                 f"{shown} holds more than {self.most:,} bytes, decompressed if it is compressed, and no "
@@ -66,22 +69,10 @@ class Limit:
 def load(path: str | Path, max_bytes: int | None = None) -> Content:
     """Read a file once: what is hashed is what is read."""
     limit = Limit(MAX_BYTES if max_bytes is None else checks.whole("max_bytes", max_bytes))
-    file = Path(path)
-    shown = repr(str(path))
+    file, shown = Path(path), repr(str(path))
     compression = _COMPRESSED.get(file.suffix.lower())
     suffix = Path(file.stem).suffix.lower() if compression else file.suffix.lower()
-    if file.is_dir():
-        raise UnreadableFile(f"{shown} is a directory, not a file of outputs")
-    if not file.exists():
-        raise UnreadableFile(f"there is no file {shown}")
-    if suffix == ".npz":
-        raise UnreadableFile(f"{shown} may hold several arrays; save one as .npy")
-    written = suffix in (*_TEXT, *_LINES)
-    if not (written or suffix in (*_IPC, ".npy", ".parquet")) or (compression and not written):
-        raise UnreadableFile(
-            f"{shown} ends in {file.suffix!r}; outputs are read from .npy, .csv or .parquet "
-            "(also from .tsv, .txt, .jsonl, .csv.gz, .feather and .arrow)"
-        )
+    _check_path(file, suffix, compression, shown)
     try:
         about = file.stat()
         if not (stat.S_ISREG(about.st_mode) or stat.S_ISFIFO(about.st_mode)):
@@ -94,24 +85,8 @@ def load(path: str | Path, max_bytes: int | None = None) -> Content:
         raise UnreadableFile(f"{shown} cannot be read: {error.strerror or error}") from None
     if not data:
         raise UnreadableFile(f"{shown} is empty")
-    text = _decompressed(data, compression, shown, limit) if compression else data
-    modified = datetime.datetime.fromtimestamp(about.st_mtime, datetime.UTC)
-    return _content(file.name, shown, suffix, data, text, limit, modified)
-
-
-def _content(
-    label: str,
-    shown: str,
-    suffix: str,
-    data: bytes,
-    text: bytes,
-    limit: Limit,
-    modified: datetime.datetime,
-    header: bool | None = None,
-) -> Content:
-    """What the bytes of a file hold."""
     try:
-        names, columns, first = _parsed(data, text, suffix, header, shown, limit)
+        names, columns = _parsed(data, suffix, compression, shown, limit)
     except UnreadableFile:
         raise
     except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
@@ -120,46 +95,56 @@ def _content(
     if rows == 0:
         but = ": a header alone" if suffix in _TEXT else ""
         raise UnreadableFile(f"{shown} holds no outputs{but}")
-    if names is not None and (double := [n for n, count in Counter(names).items() if count > 1]):
+    if names is not None and (double := repeated(names)) is not None:
         raise UnreadableFile(
-            f"{shown} has more than one column {double[0]!r}; give every column a name of its own"
+            f"{shown} has more than one column {double!r}; give every column a name of its own"
         )
-    again = partial(_content, label, shown, suffix, data, text, limit, modified, header=True)
-    return Content(
-        label=label,
-        shown=shown,
-        size=len(data),
+    modified = datetime.datetime.fromtimestamp(about.st_mtime, datetime.UTC)
+    called = names or tuple(str(k + 1) for k in range(len(columns)))
+    origin = Origin(
+        file=file.name,
+        bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
-        modified=modified.isoformat(timespec="seconds"),
         rows=rows,
-        called=names or tuple(str(k + 1) for k in range(len(columns))),
-        named=names is not None,
-        columns=columns,
-        first=first,
-        again=again if first is not None else None,
+        columns=called,
+        missing=0,
+        modified=modified.isoformat(timespec="seconds"),
     )
+    return Content(shown, origin, called, names is not None, columns)
 
 
-_Read = tuple[tuple[str, ...] | None, tuple[Column, ...]]
+def _check_path(file: Path, suffix: str, compression: str | None, shown: str) -> None:
+    """Refuse what is not there, and formats that are not read."""
+    if file.is_dir():
+        raise UnreadableFile(f"{shown} is a directory, not a file of outputs")
+    if not file.exists():
+        raise UnreadableFile(f"there is no file {shown}")
+    if suffix == ".npz":
+        raise UnreadableFile(f"{shown} may hold several arrays; save one as .npy")
+    text = suffix in (*_TEXT, *_LINES)
+    if not (text or suffix in (*_MODULES, ".npy")) or (compression and not text):
+        raise UnreadableFile(
+            f"{shown} ends in {file.suffix!r}; outputs are read from .npy, .csv or .parquet "
+            "(also from .tsv, .txt, .jsonl, .csv.gz, .feather and .arrow)"
+        )
 
 
-def _parsed(
-    data: bytes, text: bytes, suffix: str, header: bool | None, shown: str, limit: Limit
-) -> tuple[tuple[str, ...] | None, tuple[Column, ...], tuple[str, ...] | None]:
-    """Names, columns, and the first row of text where it may be a header."""
-    if suffix in _TEXT:
-        return read_text(text, suffix, header, shown)
-    if suffix in _LINES:
-        return *read_json_lines(text, shown), None
+def _parsed(data: bytes, suffix: str, compression: str | None, shown: str, limit: Limit) -> _Read:
     if suffix == ".npy":
-        return *_read_npy(data, shown), None
-    return *_read_arrow(data, suffix, shown, limit), None
+        return _read_npy(data, shown)
+    pa = pyarrow_for(f"reading {suffix} files", _MODULES.get(suffix, "csv"))
+    if suffix in _MODULES:
+        return _read_arrow(pa, data, suffix, shown, limit)
+    if compression:
+        data = _decompressed(pa, data, compression, shown, limit)
+    if suffix in _TEXT:
+        return read_text(data, suffix, shown)
+    return _read_json_lines(pa, data, shown)
 
 
-def _decompressed(data: bytes, compression: str, shown: str, limit: Limit) -> bytes:
-    arrow = pyarrow_module("pyarrow", ".csv")
+def _decompressed(pa: Any, data: bytes, compression: str, shown: str, limit: Limit) -> bytes:
     try:
-        stream = arrow.input_stream(arrow_source(data, ".csv"), compression=compression)
+        stream = pa.input_stream(arrow_source(pa, data), compression=compression)
         return limit.read(stream, shown)
     except UnreadableFile:
         raise
@@ -167,7 +152,7 @@ def _decompressed(data: bytes, compression: str, shown: str, limit: Limit) -> by
         raise UnreadableFile(f"{shown} is not compressed as its name says: {error}") from None
 
 
-# Binary formats
+# --- .npy
 
 
 def _read_npy(data: bytes, shown: str) -> _Read:
@@ -205,44 +190,36 @@ def _read_npy(data: bytes, shown: str) -> _Read:
 
 def _of_numpy(array: AnyArray, where: str) -> Column:
     match array.dtype.kind:
-        case "b":
-            return Column(np.ascontiguousarray(array))
-        case "i" | "u" | "f":
-            return Column(number_array(array))
-        case "m" | "M":
-            missing = np.isnat(array)
-            values = array[~missing]
-            if array.dtype.kind == "m":
-                values = number_array(values / np.timedelta64(1, "s"))
-            else:
-                day = np.datetime_data(values.dtype)[0] in "YMWD"
-                values = values.astype("datetime64[D]" if day else "datetime64[us]")
-            return Column(values, ~missing if missing.any() else None)
         case "U":
-            return of_text(pyarrow_module("pyarrow", ".npy").array(array.tolist()), None, where)
-        case "S":
-            return Column(array.astype(object))
-        case _:
-            raise UnreadableFile(
-                f"{where} is of dtype {array.dtype}; save real numbers (a complex one as two "
-                "columns), strings or dates"
-            )
+            return of_text(pyarrow_for("reading text").array(array.tolist()), where)
+        case "M":
+            day = np.datetime_data(array.dtype)[0] in "YMWD"
+            return of_array(array.astype("datetime64[D]" if day else "datetime64[us]"))
+        case "m":
+            return of_array(array.astype("timedelta64[us]"))
+        case "b" | "i" | "u" | "f" | "S":
+            return of_array(array)
+    raise UnreadableFile(
+        f"{where} is of dtype {array.dtype}; save real numbers (a complex one as two columns), strings "
+        "or dates"
+    )
 
 
-def _read_arrow(data: bytes, suffix: str, shown: str, limit: Limit) -> _Read:
-    arrow = pyarrow_module("pyarrow", suffix)
-    module = pyarrow_module("pyarrow.parquet" if suffix == ".parquet" else "pyarrow.ipc", suffix)
-    source = arrow_source(data, suffix)
+# --- Parquet, Feather and Arrow
+
+
+def _read_arrow(pa: Any, data: bytes, suffix: str, shown: str, limit: Limit) -> _Read:
+    source = arrow_source(pa, data)
     try:
         if suffix == ".parquet":
-            file = module.ParquetFile(source)
-            limit.check(_parquet_bytes(file.metadata), shown)
+            file = pa.parquet.ParquetFile(source)
+            about = file.metadata
+            groups = map(about.row_group, range(about.num_row_groups))
+            stored = sum(group.total_byte_size for group in groups)
+            limit.check(max(stored, about.num_rows * about.num_columns), shown)  # at least so many
             table = file.read()
         else:
-            batches = (module.open_file if data.startswith(b"ARROW1") else module.open_stream)(
-                source
-            )
-            table = _all_batches(arrow, batches, shown, limit)
+            table = _all_batches(pa, source, data.startswith(b"ARROW1"), shown, limit)
             table.validate(full=True)
     except UnreadableFile:
         raise
@@ -251,63 +228,111 @@ def _read_arrow(data: bytes, suffix: str, shown: str, limit: Limit) -> _Read:
     names = tuple(map(str, table.column_names))
     try:
         return names, tuple(
-            _of_arrow(column, f"{shown}, column {name!r}")
+            _of_arrow(pa, column, f"{shown}, column {name!r}")
             for name, column in zip(names, table.columns, strict=True)
         )
-    except (ArithmeticError, arrow.ArrowException) as error:
+    except pa.ArrowException as error:
         raise UnreadableFile(f"{shown} cannot be read: {error}") from None
 
 
-def _parquet_bytes(metadata: Any) -> int:
-    """The least that the content of a Parquet file takes in memory."""
-    groups = range(metadata.num_row_groups)
-    stored = sum(metadata.row_group(k).total_byte_size for k in groups)
-    return max(int(stored), int(metadata.num_rows * metadata.num_columns))
-
-
-def _all_batches(arrow: Any, source: Any, shown: str, limit: Limit) -> Any:
+def _all_batches(pa: Any, source: Any, is_file: bool, shown: str, limit: Limit) -> Any:
     """The table of an Arrow file or stream, as long as it stays within the limit."""
-    indexed = hasattr(source, "num_record_batches")
-    each = map(source.get_batch, range(source.num_record_batches)) if indexed else source
+    reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
+    each = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
     found, size = [], 0
     for batch in each:
         size += batch.nbytes
         limit.check(size, shown)
         found.append(batch)
-    return arrow.Table.from_batches(found, source.schema)
+    return pa.Table.from_batches(found, reader.schema)
 
 
-def _of_arrow(column: Any, where: str) -> Column:
-    arrow = pyarrow_module("pyarrow", ".parquet")
-    types = arrow.types
-    kind = column.type
-    if isinstance(kind, arrow.BaseExtensionType):
+def _of_arrow(pa: Any, column: Any, where: str) -> Column:
+    """A column of Arrow; types that NumPy lacks become Python objects."""
+    types, kind = pa.types, column.type
+    if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
-        column = arrow.chunked_array([chunk.storage for chunk in column.chunks], kind)
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind)
     if types.is_dictionary(kind):
         kind = kind.value_type
         column = column.cast(kind)
-    if str(kind) in ("string", "large_string", "string_view") or types.is_time(kind):
-        text = column.cast(arrow.large_string()).fill_null("")
-        if types.is_time(kind):  # 10:30:00.000000 is 10:30:00
-            compute = pyarrow_module("pyarrow.compute", ".parquet")
-            text = compute.replace_substring_regex(text, r"\.0+$", "")
-        return of_text(text, None, where)
+    if str(kind) in ("string", "large_string", "string_view"):
+        return of_text(column.cast(pa.large_string()).fill_null(""), where)
     present = column.is_valid().to_numpy() if column.null_count else None
     column = column.drop_null()
     if types.is_boolean(kind):
-        return Column(column.to_numpy(), present)
-    if types.is_integer(kind) or types.is_floating(kind):
-        return Column(number_array(column.to_numpy()), present)
-    if types.is_decimal(kind):
-        if kind.scale <= 0:
-            return Column(integer_array(map(int, column.to_pylist())), present)
-        return Column(number_array(column.cast(arrow.float64()).to_numpy()), present)
-    if types.is_date(kind):
-        return Column(column.cast(arrow.date32()).to_numpy(), present)
-    if types.is_timestamp(kind):
-        return Column(microseconds(column), present)
-    if types.is_duration(kind):
-        seconds = column.to_numpy() / np.timedelta64(1, "s")
-        return Column(number_array(seconds), present)
-    return Column(as_objects(column.to_pylist()), present)
+        values = column.to_numpy()
+    elif types.is_integer(kind) or types.is_floating(kind):
+        values = number_array(column.to_numpy())
+    elif types.is_decimal(kind) and kind.scale <= 0:
+        values = integer_array(map(int, column.to_pylist()))
+    elif types.is_decimal(kind):
+        values = number_array(column.cast(pa.float64()).to_numpy())
+    elif types.is_date(kind):
+        values = column.cast(pa.date32()).to_numpy()
+    elif types.is_timestamp(kind):
+        values = microseconds(pa, column)
+    else:
+        values = as_objects(column.to_pylist())
+    return Column(values, present)
+
+
+# --- JSON lines: an output a line, an object of named cells, a list of cells, or a cell alone
+
+
+def _read_json_lines(pa: Any, data: bytes, shown: str) -> _Read:
+    """Cells are typed as those of text are; names that a line lacks are missing values."""
+    try:
+        lines = data.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise UnreadableFile(f"{shown} is not a text file; save it as text in UTF-8") from None
+    rows: list[Any] = []
+    for k, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                row = checks.read_json(line)
+            except ValueError as error:
+                raise UnreadableFile(
+                    f"{shown}, line {k} is no JSON: {error}; write an output a line"
+                ) from None
+            rows.append(row if isinstance(row, (dict, list)) else [row])
+    if not rows:
+        raise UnreadableFile(f"{shown} is empty")
+    names: tuple[str, ...] | None = None
+    if {type(row) for row in rows} == {dict}:
+        names = tuple(dict.fromkeys(name for row in rows for name in row))
+        rows = [[row.get(name) for name in names] for row in rows]
+    elif any(type(row) is dict or len(row) != len(rows[0]) for row in rows):
+        raise UnreadableFile(
+            f"{shown} has lines of different forms; every output needs the same: an object of the same "
+            "names, a list of as many cells, or a cell"
+        )
+    columns = []
+    for k, column in enumerate(zip(*rows, strict=True)):
+        where = f"{shown}, column {repr(names[k]) if names else k + 1}"
+        text = pa.array([_json_text(cell, where) for cell in column], pa.string())
+        columns.append(of_text(text, where))
+    return names, tuple(columns)
+
+
+def _json_text(cell: Any, where: str) -> str:
+    """A cell of JSON as a file of text would hold it."""
+    match cell:
+        case None:
+            return ""
+        case bool():
+            return "true" if cell else "false"
+        case int() | float():
+            return repr(cell)
+        case str():
+            try:
+                cell.encode()
+            except UnicodeEncodeError:
+                raise UnreadableFile(
+                    f"{where} holds {checks.shown(cell)}, half of a pair of surrogates, which is no text"
+                ) from None
+            return cell
+    raise UnreadableFile(
+        f"{where} holds {checks.shown(cell)}; a cell is a number, a word, true, false or null: give what "
+        "is nested columns of its own"
+    )

@@ -3,29 +3,26 @@
 Text (.csv, .tsv, .txt, also compressed), JSON lines (.jsonl), .parquet, .feather, .arrow and .npy (never
 pickled) hold the same table if they hold the same content:
 
-- Numbers that are whole are integers, written 1, 1.0 or 1e0; beyond 64 bits they are Python's.
+- Numbers that are whole are integers, written 1, 1.0 or 1e0; beyond 64 bits they are Python's. Numbers
+  with a decimal comma or with separators ("1,5", "1 234") are refused.
 - A cell without a value is an outcome: blank, NA, N/A, null, NULL, None and Parquet's null are None,
   and so is a blank line in a file of one column. "nan" and "inf" are the floats.
 - ISO 8601 dates are such if every cell of their column is; times are in UTC, to the microsecond.
   All other cells but true and false are words, without spaces at their ends. Words and numbers may
   share a column. Strings in binary formats are read as cells of text are.
-- A decimal comma, or a thousands separator, is understood if a whole column can be read in one way
-  only: "1,5" (where commas do not separate cells), "1,234,567" or "1.234,5". "1,234" is refused.
 
-Text has a header if no cell of its first row is a number, a date, a boolean or missing (but the
-first of several may be blank, as over an index, and is called "1"), and if some column below holds
-no words, or else no cell of the first row occurs again in its column; a single column of words has
-one only if other words do occur again. A delimiter at the end of every row makes no column.
+Text has a header if no cell of its first row is a number, a date, a boolean or missing (but the first of
+several may be blank, as over an index, and is called "1"), and if some column below holds no words, or
+else no cell of the first row occurs again in its column. A delimiter at the end of every row makes no
+column.
 
-What differs in writing alone must not pass for a violation: `read_pair` matches columns by name,
-gives both files the same types, and refuses what it cannot match.
+`read_pair` matches columns by name, gives both files the same types, and refuses what it cannot match.
+Data frames, Arrow tables and arrays with named fields are matched in the same way (`frame_pair`).
 """
 
 from __future__ import annotations
 
-import math
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,13 +33,15 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay._typing import AnyArray
 from dpassay.errors import InvalidInput, UnreadableFile
-from dpassay.sampling.columns import KIND_OF_TYPE, Column, Content, Table, as_objects, counted
+from dpassay.sampling.columns import Column, Content, Table, frame_content, repeated
 from dpassay.sampling.dependence import may_coincide
 from dpassay.sampling.file_formats import load
-from dpassay.sampling.spelling import refuse_other_spelling
-from dpassay.sampling.text_tables import header_names
-
-_FEW = 20  # rows from which an order is no accident
+from dpassay.sampling.refusals import (
+    option,
+    refuse_identifiers,
+    refuse_repeated_header,
+    refuse_writing,
+)
 
 
 def read_table(path: str | Path, max_bytes: int | None = None) -> Table:
@@ -67,37 +66,51 @@ def read_pair(
     outcome as long as it is less than half of the column), and, unless `columns` names them, columns
     that look like a row number, a time or an identifier.
     """
-    wanted, unwanted = listed(columns, drop)
+    wanted, unwanted = _choice(columns, drop)
+    same = ""
     if _same_file(p_path, q_path):
+        same = "are the same file"
+    else:
+        p, q = load(p_path, max_bytes), load(q_path, max_bytes)
+        if p.origin.sha256 == q.origin.sha256 and not may_coincide(_rows(p.table())):
+            same = "have the same content, byte for byte"
+    if same:
         raise UnreadableFile(
-            f"{str(p_path)!r} and {str(q_path)!r} are the same file; an audit compares outputs on "
-            "one input with outputs on its neighbour: give a file of each"
+            f"{str(p_path)!r} and {str(q_path)!r} {same}; an audit compares outputs on one input with "
+            "outputs on its neighbour: give a file of each"
         )
-    p, q = load(p_path, max_bytes), load(q_path, max_bytes)
-    if p.sha256 == q.sha256 and not may_coincide(p.texts()):
-        raise UnreadableFile(
-            f"{str(p_path)!r} and {str(q_path)!r} have the same content, byte for byte; an audit "
-            "compares outputs on one input with outputs on its neighbour: give a file of each"
+    if p.origin.file != q.origin.file:
+        p, q = (replace(side, shown=side.origin.file) for side in (p, q))
+    refuse_repeated_header(p, q)
+    return _matched(p, q, wanted, unwanted)
+
+
+def frame_pair(
+    p: Any, q: Any, *, columns: Sequence[str] | None = None, drop: Sequence[str] | None = None
+) -> tuple[Table, Table] | None:
+    """Two data frames with the same columns in the same order and of the same types.
+
+    None if they are no data frames. One of several columns beside an array is refused: the names alone
+    would tell them apart.
+    """
+    one, other = frame_content("p", p), frame_content("q", q)
+    if one and other:
+        return _matched(one, other, *_choice(columns, drop))
+    if columns is not None or drop is not None:
+        raise InvalidInput(
+            "columns and drop choose among the columns of files and data frames; arrays have no names: "
+            "choose with p[:, [0, 2]]"
         )
-    if p.label != q.label:
-        p, q = (replace(side, shown=side.label) for side in (p, q))
-    return alike(*_headed_alike(p, q), wanted, unwanted)
+    frame = one or other
+    if frame and len(frame.called) > 1:
+        raise InvalidInput(
+            f"{'p' if one else 'q'} has columns with names and {'q' if one else 'p'} has none: give both "
+            "as data frames, or both as arrays (frame.to_numpy())"
+        )
+    return None
 
 
-def alike(
-    p: Content, q: Content, wanted: list[str] | None, unwanted: list[str] | None
-) -> tuple[Table, Table]:
-    """The tables of two contents, of which nothing but the outputs tells them apart; or a refusal."""
-    p, q = _matched(*_selected(p, q, wanted, unwanted))
-    if wanted is None:
-        for side in (p, q):
-            _refuse_index(side)
-        _refuse_constants(p, q)
-    refuse_other_spelling(p, q)
-    return _alike(p, q)
-
-
-def listed(
+def _choice(
     columns: Sequence[str] | None, drop: Sequence[str] | None
 ) -> tuple[list[str] | None, list[str] | None]:
     """The columns that are wanted, or those that are not, as lists of names."""
@@ -115,12 +128,11 @@ def _listed(name: str, given: Sequence[str] | None) -> list[str] | None:
             f"{name} must be a list of columns, got {checks.shown(given)}; write "
             f"{name}={[part.strip() for part in given.split(',')]}"
         )
-    listed = [str(entry) for entry in given]
+    listed = [str(entry) for entry in checks.listed(name, given)]
     if not listed:
         raise InvalidInput(f"{name} must name at least one column, got an empty list; leave it out")
-    double = [entry for entry, count in Counter(listed).items() if count > 1]
-    if double:
-        raise InvalidInput(f"{name} names {double[0]!r} more than once; name every column once")
+    if (double := repeated(listed)) is not None:
+        raise InvalidInput(f"{name} names {double!r} more than once; name every column once")
     return listed
 
 
@@ -131,21 +143,30 @@ def _same_file(p_path: str | Path, q_path: str | Path) -> bool:
         return False
 
 
-def _headed_alike(p: Content, q: Content) -> tuple[Content, Content]:
-    """A first row that is the other file's header is a header."""
-    return _headed_as(p, q), _headed_as(q, p)
+def _rows(table: Table) -> list[str]:
+    """Every row as a text, the same for the same cells only."""
+    return list(map(repr, zip(*(column.tolist() for column in table.columns), strict=True)))
 
 
-def _headed_as(one: Content, other: Content) -> Content:
-    if one.first and one.again and other.named and header_names(one.first) == other.called:
-        return replace(one.again(), shown=one.shown)
-    return one
+def _matched(
+    p: Content, q: Content, wanted: list[str] | None, unwanted: list[str] | None
+) -> tuple[Table, Table]:
+    """Both tables with the same columns, of which nothing but the outputs tells them apart."""
+    p, q = _same_columns(*_chosen(p, q, wanted, unwanted))
+    if wanted is None:
+        refuse_identifiers(p, q)
+    pairs = list(zip(p.columns, q.columns, strict=True))
+    p = replace(p, columns=tuple(_zero_one(a, b) for a, b in pairs))
+    q = replace(q, columns=tuple(_zero_one(b, a) for a, b in pairs))
+    refuse_writing(p, q)
+    arrays = [_same_type(a.array(), b.array()) for a, b in zip(p.columns, q.columns, strict=True)]
+    return p.table([a for a, _ in arrays]), q.table([b for _, b in arrays])
 
 
-def _selected(
+def _chosen(
     p: Content, q: Content, wanted: list[str] | None, unwanted: list[str] | None
 ) -> tuple[Content, Content]:
-    """Both files, each with the columns asked for."""
+    """Both tables, each with the columns asked for."""
     sides = [p, q]
     aliases: dict[str, str] = {}
     if not (p.named and q.named):  # positions, but the names of one file are understood
@@ -179,34 +200,29 @@ def _selected(
     return sides[0], sides[1]
 
 
-def _matched(p: Content, q: Content) -> tuple[Content, Content]:
-    """Both files with the columns of the first, in its order."""
+def _same_columns(p: Content, q: Content) -> tuple[Content, Content]:
+    """Both tables with the columns of the first, in its order."""
     if not p.named:
         if len(p.called) != len(q.called):
             raise UnreadableFile(
-                f"{p.shown} has {counted(len(p.called), 'column')} and {q.shown} has "
+                f"{p.shown} has {len(p.called)} column{'s' * (len(p.called) > 1)} and {q.shown} has "
                 f"{len(q.called)}; outputs on both inputs need the same: name those in both with "
                 "columns=['1', …] (--columns 1,…)"
             )
         return p, q
-    shared = set(p.called) & set(q.called)
-    both = [name for name in p.called if name in shared]
-    odd = [
-        (one, [name for name in one.called if name not in shared], other)
-        for one, other in ((p, q), (q, p))
-    ]
+    only_p = [name for name in p.called if name not in q.called]
+    only_q = [name for name in q.called if name not in p.called]
     said = [
         f"{one.shown} has {_enumerated(only)}, which {other.shown} does not have"
-        for one, only, other in odd
+        for one, only, other in ((p, only_p, q), (q, only_q, p))
         if only
     ]
     if said:
-        remedy = (
-            f"use what both have, with {_option('drop', [n for _, only, _ in odd for n in only])} or "
-            f"{_option('columns', both)}"
-            if both
-            else "give the same outputs the same name in both"
-        )
+        both = [name for name in p.called if name in q.called]
+        remedy = "give the same outputs the same name in both"
+        if both:
+            dropped, kept = option("drop", only_p + only_q), option("columns", both)
+            remedy = f"use what both have, with {dropped} or {kept}"
         raise UnreadableFile(f"{', and '.join(said)}; {remedy}")
     return p, q.take(p.called)
 
@@ -217,168 +233,19 @@ def _enumerated(names: Sequence[str], most: int = 8) -> str:
     return noun + ", ".join(repr(name) for name in names[:most]) + more
 
 
-def _option(name: str, values: Sequence[str]) -> str:
-    """An argument as Python and as the command line write it."""
-    few = list(values[:8])
-    listed = ", ".join(map(repr, few)) + (", …" if len(values) > 8 else "")
-    return f"{name}=[{listed}] (--{name} {','.join(few)}{',…' if len(values) > 8 else ''})"
-
-
-def _refuse_index(side: Content) -> None:
-    """Row numbers, times and identifiers tell any two tables apart."""
-    if len(side.called) < 2 or side.rows < _FEW:
-        return
-    for name, column in zip(side.called, side.columns, strict=True):
-        if why := _index_like(column):
-            rest = [other for other in side.called if other != name]
-            raise UnreadableFile(
-                f"{side.column(name)} of {side.shown} {why}. It tells any two tables apart, whatever "
-                "the mechanism does, and would look like a violation; leave it out with "
-                f"{_option('drop', [name])}, or name the columns that are outputs with "
-                f"{_option('columns', rest)}"
-            )
-
-
-def _refuse_constants(p: Content, q: Content) -> None:
-    """A column with one value in each file, and another in either, names the file: a date, a run."""
-    if len(p.called) < 2 or min(p.rows, q.rows) < _FEW:
-        return
-    for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
-        if a.missing or b.missing:
-            continue
-        one, other = ({repr(v) for v in c.values[:1].tolist()} for c in (a, b))
-        if one != other and _single(a) and _single(b):
-            raise UnreadableFile(
-                f"{p.column(name)} has one value in all of {p.shown} and another in all of {q.shown}. It "
-                "tells the two apart, whatever the mechanism does, and would look like a violation; "
-                f"leave it out with {_option('drop', [name])}, or, if it is an output, name the columns "
-                f"that are with {_option('columns', list(p.called))}"
-            )
-
-
-def _single(column: Column) -> bool:
-    return bool(np.all(column.values == column.values[0]))
-
-
-def _index_like(column: Column) -> str:
-    """Why a column is no output, if so."""
-    values = column.values
-    if len(values) < _FEW:
-        return ""
-    kind, n = column.kinds.most_common(1)[0]
-    if n < len(values):  # what else there is does not hide it
-        values = as_objects(v for v in values if KIND_OF_TYPE.get(type(v)) == kind)
-    if n < _FEW:
-        return ""
-    if kind in ("words", "bytes"):
-        return (
-            f"holds {kind} that are all different, as identifiers are" if _different(values) else ""
-        )
-    if kind not in ("numbers", "dates"):
-        return ""
-    before, after = values[:-1], values[1:]
-    for way, holds in (("rises", after > before), ("falls", after < before)):
-        if np.all(holds):
-            return f"{way} from row to row, as a row number or a time stamp does"
-    if kind == "dates":
-        if np.any(after != before) and (np.all(after >= before) or np.all(after <= before)):
-            return "holds dates in order, as a time stamp does"
-        return (
-            "holds dates that are all different, as time stamps are" if _different(values) else ""
-        )
-    whole = values.dtype.kind != "f" and not _has_floats(Column(values))
-    if whole and int(values.max()) - int(values.min()) < 2 * n and _different(values):
-        return "holds whole numbers without repetition and nearly without gaps, as row numbers are"
-    return ""
-
-
-def _different(values: AnyArray) -> bool:
-    if values.dtype.kind == "O":
-        return len(set(values.tolist())) == len(values)
-    return len(np.unique(values)) == len(values)
-
-
-def _alike(p: Content, q: Content) -> tuple[Table, Table]:
-    """Tables whose columns have the same types."""
-    pairs = [
-        _aligned(a, b, p.column(name), p.shown, q.shown)
-        for name, a, b in zip(p.called, p.columns, q.columns, strict=True)
-    ]
-    objects = [
-        any(c.present is not None or c.values.dtype.kind == "O" for c in pair) for pair in pairs
-    ]
-    return (
-        replace(p, columns=tuple(a for a, _ in pairs)).table(objects),
-        replace(q, columns=tuple(b for _, b in pairs)).table(objects),
-    )
-
-
-def _aligned(a: Column, b: Column, name: str, p_shown: str, q_shown: str) -> tuple[Column, Column]:
-    """A column of both files with the same types, or a refusal."""
-    a, b = _zero_one(a, b), _zero_one(b, a)
-    _refuse_kinds(a, b, name, p_shown, q_shown)
-    kinds = a.values.dtype.kind + b.values.dtype.kind
-    if kinds == "ff":  # what was stored in fewer digits is compared in fewer digits
-        narrow = min(a.values.dtype, b.values.dtype, key=lambda dtype: dtype.itemsize)
-        return _of_type(a, narrow), _of_type(b, narrow)
-    if kinds == "MM":
-        finer = np.promote_types(a.values.dtype, b.values.dtype)
-        return _of_type(a, finer), _of_type(b, finer)
-    if _has_floats(a) != _has_floats(b):
-        return _as_floats(a), _as_floats(b)
-    return a, b
-
-
 def _zero_one(one: Column, other: Column) -> Column:
-    """Booleans as 0 and 1 where the other file writes them so."""
+    """Booleans as 0 and 1 where the other table holds these."""
     numbers = other.values.dtype.kind in "if" and bool(np.all(np.isin(other.values, (0, 1))))
     boolean = one.values.dtype.kind == "b"
     return replace(one, values=one.values.astype(np.int64)) if boolean and numbers else one
 
 
-def _refuse_kinds(a: Column, b: Column, name: str, p_shown: str, q_shown: str) -> None:
-    """A kind that one file alone has is an outcome if it is rare, and else a way of writing."""
-    kinds = (a.kinds, b.kinds)
-    odd = any(
-        one and other and any(2 * one[kind] >= one.total() for kind in one if kind not in other)
-        for one, other in (kinds, kinds[::-1])
-    )
-    odd |= (not kinds[0] and not b.missing) or (not kinds[1] and not a.missing)
-    if odd:
-        here, there = (
-            " and ".join(kind for kind, _ in found.most_common()) or "nothing" for found in kinds
-        )
-        raise UnreadableFile(
-            f"{name} holds {here} in {p_shown} and {there} in {q_shown}: a difference in writing "
-            "would pass for a violation; write both alike, or, if the outputs do differ so, "
-            "give them to from_samples as arrays"
-        )
-
-
-def _of_type(column: Column, dtype: Any) -> Column:
+def _same_type(a: AnyArray, b: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Two arrays of one type; narrow floats stay narrow, and what is missing needs objects."""
+    kinds = a.dtype.kind + b.dtype.kind
+    if kinds == "ff":  # numbers that were stored in fewer digits are compared in fewer digits
+        dtype: Any = min(a.dtype, b.dtype, key=lambda dtype: dtype.itemsize)
+    else:
+        dtype = object if "O" in kinds else np.promote_types(a.dtype, b.dtype)
     with np.errstate(over="ignore"):  # beyond what fewer digits hold is infinite
-        return replace(column, values=column.values.astype(dtype, copy=False))
-
-
-def _has_floats(column: Column) -> bool:
-    if column.values.dtype.kind == "O":
-        return any(type(value) is float for value in column.values.tolist())
-    return column.values.dtype.kind == "f"
-
-
-def _as_floats(column: Column) -> Column:
-    """A column whose numbers are all floats."""
-    if column.values.dtype.kind == "i":
-        return _of_type(column, np.float64)
-    if column.values.dtype.kind != "O":
-        return column
-    return replace(
-        column, values=as_objects(_as_float(v) if type(v) is int else v for v in column.values)
-    )
-
-
-def _as_float(value: int) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.copysign(math.inf, value)
+        return a.astype(dtype, copy=False), b.astype(dtype, copy=False)

@@ -1,15 +1,28 @@
-"""What a mechanism and its inputs are, in words that can be compared: a store holds the draws of one."""
+"""What a mechanism and its inputs are: descriptions that stores compare, and digests of inputs.
+
+Digests tell whether a mechanism changed its input in place, and whether two inputs are the same.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import platform
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from dpassay import validation as checks
 from dpassay.errors import StoreError
+from dpassay.outputs import foreign_arrays
+from dpassay.privacy.pairs import Pair
 from dpassay.sampling.descriptions import Undescribed, describe, digest, type_name
 
 Identity = dict[str, str]
+#: Larger inputs are not looked at: taking the digest would cost more than drawing.
+_BYTES, _ITEMS = 1 << 24, 20_000
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic)
 
 
 def identity(mechanism: Any, named: str | None = None) -> Identity:
@@ -58,3 +71,89 @@ def _unnamed(what: str, why: Undescribed) -> StoreError:
         'dp.Sampling(store=…, identity="trainer, scale 1") (--identity), and give another name whenever '
         "the mechanism or an input changes"
     )
+
+
+# --- digests of inputs
+
+
+def short_digest(value: Any) -> bytes | None:
+    """A digest of what a value holds; None if it cannot change, is very large, or of an unknown kind."""
+    if isinstance(value, _ATOMS):
+        return None
+    return digest_of(value, _ITEMS, _BYTES)
+
+
+def why_changed(value: Any, before: bytes | None, mechanism: Any) -> str:
+    """What to do about an input that changed since its digest was taken; empty if it did not.
+
+    A copy for every output: one a call would be changed by the first of its outputs, and hide what the
+    others are drawn on.
+    """
+    if before is None or short_digest(value) == before:
+        return ""
+    call = "lambda data, rng: mechanism(copy.deepcopy(data), 1, rng)[0]"
+    if getattr(mechanism, "one_by_one", False):
+        rng = ", rng" if getattr(mechanism, "takes_rng", False) else ""
+        call = f"lambda data{rng}: function(copy.deepcopy(data){rng})"
+    return (
+        "it changed its input in place, so that later draws would be on another input; give every output "
+        f"a copy of its own: dp.from_function({call})"
+    )
+
+
+def digest_of(value: Any, items: int = 1 << 22, most: int = 1 << 32) -> bytes | None:
+    """A digest of what a value holds; None if it holds more than so much, or is of an unknown kind."""
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        _add(value, digest, [items, most])
+    except (TypeError, ValueError, AttributeError, RecursionError):
+        return None
+    return digest.digest()
+
+
+def same_inputs(pair: Pair) -> bool:
+    """Whether the two inputs of a pair are equal, as far as that can be told."""
+    first, second = short_digest(pair[0]), short_digest(pair[1])
+    if first is not None or second is not None:
+        return first == second
+    try:
+        return type(pair[0]) is type(pair[1]) and bool(pair[0] == pair[1])
+    except (TypeError, ValueError):
+        return False
+
+
+def _add(value: Any, digest: Any, left: list[int]) -> None:
+    left[0] -= 1
+    if left[0] < 0:
+        raise ValueError
+    if isinstance(value, _ATOMS):
+        text = repr(value).encode("utf-8", "surrogatepass")
+        digest.update(b"%d:%s" % (len(text), text))  # so that [1, 23] is not [12, 3]
+    elif isinstance(value, np.ndarray):
+        if value.dtype.kind == "O":
+            _add(value.tolist(), digest, left)
+            return
+        if value.nbytes > left[1]:
+            raise ValueError
+        digest.update(f"{value.dtype}{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, (list, tuple)):
+        digest.update(f"[{len(value)}".encode())
+        for item in value:
+            _add(item, digest, left)
+    elif isinstance(value, Mapping):
+        digest.update(f"{{{len(value)}".encode())
+        for key, item in value.items():
+            _add(key, digest, left)
+            _add(item, digest, left)
+    elif isinstance(value, (set, frozenset)):
+        _add(sorted(map(repr, value)), digest, left)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            _add(getattr(value, field.name), digest, left)
+    elif (table := foreign_arrays.columns(value)) is not None:
+        _add([table[0], *table[1]], digest, left)
+    elif hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+        _add(foreign_arrays.array(value), digest, left)
+    else:
+        raise TypeError

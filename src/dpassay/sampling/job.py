@@ -15,7 +15,6 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from dpassay._typing import IntArray
 from dpassay.blackbox.mechanism import Mechanism
 from dpassay.errors import (
     BadOutput,
@@ -33,14 +32,14 @@ from dpassay.outputs.resident import AnyOutputs, Resident, brought_here, stay
 from dpassay.outputs.templates import Outcome
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.copies import Head, head
-from dpassay.sampling.dependence import row_marks
-from dpassay.sampling.input_digests import why_changed
-from dpassay.sampling.parts import Shelf
-from dpassay.sampling.tasks import Cutting, Task
+from dpassay.sampling.identity import why_changed
+from dpassay.sampling.store_files import PartWriter
+from dpassay.sampling.tasks import Chunking, Task
 
 _PACKAGE = Path(__file__).parents[1]
 #: What ends a run, and is not the mechanism failing.
 _STOPS = (KeyboardInterrupt, Terminated)
+_SCALARS = {float, int, bool, np.float64}
 #: The draws on either input: Outputs, or Resident where the job says `anywhere`.
 Sides: TypeAlias = tuple[Any, Any]
 
@@ -58,17 +57,17 @@ class Job:
     pair: Pair
     seed: int
     key: tuple[int, ...]
-    layout: Cutting
+    layout: Chunking
     each_alone: bool
     timeout: float | None
     use: Callable[[Outputs, Outputs], Any]
     inputs: tuple[bytes | None, bytes | None]  # digests, to notice inputs that change
-    shelf: Shelf | None = None  # where every task is saved
+    writer: PartWriter | None = None  # saves every task, into a store
 
     @property
     def anywhere(self) -> bool:
         """Whether arrays may stay where they are: each is a block, and used where it is."""
-        copied = self.layout.calls or self.shelf is not None
+        copied = self.layout.calls or self.writer is not None
         return not copied and getattr(self.use, "anywhere", False)
 
     def stream(self, cell: int, side: int) -> tuple[int, ...]:
@@ -94,8 +93,7 @@ class Drawn:
 
     results: tuple[Any, ...]  # of whole blocks
     piece: tuple[Outputs, Outputs] | None  # of an unfinished one
-    heads: tuple[Head, Head]  # of the task
-    marks: tuple[IntArray, IntArray] | None  # of the draws, where each is a call
+    heads: tuple[Head, Head]  # of the task; with hashes where every output is a call
     seconds: float = 0.0
 
 
@@ -109,9 +107,9 @@ def draw_task(job: Job, task: Task) -> Drawn | Failure:
             return found
         blocks.append(found)
     seconds = time.perf_counter() - start
-    if job.shelf is not None:
+    if job.writer is not None:
         try:
-            job.shelf.save(task, joined(blocks))
+            job.writer.save(task, joined(blocks))
         except StoreError as error:
             return Failure(task.first, 0, StoreError, str(error))
     drawn = finish(job, blocks, task.whole(job.layout))
@@ -124,8 +122,7 @@ def finish(job: Job, blocks: Sequence[Sides], whole: bool) -> Drawn:
     return Drawn(
         tuple(job.use(*block) for block in blocks) if whole else (),
         None if whole else blocks[0],
-        (head(p), head(q)),
-        (row_marks(p), row_marks(q)) if job.layout.calls else None,
+        (head(p, job.layout.calls), head(q, job.layout.calls)),
     )
 
 
@@ -138,48 +135,53 @@ def joined(blocks: Sequence[Sides]) -> Sides:
 
 
 def _draw_block(job: Job, block: Task) -> Sides | Failure:
+    """Draw a block on either input."""
     sides: list[AnyOutputs] = []
-    sizes = [job.layout.draws(cell, cell + 1) for cell in range(block.first, block.last)]
     for side, data in enumerate(job.pair):
-        raws: list[Any] = []
-        cell = block.first
-        try:
-            for cell, size in zip(range(block.first, block.last), sizes, strict=True):
-                rng = stream(job.seed, *job.stream(cell, side))
-                if job.each_alone:
-                    raws += [_call_alone(job, data, rng) for _ in range(size)]
-                elif job.timeout is None:
-                    raws.append(job.mechanism(data, size, rng))
-                else:
-                    with _deadline(job.timeout):
-                        raws.append(job.mechanism(data, size, rng))
-            if job.each_alone:
-                sides.append(concatenate(raws))
-            else:
-                there = stay(raws[0], sizes[0]) if job.anywhere else None
-                sides.append(_read_cells(raws, sizes) if there is None else there)
-        except _TimeUp:
-            text = f"one call took longer than {job.timeout:g} s"
-            return Failure(cell, side, MechanismTimedOut, text)
-        except MechanismError as error:
-            return Failure(cell, side, type(error), str(error))
-        except (InvalidInput, *_STOPS):
-            raise
-        except BaseException as error:  # sys.exit in a mechanism must not end the caller
-            message = f"it raised {type(error).__name__}: {error}"
-            misused = isinstance(error, (TypeError, AttributeError))
-            return Failure(cell, side, MechanismRaised, message, _trace(error), misused)
-        changed = why_changed(data, job.inputs[side], job.mechanism)
-        if changed:
+        found = _draw_side(job, block, side)
+        if isinstance(found, Failure):
+            return found
+        sides.append(found)
+        if changed := why_changed(data, job.inputs[side], job.mechanism):
             return Failure(block.first, side, InputChanged, changed)
         if side == 0:
-            before = None if job.layout.calls else head(sides[0])
-        elif before is not None and head(sides[0]) != before:
-            return Failure(block.first, side, BadOutput, _OVERWRITTEN)
+            before = None if job.layout.calls else head(found)
+    if before is not None and head(sides[0]) != before:
+        return Failure(block.first, 1, BadOutput, _OVERWRITTEN)
     if all(isinstance(side, Resident) for side in sides):
         return sides[0], sides[1]
     p, q = align([brought_here(side) for side in sides])
     return arranged(p, q) if job.layout.calls else (p, q)
+
+
+def _draw_side(job: Job, block: Task, side: int) -> AnyOutputs | Failure:
+    """Draw a block on one input, cell by cell."""
+    data, cell, raws, sizes = job.pair[side], block.first, [], []
+    try:
+        for cell in range(block.first, block.last):
+            size = job.layout.draws(cell, cell + 1)
+            rng = stream(job.seed, *job.stream(cell, side))
+            if job.each_alone:
+                raws += [_call_alone(job, data, rng) for _ in range(size)]
+            else:
+                with _deadline(job.timeout):
+                    raws.append(job.mechanism(data, size, rng))
+            sizes.append(size)
+        if job.each_alone:
+            return concatenate(raws)
+        there = stay(raws[0], sizes[0]) if job.anywhere else None
+        return _read_cells(raws, sizes) if there is None else there
+    except _TimeUp:
+        text = f"one call took longer than {job.timeout:g} s"
+        return Failure(cell, side, MechanismTimedOut, text)
+    except MechanismError as error:
+        return Failure(cell, side, type(error), str(error))
+    except (InvalidInput, *_STOPS):
+        raise
+    except BaseException as error:  # sys.exit in a mechanism must not end the caller
+        message = f"it raised {type(error).__name__}: {error}"
+        misused = isinstance(error, (TypeError, AttributeError))
+        return Failure(cell, side, MechanismRaised, message, _trace(error), misused)
 
 
 def _trace(error: BaseException) -> str:
@@ -194,13 +196,8 @@ def _read_cells(raws: list[Any], sizes: list[int]) -> Outputs:
     """The canonical form of cells, each by itself: it does not matter what they are drawn with."""
     if len(raws) > 1 and all(type(raw) is list for raw in raws):
         together = [item for raw in raws for item in raw]
-        kinds = {type(item) for item in together}
-        if len(kinds) == 1 and kinds <= {
-            float,
-            int,
-            bool,
-            np.float64,
-        }:  # a list of these is its items
+        types = set(map(type, together))
+        if len(types) == 1 and types <= _SCALARS:  # a list of these is its items
             return _read(together, sum(sizes))
     return concatenate([_read(raw, size) for raw, size in zip(raws, sizes, strict=True)])
 
@@ -242,14 +239,15 @@ class _TimeUp(BaseException):
     """Not an Exception, so that a mechanism's own `except Exception` cannot swallow it."""
 
 
+def _deadline(seconds: float | None) -> contextlib.AbstractContextManager[None]:
+    """Raise _TimeUp inside after so many seconds."""
+    return contextlib.nullcontext() if seconds is None else _timer(seconds)
+
+
 @contextlib.contextmanager
-def _deadline(seconds: float | None) -> Iterator[None]:
-    if seconds is None:
-        yield
-        return
-    if threading.current_thread() is not threading.main_thread() or not hasattr(
-        signal, "setitimer"
-    ):
+def _timer(seconds: float) -> Iterator[None]:
+    main = threading.current_thread() is threading.main_thread()
+    if not main or not hasattr(signal, "setitimer"):
         raise InvalidInput(
             "a time-out needs the main thread of a process on a Unix system: call from the main "
             "thread, use a process pool, or dp.from_command(…, timeout=…)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from contextvars import ContextVar, Token
-from types import TracebackType
 from typing import Any, Self
 
 #: Nothing is shown before this many seconds.
@@ -54,7 +53,7 @@ class Progress:
         if self._bar is not None:
             self._bar.update(
                 self._task,
-                description=self._text,
+                description=self.label or "drawing",
                 completed=self.done,
                 total=self.total,
                 rate=self._rate(),
@@ -67,10 +66,6 @@ class Progress:
             self.total = self.done + left
         self.advance(0)
 
-    @property
-    def _text(self) -> str:
-        return self.label or "drawing"
-
     def _say(self) -> None:
         """A line; the pauses grow, so that an hour is a dozen lines and not hundreds."""
         passed = time.monotonic() - self._start
@@ -79,52 +74,38 @@ class Progress:
         self._next_line = passed * 1.5
         left = passed * (self.total - self.done) / max(self.done, 1)
         print(
-            f"dpassay: {self._text}, {self.done:,} of {self.total:,} {self.unit} in {passed:.0f} s "
-            f"({self._rate()}), about {left:.0f} s left",
+            f"dpassay: {self.label or 'drawing'}, {self.done:,} of {self.total:,} {self.unit} in "
+            f"{passed:.0f} s ({self._rate()}), about {left:.0f} s left",
             file=sys.stderr,
             flush=True,
         )
 
     def _show(self) -> None:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
+        from rich import console, progress
 
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn(self.unit),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn(self.unit),
+            progress.TextColumn("{task.fields[rate]}"),
+            progress.TimeRemainingColumn(),
+            console=console.Console(stderr=True),
             transient=True,
         )
         self._bar.start()
-        self._task = self._bar.add_task(
-            self._text, total=self.total, completed=self.done, rate=self._rate()
-        )
+        self._task = self._bar.add_task("", rate="")
 
     def _rate(self) -> str:
         return f"{self.done / max(time.monotonic() - self._start, 1e-9):,.0f}/s"
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
 
 class Whole(Progress):
-    """The one bar of a call that draws several times: what draws inside it moves it.
+    """The one bar of a call that draws several times: draws inside the call advance it.
 
     `total` is what the call will draw as far as its budget tells; it grows if more is drawn. Until the
     draws inside say whether they are to be shown, `enabled` does. `sides` is 2 where draws on both inputs
@@ -153,14 +134,9 @@ class Whole(Progress):
         self.label = label or self.label
         self.advance(self.sides * amount)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         _whole.reset(self._token)
-        super().__exit__(kind, error, trace)
+        super().__exit__(*error)
 
 
 #: The bar of the call that is running. Only a `Whole` sets it, which is entered and left by plain

@@ -1,4 +1,7 @@
-"""Drawing into a store: one process at a time, what is there is read, and what is damaged set aside."""
+"""Drawing into a store: one process at a time; cells that are there are read, the others are drawn.
+
+Interrupted runs resume, and damaged parts are set aside and drawn again.
+"""
 
 from __future__ import annotations
 
@@ -16,31 +19,29 @@ from typing import Any
 from dpassay._version import __version__
 from dpassay.errors import StoreError, StoreWarning
 from dpassay.outputs.canonical import Outputs
-from dpassay.sampling.manifest import (
+from dpassay.sampling.store_files import (
     DAMAGED,
     GONE,
     LOCK,
     MANIFEST,
+    PARTS,
     WORK,
+    Damaged,
     Entry,
     Manifest,
-    manifest_of,
-)
-from dpassay.sampling.parts import (
-    PARTS,
-    Damaged,
     Part,
-    Shelf,
+    PartWriter,
     arrow,
-    explained,
-    listed,
+    disk_errors,
+    list_parts,
+    manifest_of,
     sync_folder,
-    write_whole,
+    write_atomically,
 )
 
 try:
     import fcntl as _fcntl
-except ImportError:  # Windows: the last to come takes a store over, and who drew before stops
+except ImportError:  # Windows: the last run takes a store over, and the one before stops
     _fcntl = None  # type: ignore[assignment]
 
 fcntl: Any = _fcntl
@@ -49,67 +50,57 @@ _PATIENCE = 5.0
 
 
 @contextlib.contextmanager
-def opened(store: str | Path, here: Entry, *, seed: int, key: tuple[int, int]) -> Iterator[Stage]:
-    """A stage of a store, for this process alone; refuses what does not belong into it."""
+def open_stage(
+    store: str | Path, here: Entry, *, seed: int, key: tuple[int, int]
+) -> Iterator[Stage]:
+    """A stage of a store, for this process alone; refuses draws that do not belong into the store."""
     arrow()
     root = Path(store).absolute()
     index, stage = key
-    manifest_of(root)  # refuses what is no store before anything is written
-    with explained(root, "nothing was drawn"):
+    manifest_of(root)  # refuses another folder before anything is written
+    with disk_errors(root, "nothing was drawn"):
         (root / PARTS).mkdir(parents=True, exist_ok=True)
     with _locked(root):
-        before = manifest_of(root)
-        if before is not None and before.seed != seed:
+        before = manifest_of(root) or Manifest(seed, {})
+        if before.seed != seed:
             raise StoreError(
                 f"the store {root} holds draws from seed {before.seed}, and these would be from seed "
                 f"{seed}: give rng={before.seed} to go on, or another folder"
             )
-        if before is not None and before.version != __version__:
+        if before.version != __version__:
             raise StoreError(
                 f"the store {root} was made with dpassay {before.version}, and this is {__version__}: "
                 "draws of two versions are not mixed. Go on with that version, or give another folder; "
                 "dp.Store reads what is there"
             )
-        entries = {} if before is None else before.entries
-        if index in entries:
-            entries[index].check(here, root)
+        if index in before.entries:
+            before.entries[index].check(here, root)
         work = f"{WORK}{uuid.uuid4().hex}"
-        with explained(root, "nothing was drawn"):
+        with disk_errors(root, "nothing was drawn"):
             _take_over(root)
-            made = Manifest(seed, {**entries, index: here})
-            if index not in entries:
-                write_whole(root, MANIFEST, made.to_bytes())
+            made = Manifest(seed, {**before.entries, index: here})
+            if index not in before.entries:
+                write_atomically(root / f".{MANIFEST}.tmp", root / MANIFEST, made.to_bytes())
             (root / work).mkdir()
         try:
-            yield Stage(root, Shelf(root, work, index, stage, made.owner(index)))
+            yield Stage(root, PartWriter(root, work, index, stage, made.owner(index)))
         finally:
             shutil.rmtree(root / work, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def _locked(root: Path) -> Iterator[None]:
-    """Hold the store; the lock goes with the process, however it ends."""
+    """Hold the store; the lock ends with the process, however that ends."""
     if fcntl is None:
         yield
         return
-    with explained(root, "nothing was drawn"):
+    with disk_errors(root, "nothing was drawn"):
         handle = os.open(root / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     _handles.add(handle)
     try:
-        try:
-            _wait_for(handle)
-        except BlockingIOError:
-            said = os.pread(handle, 200, 0).decode(errors="replace").strip()
-            raise StoreError(
-                f"the store {root} is in use by {said or 'another process'}: one process draws into a "
-                "store at a time. Wait for it, end it, or give another folder"
-            ) from None
-        except OSError as error:
-            raise StoreError(
-                f"the folder {root} cannot be locked ({error.strerror}): give one on a local disk"
-            ) from None
+        _lock(root, handle)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
-        with explained(root, "nothing was drawn"):
+        with disk_errors(root, "nothing was drawn"):
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"process {os.getpid()}, since {since}\n".encode(), 0)
         yield
@@ -119,8 +110,8 @@ def _locked(root: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _wait_for(handle: int) -> None:
-    """Take the lock; a worker that was being forked when its run was killed lets go in a moment."""
+def _lock(root: Path, handle: int) -> None:
+    """Take the lock; a worker that was being forked when its run was killed releases it in a moment."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -128,14 +119,22 @@ def _wait_for(handle: int) -> None:
             return
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise
+                said = os.pread(handle, 200, 0).decode(errors="replace").strip()
+                raise StoreError(
+                    f"the store {root} is in use by {said or 'another process'}: one process draws into "
+                    "a store at a time. Wait for it, end it, or give another folder"
+                ) from None
             time.sleep(0.05)
+        except OSError as error:
+            raise StoreError(
+                f"the folder {root} cannot be locked ({error.strerror}): give one on a local disk"
+            ) from None
 
 
 _handles: set[int] = set()
 
 
-def _let_go() -> None:
+def _release() -> None:
     """A forked process does not hold the locks of its parent: they end with the parent."""
     for handle in _handles:
         with contextlib.suppress(OSError):
@@ -144,36 +143,32 @@ def _let_go() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)
+    os.register_at_fork(after_in_child=_release)
 
 
 def _take_over(root: Path) -> None:
-    """Remove the folders of runs before: whoever still works for them can save nothing more."""
-    for entry in list(os.scandir(root)):
-        if entry.name.startswith(WORK):
-            os.replace(
-                entry.path, root / f"{GONE}{uuid.uuid4().hex}"
-            )  # at once: no path leads there
-    for entry in list(os.scandir(root)):
-        if entry.name.startswith(GONE):
-            shutil.rmtree(entry.path, ignore_errors=True)
+    """Remove the folders of earlier runs, so that workers left behind can save nothing more."""
+    for name in os.listdir(root):
+        if name.startswith(WORK):  # renamed first: no path leads there from one moment to the next
+            os.replace(root / name, root / f"{GONE}{uuid.uuid4().hex}")
+    for name in os.listdir(root):
+        if name.startswith(GONE):
+            shutil.rmtree(root / name, ignore_errors=True)
     sync_folder(root)
 
 
 class Stage:
-    """What a store holds of a stage, and where its tasks are saved."""
+    """The parts that a store holds of a stage, and the writer of new ones."""
 
-    def __init__(self, root: Path, shelf: Shelf) -> None:
-        self.root, self.shelf = root, shelf
+    def __init__(self, root: Path, writer: PartWriter) -> None:
+        self.root, self.writer = root, writer
         self.refresh()
 
     def refresh(self) -> None:
-        """Look what is there; workers that died may have saved what nobody has seen."""
-        here = (self.shelf.index, self.shelf.stage)
+        """List the parts again: workers that died may have saved some that nobody has seen."""
         self._parts: dict[int, list[Part]] = {}  # by the size of their cells, in order
-        for part in listed(self.root):
-            if (part.index, part.stage) == here:
-                self._parts.setdefault(part.size, []).append(part)
+        for part in list_parts(self.root, self.writer.index, self.writer.stage):
+            self._parts.setdefault(part.size, []).append(part)
 
     def at(self, cell: int, size: int) -> Part | None:
         """A part that holds a cell of a size."""
@@ -188,13 +183,13 @@ class Stage:
         return min(parts[place].first, limit) if place < len(parts) else limit
 
     def read(self, part: Part) -> tuple[Outputs, Outputs] | None:
-        """The draws of a part; None if it is damaged: then it is set aside, and that is said."""
+        """The draws of a part; None, with a warning, if it is damaged and was moved to damaged/."""
         try:
-            return part.read(self.shelf.owner)
+            return part.read(self.writer.owner)
         except Damaged as why:
             self._parts[part.size].remove(part)
             aside = self.root / DAMAGED
-            with explained(self.root, "nothing else was touched"):
+            with disk_errors(self.root, "nothing else was touched"):
                 aside.mkdir(exist_ok=True)
                 os.replace(part.path, aside / part.path.name)
                 sync_folder(part.path.parent)

@@ -1,12 +1,13 @@
-"""Draws on a pair: batches to look at, and pools that deal each draw out once.
+"""Draws on a pair: batches to learn from, and sources that deal each draw out once.
 
-Whatever an analysis looks at to make a choice must not be looked at again to certify it. A `Batch` is
-what learners get: immutable, without a cursor. A `Source` only deals: what it handed out nobody gets
-again. `Live` deals from a mechanism, `Samples` from what was collected.
+Draws that an analysis used to make a choice must not be used again to certify it. A `Batch` is what
+learners get: immutable, without a cursor. A `Source` deals each draw out once. `Live` deals from a
+mechanism, `Samples` from draws that are there.
 """
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,18 +31,11 @@ from dpassay.errors import (
     NotEnoughDraws,
     TooManyAskedFor,
 )
-from dpassay.outputs.canonical import (
-    Outputs,
-    align,
-    arranged,
-    concatenate,
-)
+from dpassay.outputs.canonical import Outputs, align, arranged, concatenate
 from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.privacy.provenance import Origin
 from dpassay.sampling.copies import CopyCheck
-from dpassay.sampling.dependence import (
-    symptoms,
-)
+from dpassay.sampling.dependence import symptoms
 from dpassay.sampling.draw import (
     Sampling,
     Seed,
@@ -61,7 +55,7 @@ _OWN_RANDOMNESS = "not replayable: the mechanism draws from a randomness of its 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Draws of both sides that may be looked at."""
+    """Draws of both sides, to learn from."""
 
     p: Outputs
     q: Outputs
@@ -73,7 +67,6 @@ class Batch:
 
     @property
     def sizes(self) -> Sizes:
-        """Draws on each side."""
         return len(self.p), len(self.q)
 
     def with_more(self, other: Batch) -> Batch:
@@ -113,7 +106,7 @@ class Source(Protocol):
         """A digest of draws that were collected elsewhere, else empty."""
 
     def deal(self, sizes: Sizes) -> Batch:
-        """Deal out draws that nobody got before."""
+        """Deal out draws that were not dealt before."""
 
     def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
         """Deal out draws in blocks, keeping only what `use` makes of each."""
@@ -143,27 +136,27 @@ class Samples:
         doubts: tuple[str, ...] = (),
         files: tuple[Origin, ...] = (),
         remarks: tuple[str, ...] = (),
+        digest: str = "",
     ) -> None:
         self._p, self._q = align([p, q])
         self._dealt = [0, 0]
         self.pair, self.seed, self.replayable = pair, seed, replayable
         self.doubts, self.files = doubts, files
-        self.remarks = remarks  # what is said about the draws without doubting them
-        self.digest = ""  # of draws that were collected elsewhere
+        self.remarks = remarks  # notes that are no doubts
+        self.digest = digest  # of draws that were collected elsewhere
 
     @property
     def p(self) -> Outputs:
-        """The draws on the first input that are still in the pool."""
+        """The draws on the first input that are left."""
         return self._p[self._dealt[0] :]
 
     @property
     def q(self) -> Outputs:
-        """The draws on the second input that are still in the pool."""
+        """The draws on the second input that are left."""
         return self._q[self._dealt[1] :]
 
     @property
     def remaining(self) -> Sizes:
-        """Draws left on each side."""
         return len(self._p) - self._dealt[0], len(self._q) - self._dealt[1]
 
     def __len__(self) -> int:
@@ -175,22 +168,13 @@ class Samples:
 
     def take(self, n: int | None = None) -> Samples:
         """The next `n` draws of each side as a pool of their own; all that are left by default."""
-        sizes = self.remaining if n is None else (checks.whole("n", n), checks.whole("n", n))
-        batch = self.deal(sizes)
-        return Samples(
-            batch.p,
-            batch.q,
-            pair=self.pair,
-            seed=self.seed,
-            replayable=self.replayable,
-            doubts=self.doubts,
-            files=self.files,
-            remarks=self.remarks,
-        )
+        batch = self.deal(self.remaining if n is None else (checks.whole("n", n),) * 2)
+        found = copy.copy(self)
+        found._p, found._q, found._dealt, found.digest = batch.p, batch.q, [0, 0], ""
+        return found
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a result should say about where its draws came from."""
         said = (*self.doubts, *self.remarks)
         return said if self.replayable else (*said, _OWN_RANDOMNESS)
 
@@ -221,7 +205,6 @@ class Samples:
             yield use(part.p[p], part.q[q])
 
     def rng(self, purpose: int) -> np.random.Generator:
-        """Randomness for the analysis itself."""
         return stream(self.seed, 0, 1 << 20, purpose)
 
 
@@ -257,12 +240,10 @@ class Live:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a result should say about where its draws came from."""
         return self.doubts if self.replayable else (*self.doubts, _OWN_RANDOMNESS)
 
     @property
     def remaining(self) -> None:
-        """There is no limit."""
         return
 
     def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
@@ -283,7 +264,7 @@ class Live:
 
     def deal(self, sizes: Sizes) -> Batch:
         """Draw outputs. If the mechanism fails, the error carries what was drawn."""
-        # one look is enough: draws that depend on each other do so on every pair
+        # checked once: draws that depend on each other do so on every pair
         first = self.index == 0 and self._stage == 0
         parts: list[tuple[Outputs, Outputs]] = []
         start = time.perf_counter()
@@ -318,7 +299,6 @@ class Live:
         return self._pool(self.deal((n, n)))
 
     def rng(self, purpose: int) -> np.random.Generator:
-        """Randomness for the analysis itself."""
         return stream(self.seed, self.index, 1 << 20, purpose)
 
 
@@ -372,37 +352,38 @@ def sources(
     mechanism = check_mechanism(with_features(target, features))
     if pairs is None:
         raise InvalidInput("a mechanism needs a pair of neighbouring inputs such as (0.0, 1.0)")
-    if isinstance(pairs, (tuple, Pair)):
-        given: Iterable[Any] = (as_pair(pairs),)
-    elif isinstance(pairs, Iterable) and not isinstance(pairs, (str, bytes, dict, np.ndarray)):
-        given = pairs
-    else:
-        as_pair(pairs)  # raises, saying what a pair is
-        raise AssertionError
-    if isinstance(pairs, Sequence) and not isinstance(pairs, tuple):
-        given = [as_pair(pair) for pair in pairs]  # what is wrong is said before the first draw
-        if not given:
-            raise InvalidInput("there is no pair to look at: the list is empty")
+    given = _pairs(pairs)
     seed = seed_for(rng, sampling)
     described = described_for(mechanism, sampling)  # before it is called: its state may change
 
-    def on(pair: Pair) -> Mechanism:
+    def live(index: int, pair: Pair) -> Live:
+        found: Mechanism = mechanism
         if isinstance(mechanism, FeaturedMechanism):
-            return mechanism.on((pair.first, pair.second))
-        return mechanism
-
-    return (
-        Live(
-            on(as_pair(pair)),
-            as_pair(pair).related(relation),
+            found = mechanism.on((pair.first, pair.second))
+        return Live(
+            found,
+            pair.related(relation),
             seed=seed,
             index=index,
             stage=stage,
             sampling=sampling,
             described=described,
         )
-        for index, pair in enumerate(given)
-    )
+
+    return (live(index, pair) for index, pair in enumerate(given))
+
+
+def _pairs(pairs: Any) -> Iterable[Pair]:
+    """One pair, or several; those of a list are all checked before the first draw."""
+    single = (tuple, Pair, str, bytes, dict, np.ndarray)
+    if isinstance(pairs, single) or not isinstance(pairs, Iterable):
+        return (as_pair(pairs),)
+    if not isinstance(pairs, Sequence):
+        return map(as_pair, pairs)
+    found = [as_pair(pair) for pair in pairs]
+    if not found:
+        raise InvalidInput("there is no pair to look at: the list is empty")
+    return found
 
 
 def one_source(
@@ -416,7 +397,7 @@ def one_source(
 
 
 def warned(batch: Batch) -> tuple[str, ...]:
-    """Warn of what looks dependent; the words go into results as well."""
+    """Warn of signs of dependence, and return the sentences for results."""
     found = tuple(symptoms(batch.p, batch.q))
     for text in found:
         warnings.warn(text, DependenceWarning, stacklevel=4)

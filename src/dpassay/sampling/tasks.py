@@ -1,4 +1,4 @@
-"""Cells, blocks and tasks: how the draws of a stage are cut.
+"""Chunking: how the draws of a stage are divided into cells, blocks and tasks.
 
 A *cell* is drawn from a stream of its own, found from (seed, pair, stage, cell, side). A *block* is a
 whole number of cells, and what an analysis is handed at once. Both depend on the mechanism and n alone:
@@ -18,8 +18,8 @@ from typing import Any
 
 from dpassay.blackbox.mechanism import BLOCK, CALLS
 
-#: Up to so many cells a stage before cells grow, and the most outputs of a cell of calls: the cost of a
-#: stream (some 20 µs) is nothing to a few draws, and to many no more than a third of a microsecond each.
+#: Up to so many cells a stage before cells grow, and the most outputs of a cell of calls. A stream costs
+#: some 20 µs: little for a few draws, and at most a third of a microsecond a draw for many.
 _CELLS, _MOST = 512, 64
 #: Seconds a task should take, how much longer the next may be than the longest one measured, and the most
 #: outputs of a task: they are in memory.
@@ -32,8 +32,8 @@ def by_calls(mechanism: Any, each_alone: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class Cutting:
-    """How the draws of a stage are cut, by the mechanism and n alone; two blocks at least."""
+class Chunking:
+    """How the draws of a stage are divided into cells and blocks; two blocks at least."""
 
     n: int
     cell: int
@@ -41,7 +41,7 @@ class Cutting:
     calls: bool  # every output is a call
 
     @classmethod
-    def of(cls, mechanism: Any, n: int, *, each_alone: bool = False) -> Cutting:
+    def of(cls, mechanism: Any, n: int, *, each_alone: bool = False) -> Chunking:
         """The layout of `n` draws of a mechanism; `each_alone` makes every output a call."""
         calls = by_calls(mechanism, each_alone)
         most = int(getattr(mechanism, "block", BLOCK))
@@ -54,22 +54,16 @@ class Cutting:
 
     @property
     def cells(self) -> int:
-        """How many cells there are, the last perhaps a short one."""
+        """How many cells there are; the last may be short."""
         return -(-self.n // self.cell)
 
     @property
     def per_block(self) -> int:
-        """Cells in a block."""
         return self.block // self.cell
 
     def draws(self, first: int, last: int) -> int:
         """Draws a side in the cells from `first` up to `last`."""
         return min(last * self.cell, self.n) - min(first * self.cell, self.n)
-
-    def sizes(self) -> list[int]:
-        """The draws a side of every block."""
-        full, rest = divmod(self.n, self.block)
-        return [self.block] * full + ([rest] if rest else [])
 
 
 @dataclass(frozen=True)
@@ -79,12 +73,12 @@ class Task:
     first: int
     last: int
 
-    def whole(self, layout: Cutting) -> bool:
-        """Whether it is made of whole blocks."""
+    def whole(self, layout: Chunking) -> bool:
+        """Whether it consists of complete blocks."""
         step = layout.per_block
         return self.first % step == 0 and (self.last % step == 0 or self.last == layout.cells)
 
-    def blocks(self, layout: Cutting) -> list[Task]:
+    def blocks(self, layout: Chunking) -> list[Task]:
         """The task block by block."""
         if not self.whole(layout):
             return [self]
@@ -99,7 +93,7 @@ class Pace:
     same runs, which is what shows them.
     """
 
-    def __init__(self, layout: Cutting, workers: int) -> None:
+    def __init__(self, layout: Chunking, workers: int) -> None:
         self.layout, self.workers = layout, workers
         self._cost: float | None = None  # seconds a cell
         self._longest = 0

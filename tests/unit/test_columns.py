@@ -5,7 +5,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.sampling.frames import has_columns
+from dpassay.sampling.columns import frame_content
 
 pandas = pytest.importorskip("pandas")
 
@@ -87,6 +87,5 @@ def test_what_is_missing_and_what_kinds_cells_are_is_kept():
 
 
 def test_series_and_plain_arrays_have_no_columns():
-    assert not has_columns(pandas.Series([1.0]))
-    assert not has_columns(np.zeros((3, 2)))
-    assert not has_columns([{"a": 1}])
+    for given in (pandas.Series([1.0]), np.zeros((3, 2)), [{"a": 1}]):
+        assert frame_content("p", given) is None

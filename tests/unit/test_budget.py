@@ -5,7 +5,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput, NotEnoughDraws
-from dpassay.sampling import clock, samples
+from dpassay.sampling import budget, samples
 
 PAIR = (0.0, 1.0)
 
@@ -23,7 +23,7 @@ class FakeTime:
 @pytest.fixture
 def fake(monkeypatch):
     made = FakeTime()
-    for module in (clock, samples):
+    for module in (budget, samples):
         monkeypatch.setattr(module, "time", made)
     monkeypatch.setattr("dpassay.auditing.audits.time", made)
     monkeypatch.setattr("dpassay.hunting.screening.time", made)

@@ -1,4 +1,4 @@
-"""What differs in writing alone between two files is refused, and what outputs may be is not."""
+"""Formatting differences between two files are refused, differences of outputs are not."""
 
 import numpy as np
 import pytest
@@ -28,12 +28,12 @@ def lines(tmp_path):
 @pytest.mark.parametrize(
     ("how", "other", "words"),
     [
-        ("{:.2f}", "{:.3f}", "up to 2 decimals in p.csv and of up to 3 decimals in q.csv"),
-        ("{:.3f}", "{!r}", "up to 3 decimals in p.csv and of full precision in q.csv"),
-        ("{:.1f}", "{!r}", "up to 1 decimals in p.csv and of full precision"),
-        ("{:.0f}", "{!r}", "up to 0 decimals in p.csv and of full precision"),
-        ("{:.10f}", "{!r}", "up to 10 decimals in p.csv and of full precision"),
-        ("{:.10g}", "{!r}", "up to 10 .* in p.csv and of full precision"),
+        ("{:.2f}", "{:.3f}", "up to 2 decimals in p.csv and numbers of up to 3 decimals in q.csv"),
+        ("{:.3f}", "{!r}", "up to 3 decimals in p.csv and numbers of full precision in q.csv"),
+        ("{:.1f}", "{!r}", "up to 1 decimals in p.csv and numbers of full precision"),
+        ("{:.0f}", "{!r}", "up to 0 decimals in p.csv and numbers of full precision"),
+        ("{:.10f}", "{!r}", "up to 10 decimals in p.csv and numbers of full precision"),
+        ("{:.10g}", "{!r}", "up to 10 .* in p.csv and numbers of full precision"),
         ("{:.2e}", "{:.5e}", "up to [0-9]+ (decimals|significant digits) in p.csv"),
     ],
 )
@@ -44,7 +44,9 @@ def test_numbers_of_fewer_digits_in_one_file_are_refused(lines, how, other, word
             [way.format(float(x)) for x in side]
             for way, side in zip((how, other)[::flip], numbers, strict=True)
         ]
-        with pytest.raises(UnreadableFile, match=words if flip == 1 else "would tell them apart"):
+        with pytest.raises(
+            UnreadableFile, match=words if flip == 1 else "would look like a violation"
+        ):
             read_pair(*lines(*written))
     same = [[how.format(float(x)) for x in side] for side in numbers]
     read_pair(*lines(*same))
@@ -78,14 +80,16 @@ def test_narrow_floats_and_their_text_are_the_same(tmp_path, lines):
     _, text = lines([0], Q.astype(np.float32))
     read_pair(path, text)
     _, text = lines([0], np.round(Q, 2))
-    with pytest.raises(UnreadableFile, match="of full precision in narrow.npy and of up to 2 dec"):
+    with pytest.raises(
+        UnreadableFile, match="of full precision in narrow.npy and numbers of up to 2"
+    ):
         read_pair(path, text)
 
 
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        ("", "NaN", "has an empty cell where there is no number in p.csv, and NaN in q.csv"),
+        ("", "NaN", "holds an empty cell where there is no number in p.csv and NaN in q.csv"),
         ("NA", "nan", "an empty cell .* NaN"),
         ("", "-", "an empty cell .* '-'"),
         ("NaN", "suppressed", "NaN .* 'suppressed'"),
@@ -113,13 +117,13 @@ def test_a_nan_in_an_array_and_a_blank_cell_are_refused(tmp_path):
     (tmp_path / "q.csv").write_text(
         csv_of({"x": [None if k % 20 == 3 else round(float(x), 3) for k, x in enumerate(Q)]})
     )
-    with pytest.raises(UnreadableFile, match="NaN where there is no number in p.npy, and an empty"):
+    with pytest.raises(UnreadableFile, match="NaN where there is no number in p.npy and an empty"):
         read_pair(tmp_path / "p.npy", tmp_path / "q.csv")
 
 
 def test_words_that_differ_in_capitals_alone_are_refused(lines):
     p, q = RNG.choice(["yes", "no"], (2, 300))
-    with pytest.raises(UnreadableFile, match="has 'no' in p.csv and 'No' in q.csv"):
+    with pytest.raises(UnreadableFile, match="holds 'no' in p.csv and 'No' in q.csv"):
         read_pair(*lines(p, [word.title() for word in q]))
     read_pair(*lines(p, q))
     q[3] = "Yes"  # rare: an output of its own
@@ -130,9 +134,9 @@ def test_words_that_differ_in_capitals_alone_are_refused(lines):
 
 def test_rows_that_are_no_runs_are_refused(lines):
     plain = np.round(P, 3).tolist(), np.round(Q, 3).tolist()
-    with pytest.raises(UnreadableFile, match="'Total' among its numbers.*a summary"):
+    with pytest.raises(UnreadableFile, match="'Total' among its numbers.*a row of totals"):
         read_pair(*lines(plain[0], [*plain[1], "Total"]))
-    with pytest.raises(UnreadableFile, match="column 'x' of p.csv has 'x' .* header once more"):
+    with pytest.raises(UnreadableFile, match="p.csv has 'x' in its first row .* a repeated header"):
         read_pair(*lines([*plain[0][:50], "x", *plain[0][50:]], plain[1]))
     read_pair(*lines([*plain[0], "error"], plain[1]))  # an outcome
     read_pair(*lines(["Total", *plain[0]], ["Total", *plain[1], "Total"]))

@@ -14,8 +14,8 @@ from tests.helpers import objects
 import dpassay as dp
 from dpassay.errors import MissingExtra, StoreError
 from dpassay.outputs.canonical import align, from_raw
-from dpassay.sampling import parts
-from dpassay.sampling.parts import Damaged, Part, Shelf, decode, encode, listed
+from dpassay.sampling import store_files
+from dpassay.sampling.store_files import Damaged, Part, PartWriter, decode, encode, list_parts
 from dpassay.sampling.tasks import Task
 
 pytest.importorskip("pyarrow")
@@ -107,8 +107,8 @@ def saved(tmp_path, n=5):
     (tmp_path / "parts").mkdir()
     (tmp_path / "work").mkdir()
     side = from_raw(np.arange(float(n)), n)
-    Shelf(tmp_path, "work", 3, 1, "me").save(Task(10, 10 + n), (side, side))
-    (part,) = listed(tmp_path)
+    PartWriter(tmp_path, "work", 3, 1, "me").save(Task(10, 10 + n), (side, side))
+    (part,) = list_parts(tmp_path)
     return part
 
 
@@ -134,7 +134,7 @@ def test_a_part_that_was_harmed_is_noticed(harm, tmp_path):
 def test_a_part_that_is_something_else_is_noticed(tmp_path):
     part = saved(tmp_path)
     part.path.write_bytes(b"something else")
-    renamed = Part(part.path, 0, 0, 1, 0, 1, parts._digest(b"something else"))
+    renamed = Part(part.path, 0, 0, 1, 0, 1, store_files._digest(b"something else"))
     with pytest.raises(Damaged, match="no part of a store"):
         renamed.read("me")
 
@@ -157,11 +157,11 @@ def test_what_goes_wrong_with_a_disk_is_a_sentence_and_leaves_nothing(
     def fails(handle):
         raise OSError(getattr(errno, code), "as the system says it")
 
-    monkeypatch.setattr(parts.os, "fsync", fails)
+    monkeypatch.setattr(store_files.os, "fsync", fails)
     side = from_raw([1.0], 1)
     with pytest.raises(StoreError, match=words):
-        Shelf(tmp_path, "work", 3, 1, "me").save(Task(99, 100), (side, side))
-    assert listed(tmp_path) == [part]
+        PartWriter(tmp_path, "work", 3, 1, "me").save(Task(99, 100), (side, side))
+    assert list_parts(tmp_path) == [part]
     assert not list((tmp_path / "work").iterdir())
 
 
@@ -170,8 +170,8 @@ def test_a_run_that_lost_its_store_saves_nothing_more(tmp_path):
     (tmp_path / "work").rmdir()
     side = from_raw([1.0], 1)
     with pytest.raises(StoreError, match="taken over"):
-        Shelf(tmp_path, "work", 3, 1, "me").save(Task(99, 100), (side, side))
-    assert len(listed(tmp_path)) == 1
+        PartWriter(tmp_path, "work", 3, 1, "me").save(Task(99, 100), (side, side))
+    assert len(list_parts(tmp_path)) == 1
 
 
 def test_without_pyarrow_the_remedy_is_named(monkeypatch):
@@ -179,4 +179,4 @@ def test_without_pyarrow_the_remedy_is_named(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match=r"pip install 'dpassay\[arrow\]'"):
-        parts.arrow()
+        store_files.arrow()
