@@ -17,13 +17,6 @@ import pytest
 from dpassay import settings
 
 _KEY = "dpassay_results"
-_SAID = {
-    "violation": "violation",
-    "clear": "none detected",
-    "blind": "could not see",
-    "confirmed": "shown to hold",
-    "unshown": "not shown",
-}
 _MARKER = (
     "privacy(n=None, flake=None, seed=None): a test that asserts a privacy claim (dpassay); n, flake and "
     "seed are what its assertions take where they are given none"
@@ -201,7 +194,7 @@ class _Collector:
                     "test": test,
                     "claim": str(result.claim),
                     "measured": measured,
-                    "verdict": _SAID[result.tone],
+                    "verdict": result.tone.label,
                     "test ended": self.outcomes.get(test, "not known"),
                 }
             )

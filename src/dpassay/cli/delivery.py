@@ -8,13 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.panel import Panel
 
 from dpassay.cli.groups import Out
 from dpassay.cli.inputs import write_json, write_report
 from dpassay.cli.supervisor import say
 from dpassay.hunting.result import Hunt
-from dpassay.panels import bound_panel, hunt_panel, profile_panel, verdict_panel, verification_panel
+from dpassay.panels import panel
 from dpassay.results.estimates import LowerBound
 from dpassay.results.profile import Profile
 from dpassay.results.verdict import Verdict
@@ -64,10 +63,8 @@ def deliver(
         write_json(json, text)
     elif not out.quiet:
         console = Console()
-        for one in results:
-            console.print(_panel(one, remedy, json or ""))
-        if profile is not None:
-            console.print(profile_panel(profile))
+        for one in made:
+            console.print(panel(one, remedy=remedy, kept=json or ""))
         if report is not None and not failed:
             console.print(f"The report: {report}")
     for error in failed:
@@ -81,7 +78,7 @@ def deliver_bound(bound: LowerBound, out: Out, kept: str = "") -> None:
     if out.json != "-":
         write_json(out.json, bound.to_json(indent=2))
         if not out.quiet:
-            Console().print(bound_panel(bound, kept))
+            Console().print(panel(bound, kept=kept))
     else:
         write_json("-", bound.to_json(indent=2))
 
@@ -90,15 +87,6 @@ def _verdicts(results: Sequence[Verdict | Verification | Hunt]) -> list[Verdict]
     """The verdicts among results."""
     held = [one.verdict if isinstance(one, Hunt) else one for one in results]
     return [one for one in held if isinstance(one, Verdict)]
-
-
-def _panel(result: Verdict | Verification | Hunt, remedy: str, kept: str) -> Panel:
-    match result:
-        case Verification():
-            return verification_panel(result)
-        case Hunt():
-            return hunt_panel(result, remedy)
-    return verdict_panel(result, remedy, kept)
 
 
 def command_line() -> str:

@@ -17,11 +17,8 @@ from dpassay.cli.options import (
     Seed,
 )
 from dpassay.errors import NoClosedForm
-from dpassay.panels import COLOURS
 from dpassay.results.rounding import number
-
-#: The verdict in two words, by its tone.
-_SAID = {"violation": "violation", "clear": "none detected", "blind": "could not see"}
+from dpassay.tables import Status
 
 
 @app.command()
@@ -87,8 +84,8 @@ def demo(
     for stop in tour(n=n, seed=seed):
         verdict = stop.verdict
         measured = f"{verdict.claim.symbol} ≥ {number(verdict.lower_bound)}"
-        plain = _SAID[verdict.tone]
-        said = f"[{COLOURS[verdict.tone]}]{plain}[/]" if verdict.tone != "clear" else plain
+        plain, clear = verdict.tone.label, verdict.tone is Status.CLEAR
+        said = plain if clear else f"[{verdict.tone.terminal}]{plain}[/]"
         right = "✓" if stop.right else "[red]✗[/red]"
         table.add_row(stop.name, str(verdict.claim), stop.truth, measured, said, right)
         cells = (
@@ -104,21 +101,20 @@ def demo(
         console.print(f"  {stop.name}: {plain}", highlight=False)
     console.print(table)
     if report is not None:
-        from dpassay.report import words
-
         # the one whose witness a reader can check at a glance
         most = max(
             range(len(verdicts)),
             key=lambda k: (verdicts[k].violated, -len(verdicts[k].witness.event.words)),
         )
         shown, name = verdicts[most], rows[most]["mechanism"]
+        view = shown.view()
         write_report(
             report,
             [shown],
             title="dpassay: the tour. One of its stops in full, and all of them in a table",
             command="dpassay demo",
             table=rows,
-            lead=(shown.tone, f"{name}: {words.headline(shown).lower()}", words.sentence(shown)),
+            lead=(view.status, f"{name}: {view.title.lower()}", view.sentence),
         )
         console.print(f"The report: {report} ({time.monotonic() - started:.0f} s in all)")
 
