@@ -1,11 +1,23 @@
-"""The options that several commands share."""
+"""The options that several commands share, and groups of them: where to draw, how, what to write."""
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from dpassay.blackbox.mechanism import with_features
+from dpassay.cli import targets
+from dpassay.cli.supervisor import say
+from dpassay.errors import InvalidInput
+
+#: What is closed when a command ends.
+held = contextlib.ExitStack()
 
 
 def whole(text: str | int) -> int:
@@ -149,3 +161,163 @@ LossOption = Annotated[
         help="What ranks the outputs: auto, values (auto without the bits), bits, kde, knn, logistic …"
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Out:
+    """What becomes of the result; what cannot be written is refused before the first draw."""
+
+    json: JsonOption = None
+    report: ReportOption = None
+    quiet: Quiet = False
+
+    def __post_init__(self) -> None:
+        if self.report is not None:
+            from dpassay.report import check_place, need_extras
+
+            check_place(self.report)
+            need_extras()
+            _check_writable("report", self.report)
+        if self.json is not None and self.json != "-":
+            _check_writable("JSON", Path(self.json))
+
+
+def _check_writable(what: str, place: Path) -> None:
+    refused = f"the {what} cannot be written to {str(place)!r}"
+    folder = place.resolve().parent
+    if place.is_dir() or not folder.is_dir():
+        raise InvalidInput(f"{refused}: give a file in a folder that exists")
+    if not os.access(place if place.exists() else folder, os.W_OK):
+        raise InvalidInput(f"{refused}: no permission; give another place")
+
+
+@dataclass(frozen=True)
+class How:
+    """How to draw."""
+
+    per_call: PerCall = False
+    feature: FeatureOption = None
+    errors_are_outputs: OnError = False
+    seed: Seed = 0
+    workers: Workers = 1
+    dask: DaskOption = None
+
+    def mechanism(self, target: str | None, command: str | None) -> Any:
+        """The mechanism that is named, without its features."""
+        return (
+            targets.program(command)
+            if command
+            else targets.mechanism(str(target), per_call=self.per_call)
+        )
+
+    def featured(self, box: Any) -> Any:
+        """The mechanism with the features that were asked for."""
+        if self.feature and not live(box):
+            raise InvalidInput("--feature needs a mechanism: samples hold outputs in another form")
+        return with_features(box, targets.features(self.feature))
+
+    def drawing(self, box: Any, out: Out, where: Where | None = None) -> dict[str, Any]:
+        """The options of a verb; where there are samples nothing is drawn."""
+        from dpassay.sampling.draw import Sampling
+
+        if not live(box):
+            return {"rng": None, "sampling": None}
+        sampling = Sampling(
+            workers=self.workers,
+            executor=None if self.dask is None else self._cluster(self.dask),
+            on_error="outcome" if self.errors_are_outputs else "raise",
+            progress=False if out.quiet else None,
+            store=None if where is None else where.store,
+            identity=None if where is None else where.identity,
+        )
+        return {"rng": self.seed, "sampling": sampling}
+
+    def _cluster(self, address: str) -> Any:
+        """A client of a Dask scheduler, until the command ends."""
+        from dpassay.sampling.clusters import connected
+
+        if self.workers != 1:
+            raise InvalidInput("the cluster has its own workers: give one of --workers and --dask")
+        client = held.enter_context(connected(address))
+        if not client.nthreads():
+            say(f"note: {address} has no workers yet: waiting for them")
+        return client
+
+
+@dataclass(frozen=True)
+class Where:
+    """What to draw from, and on which inputs; or the draws that there are."""
+
+    target: Target = None
+    pair: PairOption = None
+    pairs: PairsOption = None
+    neighbours: NeighboursOption = None
+    relation: RelationOption = None
+    samples: SamplesOption = None
+    store: StoreOption = None
+    identity: IdentityOption = None
+    columns: ColumnsOption = None
+    drop: DropOption = None
+    max_bytes: MaxBytes = None
+    command: CommandOption = None
+
+    def read(self, how: How) -> tuple[Any, Any]:
+        """The mechanism and its pairs, or samples and None."""
+        if self.target is not None and self.samples is not None:
+            raise InvalidInput(
+                f"{self.target!r} stands by itself and is read as a mechanism, but there are --samples; "
+                "names of columns go between commas without spaces, as in --drop id,time"
+            )
+        given: list[Any] = [self.target, self.command, self.samples]
+        if not any(given):
+            given.append(self.store)  # the draws to look at; else where to keep draws
+        if sum(one is not None for one in given) != 1:
+            raise InvalidInput("give exactly one of TARGET, --command, --samples and --store")
+        if self.samples is not None and self.store is not None:
+            raise InvalidInput("samples are files already: leave --store out")
+        if self.target is None and self.command is None:
+            if self.pair or self.pairs or self.neighbours:
+                raise InvalidInput("samples already belong to a pair: leave --pair out")
+            return how.featured(self._samples(how.seed)), None
+        if self.columns is not None or self.drop is not None:
+            raise InvalidInput("--columns and --drop choose among the columns of --samples")
+        box = how.mechanism(self.target, self.command)
+        pairs = targets.pairs(self.pair, self.pairs, self.neighbours, box)
+        return how.featured(box), pairs
+
+    def _samples(self, seed: int) -> Any:
+        """The outputs of two files, or of a store."""
+        from dpassay.sampling.collected import from_samples
+        from dpassay.sampling.store import Store
+
+        if self.samples is None:
+            assert self.store is not None
+            return Store(self.store).samples()
+        columns, drop = _names(self.columns), _names(self.drop)
+        return from_samples(
+            *self.samples, columns=columns, drop=drop, max_bytes=self.max_bytes, rng=seed
+        )
+
+
+def _names(typed: str | None) -> list[str] | None:
+    """Names between commas; one that holds a comma stands in double quotes."""
+    if typed is None:
+        return None
+    return [name.strip() for name in next(csv.reader([typed], skipinitialspace=True), [])]
+
+
+def live(source: Any) -> bool:
+    """Whether there is something to draw from."""
+    from dpassay.sampling.samples import Samples
+
+    return not isinstance(source, Samples)
+
+
+def claimed(box: Any, given: str | None, example: str = "eps=1") -> Any:
+    """The claim that was given, or that of a mechanism of the zoo."""
+    from dpassay.privacy.claim_parsing import claim
+
+    own = getattr(box, "claim", None)
+    if given is None and own is None:
+        raise InvalidInput(f'what does it claim? Give --claim "{example}"')
+    return own if given is None else claim(given)
