@@ -125,7 +125,7 @@ def test_a_spectrum_is_drawn_with_its_band():
     (spec,) = data(page, "specs").values()
     area = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "area")
     (band,) = json.loads(spec["datasets"][area["data"]["name"]])
-    assert (band["epsilon"][0], band["low"][0], band["high"][0]) == (0, 0.36, 0.44)
+    assert (band["x"][0], band["y"][0], band["high"][0]) == (0, 0.36, 0.44)
 
 
 def test_bounds_are_rounded_to_the_safe_side():
