@@ -13,13 +13,13 @@ from dpassay import validation as checks
 from dpassay.cli.app import command
 from dpassay.cli.delivery import PLAN, deliver
 from dpassay.cli.options import (
-    CommandOption,
     Confidence,
     How,
-    LossOption,
+    Loss,
     N,
     Out,
-    SecondsOption,
+    Program,
+    Seconds,
     Target,
     Where,
     claimed,
@@ -47,9 +47,9 @@ def audit(
         ),
     ] = None,
     n: N = None,
-    seconds: SecondsOption = None,
+    seconds: Seconds = None,
     confidence: Confidence = 0.95,
-    loss: LossOption = "auto",
+    loss: Loss = "auto",
     how: How,
     out: Out,
 ) -> None:
@@ -94,14 +94,13 @@ def monitor(
     max_n: Annotated[
         int | None,
         typer.Option(
-            "--max-n",
             parser=whole,
             metavar="N",
             help="The most draws per side per pair; 100000, or all of --samples.",
         ),
     ] = None,
     confidence: Confidence = 0.95,
-    loss: LossOption = "values",
+    loss: Loss = "values",
     how: How,
     out: Out,
 ) -> None:
@@ -139,9 +138,9 @@ def bound(
         ),
     ] = "eps",
     n: N = None,
-    seconds: SecondsOption = None,
+    seconds: Seconds = None,
     confidence: Confidence = 0.95,
-    loss: LossOption = "auto",
+    loss: Loss = "auto",
     how: How,
     out: Out,
 ) -> None:
@@ -209,7 +208,7 @@ def estimate(
     *,
     where: Where,
     n: Annotated[
-        int | None, typer.Option("--n", parser=whole, metavar="N", help="Draws per side.")
+        int | None, typer.Option(parser=whole, metavar="N", help="Draws per side.")
     ] = None,
     loss: Annotated[
         str, typer.Option(help="auto, kde, polynomial, knn, logistic, boosting …")
@@ -240,7 +239,6 @@ def replay(
     n: Annotated[
         int | None,
         typer.Option(
-            "--n",
             parser=whole,
             metavar="N",
             help="Fresh draws per side; 20000, or all of --samples.",
@@ -324,9 +322,9 @@ def _their_columns(results: list[Any]) -> str | None:
 def draw(
     *,
     where: Where,
-    n: Annotated[int, typer.Option("--n", help="Draws per side.")] = 1000,
+    n: Annotated[int, typer.Option(help="Draws per side.")] = 1000,
     store: Annotated[
-        Path, typer.Option("--store", help="The folder that keeps every draw as it comes.")
+        Path, typer.Option(help="The folder that keeps every draw as it comes.")
     ] = Path("runs"),
     seed: Annotated[
         int | None,
@@ -335,7 +333,7 @@ def draw(
     how: How,
     out: Out,
 ) -> None:
-    """Draw into a store, and go on where an earlier run was ended.
+    """Draw into a store; an interrupted run resumes.
 
     Example: dpassay draw mine.py:train --per-call --pair 0 1 --n 1000 --store runs --workers 4
 
@@ -365,7 +363,7 @@ def hunt(
     claim: Annotated[
         str | None, typer.Option(help='The claim, such as "eps=1, delta=1e-5".')
     ] = None,
-    command: CommandOption = None,
+    command: Program = None,
     relation: Annotated[
         str,
         typer.Option(help="What makes inputs neighbours: replace, add_remove, edit, user, query."),
@@ -395,7 +393,7 @@ def hunt(
         float | None, typer.Option(help="Seconds to spend, in place of --budget.")
     ] = None,
     confidence: Confidence = 0.95,
-    loss: LossOption = "auto",
+    loss: Loss = "auto",
     *,
     how: How,
     out: Out,

@@ -17,13 +17,10 @@ from dpassay.cli.app import app, command
 from dpassay.cli.delivery import PLAN, deliver, write_json, write_report
 from dpassay.cli.options import (
     Confidence,
-    DeltaOption,
-    GuessesOption,
-    JsonOption,
+    Json,
     MaxBytes,
     Out,
-    ReportOption,
-    ScoresFile,
+    Report,
     Seed,
 )
 from dpassay.errors import InvalidInput, NoClosedForm
@@ -71,12 +68,26 @@ def counts(
 
 @command()
 def one_run(
-    scores: ScoresFile,
+    scores: Annotated[
+        Path,
+        typer.Argument(
+            help="A file with a row a canary and the columns score and included (0 or 1)."
+        ),
+    ],
     claim: Annotated[
         str | None, typer.Option(help='The claim, such as "eps=1, delta=1e-5"; without: a bound.')
     ] = None,
-    guesses: GuessesOption = None,
-    delta: DeltaOption = None,
+    guesses: Annotated[
+        str | None,
+        typer.Option(
+            metavar="R",
+            help="How many canaries are guessed, fixed beforehand: 200 (half on either side), 100+50 (to "
+            "be included, to be left out), or several, each paid for: 100,200,400. Learned if left out.",
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Without a claim: the δ at which ε is bounded.")
+    ] = None,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
     max_bytes: MaxBytes = None,
@@ -117,7 +128,7 @@ def plan(
     event: Annotated[
         float | None, typer.Option(help="Probability of the telling event on the rarer side.")
     ] = None,
-    json: JsonOption = None,
+    json: Json = None,
 ) -> None:
     """How many draws an audit needs.
 
@@ -171,8 +182,8 @@ def zoo() -> None:
 
 @app.command()
 def demo(
-    n: Annotated[int, typer.Option("--n", help="Draws per side for each mechanism.")] = 20_000,
-    report: ReportOption = Path("dpassay-demo.html"),
+    n: Annotated[int, typer.Option(help="Draws per side for each mechanism.")] = 20_000,
+    report: Report = Path("dpassay-demo.html"),
     seed: Seed = 0,
 ) -> None:
     """The tour: audits a dozen mechanisms, correct and broken, against what they claim.
