@@ -70,20 +70,14 @@ def _read(name: str, text: str, kind: type) -> Any:
 
 def _writable(place: str) -> Path:
     """The path of the report, or an error before the first test runs."""
-    from dpassay.errors import InvalidInput, MissingExtra
-    from dpassay.report import check_place, need_extras
+    from dpassay.errors import DpassayError
+    from dpassay.report import check_possible
 
-    path = Path(place)
-    if path.is_dir() or not path.resolve().parent.is_dir():
-        raise pytest.UsageError(
-            f"--dp-report: {place!r} cannot be written; give a file in a folder that exists"
-        )
     try:
-        check_place(path)
-        need_extras()
-    except (InvalidInput, MissingExtra) as error:
+        check_possible(Path(place))
+    except DpassayError as error:
         raise pytest.UsageError(f"--dp-report: {error}") from None
-    return path
+    return Path(place)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -326,7 +326,7 @@ def test_settings_come_from_the_file_the_marker_and_the_call(tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("--dp-report=nowhere/out.html", "'nowhere/out.html' cannot be written"),
+        ("--dp-report=nowhere/out.html", "cannot be written to 'nowhere/out.html'"),
         ("--dp-report=.", "cannot be written"),
         ("-odp_n=many", "dp_n must be a whole number, got 'many'"),
         ("-odp_n=2.5", "dp_n must be a whole number, got '2.5'"),

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from dpassay import validation as checks
+from dpassay.cli import targets
 from dpassay.cli.app import command
 from dpassay.cli.delivery import PLAN, deliver
 from dpassay.cli.options import (
@@ -437,10 +438,7 @@ def _space(path: Path) -> Any:
     """A space from a file; what is wrong with it is said with the file's name."""
     from dpassay.blackbox.inputs import as_space
 
-    try:
-        content = checks.read_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UnreadableFile(f"{path} cannot be read as JSON: {error}") from None
+    content = targets.json_file(path)
     try:
         return as_space(content)
     except InvalidInput as error:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from dpassay import validation as checks
 from dpassay.blackbox.mechanism import with_features
 from dpassay.cli import targets
 from dpassay.cli.supervisor import say
@@ -78,22 +78,11 @@ class Out:
 
     def __post_init__(self) -> None:
         if self.report is not None:
-            from dpassay.report import check_place, need_extras
+            from dpassay.report import check_possible
 
-            check_place(self.report)
-            need_extras()
-            _check_writable("report", self.report)
+            check_possible(self.report)
         if self.json is not None and self.json != "-":
-            _check_writable("JSON", Path(self.json))
-
-
-def _check_writable(what: str, place: Path) -> None:
-    refused = f"the {what} cannot be written to {str(place)!r}"
-    folder = place.resolve().parent
-    if place.is_dir() or not folder.is_dir():
-        raise InvalidInput(f"{refused}: give a file in a folder that exists")
-    if not os.access(place if place.exists() else folder, os.W_OK):
-        raise InvalidInput(f"{refused}: no permission; give another place")
+            checks.writable("JSON", Path(self.json))
 
 
 @dataclass(frozen=True)

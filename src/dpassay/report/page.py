@@ -21,7 +21,7 @@ from dpassay.results.rounding import number, rounded_down, rounded_up
 from dpassay.results.verdict import Verdict
 from dpassay.results.verdict import overview as verdict_overview
 from dpassay.results.verification import Verification
-from dpassay.results.view import GUARANTEES, NOT_A_BOUND, PairTable, ResultView, percent
+from dpassay.results.view import GUARANTEES, NOT_A_BOUND, PairTable, ResultView, percent, related
 from dpassay.tables import Status
 from dpassay.validation import shown
 
@@ -61,8 +61,7 @@ class Section:
         if pair is None:
             return self.name
         text = self.name or (str(pair) if isinstance(pair, Pair) else shown(pair, 120))
-        relation = str(getattr(pair, "relation", "unspecified"))
-        return text if relation == "unspecified" else f"{text} ({relation})"
+        return related(pair, text)
 
     @property
     def origins(self) -> list[tuple[str, ...]]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.tables import Status
 
@@ -109,6 +110,12 @@ def error_rate(confidence: float, guarantee: Guarantee, results: str) -> str:
         Guarantee.ASYMPTOTIC: f"in about {rate} of {results} with this many draws",
         Guarantee.HEURISTIC: "at a rate nobody has bounded",
     }[guarantee]
+
+
+def related(pair: Any, text: str) -> str:
+    """The inputs, as text, with what makes them neighbours."""
+    relation = getattr(pair, "relation", Relation.UNSPECIFIED)
+    return text if relation is Relation.UNSPECIFIED else f"{text} ({relation})"
 
 
 def about_rows(about: About, notes: Sequence[str], method: str = "") -> Rows:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from dpassay import validation as checks
 from dpassay.outputs.events import Event
-from dpassay.privacy.pairs import Pair, Relation
+from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
+from dpassay.results.view import related
 
 #: What a witness about the bits of numbers means.
 BITS = (
@@ -54,9 +55,7 @@ class Witness(Record):
         )
         rows = [("witness", str(self.event)), ("", counts)]
         if self.pair is not None:
-            relation = self.pair.relation
-            named = "" if relation is Relation.UNSPECIFIED else f" ({relation})"
-            rows.append(("inputs", f"{self.pair.inputs}{named}"))
+            rows.append(("inputs", related(self.pair, self.pair.inputs)))
             rows += [("", self.pair.name)] if self.pair.name else []
         return rows
 
