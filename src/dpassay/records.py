@@ -125,7 +125,7 @@ class Record:
 @cache
 def _conversions(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
     """The fields of a record class that have a type to be kept, with what makes it."""
-    hints = get_type_hints(cls)
+    hints = _hints(cls)
     found = []
     for field in dataclasses.fields(cls):
         kinds = [kind for kind in choices(hints[field.name]) if kind is not type(None)]
@@ -236,9 +236,7 @@ def _wrong(where: str, text: str) -> InvalidInput:
     return InvalidInput(f"{where}: {text}" if where else text)
 
 
-@cache
-def _hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
+_hints = cache(get_type_hints)
 
 
 def _record(value: dict[str, Any], where: str) -> Record:

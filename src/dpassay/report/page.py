@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from dpassay._version import __version__
 from dpassay.errors import InvalidInput
 from dpassay.hunting.result import Hunt, beside
@@ -106,6 +108,7 @@ def render(
     """The page as text; the arguments are those of `dpassay.report.write`."""
     embed.need_extras()
     import jinja2
+    import scipy
     from markupsafe import Markup  # for scripts, escaped JSON and drawings, never for a user's text
 
     listed, profile = _sorted(results, profile)
@@ -131,7 +134,12 @@ def render(
         table=[[str(row.get(column, "")) for column in columns] for row in cells],
         linked=len(claims) if 1 < len(claims) == len(table or ()) else 0,
         command=command,
-        versions=_versions(),
+        versions=[
+            ("dpassay", __version__),
+            ("numpy", np.__version__),
+            ("scipy", scipy.__version__),
+            ("python", platform.python_version()),
+        ],
         policy=embed.policy(*scripts),
         scripts=[Markup(code) for code in scripts],
         specs=Markup(embed.safe_json(specs)),
@@ -218,7 +226,9 @@ def _sections(results: Sequence[Result | Spectrum], profile: Profile | None) -> 
             sections = [_section(f"v{k}", one) for k, one in enumerate(claims, 1)]
             held = [one.profile for one in claims if isinstance(one, Verdict)]
             if profile is not None and all(own is not profile for own in held):
-                sections.append(_profile("estimate", profile))
+                curve = figures.tradeoff("estimate-tradeoff", None, profile.tradeoff_curve)
+                drawn = [curve, *figures.notions("estimate", profile, None)]
+                sections.append(Section("estimate", profile.view(), profile.to_json(), drawn))
     return sections + [_spectrum(f"s{k}", one) for k, one in enumerate(spectra, 1)]
 
 
@@ -277,12 +287,6 @@ def _hunt(key: str, found: Hunt) -> Section:
     )
 
 
-def _profile(key: str, profile: Profile) -> Section:
-    curve = figures.tradeoff(f"{key}-tradeoff", None, profile.tradeoff_curve)
-    drawn = [curve, *figures.notions(key, profile, None)]
-    return Section(key, profile.view(), profile.to_json(), drawn)
-
-
 def _spectrum(key: str, found: Spectrum) -> Section:
     about = found.about or About(method="not recorded", guarantee=Guarantee.HEURISTIC)
     first, last = (f"δ({number(found.x[k])})" for k in (0, -1))
@@ -321,15 +325,3 @@ def _spectrum_fact(found: Spectrum, k: int) -> tuple[str, str, str]:
     )
     note = f"certified {sides}{confidence}" if sides else "an estimate"
     return f"δ at ε = {number(found.x[k])}", f"δ ≈ {number(found.y[k])}", note
-
-
-def _versions() -> list[tuple[str, str]]:
-    import numpy
-    import scipy
-
-    return [
-        ("dpassay", __version__),
-        ("numpy", numpy.__version__),
-        ("scipy", scipy.__version__),
-        ("python", platform.python_version()),
-    ]

@@ -313,14 +313,18 @@ def _sentence(verdict: Verdict) -> str:
 
 
 def second_bound(verdict: Verdict) -> str:
-    """The second bound: "δ ≥ 0.08 at ε = 0.5, claimed 0.01", or what it says of ε at a small δ."""
-    other, claim = verdict.second, verdict.claim
-    if other is None:
-        return ""
+    """The second bound: "δ ≥ 0.08 at ε = 0.5, claimed 0.01"; empty if there is none."""
+    return "" if verdict.second is None else " ".join(_second(verdict.second, verdict.claim))
+
+
+def _second(other: SecondBound, claim: Claim) -> tuple[str, str]:
+    """The second bound, and where it holds."""
+    claimed = number(other.claimed)
     if other.at:
-        return f"{other}, where the curve claims {number(other.claimed)}"
+        bound = f"{other.symbol} ≥ {rounded_down(other.lower)}"
+        return bound, f"at {other.at}, where the curve claims {claimed}"
     bound = f"{other.symbol} {other.sign} {number(other.lower)}"
-    return f"{bound} at {claim.symbol} = {number(claim.value)}, claimed {number(other.claimed)}"
+    return bound, f"at {claim.symbol} = {number(claim.value)}, claimed {claimed}"
 
 
 def _facts(verdict: Verdict) -> Facts:
@@ -338,12 +342,8 @@ def _facts(verdict: Verdict) -> Facts:
             f"with {percent(verdict.confidence)} confidence, {verdict.guarantee}",
         ),
     ]
-    if (other := verdict.second) is not None:
-        bound = f"{other.symbol} {other.sign} {number(other.lower)}"
-        where = f"at {claim.symbol} = {number(claim.value)}, claimed {number(other.claimed)}"
-        if other.at:
-            bound = f"{other.symbol} ≥ {rounded_down(other.lower)}"
-            where = f"at {other.at}, where the curve claims {number(other.claimed)}"
+    if verdict.second is not None:
+        bound, where = _second(verdict.second, claim)
         facts.append(("And at the same time", bound, f"{where}; both bounds hold at once"))
     facts.append(("Smallest detectable", *_detectable(verdict)))
     facts.append(("p-value", f"p ≤ {small(verdict.p_value)}", chance))
