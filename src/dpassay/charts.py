@@ -22,9 +22,8 @@ Line: TypeAlias = tuple[FloatArray, FloatArray]
 _DASHES = ([1, 0], [8, 4], [3, 3], [10, 3, 2, 3], [1, 3], [6, 2])
 #: More points than a screen has columns only make the file larger.
 _POINTS = 300
-#: Points a line answers a pointer at, and outputs a bar chart shows.
-_HOVER = 160
-OUTPUTS = 24
+#: Points of a line that answer a pointer, and outputs that a bar chart shows.
+_HOVER, _OUTPUTS = 160, 24
 
 
 def tradeoff(
@@ -42,73 +41,41 @@ def tradeoff(
     With `hover`, here and below, the chart answers a pointer with the nearest point of a line.
     """
     alt = altair()
-    unit = {"scale": alt.Scale(domain=[0, 1], nice=False)}
-    parts = []
-    if band is not None:
-        parts.append(_band(band, "alpha", alt.X("alpha:Q", **unit), alt.Y("low:Q", **unit)))
-    diagonal = [{"alpha": 0.0, "beta": 1.0}, {"alpha": 1.0, "beta": 0.0}]
-    parts.append(
-        _data(diagonal)
-        .mark_line(strokeDash=[2, 4], strokeWidth=1, color=INK, opacity=0.5)
-        .encode(x=alt.X("alpha:Q"), y=alt.Y("beta:Q"))
-    )
-    parts += _lines(
-        lines,
-        "alpha",
-        "beta",
-        x=alt.X("alpha:Q", title="type-I error α", **unit),
-        y=alt.Y("beta:Q", title="type-II error β", **unit),
-        symbols=("α", "β"),
-        hover=hover,
-    )
+    unit = alt.Scale(domain=[0, 1], nice=False)
+    x = alt.X("x:Q", title="type-I error α", scale=unit)
+    y = alt.Y("y:Q", title="type-II error β", scale=unit)
+    diagonal = _data([{"x": 0.0, "y": 1.0}, {"x": 1.0, "y": 0.0}])
+    diagonal = diagonal.mark_line(strokeDash=[2, 4], strokeWidth=1, color=INK, opacity=0.5)
+    parts = [*_band(band, x, y), diagonal.encode(x="x:Q", y="y:Q")]
+    parts += _lines(lines, x, y, ("α", "β"), hover)
     if outline is not None:
         ring = [*outline.tolist(), outline[0].tolist()]
-        points = [{"alpha": a, "beta": b, "order": k} for k, (a, b) in enumerate(ring)]
-        parts.append(
-            _data(points)
-            .mark_line(filled=True, fillOpacity=0.35, color=PALETTE[5], strokeWidth=1)
-            .encode(x=alt.X("alpha:Q"), y=alt.Y("beta:Q"), order=alt.Order("order:Q"))
+        corners = [{"x": a, "y": b, "order": k} for k, (a, b) in enumerate(ring)]
+        region = _data(corners).mark_line(
+            filled=True, fillOpacity=0.35, color=PALETTE[5], strokeWidth=1
         )
+        parts.append(region.encode(x="x:Q", y="y:Q", order="order:Q"))
     elif box is not None:
-        a0, a1, b0, b1 = box
-        parts.append(
-            _data([{"a0": a0, "a1": a1, "b0": b0, "b1": b1}])
-            .mark_rect(color=PALETTE[5], opacity=0.35, stroke=PALETTE[5])
-            .encode(x=alt.X("a0:Q"), x2=alt.X2("a1:Q"), y=alt.Y("b0:Q"), y2=alt.Y2("b1:Q"))
-        )
-    if at is not None:
-        parts.append(_rule(at, "alpha"))
-    if point is not None:
-        parts.append(_mark(point, ("alpha", "beta"), ("α counted", "β counted"), "circle"))
+        corners = [dict(zip(("x", "x2", "y", "y2"), box, strict=True))]
+        region = _data(corners).mark_rect(color=PALETTE[5], opacity=0.35, stroke=PALETTE[5])
+        parts.append(region.encode(x="x:Q", x2="x2:Q", y="y:Q", y2="y2:Q"))
+    parts += _rule(at) + _mark(point, ("α counted", "β counted"), "circle")
     return _finish(parts, width=380, height=380)
 
 
 def spectrum(
     lines: Mapping[str, Line],
     *,
-    log: bool = False,
     band: tuple[FloatArray, FloatArray, FloatArray] | None = None,
     point: tuple[float, float] | None = None,
     hover: bool = False,
 ) -> Any:
     """δ as a function of ε, one line a mechanism or method; a band; `point` marks a claim."""
     alt = altair()
-    scale = alt.Scale(type="log") if log else alt.Scale(domainMin=0)
-    parts = []
-    if band is not None:
-        parts.append(_band(band, "epsilon", alt.X("epsilon:Q"), alt.Y("low:Q", scale=scale)))
-    parts += _lines(
-        lines,
-        "epsilon",
-        "delta",
-        x=alt.X("epsilon:Q", title="ε"),
-        y=alt.Y("delta:Q", title="δ(ε)", scale=scale),
-        symbols=("ε", "δ"),
-        hover=hover,
-    )
-    if point is not None:
-        parts.append(_mark(point, ("epsilon", "delta"), ("claimed ε", "claimed δ"), "diamond"))
-    return _finish(parts)
+    x = alt.X("x:Q", title="ε")
+    y = alt.Y("y:Q", title="δ(ε)", scale=alt.Scale(domainMin=0))
+    parts = _band(band, x, y) + _lines(lines, x, y, ("ε", "δ"), hover)
+    return _finish(parts + _mark(point, ("claimed ε", "claimed δ"), "diamond"))
 
 
 def renyi(
@@ -116,18 +83,10 @@ def renyi(
 ) -> Any:
     """Rényi divergence as a function of its order; `point` marks a claim."""
     alt = altair()
-    parts = _lines(
-        lines,
-        "order",
-        "value",
-        x=alt.X("order:Q", title="order λ", scale=alt.Scale(zero=False)),
-        y=alt.Y("value:Q", title="ε(λ)", scale=alt.Scale(domainMin=0)),
-        symbols=("λ", "ε(λ)"),
-        hover=hover,
-    )
-    if point is not None:
-        parts.append(_mark(point, ("order", "value"), ("claimed order", "claimed ε"), "diamond"))
-    return _finish(parts)
+    x = alt.X("x:Q", title="order λ", scale=alt.Scale(zero=False))
+    y = alt.Y("y:Q", title="ε(λ)", scale=alt.Scale(domainMin=0))
+    parts = _lines(lines, x, y, ("λ", "ε(λ)"), hover)
+    return _finish(parts + _mark(point, ("claimed order", "claimed ε"), "diamond"))
 
 
 def evidence(draws: FloatArray, log: FloatArray, *, limit: float, hover: bool = False) -> Any:
@@ -135,16 +94,9 @@ def evidence(draws: FloatArray, log: FloatArray, *, limit: float, hover: bool = 
     alt = altair()
     ends = np.array([draws.min(), draws.max()], dtype=float) if draws.size else np.ones(1)
     lines = {"evidence": (draws, log), "refuted": (ends, np.full(ends.size, limit))}
-    parts = _lines(
-        lines,
-        "draws",
-        "log",
-        x=alt.X("draws:Q", title="draws a side", scale=alt.Scale(type="log", nice=False)),
-        y=alt.Y("log:Q", title="log evidence"),
-        symbols=("draws", "log evidence"),
-        hover=hover,
-    )
-    return _finish(parts)
+    x = alt.X("x:Q", title="draws a side", scale=alt.Scale(type="log", nice=False))
+    y = alt.Y("y:Q", title="log evidence")
+    return _finish(_lines(lines, x, y, ("draws", "log evidence"), hover))
 
 
 def loss(
@@ -178,16 +130,10 @@ def densities(
 ) -> Any:
     """The two densities, with the intervals of an event shaded."""
     alt = altair()
-    parts = _shade(event, x, part) + _lines(
-        {"first input": (x, p), "second input": (x, q)},
-        "x",
-        "y",
-        x=_output_axis(x, part),
-        y=alt.Y("y:Q", title="density", axis=alt.Axis(format=".6~g")),
-        symbols=(part, "density"),
-        hover=hover,
-    )
-    return _finish(parts, height=160)
+    lines = {"first input": (x, p), "second input": (x, q)}
+    y = alt.Y("y:Q", title="density", axis=alt.Axis(format=".6~g"))
+    drawn = _lines(lines, _output_axis(x, part), y, (part, "density"), hover)
+    return _finish(_shade(event, x, part) + drawn, height=160)
 
 
 def loss_line(
@@ -201,22 +147,12 @@ def loss_line(
     hover: bool = False,
 ) -> Any:
     """|log p/q| along the outputs, with the intervals of an event shaded."""
-    alt = altair()
     lines = {"loss": (x, np.abs(ell))}
     if truth is not None:
         lines["exact loss"] = truth
-    parts = _shade(event, x, part) + _lines(
-        lines,
-        "x",
-        "y",
-        x=_output_axis(x, part),
-        y=alt.Y("y:Q", title="|log p/q|"),
-        symbols=(part, "|log p/q|"),
-        hover=hover,
-    )
-    if location is not None:
-        parts.append(_rule(location, "x"))
-    return _finish(parts, height=160)
+    y = altair().Y("y:Q", title="|log p/q|")
+    drawn = _lines(lines, _output_axis(x, part), y, (part, "|log p/q|"), hover)
+    return _finish(_shade(event, x, part) + drawn + _rule(location), height=160)
 
 
 def masses(
@@ -225,31 +161,22 @@ def masses(
     """The two probabilities of each output; with `inside`, those outside an event are pale."""
     alt = altair()
     shown = likeliest(p, q)
-    rows = []
-    for k in shown:
-        for side, mass in (("first input", p[k]), ("second input", q[k])):
-            row = {"output": labels[k], "side": side, "probability": float(mass)}
-            rows.append(row | _member(inside, k))
-    chart = (
-        _data(rows)
-        .mark_bar()
-        .encode(
-            y=_outputs(),
-            yOffset=alt.YOffset("side:N"),
-            x=alt.X("probability:Q", title="probability"),
-            color=alt.Color(
-                "side:N",
-                scale=alt.Scale(range=list(PALETTE[:2])),
-                legend=alt.Legend(symbolType="square", symbolSize=140, columns=1),
-            ),
-            tooltip=[
-                alt.Tooltip("output:N"),
-                alt.Tooltip("side:N", title="on the"),
-                _figures("probability"),
-            ]
-            + ([] if inside is None else [alt.Tooltip("event:N", title="in the event")]),
-            **_pale(inside),
-        )
+    rows = [
+        {"output": labels[k], "side": side, "probability": float(mass)} | _member(inside, k)
+        for k in shown
+        for side, mass in (("first input", p[k]), ("second input", q[k]))
+    ]
+    square = alt.Legend(symbolType="square", symbolSize=140, columns=1)
+    tooltip = ["output:N", alt.Tooltip("side:N", title="on the"), _figures("probability")]
+    bars = _data(rows).mark_bar()
+    chart = bars.encode(
+        y=_outputs(),
+        yOffset="side:N",
+        x=alt.X("probability:Q", title="probability"),
+        color=alt.Color("side:N", scale=alt.Scale(range=list(PALETTE[:2])), legend=square),
+        tooltip=tooltip
+        + ([] if inside is None else [alt.Tooltip("event:N", title="in the event")]),
+        **_pale(inside),
     )
     return _finish([chart], height=max(60, 26 * len(shown)))
 
@@ -264,27 +191,26 @@ def mass_loss(
 ) -> Any:
     """|log p/q| of each output; an infinite loss is a bar beyond the longest, and says so."""
     alt = altair()
-    finite = np.isfinite(ell)
-    cap = float(np.max(np.abs(ell[finite]), initial=0.0)) or 1.0
+    size = np.abs(ell)
+    cap = float(np.max(size[np.isfinite(size)], initial=0.0)) or 1.0
     rows = []
     for k in likeliest(p, q):
-        value = float(np.abs(ell[k])) if finite[k] else 1.1 * cap
-        said = f"{abs(ell[k]):.4g}" if finite[k] else "∞"
-        rows.append({"output": labels[k], "loss": value, "shown": said} | _member(inside, k))
+        length, text = (size[k], f"{size[k]:.4g}") if np.isfinite(size[k]) else (1.1 * cap, "∞")
+        row = {"output": labels[k], "loss": float(length), "shown": text}
+        rows.append(row | _member(inside, k))
     base = _data(rows).encode(
         y=_outputs(), x=alt.X("loss:Q", title="|log p/q|", scale=alt.Scale(domainMax=1.6 * cap))
     )
     bars = base.mark_bar(color=PALETTE[4]).encode(
-        tooltip=[alt.Tooltip("output:N"), alt.Tooltip("shown:N", title="|log p/q|")],
-        **_pale(inside),
+        tooltip=["output:N", alt.Tooltip("shown:N", title="|log p/q|")], **_pale(inside)
     )
-    text = base.mark_text(align="left", dx=4, color=INK).encode(text=alt.Text("shown:N"))
+    text = base.mark_text(align="left", dx=4, color=INK).encode(text="shown:N")
     return _finish([bars, text], height=max(60, 22 * len(rows)))
 
 
 def likeliest(p: FloatArray, q: FloatArray) -> list[int]:
     """The outputs a bar chart has room for, in their own order."""
-    order = np.argsort(-np.maximum(p, q), kind="stable")[:OUTPUTS]
+    order = np.argsort(-np.maximum(p, q), kind="stable")[:_OUTPUTS]
     return sorted(int(k) for k in order)
 
 
@@ -293,7 +219,7 @@ def _data(rows: Sequence[Mapping[str, Any]]) -> Any:
     return altair().Chart({"values": list(rows)})
 
 
-def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Any:
+def _table(rows: Sequence[Mapping[str, Any]], *columns: str) -> Any:
     """Rows that hold columns of numbers, a row a curve, as the data of a chart.
 
     As text they are a quarter of the size of a row a point, and altair, which copies data at every step,
@@ -304,18 +230,14 @@ def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Any:
     return chart.transform_flatten(list(columns))
 
 
-def _band(band: tuple[FloatArray, FloatArray, FloatArray], name: str, x: Any, y: Any) -> Any:
+def _band(band: tuple[FloatArray, FloatArray, FloatArray] | None, x: Any, y: Any) -> list[Any]:
     """What lies between two curves."""
+    if band is None:
+        return []
     at, low = _thin(band[0], band[1])
     high = _thin(band[0], band[2])[1]
-    row = {name: _short(at), "low": _short(low), "high": _short(high)}
-    area = _table([row], list(row)).mark_area(opacity=0.18, color=PALETTE[0])
-    return area.encode(x=x, y=y, y2=altair().Y2("high:Q"))
-
-
-def _short(values: Sequence[float]) -> list[float]:
-    """Five digits: more than a chart shows."""
-    return [float(f"{value:.5g}") for value in values]
+    area = _table([{"x": at, "y": low, "high": high}], "x", "y", "high")
+    return [area.mark_area(opacity=0.18, color=PALETTE[0]).encode(x=x, y=y, y2="high:Q")]
 
 
 def _outputs() -> Any:
@@ -351,25 +273,18 @@ def _output_axis(x: FloatArray, part: str) -> Any:
 
 def _shade(event: Sequence[tuple[float, float]], x: FloatArray, part: str) -> list[Any]:
     """The part of an event's intervals that the axis shows, behind everything."""
-    alt = altair()
     clipped = [(max(low, float(x[0])), min(high, float(x[-1]))) for low, high in event]
     rows = [{"from": low, "to": high} for low, high in clipped if high > low]
     if not rows:
         return []
     chart = _data(rows).mark_rect(color=PALETTE[5], opacity=0.16)
-    return [chart.encode(x=alt.X("from:Q", title=part), x2=alt.X2("to:Q"))]
+    return [chart.encode(x=altair().X("from:Q", title=part), x2="to:Q")]
 
 
 def _lines(
-    lines: Mapping[str, Line],
-    x_name: str,
-    y_name: str,
-    *,
-    x: Any,
-    y: Any,
-    symbols: tuple[str, str],
-    hover: bool,
+    lines: Mapping[str, Line], x: Any, y: Any, symbols: tuple[str, str], hover: bool
 ) -> list[Any]:
+    """Lines and, for a pointer, points on them; `symbols` name x and y in its tooltip."""
     alt = altair()
     names = list(lines)
     legend = None if len(names) == 1 else alt.Legend(symbolType="stroke")
@@ -380,84 +295,64 @@ def _lines(
         values = [styles[turn % len(styles)] for turn in turns]
         return {"sort": names, "scale": alt.Scale(domain=names, range=values), "legend": legend}
 
-    color = alt.Color("series:N", **styled(PALETTE))
     tooltip = [alt.Tooltip("series:N", title="curve")] if len(names) > 1 else []
-    tooltip += [_figures(x_name, symbols[0]), _figures(y_name, symbols[1])]
-    drawn = (
-        _table(_curves(lines, x_name, y_name, _POINTS), (x_name, y_name))
-        .mark_line()
-        .encode(
-            x=x,
-            y=y,
-            color=color,
-            strokeDash=alt.StrokeDash("series:N", **styled(_DASHES, 1)),
-            tooltip=tooltip,
-        )
-    )
-    if not hover:
-        return [drawn]
-    near = alt.selection_point(on="pointerover", clear="pointerout", nearest=True, empty=False)
-    dots = (
-        _table(_curves(lines, x_name, y_name, _HOVER), (x_name, y_name))
-        .mark_point(filled=True, size=70)
-        .encode(
-            x=x,
-            y=y,
-            color=color,
-            opacity=alt.condition(near, alt.value(1.0), alt.value(0.0)),
-            tooltip=tooltip,
-        )
-        .add_params(near)
-    )
-    return [drawn, dots]
+    tooltip += [_figures("x", symbols[0]), _figures("y", symbols[1])]
+    shared = {"x": x, "y": y, "tooltip": tooltip, "color": alt.Color("series:N", **styled(PALETTE))}
+    dashes = alt.StrokeDash("series:N", **styled(_DASHES, 1))
+    drawn = _table(_curves(lines, _POINTS), "x", "y").mark_line()
+    parts = [drawn.encode(strokeDash=dashes, **shared)]
+    if hover:
+        near = alt.selection_point(on="pointerover", clear="pointerout", nearest=True, empty=False)
+        dots = _table(_curves(lines, _HOVER), "x", "y").mark_point(filled=True, size=70)
+        seen = alt.condition(near, alt.value(1.0), alt.value(0.0))
+        parts.append(dots.encode(opacity=seen, **shared).add_params(near))
+    return parts
 
 
-def _curves(
-    lines: Mapping[str, Line], x_name: str, y_name: str, points: int
-) -> list[dict[str, Any]]:
+def _curves(lines: Mapping[str, Line], points: int) -> list[dict[str, Any]]:
     out = []
     for name, (xs, ys) in lines.items():
         x, y = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
         seen = np.isfinite(x) & np.isfinite(y)
         if seen.any():
             thin = _thin(x[seen], y[seen], points)
-            out.append({x_name: _short(thin[0]), y_name: _short(thin[1]), "series": name})
+            out.append({"x": thin[0], "y": thin[1], "series": name})
     return out
 
 
 def _thin(x: FloatArray, y: FloatArray, points: int = _POINTS) -> tuple[list[float], list[float]]:
-    """At most `points` points, first and last among them, for a polyline that looks the same."""
+    """At most `points` points, first and last among them, for a polyline that looks the same.
+
+    Numbers have five digits: more than a chart shows.
+    """
     if x.size > points:
         keep = np.unique(np.linspace(0, x.size - 1, points).round().astype(int))
         # equal steps in index miss where the points are sparse in x: add equal steps in x
         steps = np.searchsorted(x, np.linspace(x[0], x[-1], points // 2))
         keep = np.union1d(keep, np.clip(steps, 0, x.size - 1))
         x, y = x[keep], y[keep]
-    return x.tolist(), y.tolist()
+    return [float(f"{v:.5g}") for v in x], [float(f"{v:.5g}") for v in y]
 
 
 def _figures(name: str, title: str | None = None) -> Any:
     return altair().Tooltip(f"{name}:Q", title=title or name, format=".4~g")
 
 
-def _rule(at: float, name: str) -> Any:
-    rule = _data([{name: at}]).mark_rule(strokeDash=[4, 3], color=PALETTE[5])
-    return rule.encode(x=altair().X(f"{name}:Q"))
+def _rule(at: float | None) -> list[Any]:
+    """A vertical line."""
+    if at is None:
+        return []
+    return [_data([{"x": at}]).mark_rule(strokeDash=[4, 3], color=PALETTE[5]).encode(x="x:Q")]
 
 
-def _mark(
-    point: tuple[float, float], names: tuple[str, str], titles: tuple[str, str], shape: str
-) -> Any:
+def _mark(point: tuple[float, float] | None, titles: tuple[str, str], shape: str) -> list[Any]:
     """One point that stands for something else than a curve does."""
-    return (
-        _data([dict(zip(names, point, strict=True))])
-        .mark_point(shape=shape, size=110, strokeWidth=2, color=PALETTE[5])
-        .encode(
-            x=altair().X(f"{names[0]}:Q"),
-            y=altair().Y(f"{names[1]}:Q"),
-            tooltip=[_figures(n, t) for n, t in zip(names, titles, strict=True)],
-        )
-    )
+    if point is None:
+        return []
+    mark = _data([{"x": point[0], "y": point[1]}])
+    mark = mark.mark_point(shape=shape, size=110, strokeWidth=2, color=PALETTE[5])
+    tooltip = [_figures("x", titles[0]), _figures("y", titles[1])]
+    return [mark.encode(x="x:Q", y="y:Q", tooltip=tooltip)]
 
 
 def _finish(parts: Sequence[Any], *, width: int = 480, height: int = 280) -> Any:

@@ -10,20 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from dpassay import settings
 
 _KEY = "dpassay_results"
-_SAID = {
-    "violation": "violation",
-    "clear": "none detected",
-    "blind": "could not see",
-    "confirmed": "shown to hold",
-    "unshown": "not shown",
-}
 _MARKER = (
     "privacy(n=None, flake=None, seed=None): a test that asserts a privacy claim (dpassay); n, flake and "
     "seed are what its assertions take where they are given none"
@@ -67,34 +60,24 @@ def _read(name: str, text: str, kind: type) -> Any:
         return None
     try:
         number = float(text.replace("_", ""))
-        return number if kind is float else _whole(number)
+        if kind is int and not number.is_integer():
+            raise ValueError
+        return kind(number)
     except ValueError:
         what = "a number" if kind is float else "a whole number"
         raise pytest.UsageError(f"{name} must be {what}, got {text!r}") from None
 
 
-def _whole(number: float) -> int:
-    if not number.is_integer():
-        raise ValueError
-    return int(number)
-
-
 def _writable(place: str) -> Path:
     """The path of the report, or an error before the first test runs."""
-    from dpassay.errors import InvalidInput, MissingExtra
-    from dpassay.report import check_place, need_extras
+    from dpassay.errors import DpassayError
+    from dpassay.report import check_possible
 
-    path = Path(place)
-    if path.is_dir() or not path.resolve().parent.is_dir():
-        raise pytest.UsageError(
-            f"--dp-report: {place!r} cannot be written; give a file in a folder that exists"
-        )
     try:
-        check_place(path)
-        need_extras()
-    except (InvalidInput, MissingExtra) as error:
+        check_possible(Path(place))
+    except DpassayError as error:
         raise pytest.UsageError(f"--dp-report: {error}") from None
-    return path
+    return Path(place)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -111,6 +94,15 @@ def pytest_runtest_call(item: Any) -> Iterator[None]:
         return (yield)
 
 
+class _Entry(NamedTuple):
+    """An assertion: the class of its result and its JSON; or no class, the claim, and why."""
+
+    test: str
+    kind: str
+    text: str
+    claim: str = ""
+
+
 class _Collector:
     """Keeps the results of the session, in the order of the tests."""
 
@@ -119,9 +111,7 @@ class _Collector:
 
         self.config = config
         self.path = path
-        #: (test, class of the result, its JSON); where there is none the claim, and why
-        self.results: list[tuple[str, str, str]] = []
-        self.without: list[tuple[str, str, str]] = []
+        self.entries: list[_Entry] = []
         #: tests that are marked as tests of privacy
         self.marked: list[str] = []
         self.outcomes: dict[str, str] = {}
@@ -129,10 +119,12 @@ class _Collector:
         testing.listeners.append(self._add)
 
     def _add(self, result: Any) -> None:
-        if hasattr(result, "why"):
-            self.without.append((self._test, result.claim, result.why))
+        from dpassay.testing import NoResult
+
+        if isinstance(result, NoResult):
+            self.entries.append(_Entry(self._test, "", result.why, result.claim))
         else:
-            self.results.append((self._test, type(result).__name__, result.to_json()))
+            self.entries.append(_Entry(self._test, type(result).__name__, result.to_json()))
 
     @pytest.hookimpl(tryfirst=True)  # before fixtures, which may fail
     def pytest_runtest_setup(self, item: Any) -> None:
@@ -146,8 +138,6 @@ class _Collector:
         if report.when == "call" or report.failed:
             expected = hasattr(report, "wasxfail")
             word = {
-                ("passed", False): "passed",
-                ("failed", False): "failed",
                 ("skipped", True): "failed as expected",
                 ("passed", True): "passed unexpectedly",
             }
@@ -159,27 +149,37 @@ class _Collector:
 
         testing.listeners[:] = [one for one in testing.listeners if one != self._add]
         if hasattr(self.config, "workeroutput"):
-            self.config.workeroutput[_KEY] = [self.results, self.without, self.marked]
-            return
-        if self.results or self._unsaid():
+            self.config.workeroutput[_KEY] = [[*map(tuple, self.entries)], self.marked]
+        elif self._results() or self._without():
             self._write()
 
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         """A worker of pytest-xdist is done."""
-        found = getattr(node, "workeroutput", {}).get(_KEY, ((), (), ()))
-        self.results += [(test, kind, text) for test, kind, text in found[0]]
-        self.without += [(test, claim, why) for test, claim, why in found[1]]
-        self.marked += found[2]
+        entries, marked = getattr(node, "workeroutput", {}).get(_KEY, ((), ()))
+        self.entries += [_Entry(*one) for one in entries]
+        self.marked += marked
 
-    def _unsaid(self) -> list[tuple[str, str, str]]:
-        """Assertions without a result, and marked tests that came to none and did not end well."""
-        heard = {test for test, _, _ in (*self.results, *self.without)}
+    def _results(self) -> list[_Entry]:
+        """Assertions with a result, by test; a stable sort keeps those of a test in their order."""
+        return sorted((one for one in self.entries if one.kind), key=lambda one: one.test)
+
+    def _without(self) -> list[_Entry]:
+        """Assertions without a result, and marked tests that asserted nothing and failed."""
+        heard = {one.test for one in self.entries}
         silent = [
-            (test, "", "ended before it asserted anything")
+            _Entry(test, "", "ended before it asserted anything")
             for test in dict.fromkeys(self.marked)
             if test not in heard and self.outcomes.get(test) == "failed"
         ]
-        return sorted([*self.without, *silent], key=lambda found: found[0])
+        failed = [one for one in self.entries if not one.kind]
+        return sorted([*failed, *silent], key=lambda one: one.test)
+
+    def _ended(self, test: str) -> str:
+        return self.outcomes.get(test, "not known")
+
+    def _row(self, test: str, claim: str, measured: str, verdict: str) -> dict[str, str]:
+        row = {"test": test, "claim": claim, "measured": measured, "verdict": verdict}
+        return row | {"test ended": self._ended(test)}
 
     def _write(self) -> None:
         from dpassay.report import write
@@ -188,48 +188,31 @@ class _Collector:
         from dpassay.results.verification import Verification
 
         rows, results = [], []
-        # a stable sort: the assertions of a test stay in their order
-        for test, kind, text in sorted(self.results, key=lambda found: found[0]):
-            result = (Verdict if kind == "Verdict" else Verification).from_json(text)
+        for one in self._results():
+            result = (Verdict if one.kind == "Verdict" else Verification).from_json(one.text)
             results.append(result)
             if isinstance(result, Verdict):
                 measured = f"{result.claim.symbol} ≥ {number(result.lower_bound)}"
             else:
                 measured = result.bound if result.holds else "nothing"
-            rows.append(
-                {
-                    "test": test,
-                    "claim": str(result.claim),
-                    "measured": measured,
-                    "verdict": _SAID[result.tone],
-                    "test ended": self.outcomes.get(test, "not known"),
-                }
-            )
-        unsaid = [
-            {
-                "test": test,
-                "claim": claim,
-                "measured": "nothing",
-                "verdict": f"no result: {why}",
-                "test ended": self.outcomes.get(test, "not known"),
-            }
-            for test, claim, why in self._unsaid()
-        ]
+            rows.append(self._row(one.test, str(result.claim), measured, result.tone.label))
         write(
             self.path,
             results,
             title="Privacy tests",
             command=f"pytest --dp-report={self.path}",
             table=rows,
-            more=unsaid,
+            more=[
+                self._row(one.test, one.claim, "nothing", f"no result: {one.text}")
+                for one in self._without()
+            ],
             lead=self._lead(),
         )
 
     def _lead(self) -> tuple[str, str, str]:
-        """The tone, headline and sentence of the page: about tests, not about claims."""
-        found = (*self.results, *self._unsaid())
-        tests = list(dict.fromkeys(test for test, _, _ in found))
-        ended = Counter(self.outcomes.get(test, "not known") for test in tests)
+        """The status, title and sentence of the page: about tests, not about claims."""
+        tests = {one.test for one in (*self._results(), *self._without())}
+        ended = Counter(map(self._ended, tests))
         bad = sum(k for word, k in ended.items() if word not in ("passed", "failed as expected"))
         total = f"{len(tests)} privacy test" + ("s" if len(tests) > 1 else "")
         said = f"Of {total}, " + ", ".join(f"{k} {word}" for word, k in sorted(ended.items())) + "."
@@ -245,10 +228,10 @@ class _Collector:
         """Say where the report is, or that there is none."""
         if hasattr(self.config, "workeroutput"):
             return
-        unsaid = len(self._unsaid())
-        if self.results or unsaid:
-            many = "1 result" if len(self.results) == 1 else f"{len(self.results)} results"
-            more = f", {unsaid} without a result" if unsaid else ""
+        found, without = len(self._results()), len(self._without())
+        if found or without:
+            many = "1 result" if found == 1 else f"{found} results"
+            more = f", {without} without a result" if without else ""
             terminalreporter.write_line(f"dpassay: {many}{more} in {self.path}")
         else:
             terminalreporter.write_line(

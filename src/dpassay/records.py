@@ -125,7 +125,7 @@ class Record:
 @cache
 def _conversions(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
     """The fields of a record class that have a type to be kept, with what makes it."""
-    hints = get_type_hints(cls)
+    hints = _hints(cls)
     found = []
     for field in dataclasses.fields(cls):
         kinds = [kind for kind in choices(hints[field.name]) if kind is not type(None)]
@@ -157,35 +157,38 @@ def _tuples(value: Any) -> Any:
 
 def encode(value: Any) -> Any:
     """Anything as JSON-ready data; see the module docstring for the tags."""
-    if isinstance(value, Record):
-        entries = {}
-        for field in dataclasses.fields(value):  # type: ignore[arg-type]
-            if field.metadata.get("live"):  # belongs to this process alone
-                continue
-            write = encode if field.metadata.get("verbatim") else _field
-            entries[field.name] = write(getattr(value, field.name))
-        return {"type": type(value).__name__, **entries}
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, (bool, str)):
-        return str(value) if isinstance(value, str) else value
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"$float": repr(value)}
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
-        return {"$array": encode(value.tolist()), "dtype": value.dtype.str}
-    if isinstance(value, tuple):
-        return {"$tuple": [encode(item) for item in value]}
-    if isinstance(value, list):
-        return [encode(item) for item in value]
-    if isinstance(value, dict):
-        if all(isinstance(key, str) and not key.startswith("$") for key in value) and (
-            "type" not in value
-        ):
-            return {key: encode(item) for key, item in value.items()}
-        return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
+    match value:
+        case Record():
+            return _encode_record(value)
+        case None | bool():
+            return value
+        case str() | int():  # of enums the value
+            return str(value) if isinstance(value, str) else int(value)
+        case float():
+            return value if math.isfinite(value) else {"$float": repr(value)}
+        case np.ndarray() if value.dtype.kind in "biufU":
+            return {"$array": encode(value.tolist()), "dtype": value.dtype.str}
+        case tuple():
+            return {"$tuple": [encode(item) for item in value]}
+        case list():
+            return [encode(item) for item in value]
+        case dict():
+            named = all(isinstance(key, str) and not key.startswith("$") for key in value)
+            if named and "type" not in value:
+                return {key: encode(item) for key, item in value.items()}
+            return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
     return {"$repr": shown(value, 200)}
+
+
+def _encode_record(record: Record) -> dict[str, Any]:
+    entries = {"type": type(record).__name__}
+    for field in dataclasses.fields(record):  # type: ignore[arg-type]
+        if not field.metadata.get("live"):  # those belong to this process alone
+            write = encode if field.metadata.get("verbatim") else _field
+            entries[field.name] = write(getattr(record, field.name))
+    return entries
 
 
 def _field(value: Any) -> Any:
@@ -233,9 +236,7 @@ def _wrong(where: str, text: str) -> InvalidInput:
     return InvalidInput(f"{where}: {text}" if where else text)
 
 
-@cache
-def _hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
+_hints = cache(get_type_hints)
 
 
 def _record(value: dict[str, Any], where: str) -> Record:

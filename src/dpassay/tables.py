@@ -6,18 +6,44 @@ import csv
 import html
 import importlib
 import io
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from dpassay.records import Record
 
 
+class Status(StrEnum):
+    """How a result came out, most urgent first: a label, colours for notebooks and for terminals."""
+
+    VIOLATION = "violation", "violation", "#b3261e", "red"
+    BLIND = "blind", "could not see", "#7a5200", "yellow"
+    UNSHOWN = "unshown", "not shown", "#57606c", "yellow"
+    CLEAR = "clear", "none detected", "#1d5fa8", "green"
+    CONFIRMED = "confirmed", "shown to hold", "#1b6e3c", "green"
+    ESTIMATE = "estimate", "estimate", "#2f7ed8", "blue"
+
+    label: str
+    colour: str
+    terminal: str
+
+    def __new__(cls, value: str, label: str, colour: str, terminal: str) -> Status:
+        """A member that equals its value."""
+        made = str.__new__(cls, value)
+        made._value_, made.label, made.colour, made.terminal = value, label, colour, terminal
+        return made
+
+
 class Shown(Record):
     """A record that prints as a sentence and shows as a card in notebooks."""
 
     @property
+    def tone(self) -> Status:
+        return Status.ESTIMATE
+
+    @property
     def _colour(self) -> str:
-        return "#2f7ed8"
+        return self.tone.colour
 
     def _repr_html_(self) -> str:
         first, *rest = html.escape(str(self)).split("\n")

@@ -6,17 +6,17 @@
         assert_holds(release, (0.0, 1.0), "eps=1.1, delta=1e-4", n=1_000_000)
 
 A correct mechanism fails the test with probability at most `flake`, by default one in a million: the
-verdict is exact, not asymptotic. The test passing does not show that the claim holds; its draws would
-have seen violations down to the `smallest_detectable` of the verdict that comes back. A test whose
-draws could not have seen anything does not pass: it raises `AuditTooWeak`.
+verdict is exact, not asymptotic. A test that passes does not show that the claim holds; its draws would
+have detected violations down to the `smallest_detectable` of the verdict that it returns. A test whose
+draws could not have detected anything raises `AuditTooWeak`.
 
-Under `@given` of Hypothesis the draws are decided by the inputs: an example that fails does so again, and
+Under `@given` of Hypothesis the inputs decide the seed: an example that fails does so again, and
 Hypothesis shrinks it, keeps it and tries it first the next time.
 
-`hunt_private` looks for the inputs itself: it is told what they look like (`dpassay.inputs`).
+`hunt_private` searches for the inputs, given a description of them (`dpassay.inputs`).
 
-`assert_holds` asks for the opposite: it passes only if the draws show that the claim holds on these
-pairs, which discrete outputs allow, and raises `NotShown` otherwise.
+`assert_holds` passes only if the draws show that the claim holds on these pairs, which discrete outputs
+allow, and raises `NotShown` otherwise.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ from dpassay.hunting.result import Hunt
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import Guarantee
 from dpassay.results.rounding import number
-from dpassay.results.verdict import Verdict
+from dpassay.results.verdict import Verdict, second_bound
 from dpassay.results.verification import Verification
+from dpassay.results.witness import BITS
 from dpassay.sampling.draw import Sampling, Seed, seed_of
 from dpassay.sampling.identity import digest_of
+from dpassay.tables import Status
 
 __all__ = [
     "AuditTooWeak",
@@ -103,8 +105,39 @@ def _one(claim: Any) -> Any:
             f"dp.ApproximateDP({epsilon:g}, {delta:g})"
         )
     if isinstance(claim, (list, tuple)):
-        raise InvalidInput("assert_private takes one claim; call it once for each")
+        raise InvalidInput("an assertion takes one claim; write one for each")
     return claim
+
+
+def _run(
+    verb: Callable[..., Any],
+    mechanism: Any,
+    inputs: Any,
+    claim: Any,
+    *,
+    flake: float | None = None,
+    sampling: Sampling | None,
+    **options: Any,
+) -> Any:
+    """What a verb returns; listeners hear of it, or of the error that it ended with."""
+    __tracebackhide__ = True
+    try:
+        if flake is not None:
+            options["confidence"] = 1 - checks.probability("flake", flake)
+        sampling = sampling or Sampling(progress=False)
+        found = verb(mechanism, inputs, _one(claim), sampling=sampling, **options)
+    except Exception as error:
+        raised = error
+        # too few draws to refute a claim make a test weak; to show that one holds is to ask for more
+        if isinstance(error, NotEnoughDraws) and verb is not verify:
+            weak = f"could not have seen a violation of {claim}: {error} (flake = 1 − confidence)"
+            raised = AuditTooWeak(weak, None)
+        _tell(NoResult(str(claim), f"{type(raised).__name__}: {raised}".partition("\n")[0]))
+        if isinstance(error, DpassayError):
+            raise raised.with_traceback(None) from None  # the message says it; our frames do not
+        raise
+    _tell(found.verdict if isinstance(found, Hunt) else found)
+    return found
 
 
 def _tell(result: Verdict | Verification | NoResult) -> None:
@@ -112,20 +145,13 @@ def _tell(result: Verdict | Verification | NoResult) -> None:
         listener(result)
 
 
-def _ended(error: Exception, claim: Any, *, shown: bool = False) -> Exception:
-    """What an assertion raises that has no result; those who listen hear of it.
-
-    Too few draws to refute anything are a test that is too weak, not a wrong argument; to show that a
-    claim holds (`shown`) they may be one.
-    """
-    if isinstance(error, NotEnoughDraws) and not shown:
-        # the words of an audit, in which an assertion's flake is one minus the confidence
-        said = str(error).replace("a lower confidence", "a larger flake")
-        error = AuditTooWeak(f"could not have seen a violation of {claim}: {said}", None)
-    _tell(NoResult(str(claim), f"{type(error).__name__}: {error}".partition("\n")[0]))
-    if isinstance(error, DpassayError):
-        return error.with_traceback(None)  # the message says it; our frames do not
-    return error
+def _fail(verdict: Verdict, flake: float, weak: str, found: str = "") -> None:
+    """Raise if a claim was refuted, or could not have been; `weak` says what helps then."""
+    __tracebackhide__ = True
+    if verdict.tone is Status.VIOLATION:
+        raise PrivacyViolation(_refuted(verdict, flake) + found, verdict)
+    if verdict.tone is Status.BLIND:
+        raise AuditTooWeak(f"{verdict.headline}: {verdict.blind}\n  {weak}", verdict)
 
 
 def assert_private(
@@ -148,7 +174,7 @@ def assert_private(
     flake        the probability with which a mechanism that keeps its claim may be called a violation,
                  10⁻⁶ by default
     relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
-    loss         what ranks the outputs, as for `dpassay.audit`
+    loss         what scores the outputs, as for `dpassay.audit`
     features     functions of one output, as for `dpassay.audit`
     rng          a fixed seed by default, so that a test that passes keeps passing
 
@@ -165,43 +191,27 @@ def assert_private(
     if n is None and seconds is None:
         n = suite.n or 20_000
     flake = suite.flake if flake is None else flake
-    try:
-        verdict: Verdict = audit(
-            mechanism,
-            pairs,
-            _one(claim),
-            n=n,
-            seconds=seconds,
-            confidence=1 - checks.probability("flake", flake),
-            loss=loss,
-            features=features,
-            relation=relation,
-            details="violation" if listeners else False,
-            rng=_seed(pairs) if rng is _SUITE else rng,
-            sampling=sampling or Sampling(progress=False),
-        )
-    except DpassayError as error:
-        raise _ended(error, claim) from None
-    except Exception as error:
-        _ended(error, claim)
-        raise
-    _tell(verdict)
-    match verdict.tone:
-        case "violation":
-            raise PrivacyViolation(_refuted(verdict, flake), verdict)
-        case "blind":
-            raise AuditTooWeak(
-                f"{verdict.headline}: {verdict.blind}\n  with {min(verdict.about.n or (0,)):,} draws a "
-                f"side and flake={flake:g}; "
-                + (
-                    verdict.remedy
-                    or "give a larger n (dp.plan says how many draws it takes), a larger "
-                    "flake or another loss"
-                ),
-                verdict,
-            )
-        case _:
-            return verdict
+    verdict: Verdict = _run(
+        audit,
+        mechanism,
+        pairs,
+        claim,
+        flake=flake,
+        n=n,
+        seconds=seconds,
+        loss=loss,
+        features=features,
+        relation=relation,
+        details="violation" if listeners else False,
+        rng=_seed(pairs) if rng is _SUITE else rng,
+        sampling=sampling,
+    )
+    remedy = verdict.remedy or (
+        "give a larger n (dp.plan says how many draws it takes), a larger flake or another loss"
+    )
+    draws = min(verdict.about.n or (0,))
+    _fail(verdict, flake, f"with {draws:,} draws a side and flake={flake:g}; {remedy}")
+    return verdict
 
 
 def hunt_private(
@@ -228,31 +238,11 @@ def hunt_private(
     False
     """
     __tracebackhide__ = True
-    try:
-        found = hunt(
-            mechanism,
-            space,
-            claim,
-            confidence=1 - checks.probability("flake", flake),
-            rng=rng,
-            sampling=sampling or Sampling(progress=False),
-            **options,
-        )
-    except DpassayError as error:
-        raise _ended(error, claim) from None
-    except Exception as error:
-        _ended(error, claim)
-        raise
-    verdict = found.verdict
-    _tell(verdict)
-    if verdict.violated:
-        raise PrivacyViolation(f"{_refuted(verdict, flake)}\n{found}", verdict)
-    if verdict.blind:
-        raise AuditTooWeak(
-            f"{verdict.headline}: {verdict.blind}\n  on the most promising of {found.tried:,} pairs; "
-            "give a larger budget or a larger flake",
-            verdict,
-        )
+    found: Hunt = _run(
+        hunt, mechanism, space, claim, flake=flake, rng=rng, sampling=sampling, **options
+    )
+    among = f"on the most promising of {found.tried:,} pairs"
+    _fail(found.verdict, flake, f"{among}; give a larger budget or a larger flake", f"\n{found}")
     return found
 
 
@@ -278,23 +268,17 @@ def assert_holds(
     True
     """
     __tracebackhide__ = True
-    try:
-        found = verify(
-            mechanism,
-            pairs,
-            claim,
-            n=n,
-            confidence=confidence,
-            relation=relation,
-            rng=_seed(pairs) if rng is _SUITE else rng,
-            sampling=sampling or Sampling(progress=False),
-        )
-    except DpassayError as error:
-        raise _ended(error, claim, shown=True) from None
-    except Exception as error:
-        _ended(error, claim)
-        raise
-    _tell(found)
+    found: Verification = _run(
+        verify,
+        mechanism,
+        pairs,
+        claim,
+        n=n,
+        confidence=confidence,
+        relation=relation,
+        rng=_seed(pairs) if rng is _SUITE else rng,
+        sampling=sampling,
+    )
     if not found.confirmed:
         where = "" if len(found.pairs) == 1 else ", the worst of them"
         raise NotShown(f"{found}\n  on inputs {found.worst.pair}{where}", found)
@@ -302,10 +286,10 @@ def assert_holds(
 
 
 def _seed(pairs: Any) -> Seed:
-    """The seed of the suite; under `@given` of Hypothesis one that the inputs decide as well.
+    """The seed of the suite; under `@given` of Hypothesis one that also depends on the inputs.
 
-    Examples then have draws of their own, whatever earlier ones made Hypothesis try, and an example that
-    comes again, to be shrunk or from the database, has the same draws and the same verdict.
+    So an example that comes again, to be shrunk or from the database, has the same draws and the same
+    verdict.
     """
     suite: Seed = settings.current().rng
     control = sys.modules.get("hypothesis.control")
@@ -320,7 +304,7 @@ def _seed(pairs: Any) -> Seed:
 
 def _refuted(verdict: Verdict, flake: float) -> str:
     """What a violation is, with its witness."""
-    c, w, other = verdict.claim, verdict.witness, verdict.second
+    c, w = verdict.claim, verdict.witness
     lines = [f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)} on {w.pair and w.pair.inputs}"]
     if verdict.guarantee is Guarantee.EXACT:
         lines.append(f"wrong with probability {flake:g} at most")
@@ -329,18 +313,9 @@ def _refuted(verdict: Verdict, flake: float) -> str:
         lines += verdict.about.notes
     if w.pair is not None and w.pair.name:
         lines.append(f"inputs: {w.pair.name}")
-    if other is not None and other.at:
-        lines.append(f"and {other}; both at once")
-    elif other is not None:
-        at = f"{c.symbol} = {number(c.value)}"
-        lines.append(
-            f"and {other.symbol} ≥ {number(other.lower)} at {at}, claimed {number(other.claimed)}; "
-            "both at once"
-        )
+    if verdict.second is not None:
+        lines.append(f"and {second_bound(verdict)}; both at once")
     lines.append(str(w))
     if w.event.of_representation:
-        lines.append(
-            "the event is about the low-order bits of the numbers, their floating-point representation; "
-            'loss="values" leaves that out'
-        )
+        lines.append(BITS)
     return "\n  ".join(lines)

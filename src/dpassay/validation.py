@@ -6,7 +6,9 @@ import json
 import math
 import numbers
 import operator
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -142,6 +144,16 @@ def has(value: Any, *names: str) -> bool:
         return all(hasattr(value, name) for name in names)
     except Exception:  # objects raise what they like
         return False
+
+
+def writable(what: str, place: Path) -> None:
+    """Refuse a file that cannot be written."""
+    refused = f"the {what} cannot be written to {str(place)!r}"
+    folder = place.resolve().parent
+    if place.is_dir() or not folder.is_dir():
+        raise InvalidInput(f"{refused}: give a file in a folder that exists")
+    if not os.access(place if place.exists() else folder, os.W_OK):
+        raise InvalidInput(f"{refused}: no permission; give another place")
 
 
 def require(condition: Any, text: str) -> None:

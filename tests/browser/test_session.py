@@ -7,7 +7,7 @@ from tests.helpers import laplace_mechanism
 
 import dpassay as dp
 from dpassay import report
-from dpassay.report import words
+from dpassay.report.page import OF_VALUES
 
 pytestmark = pytest.mark.browser
 
@@ -71,4 +71,4 @@ def test_curves_beside_a_leak_in_the_bits_say_so(visit):
     assert captions.count() >= 4
     for caption in captions.all():
         assert caption.is_visible()
-        assert words.OF_VALUES in caption.inner_text()
+        assert OF_VALUES in caption.inner_text()

@@ -10,7 +10,7 @@ import dpassay as dp
 from dpassay import report
 from dpassay.errors import InvalidInput, MechanismError
 from dpassay.hunting.result import beside, compared
-from dpassay.panels import hunt_panel
+from dpassay.panels import panel
 from dpassay.testing import PrivacyViolation, hunt_private
 
 QUIET = dp.Sampling(progress=False)
@@ -281,7 +281,7 @@ def test_notebooks_panels_and_reports_show_the_pair_and_the_log(seed):
     both = report.render([found, found.verdict])
     assert "2 of 2 claims are refuted" in both
     assert both.count('class="only-first"') == 1
-    assert hunt_panel(found, "").border_style == "red"
+    assert panel(found).border_style == "red"
     assert {"name", "draws", "bound", "outcome", "pair"} == set(found.table()[0])
 
 

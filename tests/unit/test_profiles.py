@@ -119,11 +119,11 @@ def drawn(profile):
     """The panel as text."""
     from rich.console import Console
 
-    from dpassay.panels import profile_panel
+    from dpassay.panels import panel
 
     console = Console(width=400)
     with console.capture() as seen:
-        console.print(profile_panel(profile))
+        console.print(panel(profile))
     return seen.get()
 
 

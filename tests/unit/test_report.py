@@ -20,8 +20,9 @@ from dpassay.outputs.codes import Part
 from dpassay.outputs.events import Event, Intervals
 from dpassay.outputs.keys import Layout
 from dpassay.privacy.provenance import Origin
-from dpassay.report import embed, overview, words
-from dpassay.report.page import _sorted
+from dpassay.report import embed
+from dpassay.report.page import OF_VALUES, _sorted, overview
+from dpassay.results.verdict import second_bound
 
 HOSTILE = "</script><script>alert(1)</script>\u2028&<!--\"'"
 P, Q = np.array([0.5, 0.25, 0.15, 0.1]), np.array([0.2, 0.45, 0.0, 0.35])
@@ -247,7 +248,7 @@ def test_an_audit_that_could_not_see_says_so_at_the_top(rendered):
     top = text[text.index('<div class="banner blind">') :]
     assert "Could not have seen a violation" in top[:300]
     assert "Could not have seen a violation</title>" in text
-    assert words.sentence(blind_verdict()) == (
+    assert blind_verdict().view().sentence == (
         "This audit could not have refuted 0.5-DP: the event that was tested happened in none of the "
         "draws on both inputs. All it certifies, with 95% confidence, is that ε is at least 0."
     )
@@ -297,20 +298,23 @@ def test_an_overview_counts_all_three_kinds():
         dp.audit_counts(*hits, dp.PureDP(0.5))
         for hits in ((450, 1000, 184, 1000), (250, 1000, 184, 1000), (0, 1000, 0, 1000))
     )
-    assert overview.overview([clear, clear]) == (
+    assert overview([clear, clear]) == (
+        "clear",
         "No violation detected",
         "None of the 2 claims was refuted by the draws.",
     )
-    assert overview.overview([broken, broken, clear, blind]) == (
+    assert overview([broken, broken, clear, blind]) == (
+        "violation",
         "2 violations",
         "2 of 4 claims are refuted, each at its own confidence. For 1 of 4 no violation was detected. "
         "1 of 4 audits could not have refuted anything.",
     )
-    assert overview.overview([clear, blind, blind]) == (
+    assert overview([clear, blind, blind]) == (
+        "blind",
         "2 audits could not have seen a violation",
         "For 1 of 3 no violation was detected. 2 of 3 audits could not have refuted anything.",
     )
-    assert overview.overview([blind, blind])[1] == "2 of 2 audits could not have refuted anything."
+    assert overview([blind, blind])[2] == "2 of 2 audits could not have refuted anything."
     assert banner(Page(report.render([clear, blind]))) == "blind"
     assert banner(Page(report.render([blind, broken]))) == "violation"
     assert banner(Page(report.render([clear, clear]))) == "clear"
@@ -325,12 +329,12 @@ def test_an_overview_counts_all_three_kinds():
 )
 def test_both_bounds_of_an_approximate_claim_are_shown(claim, said):
     verdict = dp.audit_counts(450, 1000, 184, 1000, claim)
-    assert words.second(verdict) == said
-    assert f" and, at the same time, {said}, with 95% confidence." in words.sentence(verdict)
+    assert second_bound(verdict) == said
+    assert f" and, at the same time, {said}, with 95% confidence." in verdict.view().sentence
     page = Page(report.render([verdict]))
     assert said in page.text
     assert "both bounds hold at once" in page.text
-    assert words.second(dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")) == ""
+    assert second_bound(dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")) == ""
 
 
 def test_the_files_the_draws_came_from_are_listed(rendered):
@@ -391,7 +395,7 @@ def test_the_witness_event_is_shaded(rendered):
 def test_every_kind_of_claim_has_a_page(claim):
     verdict = dp.audit_counts(184, 1000, 450, 1000, claim)
     page = Page(report.render([verdict], profile=continuous_profile()))
-    assert words.sentence(verdict) in page.text
+    assert verdict.view().sentence in page.text
     assert "v1-spectrum" in page.data("specs")  # the profile given serves the one verdict
 
 
@@ -446,9 +450,9 @@ def test_curves_beside_a_leak_in_the_bits_say_what_they_are_of(seed):
     assert verdict.violated
     assert verdict.witness.event.of_representation
     page = Page(report.render(verdict))
-    assert page.text.count(words.OF_VALUES) == len(page.data("specs")) >= 4
+    assert page.text.count(OF_VALUES) == len(page.data("specs")) >= 4
     plain = Page(report.render(continuous_verdict()))
-    assert words.OF_VALUES not in plain.text
+    assert OF_VALUES not in plain.text
 
 
 def test_an_empty_report_is_refused():

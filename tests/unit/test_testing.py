@@ -8,7 +8,7 @@ from rich.console import Console
 
 import dpassay as dp
 from dpassay import testing
-from dpassay.panels import verdict_panel
+from dpassay.panels import panel
 from dpassay.testing import _refuted
 
 NAME = "outside the space, simplified from: NaN; all others at the upper bound"
@@ -29,7 +29,7 @@ def test_the_name_of_a_pair_is_not_run_into_its_inputs():
 def test_a_panel_tells_the_inputs_from_their_name():
     console = Console(width=100)
     with console.capture() as caught:
-        console.print(verdict_panel(named(), ""))
+        console.print(panel(named()))
     lines = [line.strip("│ ").split(maxsplit=1) for line in caught.get().splitlines()]
     at = lines.index(["inputs", "[0.] and [nan]"])
     assert lines[at + 1] == NAME.split(maxsplit=1)

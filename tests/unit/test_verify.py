@@ -8,7 +8,7 @@ import pytest
 import dpassay as dp
 from dpassay.auditing.verifications import excess
 from dpassay.errors import InvalidInput
-from dpassay.panels import verification_panel
+from dpassay.panels import panel
 from dpassay.results.rounding import rounded_up
 from dpassay.testing import NotShown, assert_holds
 
@@ -22,14 +22,14 @@ def test_a_claim_with_room_is_confirmed_and_comes_back_from_json(seed):
     assert found.holds == "(1.2, 0.01)-DP holds on this pair"
     assert "private" not in str(found)
     assert dp.Verification.from_json(found.to_json()) == found
-    assert verification_panel(found).border_style == "green"
+    assert panel(found).border_style == "green"
 
 
 def test_a_false_claim_is_not(seed):
     found = dp.verify(NOISE, (0, 1), "eps=0.5, delta=0.1", n=20_000, rng=seed)
     assert not found.confirmed
     assert found.upper > NOISE.delta(0.5, (0, 1))
-    assert verification_panel(found).border_style == "yellow"
+    assert panel(found).border_style == "yellow"
 
 
 def test_a_pure_claim_says_up_to_which_delta(seed):

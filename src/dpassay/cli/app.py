@@ -1,8 +1,11 @@
-"""The application that commands register with."""
+"""The application that commands register with, alone or with groups of options."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -61,3 +64,46 @@ def _root(
     ] = False,
 ) -> None:
     pass
+
+
+Body = TypeVar("Body", bound=Callable[..., None])
+
+
+def command(*without: str, **defaults: Any) -> Callable[[Body], Body]:
+    """Register a command, each parameter that is a dataclass of options (`options.Where` …) spread out.
+
+    without     options of these dataclasses that the command does not take: they have their default
+    defaults    other defaults for some
+    """
+
+    def register(body: Body) -> Body:
+        spread: list[inspect.Parameter] = []
+        groups: dict[str, tuple[Any, list[str]]] = {}
+        for one in inspect.signature(body, eval_str=True).parameters.values():
+            if not dataclasses.is_dataclass(one.annotation):
+                spread.append(one)
+                continue
+            hints = get_type_hints(one.annotation, include_extras=True)
+            kept = [f for f in dataclasses.fields(one.annotation) if f.name not in without]
+            groups[one.name] = one.annotation, [f.name for f in kept]
+            spread += [
+                one.replace(
+                    name=f.name, annotation=hints[f.name], default=defaults.get(f.name, f.default)
+                )
+                for f in kept
+            ]
+
+        def run(**given: Any) -> None:
+            made = {
+                name: kind(**{option: given.pop(option) for option in kept})
+                for name, (kind, kept) in groups.items()
+            }
+            body(**made, **given)
+
+        run.__name__, run.__doc__ = body.__name__, body.__doc__
+        run.__annotations__ = {one.name: one.annotation for one in spread}
+        run.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
+        app.command()(run)
+        return body
+
+    return register

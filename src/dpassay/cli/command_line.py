@@ -10,14 +10,9 @@ from typing import Any
 
 import typer
 
-from dpassay.cli import (  # noqa: F401  (they register their commands)
-    hunting,
-    mechanisms,
-    showing,
-    without_mechanism,
-)
+from dpassay.cli import mechanisms, without_mechanism  # noqa: F401  (they register their commands)
 from dpassay.cli.app import Stopped, app
-from dpassay.cli.inputs import held
+from dpassay.cli.options import held
 from dpassay.cli.supervisor import say
 from dpassay.errors import (
     DpassayError,

@@ -1,106 +1,96 @@
-"""What commands hand over: panels, JSON, reports, exit statuses."""
+"""What commands hand over: files, panels, exit statuses."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from json import dumps
+from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
-from rich.panel import Panel
 
-from dpassay.cli.groups import Out
-from dpassay.cli.inputs import write_json, write_report
+from dpassay.cli.options import Out
 from dpassay.cli.supervisor import say
+from dpassay.errors import InvalidInput
 from dpassay.hunting.result import Hunt
-from dpassay.panels import bound_panel, hunt_panel, profile_panel, verdict_panel, verification_panel
-from dpassay.results.estimates import LowerBound
-from dpassay.results.profile import Profile
-from dpassay.results.verdict import Verdict
-from dpassay.results.verification import Verification
+from dpassay.tables import Status
 
 #: What helps an audit that could not have seen anything.
 PLAN = "more draws (dpassay plan says how many)"
 
 
-def status(verdicts: Sequence[Verdict]) -> int:
-    """How a command ends that delivers these."""
-    tones = {verdict.tone for verdict in verdicts}
-    return 1 if "violation" in tones else 4 if "blind" in tones else 0
+def exit_status(results: Sequence[Any]) -> int:
+    """How a command ends that hands over these results."""
+    tones = {one.verdict.tone if isinstance(one, Hunt) else one.tone for one in results}
+    statuses = {Status.VIOLATION: 1, Status.BLIND: 4, Status.UNSHOWN: 5}
+    return next((status for tone, status in statuses.items() if tone in tones), 0)
 
 
-def deliver(
-    results: Sequence[Verdict | Verification | Hunt],
-    profile: Profile | None,
-    *,
-    out: Out,
-    remedy: str = "",
-) -> None:
-    """The result as a panel, as JSON and as a report, as asked; `remedy` is for a blind verdict.
+def deliver(results: Sequence[Any], out: Out, remedy: str = "") -> None:
+    """Results as JSON, as a report and as panels, as asked; then the end of the command.
 
     Files come first: a terminal that takes no more must not lose them. What cannot be written is raised
     at the end, when the result has been said; a verdict that ends with a status of its own keeps it.
+
+    remedy    what helps an audit that could not have seen anything
     """
-    json, report = out.json, out.report
-    made: list[Any] = [*results] if profile is None else [profile]
-    text = made[0].to_json(indent=2)
-    if len(made) > 1:
-        text = "[" + ",\n".join(result.to_json(indent=2) for result in made) + "]"
+    from dpassay.panels import panel
+
+    texts = [one.to_json(indent=2) for one in results]
+    text = texts[0] if len(texts) == 1 else "[" + ",\n".join(texts) + "]"
     failed: list[Exception] = []
 
-    def tried(write: Callable[[], None]) -> None:
+    def attempt(write: Callable[..., None], *arguments: Any, **options: Any) -> None:
         try:
-            write()
+            write(*arguments, **options)
         except Exception as error:
             failed.append(error)
 
-    if json != "-":
-        tried(lambda: write_json(json, text))
-    if report is not None:
-        more = {"profile": profile, "command": command_line()}
-        tried(lambda: write_report(report, results, **more))
-    if json == "-":
-        write_json(json, text)
+    if out.json != "-":
+        attempt(write_json, out.json, text)
+    if out.report is not None:
+        command = shlex.join(["dpassay", *(a for a in sys.argv[1:] if a != "--debug")])
+        attempt(write_report, out.report, results, command=command)
+    if out.json == "-":
+        write_json("-", text)
     elif not out.quiet:
         console = Console()
         for one in results:
-            console.print(_panel(one, remedy, json or ""))
-        if profile is not None:
-            console.print(profile_panel(profile))
-        if report is not None and not failed:
-            console.print(f"The report: {report}")
+            console.print(panel(one, remedy=remedy, kept=out.json or ""))
+        if out.report is not None and not failed:
+            console.print(f"The report: {out.report}")
+    status = exit_status(results)
     for error in failed:
-        if not (verdicts := _verdicts(results)) or not status(verdicts):
+        if status not in (1, 4):
             raise error
         say(str(error))
+    raise typer.Exit(status)
 
 
-def deliver_bound(bound: LowerBound, out: Out, kept: str = "") -> None:
-    """A bound as JSON and as a panel; `kept` is where an event of it can be replayed from."""
-    if out.json != "-":
-        write_json(out.json, bound.to_json(indent=2))
-        if not out.quiet:
-            Console().print(bound_panel(bound, kept))
-    else:
-        write_json("-", bound.to_json(indent=2))
+def write_json(place: str | None, text: str) -> None:
+    """Write a result to a file, or to stdout if the place is "-"."""
+    if place == "-":
+        try:
+            text.encode(sys.stdout.encoding or "utf-8")
+        except UnicodeEncodeError:  # characters are in strings alone, where JSON can escape them
+            text = re.sub(r"[^\x00-\x7f]", lambda found: dumps(found[0])[1:-1], text)
+        typer.echo(text)
+    elif place is not None:
+        try:
+            Path(place).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput(f"{place} cannot be written: {error}") from None
 
 
-def _verdicts(results: Sequence[Verdict | Verification | Hunt]) -> list[Verdict]:
-    """The verdicts among results."""
-    held = [one.verdict if isinstance(one, Hunt) else one for one in results]
-    return [one for one in held if isinstance(one, Verdict)]
+def write_report(place: Path, results: Any, **options: Any) -> None:
+    """Write an HTML page, or say why that cannot be."""
+    from dpassay.report import write
 
-
-def _panel(result: Verdict | Verification | Hunt, remedy: str, kept: str) -> Panel:
-    match result:
-        case Verification():
-            return verification_panel(result)
-        case Hunt():
-            return hunt_panel(result, remedy)
-    return verdict_panel(result, remedy, kept)
-
-
-def command_line() -> str:
-    """What was typed, with the program's name in place of its path."""
-    return shlex.join(["dpassay", *(a for a in sys.argv[1:] if a != "--debug")])
+    try:
+        write(place, results, **options)
+    except OSError as error:
+        raise InvalidInput(f"{place} cannot be written: {error}") from None

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from dpassay.cli.app import app
-from dpassay.cli.delivery import PLAN, deliver, deliver_bound, status
-from dpassay.cli.earlier import earlier_results, their_columns
-from dpassay.cli.groups import How, Out, Where, claimed, command
-from dpassay.cli.inputs import Files, check_writable, live
-from dpassay.cli.inputs import sampling as as_sampling
-from dpassay.cli.inputs import source as read_source
+from dpassay import validation as checks
+from dpassay.cli import targets
+from dpassay.cli.app import command
+from dpassay.cli.delivery import PLAN, deliver
 from dpassay.cli.options import (
-    CommandOption,
     Confidence,
-    DaskOption,
-    IdentityOption,
-    LossOption,
+    How,
+    Loss,
     N,
-    OnError,
-    PairOption,
-    PerCall,
-    Quiet,
-    SecondsOption,
+    Out,
+    Program,
+    Seconds,
     Target,
-    Workers,
+    Where,
+    claimed,
+    live,
     whole,
 )
-from dpassay.errors import InvalidInput
+from dpassay.errors import InvalidInput, UnreadableFile
+
+
+def _draws(source: Any, n: int | None, default: int, seconds: float | None = None) -> int | None:
+    """How many draws to make; of samples all are taken, where nothing else is asked for."""
+    return default if n is None and seconds is None and live(source) else n
 
 
 @command()
@@ -48,9 +48,9 @@ def audit(
         ),
     ] = None,
     n: N = None,
-    seconds: SecondsOption = None,
+    seconds: Seconds = None,
     confidence: Confidence = 0.95,
-    loss: LossOption = "auto",
+    loss: Loss = "auto",
     how: How,
     out: Out,
 ) -> None:
@@ -70,16 +70,13 @@ def audit(
     """
     from dpassay.auditing.audits import audit as run
 
-    check_writable(out.report, out.json)
     source, pairs = where.read(how)
     claims = [claimed(source, text) for text in claim or (None,)]
-    if n is None and seconds is None and live(source):
-        n = 20_000
     verdicts = run(
         source,
         pairs,
         claims,
-        n=n,
+        n=_draws(source, n, 20_000, seconds),
         seconds=seconds,
         confidence=confidence,
         loss=loss,
@@ -87,9 +84,7 @@ def audit(
         relation=where.relation,
         **how.drawing(source, out, where),
     )
-    remedy = f"{PLAN}, another --loss or a lower --confidence"
-    deliver(verdicts, None, out=out, remedy=remedy)
-    raise typer.Exit(status(verdicts))
+    deliver(verdicts, out, f"{PLAN}, another --loss or a lower --confidence")
 
 
 @command()
@@ -100,14 +95,13 @@ def monitor(
     max_n: Annotated[
         int | None,
         typer.Option(
-            "--max-n",
             parser=whole,
             metavar="N",
             help="The most draws per side per pair; 100000, or all of --samples.",
         ),
     ] = None,
     confidence: Confidence = 0.95,
-    loss: LossOption = "values",
+    loss: Loss = "values",
     how: How,
     out: Out,
 ) -> None:
@@ -120,21 +114,18 @@ def monitor(
     """
     from dpassay.monitoring.monitors import monitor as run
 
-    check_writable(out.report, out.json)
     source, pairs = where.read(how)
     verdict = run(
         source,
         pairs,
         claimed(source, claim),
-        max_n=100_000 if max_n is None and live(source) else max_n,
+        max_n=_draws(source, max_n, 100_000),
         confidence=confidence,
         loss=loss,
         relation=where.relation,
         **how.drawing(source, out, where),
     )
-    remedy = "more draws (--max-n), another --loss or a lower --confidence"
-    deliver([verdict], None, out=out, remedy=remedy)
-    raise typer.Exit(status([verdict]))
+    deliver([verdict], out, "more draws (--max-n), another --loss or a lower --confidence")
 
 
 @command("report")
@@ -148,9 +139,9 @@ def bound(
         ),
     ] = "eps",
     n: N = None,
-    seconds: SecondsOption = None,
+    seconds: Seconds = None,
     confidence: Confidence = 0.95,
-    loss: LossOption = "auto",
+    loss: Loss = "auto",
     how: How,
     out: Out,
 ) -> None:
@@ -163,23 +154,20 @@ def bound(
     from dpassay.auditing.audits import bound as run
     from dpassay.privacy.claim_parsing import parameter
 
-    check_writable(None, out.json)
     asked = parameter(of)
     source, pairs = where.read(how)
-    if n is None and seconds is None and live(source):
-        n = 20_000
     found = run(
         source,
         pairs,
         asked,
-        n=n,
+        n=_draws(source, n, 20_000, seconds),
         seconds=seconds,
         confidence=confidence,
         loss=loss,
         relation=where.relation,
         **how.drawing(source, out, where),
     )
-    deliver_bound(found, out, out.json or "")
+    deliver([found], out)
 
 
 @command()
@@ -203,20 +191,17 @@ def verify(
     """
     from dpassay.auditing.verifications import verify as run
 
-    check_writable(out.report, out.json)
     source, pairs = where.read(how)
-    asked = claimed(source, claim, "eps=1, delta=1e-5")
     found = run(
         source,
         pairs,
-        asked,
-        n=1_000_000 if n is None and live(source) else n,
+        claimed(source, claim, "eps=1, delta=1e-5"),
+        n=_draws(source, n, 1_000_000),
         confidence=confidence,
         relation=where.relation,
         **how.drawing(source, out, where),
     )
-    deliver([found], None, out=out)
-    raise typer.Exit(0 if found.confirmed else 5)
+    deliver([found], out)
 
 
 @command("pairs", "neighbours", "relation")
@@ -224,7 +209,7 @@ def estimate(
     *,
     where: Where,
     n: Annotated[
-        int | None, typer.Option("--n", parser=whole, metavar="N", help="Draws per side.")
+        int | None, typer.Option(parser=whole, metavar="N", help="Draws per side.")
     ] = None,
     loss: Annotated[
         str, typer.Option(help="auto, kde, polynomial, knn, logistic, boosting …")
@@ -240,18 +225,9 @@ def estimate(
     """
     from dpassay.notions.all_notions import estimate as run
 
-    check_writable(out.report, out.json)
     source, pair = where.read(how)
-    if n is None and live(source):
-        n = 100_000
-    profile = run(
-        source,
-        pair,
-        n=n,
-        loss=loss,
-        **how.drawing(source, out, where),
-    )
-    deliver([], profile, out=out)
+    n = _draws(source, n, 100_000)
+    deliver([run(source, pair, n=n, loss=loss, **how.drawing(source, out, where))], out)
 
 
 @command("pair", "pairs", "neighbours", "relation", "errors_are_outputs", "report", seed=1)
@@ -264,7 +240,6 @@ def replay(
     n: Annotated[
         int | None,
         typer.Option(
-            "--n",
             parser=whole,
             metavar="N",
             help="Fresh draws per side; 20000, or all of --samples.",
@@ -286,15 +261,8 @@ def replay(
     Example: dpassay replay verdict.json --samples fresh-p.csv fresh-q.csv
     """
     from dpassay.auditing.replays import replay as run
-    from dpassay.errors import UnreadableFile
 
-    check_writable(None, out.json)
-
-    try:
-        text = verdict.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(f"{verdict} cannot be read: {error}") from None
-    listed = earlier_results(text)
+    listed = _earlier(verdict)
     drawn = where.target is not None or where.command is not None
     if not drawn and where.samples is None and where.store is None:
         raise InvalidInput(
@@ -304,44 +272,69 @@ def replay(
     if drawn:
         where = replace(where, pair=("0", "1"))  # the witness brings its own
     elif where.columns is None and where.drop is None:
-        where = replace(where, columns=their_columns(listed))
+        where = replace(where, columns=_their_columns(listed))
     source, _ = where.read(how)
     again = [
         run(
             earlier,
             source if k == 0 else where.read(how)[0],  # samples are dealt out once
-            n=20_000 if n is None and live(source) else n,
+            n=_draws(source, n, 20_000),
             confidence=1 - (1 - confidence) / len(listed),
             **how.drawing(source, out, where),
         )
         for k, earlier in enumerate(listed)
     ]
-    remedy = f"{PLAN} or a lower --confidence"
-    deliver(again, None, out=out, remedy=remedy)
-    raise typer.Exit(status(again))
+    deliver(again, out, f"{PLAN} or a lower --confidence")
 
 
-@app.command()
+def _earlier(path: Path) -> list[Any]:
+    """What was written with --json: one result, or the verdicts of several claims."""
+    from dpassay.hunting.result import Hunt
+    from dpassay.records import Record
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableFile(f"{path} cannot be read: {error}") from None
+    try:
+        data = checks.read_json(text)
+    except ValueError:
+        data = None  # the record says what is wrong
+    found = [*map(Record.from_dict, data)] if isinstance(data, list) else [Record.from_json(text)]
+    if not found:
+        raise InvalidInput("the list of verdicts is empty: there is nothing to run again")
+    return [one.verdict if isinstance(one, Hunt) else one for one in found]
+
+
+def _their_columns(results: list[Any]) -> str | None:
+    """The columns that results on files are about, as --columns writes them."""
+    from dpassay.auditing.replays import named
+
+    origins = [one.about.files[0] for one in results if hasattr(one, "about") and one.about.files]
+    if not origins or not named(origins[0]):
+        return None
+    return ",".join(f'"{name}"' if "," in name else name for name in origins[0].columns)
+
+
+@command(
+    *("pairs", "neighbours", "relation", "samples", "store", "columns", "drop", "max_bytes"),
+    *("feature", "seed", "json", "report"),
+)
 def draw(
-    target: Target = None,
-    pair: PairOption = None,
-    command: CommandOption = None,
-    n: Annotated[int, typer.Option("--n", help="Draws per side.")] = 1000,
+    *,
+    where: Where,
+    n: Annotated[int, typer.Option(help="Draws per side.")] = 1000,
     store: Annotated[
-        Path, typer.Option("--store", help="The folder that keeps every draw as it comes.")
+        Path, typer.Option(help="The folder that keeps every draw as it comes.")
     ] = Path("runs"),
-    identity: IdentityOption = None,
-    per_call: PerCall = False,
-    errors_are_outputs: OnError = False,
     seed: Annotated[
         int | None,
         typer.Option("--seed", "--rng", help="0, or that of the store, if it is left out."),
     ] = None,
-    workers: Workers = 1,
-    dask: DaskOption = None,
-    quiet: Quiet = False,
+    how: How,
+    out: Out,
 ) -> None:
-    """Draw into a store, and go on where an earlier run was ended.
+    """Draw into a store; an interrupted run resumes.
 
     Example: dpassay draw mine.py:train --per-call --pair 0 1 --n 1000 --store runs --workers 4
 
@@ -351,16 +344,102 @@ def draw(
     from dpassay.sampling.samples import draw as run
     from dpassay.sampling.store_files import stored_seed
 
-    files = Files(None, None, None)
-    if seed is None:
-        seed = stored_seed(store) or 0
-    source, found = read_source(target, command, files, pair, None, None, per_call, seed)
-    run(
-        source,
-        found,
-        n=n,
-        rng=seed,
-        sampling=as_sampling(workers, dask, quiet, errors_are_outputs, store, identity),
-    )
-    if not quiet:
+    how = replace(how, seed=(stored_seed(store) or 0) if seed is None else seed)
+    source, pair = where.read(how)
+    run(source, pair, n=n, **how.drawing(source, out, replace(where, store=store)))
+    if not out.quiet:
         Console().print(repr(Store(store)), highlight=False, markup=False, soft_wrap=True)
+
+
+@command("errors_are_outputs")
+def hunt(
+    target: Target = None,
+    space: Annotated[
+        Path | None,
+        typer.Option(
+            help='A JSON file that says what inputs look like: {"type": "Reals", "low": 0, "high": 1, '
+            '"length": [0, 20]}; see the documentation for the others.'
+        ),
+    ] = None,
+    claim: Annotated[
+        str | None, typer.Option(help='The claim, such as "eps=1, delta=1e-5".')
+    ] = None,
+    command: Program = None,
+    relation: Annotated[
+        str,
+        typer.Option(help="What makes inputs neighbours: replace, add_remove, edit, user, query."),
+    ] = "replace",
+    user: Annotated[
+        str | None, typer.Option(help="With --relation user: the column that says whose a row is.")
+    ] = None,
+    sensitivity: Annotated[
+        float, typer.Option(help="With --relation query: how far answers may be apart.")
+    ] = 1.0,
+    norm: Annotated[str, typer.Option(help="With --relation query: each, l1 or l2.")] = "each",
+    outside: Annotated[
+        bool,
+        typer.Option("--outside", help="Also try NaN, infinities and values beyond the bounds."),
+    ] = False,
+    failing: Annotated[
+        str,
+        typer.Option(
+            help="What an exception is: leak (inside the space an outcome, outside a refusal), outcome, "
+            "ignore."
+        ),
+    ] = "leak",
+    budget: Annotated[
+        int, typer.Option(parser=whole, metavar="N", help="Draws over all pairs and both sides.")
+    ] = 400_000,
+    seconds: Annotated[
+        float | None, typer.Option(help="Seconds to spend, in place of --budget.")
+    ] = None,
+    confidence: Confidence = 0.95,
+    loss: Loss = "auto",
+    *,
+    how: How,
+    out: Out,
+) -> None:
+    """Find the inputs on which a mechanism breaks its claim.
+
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
+    seen anything, 130 interrupted.
+
+    Example: dpassay hunt mine.py:release --space space.json --claim "eps=1" --outside --report out.html
+    """
+    from dpassay.hunting.hunts import hunt as run
+
+    if (target is None) == (command is None):
+        raise InvalidInput("give exactly one of TARGET and --command")
+    if space is None or claim is None:
+        raise InvalidInput(
+            'what do inputs look like, and what is claimed? Give --space space.json --claim "eps=1"'
+        )
+    box = how.featured(how.mechanism(target, command))
+    found = run(
+        box,
+        _space(space),
+        claim,
+        budget=budget,
+        seconds=seconds,
+        confidence=confidence,
+        relation=relation,
+        user=user,
+        sensitivity=sensitivity,
+        norm=norm,
+        outside=outside,
+        failing=failing,
+        loss=loss,
+        **how.drawing(box, out),
+    )
+    deliver([found], out, f"a larger --budget ({PLAN}), another --loss or a lower --confidence")
+
+
+def _space(path: Path) -> Any:
+    """A space from a file; what is wrong with it is said with the file's name."""
+    from dpassay.blackbox.inputs import as_space
+
+    content = targets.json_file(path)
+    try:
+        return as_space(content)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from None

@@ -218,11 +218,16 @@ def pairs(pair: tuple[str, str] | None, file: Path | None, kind: str | None, bla
     return own
 
 
-def _pairs_of(file: Path) -> list[Pair]:
+def json_file(path: Path) -> Any:
+    """What a JSON file holds."""
     try:
-        content = checks.read_json(file.read_text(encoding="utf-8"))
+        return checks.read_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UnreadableFile(f"{file} cannot be read as JSON: {error}") from None
+        raise UnreadableFile(f"{path} cannot be read as JSON: {error}") from None
+
+
+def _pairs_of(file: Path) -> list[Pair]:
+    content = json_file(file)
     if not isinstance(content, list) or not content:
         raise UnreadableFile(f"{file} must hold a list of pairs such as [[0, 1], [0, 2]]")
     if not all(isinstance(two, list) and len(two) == 2 for two in content):

@@ -1,26 +1,33 @@
-"""Commands that need no mechanism: counts, the canaries of one run, plans."""
+"""Commands that need no mechanism: counts, the canaries of one run, plans, the zoo and its tour."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
 
+import numpy as np
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from dpassay.cli.app import app
-from dpassay.cli.delivery import PLAN, deliver, deliver_bound, status
-from dpassay.cli.groups import Out, command
-from dpassay.cli.inputs import check_writable, write_json
+from dpassay.blackbox import zoo as mechanisms
+from dpassay.cli.app import app, command
+from dpassay.cli.delivery import PLAN, deliver, write_json, write_report
 from dpassay.cli.options import (
     Confidence,
-    DeltaOption,
-    GuessesOption,
-    JsonOption,
+    Json,
     MaxBytes,
-    ScoresFile,
+    Out,
+    Report,
     Seed,
 )
-from dpassay.errors import InvalidInput
+from dpassay.errors import InvalidInput, NoClosedForm
+from dpassay.privacy.claims import Claim, GaussianDP, RenyiDP
+from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
+from dpassay.tables import Status
 
 
 @command("report")
@@ -56,19 +63,31 @@ def counts(
         confidence=confidence,
         likelier=likelier,  # type: ignore[arg-type]
     )
-    remedy = f"{PLAN}, another event or a lower --confidence"
-    deliver([verdict], None, out=out, remedy=remedy)
-    raise typer.Exit(status([verdict]))
+    deliver([verdict], out, f"{PLAN}, another event or a lower --confidence")
 
 
 @command()
 def one_run(
-    scores: ScoresFile,
+    scores: Annotated[
+        Path,
+        typer.Argument(
+            help="A file with a row a canary and the columns score and included (0 or 1)."
+        ),
+    ],
     claim: Annotated[
         str | None, typer.Option(help='The claim, such as "eps=1, delta=1e-5"; without: a bound.')
     ] = None,
-    guesses: GuessesOption = None,
-    delta: DeltaOption = None,
+    guesses: Annotated[
+        str | None,
+        typer.Option(
+            metavar="R",
+            help="How many canaries are guessed, fixed beforehand: 200 (half on either side), 100+50 (to "
+            "be included, to be left out), or several, each paid for: 100,200,400. Learned if left out.",
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Without a claim: the δ at which ε is bounded.")
+    ] = None,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
     max_bytes: MaxBytes = None,
@@ -84,24 +103,18 @@ def one_run(
     """
     from dpassay.membership.canaries import audit_file, read_guesses
 
-    check_writable(out.report, out.json)
     if out.report is not None and claim is None:
         raise InvalidInput("a report is of a verdict: give --claim, or leave --report out")
-    asked = read_guesses(guesses)
     found = audit_file(
         scores,
         max_bytes=max_bytes,
         claim=claim,
-        guesses=asked,
+        guesses=read_guesses(guesses),
         delta=delta,
         confidence=confidence,
         rng=seed,
     )
-    if isinstance(found, Verdict):
-        remedy = "more canaries, other --guesses or a lower --confidence"
-        deliver([found], None, out=out, remedy=remedy)
-        raise typer.Exit(status([found]))
-    deliver_bound(found, out)
+    deliver([found], out, "more canaries, other --guesses or a lower --confidence")
 
 
 @app.command()
@@ -115,7 +128,7 @@ def plan(
     event: Annotated[
         float | None, typer.Option(help="Probability of the telling event on the rarer side.")
     ] = None,
-    json: JsonOption = None,
+    json: Json = None,
 ) -> None:
     """How many draws an audit needs.
 
@@ -129,3 +142,163 @@ def plan(
     write_json(json, made.to_json(indent=2))
     if json != "-":
         typer.echo(str(made))
+
+
+@app.command()
+def zoo() -> None:
+    """What is in the zoo, with the truths.
+
+    Exit status: 0 done.
+
+    Example: dpassay zoo
+    """
+    table = Table(title="The zoo: what each mechanism claims, and the truth on its default pair")
+    console = Console()
+    wide = console.width >= 110  # else the first columns alone
+    table.add_column("mechanism", overflow="fold")
+    for heading in ("claims", "", "true ε", *(("δ(0.5)", "Rényi ε(2)", "T(0.05)") if wide else ())):
+        table.add_column(heading)
+    if wide:
+        table.add_column("source", overflow="fold")
+    for mechanism in mechanisms.members():
+        pair = mechanism.pair
+        cells = [
+            str(mechanism),
+            str(mechanism.claim or "nothing"),
+            "correct" if mechanism.correct else "[red]broken[/red]",
+            _known(mechanism.epsilon, pair),
+            _known(mechanism.delta, 0.5, pair),
+            _known(mechanism.renyi, 2.0, pair),
+            _known(mechanism.tradeoff, 0.05, pair),
+            mechanism.source,
+        ]
+        table.add_row(*(cells if wide else cells[:4]))
+    console.print(table)
+    if not wide:
+        console.print(
+            "A terminal of 110 columns also shows δ, Rényi, the trade-off and the source."
+        )
+
+
+@app.command()
+def demo(
+    n: Annotated[int, typer.Option(help="Draws per side for each mechanism.")] = 20_000,
+    report: Report = Path("dpassay-demo.html"),
+    seed: Seed = 0,
+) -> None:
+    """The tour: audits a dozen mechanisms, correct and broken, against what they claim.
+
+    Exit status: 0 done, 2 bad input, 3 an internal error, 130 interrupted.
+
+    Example: dpassay demo
+    """
+    Out(report=report)  # refuses what cannot be written
+    console, started = Console(), time.monotonic()
+    headings = ("mechanism", "claims", "truth", "measured", "verdict", "right?")
+    table = Table(title="Each mechanism against its own claim")
+    table.add_column(headings[0], overflow="fold")
+    for heading in headings[1:]:
+        table.add_column(heading)
+    rows, verdicts = [], []
+    for name, truth, verdict, right in tour(n=n, seed=seed):
+        tone = verdict.tone
+        first = (
+            name,
+            str(verdict.claim),
+            truth,
+            f"{verdict.claim.symbol} ≥ {number(verdict.lower_bound)}",
+        )
+        colour = tone.label if tone is Status.CLEAR else f"[{tone.terminal}]{tone.label}[/]"
+        table.add_row(*first, colour, "✓" if right else "[red]✗[/red]")
+        cells = (*first, tone.label, "yes" if right else "no")
+        rows.append(dict(zip(headings, cells, strict=True)))
+        verdicts.append(verdict)
+        console.print(f"  {name}: {tone.label}", highlight=False)
+    console.print(table)
+    if report is not None:
+        # the one whose witness a reader can check at a glance
+        most = max(
+            range(len(verdicts)),
+            key=lambda k: (verdicts[k].violated, -len(verdicts[k].witness.event.words)),
+        )
+        view = verdicts[most].view()
+        title = f"{rows[most]['mechanism']}: {view.title.lower()}"
+        write_report(
+            report,
+            [verdicts[most]],
+            title="dpassay: the tour. One of its stops in full, and all of them in a table",
+            command="dpassay demo",
+            table=rows,
+            lead=(view.status, title, view.sentence),
+        )
+        console.print(f"The report: {report} ({time.monotonic() - started:.0f} s in all)")
+
+
+def cast() -> list[tuple[str, Any, Any]]:
+    """(name, mechanism, claim or None for its own)."""
+    return [
+        ("Laplace", mechanisms.Laplace(1.0), None),
+        ("Laplace, sensitivity too low", mechanisms.WrongSensitivityLaplace(sensitivity=1.2), None),
+        ("Gaussian", mechanisms.Gaussian(1.0), GaussianDP(1.0)),
+        ("Gaussian, Rényi claim too low", mechanisms.Gaussian(1.0), RenyiDP(2, 0.7)),
+        ("sparse vector 1", mechanisms.SVT(1, 1.5), None),
+        ("sparse vector 3, releases numbers", mechanisms.SVT(3, 2.5), None),
+        ("sparse vector 6, no cutoff", mechanisms.SVT(6, 1.5), None),
+        ("numerical sparse vector", mechanisms.NumericalSVT(1.5), None),
+        ("noisy max", mechanisms.ReportNoisyMax(1.5), None),
+        ("noisy max, releases the value", mechanisms.ReportNoisyMax(1.5, variant=8), None),
+        ("noisy histogram", mechanisms.NoisyHistogram(0.5), None),
+        ("noisy histogram, ε for 1/ε", mechanisms.NoisyHistogram(0.5, broken=True), None),
+        ("Laplace, truncated", mechanisms.TruncatedLaplace(), None),
+    ]
+
+
+def tour(*, n: int, seed: int) -> Iterator[tuple[str, str, Verdict, bool]]:
+    """Audit one after the other: its name, the truth, the verdict, and whether that is right.
+
+    Right is to refute a false claim; of a true one, not to refute it and to have been able to.
+    """
+    from dpassay.auditing.audits import audit
+    from dpassay.sampling.draw import Sampling
+
+    for index, (name, mechanism, given) in enumerate(cast()):
+        claim = mechanism.claim if given is None else given
+        verdict = audit(
+            mechanism,
+            mechanism.pair,
+            claim,
+            n=n,
+            rng=seed + index,
+            details=True,
+            sampling=Sampling(progress=False),
+        )
+        false = not mechanism.correct
+        if given is not None:
+            false = _true_value(mechanism, claim) > claim.value + 1e-9
+        expected = Status.VIOLATION if false else Status.CLEAR
+        truth = _known(_true_value, mechanism, claim, before=f"{claim.symbol} = ")
+        yield name, truth, verdict, verdict.tone is expected
+
+
+def _known(notion: Callable[..., Any], *arguments: Any, before: str = "") -> str:
+    """The true value of a notion, if it is known, with its symbol before it."""
+    try:
+        return before + number(float(notion(*arguments)))
+    except NoClosedForm:
+        return "not known"
+
+
+def _true_value(mechanism: Any, claim: Claim) -> float:
+    """The least value of the claim's parameter that is true of the pair."""
+    first, second = pair = mechanism.pair
+    if claim.point is not None and claim.point[1] == 0:
+        return float(mechanism.epsilon(pair))
+    if claim.orders:
+        return max(
+            claim.from_renyi(order, float(mechanism.renyi(order, way)))
+            for order in claim.orders
+            for way in ((first, second), (second, first))
+        )
+    alpha = np.linspace(0.0, 1.0, 1001)[1:-1]
+    power = 1 - np.asarray(mechanism.tradeoff(alpha, pair))
+    return float(np.max(claim.needed(power, alpha)))

@@ -20,7 +20,7 @@ from dpassay.report.embed import need_extras
 from dpassay.report.page import render
 from dpassay.results.profile import Profile
 
-__all__ = ["check_place", "need_extras", "render", "write"]
+__all__ = ["check_possible", "render", "write"]
 
 #: What other files are called.
 _OTHERS = (".pdf", ".json", ".csv", ".parquet", ".npy", ".png", ".svg", ".txt", ".md", ".docx")
@@ -72,7 +72,7 @@ def write(
 
 
 def check_place(path: Any) -> None:
-    """Say what is wrong with the name of a page."""
+    """Refuse the name of a file that is no page."""
     if not isinstance(path, (str, Path)):
         raise InvalidInput(
             f"path must be the name of a file, got {checks.shown(path)}; write "
@@ -83,3 +83,10 @@ def check_place(path: Any) -> None:
             f"a report is an HTML page, and {str(path)!r} names another kind of file; write "
             f"{Path(path).with_suffix('.html').name}"
         )
+
+
+def check_possible(path: Path) -> None:
+    """Refuse, before anything is computed, a page that could not be written."""
+    check_place(path)
+    need_extras()
+    checks.writable("report", path)

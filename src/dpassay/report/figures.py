@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,23 +13,31 @@ from dpassay import charts
 from dpassay._typing import FloatArray
 from dpassay.bounds.joint_test import clopper_pearson_box
 from dpassay.bounds.ordering import Counts
+from dpassay.outputs.events import Event
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
+from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.report.embed import drawing
-from dpassay.report.words import percent
+from dpassay.results.profile import Profile
 from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
+from dpassay.results.view import percent
 from dpassay.theme import unchecked
 
 #: Rows of the table behind a chart.
 _ROWS = 25
 #: The width of the drawings; the interactive charts take the width there is.
 _WIDTH = 620
+#: The share of the outputs beyond either end of a picture of densities.
+_TAIL = 5e-4
+
+Box = tuple[float, float, float, float]
+Table = list[list[str]]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with all that stands around it."""
+    """A chart with its title, its caption and its numbers."""
 
     key: str
     title: str
@@ -36,8 +45,8 @@ class Figure:
     alt: str
     spec: dict[str, Any] | None  # None: there is nothing finite to draw
     svg: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
 def figure(
@@ -47,197 +56,181 @@ def figure(
     alt: str,
     draw: Callable[..., Any],
     columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    rows: Table,
     *,
     hover: bool = True,
 ) -> Figure:
-    """`draw` is called once for the interactive chart and once for the drawing."""
+    """`draw` makes the interactive chart, and once more the drawing; `hover` if it takes that option."""
     with unchecked():
         chart = draw(hover=True) if hover else draw()
         spec, still = (c.to_dict(validate=False) for c in (chart, draw()))
     still["width"], spec["width"] = _WIDTH, "container"
-    table = tuple(tuple(row) for row in rows)
-    return Figure(key, title, caption, alt, spec, drawing(still, key, alt), tuple(columns), table)
+    return Figure(key, title, caption, alt, spec, drawing(still, key, alt), columns, rows)
 
 
-def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> Figure | None:
+def notions(key: str, profile: Profile, verdict: Verdict | None) -> list[Figure]:
+    """δ(ε), the output distributions, the privacy loss and the Rényi curve of a profile."""
+    claim = None if verdict is None else verdict.claim
+    event = None if verdict is None else verdict.witness.event
+    return [
+        spectrum(f"{key}-spectrum", profile.spectrum, claim),
+        *([] if profile.loss is None else losses(key, profile.loss, event)),
+        renyi(f"{key}-renyi", profile.renyi_curve, claim),
+    ]
+
+
+def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> Figure:
     """The claim against the measured curve, and the confidence region of the point counted."""
-    if verdict is None and curve is None:
-        return None
     lines: dict[str, charts.Line] = {}
-    said = []
-    point: tuple[float, float] | None = None
-    box: tuple[float, float, float, float] | None = None
-    outline = None
+    caption = []
+    band = None
     if curve is not None:
         lines["measured"] = (curve.x, curve.y)
-        said.append("The measured curve is an estimate.")
+        caption.append("The measured curve is an estimate.")
         if curve.band is not None:
-            level = percent(curve.band.confidence)
-            said.append(
-                f"The truth lies below the upper edge of its band at all α at once, with {level} "
-                "confidence."
+            band = curve.band.x, curve.band.lower, curve.band.upper
+            caption.append(
+                "The truth lies below the upper edge of its band at all α at once, with "
+                f"{percent(curve.band.confidence)} confidence."
             )
+    marked: dict[str, Any] = {}
+    counted: Table = []
     if verdict is not None:
         grid = np.unique(np.concatenate([np.linspace(0, 1, 401), np.geomspace(1e-4, 0.1, 60)]))
         lines["claimed"] = (grid, np.asarray(verdict.claim.tradeoff(grid)))
-    if verdict is not None:
-        level = percent(verdict.confidence)
-        if verdict.point is not None:
-            point, box = (verdict.point.alpha, verdict.point.beta), verdict.point.box
-            outline = verdict.point.outline
-            kind = "region"
-        else:
-            point, counts = _placed(verdict)
-            found = clopper_pearson_box(counts, 1 - verdict.confidence)
-            box = (found.low_alpha, found.high_alpha, found.low_beta, found.high_beta)
-            kind = "box"
+        point, box = _counted_point(verdict)
+        outline = None if verdict.point is None else verdict.point.outline
+        marked = {"point": point, "box": box, "outline": outline}
         if curve is None:
-            said.append("The line is the claimed curve.")
-        said.append(
-            f"The circle is the witness event as counted, with its {level} confidence {kind}. A "
-            "region wholly below the claimed curve speaks against the claim; the verdict rests on "
-            "its own test, not on the picture."
+            caption.append("The line is the claimed curve.")
+        caption.append(
+            f"The circle is the witness event as counted, with its {percent(verdict.confidence)} "
+            f"confidence {'box' if verdict.point is None else 'region'}. A region wholly below the "
+            "claimed curve speaks against the claim; the verdict rests on its own test, not on the "
+            "picture."
         )
-    said.append("Along the dotted diagonal the two inputs cannot be told apart.")
-    band = None if curve is None or curve.band is None else curve.band
-    x = np.linspace(0, 1, 21)
-    columns = ["α", *(f"β, {name}" for name in lines)]
+        a0, a1, b0, b1 = map(number, box)
+        blank = [""] * (len(lines) - 1)
+        counted = [
+            [*(f"{number(rate)} (counted)" for rate in point), *blank],
+            [f"α in [{a0}, {a1}]", f"β in [{b0}, {b1}]", *blank],
+        ]
+    caption.append("Along the dotted diagonal the two inputs cannot be told apart.")
     rows = [
-        [number(float(a)), *(number(float(np.interp(a, *line))) for line in lines.values())]
-        for a in x
+        [number(a), *(number(float(np.interp(a, *line))) for line in lines.values())]
+        for a in np.linspace(0, 1, 21).tolist()
     ]
-    if point is not None and box is not None:
-        cells = [f"{number(point[0])} (counted)", f"{number(point[1])} (counted)"]
-        rows.append(cells + [""] * (len(columns) - 2))
-        low, high = (
-            f"α in [{number(box[0])}, {number(box[1])}]",
-            f"β in [{number(box[2])}, {number(box[3])}]",
-        )
-        rows.append([low, high] + [""] * (len(columns) - 2))
-
-    def draw(hover: bool = False) -> Any:
-        return charts.tradeoff(
-            lines,
-            band=None if band is None else (band.x, band.lower, band.upper),
-            box=box,
-            outline=outline,
-            point=point,
-            hover=hover,
-        )
-
-    title = "The claim against what was measured" if verdict is not None else "Trade-off curve"
-    alt = "Type-II error against type-I error: " + " and ".join(f"the {n} curve" for n in lines)
-    return figure(key, title, " ".join(said), alt, draw, columns, rows)
+    return figure(
+        key,
+        "Trade-off curve" if verdict is None else "The claim against what was measured",
+        " ".join(caption),
+        "Type-II error against type-I error: " + " and ".join(f"the {n} curve" for n in lines),
+        partial(charts.tradeoff, lines, band=band, **marked),
+        ["α", *(f"β, {name}" for name in lines)],
+        rows + counted,
+    )
 
 
-def evidence(key: str, verdict: Verdict) -> Figure | None:
-    """The log of a monitor's evidence against draws."""
-    path = verdict.evidence
-    if path is None or not len(path):
-        return None
-    draws, log = path.T
-    limit = -np.log(1 - verdict.confidence)
+def _counted_point(verdict: Verdict) -> tuple[tuple[float, float], Box]:
+    """The witness as a point (α, β) with a box around it.
 
-    def draw(hover: bool = False) -> Any:
-        return charts.evidence(draws, log, limit=float(limit), hover=hover)
+    An event and its complement are the same test. Of a claim that is not symmetric, which is about both
+    orders of the pair, the order is taken that speaks more against it.
+    """
+    if verdict.point is not None:
+        return (verdict.point.alpha, verdict.point.beta), verdict.point.box
+    w = verdict.witness
+    orders = [Counts(w.hits_p, w.n_p, w.hits_q, w.n_q)]
+    if not verdict.claim.symmetric:
+        orders.append(Counts(w.hits_q, w.n_q, w.hits_p, w.n_p))
+    readings = [c for o in orders for c in (o, Counts(o.n - o.i, o.n, o.m - o.j, o.m))]
+    best = max(readings, key=lambda c: float(verdict.claim.tradeoff(c.j / c.m)) - 1 + c.i / c.n)
+    found = clopper_pearson_box(best, 1 - verdict.confidence)
+    box = (found.low_alpha, found.high_alpha, found.low_beta, found.high_beta)
+    return (best.j / best.m, 1 - best.i / best.n), box
 
-    said = (
-        f"The log of the capital that bets against the claim have won. If the claim were true it would "
-        f"ever reach the line at {number(float(limit))} with a probability of at most "
+
+def evidence(key: str, verdict: Verdict) -> list[Figure]:
+    """The log of a monitor's evidence (wealth of its e-process) against draws; none of an audit."""
+    if verdict.evidence is None or not len(verdict.evidence):
+        return []
+    draws, log = verdict.evidence.T
+    limit = float(-np.log(1 - verdict.confidence))
+    caption = (
+        "The log of the wealth that bets against the claim have won. If the claim were true it would "
+        f"ever reach the line at {number(limit)} with a probability of at most "
         f"{percent(1 - verdict.confidence)}, however long one looks. Draws come in batches: it stops at "
         "the end of the one in which the line is passed. The witness counts the draws that were bet on "
         "with its cells, those before had a part in choosing them."
     )
-    rows = [[f"{draws[k]:,.0f}", f"{log[k]:.3f}"] for k in some(draws.size)]
+    rows = [[f"{draws[k]:,.0f}", f"{log[k]:.3f}"] for k in _some(draws.size)]
     alt = "The log of the evidence against draws a side"
-    return figure(key, "Evidence", said, alt, draw, ("draws a side", "log evidence"), rows)
-
-
-def _placed(verdict: Verdict) -> tuple[tuple[float, float], Counts]:
-    """The witness as a point (α, β), read the way that tells most against the claim.
-
-    An event and its complement say the same in the plane of one claimed curve. A claim that is not
-    symmetric speaks of both orders of the pair, each with the same curve.
-    """
-    w = verdict.witness
-    there = Counts(w.hits_p, w.n_p, w.hits_q, w.n_q)
-    orders = (
-        [there] if verdict.claim.symmetric else [there, Counts(there.j, there.m, there.i, there.n)]
-    )
-    readings = [c for o in orders for c in (o, Counts(o.n - o.i, o.n, o.m - o.j, o.m))]
-    best = max(readings, key=lambda c: float(verdict.claim.tradeoff(c.j / c.m)) - 1 + c.i / c.n)
-    return (best.j / best.m, 1 - best.i / best.n), best
+    draw = partial(charts.evidence, draws, log, limit=limit)
+    return [figure(key, "Evidence", caption, alt, draw, ("draws a side", "log evidence"), rows)]
 
 
 def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     """δ(ε), estimated and certified, and what the claim allows."""
     lines: dict[str, charts.Line] = {"estimate": (found.x, found.y)}
-    said = ["The smallest δ for which (ε, δ)-DP holds, by ε."]
-    point = None
+    caption = ["The smallest δ for which (ε, δ)-DP holds, by ε."]
+    point = band = None
     if claim is not None and not claim.directional:  # the estimate is the worse of both directions
         lines["claimed"] = (found.x, np.asarray(claim.delta_at(found.x)))
-        said.append(
-            "The claim allows δ up to the claimed curve. An estimate above it is no refutation: the "
-            "verdict is, or a certified curve above it."
+        caption.append(
+            "The claim allows δ up to the claimed curve. An estimate above it proves nothing; only the "
+            "verdict does, or a certified curve above it."
         )
     if found.lower is not None:
         lines["certified"] = (found.x, found.lower)
         level = "" if found.confidence is None else f" with {percent(found.confidence)} confidence"
-        said.append(f"The truth lies above the certified curve{level}.")
-    band = None
+        caption.append(f"The truth lies above the certified curve{level}.")
     if found.upper is not None:
         lines["certified from above"] = (found.x, found.upper)
-        said.append(
+        caption.append(
             "On these inputs it lies below the curve that is certified from above, likewise."
         )
         if found.lower is not None:
             band = found.x, found.lower, found.upper
     if isinstance(claim, (PureDP, ApproximateDP)) and claim.epsilon <= found.x[-1]:
         point = (claim.epsilon, float(claim.delta_at(claim.epsilon)))
-        said.append(f"The diamond is the claim, {claim}.")
-
-    def draw(hover: bool = False) -> Any:
-        return charts.spectrum(lines, band=band, point=point, hover=hover)
-
-    columns, rows = _tabulated("ε", "δ", lines)
-    alt = "δ as a function of ε: " + ", ".join(lines)
-    return figure(key, "δ(ε)", " ".join(said), alt, draw, columns, rows)
+        caption.append(f"The diamond is the claim, {claim}.")
+    return figure(
+        key,
+        "δ(ε)",
+        " ".join(caption),
+        "δ as a function of ε: " + ", ".join(lines),
+        partial(charts.spectrum, lines, band=band, point=point),
+        *_tabulated("ε", "δ", lines),
+    )
 
 
 def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
     """ε(λ), estimated and bounded, and what the claim allows."""
     lines: dict[str, charts.Line] = {"estimate": (curve.x, curve.y)}
-    said = ["The Rényi divergence of the two outputs, the worse direction, by order."]
+    caption = ["The Rényi divergence of the two outputs, the worse direction, by order."]
     point = None
-    if claim is not None:
-        stated = _stated(claim, curve.x)
-        if stated is not None and stated[0].size == 1:
-            point = (float(stated[0][0]), float(stated[1][0]))
-            said.append(f"The diamond is the claim, {claim}.")
-        elif stated is not None:
-            lines["claimed"] = stated
-            said.append(
-                "The claim allows divergences up to the claimed curve; an estimate above it is no "
-                "refutation."
-            )
-            if stated[0] is not curve.x:
-                said.append("The claim is about the orders in the table, not about those between.")
+    stated = None if claim is None else _stated(claim, curve.x)
+    if stated is not None and stated[0].size == 1:
+        point = (float(stated[0][0]), float(stated[1][0]))
+        caption.append(f"The diamond is the claim, {claim}.")
+    elif stated is not None:
+        lines["claimed"] = stated
+        caption.append(
+            "The claim allows divergences up to the claimed curve; an estimate above it proves nothing."
+        )
+        if stated[0] is not curve.x:
+            caption.append("The claim is about the orders in the table, not about those between.")
     if curve.lower is not None:
         lines["lower bound"] = (curve.x, curve.lower)
     if not all(np.all(np.isfinite(y)) for _, y in lines.values()):
-        said.append("Where a value is infinite the line breaks off; the table has it.")
-
-    def draw(hover: bool = False) -> Any:
-        return charts.renyi(lines, point=point, hover=hover)
-
-    columns, rows = _tabulated("λ", "ε(λ)", lines)
+        caption.append("Where a value is infinite the line breaks off; the table has it.")
+    title, table = "Rényi curve", _tabulated("λ", "ε(λ)", lines)
     if not any(np.isfinite(y).any() for _, y in lines.values()):
-        said = ["The Rényi divergence is infinite at every order: there is nothing to draw."]
-        table = tuple(tuple(row) for row in rows)
-        return Figure(key, "Rényi curve", said[0], "", None, "", tuple(columns), table)
+        nothing = "The Rényi divergence is infinite at every order: there is nothing to draw."
+        return Figure(key, title, nothing, "", None, "", *table)
     alt = "Rényi divergence as a function of its order: " + ", ".join(lines)
-    return figure(key, "Rényi curve", " ".join(said), alt, draw, columns, rows)
+    draw = partial(charts.renyi, lines, point=point)
+    return figure(key, title, " ".join(caption), alt, draw, *table)
 
 
 def _stated(claim: Claim, orders: FloatArray) -> charts.Line | None:
@@ -249,16 +242,132 @@ def _stated(claim: Claim, orders: FloatArray) -> charts.Line | None:
     return None
 
 
+def losses(key: str, curve: LossCurve, event: Event | None) -> list[Figure]:
+    """The two output distributions and the privacy loss, the witness event shaded."""
+    if curve.labels is not None:
+        return _discrete_losses(key, curve, curve.labels, event)
+    part = curve.part
+    shaded = [] if event is None or part != "output" else intervals(event)
+    curve = _likely_part(curve, shaded)
+    x, p, q, ell = curve.x, curve.p, curve.q, curve.y
+    note = f" Shaded: the witness event, {event}." if shaded else ""
+    if part != "output":
+        note += (
+            f" Shown is {part}, • standing for any value: outputs of another form are not in the "
+            "picture, and all of an output may tell more than this part of it."
+        )
+    columns = [part, "density, first input", "density, second input", "|log p/q|"]
+    seen = np.flatnonzero(p + q > 0)  # few draws leave cells without any between them
+    rows = [
+        [number(float(v)) for v in (x[k], p[k], q[k], abs(ell[k]))] for k in seen[_some(seen.size)]
+    ]
+    return [
+        figure(
+            f"{key}-densities",
+            "Output densities",
+            f"How the outputs fall on the two inputs, estimated; all but {2 * _TAIL:.1%} of them are "
+            f"in the picture.{note}",
+            "Densities of the outputs on the first and the second input",
+            partial(charts.densities, x, p, q, event=shaded, part=part),
+            columns,
+            rows,
+        ),
+        figure(
+            f"{key}-loss",
+            "Privacy loss",
+            "How strongly an output speaks for one of the inputs; its supremum is ε. Where "
+            "outputs are rare the estimate is mostly noise."
+            + (f" Shown is {part}." if part != "output" else ""),
+            "Absolute privacy loss along the outputs",
+            partial(charts.loss_line, x, ell, event=shaded, part=part),
+            [columns[0], columns[3]],
+            [[row[0], row[3]] for row in rows],
+        ),
+    ]
+
+
+def _likely_part(curve: LossCurve, shaded: Sequence[tuple[float, float]]) -> LossCurve:
+    """The curve where nearly all the outputs are, and where the event begins and ends."""
+    mass = np.cumsum((curve.p + curve.q) * np.gradient(curve.x)) if curve.x.size > 2 else [0.0]
+    if not mass[-1] > 0:
+        return curve
+    first, last = np.searchsorted(mass, np.array([_TAIL, 1 - _TAIL]) * mass[-1])
+    edges = [e for pair in shaded for e in pair if curve.x[0] <= e <= curve.x[-1]]
+    at = np.searchsorted(curve.x, [curve.x[first], curve.x[last], *edges])
+    keep = slice(max(int(at.min()) - 1, 0), int(at.max()) + 2)
+    return LossCurve(curve.x[keep], curve.y[keep], curve.p[keep], curve.q[keep], part=curve.part)
+
+
+def _discrete_losses(
+    key: str, curve: LossCurve, labels: tuple[str, ...], event: Event | None
+) -> list[Figure]:
+    inside = None if event is None else members(event, labels)
+    p, q, ell = curve.p, curve.q, curve.y
+    shown = charts.likeliest(p, q)
+    note = f" Full colour: the witness event, {event}; pale: outside it." if inside else ""
+    if len(shown) < p.size:
+        note += f" The {len(shown)} likeliest of {p.size} outputs are shown."
+    if any("•" in labels[k] for k in shown):
+        note += " • stands for any number."
+    columns = ["output", "probability, first input", "probability, second input", "|log p/q|"]
+    rows = [[labels[k], *(number(float(v)) for v in (p[k], q[k], abs(ell[k])))] for k in shown]
+    if inside is not None:
+        columns.append("in the witness event")
+        rows = [[*row, "yes" if inside[k] else "no"] for row, k in zip(rows, shown, strict=True)]
+    return [
+        figure(
+            f"{key}-masses",
+            "Output probabilities",
+            f"How often each output comes on the two inputs, estimated.{note}",
+            "Probabilities of the outputs on the first and the second input",
+            partial(charts.masses, labels, p, q, inside=inside),
+            columns,
+            rows,
+            hover=False,
+        ),
+        figure(
+            f"{key}-loss",
+            "Privacy loss",
+            "How strongly an output speaks for one of the inputs; the largest is ε.",
+            "Absolute privacy loss of each output",
+            partial(charts.mass_loss, labels, p, q, ell, inside=inside),
+            [columns[0], columns[3]],
+            [[row[0], row[3]] for row in rows],
+            hover=False,
+        ),
+    ]
+
+
+def intervals(event: Event) -> list[tuple[float, float]]:
+    """The intervals of an event on outputs that are one number."""
+    layout = event.layout
+    found = []
+    for key, test in event.partial:
+        if layout is None or len(layout.free(key)) == 1:
+            found += list(zip(test.lows.tolist(), test.highs.tolist(), strict=True))
+    if layout is not None and any(len(layout.free(key)) == 1 for key in event.whole):
+        found.append((-np.inf, np.inf))
+    return found
+
+
+def members(event: Event, labels: Sequence[str]) -> list[bool] | None:
+    """Which of the outputs named are in an event; None if it cannot be told."""
+    if event.layout is None or event.live:
+        return None
+    whole = {event.layout.words(key) for key in event.whole}
+    return [label in whole or (event.otherwise and label == "any other output") for label in labels]
+
+
 def _tabulated(
     x_name: str, y_name: str, lines: Mapping[str, charts.Line]
-) -> tuple[list[str], list[list[str]]]:
-    """Lines as a table; a cell is blank where a line has no point."""
-    shown = [{float(x[k]): float(y[k]) for k in some(x.size)} for x, y in lines.values()]
+) -> tuple[list[str], Table]:
+    """Lines as columns and rows; a cell is blank where a line has no point."""
+    shown = [{float(x[k]): float(y[k]) for k in _some(x.size)} for x, y in lines.values()]
     at = sorted({x for line in shown for x in line})
     rows = [[number(x), *(number(line[x]) if x in line else "" for line in shown)] for x in at]
     return [x_name, *(f"{y_name}, {name}" for name in lines)], rows
 
 
-def some(size: int) -> list[int]:
+def _some(size: int) -> list[int]:
     """Indices of as many rows as a table behind a chart should have."""
     return [int(k) for k in np.unique(np.linspace(0, size - 1, min(size, _ROWS)).round())]

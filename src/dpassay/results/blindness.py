@@ -1,8 +1,8 @@
-"""When an audit that refutes nothing is blind: it could not have refuted what there may be. And why.
+"""When an audit that refutes nothing is blind, that is, could not have refuted anything; and why.
 
-The threshold: an audit is blind if its smallest detectable parameter is, on the scale of ε and μ, twice
-what is claimed and at least 1 more. (Those are changes of a logit or of a normal quantile; what other
-parameters are on that scale `Claim.as_epsilon` says.)
+An audit is blind if its smallest detectable parameter is, on the scale of ε and μ, twice what is claimed
+and at least 1 more. (ε is a change of a logit, μ one of a normal quantile; `Claim.as_epsilon` brings
+other parameters to that scale.)
 """
 
 from __future__ import annotations
@@ -51,14 +51,13 @@ def why_blind(
     `detectable` is the smallest parameter that it would have detected; `same` says that the inputs are
     equal.
     """
-    if violated or same:
-        return blind_search(claim, violated, detectable, failures, same)
     i, n, j, m = counts
+    outputs = _SEEING
     if i + j == 0 or (i == n and j == m):
         which = "none" if i == 0 else "all"
         said = f"the event that was tested happened in {which} of the draws on both inputs"
-        return Blind(Cause.EMPTY_EVENT, said)
-    return blind_search(claim, violated, detectable, failures, same)
+        outputs = Blind(Cause.EMPTY_EVENT, said)
+    return blind_search(claim, violated, detectable, failures, same, outputs)
 
 
 def blind_search(
@@ -69,11 +68,11 @@ def blind_search(
     same: bool = False,
     outputs: Blind = _SEEING,
 ) -> Blind:
-    """Why an audit that sought an event could not have refuted the claim.
+    """Why an audit that searched for an event could not have refuted the claim.
 
-    `detectable` is what the best event there could be would have detected: it does not depend on the
-    draws, so that audits alike are all blind or none is. `outputs` says why no event of these outputs is
-    good enough, if that is so.
+    `detectable` is what the best possible event would have detected. It does not depend on the draws, so
+    that of equal audits all are blind or none. `outputs` says why no event of these outputs is good
+    enough, if that is so.
     """
     if violated:
         return _SEEING
@@ -109,15 +108,14 @@ def far_only(claim: Claim, detectable: float) -> str:
     """That only parameters far above the claim would have been caught; empty if that is not so."""
     if not far_above(claim, detectable):
         return ""
-    return (
-        f"only {claim.symbol} = {number(detectable)} or more would have been caught 9 times in 10"
-    )
+    least = f"{claim.symbol} = {number(detectable)}"
+    return f"only {least} or more would have been caught 9 times in 10"
 
 
 def far_above(claim: Claim, value: float) -> bool:
-    """Whether a parameter is so far above the claimed one that to see no less is to see nothing.
+    """Whether a parameter is far above the claimed one, by the threshold of this module.
 
-    The largest that there can be is far, and so are ∞ and NaN.
+    The largest possible value is far above it, and so are ∞ and NaN.
     """
     claimed = claim.as_epsilon(claim.value)
     near = claim.as_epsilon(value) < claimed + max(1.0, claimed)

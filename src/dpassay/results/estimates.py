@@ -12,8 +12,9 @@ from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.results.rounding import number
+from dpassay.results.view import ResultView, about_rows, replay_command
 from dpassay.results.witness import Witness
-from dpassay.tables import Shown
+from dpassay.tables import Shown, Status
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,6 +80,21 @@ class LowerBound(Shown):
         return (
             f"{self.notion} ≥ {number(self.value)} with {level(self.confidence, 100)}% confidence"
             f"{where}, {self.guarantee} guarantee ({self.about.method}){shown}" + self.about.noted
+        )
+
+    def view(self, file: str = "bound.json") -> ResultView:
+        """All there is to say; `file` is the name of its JSON in the commands that read it."""
+        bound = f"{self.notion} ≥ {number(self.value)} with confidence {level(self.confidence)}"
+        w, about = self.witness, self.about
+        replayable = w is not None and self.value > 0 and not w.event.live
+        return ResultView(
+            status=Status.ESTIMATE,
+            headline="A lower bound",
+            summary=[f"{bound} ({self.guarantee})"],
+            rows=[*(w.rows() if w else []), *about_rows(about, about.notes, about.method)],
+            about=about,
+            file=file,
+            replay=replay_command(about, file) if replayable else "",
         )
 
 

@@ -15,7 +15,8 @@ from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About
 from dpassay.results.rounding import number
-from dpassay.tables import Shown, Tabular
+from dpassay.results.view import GUARANTEES, NOT_A_BOUND, ResultView
+from dpassay.tables import Shown, Status, Tabular
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,3 +92,49 @@ class Profile(Shown, Tabular):
         """ε at an order, in words that do not say more than the draws do."""
         how = "≈" if order <= self.renyi_reach else "at least about"
         return f"Rényi ε({order:g}) {how} {number(float(self.renyi(order)))}"
+
+    def view(self, file: str = "profile.json") -> ResultView:
+        """All there is to say; `file` is the name of its JSON."""
+        about, start = self.about, self.spectrum.x[0]
+        estimated = f", estimated from {about.draws}" if about.n else ""
+        worse, least = "the worse direction", "at least; rare outputs decide, which were not seen"
+        return ResultView(
+            status=Status.ESTIMATE,
+            headline=f"Estimates on {self.pair}",
+            summary=self._summary(),
+            about=about,
+            title="Estimate",
+            sentence=f"ε is about {number(self.epsilon)} and μ about {number(self.mu)}{estimated}.",
+            facts=[
+                ("Pure DP", f"ε ≈ {number(self.epsilon)}", "the largest privacy loss"),
+                ("Gaussian DP", f"μ ≈ {number(self.mu)}", "the trade-off curve"),
+                (
+                    f"δ at ε = {number(start)}",
+                    f"δ ≈ {number(self.spectrum.y[0])}",
+                    "the start of the spectrum",
+                ),
+                (
+                    "Rényi, order 2",
+                    f"ε ≈ {number(self.renyi(2.0))}",
+                    worse if self.renyi_reach >= 2 else least,
+                ),
+            ],
+            pair=about.pair,
+            guarantee=GUARANTEES[about.guarantee],
+            meaning=(NOT_A_BOUND,),
+            file=file,
+        )
+
+    def _summary(self) -> list[str]:
+        """The estimates, a line each."""
+        end, last = self.spectrum.x[-1], self.renyi_curve.x[-1]
+        return [
+            f"ε ≈ {number(self.epsilon)}",
+            f"μ ≈ {number(self.mu)}",
+            *(f"δ({e:g}) ≈ {number(self.delta(e))}" for e in (0.0, 0.5, 1.0) if e <= end),
+            *(self.renyi_said(order) for order in (2.0, 8.0) if order <= last),
+            *(f"T({a:g}) ≈ {number(self.tradeoff(a))}" for a in (0.01, 0.05)),
+            f"{self.about.method}, {self.about.draws}; estimates, not bounds: dpassay audit certifies",
+            *(f"note: {note}" for note in self.about.notes),
+            *map(str, self.about.files),
+        ]

@@ -1,8 +1,10 @@
-"""Whether a claim was refuted, how far, and whether it could have been."""
+"""Whether a claim was refuted, how far, and whether it could have been; and all that is said of it."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +12,8 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
+from dpassay.errors import InvalidInput
+from dpassay.privacy.claim_parsing import claim as parse_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffCurve
 from dpassay.privacy.provenance import About, Guarantee, level
@@ -18,14 +22,38 @@ from dpassay.results import blindness
 from dpassay.results.estimates import TradeoffPoint
 from dpassay.results.profile import Profile
 from dpassay.results.rounding import number, rounded_down
+from dpassay.results.view import (
+    GUARANTEES,
+    Facts,
+    PairTable,
+    ResultView,
+    Rows,
+    about_rows,
+    capital,
+    error_rate,
+    percent,
+    replay_command,
+    small,
+    with_confidence,
+)
 from dpassay.results.witness import BITS, Witness
-from dpassay.tables import Shown
+from dpassay.tables import Shown, Status
 
 #: What is said where no score was learned.
 UNLEARNED = (
     "no score separated the two inputs better than chance on training draws: either their outputs hardly "
     "differ, or the audit does not see how such outputs differ. If you know what to look at, pass "
     "features=[…]"
+)
+_TITLES = {
+    Status.VIOLATION: "Violation",
+    Status.CLEAR: "No violation detected",
+    Status.BLIND: "Could not have seen a violation",
+}
+#: What an exact guarantee means for guesses about canaries, whose coins must be fair.
+_EXACT_FOR_CANARIES = (
+    "exact: it holds for every number of canaries, provided a fair coin of its own included each of them "
+    "or left it out, and the guesses know of the coins only what the run lets out"
 )
 
 
@@ -115,34 +143,42 @@ class Verdict(Shown):
             self._set(evidence=self.evidence.reshape(-1, 2))
 
     @property
-    def tone(self) -> str:
-        """ "violation", "clear" or "blind"."""
-        return "violation" if self.violated else "blind" if self.blind else "clear"
-
-    @property
-    def _colour(self) -> str:
-        return {"violation": "#b3261e", "clear": "#1d5fa8", "blind": "#7a5200"}[self.tone]
-
-    @property
-    def replayed(self) -> bool:
-        """Whether it is that of an event found earlier, on fresh draws."""
-        return self.about.method == "replay of an event"
+    def tone(self) -> Status:
+        """VIOLATION, CLEAR or BLIND."""
+        if self.violated:
+            return Status.VIOLATION
+        return Status.BLIND if self.blind else Status.CLEAR
 
     @property
     def headline(self) -> str:
         """The verdict in a few words."""
         match self.tone:
-            case "violation":
+            case Status.VIOLATION:
                 return f"violation of {self.claim}"
-            case "blind":
+            case Status.BLIND:
                 return f"could not have seen a violation of {self.claim}"
-            case _:
-                return f"no violation of {self.claim} detected"
+        return f"no violation of {self.claim} detected"
 
     @property
     def remedy(self) -> str:
         """What helps a blind audit where more draws cannot; empty where they may."""
         return blindness.remedy(self.blind_cause)
+
+    @property
+    def unlearned(self) -> bool:
+        """Whether nothing was refuted and nothing learned: the event tested says little of others."""
+        return not (self.violated or self.blind or self.separated)
+
+    @property
+    def caught(self) -> str:
+        """What would be caught with 90 % probability, in words; empty where that is not known."""
+        least = self.smallest_detectable
+        if least is None or not math.isfinite(least) or self.blind or self.unlearned:
+            return ""
+        if self.claim.set_by_events:
+            event = f"on an event like {self.detectable_on or 'this'}"
+            return f"{self.claim.symbol} = {number(least)} {event} would be caught 9 times in 10"
+        return f"{self.claim.symbol} ≈ {number(least)} would be caught 9 times in 10"
 
     def chart(self) -> Any:
         """The claimed curve, the measured one, and the confidence region of the point tested.
@@ -168,43 +204,252 @@ class Verdict(Shown):
         )
 
     def __str__(self) -> str:
-        c = self.claim
-        bound = f"{c.symbol} ≥ {number(self.lower_bound)} with {level(self.confidence)} confidence"
+        bound = f"{self.claim.symbol} ≥ {number(self.lower_bound)}"
         exact = f", {self.guarantee}" if self.violated else ""
-        lines = [f"{self.headline}: {bound} (p ≤ {self.p_value:.2g}{exact})"]
-        if self.draws is not None:
-            lines.append(f"  stopped after {self.draws:,} draws a side")
-        if self.blind:
-            lines.append(f"  blind: {self.blind}")
-        if self.second is not None:
-            lines.append(f"  and at the same time: {self.second}")
-        lines.append(f"  witness: {self.witness}")
+        first = (
+            f"{self.headline}: {bound} with {level(self.confidence)} confidence "
+            f"(p ≤ {self.p_value:.2g}{exact})"
+        )
+        rows = [("blind", self.blind)] if self.blind else []
+        rows += [] if self.second is None else [("and at the same time", str(self.second))]
+        rows += [("witness", str(self.witness)), *self._remarks()]
+        return "\n".join([first, *(f"  {name}: {text}" for name, text in rows)])
+
+    def _remarks(self) -> Rows:
+        """When it stopped, what it would have caught, and the notes."""
+        rows = [] if self.draws is None else [("stopped", f"after {self.draws:,} draws a side")]
         if self.unlearned:
-            lines.append(f"  note: {UNLEARNED}")
-        elif self.has_power:
-            lines.append(f"  power: {self.caught}")
-        if self.guarantee is Guarantee.HEURISTIC or self.replayed or self.about.units:
-            return "\n".join(lines) + self.about.noted
-        if self.violated and self.witness.event.of_representation:
-            lines.append(f"  note: {BITS}")
-        return "\n".join(lines)
+            rows.append(("note", UNLEARNED))
+        elif self.caught:
+            rows.append(("power", self.caught))
+        if self.violated and self.witness.event.of_representation and BITS not in self.about.notes:
+            rows.append(("note", BITS))
+        return rows + [("note", note) for note in self.about.notes]
 
-    @property
-    def unlearned(self) -> bool:
-        """Whether nothing was refuted and nothing learned: the event tested says little of others."""
-        return not (self.violated or self.blind or self.separated)
+    def view(self, file: str = "verdict.json") -> ResultView:
+        """All there is to say; `file` is the name of its JSON in the commands that read it."""
+        bound = f"{self.claim.symbol} ≥ {number(self.lower_bound)}"
+        summary = [capital(self.blind)] if self.blind else []
+        summary.append(
+            f"{bound} with confidence {level(self.confidence)} "
+            f"({self.guarantee}; p ≤ {self.p_value:.2g})"
+        )
+        if self.second is not None:
+            summary.append(f"and {second_bound(self)}; both hold at once")
+        exact = self.guarantee is Guarantee.EXACT
+        replay = ""
+        if self.violated and not self.witness.event.live:
+            replay = replay_command(self.about, file, self.confidence)
+        return ResultView(
+            status=self.tone,
+            headline=self.headline,
+            summary=summary,
+            rows=[*self.witness.rows(), *about_rows(self.about, ()), *self._remarks()],
+            about=self.about,
+            title=_TITLES[self.tone],
+            sentence=_sentence(self),
+            facts=_facts(self),
+            witness=str(self.witness.event),
+            pair=self.witness.pair or self.about.pair,
+            pairs=_predicted(self.pairs),
+            guarantee=_EXACT_FOR_CANARIES
+            if exact and _of_canaries(self)
+            else GUARANTEES[self.guarantee],
+            budget=self.budget,
+            meaning=(_meaning(self), _scope(self)),
+            file=file,
+            replay=replay,
+            checks=_checks(self, replay),
+        )
 
-    @property
-    def has_power(self) -> bool:
-        """Whether `smallest_detectable` says what the audit would have caught."""
-        known = self.smallest_detectable is not None and math.isfinite(self.smallest_detectable)
-        return known and not self.blind and not self.unlearned
 
-    @property
-    def caught(self) -> str:
-        """What `smallest_detectable` means, in words."""
-        size = number(self.smallest_detectable or 0.0)
-        if self.claim.set_by_events:
-            which = self.detectable_on or "this"
-            return f"{self.claim.symbol} = {size} on an event like {which} would be caught 9 times in 10"
-        return f"{self.claim.symbol} ≈ {size} would be caught 9 times in 10"
+# --- what is said of a verdict
+
+
+def overview(verdicts: Sequence[Verdict]) -> tuple[str, str]:
+    """Several verdicts in a title and a sentence."""
+    often, total = Counter(one.tone for one in verdicts), len(verdicts)
+    broken, clear, blind = (often[s] for s in (Status.VIOLATION, Status.CLEAR, Status.BLIND))
+    if clear == total:
+        return _TITLES[Status.CLEAR], f"None of the {total} claims was refuted by the draws."
+    sentences = []
+    if broken:
+        title = "1 violation" if broken == 1 else f"{broken} violations"
+        verb = "is" if broken == 1 else "are"
+        sentences.append(f"{broken} of {total} claims {verb} refuted, each at its own confidence.")
+    else:
+        title = "1 audit" if blind == 1 else f"{blind} audits"
+        title += " could not have seen a violation"
+    if clear:
+        sentences.append(f"For {clear} of {total} no violation was detected.")
+    if blind:
+        sentences.append(f"{blind} of {total} audits could not have refuted anything.")
+    return title, " ".join(sentences)
+
+
+def _of_canaries(verdict: Verdict) -> bool:
+    return verdict.about.units == "canaries"
+
+
+def _sentence(verdict: Verdict) -> str:
+    claim, bound = verdict.claim, number(verdict.lower_bound)
+    confidence = with_confidence(verdict.confidence, verdict.guarantee)
+    match claim.parameter:
+        case "gap":
+            found = f"the mechanism falls short of the claimed curve by at least {bound}"
+        case "factor":
+            found = f"at some order the divergence is at least {bound} times what is claimed"
+        case _:
+            found = f"{claim.symbol} is at least {bound}"
+    if verdict.second is not None:
+        found += f" and, at the same time, {second_bound(verdict)}"
+    match verdict.tone:
+        case Status.VIOLATION:
+            return f"The claim of {claim} is false: {found}, {confidence}."
+        case Status.BLIND:
+            why = f"This audit could not have refuted {claim}: {verdict.blind}."
+            return f"{why} All it certifies, {confidence}, is that {found}."
+    return f"The draws do not refute {claim}: all they certify, {confidence}, is that {found}."
+
+
+def second_bound(verdict: Verdict) -> str:
+    """The second bound: "δ ≥ 0.08 at ε = 0.5, claimed 0.01"; empty if there is none."""
+    return "" if verdict.second is None else " ".join(_second(verdict.second, verdict.claim))
+
+
+def _second(other: SecondBound, claim: Claim) -> tuple[str, str]:
+    """The second bound, and where it holds."""
+    claimed = number(other.claimed)
+    if other.at:
+        bound = f"{other.symbol} ≥ {rounded_down(other.lower)}"
+        return bound, f"at {other.at}, where the curve claims {claimed}"
+    bound = f"{other.symbol} {other.sign} {number(other.lower)}"
+    return bound, f"at {claim.symbol} = {number(claim.value)}, claimed {claimed}"
+
+
+def _facts(verdict: Verdict) -> Facts:
+    claim, w = verdict.claim, verdict.witness
+    units = verdict.about.units or ("held-out rows" if verdict.about.files else "draws")
+    sides = ("included", "left out") if _of_canaries(verdict) else ("first input", "second input")
+    chance = "largest probability of evidence this strong if the claim were true"
+    if verdict.guarantee is not Guarantee.EXACT:
+        chance += f" ({verdict.guarantee})"
+    facts = [
+        ("Claim", str(claim), "what was tested"),
+        (
+            "Certified bound",
+            f"{claim.symbol} ≥ {number(verdict.lower_bound)}",
+            f"with {percent(verdict.confidence)} confidence, {verdict.guarantee}",
+        ),
+    ]
+    if verdict.second is not None:
+        bound, where = _second(verdict.second, claim)
+        facts.append(("And at the same time", bound, f"{where}; both bounds hold at once"))
+    facts.append(("Smallest detectable", *_detectable(verdict)))
+    facts.append(("p-value", f"p ≤ {small(verdict.p_value)}", chance))
+    for side, hits, n in zip(sides, (w.hits_p, w.hits_q), (w.n_p, w.n_q), strict=True):
+        facts.append((f"Witness, {side}", f"{100 * hits / n:.3g}%", f"{hits:,} of {n:,} {units}"))
+    return facts
+
+
+def _detectable(verdict: Verdict) -> tuple[str, str]:
+    """The smallest detectable parameter, and on what it would be detected."""
+    least = verdict.smallest_detectable
+    if verdict.unlearned:
+        return "not known", "no score separated the two inputs"
+    if least is None:
+        return "not computed", "by this method"
+    if not math.isfinite(least):
+        return "none", "no excess is sure to be caught"
+    where = "" if verdict.about.units else f"on an event like {verdict.detectable_on or 'this'}, "
+    return f"{verdict.claim.symbol} = {number(least)}", f"{where}9 times in 10"
+
+
+def _predicted(pairs: Sequence[tuple[str, float]]) -> PairTable | None:
+    """The pairs with the bounds that training draws predicted."""
+    if not pairs:
+        return None
+    return PairTable(
+        "The pairs that were looked at, with the bound that training draws predicted for each. The "
+        "pair with the largest was tested on fresh draws.",
+        ("pair", "predicted bound"),
+        [(name, number(bound)) for name, bound in pairs],
+    )
+
+
+def _meaning(verdict: Verdict) -> str:
+    match verdict.tone:
+        case Status.VIOLATION:
+            rate = error_rate(verdict.confidence, verdict.guarantee, "audits")
+            return f"If the claim were true, a verdict of violation would come up {rate}."
+        case Status.BLIND:
+            return (
+                "This speaks neither for the claim nor against it: an audit that cannot refute what is "
+                "false says nothing by not refuting it."
+            )
+    return (
+        "“No violation detected” never means private: other inputs, other events or more draws "
+        "may still refute the claim."
+    )
+
+
+def _scope(verdict: Verdict) -> str:
+    """What a violation is about, what helps a blind audit, and what a clear one would have detected."""
+    match verdict.tone:
+        case Status.VIOLATION if _of_canaries(verdict):
+            about = "the training that was run and of these canaries"
+            return f"It speaks of {about}; the bound is a floor, and the truth may be worse."
+        case Status.VIOLATION:
+            return (
+                "It speaks of the pair of inputs that was tested, and so of the mechanism if the claim "
+                "calls them neighbours; the bound is a floor, and the truth may be worse."
+            )
+        case Status.BLIND if verdict.remedy:
+            return f"{capital(verdict.remedy)}."
+        case Status.BLIND if _of_canaries(verdict):
+            return "More canaries, another number of guesses or a lower confidence may let it see."
+        case Status.BLIND:
+            return (
+                "More draws (dpassay plan says how many), another loss to score the outputs by, or a "
+                "lower confidence may let it see."
+            )
+    if verdict.unlearned:
+        return f"{capital(UNLEARNED)}."
+    if verdict.smallest_detectable is None:
+        return "How large an excess would have been caught was not computed."
+    if not verdict.caught:
+        return "With so few draws no excess, however large, is sure to be caught."
+    return f"An actual {verdict.caught}; what is less, or shows on other events, may have gone unnoticed."
+
+
+def _checks(verdict: Verdict, replay: str) -> Rows:
+    """How somebody else checks a violation: on fresh draws, and from the counts."""
+    if not verdict.violated:
+        return []
+    w, claim = verdict.witness, verdict.claim
+    fresh = (
+        "On fresh draws: save the result and count its event again. Nothing is searched for, so nothing "
+        "is paid for a search."
+    )
+    steps = [(fresh, replay)] if replay else []
+    try:
+        same = str(parse_claim(str(claim))) == str(claim)
+    except InvalidInput:
+        same = False
+    if same and claim.set_by_events and w.level is not None:
+        total, share = 1 - verdict.confidence, ""
+        if w.level <= 0.999 * total:
+            share = (
+                f", with the {w.level:.3g} that this event had of the error probability {total:.3g} (so "
+                "that its p-value is that of the event alone)"
+            )
+        # as many digits as bounds show
+        confidence = repr(round(1 - w.level, 7 - math.floor(math.log10(w.level))))
+        steps.append(
+            (
+                f"From the counts alone, the same bound by the same exact test{share}:",
+                f'dpassay counts {w.hits_p} {w.n_p} {w.hits_q} {w.n_q} --claim "{claim}" '
+                f"--likelier {'first' if w.p >= w.q else 'second'} --confidence {confidence}",
+            )
+        )
+    return steps

@@ -11,7 +11,18 @@ from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
 from dpassay.results.rounding import number, rounded_up
-from dpassay.tables import Shown, Tabular
+from dpassay.results.view import (
+    GUARANTEES,
+    Facts,
+    PairTable,
+    ResultView,
+    about_rows,
+    capital,
+    error_rate,
+    percent,
+    with_confidence,
+)
+from dpassay.tables import Shown, Status, Tabular
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,13 +72,9 @@ class Verification(Shown, Tabular):
         }
 
     @property
-    def tone(self) -> str:
-        """ "confirmed" or "unshown"."""
-        return "confirmed" if self.confirmed else "unshown"
-
-    @property
-    def _colour(self) -> str:
-        return "#1b6e3c" if self.confirmed else "#57606c"
+    def tone(self) -> Status:
+        """CONFIRMED or UNSHOWN."""
+        return Status.CONFIRMED if self.confirmed else Status.UNSHOWN
 
     @property
     def worst(self) -> PairUpper:
@@ -121,3 +128,89 @@ class Verification(Shown, Tabular):
         if self.reason:
             lines.append(f"  why: {self.reason}")
         return "\n".join(lines) + self.about.noted
+
+    def view(self, file: str = "verification.json") -> ResultView:
+        """All there is to say; `file` is the name of its JSON."""
+        worst, many = self.worst, len(self.pairs) > 1
+        summary = [] if self.confirmed or not self.holds else [capital(self.holds)]
+        if self.holds:
+            confidence = f"confidence {level(self.confidence)} ({self.guarantee})"
+            summary.append(f"{self.bound} with {confidence}")
+        rows = [("why", self.reason)] if self.reason else []
+        rows.append(("inputs", f"{worst.pair}" + f", the worst of {len(self.pairs)} pairs" * many))
+        if worst.cells:
+            others = f"{rounded_up(worst.unseen)} of the draws are others"
+            rows.append(("outputs", f"{worst.cells:,} counted one by one; {others}"))
+        rows += about_rows(self.about, self.about.notes)
+        rows.append(("scope", f"{self.where}, and no other inputs"))
+        return ResultView(
+            status=self.tone,
+            headline=self.headline,
+            summary=summary,
+            rows=rows,
+            about=self.about,
+            title=f"{'Holds' if self.confirmed else 'Not shown to hold'} on {self.where}",
+            sentence=_sentence(self),
+            facts=_facts(self),
+            pair=None if many else worst.pair,
+            reason=self.reason,
+            pairs=_pair_table(self),
+            guarantee=GUARANTEES[self.guarantee],
+            budget=self.budget,
+            meaning=_meaning(self),
+            file=file,
+        )
+
+
+def _sentence(found: Verification) -> str:
+    confidence = with_confidence(found.confidence, found.guarantee)
+    if found.confirmed:
+        shown = f"{found.holds}: {found.bound}, {confidence}."
+    elif found.holds:
+        partly = f"{found.claim} was not shown in full. What the draws show, {confidence}"
+        shown = f"{partly}: {found.holds}."
+    else:
+        shown = f"The draws show nothing of {found.claim} on {found.where}."
+    return f"{shown} Of other inputs nothing is said."
+
+
+def _facts(found: Verification) -> Facts:
+    worst = found.worst
+    over = "the worse direction" if len(found.pairs) == 1 else "the worst pair and direction"
+    shown = "nothing" if found.upper >= 1 else f"{found.symbol} ≤ {rounded_up(found.upper)}"
+    return [
+        ("Claim", str(found.claim), f"on {found.where}"),
+        ("Shown", shown, f"with {percent(found.confidence)} confidence, {found.guarantee}; {over}"),
+        ("Outputs", f"{worst.cells:,}", "counted one by one"),
+        ("Other outputs", rounded_up(worst.unseen), "of the draws; all of them count against it"),
+    ]
+
+
+def _pair_table(found: Verification) -> PairTable:
+    caption = "The pair that was looked at."
+    if len(found.pairs) > 1:
+        caption = (
+            "The pairs that were looked at, the worst first. The bound of each holds with the stated "
+            "confidence, and so does the largest of them for all."
+        )
+    return PairTable(
+        caption,
+        ("pair", found.symbol, "outputs counted one by one", "share of other outputs"),
+        [
+            (str(one.pair), rounded_up(one.upper), f"{one.cells:,}", rounded_up(one.unseen))
+            for one in sorted(found.pairs, key=lambda one: -one.upper)
+        ],
+    )
+
+
+def _meaning(found: Verification) -> tuple[str, str]:
+    scope = (
+        f"It speaks of {found.where} and of no other inputs: a claim about a mechanism is about all "
+        "neighbouring inputs, and those that nobody tried may break it."
+    )
+    if not found.holds:
+        said = "That a claim was not shown does not speak against it; dpassay audit tries to refute it."
+        return said, scope
+    rate = error_rate(found.confidence, found.guarantee, "verifications")
+    said = "If δ were larger than the bound on one of the pairs, a bound like this would come up"
+    return f"{said} {rate}.", scope

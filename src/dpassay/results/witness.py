@@ -8,11 +8,12 @@ from dpassay import validation as checks
 from dpassay.outputs.events import Event
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
+from dpassay.results.view import related
 
 #: What a witness about the bits of numbers means.
 BITS = (
-    "the event is about the low-order bits of the numbers, their floating-point representation; whether "
-    'the values leak as well an audit with loss="values" says'
+    "the event is about the low-order bits of the numbers, their floating-point representation; an audit "
+    'with loss="values" tests the values alone'
 )
 
 
@@ -40,13 +41,23 @@ class Witness(Record):
 
     @property
     def p(self) -> float:
-        """How often the event happened on the first input."""
         return self.hits_p / self.n_p
 
     @property
     def q(self) -> float:
-        """How often the event happened on the second input."""
         return self.hits_q / self.n_q
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The event, its counts and the inputs, as rows for a terminal."""
+        counts = (
+            f"{self.hits_p:,} of {self.n_p:,} on the first input, "
+            f"{self.hits_q:,} of {self.n_q:,} on the second"
+        )
+        rows = [("witness", str(self.event)), ("", counts)]
+        if self.pair is not None:
+            rows.append(("inputs", related(self.pair, self.pair.inputs)))
+            rows += [("", self.pair.name)] if self.pair.name else []
+        return rows
 
     def __str__(self) -> str:
         return (

@@ -5,12 +5,12 @@ import inspect
 import pytest
 import typer
 
-from dpassay.cli import command_line, groups, options
+from dpassay.cli import command_line, options
 from dpassay.errors import InvalidInput
 
-WHERE = [*inspect.signature(groups.Where).parameters]
-HOW = [*inspect.signature(groups.How).parameters]
-OUT = [*inspect.signature(groups.Out).parameters]
+WHERE = [*inspect.signature(options.Where).parameters]
+HOW = [*inspect.signature(options.How).parameters]
+OUT = [*inspect.signature(options.Out).parameters]
 #: What each command does without, of the options that go together.
 WITHOUT = {
     "audit": set(),
@@ -19,6 +19,10 @@ WITHOUT = {
     "verify": set(),
     "estimate": {"pairs", "neighbours", "relation"},
     "replay": {"pair", "pairs", "neighbours", "relation", "errors_are_outputs", "report"},
+    "draw": {
+        *("pairs", "neighbours", "relation", "samples", "store", "columns", "drop", "max_bytes"),
+        *("feature", "seed", "json", "report"),
+    },
 }
 
 
@@ -37,7 +41,7 @@ def test_a_command_has_its_groups_in_order_around_its_own_options(command):
     own = [name for name in names if name not in {*where, *how, *out}]
     first = ["verdict"] if command == "replay" else []
     assert names == [*first, *where, *(n for n in own if n not in first), *how, *out]
-    assert "confidence" in own or command == "estimate"
+    assert "confidence" in own or command in ("estimate", "draw")
 
 
 def test_an_option_means_the_same_everywhere():
@@ -45,7 +49,7 @@ def test_an_option_means_the_same_everywhere():
     everywhere = {}
     for command in WITHOUT:
         for name, one in parameters(command).items():
-            if name in (*WHERE, *HOW, *OUT):
+            if name in {*WHERE, *HOW, *OUT} - WITHOUT[command]:
                 everywhere.setdefault(name, set()).add((one.help, tuple(one.opts)))
     assert set(everywhere) == {*WHERE, *HOW, *OUT}
     assert all(len(said) == 1 for said in everywhere.values())
@@ -54,7 +58,7 @@ def test_an_option_means_the_same_everywhere():
 def test_defaults():
     assert parameters("audit")["seed"].default == 0
     assert parameters("replay")["seed"].default == 1  # draws of its own
-    assert groups.How().seed == 0
+    assert options.How().seed == 0
 
 
 def test_a_command_without_an_option_refuses_it(capsys):
@@ -65,6 +69,6 @@ def test_a_command_without_an_option_refuses_it(capsys):
 def test_what_is_claimed():
     box = typer.Typer()  # anything without a claim of its own
     with pytest.raises(InvalidInput, match='Give --claim "eps=1, delta=1e-5"'):
-        groups.claimed(box, None, "eps=1, delta=1e-5")
-    assert groups.claimed(box, "eps=2").epsilon == 2
+        options.claimed(box, None, "eps=1, delta=1e-5")
+    assert options.claimed(box, "eps=2").epsilon == 2
     assert options.whole("2e4") == 20_000

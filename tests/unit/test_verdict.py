@@ -1,4 +1,4 @@
-"""The words of a report."""
+"""What is said of a verdict."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import dpassay as dp
 from dpassay import report
 from dpassay.cli import run
 from dpassay.privacy.provenance import Origin
-from dpassay.report import words
+from dpassay.results.view import ResultView, small
+from dpassay.tables import Status
 
 
 def test_small_probabilities_are_written_out():
-    assert [words.small(p) for p in (0.0, 1.0, 0.034, 5e-5, 1.25e-12)] == [
+    assert [small(p) for p in (0.0, 1.0, 0.034, 5e-5, 1.25e-12)] == [
         "0",
         "1",
         "0.034",
@@ -27,24 +28,24 @@ def test_small_probabilities_are_written_out():
 
 def test_a_p_value_is_about_draws_and_says_how_small_it_is():
     strong = dp.audit_counts(700, 1000, 184, 1000, dp.PureDP(0.5))
-    said = {name: (value, note) for name, value, note in words.facts(strong)}["p-value"]
+    said = {name: (value, note) for name, value, note in strong.view().facts}["p-value"]
     assert said[0] == "p ≤ 2.8 × 10⁻⁴¹"
-    assert said[1].startswith("how often draws speak so strongly against a claim that is true")
-    assert "given the draws" not in str(words.facts(strong))
+    assert said[1] == "largest probability of evidence this strong if the claim were true"
+    assert "given the draws" not in str(strong.view().facts)
 
 
 def test_a_violation_says_how_somebody_else_checks_it():
     found = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=4000, rng=0)
-    (fresh, again), (_, counted) = words.checks(found, "verdict.json")
+    (fresh, again), (_, counted) = found.view().checks
     assert fresh.startswith("On fresh draws")
     assert again == "dpassay replay verdict.json TARGET"
     assert run(shlex.split(counted)[1:]) == 1
     w = found.witness
     assert f"dpassay counts {w.hits_p} {w.n_p} {w.hits_q} {w.n_q} --claim" in counted
-    assert words.checks(dp.audit_counts(250, 1000, 184, 1000, "eps=1"), "verdict.json") == []
+    assert dp.audit_counts(250, 1000, 184, 1000, "eps=1").view().checks == []
     curve = dp.TradeoffDP(dp.GaussianDP(0.5).tradeoff)
     found = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), curve, n=4000, rng=0)
-    assert [command for _, command in words.checks(found, "v.json")] == [
+    assert [command for _, command in found.view("v.json").checks] == [
         "dpassay replay v.json TARGET"
     ]
 
@@ -63,7 +64,7 @@ def test_the_counts_of_one_event_among_several_give_the_bound_of_the_report(caps
         assert found.violated
         assert len(found.budget) > 2
         assert 0 < found.witness.level < 0.04
-        said, command = words.checks(found, "v.json")[-1]
+        said, command = found.view("v.json").checks[-1]
         again = _again(command, capsys)
         assert again.lower_bound == pytest.approx(found.lower_bound, rel=1e-6), claim
         assert "of the error probability 0.05" in said
@@ -76,7 +77,7 @@ def test_counts_and_replays_give_their_own_bound_again(capsys):
     verdict = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=4000, rng=0)
     replayed = dp.replay(verdict, dp.zoo.Laplace(0.5), n=4000, rng=1)
     for found in (counted, replayed):
-        _, command = words.checks(found, "v.json")[-1]
+        _, command = found.view("v.json").checks[-1]
         assert _again(command, capsys).lower_bound == pytest.approx(found.lower_bound, rel=1e-6)
 
 
@@ -90,7 +91,7 @@ def test_no_counts_stand_for_bets_or_guesses():
     for found in (watched, guessed):
         assert found.violated
         assert found.witness.level is None
-        assert "dpassay counts" not in str(words.checks(found, "v.json"))
+        assert "dpassay counts" not in str(found.view("v.json").checks)
 
 
 def test_a_report_of_one_run_speaks_of_canaries_and_coins():
@@ -100,8 +101,8 @@ def test_a_report_of_one_run_speaks_of_canaries_and_coins():
     page = report.render([found])
     assert "fair coin" in page
     assert "provided they are independent" not in page
-    assert "a side" not in str(words.facts(found))
-    assert "canaries" in str(words.facts(found))
+    assert "a side" not in str(found.view().facts)
+    assert "canaries" in str(found.view().facts)
     assert "1,000 a side" not in page
     drawn = dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")
     assert "provided they are independent" in report.render([drawn])
@@ -109,7 +110,15 @@ def test_a_report_of_one_run_speaks_of_canaries_and_coins():
 
 def test_rows_of_the_budget_that_are_alike_are_one():
     spent = [("an event", 0.0125)] * 3 + [("the bound on δ", 0.0125)]
-    assert words.budget(spent) == [("an event", "3 × 0.0125"), ("the bound on δ", "0.0125")]
+    view = ResultView(
+        status=Status.CLEAR,
+        headline="",
+        summary=(),
+        about=dp.About(method="m", guarantee="exact"),
+        budget=spent,
+        file="v.json",
+    )
+    assert view.spent == [("an event", "3 × 0.0125"), ("the bound on δ", "0.0125")]
 
 
 def test_what_is_refuted_is_more_than_what_is_claimed():
@@ -117,7 +126,7 @@ def test_what_is_refuted_is_more_than_what_is_claimed():
     assert found.violated
     same = replace(found, second=replace(found.second, lower=1e-5))
     assert "δ > 1e-05, claimed 1e-05" in str(same)
-    assert "δ > 1e-05 at ε = 1, claimed 1e-05" in words.sentence(same)
+    assert "δ > 1e-05 at ε = 1, claimed 1e-05" in same.view().sentence
     more = replace(found, second=replace(found.second, lower=2e-5))
     assert "δ ≥ 2e-05, claimed 1e-05" in str(more)
 

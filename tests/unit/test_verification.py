@@ -10,7 +10,7 @@ import pytest
 
 import dpassay as dp
 from dpassay import report
-from dpassay.report import overview, verification_words
+from dpassay.report.page import overview
 from dpassay.results.rounding import rounded_down, rounded_up
 from dpassay.results.verification import PairUpper
 
@@ -87,26 +87,27 @@ def test_a_page_without_charts_carries_no_chart_library():
 
 
 def test_what_is_confirmed_and_what_is_not_have_words_of_their_own():
-    heads = {name: verification_words.headline(found) for name, found in CASES.items()}
+    heads = {name: found.view().title for name, found in CASES.items()}
     assert heads["confirmed"] == "Holds on this pair"
     assert heads["several"] == "Holds on these 3 pairs"
     assert heads["unshown"] == "Not shown to hold on this pair"
-    assert "(1.2, 0.03)-DP holds on this pair" in verification_words.sentence(CASES["pure"])
-    assert "show nothing of" in verification_words.sentence(CASES["renyi"])
+    assert "(1.2, 0.03)-DP holds on this pair" in CASES["pure"].view().sentence
+    assert "show nothing of" in CASES["renyi"].view().sentence
 
 
 def test_several_results_are_counted_apart():
     broken = dp.audit_counts(450, 1000, 184, 1000, dp.PureDP(0.5))
     clear = dp.audit_counts(250, 1000, 184, 1000, dp.PureDP(0.5))
     held, open_ = CASES["confirmed"], CASES["unshown"]
-    assert overview.overview([held, open_]) == (
+    assert overview([held, open_]) == (
+        "unshown",
         "1 of 2 claims shown to hold on their pairs",
         "1 of 2 claims was shown to hold on their pairs.",
     )
-    head, said = overview.overview([broken, clear, held])
+    _, head, said = overview([broken, clear, held])
     assert head == "1 violation"
     assert said.endswith("1 of 1 claims was shown to hold on their pairs.")
-    head, said = overview.overview([clear, held, open_])
+    _, head, said = overview([clear, held, open_])
     assert head == "No violation detected"
     assert said.startswith("The draws do not refute 0.5-DP")
     page = report.render([clear, held, open_])
@@ -124,7 +125,7 @@ def test_a_spectrum_is_drawn_with_its_band():
     (spec,) = data(page, "specs").values()
     area = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "area")
     (band,) = json.loads(spec["datasets"][area["data"]["name"]])
-    assert (band["epsilon"][0], band["low"][0], band["high"][0]) == (0, 0.36, 0.44)
+    assert (band["x"][0], band["y"][0], band["high"][0]) == (0, 0.36, 0.44)
 
 
 def test_bounds_are_rounded_to_the_safe_side():

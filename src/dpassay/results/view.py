@@ -1,0 +1,134 @@
+"""What is said about a result: one `ResultView`, which terminals, HTML pages and commands lay out.
+
+Every result makes its own (`Verdict.view()`, `Verification.view()` …). No sentence calls a mechanism
+private.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpassay.privacy.pairs import Relation
+from dpassay.privacy.provenance import About, Guarantee, level
+from dpassay.tables import Status
+
+#: What a guarantee means.
+GUARANTEES = {
+    Guarantee.EXACT: "exact: it holds for every number of draws, provided they are independent",
+    Guarantee.ASYMPTOTIC: "asymptotic: it holds in the limit of many independent draws",
+    Guarantee.HEURISTIC: "heuristic: nothing is guaranteed",
+}
+NOT_A_BOUND = (
+    "Estimates are read off a sample and may lie above or below the truth. Only an audit makes a "
+    "statement with an error probability."
+)
+
+Rows = list[tuple[str, str]]
+#: Key numbers: name, number, what it is.
+Facts = list[tuple[str, str, str]]
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """The pairs of inputs that were looked at."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultView:
+    """What there is to say about one result.
+
+    A terminal shows headline, summary and rows; a page shows title, sentence, facts and the rest.
+    """
+
+    status: Status
+    headline: str  # a few words that name what it is about
+    summary: Sequence[str]
+    rows: Sequence[tuple[str, str]] = ()
+    about: About
+    title: str = ""  # a few words
+    sentence: str = ""
+    facts: Sequence[tuple[str, str, str]] = ()
+    witness: str = ""
+    pair: Any = None
+    reason: str = ""  # why no more was shown
+    pairs: PairTable | None = None
+    guarantee: str = ""
+    budget: Sequence[tuple[str, float]] = ()
+    meaning: Sequence[str] = ()
+    #: The file that keeps its JSON, and the command that checks it on fresh draws.
+    file: str
+    replay: str = ""
+    #: All ways to check it: in words, and as a command.
+    checks: Sequence[tuple[str, str]] = ()
+
+    @property
+    def spent(self) -> Rows:
+        """The budget as text; entries of the same name and share make one row."""
+        return [
+            (what, f"{share:.3g}" if n == 1 else f"{n} × {share:.3g}")
+            for (what, share), n in Counter(self.budget).items()
+        ]
+
+
+def percent(share: float) -> str:
+    """A probability as a percentage."""
+    return f"{level(share, 100)}%"
+
+
+def small(value: float) -> str:
+    """A probability that may be tiny: two digits, and a power of ten."""
+    if value == 0 or value >= 1e-3:
+        return f"{value:.2g}"
+    digits, power = f"{value:.1e}".split("e")
+    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{float(digits):g} × 10{raised}"
+
+
+def capital(text: str) -> str:
+    """The text with a capital letter at its start."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def with_confidence(confidence: float, guarantee: Guarantee) -> str:
+    """A confidence in a sentence; a guarantee that is not exact is named."""
+    kind = "" if guarantee is Guarantee.EXACT else f" ({guarantee})"
+    return f"with {percent(confidence)} confidence{kind}"
+
+
+def error_rate(confidence: float, guarantee: Guarantee, results: str) -> str:
+    """How often results that are wrong come up."""
+    rate = percent(1 - confidence)
+    return {
+        Guarantee.EXACT: f"in at most {rate} of {results}",
+        Guarantee.ASYMPTOTIC: f"in about {rate} of {results} with this many draws",
+        Guarantee.HEURISTIC: "at a rate nobody has bounded",
+    }[guarantee]
+
+
+def related(pair: Any, text: str) -> str:
+    """The inputs, as text, with what makes them neighbours."""
+    relation = getattr(pair, "relation", Relation.UNSPECIFIED)
+    return text if relation is Relation.UNSPECIFIED else f"{text} ({relation})"
+
+
+def about_rows(about: About, notes: Sequence[str], method: str = "") -> Rows:
+    """Files, method and notes as rows."""
+    return [
+        *(("file", str(origin)) for origin in about.files),
+        *([("how", method)] if method else []),
+        *(("note", note) for note in notes),
+    ]
+
+
+def replay_command(about: About, file: str, confidence: float = 0.95) -> str:
+    """The command that counts the event of a witness on fresh draws."""
+    draws = "--samples FRESH-FIRST FRESH-SECOND" if about.files else "TARGET"
+    more = "" if confidence == 0.95 else f" --confidence {level(confidence)}"
+    return f"dpassay replay {file} {draws}{more}"
