@@ -28,13 +28,14 @@ from dpassay.blackbox.zoo.base import masses as masses_of_laws
 from dpassay.blackbox.zoo.releases import binomial_masses
 from dpassay.blackbox.zoo.selection import log_laplace_cdf
 from dpassay.errors import InvalidInput, NoClosedForm
-from dpassay.privacy.claims import Claim, PureDP
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.pairs import Pair, Relation
 
 #: What an answer that was not given looks like, in a matrix of answers 1 (above) and 0 (below).
 STOPPED = -1
-_LAST_BELOW = (np.array([2] * 9 + [0]), np.ones(10, dtype=np.int64))
+_ONES = np.ones(10, dtype=np.int64)
+#: Ten queries, all up but the last.
+_LAST_BELOW = Pair(np.array([2] * 9 + [0]), _ONES, Relation.SENSITIVITY_ONE)
 _FLAWS = {
     3: "it releases the noisy number it compared with: pairs whose early answers move show it",
     4: "its noise does not grow as it should: pairs that move both ways show it",
@@ -125,24 +126,17 @@ class SVT(ZooMechanism):
         return out
 
     @property
-    def claim(self) -> Claim:
-        """ε."""
-        return PureDP(self.epsilon0)
-
-    @property
-    def pair(self) -> Pair:
+    def pair(self) -> Pair:  # type: ignore[override]
         """Ten queries; for each variant a pair on which it is at its worst, or nearly."""
-        ones = np.ones(10, dtype=np.int64)
+        half = np.array([1] * 5 + [0] * 5)
         match self.variant:
             case 1 | 2:
-                pair = _LAST_BELOW
+                return _LAST_BELOW
             case 3:
-                pair = (0 * ones, ones)
+                return Pair(0 * _ONES, _ONES, Relation.SENSITIVITY_ONE)
             case 4:
-                pair = (ones, np.array([2] * 5 + [0] * 5))
-            case _:
-                pair = (np.array([1] * 5 + [0] * 5), np.array([0] * 5 + [1] * 5))
-        return Pair(*pair, Relation.SENSITIVITY_ONE)
+                return Pair(_ONES, 2 * half, Relation.SENSITIVITY_ONE)
+        return Pair(half, 1 - half, Relation.SENSITIVITY_ONE)
 
     def masses(self, pair: Any) -> Masses:
         """By quadrature over the threshold noise, which all answers share."""
@@ -277,6 +271,7 @@ class NumericalSVT(ZooMechanism):
     cutoff: int
     threshold: float
     source: ClassVar[str] = "Dwork & Roth 2014; Wang et al. 2019"
+    pair: ClassVar[Pair] = _LAST_BELOW
 
     def __init__(self, epsilon: float = 1.0, cutoff: int = 1, threshold: float = 1.0) -> None:
         self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
@@ -311,16 +306,6 @@ class NumericalSVT(ZooMechanism):
         out[rows, columns] = on_grid(answers[columns] + noise, self.number_scale)
         return out
 
-    @property
-    def claim(self) -> Claim:
-        """ε."""
-        return PureDP(self.epsilon0)
-
-    @property
-    def pair(self) -> Pair:
-        """Ten queries, all up but the last."""
-        return Pair(*_LAST_BELOW, Relation.SENSITIVITY_ONE)
-
     def masses(self, pair: Any) -> Masses:
         """Which query is first above, times the cells of its released number."""
         if self.cutoff > 1:
@@ -338,12 +323,3 @@ class NumericalSVT(ZooMechanism):
 
     def _number_masses(self, by: float) -> Masses:
         return masses_of_laws(laplace(0.0, self.number_scale), laplace(by, self.number_scale))
-
-    def epsilon(self, pair: Any) -> float:
-        """The largest log-ratio of the choice plus that of its number, for each query."""
-        if self.cutoff > 1:
-            raise NoClosedForm(f"{self} is known exactly for cutoff 1 only")
-        first, second = (np.asarray(data, dtype=float) for data in pair)
-        choose = np.log(first_above(self, first)) - np.log(first_above(self, second))
-        by = np.append(np.abs(first - second), 0.0) / self.number_scale
-        return float(np.max(np.abs(choose) + by))
