@@ -148,7 +148,6 @@ class WrongSensitivityLaplace(Laplace):
 
     @property
     def pair(self) -> Pair:  # type: ignore[override]
-        """Two numbers at the true sensitivity."""
         return Pair(0.0, self.sensitivity)
 
 
@@ -202,7 +201,6 @@ class DiscreteLaplace(ZooMechanism):
         checks.real("scale", self.scale, above=0.0)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """The difference of two geometric variables."""
         p = -math.expm1(-1 / self.scale)
         shape = shape_of(data, size)
         noise = rng.geometric(p, size=shape) - rng.geometric(p, size=shape)
@@ -247,14 +245,12 @@ class DiscreteGaussian(ZooMechanism):
         checks.real("sigma", self.sigma, above=0.0)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """By inversion of the distribution function."""
         values, cumulated = _discrete_gaussian(self.sigma)
         places = np.searchsorted(cumulated, rng.random(size=shape_of(data, size)), side="right")
         return np.asarray(data, dtype=np.int64) + values[np.minimum(places, values.size - 1)]
 
     @property
     def claim(self) -> Claim:
-        """ρ = 1/2σ²."""
         return ZeroConcentratedDP(0.5 / self.sigma**2)
 
     def masses(self, pair: Any) -> Masses:
@@ -350,11 +346,9 @@ class TruncatedLaplace(ZooMechanism):
 
     @property
     def flaw(self) -> str:  # type: ignore[override]
-        """Claiming δ = 0."""
         return "" if self.honest else "it claims δ = 0; every pair has outputs only one side makes"
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """By inversion."""
         u = rng.random(size=shape_of(data, size)) * 2 - 1
         full = -math.expm1(-self.bound / self.scale)
         noise = -np.sign(u) * self.scale * np.log1p(-np.abs(u) * full)
@@ -369,7 +363,6 @@ class TruncatedLaplace(ZooMechanism):
         return ApproximateDP(eps, float(self.delta(eps, (0.0, 1.0))))
 
     def law(self, data: Any) -> Law:
-        """Laplace, restricted."""
         whole, full = laplace(float(data), self.scale), -math.expm1(-self.bound / self.scale)
         low, high = float(data) - self.bound, float(data) + self.bound
         outside = math.exp(-self.bound / self.scale) / 2

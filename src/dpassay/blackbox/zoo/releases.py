@@ -46,7 +46,6 @@ class NoisyHistogram(ZooMechanism):
 
     @property
     def flaw(self) -> str:  # type: ignore[override]
-        """The scale upside down."""
         return (
             "the noise has scale ε instead of 1/ε: every pair shows it for ε < 1"
             if self.broken
@@ -58,7 +57,6 @@ class NoisyHistogram(ZooMechanism):
         return Laplace(self.epsilon0 if self.broken else 1 / self.epsilon0)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Independent noise on every count."""
         return self._noise(np.asarray(data, dtype=float), size, rng)
 
     def truth(self, pair: Any) -> Truth:
@@ -84,11 +82,9 @@ class NoiselessHistogram(ZooMechanism):
         checks.whole("rows", self.rows)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """The input plus the sum of the other records."""
         return int(data) + rng.binomial(self.rows - 1, 0.5, size=size)
 
     def masses(self, pair: Any) -> Masses:
-        """Two shifted binomials."""
         others = binomial_masses(self.rows - 1, 0.5)
         first, second = (int(data) for data in pair)
         p, q = np.zeros((2, self.rows + 1))
@@ -120,7 +116,6 @@ class ProposeTestRelease(ZooMechanism):
         self._set(delta0=checks.probability("delta", delta))
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Test, then release."""
         value, distance = (float(part) for part in data)
         noise = rng.laplace(scale=1 / self.epsilon0, size=(2, size))
         shown = on_grid(value + noise[1], 1 / self.epsilon0)
@@ -132,7 +127,6 @@ class ProposeTestRelease(ZooMechanism):
 
     @property
     def claim(self) -> Claim:
-        """(2ε, δ)."""
         return ApproximateDP(2 * self.epsilon0, self.delta0)
 
     @property
@@ -181,7 +175,6 @@ class RandomizedResponse(ZooMechanism):
         self._set(epsilon0=checks.real("epsilon", epsilon, at_least=0.0))
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Flip every bit on its own."""
         bits = np.asarray(data, dtype=np.int8)
         flips = rng.random(size=(size, *bits.shape)) < expit(-self.epsilon0)
         return bits ^ flips.view(np.int8)
@@ -220,7 +213,6 @@ class KaryRandomizedResponse(ZooMechanism):
         return float(1 / (1 + (self.k - 1) * np.exp(-self.epsilon0)))
 
     def masses(self, pair: Any) -> Masses:
-        """All k outputs."""
         other = (1 - self._truth) / (self.k - 1)
         rows = []
         for data in pair:

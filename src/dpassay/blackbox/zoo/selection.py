@@ -72,7 +72,6 @@ class ReportNoisyMax(ZooMechanism):
 
     @property
     def flaw(self) -> str:  # type: ignore[override]
-        """Releasing the value."""
         match self.variant:
             case 7:
                 return "it releases the value: kε/2 where all k answers move, so k ≥ 3 shows it"
@@ -84,7 +83,6 @@ class ReportNoisyMax(ZooMechanism):
                 return ""
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Add noise to every answer, return the place or the value of the largest."""
         answers = np.asarray(data, dtype=float)
         shape, scale = (size, answers.size), 2 / self.epsilon0
         laplace = self.variant in (5, 7)
@@ -100,7 +98,6 @@ class ReportNoisyMax(ZooMechanism):
         return Pair(ones, other, Relation.SENSITIVITY_ONE)
 
     def law(self, data: Any) -> Law:
-        """The distribution of the value."""
         return max_law(np.asarray(data, float), 2 / self.epsilon0, self.variant == 7)
 
     def masses(self, pair: Any) -> Masses:
@@ -157,23 +154,19 @@ class ContinuousNoisyMax(ZooMechanism):
         checks.whole("numbers", self.numbers)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Add noise to every number, return the largest."""
         values = np.asarray(data, dtype=float)
         noise = rng.laplace(scale=1 / self.rate, size=(size, values.size))
         return on_grid((values + noise).max(axis=1), 1 / self.rate)
 
     @property
     def claim(self) -> Claim:
-        """k·rate."""
         return PureDP(self.numbers * self.rate)
 
     @property
     def pair(self) -> Pair:  # type: ignore[override]
-        """All zeros against all ones."""
         return Pair(np.zeros(self.numbers), np.ones(self.numbers))
 
     def law(self, data: Any) -> Law:
-        """The distribution of the largest."""
         return max_law(np.asarray(data, float), 1 / self.rate, laplace=True)
 
 
@@ -193,7 +186,6 @@ class ContinuousExponential(ZooMechanism):
         checks.real("rate", self.rate, above=0.0)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """By inversion."""
         s, lam = float(data), self.rate
         whole = 2 - math.exp(-lam * s)
         u = rng.random(size) * whole
@@ -244,7 +236,6 @@ class ExponentialCounting(ZooMechanism):
         self._set(epsilon0=eps, most=checks.whole("most", most))
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Draw from the finite distribution."""
         return rng.choice(self.most + 1, size=size, p=self._probabilities(data))
 
     def _probabilities(self, data: Any) -> FloatArray:
@@ -253,5 +244,4 @@ class ExponentialCounting(ZooMechanism):
         return np.asarray(weight / weight.sum())
 
     def masses(self, pair: Any) -> Masses:
-        """All outputs."""
         return Masses(*(self._probabilities(data) for data in pair))

@@ -74,18 +74,15 @@ class SVT(ZooMechanism):
 
     @property
     def flaw(self) -> str:  # type: ignore[override]
-        """What the variant does wrong."""
         return _FLAWS.get(self.variant, "")
 
     @property
     def threshold_scale(self) -> float:
-        """The scale of the threshold noise."""
         eps, c = self.epsilon0, self.cutoff
         return {1: 2, 2: 2 * c, 3: 2, 4: 4, 5: 2, 6: 2}[self.variant] / eps
 
     @property
     def query_scale(self) -> float:
-        """The scale of the query noise; 0 for none."""
         eps, c = self.epsilon0, self.cutoff
         return {1: 4 * c, 2: 4 * c, 3: 2 * c, 4: 4 / 3, 5: 0, 6: 2}[self.variant] / eps
 
@@ -280,21 +277,17 @@ class NumericalSVT(ZooMechanism):
 
     @property
     def threshold_scale(self) -> float:
-        """The scale of the threshold noise."""
         return 3 / self.epsilon0
 
     @property
     def query_scale(self) -> float:
-        """The scale of the query noise."""
         return 6 * self.cutoff / self.epsilon0
 
     @property
     def number_scale(self) -> float:
-        """The scale of the noise on a released number."""
         return 3 * self.cutoff / self.epsilon0
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """All queries of all outputs at once."""
         answers = np.asarray(data, dtype=float)
         shape = (size, answers.size)
         line = self.threshold + rng.laplace(scale=self.threshold_scale, size=(size, 1))

@@ -50,6 +50,17 @@ def on_sums(inner: Any, sums: FloatArray, rng: np.random.Generator) -> Any:
     return out
 
 
+def subset_sums(records: FloatArray, m: int, size: int, rng: np.random.Generator) -> FloatArray:
+    """The sums of `m` records drawn without replacement, `size` times."""
+    matter = records[records != 0]
+    if matter.size == 0:
+        return np.zeros(size)
+    if matter.size == 1:  # a single record matters: it is in with probability m/r
+        return np.asarray((rng.random(size) < m / records.size) * matter[0])
+    order = rng.random(size=(size, records.size)).argpartition(m - 1, axis=1)
+    return np.asarray(records[order[:, :m]].sum(axis=1))
+
+
 @dataclass(frozen=True, repr=False)
 class _Subsampled(ZooMechanism):
     inner: Any = field(default_factory=lambda: Gaussian(1.0))
@@ -90,7 +101,6 @@ class PoissonSubsampled(_Subsampled):
         checks.real("rate", self.rate, above=0.0, at_most=1.0)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Keep records at random, then add up."""
         records = np.asarray(data, dtype=float)
         matter = records[records != 0]  # a zero adds nothing, kept or not
         kept = rng.random(size=(size, matter.size)) < self.rate
@@ -126,16 +136,8 @@ class Subsampled(_Subsampled):
         checks.whole("size", self.size)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Draw a subset for each output, then add up."""
         records = np.asarray(data, dtype=float)
-        matter = records[records != 0]
-        if matter.size == 0:
-            return on_sums(self.inner, np.zeros(size), rng)
-        if matter.size == 1:  # a single record matters: it is in with probability size/r
-            kept = rng.random(size) < self.size / records.size
-            return on_sums(self.inner, kept * matter[0], rng)
-        order = rng.random(size=(size, records.size)).argpartition(self.size - 1, axis=1)
-        return on_sums(self.inner, records[order[:, : self.size]].sum(axis=1).round(12), rng)
+        return on_sums(self.inner, subset_sums(records, self.size, size, rng).round(12), rng)
 
     @property
     def claim(self) -> Claim | None:
@@ -190,7 +192,6 @@ class NoisyGradientDescent(ZooMechanism):
         checks.whole("iterations", self.iterations)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """All iterations, for all outputs at once."""
         mean = float(np.mean(data))
         theta = np.zeros(size)
         for _ in range(self.iterations):
@@ -248,23 +249,12 @@ class ToyDPSGD(ZooMechanism):
         checks.whole("batch", self.batch)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """All iterations, for all outputs at once."""
         records = np.asarray(data, dtype=float)
         theta = np.zeros(size)
         for _ in range(self.iterations):
-            gradient = theta - self._batch_means(records, size, rng)
+            gradient = theta - subset_sums(records, self.batch, size, rng) / self.batch
             theta -= self.rate * (gradient + rng.normal(scale=self.sigma, size=size))
         return on_grid(theta, self.rate * self.sigma)
-
-    def _batch_means(self, records: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
-        matter = records[records != 0]
-        if matter.size == 0:
-            return np.zeros(size)
-        if matter.size == 1:
-            drawn = rng.random(size) < self.batch / records.size
-            return np.asarray(drawn * (matter[0] / self.batch))
-        order = rng.random(size=(size, records.size)).argpartition(self.batch - 1, axis=1)
-        return np.asarray(records[order[:, : self.batch]].mean(axis=1))
 
     @property
     def _spread(self) -> float:
@@ -288,7 +278,6 @@ class ToyDPSGD(ZooMechanism):
         return means, weights
 
     def law(self, data: Any) -> Law:
-        """A mixture of normals."""
         means, weights = self._shifts(data)
         parts = [
             (float(w), gaussian(float(m), self._spread))
@@ -329,7 +318,6 @@ class _OnDevice:
         return {"generator": generator, "dtype": torch.float64, "device": self.device}
 
     def _drawn(self, kind: str, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """torch.rand or torch.randn."""
         how = self._seeded(rng)
         import torch
 
@@ -345,7 +333,6 @@ class TorchGaussian(_OnDevice, Gaussian):
     """
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Add independent noise to every coordinate."""
         noise = self._drawn("randn", data, size, rng)
         return _released(noise.mul_(self.sigma), data, self.sigma)
 
@@ -355,7 +342,6 @@ class TorchLaplace(_OnDevice, Laplace):
     """`Laplace` with its noise drawn by PyTorch, in doubles; `block` as for `TorchGaussian`."""
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Add independent noise to every coordinate."""
         centred = self._drawn("rand", data, size, rng).sub_(0.5)
         noise = centred.abs().mul_(-2.0).log1p_().mul_(-self.scale)
         return _released(noise.copysign_(centred), data, self.scale)
@@ -366,7 +352,6 @@ class TorchNoisyGradientDescent(_OnDevice, NoisyGradientDescent):
     """`NoisyGradientDescent` by PyTorch: a draw is a model, and a block of them is trained at once."""
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """All iterations, for all outputs at once."""
         how = self._seeded(rng)
         import torch
 
