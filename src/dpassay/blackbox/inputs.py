@@ -123,8 +123,24 @@ class Text(Cell):
             raise InvalidInput(f"alphabet must be text of two letters or more, got {got}")
 
 
+class Column(Space):
+    """A column of cells of one kind."""
+
+    length: Length
+    convert: Convert
+
+    @property
+    def cell(self) -> Cell:
+        """What one value may be."""
+        raise NotImplementedError
+
+    def __post_init__(self) -> None:
+        self._set(length=_length("length", self.length), convert=_convert(self.convert))
+        self._set(**vars(self.cell))
+
+
 @dataclass(frozen=True, eq=False)
-class Reals(Space):
+class Reals(Column):
     """A column of numbers from `low` to `high`; a NumPy array unless converted.
 
     >>> Reals(0, 1, length=(0, 20)).length
@@ -136,14 +152,13 @@ class Reals(Space):
     length: Length = (0, 20)
     convert: Convert = "numpy"
 
-    def __post_init__(self) -> None:
-        self._set(length=_length("length", self.length), convert=_convert(self.convert))
-        cell = Real(self.low, self.high)
-        self._set(low=cell.low, high=cell.high)
+    @property
+    def cell(self) -> Real:
+        return Real(self.low, self.high)
 
 
 @dataclass(frozen=True, eq=False)
-class Integers(Space):
+class Integers(Column):
     """A column of whole numbers from `low` to `high`; a NumPy array of int64 unless converted."""
 
     low: int = INT64[0]
@@ -151,16 +166,18 @@ class Integers(Space):
     length: Length = (0, 20)
     convert: Convert = "numpy"
 
+    @property
+    def cell(self) -> Integer:
+        return Integer(self.low, self.high)
+
     def __post_init__(self) -> None:
-        self._set(length=_length("length", self.length), convert=_convert(self.convert))
-        cell = Integer(self.low, self.high)
-        self._set(low=cell.low, high=cell.high)
+        super().__post_init__()
         if self.convert == "numpy" and (self.low < INT64[0] or self.high > INT64[1]):
             raise InvalidInput('bounds beyond 64 bits need convert="list": arrays do not hold them')
 
 
 @dataclass(frozen=True, eq=False)
-class Strings(Space):
+class Strings(Column):
     """A list of texts."""
 
     longest: int = 40
@@ -168,9 +185,9 @@ class Strings(Space):
     length: Length = (0, 20)
     convert: Convert = "list"
 
-    def __post_init__(self) -> None:
-        self._set(length=_length("length", self.length), convert=_convert(self.convert))
-        self._set(longest=Text(self.longest, self.alphabet).longest)
+    @property
+    def cell(self) -> Text:
+        return Text(self.longest, self.alphabet)
 
 
 @dataclass(frozen=True, eq=False)
