@@ -10,14 +10,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from functools import lru_cache
+from dataclasses import dataclass, field, fields
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import Claim, PureDP
@@ -150,6 +151,16 @@ class Truth(Protocol):
         """The trade-off function, with the second distribution as null hypothesis."""
 
 
+def real(default: float, **limits: Any) -> Any:
+    """A parameter that is a number within limits (`validation.real`)."""
+    return field(default=default, metadata={"check": partial(checks.real, **limits)})
+
+
+def whole(default: int) -> Any:
+    """A parameter that is a whole number, at least 1."""
+    return field(default=default, metadata={"check": checks.whole})
+
+
 @dataclass(frozen=True, repr=False)
 class ZooMechanism:
     """Base of the zoo.
@@ -170,6 +181,11 @@ class ZooMechanism:
     pair: ClassVar[Pair]
     #: Whether the privacy loss has no bound on any two different inputs: ε = ∞.
     unbounded: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if check := one.metadata.get("check"):
+                check(one.name, getattr(self, one.name))
 
     def _set(self, **values: Any) -> None:
         """For constructors alone: mechanisms are frozen afterwards."""

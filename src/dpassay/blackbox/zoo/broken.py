@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpassay import validation as checks
-from dpassay.blackbox.zoo.base import Truth, with_atom
+from dpassay.blackbox.zoo.base import Truth, real, with_atom
 from dpassay.blackbox.zoo.noise import Gaussian, Laplace, shape_of
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.finite_pairs import Masses
@@ -16,12 +15,8 @@ from dpassay.privacy.finite_pairs import Masses
 
 @dataclass(frozen=True, repr=False)
 class _FailsOnOne(Laplace):
-    chance: float = 0.25
+    chance: float = real(0.25, above=0.0, at_most=1.0)
     source: ClassVar[str] = "software as it is"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.real("chance", self.chance, above=0.0, at_most=1.0)
 
     def masses(self, pair: Any) -> Masses:
         """The failure is a cell of its own."""

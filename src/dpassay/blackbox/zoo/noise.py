@@ -13,7 +13,7 @@ from scipy.special import log_ndtr
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import Law, Truth, ZooMechanism, gaussian, laplace, on_grid
+from dpassay.blackbox.zoo.base import Law, Truth, ZooMechanism, gaussian, laplace, on_grid, real
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP, ZeroConcentratedDP
 from dpassay.privacy.curves import gaussian_tradeoff
@@ -112,12 +112,9 @@ class Laplace(ZooMechanism):
     0.2212
     """
 
-    scale: float = 1.0
+    scale: float = real(1.0, above=0.0)
     source: ClassVar[str] = "Dwork, McSherry, Nissim & Smith 2006"
     pair: ClassVar[Pair] = NUMBERS
-
-    def __post_init__(self) -> None:
-        checks.real("scale", self.scale, above=0.0)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         noise = rng.laplace(scale=self.scale, size=shape_of(data, size))
@@ -159,12 +156,9 @@ class Gaussian(ZooMechanism):
     0.1269
     """
 
-    sigma: float = 1.0
+    sigma: float = real(1.0, above=0.0)
     source: ClassVar[str] = "Dwork et al. 2006; Dong, Roth & Su 2022"
     pair: ClassVar[Pair] = NUMBERS
-
-    def __post_init__(self) -> None:
-        checks.real("sigma", self.sigma, above=0.0)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         noise = rng.normal(scale=self.sigma, size=shape_of(data, size))
@@ -193,12 +187,9 @@ class DiscreteLaplace(ZooMechanism):
     0.5
     """
 
-    scale: float = 1.0
+    scale: float = real(1.0, above=0.0)
     source: ClassVar[str] = "Ghosh, Roughgarden & Sundararajan 2009"
     pair: ClassVar[Pair] = _INTEGERS
-
-    def __post_init__(self) -> None:
-        checks.real("scale", self.scale, above=0.0)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         p = -math.expm1(-1 / self.scale)
@@ -236,13 +227,10 @@ class DiscreteGaussian(ZooMechanism):
     0.25
     """
 
-    sigma: float = 1.0
+    sigma: float = real(1.0, above=0.0)
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020"
     pair: ClassVar[Pair] = _INTEGERS
     unbounded: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        checks.real("sigma", self.sigma, above=0.0)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         values, cumulated = _discrete_gaussian(self.sigma)
@@ -333,16 +321,12 @@ class TruncatedLaplace(ZooMechanism):
     (inf, 0.0058)
     """
 
-    scale: float = 1.0
-    bound: float = 5.0
+    scale: float = real(1.0, above=0.0)
+    bound: float = real(5.0, above=0.0)
     honest: bool = False
     source: ClassVar[str] = "Geng, Ding, Guo & Kumar 2020"
     pair: ClassVar[Pair] = NUMBERS
     unbounded: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        checks.real("scale", self.scale, above=0.0)
-        checks.real("bound", self.bound, above=0.0)
 
     @property
     def flaw(self) -> str:  # type: ignore[override]

@@ -11,7 +11,7 @@ from scipy.special import expit, gammaln
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import Truth, ZooMechanism, laplace, on_grid, with_atom
+from dpassay.blackbox.zoo.base import Truth, ZooMechanism, laplace, on_grid, whole, with_atom
 from dpassay.blackbox.zoo.base import masses as masses_of_laws
 from dpassay.blackbox.zoo.noise import Laplace
 from dpassay.errors import InvalidInput
@@ -74,12 +74,9 @@ class NoiselessHistogram(ZooMechanism):
     0.246094
     """
 
-    rows: int = 10
+    rows: int = whole(10)
     source: ClassVar[str] = "Bassily, Groce, Katz & Smith 2013"
     pair: ClassVar[Pair] = Pair(0, 1, Relation.DISTRIBUTIONAL)
-
-    def __post_init__(self) -> None:
-        checks.whole("rows", self.rows)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         return int(data) + rng.binomial(self.rows - 1, 0.5, size=size)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import Law, ZooMechanism, on_grid, panels
+from dpassay.blackbox.zoo.base import Law, ZooMechanism, on_grid, panels, real, whole
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import Claim, PureDP
 from dpassay.privacy.finite_pairs import Masses
@@ -145,13 +145,9 @@ class ContinuousNoisyMax(ZooMechanism):
     1.5
     """
 
-    rate: float = 0.5
-    numbers: int = 3
+    rate: float = real(0.5, above=0.0)
+    numbers: int = whole(3)
     source: ClassVar[str] = "Ding et al. 2018; Askin, Kutta & Dette, example 1"
-
-    def __post_init__(self) -> None:
-        checks.real("rate", self.rate, above=0.0)
-        checks.whole("numbers", self.numbers)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         values = np.asarray(data, dtype=float)
@@ -178,12 +174,9 @@ class ContinuousExponential(ZooMechanism):
     1.1332
     """
 
-    rate: float = 1.0
+    rate: float = real(1.0, above=0.0)
     source: ClassVar[str] = "McSherry & Talwar 2007; Askin, Kutta & Dette"
     pair: ClassVar[Pair] = Pair(1.0, 2.0)
-
-    def __post_init__(self) -> None:
-        checks.real("rate", self.rate, above=0.0)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         s, lam = float(data), self.rate

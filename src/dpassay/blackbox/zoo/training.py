@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.blackbox.zoo.base import (
     Law,
@@ -27,6 +26,8 @@ from dpassay.blackbox.zoo.base import (
     grid_step,
     mixture,
     on_grid,
+    real,
+    whole,
 )
 from dpassay.blackbox.zoo.noise import Gaussian, GaussianPair, Laplace, shape_of
 from dpassay.errors import MissingExtra, NoClosedForm
@@ -94,11 +95,8 @@ class PoissonSubsampled(_Subsampled):
     0.00938
     """
 
-    rate: float = 0.5
+    rate: float = real(0.5, above=0.0, at_most=1.0)
     source: ClassVar[str] = "Zhu & Wang 2019"
-
-    def __post_init__(self) -> None:
-        checks.real("rate", self.rate, above=0.0, at_most=1.0)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         records = np.asarray(data, dtype=float)
@@ -129,11 +127,8 @@ class Subsampled(_Subsampled):
     0.8452
     """
 
-    size: int = 5
+    size: int = whole(5)
     source: ClassVar[str] = "Balle, Barthe & Gaboardi 2018; Dong, Roth & Su 2022"
-
-    def __post_init__(self) -> None:
-        checks.whole("size", self.size)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         records = np.asarray(data, dtype=float)
@@ -180,16 +175,11 @@ class NoisyGradientDescent(ZooMechanism):
     0.007255
     """
 
-    step: float = 0.2
-    sigma: float = 1.0
-    iterations: int = 10
+    step: float = real(0.2, above=0.0, below=2.0)
+    sigma: float = real(1.0, above=0.0)
+    iterations: int = whole(10)
     source: ClassVar[str] = "Chourasia, Ye & Shokri 2021"
     pair: ClassVar[Pair] = ONE_IN_TEN
-
-    def __post_init__(self) -> None:
-        checks.real("step", self.step, above=0.0, below=2.0)
-        checks.real("sigma", self.sigma, above=0.0)
-        checks.whole("iterations", self.iterations)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         mean = float(np.mean(data))
@@ -234,19 +224,13 @@ class ToyDPSGD(ZooMechanism):
     0.6049
     """
 
-    sigma: float = 0.2
-    rate: float = 0.2
-    iterations: int = 10
-    batch: int = 5
+    sigma: float = real(0.2, above=0.0)
+    rate: float = real(0.2, above=0.0, at_most=1.0)
+    iterations: int = whole(10)
+    batch: int = whole(5)
     source: ClassVar[str] = "Abadi et al. 2016; the toy setting of Askin et al. 2025"
     pair: ClassVar[Pair] = ONE_IN_TEN
     unbounded: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        checks.real("sigma", self.sigma, above=0.0)
-        checks.real("rate", self.rate, above=0.0, at_most=1.0)
-        checks.whole("iterations", self.iterations)
-        checks.whole("batch", self.batch)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         records = np.asarray(data, dtype=float)
@@ -302,11 +286,7 @@ class _OnDevice:
     """Where noise is drawn, and how much of it in one call."""
 
     device: str = "cpu"
-    block: int = 1 << 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()  # type: ignore[misc]
-        checks.whole("block", self.block)
+    block: int = whole(1 << 20)
 
     def _seeded(self, rng: np.random.Generator) -> dict[str, Any]:
         """What torch.rand is told: doubles, where, and a generator that this call seeds."""
