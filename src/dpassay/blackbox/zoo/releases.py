@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, gammaln
+import numpy.typing as npt
+from scipy.special import expit, gammaln, xlog1py, xlogy
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
@@ -144,14 +145,11 @@ class ProposeTestRelease(ZooMechanism):
         return with_atom([self._silent(data) for data in pair], numbers)
 
 
-def binomial_masses(n: int, p: float) -> FloatArray:
-    """P(Bin(n, p) = k) for k = 0…n."""
-    k = np.arange(n + 1)
+def binomial_masses(n: int, p: npt.ArrayLike) -> FloatArray:
+    """P(Bin(n, p) = k) for k = 0…n, along the last axis."""
+    k, p = np.arange(n + 1), np.asarray(p)[..., None]
     ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_mass = ways + np.where(k > 0, k * np.log(p), 0.0)
-        log_mass = log_mass + np.where(k < n, (n - k) * np.log1p(-p), 0.0)
-    return np.asarray(np.exp(log_mass))
+    return np.asarray(np.exp(ways + xlogy(k, p) + xlog1py(n - k, -p)))
 
 
 @dataclass(frozen=True, repr=False, init=False)

@@ -67,10 +67,9 @@ class SVT(ZooMechanism):
     ) -> None:
         if variant not in range(1, 7):
             raise InvalidInput(f"variant must be 1 to 6, got {checks.shown(variant)}")
-        self._set(variant=variant)
-        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
-        self._set(cutoff=checks.whole("cutoff", cutoff))
-        self._set(threshold=checks.real("threshold", threshold))
+        eps, line = checks.real("epsilon", epsilon, above=0.0), checks.real("threshold", threshold)
+        cutoff = checks.whole("cutoff", cutoff)
+        self._set(variant=variant, epsilon0=eps, cutoff=cutoff, threshold=line)
 
     @property
     def flaw(self) -> str:  # type: ignore[override]
@@ -192,7 +191,7 @@ def _without_cutoff(svt: SVT, pair: FloatArray) -> list[FloatArray]:
         below = np.exp(_log_below(svt, answers, z))
         table = weight[None, :]
         for low, n in zip(below, count, strict=True):
-            ways = np.array([binomial_masses(int(n), float(p)) for p in np.clip(1 - low, 0, 1)]).T
+            ways = binomial_masses(int(n), np.clip(1 - low, 0, 1)).T
             table = (table[:, None, :] * ways[None, :, :]).reshape(-1, z.size)
         rows.append(table.sum(axis=1))
     return rows
@@ -213,6 +212,8 @@ def _without_query_noise(svt: SVT, pair: FloatArray) -> list[FloatArray]:
 
 def _with_numbers(svt: SVT, answers: FloatArray, pair: FloatArray) -> FloatArray:
     """Variant 3: cells of (k, y), density f(y − q_k) ∫_{z ≤ y − T} f(z) Π_{i<k} P(below) dz."""
+    from scipy.integrate import cumulative_simpson
+
     scale, width = svt.threshold_scale, svt.query_scale
     if np.any(pair - svt.threshold != np.round(pair - svt.threshold)):
         raise NoClosedForm(f"{svt} is known exactly for whole answers and thresholds only")
@@ -230,8 +231,7 @@ def _with_numbers(svt: SVT, answers: FloatArray, pair: FloatArray) -> FloatArray
     simpson[1::2] = 4 / 3
     simpson[[0, -1]] = 1 / 3
     for k, answer in enumerate(answers):
-        integrand = density * np.exp(before)
-        left = _cumulative(integrand, step)
+        left = cumulative_simpson(density * np.exp(before), dx=step, initial=0.0)
         y_density = np.exp(-np.abs(u + svt.threshold - answer) / width) / (2 * width)
         rows.append(left * y_density * simpson * step)
         before = before + log_below[k]
@@ -239,17 +239,6 @@ def _with_numbers(svt: SVT, answers: FloatArray, pair: FloatArray) -> FloatArray
     rows.append(np.array([none]))
     masses = np.concatenate(rows)
     return np.asarray(masses / masses.sum())
-
-
-def _cumulative(values: FloatArray, step: float) -> FloatArray:
-    """∫ up to every grid point, by the rule that is exact for cubics on three points."""
-    left, middle, right = values[:-2], values[1:-1], values[2:]
-    first = step * (5 * left + 8 * middle - right) / 12
-    second = step * (-left + 8 * middle + 5 * right) / 12
-    steps = np.empty(values.size - 1)
-    steps[0::2] = first[0::2]
-    steps[1::2] = second[0::2]
-    return np.concatenate([[0.0], np.cumsum(steps)])
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -271,9 +260,8 @@ class NumericalSVT(ZooMechanism):
     pair: ClassVar[Pair] = _LAST_BELOW
 
     def __init__(self, epsilon: float = 1.0, cutoff: int = 1, threshold: float = 1.0) -> None:
-        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
-        self._set(cutoff=checks.whole("cutoff", cutoff))
-        self._set(threshold=checks.real("threshold", threshold))
+        eps, line = checks.real("epsilon", epsilon, above=0.0), checks.real("threshold", threshold)
+        self._set(epsilon0=eps, cutoff=checks.whole("cutoff", cutoff), threshold=line)
 
     @property
     def threshold_scale(self) -> float:
