@@ -81,6 +81,11 @@ class Queries:
         return self.schema.cells[0]
 
     @property
+    def _unit(self) -> Any:
+        """The sensitivity, an integer for integers."""
+        return (int if isinstance(self._cell, Integer) else float)(self.sensitivity)
+
+    @property
     def _lengths(self) -> list[int]:
         """One answer, a few, and as many as there may be."""
         least, most = self.schema.length
@@ -102,17 +107,14 @@ class Queries:
 
     def _shifts(self, size: int) -> Iterator[tuple[str, Answers]]:
         """Patterns of the largest differences there may be."""
-        exact = isinstance(self._cell, Integer)
-        s: Any = int(self.sensitivity) if exact else float(self.sensitivity)
-        zero = s - s
+        s = self._unit
+        zero = 0 * s
         yield "the first answer", (s, *[zero] * (size - 1))
         if size == 1:
             yield "the answer, downwards", (-s,)
             return
         yield "the last answer", (*[zero] * (size - 1), s)
-        part = {"each": s, "l1": s / size, "l2": s / math.sqrt(size)}[self.norm]
-        if exact:
-            part = int(part)
+        part = type(s)({"each": s, "l1": s / size, "l2": s / math.sqrt(size)}[self.norm])
         half = size // 2
         yield "all answers", (part,) * size
         yield "all answers, downwards", (-part,) * size
@@ -124,30 +126,25 @@ class Queries:
         """Every pattern of differences on every kind of answers, in turns."""
         found = []
         for size in self._lengths:
+            shifts = list(self._shifts(size))
             for k, (kind, base) in enumerate(self._bases(size, rng, outside)):
-                shifts = list(self._shifts(size))
-                turns = len(shifts) if size > 1 else 2
-                for turn in range(turns):
+                for turn in range(len(shifts)):
                     name, shift = shifts[(turn + k) % len(shifts)]
-                    found.append(
-                        (turn, QueryCandidate(base, shift, entry=f"{kind}; {name} changed"))
-                    )
+                    one = QueryCandidate(base, shift, entry=f"{kind}; {name} changed")
+                    found.append((turn, self._fit(one)))
         found.sort(key=lambda one: one[0])
-        fit = [self._fit(one) for _, one in found]
-        return list({one.key: one for one in fit if one is not None}.values())
+        return list({one.key: one for _, one in found if one is not None}.values())
 
     def _bases(
         self, size: int, rng: np.random.Generator, outside: bool
     ) -> Iterator[tuple[str, Answers]]:
-        s = self.sensitivity
         for one in values.hostile(self._cell):
             if not one.outside or outside:
                 yield f"answers: {one.name}", (one.value,) * size
         if size > 1:
             low, high = values.extremes(self._cell)
-            zero: Any = 0 if isinstance(self._cell, Integer) else 0.0
-            start = zero if values.holds(self._cell, zero) else low
-            step = int(s) if isinstance(self._cell, Integer) else s
+            start = 0 * self._unit if values.holds(self._cell, 0 * self._unit) else low
+            step = self._unit
             ramp = tuple(min(start + k * step, high) for k in range(size))
             yield "answers a step apart", ramp
             yield "answers a step apart, falling", ramp[::-1]
