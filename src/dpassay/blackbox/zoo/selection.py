@@ -189,9 +189,14 @@ class ContinuousExponential(ZooMechanism):
 
     @property
     def claim(self) -> Claim:
-        """The exact ε on [1, 2]: λ + ln(2 − e^{−2λ}) − ln(2 − e^{−λ})."""
-        lam = self.rate
-        return PureDP(lam + math.log(2 - math.exp(-2 * lam)) - math.log(2 - math.exp(-lam)))
+        """The exact ε on [1, 2]."""
+        return PureDP(self.epsilon(self.pair))
+
+    def epsilon(self, pair: Any) -> float:
+        """λ|s − s'| plus the log-ratio of the two normalising constants."""
+        s, other = (float(data) for data in pair)
+        whole, its = (2 - math.exp(-self.rate * data) for data in (s, other))
+        return self.rate * abs(s - other) + abs(math.log(its / whole))
 
     def law(self, data: Any) -> Law:
         """Exponential on either side of s, cut at 0."""
