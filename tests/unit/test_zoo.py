@@ -167,7 +167,7 @@ def discrete():
     shuffled = zoo.ShuffledRandomizedResponse()
     yield shuffled, TEN_BITS[0], lambda x: x, shuffled.masses(TEN_BITS).p
     counting = zoo.ExponentialCounting()
-    yield counting, [0, 1, 1], lambda x: x, counting._probabilities([0, 1, 1])
+    yield counting, [0, 1, 1], lambda x: x, counting.probabilities([0, 1, 1])
     for variant in (5, 6):
         nm = zoo.ReportNoisyMax(1.5, variant)
         data = np.array([0, 2, 2, 1, 0, 2])

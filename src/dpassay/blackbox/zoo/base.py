@@ -165,9 +165,9 @@ def whole(default: int) -> Any:
 class ZooMechanism:
     """Base of the zoo.
 
-    A mechanism gives the exact output probabilities of a pair (`masses`), or the distribution of a
-    real output (`law`), or closed forms (`truth`). δ, Rényi and the trade-off function are those of the
-    first input against the second, in that order; `epsilon` is the larger of both directions.
+    A mechanism gives the `probabilities` of a finite output, or the distribution of a real output
+    (`law`), or those of a pair (`masses`), or closed forms (`truth`). δ, Rényi and the trade-off function
+    are those of the first input against the second; `epsilon` is the larger of both directions.
 
     A parameter stored as `epsilon0` is called `epsilon` in the constructor: `epsilon` itself is the
     truth for a pair.
@@ -207,12 +207,19 @@ class ZooMechanism:
         epsilon = getattr(self, "epsilon0", None)
         return None if epsilon is None else PureDP(epsilon)
 
+    def probabilities(self, data: Any) -> FloatArray | None:
+        """The probability of every output; None if the outputs are not a finite set."""
+        return None
+
     def law(self, data: Any) -> Law:
         """The distribution of a real output."""
         raise NoClosedForm(f"the output distribution of {self} is not known in closed form")
 
     def masses(self, pair: Any) -> Masses:
         """The exact output probabilities on both inputs (of fine cells, if continuous)."""
+        p, q = (self.probabilities(data) for data in pair)
+        if p is not None and q is not None:
+            return Masses(p, q)
         return _masses_of_laws(self, *(_key(data) for data in pair))
 
     def truth(self, pair: Any) -> Truth:

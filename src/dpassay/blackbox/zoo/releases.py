@@ -47,11 +47,8 @@ class NoisyHistogram(ZooMechanism):
 
     @property
     def flaw(self) -> str:  # type: ignore[override]
-        return (
-            "the noise has scale ε instead of 1/ε: every pair shows it for ε < 1"
-            if self.broken
-            else ""
-        )
+        flaw = "the noise has scale ε instead of 1/ε: every pair shows it for ε < 1"
+        return flaw if self.broken else ""
 
     @property
     def _noise(self) -> Laplace:
@@ -82,13 +79,10 @@ class NoiselessHistogram(ZooMechanism):
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         return int(data) + rng.binomial(self.rows - 1, 0.5, size=size)
 
-    def masses(self, pair: Any) -> Masses:
-        others = binomial_masses(self.rows - 1, 0.5)
-        first, second = (int(data) for data in pair)
-        p, q = np.zeros((2, self.rows + 1))
-        p[first : first + self.rows] = others
-        q[second : second + self.rows] = others
-        return Masses(p, q)
+    def probabilities(self, data: Any) -> FloatArray:
+        found = np.zeros(self.rows + 1)
+        found[int(data) : int(data) + self.rows] = binomial_masses(self.rows - 1, 0.5)
+        return found
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -207,18 +201,12 @@ class KaryRandomizedResponse(ZooMechanism):
     def _truth(self) -> float:
         return float(1 / (1 + (self.k - 1) * np.exp(-self.epsilon0)))
 
-    def masses(self, pair: Any) -> Masses:
-        other = (1 - self._truth) / (self.k - 1)
-        rows = []
-        for data in pair:
-            if not 0 <= int(data) < self.k:
-                raise InvalidInput(
-                    f"the input must be one of 0…{self.k - 1}, got {checks.shown(data)}"
-                )
-            row = np.full(self.k, other)
-            row[int(data)] = self._truth
-            rows.append(row)
-        return Masses(*rows)
+    def probabilities(self, data: Any) -> FloatArray:
+        if not 0 <= int(data) < self.k:
+            raise InvalidInput(f"the input must be one of 0…{self.k - 1}, got {checks.shown(data)}")
+        found = np.full(self.k, (1 - self._truth) / (self.k - 1))
+        found[int(data)] = self._truth
+        return found
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -240,14 +228,10 @@ class ShuffledRandomizedResponse(ZooMechanism):
         """Flip every bit, then count: what a random order of the bits leaves to see."""
         return RandomizedResponse(self.epsilon0)(data, size, rng).sum(axis=1, dtype=np.int16)
 
-    def masses(self, pair: Any) -> Masses:
+    def probabilities(self, data: Any) -> FloatArray:
         """The sum of two binomials, ones told truly and zeros told wrongly."""
-        rows = []
-        for data in pair:
-            bits = np.asarray(data)
-            ones = int(bits.sum())
-            true = binomial_masses(ones, float(expit(self.epsilon0)))
-            rows.append(
-                np.convolve(true, binomial_masses(bits.size - ones, float(expit(-self.epsilon0))))
-            )
-        return Masses(*rows)
+        bits = np.asarray(data)
+        ones = int(bits.sum())
+        true = binomial_masses(ones, float(expit(self.epsilon0)))
+        wrong = binomial_masses(bits.size - ones, float(expit(-self.epsilon0)))
+        return np.convolve(true, wrong)

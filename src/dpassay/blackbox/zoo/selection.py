@@ -13,7 +13,6 @@ from dpassay._typing import FloatArray
 from dpassay.blackbox.zoo.base import Law, ZooMechanism, on_grid, panels, real, whole
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import Claim, PureDP
-from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.pairs import Pair, Relation
 
 
@@ -46,6 +45,12 @@ def max_law(values: FloatArray, scale: float, laplace: bool) -> Law:
     return Law(cdf, sf, tuple(sorted(set(values.tolist()))), 50 * scale)
 
 
+_FLAWS = {
+    7: "it releases the value: kε/2 where all k answers move, so k ≥ 3 shows it",
+    8: "its value is never below the largest answer: any pair that moves it shows it",
+}
+
+
 @dataclass(frozen=True, repr=False, init=False)
 class ReportNoisyMax(ZooMechanism):
     """Noisy maximum of query answers, in the numbering of StatDP.
@@ -72,15 +77,7 @@ class ReportNoisyMax(ZooMechanism):
 
     @property
     def flaw(self) -> str:  # type: ignore[override]
-        match self.variant:
-            case 7:
-                return "it releases the value: kε/2 where all k answers move, so k ≥ 3 shows it"
-            case 8:
-                return (
-                    "its value is never below the largest answer: any pair that moves it shows it"
-                )
-            case _:
-                return ""
+        return _FLAWS.get(self.variant, "")
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         answers = np.asarray(data, dtype=float)
@@ -100,12 +97,6 @@ class ReportNoisyMax(ZooMechanism):
     def law(self, data: Any) -> Law:
         return max_law(np.asarray(data, float), 2 / self.epsilon0, self.variant == 7)
 
-    def masses(self, pair: Any) -> Masses:
-        """P(i) = ∫ f(t − q_i) Π_{j≠i} F(t − q_j) dt by quadrature, or the cells of the value."""
-        if self.variant >= 7:
-            return super().masses(pair)
-        return Masses(*(self.probabilities(data) for data in pair))
-
     def epsilon(self, pair: Any) -> float:
         if self.variant != 8:
             return super().epsilon(pair)
@@ -120,8 +111,10 @@ class ReportNoisyMax(ZooMechanism):
             return math.inf
         return max(super().epsilon(pair), abs(starts[0][2] - starts[1][2]))
 
-    def probabilities(self, data: Any) -> FloatArray:
-        """The probability of each index."""
+    def probabilities(self, data: Any) -> FloatArray | None:
+        """Of each index, P(i) = ∫ f(t − q_i) Π_{j≠i} F(t − q_j) dt by quadrature."""
+        if self.variant >= 7:
+            return None
         scaled = np.asarray(data, dtype=float) * self.epsilon0 / 2
         laplace = self.variant == 5
 
@@ -195,8 +188,8 @@ class ContinuousExponential(ZooMechanism):
     def epsilon(self, pair: Any) -> float:
         """λ|s − s'| plus the log-ratio of the two normalising constants."""
         s, other = (float(data) for data in pair)
-        whole, its = (2 - math.exp(-self.rate * data) for data in (s, other))
-        return self.rate * abs(s - other) + abs(math.log(its / whole))
+        first, second = (math.log(2 - math.exp(-self.rate * data)) for data in (s, other))
+        return self.rate * abs(s - other) + abs(first - second)
 
     def law(self, data: Any) -> Law:
         """Exponential on either side of s, cut at 0."""
@@ -234,12 +227,9 @@ class ExponentialCounting(ZooMechanism):
         self._set(epsilon0=eps, most=checks.whole("most", most))
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        return rng.choice(self.most + 1, size=size, p=self._probabilities(data))
+        return rng.choice(self.most + 1, size=size, p=self.probabilities(data))
 
-    def _probabilities(self, data: Any) -> FloatArray:
+    def probabilities(self, data: Any) -> FloatArray:
         count = int(np.sum(data))
         weight = np.exp(-self.epsilon0 * np.abs(count - np.arange(self.most + 1)) / 2)
         return np.asarray(weight / weight.sum())
-
-    def masses(self, pair: Any) -> Masses:
-        return Masses(*(self._probabilities(data) for data in pair))
