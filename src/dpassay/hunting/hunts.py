@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -133,7 +133,8 @@ def hunt(
     with Whole(draws.budget, "hunting", how.progress, sides=2) as bar:
         log, top, notes = _searched(screening, bar, outside)
         verdict = _verdict(screening, bar, top, planned if top.conclusive else None, confidence)
-    listed = sorted(_listed(log, top), key=lambda one: (one[0], -one[1].draws))
+    order = list(_Status)
+    listed = sorted(_listed(log, top), key=lambda one: (order.index(one[0]), -one[1].draws))
     if not verdict.violated:
         notes += _passed_over([row for status, row in listed if status is _Status.PASSED_OVER])
     return Hunt(
@@ -228,20 +229,13 @@ def _in_time(audited: Callable[..., Any], clock: Clock) -> Any:
         return audited(n=_SMALL)
 
 
-class _Status(IntEnum):
+class _Status(StrEnum):
     """What became of a pair, in the order of the log."""
 
-    TESTED = 0
-    PREDICTED = 1
-    PASSED_OVER = 2
-    REFUSED = 3
-
-
-_OUTCOMES = {
-    _Status.TESTED: "tested",
-    _Status.PREDICTED: "a violation predicted",
-    _Status.PASSED_OVER: "left behind",
-}
+    TESTED = "tested"
+    PREDICTED = "a violation predicted"
+    PASSED_OVER = "left behind"
+    REFUSED = "refused"
 
 
 def _listed(log: Log, top: Trial) -> Iterator[tuple[_Status, Tried]]:
@@ -252,7 +246,7 @@ def _listed(log: Log, top: Trial) -> Iterator[tuple[_Status, Tried]]:
             status = _Status.REFUSED
         if key == top.candidate.key:
             status = _Status.TESTED
-        outcome = _OUTCOMES.get(status, f"refused: {trial.rejected}")
+        outcome = f"{status}: {trial.rejected}" if status is _Status.REFUSED else str(status)
         thorough = trial.rank[0] > 0 or trial.bound > 0 or trial.conclusive
         yield (
             status,

@@ -208,14 +208,10 @@ class DiscreteLaplace(ZooMechanism):
     def masses(self, pair: Any) -> Masses:
         """Outside the two inputs the ratio is constant: each tail is one cell."""
         by = round(single_shift(shift(pair)))
-        r = math.exp(-1 / self.scale)
-        k = np.arange(1, by)  # strictly between
-        point = (1 - r) / (1 + r)
-        tail = 1 / (1 + r)  # P(noise ≥ 0)
-        far = r**by / (1 + r)
         if by == 0:
             return Masses([1.0], [1.0])
-        p = np.concatenate([[tail], point * r**k, [far]])
+        r = math.exp(-1 / self.scale)
+        p = np.concatenate([[1.0], (1 - r) * r ** np.arange(1, by), [r**by]]) / (1 + r)
         return Masses(p, p[::-1])
 
 
@@ -246,8 +242,7 @@ class DiscreteGaussian(ZooMechanism):
         by = round(single_shift(shift(pair)))
         reach = math.ceil(38 * self.sigma)
         k = np.arange(-reach, reach + by + 1)
-        log_p, log_q = -(k**2) / (2 * self.sigma**2), -((k - by) ** 2) / (2 * self.sigma**2)
-        p, q = np.exp(log_p), np.exp(log_q)
+        p, q = (np.exp(-((k - centre) ** 2) / (2 * self.sigma**2)) for centre in (0, by))
         keep = (p > 0) & (q > 0)
         return Masses(p[keep] / p.sum(), q[keep] / q.sum())
 

@@ -295,12 +295,12 @@ class NumericalSVT(ZooMechanism):
         choose = [first_above(self, answers) for answers in (first, second)]
         p, q = [], []
         for k in range(first.size):
-            numbers = self._number_masses(float(abs(first[k] - second[k])))
+            by = float(abs(first[k] - second[k]))
+            numbers = masses_of_laws(
+                laplace(0.0, self.number_scale), laplace(by, self.number_scale)
+            )
             p.append(choose[0][k] * numbers.p)
             q.append(choose[1][k] * numbers.q)  # up or down, the pairs (p, q) are the same
         p.append(choose[0][-1:])
         q.append(choose[1][-1:])
         return Masses(np.concatenate(p), np.concatenate(q))
-
-    def _number_masses(self, by: float) -> Masses:
-        return masses_of_laws(laplace(0.0, self.number_scale), laplace(by, self.number_scale))

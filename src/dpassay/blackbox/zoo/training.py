@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -262,13 +262,9 @@ class ToyDPSGD(ZooMechanism):
         return means, weights
 
     def law(self, data: Any) -> Law:
-        means, weights = self._shifts(data)
-        parts = [
-            (float(w), gaussian(float(m), self._spread))
-            for m, w in zip(means, weights, strict=True)
-        ]
-        whole = mixture(parts)
-        return Law(whole.cdf, whole.sf, (0.0, float(means.max())), 12 * self._spread, whole.detail)
+        means, weights = (part.tolist() for part in self._shifts(data))
+        parts = [(w, gaussian(m, self._spread)) for m, w in zip(means, weights, strict=True)]
+        return replace(mixture(parts), breaks=(0.0, max(means)), reach=12 * self._spread)
 
     def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
         """Σ_I w_I Φ(Φ⁻¹(1 − α) − μ_I/σ̄) for zeros as the null hypothesis, which is closed."""
