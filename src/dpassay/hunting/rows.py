@@ -126,7 +126,7 @@ class Records:
             yield from (way for way in ways if way is not None)
 
     def _known(self, rng: np.random.Generator) -> Iterator[RowCandidate]:
-        """Rows of data that are at hand."""
+        """Rows of the example."""
         known = [row for rows in self.schema.known for row in rows]
         for index in rng.permutation(len(known))[:_SMALL]:
             yield from self._changes("a row of the example", known[int(index)], 0, rng)

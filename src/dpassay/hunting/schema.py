@@ -224,13 +224,13 @@ def _taken_apart(data: Any) -> tuple[tuple[Any, ...], list[Row], Pack]:
 def _cell_of(values: list[Any]) -> Cell:
     """What a column may hold, from what it holds."""
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
-    kinds = list({repr(v): v for v in values}.values())
+    distinct = list({repr(v): v for v in values}.values())
     if len(numbers) == len(values) and all(map(math.isfinite, numbers)):
         whole = all(isinstance(v, int) for v in numbers)
-        if not (whole and len(kinds) <= _FEW) and min(numbers) < max(numbers):
+        if not (whole and len(distinct) <= _FEW) and min(numbers) < max(numbers):
             low, high = min(numbers), max(numbers)
             return Integer(int(low), int(high)) if whole else Real(low, high)
-    return Category(kinds if len(kinds) > 1 else [*kinds, None])
+    return Category(distinct if len(distinct) > 1 else [*distinct, None])
 
 
 # --- strategies of Hypothesis

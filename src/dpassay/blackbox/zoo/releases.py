@@ -148,7 +148,7 @@ def binomial_masses(n: int, p: npt.ArrayLike) -> FloatArray:
 
 @dataclass(frozen=True, repr=False, init=False)
 class RandomizedResponse(ZooMechanism):
-    """Each bit is told truly with probability e^ε/(1 + e^ε) and flipped otherwise.
+    """Each bit is kept with probability e^ε/(1 + e^ε) and flipped otherwise (local DP).
 
     The input is a bit or a vector of bits, the output a matrix of them.
 
@@ -177,7 +177,7 @@ class RandomizedResponse(ZooMechanism):
 
 @dataclass(frozen=True, repr=False, init=False)
 class KaryRandomizedResponse(ZooMechanism):
-    """One of k values, told truly with probability e^ε/(e^ε + k − 1), else any of the others.
+    """One of k values, kept with probability e^ε/(e^ε + k − 1), else any of the others (local DP).
 
     >>> round(KaryRandomizedResponse(5, 1.0).epsilon((0, 3)), 9)
     1.0
@@ -194,24 +194,24 @@ class KaryRandomizedResponse(ZooMechanism):
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """With some probability, move on by 1…k−1."""
-        lie = rng.random(size) >= self._truth
+        lie = rng.random(size) >= self._kept
         return (int(data) + lie * rng.integers(1, self.k, size=size)) % self.k
 
     @property
-    def _truth(self) -> float:
+    def _kept(self) -> float:
         return float(1 / (1 + (self.k - 1) * np.exp(-self.epsilon0)))
 
     def probabilities(self, data: Any) -> FloatArray:
         if not 0 <= int(data) < self.k:
             raise InvalidInput(f"the input must be one of 0…{self.k - 1}, got {checks.shown(data)}")
-        found = np.full(self.k, (1 - self._truth) / (self.k - 1))
-        found[int(data)] = self._truth
+        found = np.full(self.k, (1 - self._kept) / (self.k - 1))
+        found[int(data)] = self._kept
         return found
 
 
 @dataclass(frozen=True, repr=False, init=False)
 class ShuffledRandomizedResponse(ZooMechanism):
-    """Randomized response on every bit, then shuffled: only the number of ones is left.
+    """Randomized response on every bit, then shuffled: only the number of ones is released.
 
     >>> round(ShuffledRandomizedResponse(1.5).epsilon(TEN_BITS), 6)
     1.5
@@ -229,9 +229,9 @@ class ShuffledRandomizedResponse(ZooMechanism):
         return RandomizedResponse(self.epsilon0)(data, size, rng).sum(axis=1, dtype=np.int16)
 
     def probabilities(self, data: Any) -> FloatArray:
-        """The sum of two binomials, ones told truly and zeros told wrongly."""
+        """The sum of two binomials: ones that are kept and zeros that are flipped."""
         bits = np.asarray(data)
         ones = int(bits.sum())
-        true = binomial_masses(ones, float(expit(self.epsilon0)))
-        wrong = binomial_masses(bits.size - ones, float(expit(-self.epsilon0)))
-        return np.convolve(true, wrong)
+        kept = binomial_masses(ones, float(expit(self.epsilon0)))
+        flipped = binomial_masses(bits.size - ones, float(expit(-self.epsilon0)))
+        return np.convolve(kept, flipped)
