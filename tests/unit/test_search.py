@@ -156,8 +156,18 @@ def test_a_budget_keeps_what_is_beyond_a_share():
 def screening(mechanism, seed, budget=40_000, test=4000):
     space = dp.inputs.Reals(0, 1, (1, 8))
     pairs = Records(row_schema(space, seed), Relation.REPLACE_ONE)
-    how, draws = dp.Sampling(progress=False), DrawBudget(budget)
-    return Screening(mechanism, pairs, CLAIM, test, 0.05, "auto", "leak", seed, how, draws)
+    return Screening(
+        mechanism=mechanism,
+        space=pairs,
+        claim=CLAIM,
+        test=test,
+        gamma=0.05,
+        loss="auto",
+        failing="leak",
+        seed=seed,
+        sampling=dp.Sampling(progress=False),
+        budget=DrawBudget(budget),
+    )
 
 
 LOOKS = (Effort.GLANCE, Effort.QUICK, Effort.THOROUGH)
@@ -226,7 +236,7 @@ def test_the_search_stays_within_its_share(seed):
     here = screening(fair, seed)
     search = Search(here, Log(lambda trial: None), 30)
     search.run(outside=False, rng=np.random.default_rng(seed))
-    assert here.budget.spent <= 0.65 * here.budget.budget
+    assert here.budget.spent <= 0.65 * here.budget.total
     assert search.top.bound < 1.5
 
 

@@ -126,11 +126,22 @@ def hunt(
     if seconds is not None:
         clock = Clock(checks.real("seconds", seconds, above=0.0))
         draws = _timed_budget(box, pairs, clock, seed, how)
-    planned = int((1 - SHRINK) * draws.budget / 2)
+    planned = int((1 - SHRINK) * draws.total / 2)
     test = int(_TEST * planned)
     check_conclusive(claimed, (test, test), gamma)
-    screening = Screening(box, pairs, claimed, test, gamma, loss, failing, seed, how, draws)
-    with Whole(draws.budget, "hunting", how.progress, sides=2) as bar:
+    screening = Screening(
+        mechanism=box,
+        space=pairs,
+        claim=claimed,
+        test=test,
+        gamma=gamma,
+        loss=loss,
+        failing=failing,
+        seed=seed,
+        sampling=how,
+        budget=draws,
+    )
+    with Whole(draws.total, "hunting", how.progress, sides=2) as bar:
         log, top, notes = _searched(screening, bar, outside)
         verdict = _verdict(screening, bar, top, planned if top.conclusive else None, confidence)
     order = list(_Status)
@@ -162,7 +173,7 @@ def _searched(screening: Screening, bar: Whole, outside: bool) -> tuple[Log, Tri
             bar.label = f"hunting, {symbol} ≥ {number(best)} predicted at best"
         bar.advance(budget.spent - bar.done)
 
-    first = min(max(int(_STEP * budget.budget), _STEPS[0]), _STEPS[1])
+    first = min(max(int(_STEP * budget.total), _STEPS[0]), _STEPS[1])
     log = Log(tell)
     search = Search(screening, log, first)
     try:
@@ -194,7 +205,7 @@ def _verdict(
 ) -> Verdict:
     """The audit of one pair on streams that no trial has: the draws kept for it, or all that is left."""
     budget, how = screening.budget, screening.sampling
-    left = max((budget.budget - budget.spent) // 2, _SMALL)
+    left = max((budget.total - budget.spent) // 2, _SMALL)
     n = left if planned is None else min(planned, left)
     bar.say("learning", 2 * n)
     audited = partial(

@@ -61,8 +61,8 @@ class Effort(Enum):
 class DrawBudget:
     """What a hunt may spend, in draws or in seconds, and what it has spent."""
 
-    def __init__(self, budget: int, clock: Clock | None = None, cost: float = 0.0) -> None:
-        self.budget, self.clock = budget, clock
+    def __init__(self, total: int, clock: Clock | None = None, cost: float = 0.0) -> None:
+        self.total, self.clock = total, clock
         self.spent = 0
         # draws of the pilot and of the largest trial of every effort, and seconds a draw
         self._costs: dict[Effort, tuple[int, float]] = {Effort.PILOT: (0, cost)}
@@ -79,7 +79,7 @@ class DrawBudget:
         """The draws that are left of this share; none when this share of the time is over."""
         if self.clock is not None and self.clock.elapsed > share * self.clock.seconds:
             return 0.0
-        return share * self.budget - self.spent
+        return share * self.total - self.spent
 
     def record(self, effort: Effort, draws: int, seconds: float) -> None:
         """Note what a trial took: large ones tell best what others of their effort will take."""
@@ -106,7 +106,7 @@ class Trial:
         return (-1, 0.0) if self.rejected else self.rank
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Screening:
     """What trials of candidates have in common."""
 

@@ -82,7 +82,7 @@ class Search:
         listed = space.catalogue(rng, outside=outside)
         inside = [one for one in listed if not one.outside]
         beyond = [one for one in listed if one.outside]
-        many = int(min(max(FIRST * self.screening.budget.budget / self._cost, 4), MOST))
+        many = int(min(max(FIRST * self.screening.budget.total / self._cost, 4), MOST))
         inside += [space.random(rng) for _ in range(many - len(inside))]
         self._round(inside[:many])
         if beyond and not self._conclusive:
