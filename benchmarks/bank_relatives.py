@@ -18,6 +18,8 @@ from benchmarks.bank_rows import (
     mixture,
     of_laws,
     one_dimensional,
+    parity,
+    product_sign,
     types,
     vectors,
 )
@@ -98,37 +100,10 @@ def relatives() -> Iterator[Row]:
         one,
         lambda x: choices[x].tolist(),
     )
-    d, rho = 100, 0.88
     for d in (50, 100):
-
-        def product(side: int, size: int, rng: np.random.Generator, d: int = d) -> Any:
-            x = rng.normal(size=(size, d))
-            want = np.where(rng.random(size) < rho, 1 - 2 * side, 2 * side - 1)
-            x[:, 7] *= np.sign(x[:, 3] * x[:, 7]) * want
-            return x
-
-        yield Row(
-            "vectors",
-            f"sign of a product of two in {d}-D",
-            product,
-            lambda x: np.sign(x[:, 3] * x[:, 7]) * np.log(rho / (1 - rho)),
-            one,
-            slow=True,
-        )
-
-    def parity(side: int, size: int, rng: np.random.Generator) -> Any:
-        x = rng.integers(0, 2, size=(size, 12))
-        want = (side + (rng.random(size) < 0.2)) % 2
-        x[:, -1] ^= (x.sum(axis=1) + want) % 2
-        return x
-
-    yield Row(
-        "vectors",
-        "parity of 12 bits",
-        parity,
-        lambda x: (1 - 2 * (x.sum(axis=1) % 2)) * np.log(4),
-        dp.PureDP(0.7),
-    )
+        name = f"sign of a product of two in {d}-D"
+        yield Row("vectors", name, *product_sign(d, 3, 7), one, slow=True)
+    yield Row("vectors", "parity of 12 bits", *parity(12), dp.PureDP(0.7))
     spread = np.zeros(30)
     spread[:3] = 1 / np.sqrt(3)
     yield Row(

@@ -255,21 +255,15 @@ def discrete() -> Iterator[Row]:
         x[rng.random(size) < 0.99] = np.nan
         return x
 
-    yield Row(
-        "atoms",
-        "None in 99 %, else Laplace",
-        sparse,
-        lambda x: np.where(np.isnan(x), 0.0, laplace_ell(np.nan_to_num(x))),
-        dp.PureDP(0.2),
-        lambda x: objects([None if np.isnan(v) else float(v) for v in x]),
-    )
-    yield Row(
-        "atoms",
-        "NaN in 99 %, else Laplace",
-        sparse,
-        lambda x: np.where(np.isnan(x), 0.0, laplace_ell(np.nan_to_num(x))),
-        dp.PureDP(0.2),
-    )
+    def sparse_ell(x: Any) -> Any:
+        return np.where(np.isnan(x), 0.0, laplace_ell(np.nan_to_num(x)))
+
+    def with_none(x: Any) -> Any:
+        return objects([None if np.isnan(v) else float(v) for v in x])
+
+    low = dp.PureDP(0.2)
+    yield Row("atoms", "None in 99 %, else Laplace", sparse, sparse_ell, low, with_none)
+    yield Row("atoms", "NaN in 99 %, else Laplace", sparse, sparse_ell, low)
 
 
 # --- vectors
@@ -282,6 +276,30 @@ def gaussian_shift(d: int, along: Any) -> tuple[Any, Any]:
         return rng.normal(size=(size, d)) + side * mu
 
     return base, lambda x: mu @ mu / 2 - x @ mu
+
+
+def product_sign(d: int, i: int, j: int, share: float = 0.88) -> tuple[Any, Any]:
+    """Normal vectors; the sign of x_i x_j tells the input in this share of the draws."""
+
+    def base(side: int, size: int, rng: np.random.Generator) -> Any:
+        x = rng.normal(size=(size, d))
+        want = np.where(rng.random(size) < share, 1 - 2 * side, 2 * side - 1)
+        x[:, j] *= np.sign(x[:, i] * x[:, j]) * want
+        return x
+
+    return base, lambda x: np.sign(x[:, i] * x[:, j]) * np.log(share / (1 - share))
+
+
+def parity(bits: int) -> tuple[Any, Any]:
+    """Fair bits whose parity tells the input in four draws of five."""
+
+    def base(side: int, size: int, rng: np.random.Generator) -> Any:
+        x = rng.integers(0, 2, size=(size, bits))
+        want = (side + (rng.random(size) < 0.2)) % 2
+        x[:, -1] ^= (x.sum(axis=1) + want) % 2
+        return x
+
+    return base, lambda x: (1 - 2 * (x.sum(axis=1) % 2)) * np.log(4)
 
 
 def vectors() -> Iterator[Row]:
@@ -318,34 +336,10 @@ def vectors() -> Iterator[Row]:
             dp.PureDP(1.0),
         )
 
-        def product(side: int, size: int, rng: np.random.Generator, d: int = d) -> Any:
-            x = rng.normal(size=(size, d))
-            want = np.where(rng.random(size) < 0.88, 1 - 2 * side, 2 * side - 1)
-            x[:, 1] *= np.sign(x[:, 0] * x[:, 1]) * want
-            return x
-
-        yield Row(
-            "vectors",
-            f"sign of a product of two in {d}-D",
-            product,
-            lambda x: np.sign(x[:, 0] * x[:, 1]) * np.log(0.88 / 0.12),
-            dp.PureDP(1.0),
-        )
+        name = f"sign of a product of two in {d}-D"
+        yield Row("vectors", name, *product_sign(d, 0, 1), dp.PureDP(1.0))
     for bits in (4, 8):
-
-        def parity(side: int, size: int, rng: np.random.Generator, bits: int = bits) -> Any:
-            x = rng.integers(0, 2, size=(size, bits))
-            want = (side + (rng.random(size) < 0.2)) % 2
-            x[:, -1] ^= (x.sum(axis=1) + want) % 2
-            return x
-
-        yield Row(
-            "vectors",
-            f"parity of {bits} bits",
-            parity,
-            lambda x: (1 - 2 * (x.sum(axis=1) % 2)) * np.log(4),
-            dp.PureDP(0.7),
-        )
+        yield Row("vectors", f"parity of {bits} bits", *parity(bits), dp.PureDP(0.7))
 
     def ring(side: int, size: int, rng: np.random.Generator) -> Any:
         angle, radius = 2 * np.pi * rng.random(size), 1 + 0.5 * side + 0.3 * rng.normal(size=size)

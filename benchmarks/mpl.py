@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
+from papers.mpl import BROKEN, LEVELS, MECHANISMS, mechanism
 from scipy.stats import binom
 
 import dpassay as dp
 from benchmarks.parallel import runs
 from benchmarks.tables import markdown, table
-
-SMALL = {"n": 20_000, "n_bound": 50_000, "floor": 1e-3}
-LARGE = {"n": 100_000, "n_bound": 500_000, "floor": 1e-4}
-LEVELS = (0.2, 0.7, 1.5)
 
 
 @dataclass(frozen=True)
@@ -35,43 +31,11 @@ class Cell:
         return float(max(self.mechanism.epsilon(pair) for pair in self.pairs))
 
 
-def exponential(target: float) -> dp.zoo.ContinuousExponential:
-    """The exponential mechanism whose exact level on [1, 2] is the target."""
-    rate = brentq(lambda r: dp.zoo.ContinuousExponential(r).epsilon((1.0, 2.0)) - target, 1e-3, 9.0)
-    return dp.zoo.ContinuousExponential(float(rate))
-
-
 def cells(level: float) -> Iterator[Cell]:
     """The eight algorithms of the paper's Figure 4 at one level."""
-    tenths = [b / 10 for b in range(1, 11)]
-    six, ten = dp.neighbours.patterns(6), dp.neighbours.patterns(10)
-    zoo = dp.zoo
-    yield Cell(
-        "Laplace",
-        level,
-        zoo.Laplace(1 / level),
-        [(0.0, b) for b in tenths],
-        SMALL | {"region": (-1, 1)},
-    )
-    yield Cell("noisy max", level, zoo.ReportNoisyMax(level), six, SMALL)
-    yield Cell(
-        "continuous noisy max",
-        level,
-        zoo.ContinuousNoisyMax(level / 3),
-        [(np.zeros(3), np.full(3, b)) for b in tenths],
-        SMALL | {"region": (-1, 1)},
-    )
-    yield Cell(
-        "exponential",
-        level,
-        exponential(level),
-        [(1.0, 1 + b) for b in tenths],
-        SMALL | {"region": (0, 2)},
-    )
-    yield Cell("SVT2", level, zoo.SVT(2, level), ten, LARGE)
-    yield Cell("SVT4, rescaled", level, zoo.SVT(4, level * 4 / 7), ten, LARGE)
-    yield Cell("SVT5", level, zoo.SVT(5, level), ten, LARGE)
-    yield Cell("SVT6", level, zoo.SVT(6, level), ten, LARGE)
+    for name, (_, (n, n_bound, floor), region, _) in MECHANISMS.items():
+        settings = {"n": n, "n_bound": n_bound, "floor": floor, "region": region}
+        yield Cell(name, level, *mechanism(name, level), settings)
 
 
 def one(seed: int, cell: Cell, defaults: bool = False) -> float:
@@ -100,7 +64,7 @@ def mpl(most: int = 300, svt: int = 300) -> str:
             truth = cell.truth
             covered = int(np.sum(bounds <= truth))
             limit = int(binom.ppf(0.01 / 19, count, 0.95))
-            broken = cell.name in ("SVT5", "SVT6")
+            broken = cell.name in BROKEN
             rows.append(
                 [
                     cell.name,

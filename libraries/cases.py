@@ -88,7 +88,7 @@ class Counts:
     lower_bound: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Result:
     """What came of one audit, small enough to keep in the repository."""
 
@@ -104,21 +104,20 @@ class Result:
     sound: str
     n: int
     seed: int
-    seconds: float
-    own: float  # the share of the seconds that the library itself took
+    seconds: float = 0.0
+    own: float = 0.0  # the share of the seconds that the library itself took
     verdict: str  # "violation", "clear" or "blind"; "error" if the library raised
-    words: str  # why it was blind, or what was raised
+    words: str = ""  # why it was blind, or what was raised
     symbol: str
     claimed: float
-    lower_bound: float
-    smallest_detectable: float | None
-    p_value: float
-    event: str
-    counts: Counts | None
-    allowed: (
-        float | None
-    )  # the largest P(event) that the claim allows at the other input's frequency
-    replay: Counts | None
+    lower_bound: float = 0.0
+    smallest_detectable: float | None = None
+    p_value: float = 1.0
+    event: str = ""
+    counts: Counts | None = None
+    #: The largest P(event) that the claim allows at the other input's frequency.
+    allowed: float | None = None
+    replay: Counts | None = None
 
 
 @dataclass(frozen=True)

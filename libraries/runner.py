@@ -100,34 +100,16 @@ def audited(case: Case, seed: int) -> Result:
 
 
 def _result(case: Case, seed: int, claim: dp.Claim, **found: Any) -> Result:
-    empty = {
-        "seconds": 0.0,
-        "own": 0.0,
-        "words": "",
-        "lower_bound": 0.0,
-        "smallest_detectable": None,
-        "p_value": 1.0,
-        "event": "",
-        "counts": None,
-        "allowed": None,
-        "replay": None,
-    }
+    kept = ("name", "api", "group", "look", "said", "trap", "sound", "n")
     return Result(
-        name=case.name,
-        api=case.api,
-        group=case.group,
-        look=case.look,
+        **{name: getattr(case, name) for name in kept},
         claim=str(claim),
-        said=case.said,
         relation=str(dp.Pair(0, 1).related(case.relation).relation),
         pair=case.shown or " and ".join(shown(one, 60) for one in case.pair),
-        trap=case.trap,
-        sound=case.sound,
-        n=case.n,
         seed=seed,
         symbol=claim.symbol,
         claimed=float(claim.value),
-        **{**empty, **found},
+        **found,
     )
 
 

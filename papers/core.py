@@ -16,7 +16,7 @@ import sys
 import time
 import tomllib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -250,6 +250,37 @@ def run(
     if outcome.chart is not None:
         plots.write(outcome.chart, folder / figure.name, figure.title)
     return path
+
+
+def timings(
+    lab: Lab,
+    experiment: Callable[..., Any],
+    cases: Iterable[tuple[str, tuple[Any, ...], float]],
+    count: int,
+    what: str = "",
+) -> Outcome:
+    """Seconds of one run of each case (name, arguments, the paper's seconds), beside the paper's."""
+    rows: list[Row] = []
+    for name, arguments, paper in cases:
+        start = len(lab.seconds)
+        lab.runs(experiment, *arguments, count=lab.count(count), alone=True)
+        seconds = float(np.median(lab.seconds[start:]))
+        rows.append(
+            {
+                "mechanism": name,
+                "seconds": seconds,
+                "the paper's seconds": paper,
+                "ratio": round(paper / seconds, 1),
+            }
+        )
+    low, high = (f(float(row["seconds"]) for row in rows) for f in (min, max))
+    return Outcome(
+        rows,
+        f"{low:.2g} to {high:.2g} seconds{what}; the smallest ratio to the paper's is "
+        f"{min(float(row['ratio']) for row in rows):.0f}.",
+        all(float(row["ratio"]) > 1 for row in rows),
+        one_run=f"{low:.2g}–{high:.2g}",
+    )
 
 
 def dump(record: Row) -> str:

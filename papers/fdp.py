@@ -9,7 +9,7 @@ from scipy.stats import beta, norm
 
 import dpassay as dp
 from papers import plots
-from papers.core import Lab, Outcome, Row, item
+from papers.core import Lab, Outcome, Row, item, timings
 
 zoo = dp.zoo
 ALPHA = np.linspace(0, 1, 101)
@@ -217,36 +217,14 @@ def baybox(seed: int, name: str, n: int) -> float:
     return dp.tradeoff.point(box, pair, 1.0, n=2 * n, box="hoeffding", rng=seed).beta
 
 
-def timings(lab: Lab, run: Any, n: int, column: int, count: int) -> Outcome:
-    """Seconds of one run a mechanism."""
-    rows: list[Row] = []
-    for name, paper in SECONDS.items():
-        start = len(lab.seconds)
-        lab.runs(run, name, n, count=lab.count(count), alone=True)
-        seconds = float(np.median(lab.seconds[start:]))
-        rows.append(
-            {
-                "mechanism": name,
-                "seconds": seconds,
-                "the paper's seconds": paper[column],
-                "ratio": round(paper[column] / seconds, 1),
-            }
-        )
-    low, high = (f(float(row["seconds"]) for row in rows) for f in (min, max))
-    return Outcome(
-        rows,
-        f"{low:.2g} to {high:.2g} seconds; the smallest ratio to the paper's is "
-        f"{min(float(row['ratio']) for row in rows):.0f}.",
-        all(float(row["ratio"]) > 1 for row in rows),
-        one_run=f"{low:.2g}–{high:.2g}",
-    )
-
-
 @item("fdp/table2")
 def table2(lab: Lab) -> Outcome:
-    return timings(lab, plrt, lab.n(100_000), 0, 10)
+    n = lab.n(100_000)
+    return timings(lab, plrt, [(name, (name, n), paper[0]) for name, paper in SECONDS.items()], 10)
 
 
 @item("fdp/table3")
 def table3(lab: Lab) -> Outcome:
-    return timings(lab, baybox, lab.n(1_000_000), 1, 3)
+    n = lab.n(1_000_000)
+    cases = [(name, (name, n), paper[1]) for name, paper in SECONDS.items()]
+    return timings(lab, baybox, cases, 3)

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import dpassay as dp
 from papers import plots
-from papers.core import Lab, Outcome, Row, item
+from papers.core import Lab, Outcome, Row, item, timings
 
 zoo = dp.zoo
 LEVELS = (0.2, 0.7, 1.5)
@@ -259,25 +259,9 @@ def fig6(lab: Lab) -> Outcome:
 
 @item("pure/table2")
 def table2(lab: Lab) -> Outcome:
-    rows: list[Row] = []
-    for name, (letter, _, _, paper) in MECHANISMS.items():
-        start = len(lab.seconds)
-        count = lab.count(3)
-        lab.runs(bound, name, 0.7, "the paper's rule", sizes_of(lab, name), count=count, alone=True)
-        seconds = float(np.median(lab.seconds[start:]))
-        rows.append(
-            {
-                "mechanism": f"{name} ({letter})",
-                "seconds": seconds,
-                "the paper's seconds": paper,
-                "ratio": round(paper / seconds, 1),
-            }
-        )
-    low, high = (f(float(row["seconds"]) for row in rows) for f in (min, max))
-    return Outcome(
-        rows,
-        f"{low:.2g} to {high:.2g} seconds; the smallest ratio to the paper's is "
-        f"{min(float(row['ratio']) for row in rows):.0f}.",
-        all(float(row["ratio"]) > 1 for row in rows),
-        one_run=f"{low:.2g}–{high:.2g}",
-    )
+    rule = "the paper's rule"
+    cases = [
+        (f"{name} ({letter})", (name, 0.7, rule, sizes_of(lab, name)), paper)
+        for name, (letter, _, _, paper) in MECHANISMS.items()
+    ]
+    return timings(lab, bound, cases, 3)

@@ -10,7 +10,7 @@ import numpy as np
 
 import dpassay as dp
 from papers import plots
-from papers.core import Lab, Outcome, Row, item
+from papers.core import Lab, Outcome, Row, item, timings
 
 zoo = dp.zoo
 ORDERS = (2, 5, 7)
@@ -52,7 +52,10 @@ def truths(name: str) -> list[float]:
 
 def bounds(seed: int, name: str, correct: bool, floor: float, n: int) -> list[float]:
     """Lower bounds at the three orders from one sample, each at its own level."""
-    box, pair = mechanism(name)
+    return _softmax(*mechanism(name), correct, floor, n, seed)
+
+
+def _softmax(box: Any, pair: Any, correct: bool, floor: float, n: int, seed: int) -> list[float]:
     curve = dp.renyi.curve(
         box,
         pair,
@@ -118,28 +121,12 @@ def fig1(lab: Lab) -> Outcome:
 
 @item("renyi/table1")
 def table1(lab: Lab) -> Outcome:
-    rows: list[Row] = []
-    for name, minutes in MINUTES.items():
-        start = len(lab.seconds)
-        size = lab.n(5_000_000, 5000)
-        lab.runs(bounds, name, False, 1e-5, size, count=lab.count(2), alone=True)
-        seconds = float(np.median(lab.seconds[start:]))
-        rows.append(
-            {
-                "mechanism": name,
-                "seconds": seconds,
-                "the paper's seconds": round(60 * minutes, 1),
-                "ratio": round(60 * minutes / seconds, 1),
-            }
-        )
-    low, high = (f(float(row["seconds"]) for row in rows) for f in (min, max))
-    return Outcome(
-        rows,
-        f"{low:.2g} to {high:.2g} seconds for all orders; the smallest ratio to the paper's is "
-        f"{min(float(row['ratio']) for row in rows):.0f}.",
-        all(float(row["ratio"]) > 1 for row in rows),
-        one_run=f"{low:.2g}–{high:.2g}",
-    )
+    size = lab.n(5_000_000, 5000)
+    cases = [
+        (name, (name, False, 1e-5, size), round(60 * minutes, 1))
+        for name, minutes in MINUTES.items()
+    ]
+    return timings(lab, bounds, cases, 2, " for all orders")
 
 
 FLOORS = {"τ = 10⁻⁵": 1e-5, "τ = 5·10⁻⁶": 5e-6, "τ = 5·10⁻⁷": 5e-7}
@@ -152,18 +139,7 @@ def shuffled(data: Any, size: int, rng: np.random.Generator) -> Any:
 
 def shuffled_bounds(seed: int, floor: float, n: int) -> list[float]:
     """Bounds at the three orders, the estimator as printed."""
-    curve = dp.renyi.curve(
-        shuffled,
-        zoo.RandomizedResponse(1.5).pair,
-        orders=ORDERS,
-        n=n,
-        method=dp.renyi.Softmax(floor=floor, sharpness=1 / floor, correct=False),
-        direction="forward",
-        simultaneous=False,
-        rng=seed,
-    )
-    assert curve.lower is not None
-    return [float(bound) for bound in curve.lower]
+    return _softmax(shuffled, zoo.RandomizedResponse(1.5).pair, False, floor, n, seed)
 
 
 @item("renyi/appendixF")

@@ -60,7 +60,7 @@ def test_wrong_json_is_answered(given, said):
         (lambda: inputs.Integers(0, 2**70), "64 bits"),
         (lambda: inputs.Table({}), "columns must be"),
         (lambda: inputs.Table({"a": 1}), "the column 'a'"),
-        (lambda: inputs.Counts(inputs.Text(), zeros=True), "no end of texts"),
+        (lambda: inputs.Counts(inputs.Text(), zeros=True), "not all texts can be listed"),
         (lambda: inputs.Example([1]), "two rows or more"),
     ],
 )

@@ -1,13 +1,14 @@
 """Answers on neighbouring data stay within the sensitivity."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.hunting.queries import Queries, Shifted
-from dpassay.hunting.schema import shape_of
+from dpassay.hunting.queries import Queries, QueryCandidate
+from dpassay.hunting.schema import row_schema
 
 inputs = dp.inputs
 
@@ -16,12 +17,12 @@ inputs = dp.inputs
 @pytest.mark.parametrize("cell", [inputs.Reals(-3, 1e17, 3), inputs.Integers(0, 2**60, (1, 4))])
 def test_answers_stay_within_the_sensitivity(cell, norm, seed):
     rng = np.random.default_rng(seed)
-    ground = Queries(shape_of(cell, seed), 2.0, norm)
-    found = ground.catalogue(rng, outside=False) + [ground.random(rng) for _ in range(20)]
-    found += [ground.mutated(one, rng) for one in found]
-    found += [simpler for one in found[::3] for simpler in ground.simpler(one)]
+    space = Queries(row_schema(cell, seed), 2.0, norm)
+    found = space.catalogue(rng, outside=False) + [space.random(rng) for _ in range(20)]
+    found += [space.mutated(one, rng) for one in found]
+    found += [simpler for one in found[::3] for simpler in space.simpler(one)]
     for one in found:
-        pair = ground.pair(one)
+        pair = space.pair(one)
         gaps = [abs(int(b) - int(a)) if isinstance(a, int) else abs(b - a)
                 for a, b in zip(pair[0].tolist(), pair[1].tolist(), strict=True)]  # fmt: skip
         size = {"each": max(gaps), "l1": sum(gaps), "l2": math.sqrt(sum(g * g for g in gaps))}[norm]
@@ -30,7 +31,8 @@ def test_answers_stay_within_the_sensitivity(cell, norm, seed):
 
 
 def test_kin_are_those_that_move_alike_whichever_comes_first():
-    up = Shifted((0.0, 5.0), (1.0, -2.0), "")
-    assert up.kin == Shifted((1.0, 1.0), (-0.5, 1.0), "").kin
-    assert up.kin != Shifted((0.0, 5.0), (1.0, 2.0), "").kin
-    assert up.kin != Shifted((0.0, 5.0), (1.0, 0.0), "").kin
+    shifted = partial(QueryCandidate, entry="")
+    up = shifted((0.0, 5.0), (1.0, -2.0))
+    assert up.kin == shifted((1.0, 1.0), (-0.5, 1.0)).kin
+    assert up.kin != shifted((0.0, 5.0), (1.0, 2.0)).kin
+    assert up.kin != shifted((0.0, 5.0), (1.0, 0.0)).kin

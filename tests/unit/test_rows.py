@@ -6,7 +6,7 @@ import pytest
 import dpassay as dp
 from dpassay.hunting import values
 from dpassay.hunting.rows import Records
-from dpassay.hunting.schema import shape_of
+from dpassay.hunting.schema import row_schema
 from dpassay.privacy.pairs import Relation, as_relation
 
 inputs = dp.inputs
@@ -35,19 +35,19 @@ def apart(one, other):
 def test_whatever_is_done_to_neighbours_they_stay_neighbours(space, relation, seed):
     """The catalogue, mutations of it and simplifications: always one row apart, and of allowed length."""
     rng = np.random.default_rng(seed)
-    shape = shape_of(space, seed)
-    ground = Records(shape, as_relation(relation))
-    found = ground.catalogue(rng, outside=True)
-    found = found[:: max(len(found) // 40, 1)] + [ground.random(rng) for _ in range(20)]
-    found += [ground.mutated(one, rng) for one in found for _ in range(3)]
-    found += [simpler for one in found[::5] for simpler in ground.simpler(one)]
+    schema = row_schema(space, seed)
+    pairs = Records(schema, as_relation(relation))
+    found = pairs.catalogue(rng, outside=True)
+    found = found[:: max(len(found) // 40, 1)] + [pairs.random(rng) for _ in range(20)]
+    found += [pairs.mutated(one, rng) for one in found for _ in range(3)]
+    found += [simpler for one in found[::5] for simpler in pairs.simpler(one)]
     for one in found:
-        sides = [one.rows(0), one.rows(1)]
+        sides = one.sides()
         expected = [0, 1] if relation == "add_remove" else [1, 1]
         assert apart(*sides) in ([0, 0], expected)
         for rows in sides:
-            assert shape.length[0] <= len(rows) <= shape.length[1]
-        inside = all(all(map(values.holds, shape.cells, row)) for rows in sides for row in rows)
+            assert schema.length[0] <= len(rows) <= schema.length[1]
+        inside = all(all(map(values.holds, schema.cells, row)) for rows in sides for row in rows)
         assert one.outside is not inside
         if relation == "edit":
             differ = [a != b for a, b in zip(one.first[0], one.second[0], strict=True)]
@@ -57,13 +57,13 @@ def test_whatever_is_done_to_neighbours_they_stay_neighbours(space, relation, se
 
 def test_the_catalogue_names_what_is_hostile(seed):
     rng = np.random.default_rng(seed)
-    ground = Records(shape_of(TABLE, seed), Relation.REPLACE_ONE)
-    names = " / ".join(one.name for one in ground.catalogue(rng, outside=True))
+    pairs = Records(row_schema(TABLE, seed), Relation.REPLACE_ONE)
+    names = " / ".join(one.name for one in pairs.catalogue(rng, outside=True))
     for word in ("NaN", "only member of a class", "composed or decomposed", "largest sum", "missing",
                  "beyond the upper bound", "minus zero", "tiny", "all rows equal", "no other row",
                  "nobody declared", "few rows", "next to"):  # fmt: skip
         assert word in names
-    assert not any(one.outside for one in ground.catalogue(rng, outside=False))
+    assert not any(one.outside for one in pairs.catalogue(rng, outside=False))
 
 
 def test_a_user_has_all_rows_that_differ_and_no_other(seed):
@@ -71,26 +71,26 @@ def test_a_user_has_all_rows_that_differ_and_no_other(seed):
     space = inputs.Table(
         {"who": inputs.Integer(0, 3), "what": inputs.Category(["a", "b"])}, rows=(0, 3)
     )
-    ground = Records(shape_of(space, seed), Relation.ONE_USER, user=0)
-    found = ground.catalogue(rng, outside=False)
-    found += [ground.mutated(one, rng) for one in found]
-    found += [simpler for one in found[::7] for simpler in ground.simpler(one)]
+    pairs = Records(row_schema(space, seed), Relation.ONE_USER, user=0)
+    found = pairs.catalogue(rng, outside=False)
+    found += [pairs.mutated(one, rng) for one in found]
+    found += [simpler for one in found[::7] for simpler in pairs.simpler(one)]
     for one in found:
         assert one.first == ()
         assert len({row[0] for row in one.second}) == 1
         assert not {row[0] for row in one.second} & {row[0] for row in one.common}
-        assert 1 <= len(one.rows(1)) <= 3
+        assert 1 <= len(one.sides()[1]) <= 3
 
 
 def test_counts_change_by_one(seed):
     rng = np.random.default_rng(seed)
-    shape = shape_of(inputs.Counts(["a", "b", "c"], most=9), seed)
-    ground = Records(shape, Relation.ADD_REMOVE)
-    made = ground.catalogue(rng, outside=False)
-    made += [ground.mutated(one, rng) for one in made]
-    made += [simpler for one in made[::7] for simpler in ground.simpler(one)]
+    schema = row_schema(inputs.Counts(["a", "b", "c"], most=9), seed)
+    pairs = Records(schema, Relation.ADD_REMOVE)
+    made = pairs.catalogue(rng, outside=False)
+    made += [pairs.mutated(one, rng) for one in made]
+    made += [simpler for one in made[::7] for simpler in pairs.simpler(one)]
     for one in made:
-        first, second = ground.pair(one)
+        first, second = pairs.pair(one)
         keys = {*first, *second}
         assert sum(abs(first.get(k, 0) - second.get(k, 0)) for k in keys) == 1
         assert max([*first.values(), *second.values()]) <= 9

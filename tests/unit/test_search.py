@@ -5,16 +5,16 @@ import pytest
 
 import dpassay as dp
 from dpassay.hunting.hunts import Shrinking
-from dpassay.hunting.queries import Shifted
-from dpassay.hunting.rows import Records
-from dpassay.hunting.schema import Candidate, shape_of
+from dpassay.hunting.queries import QueryCandidate
+from dpassay.hunting.rows import Records, RowCandidate
+from dpassay.hunting.schema import row_schema
 from dpassay.hunting.screening import (
     DrawBudget,
+    Effort,
     Screening,
     Trial,
-    far_apart,
+    learned_score,
     quick_score,
-    ranked_score,
     separation,
 )
 from dpassay.hunting.search import KEEP, Log, Search, _kept, pooled
@@ -35,8 +35,6 @@ def test_separation_is_that_of_the_best_cut_or_kind():
     assert separation(batch([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0])) == 1.0
     assert separation(batch([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0])) == 0.0
     assert separation(batch(["a", "a", "a", None], ["a", "b", "b", "b"])) == 0.75
-    assert far_apart(1.0)
-    assert not far_apart(0.5)
 
 
 @pytest.mark.parametrize("kind", ["numbers", "vectors", "words", "texts"])
@@ -71,7 +69,7 @@ def test_with_many_draws_a_look_sees_what_no_single_cut_shows(seeds):
     def score(rare, rng):
         draws = batch(outputs(0.0, rng), outputs(rare, rng))
         learner = CrossFit(draws, "auto", np.random.default_rng, lean=True)
-        return quick_score(draws, CLAIM, 10_000), ranked_score(learner, CLAIM, 10_000)
+        return quick_score(draws, CLAIM, 10_000), learned_score(learner, CLAIM, 10_000)
 
     rng = np.random.default_rng(seeds[0])
     null = [score(0.0, rng)[1] for _ in range(5)]
@@ -81,7 +79,7 @@ def test_with_many_draws_a_look_sees_what_no_single_cut_shows(seeds):
 
 
 def trial(name, score, **more):
-    candidate = Candidate((), ((score,),), ((0.0,),), 0, name)
+    candidate = RowCandidate(((score,),), ((0.0,),), entry=name)
     return Trial(candidate, dp.Pair(0, 1), 100, (0, score), **more)
 
 
@@ -97,7 +95,7 @@ def test_a_quarter_goes_on_and_a_third_of_it_for_being_different():
 
 
 def shifted(base, signs, score, **more):
-    candidate = Shifted((base,) * len(signs), tuple(map(float, signs)), f"{base}")
+    candidate = QueryCandidate((base,) * len(signs), tuple(map(float, signs)), entry=f"{base}")
     return Trial(candidate, dp.Pair(0, 1), 100, (0, score), **more)
 
 
@@ -147,19 +145,32 @@ def test_kin_finds_the_pattern_that_single_scores_do_not(seeds):
     assert np.mean(together) > 1.5 * np.mean(alone)
 
 
-def test_a_purse_keeps_what_is_beyond_a_share():
-    purse = DrawBudget(1000)
-    purse.spent = 600
-    assert purse.holds(50, 0.65)
-    assert not purse.holds(51, 0.65)
-    assert not DrawBudget(1000, Clock(1e-9)).holds(1, 0.65)
+def test_a_budget_keeps_what_is_beyond_a_share():
+    budget = DrawBudget(1000)
+    budget.spent = 600
+    assert budget.affords(50, 0.65)
+    assert not budget.affords(51, 0.65)
+    assert not DrawBudget(1000, Clock(1e-9)).affords(1, 0.65)
 
 
-def bench(mechanism, seed, budget=40_000, test=4000):
+def screening(mechanism, seed, budget=40_000, test=4000):
     space = dp.inputs.Reals(0, 1, (1, 8))
-    ground = Records(shape_of(space, seed), Relation.REPLACE_ONE)
-    how, purse = dp.Sampling(progress=False), DrawBudget(budget)
-    return Screening(mechanism, ground, CLAIM, test, 0.05, "auto", "leak", seed, how, purse)
+    pairs = Records(row_schema(space, seed), Relation.REPLACE_ONE)
+    return Screening(
+        mechanism=mechanism,
+        space=pairs,
+        claim=CLAIM,
+        test=test,
+        gamma=0.05,
+        loss="auto",
+        failing="leak",
+        seed=seed,
+        sampling=dp.Sampling(progress=False),
+        budget=DrawBudget(budget),
+    )
+
+
+LOOKS = (Effort.GLANCE, Effort.QUICK, Effort.THOROUGH)
 
 
 def test_every_look_has_streams_of_its_own(seed):
@@ -169,33 +180,34 @@ def test_every_look_has_streams_of_its_own(seed):
         used.append(rng.bit_generator.seed_seq.spawn_key)
         return np.round(rng.laplace(size=size), 3)
 
-    here = bench(watched, seed)
-    candidate = here.ground.random(np.random.default_rng(seed))
-    for look in (here.apart, here.quick, here.thorough):
-        look(candidate, 100)
+    here = screening(watched, seed)
+    candidate = here.space.random(np.random.default_rng(seed))
+    for effort in LOOKS:
+        here.trial(effort, candidate, 100)
     assert len(set(used)) == len(used)
-    assert here.purse.spent == 600
+    assert here.budget.spent == 600
 
 
 def test_outputs_at_the_end_of_the_range_are_looked_at_without_a_warning(seed):
     def huge(data, size, rng):
         return np.column_stack([rng.choice([-1.7e308, 1.7e308], size=size), rng.normal(size=size)])
 
-    here = bench(huge, seed)
-    candidate = here.ground.random(np.random.default_rng(seed))
-    for look in (here.apart, here.quick, here.thorough):
-        assert not look(candidate, 300).rejected
+    here = screening(huge, seed)
+    candidate = here.space.random(np.random.default_rng(seed))
+    for effort in LOOKS:
+        assert not here.trial(effort, candidate, 300).rejected
 
 
 def test_what_cannot_be_looked_at_is_said_and_the_hunt_goes_on(seed, monkeypatch):
     def broken(*given, **options):
         raise OverflowError("too large")
 
-    here = bench(lambda data, size, rng: rng.normal(size=size), seed)
+    here = screening(lambda data, size, rng: rng.normal(size=size), seed)
     monkeypatch.setattr("dpassay.hunting.screening.learn", broken)
-    found = here.thorough(here.ground.random(np.random.default_rng(seed)), 100)
-    assert found.rejected == "could not be looked at (OverflowError: too large)"
-    assert not found.sure
+    candidate = here.space.random(np.random.default_rng(seed))
+    found = here.trial(Effort.THOROUGH, candidate, 100)
+    assert found.rejected == "could not be evaluated (OverflowError: too large)"
+    assert not found.conclusive
 
 
 def test_shrinking_ends_at_the_simplest_pair(seed):
@@ -204,12 +216,13 @@ def test_shrinking_ends_at_the_simplest_pair(seed):
     def largest(data, size, rng):
         return np.round(20 * np.max(data) + rng.laplace(size=size), 3)
 
-    here = bench(largest, seed, budget=400_000)
+    here = screening(largest, seed, budget=400_000)
     log = Log(lambda trial: None)
     rng = np.random.default_rng(seed)
     rows = tuple((float(value),) for value in rng.uniform(0, 0.3, size=7))
-    found = here.thorough(Candidate(rows, ((0.123,),), ((0.987,),), 3, "made up"), 1600)
-    assert found.sure
+    candidate = RowCandidate(((0.123,),), ((0.987,),), rows, 3, entry="made up")
+    found = here.trial(Effort.THOROUGH, candidate, 1600)
+    assert found.conclusive
     shrunk = Shrinking(here, log).run(found).candidate
     assert shrunk.common == ()
     assert {shrunk.first, shrunk.second} == {((0.0,),), ((1.0,),)}
@@ -220,10 +233,10 @@ def test_the_search_stays_within_its_share(seed):
     def fair(data, size, rng):
         return np.round(np.sum(data) + rng.laplace(size=size), 3)
 
-    here = bench(fair, seed)
+    here = screening(fair, seed)
     search = Search(here, Log(lambda trial: None), 30)
     search.run(outside=False, rng=np.random.default_rng(seed))
-    assert here.purse.spent <= 0.65 * here.purse.budget
+    assert here.budget.spent <= 0.65 * here.budget.total
     assert search.top.bound < 1.5
 
 
@@ -234,7 +247,7 @@ def rarely(data, size, rng):
 
 def searched(mechanism, seed, budget):
     """A search, and the draws a side with which its rounds began."""
-    here, begun = bench(mechanism, seed, budget, test=budget // 11), []
+    here, begun = screening(mechanism, seed, budget, test=budget // 11), []
     search = Search(here, Log(lambda trial: None), 100)
     whole = search._round
     search._round = lambda candidates: (begun.append(search.first), whole(candidates))[1]
@@ -248,8 +261,8 @@ def test_what_is_rarely_seen_is_found_with_more_draws(seed):
     for k in range(6):
         search, begun = searched(rarely, seed + k, 3_000_000)
         apart = sorted(0.5 in side for side in search.top.pair) == [False, True]
-        found.append(search.top.sure and apart)
-        assert search.bench.purse.spent <= 0.65 * 3_000_000
+        found.append(search.top.conclusive and apart)
+        assert search.screening.budget.spent <= 0.65 * 3_000_000
         assert begun == sorted(begun)
     assert sum(found) >= 5
 
@@ -266,7 +279,7 @@ def test_rounds_have_more_draws_only_where_the_budget_is_for_them(seed):
 
 
 def test_an_interruption_of_a_later_round_loses_nothing(seed):
-    search = Search(bench(rarely, seed), Log(lambda trial: None), 100)
+    search = Search(screening(rarely, seed), Log(lambda trial: None), 100)
     search.best = [trial("found before", 1.0)]
 
     def interrupted(candidates):
@@ -274,14 +287,14 @@ def test_an_interruption_of_a_later_round_loses_nothing(seed):
 
     search._round = interrupted
     with pytest.raises(KeyboardInterrupt):
-        search._climb([], 400)
+        search._enlarged_round([], 400)
     assert search.top.candidate.name == "found before"
 
 
-@pytest.mark.parametrize("sure", [True, False])
-def test_what_fewer_draws_promised_counts_only_if_it_alone_was_sure(seed, sure):
-    search = Search(bench(rarely, seed), Log(lambda trial: None), 100)
-    search.best = [trial("few draws", 9.0, sure=sure)]
+@pytest.mark.parametrize("conclusive", [True, False])
+def test_what_fewer_draws_promised_counts_only_if_it_alone_was_sure(seed, conclusive):
+    search = Search(screening(rarely, seed), Log(lambda trial: None), 100)
+    search.best = [trial("few draws", 9.0, conclusive=conclusive)]
     search._round = lambda candidates: search._keep([trial("many draws", 1.0)])
-    search._climb([], 400)
-    assert search.top.candidate.name == ("few draws" if sure else "many draws")
+    search._enlarged_round([], 400)
+    assert search.top.candidate.name == ("few draws" if conclusive else "many draws")

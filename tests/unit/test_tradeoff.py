@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import dpassay as dp
-from dpassay.blackbox.zoo.training import one_in_ten
+from dpassay.blackbox.zoo.training import ONE_IN_TEN
 from dpassay.errors import InvalidInput
 from dpassay.notions.tradeoff import _perturbed
 
@@ -56,8 +56,8 @@ def test_estimate_without_luck():
     [
         (zoo.Gaussian(), PAIR),
         (zoo.Laplace(), PAIR),
-        (zoo.ToyDPSGD(), one_in_ten()),
-        (zoo.Subsampled(zoo.Gaussian(1.0), 5), one_in_ten()),
+        (zoo.ToyDPSGD(), ONE_IN_TEN),
+        (zoo.Subsampled(zoo.Gaussian(1.0), 5), ONE_IN_TEN),
         (zoo.ReportNoisyMax(), zoo.ReportNoisyMax().pair),
         (zoo.SVT(3, 1.5), zoo.SVT(3, 1.5).pair),
         (zoo.ProposeTestRelease(), zoo.ProposeTestRelease().pair),
@@ -78,14 +78,14 @@ def test_estimate_is_near_the_truth_and_is_a_curve(mechanism, pair, seeds):
 
 
 def test_swapping_the_pair_inverts_the_curve(seed):
-    sgd, pair = zoo.ToyDPSGD(), one_in_ten()
+    sgd, pair = zoo.ToyDPSGD(), ONE_IN_TEN
     one = dp.tradeoff.estimate(sgd, pair, n=100_000, rng=seed, confidence=None)
     other = dp.tradeoff.estimate(sgd, (pair[1], pair[0]), n=100_000, rng=seed, confidence=None)
     assert one.distance(other.inverse()) < 0.02
 
 
 def test_the_papers_cap_on_thresholds_hurts_dp_sgd(seed):
-    sgd, pair = zoo.ToyDPSGD(), one_in_ten()
+    sgd, pair = zoo.ToyDPSGD(), ONE_IN_TEN
     kwargs = {"n": 200_000, "rng": seed, "confidence": None}
     free = dp.tradeoff.estimate(sgd, pair, **kwargs)
     capped = dp.tradeoff.estimate(
@@ -145,7 +145,7 @@ def test_point_lies_near_the_curve_on_both_sides_of_one(box, eta, seed):
 
 @pytest.mark.parametrize("box", ["joint", "clopper-pearson", "hoeffding"])
 def test_auditor_refutes_the_false_claims_of_the_paper(box, seeds):
-    pair = one_in_ten()
+    pair = ONE_IN_TEN
     faster = dp.TradeoffDP(lambda a: zoo.ToyDPSGD(iterations=5).tradeoff(a, pair), ordered=True)
     for mechanism, on, claim in (
         (zoo.Gaussian(), PAIR, dp.GaussianDP(0.5)),

@@ -9,9 +9,9 @@ from scipy import stats
 from scipy.stats import norm
 
 import dpassay as dp
-from dpassay.blackbox.zoo.releases import ten_bits
+from dpassay.blackbox.zoo.releases import TEN_BITS
 from dpassay.blackbox.zoo.svt import first_above
-from dpassay.blackbox.zoo.training import one_in_ten
+from dpassay.blackbox.zoo.training import ONE_IN_TEN
 from dpassay.errors import InvalidInput, NoClosedForm
 
 zoo = dp.zoo
@@ -165,9 +165,9 @@ def discrete():
     kary = zoo.KaryRandomizedResponse(4, 1.0)
     yield kary, 2, lambda x: x, kary.masses((2, 2)).p
     shuffled = zoo.ShuffledRandomizedResponse()
-    yield shuffled, ten_bits()[0], lambda x: x, shuffled.masses(ten_bits()).p
+    yield shuffled, TEN_BITS[0], lambda x: x, shuffled.masses(TEN_BITS).p
     counting = zoo.ExponentialCounting()
-    yield counting, [0, 1, 1], lambda x: x, counting._probabilities([0, 1, 1])
+    yield counting, [0, 1, 1], lambda x: x, counting.probabilities([0, 1, 1])
     for variant in (5, 6):
         nm = zoo.ReportNoisyMax(1.5, variant)
         data = np.array([0, 2, 2, 1, 0, 2])
@@ -261,7 +261,7 @@ def test_deltas_agree_with_dp_accounting():
         ),
         (
             zoo.PoissonSubsampled(zoo.Gaussian(1.0), 0.3),
-            one_in_ten(),
+            ONE_IN_TEN,
             pld.from_gaussian_mechanism(1.0, sampling_prob=0.3, **fine),
         ),
     ]
@@ -273,7 +273,7 @@ def test_deltas_agree_with_dp_accounting():
 
 @pytest.mark.parametrize("inner", [zoo.Laplace(5.0), zoo.Gaussian(5.0)], ids=str)
 def test_poisson_subsampled_renyi_is_the_formula_for_integer_orders(inner):
-    rate, pair = 0.5, one_in_ten()
+    rate, pair = 0.5, ONE_IN_TEN
     for lam in (2, 5, 7):
         terms = (1 - rate) ** (lam - 1) * (lam * rate - rate + 1) + sum(
             math.comb(lam, k)
@@ -290,11 +290,11 @@ def test_poisson_subsampled_renyi_is_the_formula_for_integer_orders(inner):
 def test_subsampled_trade_off_is_the_mixture_when_all_other_records_are_zero():
     gaussian, half = zoo.Gaussian(1.0), zoo.Subsampled(zoo.Gaussian(1.0), 5)
     want = 0.5 * gaussian.tradeoff(ALPHA, PAIR) + 0.5 * (1 - ALPHA)
-    assert half.tradeoff(ALPHA, one_in_ten()) == pytest.approx(want, abs=1e-6)
+    assert half.tradeoff(ALPHA, ONE_IN_TEN) == pytest.approx(want, abs=1e-6)
 
 
 def test_toy_dp_sgd_formula_agrees_with_its_law():
-    sgd, pair = zoo.ToyDPSGD(), one_in_ten()
+    sgd, pair = zoo.ToyDPSGD(), ONE_IN_TEN
     assert sgd.tradeoff(ALPHA, pair) == pytest.approx(sgd.masses(pair).tradeoff(ALPHA), abs=1e-5)
     with pytest.raises(NoClosedForm):
         sgd.tradeoff(0.1, (np.ones(10), np.zeros(10)))
@@ -305,7 +305,7 @@ def test_noisy_gradient_descent_renyi_is_the_formula():
     a, m = 0.8, 10
     for lam in ORDERS:
         exact = lam * 1.8 * (1 - a**10) / (4 * m**2 * (1 + a**10))
-        assert gd.renyi(lam, one_in_ten()) == pytest.approx(exact)
+        assert gd.renyi(lam, ONE_IN_TEN) == pytest.approx(exact)
 
 
 def test_exponential_mechanism_epsilon_is_the_formula():
@@ -321,6 +321,15 @@ def test_continuous_noisy_max_is_k_times_rate():
         mechanism = zoo.ContinuousNoisyMax(rate, k)
         assert mechanism.epsilon((np.zeros(k), np.ones(k))) == pytest.approx(k * rate)
     assert zoo.ReportNoisyMax(1.0, 7).epsilon((np.ones(4), 2 * np.ones(4))) == pytest.approx(2.0)
+
+
+def test_the_largest_with_exponential_noise_leaks_most_where_its_density_starts():
+    noisy = zoo.ReportNoisyMax(1.0, 8)
+    assert noisy.epsilon(([0, 2], [0, 3])) == math.inf  # outputs between 2 and 3
+    assert noisy.epsilon(([3, 2], [3, 3])) == math.inf  # two answers at the top: a density from 0
+    exact = math.log(-math.expm1(-1.5)) - math.log(-math.expm1(-1.0))
+    assert noisy.epsilon(([0, 3], [1, 3])) == pytest.approx(exact)
+    assert noisy.renyi(50.0, ([0, 3], [1, 3])) < exact
 
 
 def test_randomized_response_truth_is_the_product_measure():
@@ -391,7 +400,7 @@ def test_several_coordinates():
         lambda: zoo.SVT(3, 1.0, threshold=0.5).epsilon((ONES, HALF)),
         lambda: zoo.NumericalSVT(1.0, cutoff=3).delta(0.1, (ONES, HALF)),
         lambda: zoo.SVT(6, 1.0).epsilon((np.arange(20), np.arange(20)[::-1])),
-        lambda: zoo.Subsampled(zoo.ReportNoisyMax(), 5).epsilon(one_in_ten()),
+        lambda: zoo.Subsampled(zoo.ReportNoisyMax(), 5).epsilon(ONE_IN_TEN),
     ],
 )
 def test_what_is_not_known_is_not_guessed(unknown):

@@ -1,9 +1,9 @@
-"""What the inputs of a mechanism look like, for `dpassay.hunt`.
+"""Input spaces for `dpassay.hunt`: what one value and what a whole input of a mechanism may be.
 
 A *cell* says what one value may be: `Real`, `Integer`, `Category`, `Text`. A *space* says what a whole
 input may be: a column of cells (`Reals`, `Integers`, `Strings`), a `Table` of several, `Counts` by key,
-or data that are at hand (`Example`). A cell alone is the space of inputs that are one such value. Any
-Hypothesis strategy serves as a space as well.
+or example data (`Example`). A cell alone is the space of inputs that are one such value. Any Hypothesis
+strategy is a space as well.
 
 Spaces are records: they go to JSON and come back, which is how `dpassay hunt --space` reads them.
 
@@ -110,7 +110,7 @@ class Category(Cell):
 
 @dataclass(frozen=True, eq=False)
 class Text(Cell):
-    """Text of at most `longest` letters, of any kind or of an `alphabet`."""
+    """Text of at most `longest` characters, any or those of an `alphabet`."""
 
     longest: int = 40
     alphabet: str | None = None
@@ -120,11 +120,27 @@ class Text(Cell):
         text = isinstance(self.alphabet, str) and len(set(self.alphabet)) >= 2
         if self.alphabet is not None and not text:
             got = checks.shown(self.alphabet)
-            raise InvalidInput(f"alphabet must be text of two letters or more, got {got}")
+            raise InvalidInput(f"alphabet must be text of two characters or more, got {got}")
+
+
+class Column(Space):
+    """A column of cells of one kind."""
+
+    length: Length
+    convert: Convert
+
+    @property
+    def cell(self) -> Cell:
+        """What one value may be."""
+        raise NotImplementedError
+
+    def __post_init__(self) -> None:
+        self._set(length=_length("length", self.length), convert=_convert(self.convert))
+        self._set(**vars(self.cell))
 
 
 @dataclass(frozen=True, eq=False)
-class Reals(Space):
+class Reals(Column):
     """A column of numbers from `low` to `high`; a NumPy array unless converted.
 
     >>> Reals(0, 1, length=(0, 20)).length
@@ -136,14 +152,13 @@ class Reals(Space):
     length: Length = (0, 20)
     convert: Convert = "numpy"
 
-    def __post_init__(self) -> None:
-        self._set(length=_length("length", self.length), convert=_convert(self.convert))
-        cell = Real(self.low, self.high)
-        self._set(low=cell.low, high=cell.high)
+    @property
+    def cell(self) -> Real:
+        return Real(self.low, self.high)
 
 
 @dataclass(frozen=True, eq=False)
-class Integers(Space):
+class Integers(Column):
     """A column of whole numbers from `low` to `high`; a NumPy array of int64 unless converted."""
 
     low: int = INT64[0]
@@ -151,16 +166,18 @@ class Integers(Space):
     length: Length = (0, 20)
     convert: Convert = "numpy"
 
+    @property
+    def cell(self) -> Integer:
+        return Integer(self.low, self.high)
+
     def __post_init__(self) -> None:
-        self._set(length=_length("length", self.length), convert=_convert(self.convert))
-        cell = Integer(self.low, self.high)
-        self._set(low=cell.low, high=cell.high)
+        super().__post_init__()
         if self.convert == "numpy" and (self.low < INT64[0] or self.high > INT64[1]):
             raise InvalidInput('bounds beyond 64 bits need convert="list": arrays do not hold them')
 
 
 @dataclass(frozen=True, eq=False)
-class Strings(Space):
+class Strings(Column):
     """A list of texts."""
 
     longest: int = 40
@@ -168,9 +185,9 @@ class Strings(Space):
     length: Length = (0, 20)
     convert: Convert = "list"
 
-    def __post_init__(self) -> None:
-        self._set(length=_length("length", self.length), convert=_convert(self.convert))
-        self._set(longest=Text(self.longest, self.alphabet).longest)
+    @property
+    def cell(self) -> Text:
+        return Text(self.longest, self.alphabet)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +225,7 @@ class Counts(Space):
     keys   the keys there may be, or Text for any
     most   the largest count of a key
     keys_at_once  how many keys one input may hold
-    zeros  whether keys that nobody has are there, with 0
+    zeros  whether keys without rows are listed, with 0
     """
 
     keys: Any = field(metadata={"verbatim": True})
@@ -220,18 +237,17 @@ class Counts(Space):
         if not isinstance(self.keys, Text):
             self._set(keys=Category(self.keys).values)
         elif self.zeros:
-            raise InvalidInput("zeros needs a list of keys: there is no end of texts")
+            raise InvalidInput("zeros needs a list of keys: not all texts can be listed")
         self._set(most=checks.whole("most", self.most))
         self._set(keys_at_once=_length("keys_at_once", self.keys_at_once))
 
 
 @dataclass(frozen=True, eq=False)
 class Example(Space):
-    """Data that are at hand: a list, a list of dictionaries, an array, or a pandas DataFrame.
+    """Example data: a list, a list of dictionaries, an array, or a pandas DataFrame.
 
-    Inputs are made of their rows. What else a value may be is read off each column, from its least to
-    its largest number or among its values, unless `columns` says so: a cell per column, by its name or
-    its position.
+    Inputs are made of their rows. A column may hold any number from its least to its largest, or any of
+    its values, unless `columns` gives a cell for it, by its name or its position.
     """
 
     data: Any = field(metadata={"verbatim": True})
@@ -253,7 +269,7 @@ _AS_JSON = '{"type": "Reals", "low": 0, "high": 1, "length": 10}'
 
 
 def as_space(given: Any) -> Space:
-    """A space, or what JSON says of one; a Hypothesis strategy stays what it is."""
+    """A space, given as one, in JSON, or as a Hypothesis strategy, which is returned as it is."""
     if isinstance(given, Space):
         return given
     if isinstance(given, dict) and "type" in given:
@@ -262,7 +278,7 @@ def as_space(given: Any) -> Space:
         return given  # type: ignore[no-any-return]
     raise InvalidInput(
         "a space must be one of dp.inputs (Real, Integer, Category, Text, Reals, Integers, Strings, "
-        f"Table, Counts, Example), what JSON says of one ({_AS_JSON}), or a Hypothesis strategy, got "
+        f"Table, Counts, Example), one in JSON ({_AS_JSON}), or a Hypothesis strategy, got "
         f"{checks.shown(given)}"
     )
 

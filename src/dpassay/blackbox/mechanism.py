@@ -1,12 +1,12 @@
 """The black box: `mechanism(data, size, rng)` returns `size` independent outputs on `data`.
 
-Adapters turn what people have into that: `from_function` a function of one output per call,
-`from_command` a program. An adapter may say five things about itself, read with `getattr`:
+Adapters make other things mechanisms: `from_function` a function of one output per call, `from_command` a
+program, `with_features` adds features to the outputs. An adapter may have these attributes:
 
     block        how many outputs to ask for in one call (a stream of randomness each)
     one_by_one   True if every output is a call of its own, so that few may be asked for at a time
     pool         "threads" (default: array code releases the GIL) or "processes"
-    replayable   False if it draws from a randomness of its own, so that no seed brings it back
+    replayable   False if it has its own randomness, so that a seed does not reproduce its outputs
     stop         ends the calls that run in other threads, with KeyboardInterrupt there
 """
 
@@ -47,6 +47,8 @@ _STDERR_TAIL = 2000
 _running: dict[subprocess.Popen[str], CommandMechanism] = {}
 #: Seconds within which Ctrl-C, which a program was ended by, reaches this process as well.
 _CTRL_C = 0.2
+#: Names of a parameter that is a number of outputs.
+_SIZES = ("size", "n", "count", "number", "num", "draws", "samples", "n_samples", "k", "m")
 
 
 class Mechanism(Protocol):
@@ -54,11 +56,6 @@ class Mechanism(Protocol):
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator, /) -> Any:
         """Return `size` independent outputs on `data`."""
-
-
-def _own(output: Any) -> Any:
-    """The output; a copy of an array, into which the function may write the next one."""
-    return output.copy() if isinstance(output, np.ndarray) else output
 
 
 @dataclass(frozen=True)
@@ -73,13 +70,15 @@ class FunctionMechanism:
 
     @property
     def replayable(self) -> bool:
-        """Whether the seed decides the outputs."""
         return self.takes_rng
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
-        """Call the function `size` times."""
-        given = (data, rng) if self.takes_rng else (data,)
-        return [_own(self.function(*given)) for _ in range(size)]
+        outputs = (self._one(data, rng) for _ in range(size))
+        # a function may write the next output into the same array
+        return [one.copy() if isinstance(one, np.ndarray) else one for one in outputs]
+
+    def _one(self, data: Any, rng: np.random.Generator) -> Any:
+        return self.function(data, rng) if self.takes_rng else self.function(data)
 
     def __str__(self) -> str:
         return str(getattr(self.function, "__qualname__", self.function))
@@ -88,9 +87,8 @@ class FunctionMechanism:
 class KeywordMechanism(FunctionMechanism):
     """A function that takes its generator by the name `rng`."""
 
-    def __call__(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
-        """Call the function `size` times."""
-        return [_own(self.function(data, rng=rng)) for _ in range(size)]
+    def _one(self, data: Any, rng: np.random.Generator) -> Any:
+        return self.function(data, rng=rng)
 
 
 def from_function(function: Callable[..., Any]) -> FunctionMechanism:
@@ -113,52 +111,52 @@ def from_function(function: Callable[..., Any]) -> FunctionMechanism:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a builtin without a signature
         return FunctionMechanism(function, takes_rng=False)
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    by_name = any(p.name == "rng" and p.kind is not p.POSITIONAL_ONLY for p in parameters[1:])
-    second = len(positional) > 1 and positional[1].name == "rng"
-    others = [  # what would be missing
-        p.name
-        for p in parameters
-        if p.default is p.empty
-        and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-        and p is not parameters[0]
-        and p.name != "rng"
-    ]
+    positional = [p for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
     if not positional and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
         raise InvalidInput(
             f"{_name(function)} must take (data) or (data, rng), but takes "
             f"{inspect.signature(function)}"
         )
-    if not others:
-        if by_name and not second:
+    by_name = any(p.name == "rng" and p.kind is not p.POSITIONAL_ONLY for p in parameters[1:])
+    second = positional[1] if len(positional) > 1 else None
+    missing = [p.name for p in parameters[1:] if _is_required(p) and p.name != "rng"]
+    if not missing:
+        if by_name and (second is None or second.name != "rng"):
             return KeywordMechanism(function, takes_rng=True)
-        return FunctionMechanism(function, takes_rng=second)
-    if len(others) == 1 and not by_name and _is_generator(positional[1:2], others[0]):
+        return FunctionMechanism(function, takes_rng=second is not None and second.name == "rng")
+    if missing == [getattr(second, "name", None)] and not by_name and _is_generator(second):
         return FunctionMechanism(function, takes_rng=True)
-    if others[0] in _SIZES and len(others) + by_name == 2:
-        raise InvalidInput(
-            f"{_name(function)}{inspect.signature(function)} is a mechanism already; pass it as it is, "
-            "without from_function"
+    raise _cannot_be_wrapped(function, missing, by_name)
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return parameter.default is parameter.empty and not variable
+
+
+def _is_generator(parameter: Any) -> bool:
+    """Whether a parameter is a random generator, by its name or its annotation."""
+    name = parameter.name.lower()
+    named = any(part in name for part in ("rng", "rand", "gen")) or len(name.strip("_")) <= 1
+    return named or "Generator" in str(parameter.annotation)
+
+
+def _cannot_be_wrapped(
+    function: Callable[..., Any], missing: list[str], by_name: bool
+) -> InvalidInput:
+    """What to do about a function with further parameters that are required."""
+    signature = inspect.signature(function)
+    if missing[0] in _SIZES and len(missing) + by_name == 2:
+        return InvalidInput(
+            f"{_name(function)}{signature} is a mechanism already; pass it as it is, without "
+            "from_function"
         )
-    bound = ", ".join(f"{name}=…" for name in others)
-    raise InvalidInput(
-        f"{_name(function)} must take (data) or (data, rng), but takes {inspect.signature(function)}; "
+    bound = ", ".join(f"{name}=…" for name in missing)
+    return InvalidInput(
+        f"{_name(function)} must take (data) or (data, rng), but takes {signature}; "
         f"bind the rest: dp.from_function(functools.partial({_name(function)}, {bound}))"
         + ("" if by_name else ", and call a parameter that is a random generator `rng`")
     )
-
-
-#: What a number of outputs is called.
-_SIZES = ("size", "n", "count", "number", "num", "draws", "samples", "n_samples", "k", "m")
-
-
-def _is_generator(second: list[inspect.Parameter], required: str) -> bool:
-    """Whether the one parameter that is required besides the data is a generator, by its name or type."""
-    if not second or second[0].name != required:
-        return False
-    name, kind = required.lower(), str(second[0].annotation)
-    told = any(part in name for part in ("rng", "rand", "gen"))
-    return told or len(name.strip("_")) <= 1 or "Generator" in kind
 
 
 @dataclass(frozen=True)
@@ -170,7 +168,6 @@ class CommandMechanism:
     env: dict[str, str] | None = field(default=None, hash=False)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
-        """Run the program once for `size` outputs."""
         seed = int(rng.integers(2**63))
         request = json.dumps({"data": _jsonable(data), "size": size, "seed": seed})
         status, written, errors = self._run(request + "\n")
@@ -259,25 +256,19 @@ class FeaturedMechanism:
     mechanism: Any
     features: tuple[tuple[str, Callable[..., Any], bool], ...]  # name, function, takes the pair
     pair: tuple[Any, Any] | None = None
+    pool: ClassVar[str] = "processes"  # features are Python functions
 
     @property
     def block(self) -> int:
-        """As many as the mechanism itself is asked for, and no more than are held as objects."""
+        """Of the mechanism itself, and no more outputs than are held as objects."""
         return min(int(getattr(self.mechanism, "block", CALLS)), CALLS)
 
     @property
     def one_by_one(self) -> bool:
-        """As the mechanism itself."""
         return bool(getattr(self.mechanism, "one_by_one", False))
 
     @property
-    def pool(self) -> str:
-        """Features are Python functions."""
-        return "processes"
-
-    @property
     def replayable(self) -> bool:
-        """As the mechanism itself."""
         return bool(getattr(self.mechanism, "replayable", True))
 
     def on(self, pair: tuple[Any, Any]) -> FeaturedMechanism:
@@ -307,12 +298,12 @@ class FeaturedMechanism:
 
 
 def with_features(mechanism: Any, features: Any) -> Any:
-    """The mechanism, with features of its outputs beside each output: domain knowledge for a search.
+    """The mechanism with named features beside each output, for what an analyst knows about outputs.
 
     features  functions of one output, or of an output and the pair of inputs, that return a number, a
               text or a tuple; None or an empty list for none
 
-    A function of an output is post-processing: a feature costs power if it tells nothing, never validity.
+    A function of an output is post-processing: a useless feature costs power, never validity.
     `audit`, `bound`, `monitor`, `verify`, `hunt` and `replay` do this with `features=[…]`.
 
     >>> import dpassay as dp
@@ -375,11 +366,8 @@ def check_mechanism(mechanism: Any) -> Mechanism:
                 continue
             hint = "if it returns one output per call, wrap it: dp.from_function(…)"
         raise InvalidInput(f"{_name(mechanism)}{signature} is not a mechanism; {hint}") from None
-    names = [
-        p.name
-        for p in signature.parameters.values()
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    parameters = signature.parameters.values()
+    names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
     if "rng" in names and names.index("rng") != 2:
         raise InvalidInput(
             f"{_name(mechanism)}{signature} is not a mechanism: it would be called as (data, size, rng), "

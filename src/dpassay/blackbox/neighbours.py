@@ -107,7 +107,7 @@ def _equal(first: Any, second: Any) -> bool:
     """Whether two values are equal; those that cannot be compared are not."""
     try:
         return bool(np.array_equal(first, second))
-    except Exception:  # objects raise what they like
+    except Exception:  # an object may raise anything
         return False
 
 
@@ -153,7 +153,7 @@ class Population:
 def _rows(database: Any) -> int:
     try:
         rows = len(database[:])
-    except Exception:  # objects raise what they like
+    except Exception:  # an object may raise anything
         rows = 0
     if rows == 0:
         raise InvalidInput(

@@ -1,1 +1,1 @@
-"""The search for inputs on which a mechanism breaks: what to try, what it teaches, how to shrink it."""
+"""The search for neighbouring inputs on which a mechanism breaks its claim."""

@@ -1,10 +1,8 @@
-"""The hunt for the inputs on which a mechanism breaks its claim.
+"""`dpassay.hunt`: find neighbouring inputs on which a mechanism breaks its claim, shrink and audit them.
 
-The simplest pair that still breaks the mechanism about as badly.
-
-Greedy, as property-based testing does it (MacIver & Donaldson, doi:10.4230/LIPIcs.ECOOP.2020.13): the
-first simpler pair on which fresh draws predict most of the bound takes the place of the one before. What
-is simpler, and in which order it is tried: `rows`, `queries` and `values`.
+Shrinking is greedy, as in property-based testing (MacIver & Donaldson,
+doi:10.4230/LIPIcs.ECOOP.2020.13): the first simpler pair on which fresh draws predict most of the bound
+replaces the one before. What is simpler, and in which order it is tried: `rows`, `queries` and `values`.
 """
 
 from __future__ import annotations
@@ -13,8 +11,9 @@ import contextlib
 import math
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -26,8 +25,8 @@ from dpassay.errors import InvalidInput, MechanismError, NotEnoughDraws
 from dpassay.hunting.queries import NORMS, Queries
 from dpassay.hunting.result import Hunt, Tried
 from dpassay.hunting.rows import Records
-from dpassay.hunting.schema import CandidateSpace, Shape, shape_of
-from dpassay.hunting.screening import DrawBudget, Screening, Trial
+from dpassay.hunting.schema import row_schema
+from dpassay.hunting.screening import DrawBudget, Effort, Screening, Trial
 from dpassay.hunting.search import Log, Search
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
@@ -42,27 +41,28 @@ from dpassay.sampling.samples import Live
 __all__ = ["Hunt", "Tried", "hunt"]
 
 
-#: Draws a side of the first step, as a part of the budget and at least and at most.
+#: Draws a side of the first step of a round: a part of the budget, at least and at most.
 _STEP, _STEPS = 1 / 4000, (30, 100)
 #: The part of the draws of a verdict that test, as `audit` shares them out.
 _TEST = 0.75
-#: The purpose of the randomness that makes inputs; the draws on pairs have other addresses.
+#: The address of the randomness that makes inputs; the draws on pairs have other addresses.
 _INPUTS = 1 << 22
 #: The fewest draws of a hunt; with a time budget the most, and the part of it that drawing may take.
 LEAST, _MOST, _DRAWING = 5000, 20_000_000, 0.8
-#: Pairs on which a time budget is measured out.
+#: Pairs on which the cost of a draw is measured for a time budget.
 _PILOTS = 2
-#: The part of a time budget that the verdict has at least.
-_VERDICT = 0.1
-#: Draws a side of the verdict at least.
-_SMALL = 1000
-_RELATIONS = {
-    Relation.ADD_REMOVE,
-    Relation.REPLACE_ONE,
-    Relation.EDIT_CELL,
-    Relation.ONE_USER,
-    Relation.SENSITIVITY,
-}
+#: The verdict has at least this part of a time budget, and this many draws a side.
+_VERDICT, _SMALL = 0.1, 1000
+#: The share of the budget that is spent when shrinking ends.
+SHRINK = 0.75
+#: Draws a side of a trial while shrinking, tried in turn until they show what the search saw.
+_SIZES = (200, 400, 1000, 3000)
+#: The part of the bound that a simpler pair must keep; one that shows some of it gets another trial.
+_KEPT, _SOME = 0.8, 0.2
+#: Trials of shrinking at most.
+_TRIALS = 150
+#: Relations that make no candidates of a space.
+_UNFIT = {Relation.UNSPECIFIED, Relation.SENSITIVITY_ONE, Relation.DISTRIBUTIONAL}
 
 
 def hunt(
@@ -86,11 +86,11 @@ def hunt(
 ) -> Hunt:
     """Find neighbouring inputs on which a mechanism breaks its claim, shrink them, and audit them.
 
-    Many pairs are tried with few draws, few with many, and others like the best; all of them again with
-    more draws, which show what is rare, if the budget is large. The one found is shrunk to the simplest
-    that breaks the claim about as badly. The verdict is an audit of that pair on fresh
-    draws: it calls a mechanism that keeps its claim a violation with probability 1 − confidence at most,
-    however many pairs were tried.
+    Many pairs are tried with few draws, few with many, and others like the best. If the budget is large,
+    all of them are tried again with more draws, which show what is rare. The pair found is shrunk to the
+    simplest that breaks the claim about as badly. The verdict is an audit of that pair on fresh draws: a
+    mechanism that keeps its claim is called a violation with probability 1 − confidence at most, however
+    many pairs were tried.
 
     space        what inputs look like: one of `dpassay.inputs`, or a Hypothesis strategy
     claim        a claim or its text, such as "eps=1, delta=1e-5"
@@ -101,9 +101,9 @@ def hunt(
                  "user" (all rows of one, named by the column `user`), "query" (answers that differ by
                  `sensitivity` at most: "each", in "l1" or in "l2", which is the `norm`)
     outside      also try NaN, infinities and values beyond the bounds of the space
-    failing      what an exception or a time-out is. "leak": an outcome inside the space, and outside it a
-                 refusal that is no leak; "outcome": an outcome everywhere; "ignore": never one
-    loss         what ranks the outputs, as for `audit`
+    failing      what an exception or a time-out is. "leak": an output inside the space, and outside it a
+                 refusal, which is no leak; "outcome": an output everywhere; "ignore": never one
+    loss         what scores the outputs, as for `audit`
     features     functions of one output, as for `audit`
 
     >>> import dpassay as dp, numpy as np
@@ -114,62 +114,75 @@ def hunt(
     >>> found.violated, found.verdict.lower_bound > 2
     (True, True)
     """
-    asked = as_claim(claim)
+    claimed = as_claim(claim)
     checks.whole("budget", budget, at_least=LEAST)
     gamma = 1 - checks.probability("confidence", confidence)
     checks.one_of("failing", failing, ("leak", "outcome", "ignore"))
     checks.flag("outside", outside)
     box, seed = check_mechanism(with_features(mechanism, features)), seed_of(rng)
-    ground = _ground(as_space(space), relation, user, sensitivity, norm, seed)
+    pairs = _candidates(as_space(space), relation, user, sensitivity, norm, seed)
     how = as_sampling(sampling)
-    purse = DrawBudget(int(budget))
+    draws = DrawBudget(int(budget))
     if seconds is not None:
         clock = Clock(checks.real("seconds", seconds, above=0.0))
-        purse = _purse(box, ground, clock, seed, how)
-    planned = int((1 - SHRINK) * purse.budget / 2)
+        draws = _timed_budget(box, pairs, clock, seed, how)
+    planned = int((1 - SHRINK) * draws.total / 2)
     test = int(_TEST * planned)
-    check_conclusive(asked, (test, test), gamma)
-    bench = Screening(box, ground, asked, test, gamma, loss, failing, seed, how, purse)
-    with Whole(purse.budget, "hunting", how.progress, sides=2) as bar:
-        search, top, notes = _searched(bench, bar, outside, seed)
-        verdict = _verdict(bench, bar, top, loss, planned if top.sure else None, confidence)
-    table = _table(search.log, top)
+    check_conclusive(claimed, (test, test), gamma)
+    screening = Screening(
+        mechanism=box,
+        space=pairs,
+        claim=claimed,
+        test=test,
+        gamma=gamma,
+        loss=loss,
+        failing=failing,
+        seed=seed,
+        sampling=how,
+        budget=draws,
+    )
+    with Whole(draws.total, "hunting", how.progress, sides=2) as bar:
+        log, top, notes = _searched(screening, bar, outside)
+        verdict = _verdict(screening, bar, top, planned if top.conclusive else None, confidence)
+    order = list(_Status)
+    listed = sorted(_listed(log, top), key=lambda one: (order.index(one[0]), -one[1].draws))
     if not verdict.violated:
-        notes += _passed_over(table)
+        notes += _passed_over([row for status, row in listed if status is _Status.PASSED_OVER])
     return Hunt(
         verdict=verdict,
         pair=top.pair,
         name=top.candidate.name,
         outside=top.candidate.outside,
-        log=table,
-        tried=len(search.log.trials),
-        draws=purse.spent,
+        log=tuple(row for _, row in listed),
+        tried=len(log.last),
+        draws=draws.spent,
         notes=tuple(notes),
     )
 
 
-def _searched(
-    bench: Screening, bar: Whole, outside: bool, seed: int
-) -> tuple[Search, Trial, list[str]]:
-    """The pair to test, shrunk; an interruption ends the search and not the hunt."""
+def _searched(screening: Screening, bar: Whole, outside: bool) -> tuple[Log, Trial, list[str]]:
+    """The trials, that of the pair to test, shrunk, and notes; an interruption ends the search alone."""
     notes: list[str] = []
-    best = [0.0]
+    best, budget = 0.0, screening.budget
 
     def tell(trial: Trial) -> None:
-        if trial.bound > best[0]:
-            best[0] = trial.bound
-            bar.label = f"hunting, {bench.claim.symbol} ≥ {number(best[0])} predicted at best"
-        bar.advance(bench.purse.spent - bar.done)
+        nonlocal best
+        if trial.bound > best:
+            best = trial.bound
+            symbol = screening.claim.symbol
+            bar.label = f"hunting, {symbol} ≥ {number(best)} predicted at best"
+        bar.advance(budget.spent - bar.done)
 
-    first = min(max(int(_STEP * bench.purse.budget), _STEPS[0]), _STEPS[1])
-    search = Search(bench, Log(tell), first)
+    first = min(max(int(_STEP * budget.total), _STEPS[0]), _STEPS[1])
+    log = Log(tell)
+    search = Search(screening, log, first)
     try:
-        search.run(outside=outside, rng=stream(seed, _INPUTS))
+        search.run(outside=outside, rng=stream(screening.seed, _INPUTS))
         top = search.top
-        if top.sure:
-            top = Shrinking(bench, search.log).run(top)
+        if top.conclusive:
+            top = Shrinking(screening, log).run(top)
     except KeyboardInterrupt:
-        if not search.log.trials:
+        if not log.last:
             raise
         notes.append("interrupted: the best pair until then was tested, and not shrunk in full")
         print(
@@ -178,45 +191,44 @@ def _searched(
             file=sys.stderr,
         )
         top = search.top
-    refused = [one.rejected for one in search.log.trials.values() if one.rejected]
+    refused = [one.rejected for one in log.last.values() if one.rejected]
     if refused:
         notes.append(
-            f"{len(refused)} pairs were refused, which is not held against it; the first: "
+            f"{len(refused)} pairs were refused, which does not count as a leak; the first: "
             f"{refused[0][:200]}"
         )
-    return search, top, notes
+    return log, top, notes
 
 
 def _verdict(
-    bench: Screening, bar: Whole, top: Trial, loss: Any, planned: int | None, confidence: float
+    screening: Screening, bar: Whole, top: Trial, planned: int | None, confidence: float
 ) -> Verdict:
-    """The audit of one pair on streams that no look has: the draws kept for it, or all that is left."""
-    purse = bench.purse
-    left = max((purse.budget - purse.spent) // 2, _SMALL)
+    """The audit of one pair on streams that no trial has: the draws kept for it, or all that is left."""
+    budget, how = screening.budget, screening.sampling
+    left = max((budget.total - budget.spent) // 2, _SMALL)
     n = left if planned is None else min(planned, left)
     bar.say("learning", 2 * n)
-    how = bench.sampling
     audited = partial(
         audit,
-        bench.mechanism,
+        screening.mechanism,
         top.pair,
-        bench.claim,
+        screening.claim,
         confidence=confidence,
-        loss=loss,
-        rng=bench.seed,
+        loss=screening.loss,
+        rng=screening.seed,
         sampling=replace(how, on_error="outcome") if top.failed else how,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # overflow and the like, on hostile inputs
         try:
-            found = audited(n=n) if purse.clock is None else _in_time(audited, purse.clock)
+            found = audited(n=n) if budget.clock is None else _in_time(audited, budget.clock)
         except MechanismError as error:
             error.add_note(
                 "it failed in the last draws of a hunt and never before; to count that as an output, "
                 'hunt again with sampling=Sampling(on_error="outcome")'
             )
             raise
-    purse.spent += sum(found.about.n or ())
+    budget.spent += sum(found.about.n or ())
     return found
 
 
@@ -228,85 +240,85 @@ def _in_time(audited: Callable[..., Any], clock: Clock) -> Any:
         return audited(n=_SMALL)
 
 
-def _table(log: Log, top: Trial) -> tuple[Tried, ...]:
-    """What was tried, the most promising first."""
-    rows = []
-    for key, trial in log.trials.items():
-        looked = trial.rank[0] > 0 or trial.bound > 0 or trial.sure
+class _Status(StrEnum):
+    """What became of a pair, in the order of the log."""
+
+    TESTED = "tested"
+    PREDICTED = "a violation predicted"
+    PASSED_OVER = "left behind"
+    REFUSED = "refused"
+
+
+def _listed(log: Log, top: Trial) -> Iterator[tuple[_Status, Tried]]:
+    """Every pair that was tried, and what became of it."""
+    for key, trial in log.last.items():
+        status = _Status.PREDICTED if trial.conclusive else _Status.PASSED_OVER
+        if trial.rejected:
+            status = _Status.REFUSED
         if key == top.candidate.key:
-            said = "tested"
-        elif trial.rejected:
-            said = f"refused: {trial.rejected}"
-        else:
-            said = "a violation predicted" if trial.sure else "left behind"
-        if trial.failed:
-            said += "; failures are outputs"
-        rows.append(
+            status = _Status.TESTED
+        outcome = f"{status}: {trial.rejected}" if status is _Status.REFUSED else str(status)
+        thorough = trial.rank[0] > 0 or trial.bound > 0 or trial.conclusive
+        yield (
+            status,
             Tried(
                 name=trial.pair.name,
                 pair=str(replace(trial.pair, name="")),
-                draws=log.spent[key],
-                bound=trial.bound if looked else None,
-                outcome=said,
-            )
+                draws=log.draws[key],
+                bound=trial.bound if thorough else None,
+                outcome=outcome + ("; failures are outputs" if trial.failed else ""),
+            ),
         )
-    order = {"t": 0, "a": 1, "l": 2, "r": 3}
-    return tuple(sorted(rows, key=lambda row: (order[row.outcome[0]], -row.draws)))
 
 
-def _passed_over(table: Sequence[Tried]) -> list[str]:
-    """What the looks at pairs that were left behind could hardly see; the verdict is about one pair."""
-    others = sorted(row.draws // 2 for row in table if row.outcome == "left behind")
-    if not others:
+def _passed_over(rows: Sequence[Tried]) -> list[str]:
+    """What the trials of other pairs could hardly see; the verdict is about one pair."""
+    if not rows:
         return []
-    middle = others[len(others) // 2]
+    middle = sorted(row.draws // 2 for row in rows)[len(rows) // 2]
     return [  # an event of probability 3/n is missed by n draws with probability e⁻³
-        f"the verdict is about this pair; {len(others)} others had about {middle:,} draws a side each, "
-        f"in which what one output in {max(middle // 3, 1):,} or fewer shows is easily missed"
+        f"the verdict is about this pair; {len(rows)} others had about {middle:,} draws a side each, and "
+        f"what shows in one output of {max(middle // 3, 1):,} or fewer is easily missed with these"
     ]
 
 
-# --- borders
+# --- arguments
 
 
-def _ground(
+def _candidates(
     space: Space, relation: Any, user: str | None, sensitivity: float, norm: str, seed: int
-) -> CandidateSpace:
-    """The space under the relation."""
+) -> Records | Queries:
+    """The candidates of a space under a relation."""
     kind = as_relation(relation)
-    shape = shape_of(space, seed)
-    if kind not in _RELATIONS:
+    schema = row_schema(space, seed)
+    if kind in _UNFIT:
         allowed = '"replace", "add_remove", "edit", "user" or "query"'
         raise InvalidInput(f"relation must be {allowed} for a hunt, got {checks.shown(relation)}")
     if kind is Relation.SENSITIVITY:
         checks.one_of("norm", norm, NORMS)
-        return Queries(shape, checks.real("sensitivity", sensitivity, above=0.0), norm)
+        return Queries(schema, checks.real("sensitivity", sensitivity, above=0.0), norm)
     if (user is not None) != (kind is Relation.ONE_USER):
         raise InvalidInput(
             'relation="user" and user="the column that says whose a row is" go together'
         )
-    return Records(shape, kind, _user(shape, user))
-
-
-def _user(shape: Shape, user: str | None) -> int | None:
     if user is None:
-        return None
-    if user not in shape.names or len(shape.names) < 2:
+        return Records(schema, kind)
+    if user not in schema.names or len(schema.names) < 2:
         raise InvalidInput(
-            f"user must name a column of a table, of which there are {checks.shown(shape.names)}; got "
+            f"user must name a column of a table, of which there are {checks.shown(schema.names)}; got "
             f"{user!r}"
         )
-    return shape.names.index(user)
+    return Records(schema, kind, schema.names.index(user))
 
 
-def _purse(
-    mechanism: Mechanism, ground: CandidateSpace, clock: Clock, seed: int, how: Sampling
+def _timed_budget(
+    mechanism: Mechanism, pairs: Records | Queries, clock: Clock, seed: int, how: Sampling
 ) -> DrawBudget:
-    """The draws that fit into a time, half of which goes into looking at them; or how much it takes."""
+    """The draws that fit into half of a time, the rest of which is for what is computed from them."""
     random = stream(seed, _INPUTS, 1)
     cost = 1e-9  # seconds a draw
     for index in range(_PILOTS):
-        pair = ground.pair(ground.random(random))
+        pair = pairs.pair(pairs.random(random))  # type: ignore[arg-type]
         live = Live(mechanism, pair, seed=seed, index=_INPUTS + index, sampling=how)
         with contextlib.suppress(MechanismError):
             cost = max(cost, clock.pilot(live)[1] / 2)
@@ -320,61 +332,53 @@ def _purse(
     return DrawBudget(int(min(max(0.5 * clock.left / cost, LEAST), _MOST)), clock, cost)
 
 
-# --- the simplest pair that still breaks the mechanism about as badly
-
-
-#: The share of the budget that is spent when shrinking ends.
-SHRINK = 0.75
-#: Draws a side of a look, tried in turn until they show what the search saw.
-_SIZES = (200, 400, 1000, 3000)
-#: The part of the bound that a simpler pair must keep; one that shows some of it gets another look.
-_MOST_TRIALS, _SOME = 0.8, 0.2
-#: Looks at most.
-_LOOKS = 150
+# --- shrinking
 
 
 @dataclass
 class Shrinking:
-    """What shrinking starts from, and what it may not lose."""
+    """Replaces a pair by simpler ones that break the mechanism about as badly."""
 
-    bench: Screening
+    screening: Screening
     log: Log
-    _last: int = field(default=0, init=False)
 
     def run(self, found: Trial) -> Trial:
         """The simplest pair that was found; the one given if none is as good."""
         seen = self._reference(found)
         if seen is None:
             return found
-        chain, least = [seen], _MOST_TRIALS * min(seen.bound, found.bound)
+        chain, least = [seen], _KEPT * min(seen.bound, found.bound)
         tried = {found.candidate.key}
-        self._last = self.log.looks + _LOOKS
-        while (better := self._step(chain[-1], least, tried)) is not None:
+        last = self.log.trials + _TRIALS
+        while (better := self._step(chain[-1], least, tried, last)) is not None:
             chain.append(better)
         return self._confirmed(found, chain[1:])
 
+    def _trial(self, candidate: Any, n: int, *, failing: bool = False) -> Trial:
+        return self.log.add(self.screening.trial(Effort.THOROUGH, candidate, n, failing=failing))
+
     def _reference(self, found: Trial) -> Trial | None:
-        """A look with as few draws as show that the pair breaks the claim; None if none do."""
+        """A trial with as few draws as show that the pair breaks the claim; None if none do."""
         for n in _SIZES:
-            if not self.bench.purse.holds(2 * n, SHRINK):
+            if not self.screening.budget.affords(2 * n, SHRINK):
                 return None
-            seen = self.log.add(self.bench.thorough(found.candidate, n))
-            if seen.sure and seen.bound >= _MOST_TRIALS * found.bound:
+            seen = self._trial(found.candidate, n)
+            if seen.conclusive and seen.bound >= _KEPT * found.bound:
                 return seen
         return None
 
-    def _step(self, found: Trial, least: float, tried: set[str]) -> Trial | None:
+    def _step(self, found: Trial, least: float, tried: set[str], last: int) -> Trial | None:
         """The first simpler pair that does as well."""
-        for simpler in self.bench.ground.simpler(found.candidate):
+        for simpler in self.screening.space.simpler(found.candidate):
             if simpler.key in tried or (simpler.outside and not found.candidate.outside):
                 continue
             tried.add(simpler.key)
             for n in (found.n, 4 * found.n):
-                needed = 2 * n + 8 * found.n  # this look, and one that confirms
-                if not self.bench.purse.holds(needed, SHRINK) or self.log.looks >= self._last:
+                needed = 2 * n + 8 * found.n  # this trial, and one that confirms
+                if not self.screening.budget.affords(needed, SHRINK) or self.log.trials >= last:
                     return None
-                seen = self.log.add(self.bench.thorough(simpler, n, failing=found.failed))
-                if seen.sure and seen.bound >= least:
+                seen = self._trial(simpler, n, failing=found.failed)
+                if seen.conclusive and seen.bound >= least:
                     return replace(seen, n=found.n)
                 if seen.bound < _SOME * least:
                     break
@@ -382,10 +386,9 @@ class Shrinking:
 
     def _confirmed(self, found: Trial, chain: list[Trial]) -> Trial:
         """The simplest of a chain that more draws confirm: each was chosen for what its draws showed."""
-        while chain and self.bench.purse.holds(8 * chain[-1].n, SHRINK):
-            last = chain[-1]
-            again = self.log.add(self.bench.thorough(last.candidate, 4 * last.n))
-            if again.sure and again.bound >= _MOST_TRIALS * found.bound:
+        while chain and self.screening.budget.affords(8 * chain[-1].n, SHRINK):
+            again = self._trial(chain[-1].candidate, 4 * chain[-1].n)
+            if again.conclusive and again.bound >= _KEPT * found.bound:
                 return again
             chain = chain[: len(chain) // 2]
         return found

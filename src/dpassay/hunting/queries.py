@@ -17,7 +17,7 @@ import numpy as np
 from dpassay.blackbox.inputs import Cell, Integer, Real
 from dpassay.errors import InvalidInput
 from dpassay.hunting import values
-from dpassay.hunting.schema import MUTATED, SIMPLER, Shape, renamed
+from dpassay.hunting.schema import Candidate, Origin, Rows, RowSchema
 from dpassay.privacy.pairs import Pair, Relation
 
 Answers: TypeAlias = tuple[Any, ...]
@@ -25,17 +25,22 @@ NORMS = ("each", "l1", "l2")
 
 
 @dataclass(frozen=True)
-class Shifted:
-    """Answers, and by how much those on the other data differ."""
+class QueryCandidate(Candidate):
+    """Answers, and by how much those on the neighbouring data differ."""
 
     base: Answers
     shift: Answers
-    name: str
-    outside: bool = False
+
+    def sides(self) -> tuple[Rows, Rows]:
+        return tuple((x,) for x in self.base), tuple((x,) for x in self.shifted)
+
+    @property
+    def shifted(self) -> Answers:
+        """The answers on the neighbouring data."""
+        return tuple(map(_moved, self.base, self.shift))
 
     @property
     def key(self) -> str:
-        """What tells candidates apart."""
         return repr((self.base, self.shift))
 
     @property
@@ -45,49 +50,51 @@ class Shifted:
         return max(signs, tuple(-sign for sign in signs))
 
 
+def _moved(x: Any, d: Any) -> Any:
+    """x + d, rounded towards x: the sum in doubles must not be farther from x than d."""
+    y = x + d
+    if isinstance(y, float) and math.isfinite(y) and abs(Fraction(y) - Fraction(x)) > abs(d):
+        y = math.nextafter(y, x)
+    return y
+
+
 @dataclass(frozen=True)
 class Queries:
     """Vectors of numbers under a bound on how far neighbours are apart."""
 
-    shape: Shape
+    schema: RowSchema
     sensitivity: float
     norm: str = "each"
 
     def __post_init__(self) -> None:
-        if len(self.shape.cells) != 1 or not isinstance(self.shape.cells[0], (Real, Integer)):
+        if len(self.schema.cells) != 1 or not isinstance(self.schema.cells[0], (Real, Integer)):
             raise InvalidInput(
                 'relation="query" is for numbers: Real, Integer, Reals or Integers, not tables or text'
             )
-        if isinstance(self.shape.cells[0], Integer) and self.sensitivity != int(self.sensitivity):
+        if isinstance(self.schema.cells[0], Integer) and self.sensitivity != int(self.sensitivity):
             raise InvalidInput(
                 f"answers that are integers differ by integers: sensitivity is {self.sensitivity:g}"
             )
 
     @property
     def _cell(self) -> Cell:
-        return self.shape.cells[0]
+        return self.schema.cells[0]
+
+    @property
+    def _unit(self) -> Any:
+        """The sensitivity, an integer for integers."""
+        return (int if isinstance(self._cell, Integer) else float)(self.sensitivity)
 
     @property
     def _lengths(self) -> list[int]:
         """One answer, a few, and as many as there may be."""
-        least, most = self.shape.length
+        least, most = self.schema.length
         return sorted({max(least, 1), min(max(least, 5), most), most})
 
-    def pair(self, found: Shifted) -> Pair:
-        """The inputs themselves."""
-        second = tuple(self._moved(x, d) for x, d in zip(found.base, found.shift, strict=True))
-        rows = [[(x,) for x in side] for side in (found.base, second)]
-        name = f"outside the space, {found.name}" if found.outside else found.name
-        return Pair(self.shape.pack(rows[0]), self.shape.pack(rows[1]), Relation.SENSITIVITY, name)
+    def pair(self, found: QueryCandidate) -> Pair:
+        return self.schema.pair(found, Relation.SENSITIVITY)
 
-    def _moved(self, x: Any, d: Any) -> Any:
-        """x + d, rounded towards x: what doubles make of the sum must not be farther than d."""
-        y = x + d
-        if isinstance(y, float) and math.isfinite(y) and abs(Fraction(y) - Fraction(x)) > abs(d):
-            y = math.nextafter(y, x)
-        return y
-
-    def _fit(self, found: Shifted) -> Shifted | None:
+    def _fit(self, found: QueryCandidate) -> QueryCandidate | None:
         """The candidate with neighbours inside the space unless its base is not; None if none differ."""
         shift = []
         outside = not all(values.holds(self._cell, x) for x in found.base)
@@ -95,24 +102,19 @@ class Queries:
             inside = values.holds(self._cell, x + d) or outside
             back = values.holds(self._cell, x - d)
             shift.append(d if inside else -d if back else 0 * d)
-        moved = tuple(map(self._moved, found.base, shift))
-        if repr(moved) == repr(found.base):
-            return None
-        return replace(found, shift=tuple(shift), outside=outside)
+        kept = replace(found, shift=tuple(shift), outside=outside)
+        return None if repr(kept.shifted) == repr(kept.base) else kept
 
     def _shifts(self, size: int) -> Iterator[tuple[str, Answers]]:
         """Patterns of the largest differences there may be."""
-        exact = isinstance(self._cell, Integer)
-        s: Any = int(self.sensitivity) if exact else float(self.sensitivity)
-        zero = s - s
+        s = self._unit
+        zero = 0 * s
         yield "the first answer", (s, *[zero] * (size - 1))
         if size == 1:
             yield "the answer, downwards", (-s,)
             return
         yield "the last answer", (*[zero] * (size - 1), s)
-        part = {"each": s, "l1": s / size, "l2": s / math.sqrt(size)}[self.norm]
-        if exact:
-            part = int(part)
+        part = type(s)({"each": s, "l1": s / size, "l2": s / math.sqrt(size)}[self.norm])
         half = size // 2
         yield "all answers", (part,) * size
         yield "all answers, downwards", (-part,) * size
@@ -120,32 +122,29 @@ class Queries:
         yield "one against the rest, mirrored", (*[part] * (size - 1), -part)
         yield "half against half", (*[part] * half, *[-part] * (size - half))
 
-    def catalogue(self, rng: np.random.Generator, *, outside: bool) -> list[Shifted]:
+    def catalogue(self, rng: np.random.Generator, *, outside: bool) -> list[QueryCandidate]:
         """Every pattern of differences on every kind of answers, in turns."""
         found = []
         for size in self._lengths:
+            shifts = list(self._shifts(size))
             for k, (kind, base) in enumerate(self._bases(size, rng, outside)):
-                shifts = list(self._shifts(size))
-                turns = len(shifts) if size > 1 else 2
-                for turn in range(turns):
+                for turn in range(len(shifts)):
                     name, shift = shifts[(turn + k) % len(shifts)]
-                    found.append((turn, Shifted(base, shift, f"{kind}; {name} changed")))
+                    one = QueryCandidate(base, shift, entry=f"{kind}; {name} changed")
+                    found.append((turn, self._fit(one)))
         found.sort(key=lambda one: one[0])
-        fit = [self._fit(one) for _, one in found]
-        return list({one.key: one for one in fit if one is not None}.values())
+        return list({one.key: one for _, one in found if one is not None}.values())
 
     def _bases(
         self, size: int, rng: np.random.Generator, outside: bool
     ) -> Iterator[tuple[str, Answers]]:
-        s = self.sensitivity
         for one in values.hostile(self._cell):
             if not one.outside or outside:
                 yield f"answers: {one.name}", (one.value,) * size
         if size > 1:
             low, high = values.extremes(self._cell)
-            zero: Any = 0 if isinstance(self._cell, Integer) else 0.0
-            start = zero if values.holds(self._cell, zero) else low
-            step = int(s) if isinstance(self._cell, Integer) else s
+            start = 0 * self._unit if values.holds(self._cell, 0 * self._unit) else low
+            step = self._unit
             ramp = tuple(min(start + k * step, high) for k in range(size))
             yield "answers a step apart", ramp
             yield "answers a step apart, falling", ramp[::-1]
@@ -158,18 +157,18 @@ class Queries:
     def _typical(self, size: int, rng: np.random.Generator) -> Answers:
         return tuple(values.typical(self._cell, rng) for _ in range(size))
 
-    def random(self, rng: np.random.Generator) -> Shifted:
+    def random(self, rng: np.random.Generator) -> QueryCandidate:
         """Answers at random, differing in a pattern."""
         for _ in range(100):
             size = int(rng.choice(self._lengths))
             shifts = list(self._shifts(size))
             _, shift = shifts[int(rng.integers(len(shifts)))]
-            found = self._fit(Shifted(self._typical(size, rng), shift, "at random"))
+            found = self._fit(QueryCandidate(self._typical(size, rng), shift, entry="at random"))
             if found is not None:
                 return found
         raise InvalidInput(f"no two inputs of the space differ by {self.sensitivity:g}")
 
-    def mutated(self, found: Shifted, rng: np.random.Generator) -> Shifted:
+    def mutated(self, found: QueryCandidate, rng: np.random.Generator) -> QueryCandidate:
         """An answer changed, or another pattern."""
         base = list(found.base)
         index = int(rng.integers(len(base)))
@@ -182,13 +181,13 @@ class Queries:
             case _:
                 base[index] = values.changed(self._cell, base[index], rng)
                 new = replace(found, base=tuple(base))
-        return self._fit(replace(new, name=renamed(found.name, MUTATED))) or found
+        return self._fit(replace(new, origin=Origin.MUTATED)) or found
 
-    def simpler(self, found: Shifted) -> list[Shifted]:
+    def simpler(self, found: QueryCandidate) -> list[QueryCandidate]:
         """Fewer answers, simpler answers, fewer that differ."""
-        options: list[Shifted] = []
+        options: list[QueryCandidate] = []
         base, shift, size = found.base, found.shift, len(found.base)
-        if size > max(self.shape.length[0], 1):
+        if size > max(self.schema.length[0], 1):
             options += [
                 replace(found, base=base[:k] + base[k + 1 :], shift=shift[:k] + shift[k + 1 :])
                 for k in range(size)
@@ -203,5 +202,5 @@ class Queries:
                 for k in range(size)
                 if shift[k]
             ]
-        fit = [self._fit(replace(one, name=renamed(found.name, SIMPLER))) for one in options]
+        fit = [self._fit(replace(one, origin=Origin.SIMPLIFIED)) for one in options]
         return [one for one in fit if one is not None and one.key != found.key]

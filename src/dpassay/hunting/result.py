@@ -1,4 +1,4 @@
-"""What a hunt returns, and how two inputs are shown side by side."""
+"""What `dpassay.hunt` returns, and how two inputs are shown side by side."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from dpassay.results.verdict import Verdict
 from dpassay.tables import Shown
 from dpassay.validation import shown
 
-#: Equal rows shown around one that differs, rows shown at most, and letters of each.
-_CONTEXT, _ROWS, _LETTERS = 2, 24, 100
+#: Equal rows shown around one that differs, rows shown at most, and characters of each.
+_CONTEXT, _ROWS, _CHARACTERS = 2, 24, 100
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Tried(Record):
-    """A pair that was looked at: what it is, the draws spent on it, and what they predicted."""
+    """A pair that was tried: what it is, the draws spent on it, and what they predicted."""
 
     name: str  # in the catalogue
     pair: str
     draws: int  # on both sides
-    bound: float | None = None  # predicted by the last look; None if it was a quick one
+    bound: float | None = None  # predicted by the last trial; None if that was a quick one
     outcome: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Hunt(Shown):
-    """The pair that breaks a claim most plainly of those tried, shrunk, and a verdict on it.
+    """The pair with the largest predicted violation, shrunk, and a verdict on it.
 
-    The verdict is an audit of that one pair on draws that the search never saw: whatever was tried before
-    costs it nothing. Its `about.seed` and the pair bring it back: `dp.audit(mechanism, hunt.pair, …)`.
+    The verdict is an audit of that one pair on draws that the search never saw: it needs no correction
+    for the pairs that were tried. Its `about.seed` and the pair repeat it: `dp.audit(…, hunt.pair, …)`.
     """
 
     verdict: Verdict
@@ -50,7 +50,6 @@ class Hunt(Shown):
 
     @property
     def violated(self) -> bool:
-        """Whether the claim was refuted."""
         return self.verdict.violated
 
     @property
@@ -69,16 +68,8 @@ class Hunt(Shown):
 
     def table(self) -> list[dict[str, Any]]:
         """The log as rows, for pandas.DataFrame and the like."""
-        return [
-            {
-                "name": t.name,
-                "draws": t.draws,
-                "bound": t.bound,
-                "outcome": t.outcome,
-                "pair": t.pair,
-            }
-            for t in self.log
-        ]
+        columns = ("name", "draws", "bound", "outcome", "pair")
+        return [{column: getattr(one, column) for column in columns} for one in self.log]
 
 
 def compared(pair: Pair) -> list[tuple[str, str]]:
@@ -109,7 +100,7 @@ def beside(pair: Pair) -> list[tuple[bool, str | None, str | None]]:
 
 def _blocks(pair: Pair) -> Iterator[tuple[bool, list[str], list[str]]]:
     """Runs of rows in which the inputs are the same or not; of long equal ones the ends."""
-    sides = [[shown(row, _LETTERS) for row in _rows(side)] for side in pair]
+    sides = [[shown(row, _CHARACTERS) for row in _rows(side)] for side in pair]
     match = difflib.SequenceMatcher(None, sides[0], sides[1], autojunk=False)
     for tag, a, b, c, d in match.get_opcodes():
         first, second = sides[0][a:b], sides[1][c:d]

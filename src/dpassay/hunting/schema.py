@@ -1,13 +1,10 @@
-"""Two neighbouring inputs as what they share and what they do not.
+"""Input spaces as rows of cells, and candidates: pairs of neighbouring inputs made of such rows.
 
-The inputs are `common` with `first` or `second` put in at a place: nothing and a row if one is added, a
-row and another if one is replaced, nothing and several if they are a user's. Whatever is done to a
-candidate, the two stay neighbours.
-
-Every space as rows of cells, and what packs rows into an input.
-
-One value is a single row; counts by key are rows of a key and how many there are of it; examples of a
-Hypothesis strategy are rows that nothing is known of but that they were drawn.
+`row_schema` turns a space (`dpassay.inputs`, or a Hypothesis strategy) into columns of cells and a
+function that packs rows into an input. One value is a single row; counts by key are rows of a key and its
+count; examples of a strategy are rows of which nothing is known but that they were drawn. A schema under
+a neighbouring relation makes candidates: `rows` for rows that are added, removed or changed, `queries`
+for answers that differ by a sensitivity.
 """
 
 from __future__ import annotations
@@ -15,8 +12,9 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,86 +22,22 @@ from dpassay import validation as checks
 from dpassay.blackbox.inputs import (
     Category,
     Cell,
+    Column,
     Convert,
     Counts,
     Example,
     Integer,
-    Integers,
     Real,
-    Reals,
     Space,
-    Strings,
     Table,
     Text,
     is_strategy,
 )
 from dpassay.errors import InvalidInput
-from dpassay.privacy.pairs import Pair
-
-#: What became of an entry of the catalogue.
-MUTATED, SIMPLER = "changed from: ", "simplified from: "
-
-
-def renamed(name: str, how: str) -> str:
-    """The name of a pair that was made of another: what was done last, and what it began with."""
-    return how + name.removeprefix(SIMPLER).removeprefix(MUTATED)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A pair of neighbouring inputs that may break the mechanism."""
-
-    common: tuple[Row, ...]
-    first: tuple[Row, ...]
-    second: tuple[Row, ...]
-    at: int
-    name: str  # what is special about it
-    outside: bool = False  # whether a value lies outside the space
-
-    def rows(self, side: int) -> tuple[Row, ...]:
-        """The rows of one of the inputs."""
-        own = self.second if side else self.first
-        return (*self.common[: self.at], *own, *self.common[self.at :])
-
-    def sharing(self, common: tuple[Row, ...]) -> Candidate:
-        """With other common rows; what differs keeps its place, as far as there is one."""
-        end = self.at >= len(self.common)
-        return replace(self, common=common, at=len(common) if end else min(self.at, len(common)))
-
-    @property
-    def key(self) -> str:
-        """What tells candidates apart."""
-        return repr((self.rows(0), self.rows(1)))
-
-    @property
-    def kin(self) -> tuple[int, ...]:
-        """None: what a row does to the output depends on which it is."""
-        return ()
-
-
-class CandidateSpace(Protocol):
-    """A space under a relation: where pairs come from."""
-
-    def catalogue(self, rng: np.random.Generator, *, outside: bool) -> list[Any]:
-        """The pairs worth trying first, the most special first."""
-
-    def random(self, rng: np.random.Generator) -> Any:
-        """A pair at random."""
-
-    def mutated(self, found: Any, rng: np.random.Generator) -> Any:
-        """A pair like this one."""
-
-    def simpler(self, found: Any) -> list[Any]:
-        """Pairs that are easier to read, the easiest first."""
-
-    def pair(self, found: Any) -> Pair:
-        """The inputs themselves."""
-
-
-# --- every space as rows of cells, and what packs rows into an input
-
+from dpassay.privacy.pairs import Pair, Relation
 
 Row: TypeAlias = tuple[Any, ...]
+Rows: TypeAlias = tuple[Row, ...]
 Pack: TypeAlias = Callable[[Sequence[Row]], Any]
 
 #: Examples drawn of a strategy.
@@ -112,38 +46,74 @@ _EXAMPLES = 200
 _FEW = 6
 
 
+class Origin(StrEnum):
+    """How a candidate was made; the value starts its name."""
+
+    CATALOGUE = ""
+    MUTATED = "changed from: "
+    SIMPLIFIED = "simplified from: "
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A pair of neighbouring inputs that may break the mechanism."""
+
+    entry: str  # what is special about it: the entry of the catalogue that it comes from
+    origin: Origin = Origin.CATALOGUE
+    outside: bool = False  # whether a value lies outside the space
+
+    @property
+    def name(self) -> str:
+        return self.origin + self.entry
+
+    @property
+    def key(self) -> str:
+        """Equal for equal pairs only."""
+        raise NotImplementedError
+
+    @property
+    def kin(self) -> tuple[int, ...]:
+        """Equal for candidates whose scores are pooled; empty for a candidate without such kin."""
+        return ()
+
+    def sides(self) -> tuple[Rows, Rows]:
+        """The rows of either input."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Shape:
+class RowSchema:
     """A space as rows: names and cells of the columns, how many rows, and how they are packed."""
 
     names: tuple[str, ...]
     cells: tuple[Cell, ...]
     length: tuple[int, int]
     pack: Pack
-    scalar: bool = False  # the input is one value
     multiplicity: int | None = None  # the column that says how many there are of a row
-    seeds: tuple[tuple[Row, ...], ...] = ()  # inputs that are known
+    known: tuple[Rows, ...] = ()  # inputs that were given or drawn
+
+    def pair(self, found: Candidate, relation: Relation) -> Pair:
+        """The inputs of a candidate."""
+        first, second = map(self.pack, found.sides())
+        name = f"outside the space, {found.name}" if found.outside else found.name
+        return Pair(first, second, relation, name)
 
 
-def shape_of(space: Space, seed: int) -> Shape:
+def row_schema(space: Space, seed: int) -> RowSchema:
     """The rows of a space; `seed` decides what a strategy draws."""
     match space:
         case Cell():
-            return Shape(("value",), (space,), (1, 1), lambda rows: rows[0][0], scalar=True)
-        case Reals():
-            return _column(Real(space.low, space.high), space.length, space.convert)
-        case Integers():
-            return _column(Integer(space.low, space.high), space.length, space.convert)
-        case Strings():
-            return _column(Text(space.longest, space.alphabet), space.length, space.convert)
+            return _single(space)
+        case Column():
+            return RowSchema(("value",), (space.cell,), _bounds(space.length), _column(space))
         case Table():
             names, cells = tuple(space.columns), tuple(space.columns.values())
-            return Shape(names, cells, _pair(space.rows), _table(names, space.convert))
+            return RowSchema(names, cells, _bounds(space.rows), _table(names, space.convert))
         case Counts():
             keys = space.keys if isinstance(space.keys, Text) else Category(space.keys)
-            most = Integer(1, max(space.most - 1, 2))
-            length = _pair(space.keys_at_once)
-            return Shape(("key", "count"), (keys, most), length, _counts(space), multiplicity=1)
+            cells = (keys, Integer(1, max(space.most - 1, 2)))
+            length = _bounds(space.keys_at_once)
+            return RowSchema(("key", "count"), cells, length, _counts(space), multiplicity=1)
         case Example():
             return _example(space)
     if is_strategy(space):
@@ -151,31 +121,36 @@ def shape_of(space: Space, seed: int) -> Shape:
     raise AssertionError
 
 
-def _pair(length: Any) -> tuple[int, int]:
+def _single(cell: Cell) -> RowSchema:
+    """Inputs that are one value."""
+    return RowSchema(("value",), (cell,), (1, 1), lambda rows: rows[0][0])
+
+
+def _bounds(length: Any) -> tuple[int, int]:
     return length if isinstance(length, tuple) else (length, length)
 
 
-def _column(cell: Cell, length: Any, convert: Convert) -> Shape:
-    kinds = {Real: np.float64, Integer: np.int64}
+def _column(space: Column) -> Pack:
+    dtype = {Real: np.float64, Integer: np.int64}.get(type(space.cell), object)
 
     def pack(rows: Sequence[Row]) -> Any:
         values = [row[0] for row in rows]
-        if callable(convert):
-            return convert(values)
-        if convert == "numpy":
-            return np.array(values, dtype=kinds.get(type(cell), object))
-        return _pandas().Series(values) if convert == "pandas" else values
+        if callable(space.convert):
+            return space.convert(values)
+        if space.convert == "numpy":
+            return np.array(values, dtype=dtype)
+        return _pandas().Series(values) if space.convert == "pandas" else values
 
-    return Shape(("value",), (cell,), _pair(length), pack)
+    return pack
 
 
-def _table(names: tuple[str, ...], convert: Convert) -> Pack:
+def _table(names: tuple[Any, ...], convert: Convert) -> Pack:
     def pack(rows: Sequence[Row]) -> Any:
         if convert == "numpy":
             array = np.array(rows) if rows else np.empty((0, len(names)))
             return array if array.dtype.kind in "biuf" else np.array(rows, dtype=object)
         if convert == "pandas":
-            return _pandas().DataFrame([list(row) for row in rows], columns=list(names))
+            return _frame(names, rows)
         listed = [dict(zip(names, row, strict=True)) for row in rows]
         return convert(listed) if callable(convert) else listed
 
@@ -192,6 +167,10 @@ def _counts(space: Counts) -> Pack:
     return pack
 
 
+def _frame(names: Sequence[Any], rows: Sequence[Row]) -> Any:
+    return _pandas().DataFrame([list(row) for row in rows], columns=list(names))
+
+
 def _pandas() -> Any:
     try:
         return importlib.import_module("pandas")
@@ -199,95 +178,79 @@ def _pandas() -> Any:
         raise InvalidInput('convert="pandas" needs pandas: pip install pandas') from None
 
 
-# --- data at hand
+# --- examples
 
 
-def _example(space: Example) -> Shape:
+def _example(space: Example) -> RowSchema:
     """The columns of an example, what their values may be, and what puts rows together again."""
-    data = space.data
-    names: tuple[Any, ...]
-    pack: Pack
-    if hasattr(data, "iloc") and hasattr(data, "columns"):
-        names, kinds = tuple(data.columns), data.dtypes
-        rows = list(data.itertuples(index=False, name=None))
-
-        def as_frame(found: Sequence[Row]) -> Any:
-            frame = _pandas().DataFrame([list(row) for row in found], columns=list(names))
-            return frame.astype(dict(kinds)) if len(found) else frame
-
-        pack = as_frame
-
-    elif isinstance(data, np.ndarray):
-        rows = [tuple(np.atleast_1d(row).tolist()) for row in data]
-        names = tuple(range(len(rows[0])))
-
-        def as_array(found: Sequence[Row]) -> Any:
-            return np.array(list(found), dtype=data.dtype).reshape(len(found), *data.shape[1:])
-
-        pack = as_array
-
-    elif isinstance(data[0], Mapping):
-        names = tuple(data[0])
-        if any(tuple(row) != names for row in data):
-            raise InvalidInput("every row of an example must have the same keys, in the same order")
-        rows = [tuple(row.values()) for row in data]
-        pack = _table(names, "list")
-    else:
-        names, rows = ("value",), [(value,) for value in data]
-
-        def as_sequence(found: Sequence[Row]) -> Any:
-            return type(data)(row[0] for row in found)
-
-        pack = as_sequence
-
+    names, rows, pack = _taken_apart(space.data)
     said = dict(space.columns or {})
     for name in said:
         if name not in names:
             raise InvalidInput(f"the example has no column {name!r}: {checks.shown(list(names))}")
-    rows = [tuple(_plain(value) for value in row) for row in rows]
+    rows = [tuple(v.item() if isinstance(v, np.generic) else v for v in row) for row in rows]
     cells = tuple(
         said.get(name) or _cell_of([row[k] for row in rows]) for k, name in enumerate(names)
     )
-    return Shape(tuple(map(str, names)), cells, (0, len(rows) + 1), pack, seeds=(tuple(rows),))
+    return RowSchema(tuple(map(str, names)), cells, (0, len(rows) + 1), pack, known=(tuple(rows),))
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def _taken_apart(data: Any) -> tuple[tuple[Any, ...], list[Row], Pack]:
+    """The names of the columns of an example, its rows, and what packs rows in the same form."""
+    if hasattr(data, "iloc") and hasattr(data, "columns"):
+        names, dtypes = tuple(data.columns), dict(data.dtypes)
+
+        def as_frame(rows: Sequence[Row]) -> Any:
+            frame = _frame(names, rows)
+            return frame.astype(dtypes) if len(rows) else frame
+
+        return names, list(data.itertuples(index=False, name=None)), as_frame
+    if isinstance(data, np.ndarray):
+        rows = [tuple(np.atleast_1d(row).tolist()) for row in data]
+
+        def as_array(rows: Sequence[Row]) -> Any:
+            return np.array(list(rows), dtype=data.dtype).reshape(len(rows), *data.shape[1:])
+
+        return tuple(range(len(rows[0]))), rows, as_array
+    if isinstance(data[0], Mapping):
+        names = tuple(data[0])
+        if any(tuple(row) != names for row in data):
+            raise InvalidInput("every row of an example must have the same keys, in the same order")
+        return names, [tuple(row.values()) for row in data], _table(names, "list")
+    values = [(value,) for value in data]
+    return ("value",), values, lambda rows: type(data)(row[0] for row in rows)
 
 
 def _cell_of(values: list[Any]) -> Cell:
     """What a column may hold, from what it holds."""
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
-    kinds = list({repr(v): v for v in values}.values())
+    distinct = list({repr(v): v for v in values}.values())
     if len(numbers) == len(values) and all(map(math.isfinite, numbers)):
         whole = all(isinstance(v, int) for v in numbers)
-        if not (whole and len(kinds) <= _FEW) and min(numbers) < max(numbers):
+        if not (whole and len(distinct) <= _FEW) and min(numbers) < max(numbers):
             low, high = min(numbers), max(numbers)
             return Integer(int(low), int(high)) if whole else Real(low, high)
-    return Category(kinds if len(kinds) > 1 else [*kinds, None])
+    return Category(distinct if len(distinct) > 1 else [*distinct, None])
 
 
 # --- strategies of Hypothesis
 
 
-def _strategy(strategy: Any, seed: int) -> Shape:
+def _strategy(strategy: Any, seed: int) -> RowSchema:
     """Examples of a strategy; rows are exchanged between those that are sequences."""
     drawn = _drawn(strategy, seed)
-    sequences = [one for one in drawn if isinstance(one, (list, tuple, np.ndarray))]
-    if len(sequences) < len(drawn):
-        return Shape(("value",), (_pool(drawn),), (1, 1), lambda rows: rows[0][0], scalar=True)
-    seeds = tuple(tuple((item,) for item in one) for one in sequences)
-    items = [row[0] for rows in seeds for row in rows]
-    lengths = [len(rows) for rows in seeds]
-    kind = type(sequences[0])
-    dtype = getattr(sequences[0], "dtype", None)
+    if not all(isinstance(one, (list, tuple, np.ndarray)) for one in drawn):
+        return _single(_pool(drawn))
+    known = tuple(tuple((item,) for item in one) for one in drawn)
+    lengths = [len(rows) for rows in known]
+    kind, dtype = type(drawn[0]), getattr(drawn[0], "dtype", None)
 
     def pack(rows: Sequence[Row]) -> Any:
         values = [row[0] for row in rows]
         return np.array(values, dtype=dtype) if kind is np.ndarray else kind(values)
 
-    length = (min(lengths), max(*lengths, 1))
-    return Shape(("row",), (_pool(items),), length, pack, seeds=seeds)
+    items = _pool([row[0] for rows in known for row in rows])
+    return RowSchema(("row",), (items,), (min(lengths), max(*lengths, 1)), pack, known=known)
 
 
 def _pool(values: list[Any]) -> Category:

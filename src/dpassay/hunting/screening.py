@@ -1,7 +1,7 @@
-"""A pair under test: draws on it, and the bound that they predict.
+"""Screening of candidate pairs: the lower bound that a few draws on a pair predict.
 
-A prediction is made on draws of its own and used for nothing but choosing; the streams of a look never
-come again, neither in another look nor in the verdict.
+A prediction is made on draws of its own and used for nothing but choosing: no stream of randomness is
+used in two trials, and none of them in the verdict.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import itertools
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ from dpassay.errors import (
     MechanismRaised,
     MechanismTimedOut,
 )
-from dpassay.hunting.schema import CandidateSpace
+from dpassay.hunting.queries import Queries
+from dpassay.hunting.rows import Records
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.learning.hit_rates import HitRates
 from dpassay.outputs.canonical import Outputs
@@ -35,73 +37,80 @@ from dpassay.sampling.budget import Budget, Clock
 from dpassay.sampling.draw import Sampling
 from dpassay.sampling.samples import Batch, Live
 
-#: Columns that a quick look goes through, of how many at most.
+#: Columns that a quick trial scores, of how many at most.
 _COLUMNS, _WIDE = 8, 200
-#: Kinds of output are ranked by all draws up to this many, else each draw by the others.
+#: Categories of output are scored by all draws up to this many, else each draw by the others.
 _FEW = 12
 #: Fewer draws a side are not worth starting workers for.
 _ALONE = 1000
-#: A quick look at this many draws a side ranks them as an audit does; with more than that of the second,
-#: no look fits what is slow to fit. The verdict tries everything.
-_RANKED, _LEAN = 2000, 10_000
-#: A look finds two inputs apart if nine tenths of the draws are of a kind that a tenth are on the other.
-_APART = 0.9
+#: A quick trial of this many draws a side scores them as an audit does; with more than the second number,
+#: no trial fits what is slow to fit. The verdict tries everything.
+_SCORED, _LEAN = 2000, 10_000
+
+
+class Effort(Enum):
+    """What is computed from the draws of a trial."""
+
+    PILOT = auto()  # nothing: a time budget is measured out
+    GLANCE = auto()  # how far apart the outputs are
+    QUICK = auto()  # the test statistic that simple scores predict
+    THOROUGH = auto()  # the bound that an audit would learn
 
 
 class DrawBudget:
     """What a hunt may spend, in draws or in seconds, and what it has spent."""
 
-    def __init__(self, budget: int, clock: Clock | None = None, cost: float = 0.0) -> None:
-        self.budget, self.clock = budget, clock
+    def __init__(self, total: int, clock: Clock | None = None, cost: float = 0.0) -> None:
+        self.total, self.clock = total, clock
         self.spent = 0
-        # seconds a draw, as the pilot and the largest look of every kind took them
-        self._costs: dict[str, tuple[int, float]] = {"pilot": (0, cost)}
+        # draws of the pilot and of the largest trial of every effort, and seconds a draw
+        self._costs: dict[Effort, tuple[int, float]] = {Effort.PILOT: (0, cost)}
 
-    def holds(self, draws: int, share: float, kind: str = "thorough") -> bool:
-        """Whether a look with so many draws leaves what lies beyond this share untouched."""
-        if self.clock is None:
-            return draws <= self.left(share)
-        cost = max(self._costs["pilot"][1], self._costs.get(kind, (0, 0.0))[1])
-        in_time = self.clock.elapsed + draws * cost <= share * self.clock.seconds
-        return in_time and draws <= self.left(share)
+    def affords(self, draws: int, share: float, effort: Effort = Effort.THOROUGH) -> bool:
+        """Whether a trial with so many draws stays within this share of the budget."""
+        if self.clock is not None:
+            cost = max(self._costs.get(one, (0, 0.0))[1] for one in (Effort.PILOT, effort))
+            if self.clock.elapsed + draws * cost > share * self.clock.seconds:
+                return False
+        return draws <= self.left(share)
 
     def left(self, share: float) -> float:
         """The draws that are left of this share; none when this share of the time is over."""
         if self.clock is not None and self.clock.elapsed > share * self.clock.seconds:
             return 0.0
-        return share * self.budget - self.spent
+        return share * self.total - self.spent
 
-    def took(self, kind: str, draws: int, seconds: float) -> None:
-        """Note what a look took: the more draws, the better it tells what others of its kind take."""
-        if draws >= self._costs.get(kind, (0, 0.0))[0]:
-            self._costs[kind] = draws, seconds / draws
+    def record(self, effort: Effort, draws: int, seconds: float) -> None:
+        """Note what a trial took: large ones tell best what others of their effort will take."""
+        if draws >= self._costs.get(effort, (0, 0.0))[0]:
+            self._costs[effort] = draws, seconds / draws
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What a look at a candidate showed."""
+    """What draws on a candidate predict."""
 
     candidate: Any
     pair: Pair
     n: int  # draws a side
-    rank: tuple[int, float] = (0, -math.inf)  # the larger, the more promising
-    bound: float = 0.0  # predicted
-    sure: bool = False  # a refutation is predicted beyond the noise of these draws
+    rank: tuple[int, float] = (0, -math.inf)  # by which trials of one effort are ordered
+    bound: float = 0.0  # the predicted lower bound
+    conclusive: bool = False  # a violation is predicted beyond the noise of these draws
     failed: bool = False  # draws may fail, which is an output
-    rejected: str = ""  # why the pair is none, in words
+    rejected: str = ""  # why the pair was refused; empty if it was not
 
     @property
     def order(self) -> tuple[int, float]:
-        """Those to be preferred are the larger ones."""
+        """The larger, the better."""
         return (-1, 0.0) if self.rejected else self.rank
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Screening:
-    """Where candidates are looked at."""
+    """What trials of candidates have in common."""
 
     mechanism: Mechanism
-    ground: CandidateSpace
+    space: Records | Queries
     claim: Claim
     test: int  # draws a side that will test
     gamma: float
@@ -109,115 +118,88 @@ class Screening:
     failing: str
     seed: int
     sampling: Sampling
-    purse: DrawBudget
-    _streams: Any = field(default_factory=lambda: itertools.count(1))  # 0 is the verdict's
+    budget: DrawBudget
+    _streams: Iterator[int] = field(default_factory=lambda: itertools.count(1))  # 0: the verdict
     _failing: set[str] = field(default_factory=set)  # candidates whose failures count as outputs
 
-    def apart(self, candidate: Any, n: int) -> Trial:
-        """A first look: how well a kind of output, or a cut of a number, tells the inputs apart."""
+    def trial(self, effort: Effort, candidate: Any, n: int, *, failing: bool = False) -> Trial:
+        """Draw on a pair. If the mechanism fails on it, that is an output, or the pair is refused.
 
-        def look(source: Live) -> Seen:
-            batch = source.deal((n, n))
-            return Seen(batch, (0, separation(batch)))
-
-        return self._watched("apart", candidate, n, look)
-
-    def quick(self, candidate: Any, n: int) -> Trial:
-        """A look at kinds of output and at single numbers; if draws are many, at rankings."""
-        claim = self.claim if self.claim.set_by_events else self.claim.gaussian_proxy()
-
-        def look(source: Live) -> Seen:
-            batch = source.deal((n, n))
-            if n < _RANKED:
-                return Seen(batch, (0, quick_score(batch, claim, self.test)))
-            learner = CrossFit(batch, self.loss, source.rng, lean=True)
-            return Seen(batch, (0, ranked_score(learner, claim, self.test)))
-
-        return self._watched("quick", candidate, n, look)
-
-    def thorough(self, candidate: Any, n: int, *, failing: bool = False) -> Trial:
-        """What an audit would learn from these draws; `failing` if it is known that some may fail."""
+        `failing` says that failures of this candidate are known to be outputs. A pair whose outputs
+        cannot be handled is refused as well: the hunt goes on.
+        """
         if failing:
             self._failing.add(candidate.key)
-        budget = Budget((n, n), (self.test, self.test))
-
-        def look(source: Live) -> Seen:
-            (choice,) = learn([source], [self.claim], budget, self.gamma, self.loss, lean=n > _LEAN)
-            batch, event = choice.learner.batch, choice.events[0]
-            if choice.divergence is None:
-                return Seen(batch, event.rank, event.cut.bound, event.rank[0] == 2)
-            bound = choice.divergence.bound
-            return Seen(batch, choice.promise, bound, bound > self.claim.value)
-
-        return self._watched("thorough", candidate, n, look)
-
-    def _watched(self, kind: str, candidate: Any, n: int, look: Callable[[Live], Seen]) -> Trial:
-        """Look at a pair. If the mechanism fails on it, that is an outcome, or the pair is none.
-
-        What goes wrong in looking at strange outputs makes the pair none as well: the hunt goes on.
-        """
         start = time.perf_counter()
+        trial = Trial(candidate, self.space.pair(candidate), n)
         try:
-            return self._looked(candidate, n, look)
+            for mode in self._error_modes(candidate):
+                try:
+                    return self._attempt(effort, trial, mode)
+                except (MechanismRaised, MechanismTimedOut) as error:
+                    trial = replace(trial, rejected=_reason(error))
+            return trial
         finally:
-            self.purse.took(kind, 2 * n, time.perf_counter() - start)
+            self.budget.record(effort, 2 * n, time.perf_counter() - start)
 
-    def _looked(self, candidate: Any, n: int, look: Callable[[Live], Seen]) -> Trial:
-        trial = Trial(candidate, self.ground.pair(candidate), n)
+    def _error_modes(self, candidate: Any) -> list[str]:
+        """How failures are handled, in turn: first as errors, then as outputs where they count."""
         counts = self.failing == "outcome" or (self.failing == "leak" and not candidate.outside)
-        modes = ["raise", "outcome"] if counts else ["raise"]
         if self.sampling.on_error == "outcome" or (counts and candidate.key in self._failing):
-            modes = ["outcome"]
-        how = replace(self.sampling, progress=False)
-        if n < _ALONE:
+            return ["outcome"]
+        return ["raise", "outcome"] if counts else ["raise"]
+
+    def _attempt(self, effort: Effort, trial: Trial, mode: str) -> Trial:
+        how = replace(self.sampling, progress=False, on_error=mode)
+        if trial.n < _ALONE:
             how = replace(how, workers=1, executor=None)
-        for mode in modes:
-            source = Live(
-                self.mechanism,
-                trial.pair,
-                seed=self.seed,
-                index=next(self._streams),
-                sampling=replace(how, on_error=mode),
+        stream = next(self._streams)
+        source = Live(self.mechanism, trial.pair, seed=self.seed, index=stream, sampling=how)
+        self.budget.spent += 2 * trial.n
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                batch, seen = self._predicted(effort, trial, source)
+        except BadOutput as error:
+            return replace(trial, rejected=_reason(error))
+        except DpassayError:
+            raise
+        except Exception as error:
+            why = f"could not be evaluated ({type(error).__name__}: {error})"
+            return replace(trial, rejected=why)
+        if _always_fails(batch):  # there is nothing to tell apart
+            return replace(trial, rejected=trial.rejected or "it always fails")
+        if mode == "outcome":
+            self._failing.add(trial.candidate.key)
+        level, score = seen.rank
+        rank = level, -math.inf if math.isnan(score) else score
+        return replace(seen, rank=rank, failed=mode == "outcome", rejected="")
+
+    def _predicted(self, effort: Effort, trial: Trial, source: Live) -> tuple[Batch, Trial]:
+        """The draws, and what they predict."""
+        n, test = (trial.n, trial.n), (self.test, self.test)
+        if effort is Effort.THOROUGH:
+            lean = trial.n > _LEAN
+            (choice,) = learn(
+                [source], [self.claim], Budget(n, test), self.gamma, self.loss, lean=lean
             )
-            self.purse.spent += 2 * n
-            try:
-                with warnings.catch_warnings(), np.errstate(all="ignore"):
-                    warnings.simplefilter("ignore")
-                    seen = look(source)
-            except (MechanismRaised, MechanismTimedOut) as error:
-                trial = replace(trial, rejected=_said(error))
-                continue
-            except BadOutput as error:
-                return replace(trial, rejected=_said(error))
-            except DpassayError:
-                raise
-            except Exception as error:
-                why = f"could not be looked at ({type(error).__name__}: {error})"
-                return replace(trial, rejected=why)
-            if _always_fails(seen.batch):  # there is nothing to tell apart
-                return replace(trial, rejected=trial.rejected or "it always fails")
-            if mode == "outcome":
-                self._failing.add(candidate.key)
-            rank = (seen.rank[0], seen.rank[1] if seen.rank[1] == seen.rank[1] else -math.inf)
-            return replace(
-                trial,
-                rank=rank,
-                bound=seen.bound,
-                sure=seen.sure,
-                failed=mode == "outcome",
-                rejected="",
-            )
-        return trial
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """What a look saw: the draws, the rank they give a pair, and the bound they predict."""
-
-    batch: Batch
-    rank: tuple[int, float]
-    bound: float = 0.0
-    sure: bool = False
+            rank, bound = choice.events[0].rank, choice.events[0].cut.bound
+            conclusive = rank[0] == 2
+            if choice.divergence is not None:
+                rank, bound = choice.promise, choice.divergence.bound
+                conclusive = bound > self.claim.value
+            seen = replace(trial, rank=rank, bound=bound, conclusive=conclusive)
+            return choice.learner.batch, seen
+        batch = source.deal(n)
+        claim = self.claim if self.claim.set_by_events else self.claim.gaussian_proxy()
+        if effort is Effort.GLANCE:
+            score = separation(batch)
+        elif trial.n < _SCORED:
+            score = quick_score(batch, claim, self.test)
+        else:
+            learner = CrossFit(batch, self.loss, source.rng, lean=True)
+            score = learned_score(learner, claim, self.test)
+        return batch, replace(trial, rank=(0, score))
 
 
 def _always_fails(batch: Batch) -> bool:
@@ -225,17 +207,19 @@ def _always_fails(batch: Batch) -> bool:
     return len(batch.p.structures) == 1 and batch.p.structures[0][0] == "outcome"
 
 
-def _said(error: MechanismError) -> str:
+def _reason(error: MechanismError) -> str:
     """The first line of what went wrong, without the input, which the log has."""
     text = str(error).partition("\n")[0]
     return text.partition(": it raised ")[2] or text.partition(": one call ")[2] or text
 
 
-def kind_counts(batch: Batch) -> np.ndarray[Any, Any]:
-    """How many draws there are of every kind of output, a row a side."""
-    kinds = len(batch.p.structures)
-    sides = (batch.p, batch.q)
-    return np.array([np.bincount(_codes(side), minlength=kinds) for side in sides])
+# --- scores of few draws
+
+
+def _category_counts(batch: Batch) -> np.ndarray[Any, Any]:
+    """How many draws there are of every category of output, a row a side."""
+    many = len(batch.p.structures)
+    return np.array([np.bincount(_codes(side), minlength=many) for side in (batch.p, batch.q)])
 
 
 def _codes(side: Outputs) -> Any:
@@ -243,21 +227,14 @@ def _codes(side: Outputs) -> Any:
 
 
 def separation(batch: Batch) -> float:
-    """The share of the draws that one kind of output, or one cut of a number, tells apart at most."""
-    counts = kind_counts(batch) / np.array(batch.sizes)[:, None]
+    """The largest |P(E) − Q(E)| over categories of output and thresholds of a number."""
+    counts = _category_counts(batch) / np.array(batch.sizes)[:, None]
     best = float(np.abs(counts[0] - counts[1]).max()) if counts.shape[1] <= _FEW else 0.0
     for p, q in _numbers(batch):
         cuts = np.concatenate([p, q])
-        low = (
-            np.searchsorted(np.sort(p), cuts) / p.size - np.searchsorted(np.sort(q), cuts) / q.size
-        )
-        best = max(best, float(np.abs(low).max()))
+        below = [np.searchsorted(np.sort(side), cuts) / side.size for side in (p, q)]
+        best = max(best, float(np.abs(below[0] - below[1]).max()))
     return best
-
-
-def far_apart(score: float) -> bool:
-    """Whether a first look told the inputs apart."""
-    return score >= 2 * _APART - 1
 
 
 def _numbers(batch: Batch) -> list[tuple[Any, Any]]:
@@ -273,40 +250,40 @@ def _numbers(batch: Batch) -> list[tuple[Any, Any]]:
 
 
 def quick_score(batch: Batch, claim: Claim, test: int) -> float:
-    """The largest predicted test statistic of an event about a kind of output or about one number.
+    """The largest predicted test statistic of an event about a category of output or about one number.
 
-    In standard errors of the draws that predict it, less what the largest of several cuts owes to chance.
+    In standard errors of the draws that predict it, less what the largest over several thresholds owes to
+    chance (`HitRates`). Fitting the scores of an audit to 30 draws would take 20 to 100 times as long.
     """
-    rankings = [(two, True) for two in _numbers(batch)]
-    if len(rankings) > 1:
-        rankings.append((_combined(batch), False))
-    counts = kind_counts(batch)
+    scores = [(two, True) for two in _numbers(batch)]
+    if len(scores) > 1:
+        scores.append((_combined(batch), False))
+    counts = _category_counts(batch)
     if counts.shape[1] > 1:
-        rankings.append((_kinds(batch, counts), False))
-    return _strongest(rankings, claim, test)
+        scores.append((_categories(batch, counts), False))
+    return _largest_z(scores, claim, test)
 
 
-def ranked_score(learner: CrossFit, claim: Claim, test: int) -> float:
-    """The same of an event of one of the rankings that an audit would try, but for the slow ones."""
+def learned_score(learner: CrossFit, claim: Claim, test: int) -> float:
+    """The same of the scores that an audit would try, but for the slow ones."""
     numbers = learner.plain_numbers
-    rankings = [] if numbers is None else [(numbers[1], True)]
-    for index in range(len(learner.names)):
-        scores = learner.scores(index)
-        if scores is not None:
-            rankings.append((scores, False))
-    return _strongest(rankings, claim, test)
+    scores = [] if numbers is None else [(numbers[1], True)]
+    learned = map(learner.scores, range(len(learner.names)))
+    scores += [(one, False) for one in learned if one is not None]
+    return _largest_z(scores, claim, test)
 
 
-def _strongest(rankings: list[tuple[Any, bool]], claim: Claim, test: int) -> float:
+def _largest_z(scores: list[tuple[Any, bool]], claim: Claim, test: int) -> float:
+    """The largest statistic of any threshold of any score; some have events in both tails."""
     best = -math.inf
-    for scores, tails in rankings:
-        rates = HitRates.of(scores, claim.directional, (test, test), tails=tails)
+    for one, tails in scores:
+        rates = HitRates.of(one, claim.directional, (test, test), tails=tails)
         best = max(best, rates.strongest(claim, 1.0).z / rates.noise)
     return best
 
 
 def _combined(batch: Batch) -> tuple[Any, Any]:
-    """All numbers at once, by the linear combination that tells the other half of the draws apart."""
+    """All numbers at once, by the linear discriminant of the other half of the draws."""
     sides = [np.asarray(side.numbers[:, :_WIDE], dtype=float) for side in (batch.p, batch.q)]
     largest = np.max([np.abs(side).max(axis=0) for side in sides], axis=0)
     sides = [side / np.maximum(largest, 1e-300) for side in sides]
@@ -323,8 +300,8 @@ def _combined(batch: Batch) -> tuple[Any, Any]:
     return scores[0], scores[1]
 
 
-def _kinds(batch: Batch, counts: Any) -> tuple[Any, Any]:
-    """Kinds of output by how much likelier they are on one side; each draw by the others if many."""
+def _categories(batch: Batch, counts: Any) -> tuple[Any, Any]:
+    """log p/q of the categories of output; if there are many, each draw by the other draws."""
     own = 1.0 if counts.shape[1] > _FEW else 0.0
     p, q = (counts + 0.5).astype(float)
     return (

@@ -1,18 +1,18 @@
-"""Which pair breaks the mechanism: many with few draws, few with many, then others like the best.
+"""Which pair breaks the mechanism: successive halving over candidates, then candidates like the best.
 
 A round is a successive halving (Jamieson & Talwalkar 2016, arXiv:1502.07943) that keeps a quarter and
-gives those four times the draws. The largest of many noisy predictions is mostly noise: every step
-judges by draws of its own, and what a pair promised before counts no more. Pairs whose outputs a first
-look tells apart go to the head of the queue.
+gives those four times the draws. The largest of many noisy predictions is mostly noise: every step judges
+by draws of its own, and earlier predictions of a pair are dropped. Pairs whose outputs a first glance
+tells apart are tried first.
 
-What one output in a hundred shows, few draws do not. While the budget allows, the next round has four
-times the draws of the one before, on the catalogue, the best and others like them: an easy case costs
-little, and the last round about as much as all others.
+Few draws do not show what happens in one output of a hundred. While the budget allows, the next round has
+four times the draws of the one before, on the catalogue, the best candidates and others like them: an
+easy case costs little, and the last round about as much as all others.
 
-Where pairs are alike in how their inputs differ, what few draws say of one says something of the others
-too: its score is drawn towards the mean of its kin, the more the less they differ beyond noise (James &
-Stein 1961), but not by much (Efron & Morris, Limiting the risk of Bayes and empirical Bayes estimators,
-JASA 1971 and 1972).
+Where candidates differ in the same way (`kin`), a few draws on one say something about the others too:
+its score is shrunk towards the mean of its kin, the more the less they differ beyond noise (James & Stein
+1961), but not by much (Efron & Morris, Limiting the risk of Bayes and empirical Bayes estimators, JASA
+1971 and 1972).
 """
 
 from __future__ import annotations
@@ -26,117 +26,118 @@ from typing import Any
 import numpy as np
 
 from dpassay.errors import MechanismRaised
-from dpassay.hunting.screening import Screening, Trial, far_apart
+from dpassay.hunting.screening import Effort, Screening, Trial
 from dpassay.results.blindness import far_above
 
 #: The share of the budget that the search may spend; the rest is for shrinking and the verdict.
 SEARCH = 0.65
-#: Draws a side of a first look, and of the steps of a round relative to the first.
+#: Draws a side of a first glance, and of the steps of a round relative to the first.
 GLANCE, STEPS = 20, (1, 4, 16, 64)
+#: A glance tells inputs apart if an event has a tenth of the draws on one and nine tenths on the other.
+_FAR_APART = 0.8
 #: Pairs of the first round at most, the share of the budget that is for it, the part a step keeps.
 MOST, FIRST, KEEP = 120, 0.35, 4
-#: Pairs at most that go to the head of the queue.
-_JUMP = 3
-#: Those that others are made of, and how many of each.
+#: Pairs at most that are tried first.
+_AHEAD = 3
+#: Candidates that others are made of, and how many of each.
 _PARENTS, _CHILDREN = 6, 6
-#: A catalogue is gone through again with so many times the draws, at least, and while that can go on.
+#: The catalogue is tried again with so many times the draws, at least, and while that can go on.
 _LEAST, _RISE = 2.5, 4.0
-#: A round that raises the best bound by less than this part of it was the last, if it is sure to refute.
+#: A round that raises the best bound by less than this part of it was the last, if it is conclusive.
 _GAIN = 0.1
-#: The kin of a pair move its score by so much at most: a leak on one input alone is not to drown in them.
+#: The kin of a pair move its score by so much at most: a leak on one input alone must stay visible.
 _PULL = 1.5
 
 
 @dataclass
 class Log:
-    """Every pair that was looked at, with the last look at it; and who listens."""
+    """Every candidate that was tried, with its last trial; `tell` hears of each."""
 
     tell: Callable[[Trial], None]
-    trials: dict[str, Trial] = field(default_factory=dict)
-    spent: dict[str, int] = field(default_factory=dict)
-    looks: int = 0
+    last: dict[str, Trial] = field(default_factory=dict)
+    draws: dict[str, int] = field(default_factory=dict)  # on both sides
+    trials: int = 0
 
     def add(self, trial: Trial) -> Trial:
-        """Note a look."""
         key = trial.candidate.key
-        self.trials[key] = trial
-        self.spent[key] = self.spent.get(key, 0) + 2 * trial.n
-        self.looks += 1
+        self.last[key] = trial
+        self.draws[key] = self.draws.get(key, 0) + 2 * trial.n
+        self.trials += 1
         self.tell(trial)
         return trial
 
 
 @dataclass
 class Search:
-    """The state of a hunt; `best` holds the pairs that came to the last step, the best first."""
+    """The state of a search; `best` holds the trials of the last step of every round, the best first."""
 
-    bench: Screening
+    screening: Screening
     log: Log
     first: int  # draws a side of the first step
     best: list[Trial] = field(default_factory=list)
 
     def run(self, *, outside: bool, rng: np.random.Generator) -> None:
-        """Go on until the budget is spent, or a refutation is sure and no round improves on it."""
-        ground = self.bench.ground
-        listed = ground.catalogue(rng, outside=outside)
+        """Go on until the budget is spent, or a violation is predicted and no round improves on it."""
+        space = self.screening.space
+        listed = space.catalogue(rng, outside=outside)
         inside = [one for one in listed if not one.outside]
         beyond = [one for one in listed if one.outside]
-        many = int(min(max(FIRST * self.bench.purse.budget / self._cost, 4), MOST))
-        inside += [ground.random(rng) for _ in range(many - len(inside))]
+        many = int(min(max(FIRST * self.screening.budget.total / self._cost, 4), MOST))
+        inside += [space.random(rng) for _ in range(many - len(inside))]
         self._round(inside[:many])
-        if beyond and not self._sure:
+        if beyond and not self._conclusive:
             self._round(beyond[:many])
         waiting, later = inside[many:] + beyond[many:], max(many // 2, 2)
         while not self._done:
             before = self._bound
             parents = [one.candidate for one in self.best[:_PARENTS]]
-            children = [ground.mutated(one, rng) for one in parents for _ in range(_CHILDREN)]
+            children = [space.mutated(one, rng) for one in parents for _ in range(_CHILDREN)]
             if not outside:
                 children = [one for one in children if not one.outside]
             again = [*parents, *(inside + beyond)[: 2 * many], *children[: many // 4]]
             if (rise := self._rise(len(again))) >= _LEAST:
-                self._climb(again, int(rise * self.first))
+                self._enlarged_round(again, int(rise * self.first))
             elif self._affordable >= later:
                 children = children[: later * 2 // 3]
                 fill = later - len(children)
                 others, waiting = waiting[:fill], waiting[fill:]
-                others += [ground.random(rng) for _ in range(fill - len(others))]
+                others += [space.random(rng) for _ in range(fill - len(others))]
                 self._round([*children, *others])
             else:
                 return
-            if self._sure and self._bound < (1 + _GAIN) * before:
+            if self._conclusive and self._bound < (1 + _GAIN) * before:
                 return
 
     def _rise(self, pairs: int) -> float:
         """How many times the draws the next round may have: all that are left if none could follow."""
         most = self._affordable / pairs
-        return min(most, _RISE) if self._sure or most >= 3 * _RISE else most
+        return min(most, _RISE) if self._conclusive or most >= 3 * _RISE else most
 
-    def _climb(self, candidates: Sequence[Any], first: int) -> None:
-        """A round with more draws than those before, which count no more unless they alone are sure."""
+    def _enlarged_round(self, candidates: Sequence[Any], first: int) -> None:
+        """A round with more draws; earlier ones count no more, unless they alone are conclusive."""
         held, self.best, self.first = self.best, [], first
         try:
             self._round(candidates)
         finally:  # an interruption loses nothing
-            if not self.best or (held and held[0].sure and not self._sure):
+            if not self.best or (held and held[0].conclusive and not self._conclusive):
                 self._keep(held)
 
     @property
     def top(self) -> Trial:
-        """The most promising pair."""
+        """The best trial."""
         if self.best:
             return self.best[0]
-        usable = [one for one in self.log.trials.values() if not one.rejected]
+        usable = [one for one in self.log.last.values() if not one.rejected]
         if not usable:
-            why = "; ".join(dict.fromkeys(t.rejected for t in self.log.trials.values()))
+            why = "; ".join(dict.fromkeys(t.rejected for t in self.log.last.values()))
             raise MechanismRaised(
                 f"the mechanism failed on every input that was tried: {why[:500]}"
             )
         return max(usable, key=lambda one: (one.n, one.order))
 
     @property
-    def _sure(self) -> bool:
-        return bool(self.best) and self.best[0].sure
+    def _conclusive(self) -> bool:
+        return bool(self.best) and self.best[0].conclusive
 
     @property
     def _bound(self) -> float:
@@ -144,8 +145,8 @@ class Search:
 
     @property
     def _done(self) -> bool:
-        """Whether there is nothing left to find out."""
-        return self._sure and far_above(self.bench.claim, self._bound)
+        """Whether the predicted bound is so far above the claim that no more is worth finding."""
+        return self._conclusive and far_above(self.screening.claim, self._bound)
 
     @property
     def _cost(self) -> float:
@@ -156,48 +157,48 @@ class Search:
     @property
     def _affordable(self) -> float:
         """Pairs that a round may have, by its cost."""
-        return self.bench.purse.left(SEARCH) / self._cost
+        return self.screening.budget.left(SEARCH) / self._cost
 
     def _round(self, candidates: Sequence[Any]) -> None:
-        """Glance at all; those told apart first, and if they suffice, nothing else."""
+        """Glance at all. Those told apart come first, and if they suffice, nothing else does."""
         known = {one.candidate.key for one in self.best}
         fresh = {one.key: one for one in candidates if one.key not in known}
-        glanced = self._looks(self.bench.apart, fresh.values(), GLANCE)
-        jumping = [one for one in _ordered(glanced) if far_apart(one.rank[1])][:_JUMP]
-        self._keep(
-            self._looks(self.bench.thorough, (one.candidate for one in jumping), 16 * self.first)
-        )
+        glanced = self._tried(Effort.GLANCE, fresh.values(), GLANCE)
+        ahead = [one for one in _ordered(glanced) if one.rank[1] >= _FAR_APART][:_AHEAD]
+        thorough = (one.candidate for one in ahead)
+        self._keep(self._tried(Effort.THOROUGH, thorough, 16 * self.first))
         if self._done:
             return
-        alive = [one for one in glanced if not one.rejected and one not in jumping]
+        alive = [one for one in glanced if not one.rejected and one not in ahead]
         for step in STEPS:
-            quick = step in STEPS[:2]
-            look = self.bench.quick if quick else self.bench.thorough
-            found = self._looks(look, (one.candidate for one in alive), step * self.first)
+            effort = Effort.QUICK if step in STEPS[:2] else Effort.THOROUGH
+            found = self._tried(effort, (one.candidate for one in alive), step * self.first)
             if not found:
                 break
-            alive = _kept(pooled(found) if quick else found)
+            alive = _kept(pooled(found) if effort is Effort.QUICK else found)
         self._keep([one for one in alive if one.n > STEPS[1] * self.first])
 
-    def _looks(
-        self, look: Callable[[Any, int], Trial], candidates: Iterable[Any], n: int
-    ) -> list[Trial]:
-        """Look at candidates while the budget lasts."""
+    def _tried(self, effort: Effort, candidates: Iterable[Any], n: int) -> list[Trial]:
+        """Trials of the candidates while the budget lasts."""
         found = []
         for candidate in candidates:
-            if not self.bench.purse.holds(2 * n, SEARCH, look.__name__):
+            if not self.screening.budget.affords(2 * n, SEARCH, effort):
                 break
-            found.append(self.log.add(look(candidate, n)))
+            found.append(self.log.add(self.screening.trial(effort, candidate, n)))
         return found
 
     def _keep(self, found: Sequence[Trial]) -> None:
-        """Those that came to the end of a round, among those that did before.
+        """Add the trials at the end of a round to those of earlier rounds.
 
-        One within the space that is sure to refute the claim is preferred to any outside.
+        A conclusive one within the space is preferred to any outside.
         """
         self.best = sorted(
             [*self.best, *(one for one in found if not one.rejected)],
-            key=lambda one: (one.sure and not one.candidate.outside, one.sure, one.order),
+            key=lambda one: (
+                one.conclusive and not one.candidate.outside,
+                one.conclusive,
+                one.order,
+            ),
             reverse=True,
         )
 
@@ -207,7 +208,7 @@ def _ordered(trials: Iterable[Trial]) -> list[Trial]:
 
 
 def pooled(trials: Sequence[Trial]) -> list[Trial]:
-    """The trials with scores drawn towards the mean of their kin; those of a kind of its own keep theirs.
+    """The trials with scores shrunk towards the mean of their kin; those without kin keep theirs.
 
     A score is a test statistic, whose noise has a variance of one at most: if scores vary by v around the
     means of their kin, 1/v of that is noise.
@@ -232,13 +233,13 @@ def pooled(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _kept(trials: Sequence[Trial]) -> list[Trial]:
-    """The best quarter; a third of the places goes to kinds of pairs that have none yet."""
+    """The best quarter; a third of the places goes to entries of the catalogue that have none yet."""
     ranked = [one for one in _ordered(trials) if not one.rejected]
     places = max(len(ranked) // KEEP, min(2, len(ranked)))
     kept = ranked[: places - places // 3]
-    kinds = {one.candidate.name for one in kept}
+    names = {one.candidate.name for one in kept}
     for one in ranked[len(kept) :]:
-        if len(kept) < places and one.candidate.name not in kinds:
+        if len(kept) < places and one.candidate.name not in names:
             kept.append(one)
-            kinds.add(one.candidate.name)
+            names.add(one.candidate.name)
     return kept

@@ -1,15 +1,16 @@
 """What one value may be: at random, hostile, changed a little, simpler.
 
 Hostile values are those at which programs that handle numbers and text go wrong: at, next to and beyond
-the bounds; where integers stop to be exact doubles, or to fit their type; NaN, infinities, −0.0 and
-denormals; words that are one word after normalisation.
+the bounds; where integers are no longer exact doubles, or no longer fit their type; NaN, infinities, −0.0
+and denormals; words that are one word after normalisation.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,9 +19,9 @@ import numpy as np
 
 from dpassay.blackbox.inputs import INT64, Category, Cell, Integer, Real, Text
 
-#: Where integers stop to be what they were: exact in float32, in int32, in uint32, in double, in int64.
+#: The ends of the integers that float32, int32, uint32, double and int64 hold exactly.
 _EDGES = (2**24, 2**31, 2**32, 2**53, 2**63)
-#: Hostile categories beyond this many are left to chance.
+#: Hostile categories at most; others are drawn at random.
 _MANY = 12
 #: Pairs of words that some normalisation makes one: composition, case, blanks, width, invisible signs.
 TWINS = (
@@ -54,12 +55,9 @@ class Named:
 def holds(cell: Cell, value: Any) -> bool:
     """Whether a value is in the space of a cell."""
     match cell:
-        case Real():
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            return number and cell.low <= value <= cell.high
-        case Integer():
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            return whole and cell.low <= value <= cell.high
+        case Real() | Integer():
+            number = isinstance(value, int if isinstance(cell, Integer) else (int, float))
+            return number and not isinstance(value, bool) and cell.low <= value <= cell.high
         case Category():
             return repr(value) in _places(cell)
         case Text():
@@ -73,33 +71,27 @@ def holds(cell: Cell, value: Any) -> bool:
 
 @lru_cache(maxsize=64)
 def _places(cell: Category) -> dict[str, int]:
-    """Where each value of a category stands; arrays and NaN have no equality that serves."""
+    """The index of each value of a category, by its text: arrays and NaN have no usable equality."""
     return {repr(value): k for k, value in enumerate(cell.values)}
 
 
 @lru_cache(maxsize=64)
 def hostile(cell: Cell) -> tuple[Named, ...]:
     """The values of the catalogue for a cell, inside first, then outside; each value once."""
-    found: list[Named] = []
-    known: set[str] = set()
-    for name, value in _listed(cell):
-        if repr(value) not in known:
-            known.add(repr(value))
-            found.append(Named(name, value, not holds(cell, value)))
-    return tuple(sorted(found, key=lambda one: one.outside))
-
-
-def _listed(cell: Cell) -> Iterator[tuple[str, Any]]:
+    listed: Iterable[tuple[str, Any]] = ()
     match cell:
         case Real():
-            return _reals(cell)
+            listed = _reals(cell)
         case Integer():
-            return _integers(cell)
+            listed = _integers(cell)
         case Category():
-            return _categories(cell)
+            listed = _categories(cell)
         case Text():
-            return _texts(cell)
-    raise AssertionError
+            listed = _texts(cell)
+    found: dict[str, Named] = {}
+    for name, value in listed:
+        found.setdefault(repr(value), Named(name, value, not holds(cell, value)))
+    return tuple(sorted(found.values(), key=lambda one: one.outside))
 
 
 def _beyond(edge: int) -> float:
@@ -187,21 +179,16 @@ def twins(cell: Cell) -> list[tuple[str, Any, Any]]:
     """Pairs of values of a cell that a normalisation makes one."""
     if isinstance(cell, Category):
         words = [value for value in cell.values if isinstance(value, str)]
-        plain = {word: _plain(word) for word in words}
+        plain = {w: unicodedata.normalize("NFKC", w).casefold().strip() for w in words}
         return [
             ("one word after normalisation", one, other)
-            for one in words
-            for other in words
+            for one, other in itertools.permutations(words, 2)
             if one != other and plain[one] == plain[other]
         ]
     if not isinstance(cell, Text):
         return []
     found = [(name, *two) for name, one, other in TWINS for two in ((one, other), (other, one))]
     return [(name, a, b) for name, a, b in found if holds(cell, a) and holds(cell, b)]
-
-
-def _plain(word: str) -> str:
-    return unicodedata.normalize("NFKC", word).casefold().strip()
 
 
 def ends(cell: Real) -> tuple[float, float]:
@@ -300,15 +287,12 @@ def simpler(cell: Cell, value: Any) -> list[Any]:
             found = ["", first, value[: len(value) // 2], value[:-1]]
     least = complexity(cell, value)
     kept = [one for one in found if holds(cell, one) and complexity(cell, one) < least]
-    return sorted(_once(kept), key=lambda one: complexity(cell, one))
-
-
-def _once(values: list[Any]) -> list[Any]:
-    return list({repr(value): value for value in values}.values())
+    once = {repr(one): one for one in kept}.values()
+    return sorted(once, key=lambda one: complexity(cell, one))
 
 
 def complexity(cell: Cell, value: Any) -> tuple[float, ...]:
-    """How hard a value is to read: an order without ties between different values of a kind."""
+    """How hard a value is to read; no two values of a cell are equal in it."""
     if isinstance(cell, Category):
         place = _places(cell).get(repr(value))
         return (1, 0) if place is None else (0, place)

@@ -1,1 +1,1 @@
-"""One training run: guesses about who was in, and how well scores tell."""
+"""Membership inference: claims tested with canaries of one training run, and rates of attacks."""

@@ -1,21 +1,21 @@
-"""How well scores tell members from others: AUC and TPR at a fixed FPR, with finite-sample limits.
+"""`dpassay.attack_rates`: AUC and true positive rate at a fixed false positive rate, with exact limits.
 
-The numbers that membership attacks are reported by. They are no privacy parameters: to test a claim,
-give the same scores to `dpassay.audit(dpassay.from_samples(scores_in, scores_out), claim=…)`.
+These are the numbers by which membership inference attacks are reported. They are no privacy parameters:
+to test a claim, give the same scores to `dpassay.audit(dpassay.from_samples(scores_in, scores_out), …)`.
 
 AUC. With n and m scores the estimate is a two-sample U-statistic, an average of averages of
 k = min(n, m) independent terms in [0, 1]. By Jensen's inequality its moment generating function is at
 most that of such an average (Hoeffding 1963, doi:10.1080/01621459.1963.10500830, section 5), whence
 P(estimate ≥ a) ≤ exp(−k kl(a, AUC)) for a ≥ AUC, and likewise below.
 
-TPR at FPR ≤ α: the largest P(X > τ) over thresholds τ with P(Y > τ) ≤ α. The k-th largest of m scores
-of others has P(Y > τ) stochastically at most Beta(k, m + 1 − k); the largest k for which that is at most
-α with probability 1 − γ/2 gives a threshold that does not look at the members' scores, whose count above
-it is binomial: Clopper and Pearson's limit at γ/2 holds. From above likewise, with a threshold below
-which no admissible one can lie.
+TPR at FPR ≤ α: the largest P(X > τ) over thresholds τ with P(Y > τ) ≤ α, for scores X of members and Y of
+others. The k-th largest of m scores of others has P(Y > τ) stochastically at most Beta(k, m + 1 − k); the
+largest k for which that is at most α with probability 1 − γ/2 gives a threshold that does not depend on
+the members' scores. Their count above it is binomial: the Clopper–Pearson limit at γ/2 holds. The upper
+limit uses a threshold below which no admissible one can lie.
 
-Both need independent scores. Those of canaries that share one trained model are not independent: what
-moves the model moves all of them. For these the limits are no guarantee, and `one_run` gives exact ones.
+Both need independent scores. Scores of canaries that share one trained model are dependent: what moves
+the model moves all of them. For these the limits are no guarantee, and `one_run` gives exact bounds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from dpassay.tables import Shown
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rate(Shown):
-    """A number read off scores, and its limits; if exact, each holds with the confidence."""
+    """A rate of an attack, and its limits; if the guarantee is exact, each holds with the confidence."""
 
     name: str
     value: float
@@ -60,7 +60,7 @@ class Rate(Shown):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AttackRates(Shown):
-    """What `attack_rates` returns: `auc`, and `tpr`, a rate for every FPR asked for."""
+    """What `attack_rates` returns: `auc`, and `tpr`, one rate for every false positive rate given."""
 
     auc: Rate
     tpr: tuple[Rate, ...]
@@ -70,13 +70,13 @@ class AttackRates(Shown):
         said = "\n".join(str(rate) for rate in (self.auc, *self.tpr))
         if self.auc.guarantee is not Guarantee.EXACT:
             said += (
-                "\nnote: the limits hold for independent scores, each of a training run of its own: then "
-                "give separate_runs=True. Canaries of one run share a model: use dp.one_run for those"
+                "\nnote: the limits hold for independent scores, each of a training run of its own; for "
+                "such scores give separate_runs=True. Canaries of one run share a model: use dp.one_run"
             )
         if self.auc.upper < 0.5:
             said += (
-                "\nnote: scores are lower with the canary than without; the larger is taken to speak for "
-                "it: give −scores if theirs is the other way round, as that of losses is"
+                "\nnote: scores are lower with the canary than without, and larger scores count as "
+                "evidence for it; give −scores if smaller ones should, as for losses"
             )
         return said
 
@@ -89,9 +89,11 @@ def attack_rates(
     confidence: float = 0.95,
     separate_runs: bool = False,
 ) -> AttackRates:
-    """AUC of scores, and TPR at fixed FPR, with limits that hold for every number of independent scores.
+    """AUC of a membership inference attack, and its true positive rate at fixed false positive rates.
 
-    scores_in      scores of runs (or records) with the canary; the larger, the more they speak for it
+    The limits hold for every number of independent scores.
+
+    scores_in      scores of runs (or records) with the canary; larger scores are evidence for it
     scores_out     scores without it
     fpr            the false positive rates, fixed beforehand
     separate_runs  whether every score is of a training run of its own. Then the scores are independent
@@ -109,13 +111,24 @@ def attack_rates(
     _refuse_labels(x, y)
     gamma = 1 - checks.probability("confidence", confidence)
     checks.flag("separate_runs", separate_runs)
-    told = confidence, Guarantee.EXACT if separate_runs else Guarantee.HEURISTIC
+    guarantee = Guarantee.EXACT if separate_runs else Guarantee.HEURISTIC
+
+    def rate(name: str, value: float, lower: float, upper: float) -> Rate:
+        return Rate(
+            name=name,
+            value=value,
+            lower=lower,
+            upper=upper,
+            confidence=confidence,
+            guarantee=guarantee,
+        )
+
     rates = [fpr] if isinstance(fpr, numbers.Real) else checks.listed("fpr", fpr)
-    for rate in rates:
-        checks.probability("fpr", rate)
+    for one in rates:
+        checks.probability("fpr", one)
     return AttackRates(
-        auc=_auc(x, y, gamma, *told),
-        tpr=tuple(_tpr(x, y, float(rate), gamma, *told) for rate in rates),
+        auc=rate("AUC", *_auc(x, y, gamma)),
+        tpr=tuple(rate(f"TPR at FPR {one:g}", *_tpr(x, y, float(one), gamma)) for one in rates),
         n=(x.size, y.size),
     )
 
@@ -129,7 +142,7 @@ def _scores(name: str, given: Any) -> FloatArray:
 
 
 def _refuse_labels(x: FloatArray, y: FloatArray) -> None:
-    """Scores and labels in place of the scores of either kind."""
+    """Refuse scores and labels in place of scores with and without the canary."""
     sides = [set(np.unique(side).tolist()) for side in (x, y)]
     labels = [side == {0.0, 1.0} for side in sides]
     if x.size == y.size and labels[0] != labels[1] and max(map(len, sides)) > 2:
@@ -140,59 +153,38 @@ def _refuse_labels(x: FloatArray, y: FloatArray) -> None:
         )
 
 
-def _auc(
-    x: FloatArray, y: FloatArray, gamma: float, confidence: float, guarantee: Guarantee
-) -> Rate:
-    """P(X > Y) + ½ P(X = Y)."""
+def _auc(x: FloatArray, y: FloatArray, gamma: float) -> tuple[float, float, float]:
+    """P(X > Y) + ½ P(X = Y): the estimate and its limits."""
     below = np.searchsorted(y, x, side="left") + np.searchsorted(y, x, side="right")
     value = float(below.mean() / (2 * y.size))
-    room = math.log(1 / gamma) / min(x.size, y.size)
-    return Rate(
-        name="AUC",
-        value=value,
-        lower=1 - _kl_upper(1 - value, room),
-        upper=_kl_upper(value, room),
-        confidence=confidence,
-        guarantee=guarantee,
-    )
+    most = math.log(1 / gamma) / min(x.size, y.size)
+    return value, 1 - _kl_upper(1 - value, most), _kl_upper(value, most)
 
 
-def _kl_upper(value: float, room: float) -> float:
-    """The largest mean that kl(value, mean) ≤ room allows, from above."""
-    return float(bisect(lambda mean: kl(value, mean) <= room, value, 1.0)[1])
+def _kl_upper(value: float, most: float) -> float:
+    """The largest mean with kl(value, mean) ≤ most, from above."""
+    return float(bisect(lambda mean: kl(value, mean) <= most, value, 1.0)[1])
 
 
-def _tpr(
-    x: FloatArray,
-    y: FloatArray,
-    rate: float,
-    gamma: float,
-    confidence: float,
-    guarantee: Guarantee,
-) -> Rate:
+def _tpr(x: FloatArray, y: FloatArray, rate: float, gamma: float) -> tuple[float, float, float]:
+    """The true positive rate at a false positive rate: the estimate and its limits."""
     from scipy.stats import binom
 
     n, m = x.size, y.size
-    k = np.arange(1, m + 1)
+
+    def count(k: int, side: Literal["left", "right"]) -> int:
+        """Scores of members above the k-th largest score of others (at least as large, from the left)."""
+        return n - int(np.searchsorted(x, y[m - k], side=side))
+
     # Beta(k, m + 1 − k) ≤ α if and only if at least k of m uniform variables are: a binomial count
-    sure = np.flatnonzero(binom.sf(k - 1, m, rate) >= 1 - gamma / 2)
-    lower = 0.0
-    if sure.size:
-        above = n - int(np.searchsorted(x, y[m - 1 - sure[-1]], side="right"))
-        lower = float(clopper_pearson.lower(above, n, gamma / 2))
-    # the k-th largest has P(Y ≥ τ) stochastically at least that Beta: beyond α for k large enough
-    surely_more = np.flatnonzero(binom.sf(k - 1, m, rate) <= gamma / 2)
-    upper = 1.0
-    if surely_more.size:
-        reached = n - int(np.searchsorted(x, y[m - 1 - surely_more[0]], side="left"))
-        upper = float(clopper_pearson.upper(reached, n, gamma / 2))
+    reached = binom.sf(np.arange(m), m, rate)
+    lower, upper = 0.0, 1.0
+    below = np.flatnonzero(reached >= 1 - gamma / 2)  # P(Y > τ) ≤ α with probability 1 − γ/2
+    if below.size:
+        lower = float(clopper_pearson.lower(count(below[-1] + 1, "right"), n, gamma / 2))
+    beyond = np.flatnonzero(reached <= gamma / 2)  # P(Y ≥ τ) > α with probability 1 − γ/2
+    if beyond.size:
+        upper = float(clopper_pearson.upper(count(beyond[0] + 1, "left"), n, gamma / 2))
     allowed = math.floor(rate * m)
-    counted = n if allowed >= m else n - int(np.searchsorted(x, y[m - 1 - allowed], side="right"))
-    return Rate(
-        name=f"TPR at FPR {rate:g}",
-        value=counted / n,
-        lower=min(lower, counted / n),
-        upper=max(upper, counted / n),
-        confidence=confidence,
-        guarantee=guarantee,
-    )
+    value = (n if allowed >= m else count(allowed + 1, "right")) / n
+    return value, min(lower, value), max(upper, value)

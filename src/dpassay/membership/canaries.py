@@ -1,4 +1,4 @@
-"""Canaries: records that a coin each includes in the training data, and files of their scores."""
+"""`dpassay.Canaries`: records that a fair coin each includes in the training data; files of scores."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _COINS = 1 << 22
 class Canaries(Record):
     """Records that a fair coin each includes in the training data or leaves out.
 
-    The coins come from the seed alone and are written down with it, so that they are honest and the run
-    can be repeated. `to_json` keeps seed and coins, not the records. Train on `dataset()`, score every
-    canary, included or not, and give the scores to `audit`.
+    The coins are a function of the seed and are stored with it, so that the run can be repeated and
+    checked. `to_json` keeps seed and coins, not the records. Train on `dataset()`, compute a membership
+    inference score of every canary, included or not, and give the scores to `audit`.
 
-    A list holds a canary an item, an array a canary a row. A tuple of arrays, such as features and labels
+    A list has a canary an item, an array a canary a row. A tuple of arrays, such as features and labels
     `(X, y)`, is columns of equal length, a canary a row; `data` is then such a tuple as well.
 
     >>> canaries = Canaries(["a", "b", "c", "d"], data=["x", "y"], rng=1)
@@ -59,7 +59,7 @@ class Canaries(Record):
         rows = records[0] if _is_columns(records) else records
         try:
             many = len(given if records is None else rows)
-        except Exception:  # objects raise what they like
+        except Exception:  # an object may raise anything
             raise InvalidInput(
                 f"records must be a list or an array of canaries, got {checks.shown(records)}"
             ) from None
@@ -78,7 +78,7 @@ class Canaries(Record):
         return len(self.included)
 
     def dataset(self) -> Any:
-        """What to train on: the data, then the canaries that are included, in their form."""
+        """What to train on: the data, then the canaries that are included."""
         if self.records is None:
             raise InvalidInput(
                 "a record of coins has no canaries; make Canaries(records, rng=seed)"
@@ -127,7 +127,7 @@ def _is_columns(given: Any) -> bool:
 
 
 def _check_columns(records: Any, data: Any) -> None:
-    """Say what is wrong with columns of canaries or of the data."""
+    """Refuse columns of canaries and of data that do not go together."""
     if not _is_columns(records):
         if _is_columns(data):
             raise InvalidInput(

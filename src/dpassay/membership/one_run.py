@@ -1,20 +1,21 @@
-"""One training run: what guessing shows of the coins that included canaries or left them out.
+"""`dpassay.one_run`: test a privacy claim by membership inference on the canaries of one training run.
 
-Whatever is guessed must be a function of the output of the run (scores of the canaries under the trained
-model are) and of things the coins do not influence. Then the bounds of `bounds.one_run_test` hold, for
+A fair coin includes each canary in the training data or leaves it out. An attacker scores the canaries
+and guesses coins. The guesses must be a function of the output of the run (scores under the trained model
+are) and of things that the coins do not influence. Then the bounds of `bounds.one_run_test` hold, for
 every number of canaries.
 
 How many coins are guessed:
 
-- Fixed beforehand: nothing to pay.
+- Fixed beforehand: no correction.
 - Several numbers: each is tested at its share of the error probability (Bonferroni).
-- Learned: a random quarter of the canaries says how many of the rest to guess, the rest is certified.
+- Learned: a random quarter of the canaries decides how many of the rest to guess, and the rest is tested.
   Given the coins of the quarter, those of the rest are still fair and independent and the run is a
-  mechanism of them alone, so that m is the number of canaries in the rest. But how many are guessed now
-  depends on the output. For ε-DP that is free, since the bound holds given the output; for (ε, δ)-DP only
-  the bound `averaged` holds, at its price for the fewest guesses that could have been chosen. For
-  trade-off curves no such bound is known, and where mδ is large it is dear: there all canaries are used
-  and three numbers are paid for. Which of the two it is depends on m and δ alone.
+  mechanism of them alone, so that m is the number of canaries in the rest. But the number of guesses now
+  depends on the output. For ε-DP that needs no correction, since the bound holds given the output; for
+  (ε, δ)-DP only the bound `averaged` holds, with its extra term for the fewest guesses that could have
+  been chosen. For trade-off functions no such bound is known, and where mδ is large the term is large:
+  there all canaries are used and three numbers are tested. Which it is depends on m and δ alone.
 
 Several runs with coins of their own are together one mechanism of all their coins: right guesses add up,
 and one exact test serves them all.
@@ -30,7 +31,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpassay import validation as checks
-from dpassay._typing import BoolArray, FloatArray, IntArray
+from dpassay._typing import BoolArray, FloatArray
 from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
@@ -48,23 +49,23 @@ from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
 from dpassay.sampling.draw import seed_of, stream
 
-#: How many to guess: a number, (to be included, to be left out), several numbers, or None.
+#: How many to guess: a number, (to be included, to be left out), several of these, or None to learn it.
 Guesses: TypeAlias = int | tuple[int, int] | Sequence[int | tuple[int, int]] | None
 
 #: Addresses of randomness: the order among equal scores, the quarter that learns.
 _TIES, _SPLIT = 1 << 23, 1 << 24
-#: The share of the canaries that says how many of the others to guess.
+#: The share of the canaries that decides how many of the others to guess.
 _LEARN = 0.25
-#: What it can say: shares guessed to be included and to be left out, together at least _AT_LEAST.
+#: What it can choose: shares guessed to be included and to be left out, together at least _AT_LEAST.
 _SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 _AT_LEAST = 0.02
-#: The most that δ may cost them, of the error probability.
+#: The largest part of the error probability that δ may cost learned guesses.
 _COSTLY = 0.25
-#: Shares guessed in all, each paid for, where none can be learned.
+#: Shares guessed in all, each tested at a third of the error probability, where none can be learned.
 _PAID = (0.5, 0.15, 0.05)
 #: Standard deviations from a half that fair coins do not reach (probability 1e-9 at most).
 _UNFAIR = 6.6
-#: Canaries of which exactly half are no accident worth a word.
+#: With fewer canaries than this, exactly half being included is no reason for doubt.
 _FEW = 20
 #: What scores must be, and what to do about one that is missing.
 _SCORES = (
@@ -86,14 +87,16 @@ def one_run(
     confidence: float = 0.95,
     rng: Any = None,
 ) -> Verdict | LowerBound:
-    """Test a claim, or bound ε at `delta`, from the canaries of one training run.
+    """Test a claim, or bound ε at `delta`, by membership inference on the canaries of one training run.
 
-    `scores` has a number a canary, the higher the likelier it was in the training data; `included` says
-    whether it was, by an independent fair coin each (`Canaries` draws them). The highest scores are
-    guessed to be included, the lowest to be left out, and nothing is said about the others. `guesses` is
-    how many are guessed, half of them on either side, or a tuple (to be included, to be left out), fixed
-    before looking; a list of such numbers, each paid for; or None, learned on a part of the canaries.
-    Equal scores are ordered by `rng`.
+    scores      one number a canary, larger if it seems to have been in the training data
+    included    whether it was, by an independent fair coin each (`Canaries` draws them)
+    claim       a claim about events, or its text; None for a lower bound of ε at `delta`
+    guesses     how many coins are guessed, fixed before looking at the scores: the highest scores are
+                guessed to be included, the lowest to be left out, half of the guesses each; or a tuple
+                (to be included, to be left out). A list of such numbers: each is tested at its share of
+                the error probability. None: learned on a part of the canaries
+    rng         the order of equal scores, and the canaries that learn
 
     Several runs, each with coins of its own: lists of arrays, and `guesses` is of each run.
 
@@ -108,46 +111,48 @@ def one_run(
     runs = _runs(scores, included)
     if claim is None:
         d = checks.real("delta", 0.0 if delta is None else delta, at_least=0.0, below=1.0)
-        asked: Claim = ApproximateDP(0.0, d) if d else PureDP(0.0)
+        tested: Claim = ApproximateDP(0.0, d) if d else PureDP(0.0)
     else:
-        asked = as_claim(claim)
+        tested = as_claim(claim)
         if delta is not None:
             got = checks.shown(delta)
-            raise InvalidInput(f"{asked} says its own δ, got delta = {got}; leave delta out")
-        _check_claim(asked)
+            raise InvalidInput(f"{tested} says its own δ, got delta = {got}; leave delta out")
+        _check_claim(tested)
     gamma = 1.0 - checks.probability("confidence", confidence)
     seed = seed_of(rng)
     ranked = [_ranked(s, c, stream(seed, _TIES, k)) for k, (s, c) in enumerate(runs)]
-    tests, notes = _tests(ranked, asked, guesses, gamma, seed)
-    if _backwards(ranked):
+    tests, notes = _tests(ranked, tested, guesses, gamma, seed)
+    if _reversed(ranked):
         notes.append(
-            "scores are lower for canaries that were included, and higher is taken to speak for it; who "
-            "gives −scores now has chosen after looking, and pays with "
-            f"confidence={digits(1 - gamma / 2)}"
+            "scores are lower for canaries that were included, and higher scores count as evidence of "
+            "inclusion; if you give −scores now, use "
+            f"confidence={digits(1 - gamma / 2)}: the sign was chosen after seeing the result"
         )
-    said, doubted = _of_coins([coins for _, coins in runs])
-    notes = [*notes, *said]
-    found = _result(asked, claim is not None, tests, notes, confidence, gamma, seed)
-    if not doubted:
-        return found
-    about = replace(found.about, guarantee=Guarantee.HEURISTIC)
-    return replace(found, guarantee=Guarantee.HEURISTIC, about=about)
+    said, doubted = _coin_notes([coins for _, coins in runs])
+    about = About(
+        method="guesses in one run",
+        guarantee=Guarantee.HEURISTIC if doubted else Guarantee.EXACT,
+        units="canaries",
+        seed=seed,
+        notes=(*notes, *said),
+    )
+    return _result(tested, claim is not None, tests, gamma, confidence, about)
 
 
 def _check_claim(claim: Claim) -> None:
     if not claim.set_by_events:
         raise InvalidInput(
             f"{claim} is a claim about divergences, which guesses do not test in full; give what it "
-            "implies: eps and delta, mu, or a trade-off curve"
+            "implies: eps and delta, mu, or a trade-off function"
         )
     if claim.directional:
         raise InvalidInput(
-            "a coin takes a canary out as well as in, and this curve is claimed in one order of the "
-            "inputs; make the claim without ordered=True"
+            "a coin takes a canary out as well as in, and this trade-off function is claimed for one "
+            "order of the inputs; make the claim without ordered=True"
         )
 
 
-# --- what comes in
+# --- arguments
 
 
 def _runs(scores: Any, included: Any) -> list[tuple[FloatArray, BoolArray]]:
@@ -189,7 +194,7 @@ def read_scores(name: str, given: Any, needed: str, without: str) -> FloatArray:
     """One score each; `needed` says of what, `without` what to do about one that is missing."""
     try:
         array = np.asarray(given, dtype=float)
-    except Exception:  # objects raise what they like
+    except Exception:  # an object may raise anything
         raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}") from None
     if array.ndim != 1 or not array.size:
         raise InvalidInput(f"{name} must be {needed}, got an array of shape {array.shape}")
@@ -216,11 +221,11 @@ def _coins(given: Any) -> BoolArray:
     return np.asarray(array, dtype=bool)
 
 
-def _of_coins(runs: Sequence[BoolArray]) -> tuple[list[str], bool]:
-    """What the bounds assume of the coins, in words; and whether it looks as if they were none.
+def _coin_notes(runs: Sequence[BoolArray]) -> tuple[list[str], bool]:
+    """What the bounds assume of the coins, in words; and whether the coins look as if they were chosen.
 
-    Half of the canaries, exactly, and in one block: so they are made who take the first half. A file that
-    was sorted looks so too, for honest coins with a probability of about √(2/πm).
+    Exactly half of the canaries in one block: that is what taking the first half gives. A sorted file of
+    fair coins looks the same with a probability of about √(2/πm).
     """
     said = ["it assumes that a fair coin of its own included each canary or left it out"]
     half = [c for c in runs if len(c) >= _FEW and 2 * np.count_nonzero(c) == len(c)]
@@ -229,53 +234,27 @@ def _of_coins(runs: Sequence[BoolArray]) -> tuple[list[str], bool]:
     chosen = any(np.count_nonzero(c[1:] != c[:-1]) == 1 for c in half)
     where = " and they stand in one block" if chosen else ""
     said.append(
-        f"exactly half of the canaries are included{where}: if half were taken, they are no independent "
-        "coins, and what is certified does not hold; draw coins with dp.Canaries"
+        f"exactly half of the canaries are included{where}: if half were taken, the coins are not "
+        "independent and the result does not hold; draw coins with dp.Canaries"
     )
     return said, chosen
 
 
-# --- what is guessed
+# --- guesses
 
 
-@dataclass(frozen=True, eq=False)
-class _Ranked:
-    """The coins of a run, by score: the highest first."""
-
-    coins: BoolArray
-
-    def __len__(self) -> int:
-        return len(self.coins)
-
-    def guess(self, top: int, bottom: int) -> IntArray:
-        """Right guesses; then, of all canaries, those included and those left out, guessed and in all.
-
-        Counted as guessed are the highest, or, if those are none, the lowest.
-        """
-        high, low = self.coins[:top], self.coins[len(self) - bottom :]
-        right = np.count_nonzero(high) + np.count_nonzero(~low)
-        told = high if top else low
-        sides = (
-            np.count_nonzero(told),
-            self.coins.sum(),
-            np.count_nonzero(~told),
-            (~self.coins).sum(),
-        )
-        return np.array([right, *sides])
-
-
-def _ranked(scores: FloatArray, coins: BoolArray, rng: np.random.Generator) -> _Ranked:
-    """By score, and equal scores at random: rows may be sorted by what is to be guessed."""
+def _ranked(scores: FloatArray, coins: BoolArray, rng: np.random.Generator) -> BoolArray:
+    """The coins by falling score, and of equal scores at random: rows may be sorted by the coins."""
     mixed = rng.permutation(len(scores))
-    return _Ranked(coins[mixed[np.argsort(-scores[mixed], kind="stable")]])
+    return coins[mixed[np.argsort(-scores[mixed], kind="stable")]]
 
 
-def _backwards(runs: Sequence[_Ranked]) -> bool:
-    """Whether included canaries stand so low that no chance puts them there (Mann & Whitney)."""
+def _reversed(runs: Sequence[BoolArray]) -> bool:
+    """Whether included canaries score lower than chance allows (the test of Mann & Whitney)."""
     total = spread = 0.0
-    for run in runs:
-        m, heads = len(run), int(run.coins.sum())
-        places = np.flatnonzero(run.coins).sum()  # 0 is the highest score
+    for coins in runs:
+        m, heads = len(coins), int(coins.sum())
+        places = np.flatnonzero(coins).sum()  # 0 is the highest score
         total += places - heads * (m - 1) / 2
         spread += heads * (m - heads) * (m + 1) / 12
     return total > _UNFAIR * math.sqrt(spread) > 0
@@ -285,10 +264,10 @@ def _backwards(runs: Sequence[_Ranked]) -> bool:
 class _Test:
     """What was guessed, and the share of the error probability it is tested at."""
 
-    seen: IntArray  # as `_Ranked.guess`
     guessed: Guessed
+    counts: tuple[int, int, int, int]  # included canaries guessed and in all, left out likewise
     share: float
-    above: bool  # whether some are guessed to be included
+    above: bool  # whether `counts` are of the highest scores, or of the lowest
 
     @property
     def words(self) -> str:
@@ -297,23 +276,32 @@ class _Test:
 
 
 def _test(
-    runs: Sequence[_Ranked], sides: Sequence[tuple[int, int]], share: float, least: int = 0
+    runs: Sequence[BoolArray], sides: Sequence[tuple[int, int]], share: float, least: int = 0
 ) -> _Test:
-    seen = sum((run.guess(*k) for run, k in zip(runs, sides, strict=True)), np.zeros(5, dtype=int))
+    """Guess so many of the highest to be included and of the lowest to be left out, in every run."""
+    right, counts = 0, np.zeros(4, dtype=int)
+    for coins, (top, bottom) in zip(runs, sides, strict=True):
+        high, low = coins[:top], coins[len(coins) - bottom :]
+        right += int(np.count_nonzero(high) + np.count_nonzero(~low))
+        told = high if top else low
+        counts += (told.sum(), coins.sum(), (~told).sum(), (~coins).sum())
     canaries, made = sum(map(len, runs)), sum(top + bottom for top, bottom in sides)
-    return _Test(seen, Guessed(canaries, made, int(seen[0]), least), share, max(sides)[0] > 0)
+    p, n, q, m = map(int, counts)
+    return _Test(Guessed(canaries, made, right, least), (p, n, q, m), share, max(sides)[0] > 0)
 
 
 def _tests(
-    runs: list[_Ranked], claim: Claim, guesses: Guesses, gamma: float, seed: int
+    runs: list[BoolArray], claim: Claim, guesses: Guesses, gamma: float, seed: int
 ) -> tuple[list[_Test], list[str]]:
-    """What is tested, and what to say about it."""
+    """The tests, and notes about them."""
     if guesses is None:
         if claim.point is not None:
-            learned = _learned(runs, gamma, seed)
-            if _cheap(claim.point[1], learned[0][0].guessed, gamma):
-                return learned
-        listed = [[_halves(share * len(run)) for run in runs] for share in _PAID]
+            test, note = _learned(runs, gamma, seed)
+            delta = claim.point[1]
+            if delta == 0 or bounds.price(test.guessed, 0.0, delta) <= _COSTLY * gamma:
+                return [test], [note]
+        halves = [[max(1, round(share * len(run) / 2)) for run in runs] for share in _PAID]
+        listed = [[(half, half) for half in run] for run in halves]
         listed = [sides for k, sides in enumerate(listed) if sides not in listed[:k]]
     else:
         alone = isinstance(guesses, (int, np.integer, tuple, float, str))
@@ -323,17 +311,6 @@ def _tests(
         listed = [[_sides(one, len(run)) for run in runs] for one in several]
     share = 1 / len(listed)
     return [_test(runs, sides, share) for sides in listed], []
-
-
-def _cheap(delta: float, guessed: Guessed, gamma: float) -> bool:
-    """Whether δ leaves most of the error probability to learned guesses, whatever was learned."""
-    return delta == 0 or bounds.price(guessed, 0.0, delta) <= _COSTLY * gamma
-
-
-def _halves(total: float) -> tuple[int, int]:
-    """An even number of guesses, at least two."""
-    half = max(1, round(total / 2))
-    return half, half
 
 
 def _sides(given: Any, canaries: int) -> tuple[int, int]:
@@ -361,8 +338,8 @@ def _sides(given: Any, canaries: int) -> tuple[int, int]:
     return top, bottom
 
 
-def _learned(runs: list[_Ranked], gamma: float, seed: int) -> tuple[list[_Test], list[str]]:
-    """Choose on a random quarter of the canaries how many of the rest to guess."""
+def _learned(runs: list[BoolArray], gamma: float, seed: int) -> tuple[_Test, str]:
+    """Choose on a random quarter of the canaries how many of the rest to guess; and a note about it."""
     learn, rest = [], []
     for k, run in enumerate(runs):
         if len(run) < 8:
@@ -373,107 +350,90 @@ def _learned(runs: list[_Ranked], gamma: float, seed: int) -> tuple[list[_Test],
         quarter = np.zeros(len(run), dtype=bool)
         chosen = stream(seed, _SPLIT, k).permutation(len(run))[: max(1, round(_LEARN * len(run)))]
         quarter[chosen] = True
-        learn.append(_Ranked(run.coins[quarter]))
-        rest.append(_Ranked(run.coins[~quarter]))
+        learn.append(run[quarter])
+        rest.append(run[~quarter])
     options = [(a, b) for a in _SHARES for b in _SHARES if a + b >= _AT_LEAST]
 
-    def sides(parts: list[_Ranked], option: tuple[float, float]) -> list[tuple[int, int]]:
+    def sides(parts: list[BoolArray], option: tuple[float, float]) -> list[tuple[int, int]]:
+        """How many are guessed in each run: at least one if the share is not 0."""
         a, b = option
-        tops = [max(a > 0, math.floor(a * len(part))) for part in parts]
         return [
-            (top, max(b > 0, math.floor(b * len(p)))) for top, p in zip(tops, parts, strict=True)
+            (max(a > 0, math.floor(a * len(p))), max(b > 0, math.floor(b * len(p)))) for p in parts
         ]
 
     tried = [_test(learn, sides(learn, option), 1.0).guessed for option in options]
     made = np.array([sum(map(sum, sides(rest, option))) for option in options])
     # the bound that the rest would give if its guesses were right as often
     rate = np.array([(one.right + 0.5) / (one.guesses + 1) for one in tried])
-    promised = clopper_pearson.lower(rate * made, made, gamma)
-    best = options[int(np.argmax(promised))]
+    best = options[int(np.argmax(clopper_pearson.lower(rate * made, made, gamma)))]
     test = _test(rest, sides(rest, best), 1.0, least=int(made.min()))
-    learned = sum(map(len, learn))
-    return [test], [f"how many to guess was learned on {learned:,} other canaries"]
+    return test, f"how many to guess was learned on {sum(map(len, learn)):,} other canaries"
 
 
-# --- what comes out
+# --- results
 
 
 def _result(
-    claim: Claim,
-    claimed: bool,
-    tests: list[_Test],
-    notes: list[str],
-    confidence: float,
-    gamma: float,
-    seed: int,
+    claim: Claim, claimed: bool, tests: list[_Test], gamma: float, confidence: float, about: About
 ) -> Verdict | LowerBound:
     levels = [gamma * test.share for test in tests]
     found = [
         bounds.evidence(claim, test.guessed, level)
         for test, level in zip(tests, levels, strict=True)
     ]
-    chances = [one.p_value / test.share for one, test in zip(found, tests, strict=True)]
-    best = max(range(len(tests)), key=lambda k: (found[k].lower_bound, -chances[k]))
+    p_values = [one.p_value / test.share for one, test in zip(found, tests, strict=True)]
+    best = max(range(len(tests)), key=lambda k: (found[k].lower_bound, -p_values[k]))
     lower = max(one.lower_bound for one in found)
     ceiling = max(one.ceiling for one in found)
     test, symbol = tests[best], claim.symbol
     m, r = test.guessed.canaries, test.guessed.guesses
     delta = claim.point[1] if claim.point is not None and symbol == "ε" else 0.0
     at = f", δ = {digits(delta)}" if delta else ""
-    said = (
+    note = (
         f"the ceiling of this audit is {symbol} ≥ {number(ceiling)}: no more is certified if all "
         f"guesses are right ({m:,} canaries, {r:,} guesses{at})"
     )
-    about = About(
-        method="guesses in one run",
-        guarantee=Guarantee.EXACT,
-        n=(m, m),
-        units="canaries",
-        seed=seed,
-        notes=(said, *notes),
-    )
-    _, i, n, j, k = (int(count) for count in test.seen)
+    about = replace(about, n=(m, m), notes=(note, *about.notes))
     words = (
         f"guessed to be {'included' if test.above else 'left out'}; {test.guessed.right:,} of {r:,} "
         f"guesses are right, and all right would be {symbol} ≥ {number(found[best].ceiling)}"
     )
+    hits_p, n_p, hits_q, n_q = test.counts
     witness = Witness(
-        event=Event(words=words, live=True), pair=_PAIR, hits_p=i, n_p=n, hits_q=j, n_q=k
+        event=Event(words=words, live=True),
+        pair=_PAIR,
+        hits_p=hits_p,
+        n_p=n_p,
+        hits_q=hits_q,
+        n_q=n_q,
     )
-    budget = tuple((one.words, level) for one, level in zip(tests, levels, strict=True))
+    common: dict[str, Any] = {
+        "confidence": confidence,
+        "guarantee": about.guarantee,
+        "witness": witness,
+        "budget": tuple((one.words, level) for one, level in zip(tests, levels, strict=True)),
+        "about": about,
+    }
     if not claimed:
-        return LowerBound(
-            value=lower,
-            confidence=confidence,
-            notion=claim.meaning,
-            guarantee=Guarantee.EXACT,
-            pair=_PAIR,
-            witness=witness,
-            budget=budget,
-            about=about,
-        )
+        return LowerBound(value=lower, notion=claim.meaning, pair=_PAIR, **common)
     violated = any(one.refuted for one in found)
-    caught = min(one.detectable for one in found)
+    detectable = min(one.detectable for one in found)
     return Verdict(
         claim=claim,
         violated=violated,
-        blind="" if violated else _blind(claim, ceiling, caught, test.guessed),
-        p_value=min(1.0, *chances),
+        blind="" if violated else _blind(claim, ceiling, detectable, m),
+        p_value=min(1.0, *p_values),
         lower_bound=lower,
-        confidence=confidence,
-        guarantee=Guarantee.EXACT,
-        witness=witness,
-        smallest_detectable=None if math.isnan(caught) else caught,
-        budget=budget,
-        about=about,
+        smallest_detectable=None if math.isnan(detectable) else detectable,
+        **common,
     )
 
 
-def _blind(claim: Claim, ceiling: float, caught: float, guessed: Guessed) -> str:
+def _blind(claim: Claim, ceiling: float, detectable: float, canaries: int) -> str:
     """Why the claim could not have been refuted, in words; empty if it could have been."""
-    if caught == math.inf:
+    if detectable == math.inf:
         return (
-            f"from these {guessed.canaries:,} canaries no more than {claim.symbol} ≥ {number(ceiling)} "
+            f"from these {canaries:,} canaries no more than {claim.symbol} ≥ {number(ceiling)} "
             "is certified even if all guesses are right"
         )
-    return "" if math.isnan(caught) else far_only(claim, caught)
+    return "" if math.isnan(detectable) else far_only(claim, detectable)

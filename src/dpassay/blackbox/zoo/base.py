@@ -1,12 +1,8 @@
-"""One-dimensional integrals of functions that are smooth between known break points.
+"""Base of the zoo: exact truths from a finite pair, from a distribution function, or in closed form.
 
-Distributions on the real line, and the exact masses of a pair of them on fine cells.
-
-A pair of densities cut into cells is a finite pair; its notions are those of the densities up to
-the square of how much the privacy loss varies within a cell, about 1e-8 with the cells used here.
-Outside the cells nothing is cut off: the two tails are cells of their own.
-
-What every zoo mechanism knows about itself.
+A pair of densities cut into fine cells is a finite pair. Its ε, privacy profile, Rényi divergences and
+trade-off function are those of the densities up to the square of how much the privacy loss varies within
+a cell, about 1e-8 with the cells used here. Nothing is cut off: each tail is a cell as well.
 """
 
 from __future__ import annotations
@@ -14,25 +10,31 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
+from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import NoClosedForm
-from dpassay.privacy.claims import Claim
+from dpassay.privacy.claims import Claim, PureDP
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.pairs import Pair
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+#: Cells between the first and the last break point, and in each tail.
+_CELLS = 1 << 16
+#: Bits after the noise's own size that outputs keep: far more than any sample tells apart, and far fewer
+#: than a double has.
+_KEPT_BITS = 36
 
 
 def panels(breaks: FloatArray, reach: float, width: float) -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of a composite Gauss–Legendre rule.
+    """Nodes and weights of a composite Gauss–Legendre rule, for functions smooth between the breaks.
 
     It covers everything from `reach` below the first break to `reach` above the last, in panels no
     wider than `width` that end at every break.
@@ -50,30 +52,15 @@ def panels(breaks: FloatArray, reach: float, width: float) -> tuple[FloatArray, 
     return nodes.ravel(), (half[:, None] * _WEIGHTS[None, :]).ravel()
 
 
-def integrate(
-    function: Callable[[FloatArray], FloatArray], breaks: FloatArray, reach: float, width: float
-) -> FloatArray:
-    """∫ f over the panels; `function` maps nodes to an array whose last axis is the nodes."""
-    nodes, weights = panels(breaks, reach, width)
-    return np.asarray(function(nodes) @ weights)
-
-
-# --- distributions on the real line, and the exact masses of a pair of them on fine cells
-
-
-#: Cells between the first and the last break point, and in each tail.
-_CELLS = 1 << 16
-
-
 @dataclass(frozen=True)
 class Law:
-    """A distribution function from both ends, where it is not smooth, and how far it reaches."""
+    """A distribution on the real line by its distribution function and its survival function."""
 
     cdf: Callable[[FloatArray], FloatArray]
     sf: Callable[[FloatArray], FloatArray]
-    breaks: tuple[float, ...]
-    reach: float
-    detail: int = _CELLS  # how many cells to cut the core and each tail into
+    breaks: tuple[float, ...]  # where they are not smooth
+    reach: float  # how far beyond the breaks the privacy loss varies
+    detail: int = _CELLS  # cells between the breaks, and in each tail
 
     def cells(self, edges: FloatArray) -> FloatArray:
         """The probability of each cell, accurate in both tails."""
@@ -85,21 +72,12 @@ class Law:
 def mixture(parts: Sequence[tuple[float, Law]]) -> Law:
     """A weighted mixture."""
     return Law(
-        partial(_weighted, [(w, law.cdf) for w, law in parts]),
-        partial(_weighted, [(w, law.sf) for w, law in parts]),
+        lambda t: np.asarray(sum(weight * law.cdf(t) for weight, law in parts)),
+        lambda t: np.asarray(sum(weight * law.sf(t) for weight, law in parts)),
         tuple(sorted({b for _, law in parts for b in law.breaks})),
         max(law.reach for _, law in parts),
         _CELLS if len(parts) < 32 else _CELLS // 8,
     )
-
-
-def _weighted(
-    parts: list[tuple[float, Callable[[FloatArray], FloatArray]]], t: FloatArray
-) -> FloatArray:
-    total = np.zeros_like(t)
-    for w, f in parts:
-        total += w * f(t)
-    return total
 
 
 def laplace(centre: float, scale: float) -> Law:
@@ -110,14 +88,11 @@ def laplace(centre: float, scale: float) -> Law:
         with np.errstate(over="ignore"):
             return np.where(z < 0, 0.5 * np.exp(np.minimum(z, 0)), 1 - 0.5 * np.exp(-np.abs(z)))
 
-    def sf(t: FloatArray) -> FloatArray:
-        return cdf(2 * centre - t)
-
-    return Law(cdf, sf, (centre,), 0.0)
+    return Law(cdf, lambda t: cdf(2 * centre - t), (centre,), 0.0)
 
 
 def gaussian(centre: float, sigma: float) -> Law:
-    """Normal distribution, out to 30 σ: high Rényi orders live in the tails."""
+    """Normal distribution, out to 30 σ: high Rényi orders are decided in the tails."""
     return Law(
         lambda t: np.asarray(ndtr((t - centre) / sigma)),
         lambda t: np.asarray(ndtr((centre - t) / sigma)),
@@ -140,17 +115,59 @@ def masses(first: Law, second: Law) -> Masses:
     return Masses(np.where(negligible, 0.0, p), np.where(negligible, 0.0, q))
 
 
-# --- what every zoo mechanism knows about itself
+def with_atom(chances: Sequence[float], rest: Masses) -> Masses:
+    """The finite pair of a mechanism that returns one extra output with these chances, else `rest`."""
+    a, b = chances
+    return Masses(np.concatenate([[a], (1 - a) * rest.p]), np.concatenate([[b], (1 - b) * rest.q]))
+
+
+def on_grid(values: Any, scale: float) -> Any:
+    """The outputs, rounded to a grid that depends on the size of the noise alone.
+
+    Which doubles x + noise can be depends on x (see `NaiveLaplace`); which points of a grid does not.
+    """
+    step = grid_step(scale)
+    return np.rint(np.asarray(values) / step) * step
+
+
+def grid_step(scale: float) -> float:
+    """The step of that grid: a power of two."""
+    return float(2.0 ** (math.floor(math.log2(scale)) - _KEPT_BITS))
+
+
+class Truth(Protocol):
+    """The exact divergences of a pair of output distributions, the first from the second."""
+
+    def epsilon(self) -> float:
+        """Pure ε: the max-divergence, the larger of both directions."""
+
+    def delta(self, epsilon: Any) -> Any:
+        """The privacy profile δ(ε): the hockey-stick divergence."""
+
+    def renyi(self, order: Any) -> Any:
+        """The Rényi divergence."""
+
+    def tradeoff(self, alpha: Any) -> Any:
+        """The trade-off function, with the second distribution as null hypothesis."""
+
+
+def real(default: float, **limits: Any) -> Any:
+    """A parameter that is a number within limits (`validation.real`)."""
+    return field(default=default, metadata={"check": partial(checks.real, **limits)})
+
+
+def whole(default: int) -> Any:
+    """A parameter that is a whole number, at least 1."""
+    return field(default=default, metadata={"check": checks.whole})
 
 
 @dataclass(frozen=True, repr=False)
 class ZooMechanism:
     """Base of the zoo.
 
-    A mechanism gives the exact output probabilities of a pair (`masses`), or the distribution of a
-    real output (`law`), or overrides the notions it has in closed form. δ, Rényi and the trade-off
-    curve are those of the first input against the second, in that order; `epsilon` is the larger
-    of both directions.
+    A mechanism gives the `probabilities` of a finite output, or the distribution of a real output
+    (`law`), or those of a pair (`masses`), or closed forms (`truth`). δ, Rényi and the trade-off function
+    are those of the first input against the second; `epsilon` is the larger of both directions.
 
     A parameter stored as `epsilon0` is called `epsilon` in the constructor: `epsilon` itself is the
     truth for a pair.
@@ -160,6 +177,15 @@ class ZooMechanism:
     source: ClassVar[str] = ""
     #: What a broken mechanism does wrong, and on which pairs it shows; empty if it is correct.
     flaw: ClassVar[str] = ""
+    #: The default pair: where a correct mechanism is near its limit and a broken one breaks.
+    pair: ClassVar[Pair]
+    #: Whether the privacy loss has no bound on any two different inputs: ε = ∞.
+    unbounded: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if check := one.metadata.get("check"):
+                check(one.name, getattr(self, one.name))
 
     def _set(self, **values: Any) -> None:
         """For constructors alone: mechanisms are frozen afterwards."""
@@ -177,13 +203,13 @@ class ZooMechanism:
 
     @property
     def claim(self) -> Claim | None:
-        """What the mechanism claims; None if it makes no promise."""
-        return None
+        """What the mechanism claims: its parameter `epsilon` if it has one; None if it claims nothing."""
+        epsilon = getattr(self, "epsilon0", None)
+        return None if epsilon is None else PureDP(epsilon)
 
-    @property
-    def pair(self) -> Pair:
-        """The default pair: where a correct mechanism is near its limit and a broken one breaks."""
-        raise NotImplementedError
+    def probabilities(self, data: Any) -> FloatArray | None:
+        """The probability of every output; None if the outputs are not a finite set."""
+        return None
 
     def law(self, data: Any) -> Law:
         """The distribution of a real output."""
@@ -191,23 +217,32 @@ class ZooMechanism:
 
     def masses(self, pair: Any) -> Masses:
         """The exact output probabilities on both inputs (of fine cells, if continuous)."""
+        p, q = (self.probabilities(data) for data in pair)
+        if p is not None and q is not None:
+            return Masses(p, q)
         return _masses_of_laws(self, *(_key(data) for data in pair))
+
+    def truth(self, pair: Any) -> Truth:
+        """What knows all divergences of a pair: its masses, or closed forms."""
+        return self.masses(pair)
 
     def epsilon(self, pair: Any) -> float:
         """The exact pure-DP level of a pair, the worse of both directions."""
-        return self.masses(pair).epsilon()
+        if self.unbounded:
+            return 0.0 if np.array_equal(*pair) else math.inf
+        return self.truth(pair).epsilon()
 
     def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
         """The exact δ(ε) of the first input against the second."""
-        return self.masses(pair).delta(epsilon)
+        return _scalar_or_array(self.truth(pair).delta(epsilon))
 
     def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
         """The exact Rényi divergence of the first input from the second."""
-        return self.masses(pair).renyi(order)
+        return _scalar_or_array(self.truth(pair).renyi(order))
 
     def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
-        """The exact trade-off curve, with the second input as null hypothesis."""
-        return self.masses(pair).tradeoff(alpha)
+        """The exact trade-off function, with the second input as null hypothesis."""
+        return _scalar_or_array(self.truth(pair).tradeoff(alpha))
 
     def __repr__(self) -> str:
         inner = ", ".join(
@@ -216,23 +251,8 @@ class ZooMechanism:
         return f"{type(self).__name__}({inner})"
 
 
-#: Bits after the noise's own size that are kept: far more than any sample tells apart, and far fewer
-#: than a double has.
-_KEPT = 36
-
-
-def on_grid(values: Any, scale: float) -> Any:
-    """The outputs, rounded to a grid that depends on the size of the noise alone.
-
-    Which doubles x + noise can be depends on x (see `NaiveLaplace`); which points of a grid does not.
-    """
-    step = grid_step(scale)
-    return np.rint(np.asarray(values) / step) * step
-
-
-def grid_step(scale: float) -> float:
-    """The step of that grid: a power of two."""
-    return float(2.0 ** (math.floor(math.log2(scale)) - _KEPT))
+def _scalar_or_array(value: Any) -> Any:
+    return value if np.ndim(value) else float(value)
 
 
 def _key(data: Any) -> tuple[Any, ...]:

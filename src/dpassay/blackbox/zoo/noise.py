@@ -13,12 +13,16 @@ from scipy.special import log_ndtr
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import Law, ZooMechanism, gaussian, laplace, on_grid
+from dpassay.blackbox.zoo.base import Law, Truth, ZooMechanism, gaussian, laplace, on_grid, real
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP, ZeroConcentratedDP
 from dpassay.privacy.curves import gaussian_tradeoff
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.pairs import Pair, Relation
+
+#: Two numbers, or two integers, at distance 1.
+NUMBERS = Pair(0.0, 1.0, Relation.SENSITIVITY_ONE)
+_INTEGERS = Pair(0, 1, Relation.SENSITIVITY_ONE)
 
 
 def shift(pair: Any) -> FloatArray:
@@ -27,17 +31,77 @@ def shift(pair: Any) -> FloatArray:
     return np.asarray(np.abs(np.atleast_1d(first - second)))
 
 
-def moved(pair: Any, mechanism: ZooMechanism) -> float:
+def single_shift(shifts: FloatArray) -> float:
     """The shift of the only coordinate that changed."""
-    by = shift(pair)
-    if np.count_nonzero(by) > 1:
-        raise NoClosedForm(f"{mechanism} on several changed coordinates has no closed form")
-    return float(by.sum())
+    if np.count_nonzero(shifts) > 1:
+        raise NoClosedForm("noise on several changed coordinates has no closed form here")
+    return float(shifts.sum())
 
 
 def shape_of(data: Any, size: int) -> tuple[int, ...]:
     """The shape of `size` outputs with one noise a coordinate."""
     return (size, *np.shape(data))
+
+
+@dataclass(frozen=True)
+class LaplacePair:
+    """Laplace noise around two inputs, whose coordinates differ by `shifts` in units of the scale."""
+
+    shifts: FloatArray
+
+    def epsilon(self) -> float:
+        """‖Δ‖₁ / scale."""
+        return float(self.shifts.sum())
+
+    def delta(self, epsilon: npt.ArrayLike) -> Any:
+        """1 − e^{(ε − s)/2} for |ε| ≤ s."""
+        eps, s = np.asarray(epsilon, dtype=float), single_shift(self.shifts)
+        return -np.expm1(np.minimum(np.where(eps < -s, eps, (eps - s) / 2), 0.0))
+
+    def renyi(self, order: npt.ArrayLike) -> Any:
+        """log{λ/(2λ−1) e^{(λ−1)s} + (λ−1)/(2λ−1) e^{−λs}} / (λ−1), added over coordinates."""
+        lam = np.asarray(order, dtype=float)
+        total = np.zeros_like(lam)
+        for s in self.shifts:
+            total = total + np.logaddexp(
+                np.log(lam / (2 * lam - 1)) + (lam - 1) * s,
+                np.log((lam - 1) / (2 * lam - 1)) - lam * s,
+            ) / (lam - 1)
+        return total
+
+    def tradeoff(self, alpha: npt.ArrayLike) -> Any:
+        """1 − e^s α; e^{−s}/(4α); e^{−s}(1 − α), on α < e^{−s}/2, ≤ 1/2, ≤ 1."""
+        a, s = np.asarray(alpha, dtype=float), single_shift(self.shifts)
+        middle = np.exp(-s) / (4 * np.maximum(a, np.exp(-s) / 2))
+        right = np.where(a <= 0.5, middle, np.exp(-s) * (1 - a))
+        return np.where(a < np.exp(-s) / 2, 1 - np.exp(s) * a, right)
+
+
+@dataclass(frozen=True)
+class GaussianPair:
+    """Normal noise around two inputs at distance μ, in units of σ."""
+
+    mu: float
+
+    def epsilon(self) -> float:
+        """0 for equal inputs, else ∞: the loss is unbounded in the tails."""
+        return 0.0 if self.mu == 0 else math.inf
+
+    def delta(self, epsilon: npt.ArrayLike) -> Any:
+        """Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), in log space."""
+        eps, mu = np.asarray(epsilon, dtype=float), self.mu
+        if mu == 0:
+            return -np.expm1(np.minimum(eps, 0.0))
+        top, bottom = log_ndtr(mu / 2 - eps / mu), eps + log_ndtr(-mu / 2 - eps / mu)
+        return np.exp(top) * -np.expm1(bottom - top)
+
+    def renyi(self, order: npt.ArrayLike) -> Any:
+        """λμ²/2."""
+        return np.asarray(order, dtype=float) * self.mu**2 / 2
+
+    def tradeoff(self, alpha: npt.ArrayLike) -> Any:
+        """Φ(Φ⁻¹(1 − α) − μ)."""
+        return gaussian_tradeoff(alpha, self.mu)
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,62 +112,23 @@ class Laplace(ZooMechanism):
     0.2212
     """
 
-    scale: float = 1.0
+    scale: float = real(1.0, above=0.0)
     source: ClassVar[str] = "Dwork, McSherry, Nissim & Smith 2006"
-
-    def __post_init__(self) -> None:
-        checks.real("scale", self.scale, above=0.0)
+    pair: ClassVar[Pair] = NUMBERS
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Add independent noise to every coordinate."""
         noise = rng.laplace(scale=self.scale, size=shape_of(data, size))
         return on_grid(data + noise, self.scale)
 
     @property
     def claim(self) -> Claim:
-        """ε = 1/scale."""
         return PureDP(1.0 / self.scale)
 
-    @property
-    def pair(self) -> Pair:
-        """Two numbers at distance 1."""
-        return Pair(0.0, 1.0, Relation.SENSITIVITY_ONE)
-
     def law(self, data: Any) -> Law:
-        """Laplace around the data."""
         return laplace(float(data), self.scale)
 
-    def epsilon(self, pair: Any) -> float:
-        """‖Δ‖₁ / scale."""
-        return float(shift(pair).sum()) / self.scale
-
-    def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
-        """1 − e^{(ε − Δ/scale)/2} for |ε| ≤ Δ/scale."""
-        eps, total = np.asarray(epsilon, dtype=float), moved(pair, self) / self.scale
-        value = -np.expm1(np.minimum(np.where(eps < -total, eps, (eps - total) / 2), 0.0))
-        return value if eps.ndim else float(value)
-
-    def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
-        """log{λ/(2λ−1) e^{(λ−1)s} + (λ−1)/(2λ−1) e^{−λs}} / (λ−1), added over coordinates."""
-        lam = np.asarray(order, dtype=float)
-        total = np.zeros_like(lam)
-        for s in shift(pair) / self.scale:
-            total = total + np.logaddexp(
-                np.log(lam / (2 * lam - 1)) + (lam - 1) * s,
-                np.log((lam - 1) / (2 * lam - 1)) - lam * s,
-            ) / (lam - 1)
-        return total if lam.ndim else float(total)
-
-    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
-        """1 − e^s α; e^{−s}/(4α); e^{−s}(1 − α), on α < e^{−s}/2, ≤ 1/2, ≤ 1."""
-        a, s = np.asarray(alpha, dtype=float), moved(pair, self) / self.scale
-        middle = np.exp(-s) / (4 * np.maximum(a, np.exp(-s) / 2))
-        value = np.where(
-            a < np.exp(-s) / 2,
-            1 - np.exp(s) * a,
-            np.where(a <= 0.5, middle, np.exp(-s) * (1 - a)),
-        )
-        return value if a.ndim else float(value)
+    def truth(self, pair: Any) -> Truth:
+        return LaplacePair(shift(pair) / self.scale)
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,8 +144,7 @@ class WrongSensitivityLaplace(Laplace):
     flaw: ClassVar[str] = "the noise is for sensitivity 1; any pair further apart shows it"
 
     @property
-    def pair(self) -> Pair:
-        """Two numbers at the true sensitivity."""
+    def pair(self) -> Pair:  # type: ignore[override]
         return Pair(0.0, self.sensitivity)
 
 
@@ -132,59 +156,27 @@ class Gaussian(ZooMechanism):
     0.1269
     """
 
-    sigma: float = 1.0
+    sigma: float = real(1.0, above=0.0)
     source: ClassVar[str] = "Dwork et al. 2006; Dong, Roth & Su 2022"
-
-    def __post_init__(self) -> None:
-        checks.real("sigma", self.sigma, above=0.0)
+    pair: ClassVar[Pair] = NUMBERS
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Add independent noise to every coordinate."""
         noise = rng.normal(scale=self.sigma, size=shape_of(data, size))
         return on_grid(data + noise, self.sigma)
 
     @property
     def claim(self) -> Claim:
-        """μ = 1/σ."""
         return GaussianDP(1.0 / self.sigma)
 
-    @property
-    def pair(self) -> Pair:
-        """Two numbers at distance 1."""
-        return Pair(0.0, 1.0, Relation.SENSITIVITY_ONE)
-
     def law(self, data: Any) -> Law:
-        """Normal around the data."""
         return gaussian(float(data), self.sigma)
 
     def mu(self, pair: Any) -> float:
         """‖Δ‖₂ / σ."""
         return float(np.linalg.norm(shift(pair))) / self.sigma
 
-    def epsilon(self, pair: Any) -> float:
-        """0 for equal inputs, else ∞: the loss is unbounded in the tails."""
-        return 0.0 if self.mu(pair) == 0 else math.inf
-
-    def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
-        """Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), in log space."""
-        eps, mu = np.asarray(epsilon, dtype=float), self.mu(pair)
-        if mu == 0:
-            value = -np.expm1(np.minimum(eps, 0.0))
-        else:
-            top, bottom = log_ndtr(mu / 2 - eps / mu), eps + log_ndtr(-mu / 2 - eps / mu)
-            value = np.exp(top) * -np.expm1(bottom - top)
-        return value if eps.ndim else float(value)
-
-    def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
-        """λμ²/2."""
-        lam = np.asarray(order, dtype=float)
-        value = lam * self.mu(pair) ** 2 / 2
-        return value if lam.ndim else float(value)
-
-    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
-        """Φ(Φ⁻¹(1 − α) − μ)."""
-        value = gaussian_tradeoff(alpha, self.mu(pair))
-        return value if value.ndim else float(value)
+    def truth(self, pair: Any) -> Truth:
+        return GaussianPair(self.mu(pair))
 
 
 @dataclass(frozen=True, repr=False)
@@ -195,14 +187,11 @@ class DiscreteLaplace(ZooMechanism):
     0.5
     """
 
-    scale: float = 1.0
+    scale: float = real(1.0, above=0.0)
     source: ClassVar[str] = "Ghosh, Roughgarden & Sundararajan 2009"
-
-    def __post_init__(self) -> None:
-        checks.real("scale", self.scale, above=0.0)
+    pair: ClassVar[Pair] = _INTEGERS
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """The difference of two geometric variables."""
         p = -math.expm1(-1 / self.scale)
         shape = shape_of(data, size)
         noise = rng.geometric(p, size=shape) - rng.geometric(p, size=shape)
@@ -210,13 +199,7 @@ class DiscreteLaplace(ZooMechanism):
 
     @property
     def claim(self) -> Claim:
-        """ε = 1/scale."""
         return PureDP(1.0 / self.scale)
-
-    @property
-    def pair(self) -> Pair:
-        """Two integers at distance 1."""
-        return Pair(0, 1, Relation.SENSITIVITY_ONE)
 
     def epsilon(self, pair: Any) -> float:
         """‖Δ‖₁ / scale."""
@@ -224,15 +207,11 @@ class DiscreteLaplace(ZooMechanism):
 
     def masses(self, pair: Any) -> Masses:
         """Outside the two inputs the ratio is constant: each tail is one cell."""
-        by = round(moved(pair, self))
-        r = math.exp(-1 / self.scale)
-        k = np.arange(1, by)  # strictly between
-        point = (1 - r) / (1 + r)
-        tail = 1 / (1 + r)  # P(noise ≥ 0)
-        far = r**by / (1 + r)
+        by = round(single_shift(shift(pair)))
         if by == 0:
             return Masses([1.0], [1.0])
-        p = np.concatenate([[tail], point * r**k, [far]])
+        r = math.exp(-1 / self.scale)
+        p = np.concatenate([[1.0], (1 - r) * r ** np.arange(1, by), [r**by]]) / (1 + r)
         return Masses(p, p[::-1])
 
 
@@ -244,39 +223,26 @@ class DiscreteGaussian(ZooMechanism):
     0.25
     """
 
-    sigma: float = 1.0
+    sigma: float = real(1.0, above=0.0)
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020"
-
-    def __post_init__(self) -> None:
-        checks.real("sigma", self.sigma, above=0.0)
+    pair: ClassVar[Pair] = _INTEGERS
+    unbounded: ClassVar[bool] = True
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """By inversion of the distribution function."""
         values, cumulated = _discrete_gaussian(self.sigma)
         places = np.searchsorted(cumulated, rng.random(size=shape_of(data, size)), side="right")
         return np.asarray(data, dtype=np.int64) + values[np.minimum(places, values.size - 1)]
 
     @property
     def claim(self) -> Claim:
-        """ρ = 1/2σ²."""
         return ZeroConcentratedDP(0.5 / self.sigma**2)
-
-    @property
-    def pair(self) -> Pair:
-        """Two integers at distance 1."""
-        return Pair(0, 1, Relation.SENSITIVITY_ONE)
-
-    def epsilon(self, pair: Any) -> float:
-        """0 for equal inputs, else ∞."""
-        return math.inf if shift(pair).any() else 0.0
 
     def masses(self, pair: Any) -> Masses:
         """All integers within 38 σ: beyond, a double holds nothing."""
-        by = round(moved(pair, self))
+        by = round(single_shift(shift(pair)))
         reach = math.ceil(38 * self.sigma)
         k = np.arange(-reach, reach + by + 1)
-        log_p, log_q = -(k**2) / (2 * self.sigma**2), -((k - by) ** 2) / (2 * self.sigma**2)
-        p, q = np.exp(log_p), np.exp(log_q)
+        p, q = (np.exp(-((k - centre) ** 2) / (2 * self.sigma**2)) for centre in (0, by))
         keep = (p > 0) & (q > 0)
         return Masses(p[keep] / p.sum(), q[keep] / q.sum())
 
@@ -300,13 +266,13 @@ class Staircase(ZooMechanism):
     epsilon0: float
     gamma: float
     source: ClassVar[str] = "Geng & Viswanath 2016"
+    pair: ClassVar[Pair] = NUMBERS
 
     def __init__(self, epsilon: float = 1.0, gamma: float | None = None) -> None:
         eps = checks.real("epsilon", epsilon, above=0.0)
         best = 1 / (1 + math.exp(eps / 2))
         share = best if gamma is None else checks.real("gamma", gamma, at_least=0.0, at_most=1.0)
-        self._set(epsilon0=eps)
-        self._set(gamma=share)
+        self._set(epsilon0=eps, gamma=share)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """A sign, a step, a half of it, and a place in it."""
@@ -319,19 +285,9 @@ class Staircase(ZooMechanism):
         sign = np.where(rng.random(size=shape) < 0.5, -1.0, 1.0)
         return on_grid(data + sign * (step + place), 1.0)
 
-    @property
-    def claim(self) -> Claim:
-        """ε."""
-        return PureDP(self.epsilon0)
-
-    @property
-    def pair(self) -> Pair:
-        """Two numbers at distance 1."""
-        return Pair(0.0, 1.0, Relation.SENSITIVITY_ONE)
-
     def masses(self, pair: Any) -> Masses:
         """The densities are constant between steps: one cell each, out to e^{−45}."""
-        by = moved(pair, self)
+        by = single_shift(shift(pair))
         reach = math.ceil(45 / self.epsilon0)
         steps = np.concatenate([np.arange(reach + 1.0), np.arange(reach) + self.gamma])
         own = np.concatenate([-steps, steps])
@@ -350,10 +306,6 @@ class Staircase(ZooMechanism):
         down = (np.abs(z) - step >= self.gamma).astype(float)
         return np.asarray(height * np.exp(-self.epsilon0 * (step + down)))
 
-    def epsilon(self, pair: Any) -> float:
-        """The largest ratio of two steps."""
-        return self.masses(pair).epsilon()
-
 
 @dataclass(frozen=True, repr=False)
 class TruncatedLaplace(ZooMechanism):
@@ -364,22 +316,18 @@ class TruncatedLaplace(ZooMechanism):
     (inf, 0.0058)
     """
 
-    scale: float = 1.0
-    bound: float = 5.0
+    scale: float = real(1.0, above=0.0)
+    bound: float = real(5.0, above=0.0)
     honest: bool = False
     source: ClassVar[str] = "Geng, Ding, Guo & Kumar 2020"
-
-    def __post_init__(self) -> None:
-        checks.real("scale", self.scale, above=0.0)
-        checks.real("bound", self.bound, above=0.0)
+    pair: ClassVar[Pair] = NUMBERS
+    unbounded: ClassVar[bool] = True
 
     @property
     def flaw(self) -> str:  # type: ignore[override]
-        """Claiming δ = 0."""
         return "" if self.honest else "it claims δ = 0; every pair has outputs only one side makes"
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """By inversion."""
         u = rng.random(size=shape_of(data, size)) * 2 - 1
         full = -math.expm1(-self.bound / self.scale)
         noise = -np.sign(u) * self.scale * np.log1p(-np.abs(u) * full)
@@ -393,13 +341,7 @@ class TruncatedLaplace(ZooMechanism):
             return PureDP(eps)
         return ApproximateDP(eps, float(self.delta(eps, (0.0, 1.0))))
 
-    @property
-    def pair(self) -> Pair:
-        """Two numbers at distance 1."""
-        return Pair(0.0, 1.0, Relation.SENSITIVITY_ONE)
-
     def law(self, data: Any) -> Law:
-        """Laplace, restricted."""
         whole, full = laplace(float(data), self.scale), -math.expm1(-self.bound / self.scale)
         low, high = float(data) - self.bound, float(data) + self.bound
         outside = math.exp(-self.bound / self.scale) / 2
@@ -413,7 +355,3 @@ class TruncatedLaplace(ZooMechanism):
             return np.where(t <= low, 1.0, np.where(t >= high, 0.0, (whole.sf(t) - outside) / full))
 
         return Law(cdf, sf, (low, float(data), high), 0.0)
-
-    def epsilon(self, pair: Any) -> float:
-        """0 for equal inputs, else ∞."""
-        return math.inf if shift(pair).any() else 0.0

@@ -1,9 +1,4 @@
-"""Histograms: with noise, with the wrong noise, and with none.
-
-Propose-test-release: a number, or nothing.
-
-Randomized response: on bits, on k values, and shuffled.
-"""
+"""Releases: histograms (with noise, the wrong noise, none), propose-test-release, randomized response."""
 
 from __future__ import annotations
 
@@ -13,17 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, gammaln
+from scipy.special import expit, gammaln, xlog1py, xlogy
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import ZooMechanism, laplace, on_grid
+from dpassay.blackbox.zoo.base import Truth, ZooMechanism, laplace, on_grid, whole, with_atom
 from dpassay.blackbox.zoo.base import masses as masses_of_laws
 from dpassay.blackbox.zoo.noise import Laplace
 from dpassay.errors import InvalidInput
-from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
+from dpassay.privacy.claims import ApproximateDP, Claim
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.pairs import Pair, Relation
+
+#: Ten bits, the first of them changed: the pair of the experiments.
+TEN_BITS = Pair(np.eye(10, dtype=np.int8)[0], np.zeros(10, dtype=np.int8), Relation.REPLACE_ONE)
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -40,53 +38,27 @@ class NoisyHistogram(ZooMechanism):
     epsilon0: float
     broken: bool
     source: ClassVar[str] = "Dwork 2006; Ding et al. 2018 (StatDP), algorithms 9 and 10"
+    pair: ClassVar[Pair] = Pair(
+        np.array([2, 1, 1, 1, 1]), np.ones(5, dtype=np.int64), Relation.ADD_REMOVE
+    )
 
     def __init__(self, epsilon: float = 0.5, broken: bool = False) -> None:
-        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
-        self._set(broken=bool(broken))
+        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0), broken=bool(broken))
 
     @property
     def flaw(self) -> str:  # type: ignore[override]
-        """The scale upside down."""
-        return (
-            "the noise has scale ε instead of 1/ε: every pair shows it for ε < 1"
-            if self.broken
-            else ""
-        )
+        flaw = "the noise has scale ε instead of 1/ε: every pair shows it for ε < 1"
+        return flaw if self.broken else ""
 
     @property
     def _noise(self) -> Laplace:
         return Laplace(self.epsilon0 if self.broken else 1 / self.epsilon0)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Independent noise on every count."""
         return self._noise(np.asarray(data, dtype=float), size, rng)
 
-    @property
-    def claim(self) -> Claim:
-        """ε for one record added or removed."""
-        return PureDP(self.epsilon0)
-
-    @property
-    def pair(self) -> Pair:
-        """Five counts, one record more."""
-        return Pair(np.array([2, 1, 1, 1, 1]), np.ones(5, dtype=np.int64), Relation.ADD_REMOVE)
-
-    def epsilon(self, pair: Any) -> float:
-        """As of the noise."""
-        return self._noise.epsilon(pair)
-
-    def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
-        """As of the noise."""
-        return self._noise.delta(epsilon, pair)
-
-    def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
-        """As of the noise."""
-        return self._noise.renyi(order, pair)
-
-    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
-        """As of the noise."""
-        return self._noise.tradeoff(alpha, pair)
+    def truth(self, pair: Any) -> Truth:
+        return self._noise.truth(pair)
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,32 +72,17 @@ class NoiselessHistogram(ZooMechanism):
     0.246094
     """
 
-    rows: int = 10
+    rows: int = whole(10)
     source: ClassVar[str] = "Bassily, Groce, Katz & Smith 2013"
-
-    def __post_init__(self) -> None:
-        checks.whole("rows", self.rows)
+    pair: ClassVar[Pair] = Pair(0, 1, Relation.DISTRIBUTIONAL)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """The input plus the sum of the other records."""
         return int(data) + rng.binomial(self.rows - 1, 0.5, size=size)
 
-    @property
-    def pair(self) -> Pair:
-        """A zero and a one."""
-        return Pair(0, 1, Relation.DISTRIBUTIONAL)
-
-    def masses(self, pair: Any) -> Masses:
-        """Two shifted binomials."""
-        others = binomial_masses(self.rows - 1, 0.5)
-        first, second = (int(data) for data in pair)
-        p, q = np.zeros((2, self.rows + 1))
-        p[first : first + self.rows] = others
-        q[second : second + self.rows] = others
-        return Masses(p, q)
-
-
-# --- propose-test-release
+    def probabilities(self, data: Any) -> FloatArray:
+        found = np.zeros(self.rows + 1)
+        found[int(data) : int(data) + self.rows] = binomial_masses(self.rows - 1, 0.5)
+        return found
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -151,7 +108,6 @@ class ProposeTestRelease(ZooMechanism):
         self._set(delta0=checks.probability("delta", delta))
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Test, then release."""
         value, distance = (float(part) for part in data)
         noise = rng.laplace(scale=1 / self.epsilon0, size=(2, size))
         shown = on_grid(value + noise[1], 1 / self.epsilon0)
@@ -163,11 +119,10 @@ class ProposeTestRelease(ZooMechanism):
 
     @property
     def claim(self) -> Claim:
-        """(2ε, δ)."""
         return ApproximateDP(2 * self.epsilon0, self.delta0)
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> Pair:  # type: ignore[override]
         """Values and distances one apart, near the line."""
         near = round(self._line)
         return Pair((0.0, near), (1.0, near + 1))
@@ -181,44 +136,19 @@ class ProposeTestRelease(ZooMechanism):
         first, second = pair
         by = abs(float(first[0]) - float(second[0]))
         numbers = masses_of_laws(laplace(0.0, 1 / self.epsilon0), laplace(by, 1 / self.epsilon0))
-        silent = [self._silent(data) for data in pair]
-        return Masses(
-            np.concatenate([[silent[0]], (1 - silent[0]) * numbers.p]),
-            np.concatenate([[silent[1]], (1 - silent[1]) * numbers.q]),
-        )
-
-    def epsilon(self, pair: Any) -> float:
-        """The larger of silence and of speaking plus the number."""
-        first, second = pair
-        by = abs(float(first[0]) - float(second[0])) * self.epsilon0
-        a, b = (self._silent(data) for data in pair)
-        speak = abs(math.log((1 - a) / (1 - b)))
-        return max(abs(math.log(a / b)), speak + by)
+        return with_atom([self._silent(data) for data in pair], numbers)
 
 
-# --- randomized response
-
-
-def ten_bits() -> Pair:
-    """Ten bits, the first of them changed: the pair of the experiments."""
-    first, second = np.zeros((2, 10), dtype=np.int8)
-    first[0] = 1
-    return Pair(first, second, Relation.REPLACE_ONE)
-
-
-def binomial_masses(n: int, p: float) -> FloatArray:
-    """P(Bin(n, p) = k) for k = 0…n."""
-    k = np.arange(n + 1)
+def binomial_masses(n: int, p: npt.ArrayLike) -> FloatArray:
+    """P(Bin(n, p) = k) for k = 0…n, along the last axis."""
+    k, p = np.arange(n + 1), np.asarray(p)[..., None]
     ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_mass = ways + np.where(k > 0, k * np.log(p), 0.0)
-        log_mass = log_mass + np.where(k < n, (n - k) * np.log1p(-p), 0.0)
-    return np.asarray(np.exp(log_mass))
+    return np.asarray(np.exp(ways + xlogy(k, p) + xlog1py(n - k, -p)))
 
 
 @dataclass(frozen=True, repr=False, init=False)
 class RandomizedResponse(ZooMechanism):
-    """Each bit is told truly with probability e^ε/(1 + e^ε) and flipped otherwise.
+    """Each bit is kept with probability e^ε/(1 + e^ε) and flipped otherwise (local DP).
 
     The input is a bit or a vector of bits, the output a matrix of them.
 
@@ -228,43 +158,26 @@ class RandomizedResponse(ZooMechanism):
 
     epsilon0: float
     source: ClassVar[str] = "Warner 1965"
+    pair: ClassVar[Pair] = TEN_BITS
 
     def __init__(self, epsilon: float = 1.5) -> None:
         self._set(epsilon0=checks.real("epsilon", epsilon, at_least=0.0))
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Flip every bit on its own."""
         bits = np.asarray(data, dtype=np.int8)
         flips = rng.random(size=(size, *bits.shape)) < expit(-self.epsilon0)
         return bits ^ flips.view(np.int8)
 
-    @property
-    def claim(self) -> Claim:
-        """ε for one changed bit."""
-        return PureDP(self.epsilon0)
-
-    @property
-    def pair(self) -> Pair:
-        """Ten bits, one of them changed."""
-        return ten_bits()
-
     def masses(self, pair: Any) -> Masses:
         """Only the k changed bits matter, and only how many of them agree with the first input."""
-        k = self._changed(pair)
+        k = int(np.count_nonzero(np.asarray(pair[0]) != np.asarray(pair[1])))
         lies = binomial_masses(k, float(expit(-self.epsilon0)))
         return Masses(lies, lies[::-1])
-
-    def _changed(self, pair: Any) -> int:
-        return int(np.count_nonzero(np.asarray(pair[0]) != np.asarray(pair[1])))
-
-    def epsilon(self, pair: Any) -> float:
-        """ε times the number of changed bits."""
-        return self.epsilon0 * self._changed(pair)
 
 
 @dataclass(frozen=True, repr=False, init=False)
 class KaryRandomizedResponse(ZooMechanism):
-    """One of k values, told truly with probability e^ε/(e^ε + k − 1), else any of the others.
+    """One of k values, kept with probability e^ε/(e^ε + k − 1), else any of the others (local DP).
 
     >>> round(KaryRandomizedResponse(5, 1.0).epsilon((0, 3)), 9)
     1.0
@@ -273,55 +186,40 @@ class KaryRandomizedResponse(ZooMechanism):
     k: int
     epsilon0: float
     source: ClassVar[str] = "Kairouz, Oh & Viswanath 2014"
+    pair: ClassVar[Pair] = Pair(0, 1, Relation.REPLACE_ONE)
 
     def __init__(self, k: int = 5, epsilon: float = 1.0) -> None:
-        self._set(k=checks.whole("k", k, at_least=2))
-        self._set(epsilon0=checks.real("epsilon", epsilon, at_least=0.0))
+        eps = checks.real("epsilon", epsilon, at_least=0.0)
+        self._set(k=checks.whole("k", k, at_least=2), epsilon0=eps)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """With some probability, move on by 1…k−1."""
-        lie = rng.random(size) >= self._truth
+        lie = rng.random(size) >= self._kept
         return (int(data) + lie * rng.integers(1, self.k, size=size)) % self.k
 
     @property
-    def _truth(self) -> float:
+    def _kept(self) -> float:
         return float(1 / (1 + (self.k - 1) * np.exp(-self.epsilon0)))
 
-    @property
-    def claim(self) -> Claim:
-        """ε."""
-        return PureDP(self.epsilon0)
-
-    @property
-    def pair(self) -> Pair:
-        """Two of the values."""
-        return Pair(0, 1, Relation.REPLACE_ONE)
-
-    def masses(self, pair: Any) -> Masses:
-        """All k outputs."""
-        other = (1 - self._truth) / (self.k - 1)
-        rows = []
-        for data in pair:
-            if not 0 <= int(data) < self.k:
-                raise InvalidInput(
-                    f"the input must be one of 0…{self.k - 1}, got {checks.shown(data)}"
-                )
-            row = np.full(self.k, other)
-            row[int(data)] = self._truth
-            rows.append(row)
-        return Masses(*rows)
+    def probabilities(self, data: Any) -> FloatArray:
+        if not 0 <= int(data) < self.k:
+            raise InvalidInput(f"the input must be one of 0…{self.k - 1}, got {checks.shown(data)}")
+        found = np.full(self.k, (1 - self._kept) / (self.k - 1))
+        found[int(data)] = self._kept
+        return found
 
 
 @dataclass(frozen=True, repr=False, init=False)
 class ShuffledRandomizedResponse(ZooMechanism):
-    """Randomized response on every bit, then shuffled: only the number of ones is left.
+    """Randomized response on every bit, then shuffled: only the number of ones is released.
 
-    >>> round(ShuffledRandomizedResponse(1.5).epsilon(ten_bits()), 6)
+    >>> round(ShuffledRandomizedResponse(1.5).epsilon(TEN_BITS), 6)
     1.5
     """
 
     epsilon0: float
     source: ClassVar[str] = "Girgis, Data, Diggavi, Suresh & Kairouz 2021"
+    pair: ClassVar[Pair] = TEN_BITS
 
     def __init__(self, epsilon: float = 1.5) -> None:
         self._set(epsilon0=checks.real("epsilon", epsilon, at_least=0.0))
@@ -330,24 +228,10 @@ class ShuffledRandomizedResponse(ZooMechanism):
         """Flip every bit, then count: what a random order of the bits leaves to see."""
         return RandomizedResponse(self.epsilon0)(data, size, rng).sum(axis=1, dtype=np.int16)
 
-    @property
-    def claim(self) -> Claim:
-        """ε for one changed bit, as before shuffling."""
-        return PureDP(self.epsilon0)
-
-    @property
-    def pair(self) -> Pair:
-        """Ten bits, one of them changed."""
-        return ten_bits()
-
-    def masses(self, pair: Any) -> Masses:
-        """The sum of two binomials, ones told truly and zeros told wrongly."""
-        rows = []
-        for data in pair:
-            bits = np.asarray(data)
-            ones = int(bits.sum())
-            true = binomial_masses(ones, float(expit(self.epsilon0)))
-            rows.append(
-                np.convolve(true, binomial_masses(bits.size - ones, float(expit(-self.epsilon0))))
-            )
-        return Masses(*rows)
+    def probabilities(self, data: Any) -> FloatArray:
+        """The sum of two binomials: ones that are kept and zeros that are flipped."""
+        bits = np.asarray(data)
+        ones = int(bits.sum())
+        kept = binomial_masses(ones, float(expit(self.epsilon0)))
+        flipped = binomial_masses(bits.size - ones, float(expit(-self.epsilon0)))
+        return np.convolve(kept, flipped)

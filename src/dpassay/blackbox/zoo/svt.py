@@ -28,13 +28,14 @@ from dpassay.blackbox.zoo.base import masses as masses_of_laws
 from dpassay.blackbox.zoo.releases import binomial_masses
 from dpassay.blackbox.zoo.selection import log_laplace_cdf
 from dpassay.errors import InvalidInput, NoClosedForm
-from dpassay.privacy.claims import Claim, PureDP
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.pairs import Pair, Relation
 
 #: What an answer that was not given looks like, in a matrix of answers 1 (above) and 0 (below).
 STOPPED = -1
-_LAST_BELOW = (np.array([2] * 9 + [0]), np.ones(10, dtype=np.int64))
+_ONES = np.ones(10, dtype=np.int64)
+#: Ten queries, all up but the last.
+_LAST_BELOW = Pair(np.array([2] * 9 + [0]), _ONES, Relation.SENSITIVITY_ONE)
 _FLAWS = {
     3: "it releases the noisy number it compared with: pairs whose early answers move show it",
     4: "its noise does not grow as it should: pairs that move both ways show it",
@@ -66,25 +67,21 @@ class SVT(ZooMechanism):
     ) -> None:
         if variant not in range(1, 7):
             raise InvalidInput(f"variant must be 1 to 6, got {checks.shown(variant)}")
-        self._set(variant=variant)
-        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
-        self._set(cutoff=checks.whole("cutoff", cutoff))
-        self._set(threshold=checks.real("threshold", threshold))
+        eps, line = checks.real("epsilon", epsilon, above=0.0), checks.real("threshold", threshold)
+        cutoff = checks.whole("cutoff", cutoff)
+        self._set(variant=variant, epsilon0=eps, cutoff=cutoff, threshold=line)
 
     @property
     def flaw(self) -> str:  # type: ignore[override]
-        """What the variant does wrong."""
         return _FLAWS.get(self.variant, "")
 
     @property
     def threshold_scale(self) -> float:
-        """The scale of the threshold noise."""
         eps, c = self.epsilon0, self.cutoff
         return {1: 2, 2: 2 * c, 3: 2, 4: 4, 5: 2, 6: 2}[self.variant] / eps
 
     @property
     def query_scale(self) -> float:
-        """The scale of the query noise; 0 for none."""
         eps, c = self.epsilon0, self.cutoff
         return {1: 4 * c, 2: 4 * c, 3: 2 * c, 4: 4 / 3, 5: 0, 6: 2}[self.variant] / eps
 
@@ -125,24 +122,17 @@ class SVT(ZooMechanism):
         return out
 
     @property
-    def claim(self) -> Claim:
-        """ε."""
-        return PureDP(self.epsilon0)
-
-    @property
-    def pair(self) -> Pair:
+    def pair(self) -> Pair:  # type: ignore[override]
         """Ten queries; for each variant a pair on which it is at its worst, or nearly."""
-        ones = np.ones(10, dtype=np.int64)
+        half = np.array([1] * 5 + [0] * 5)
         match self.variant:
             case 1 | 2:
-                pair = _LAST_BELOW
+                return _LAST_BELOW
             case 3:
-                pair = (0 * ones, ones)
+                return Pair(0 * _ONES, _ONES, Relation.SENSITIVITY_ONE)
             case 4:
-                pair = (ones, np.array([2] * 5 + [0] * 5))
-            case _:
-                pair = (np.array([1] * 5 + [0] * 5), np.array([0] * 5 + [1] * 5))
-        return Pair(*pair, Relation.SENSITIVITY_ONE)
+                return Pair(_ONES, 2 * half, Relation.SENSITIVITY_ONE)
+        return Pair(half, 1 - half, Relation.SENSITIVITY_ONE)
 
     def masses(self, pair: Any) -> Masses:
         """By quadrature over the threshold noise, which all answers share."""
@@ -201,7 +191,7 @@ def _without_cutoff(svt: SVT, pair: FloatArray) -> list[FloatArray]:
         below = np.exp(_log_below(svt, answers, z))
         table = weight[None, :]
         for low, n in zip(below, count, strict=True):
-            ways = np.array([binomial_masses(int(n), float(p)) for p in np.clip(1 - low, 0, 1)]).T
+            ways = binomial_masses(int(n), np.clip(1 - low, 0, 1)).T
             table = (table[:, None, :] * ways[None, :, :]).reshape(-1, z.size)
         rows.append(table.sum(axis=1))
     return rows
@@ -222,6 +212,8 @@ def _without_query_noise(svt: SVT, pair: FloatArray) -> list[FloatArray]:
 
 def _with_numbers(svt: SVT, answers: FloatArray, pair: FloatArray) -> FloatArray:
     """Variant 3: cells of (k, y), density f(y − q_k) ∫_{z ≤ y − T} f(z) Π_{i<k} P(below) dz."""
+    from scipy.integrate import cumulative_simpson
+
     scale, width = svt.threshold_scale, svt.query_scale
     if np.any(pair - svt.threshold != np.round(pair - svt.threshold)):
         raise NoClosedForm(f"{svt} is known exactly for whole answers and thresholds only")
@@ -239,8 +231,7 @@ def _with_numbers(svt: SVT, answers: FloatArray, pair: FloatArray) -> FloatArray
     simpson[1::2] = 4 / 3
     simpson[[0, -1]] = 1 / 3
     for k, answer in enumerate(answers):
-        integrand = density * np.exp(before)
-        left = _cumulative(integrand, step)
+        left = cumulative_simpson(density * np.exp(before), dx=step, initial=0.0)
         y_density = np.exp(-np.abs(u + svt.threshold - answer) / width) / (2 * width)
         rows.append(left * y_density * simpson * step)
         before = before + log_below[k]
@@ -248,17 +239,6 @@ def _with_numbers(svt: SVT, answers: FloatArray, pair: FloatArray) -> FloatArray
     rows.append(np.array([none]))
     masses = np.concatenate(rows)
     return np.asarray(masses / masses.sum())
-
-
-def _cumulative(values: FloatArray, step: float) -> FloatArray:
-    """∫ up to every grid point, by the rule that is exact for cubics on three points."""
-    left, middle, right = values[:-2], values[1:-1], values[2:]
-    first = step * (5 * left + 8 * middle - right) / 12
-    second = step * (-left + 8 * middle + 5 * right) / 12
-    steps = np.empty(values.size - 1)
-    steps[0::2] = first[0::2]
-    steps[1::2] = second[0::2]
-    return np.concatenate([[0.0], np.cumsum(steps)])
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -277,29 +257,25 @@ class NumericalSVT(ZooMechanism):
     cutoff: int
     threshold: float
     source: ClassVar[str] = "Dwork & Roth 2014; Wang et al. 2019"
+    pair: ClassVar[Pair] = _LAST_BELOW
 
     def __init__(self, epsilon: float = 1.0, cutoff: int = 1, threshold: float = 1.0) -> None:
-        self._set(epsilon0=checks.real("epsilon", epsilon, above=0.0))
-        self._set(cutoff=checks.whole("cutoff", cutoff))
-        self._set(threshold=checks.real("threshold", threshold))
+        eps, line = checks.real("epsilon", epsilon, above=0.0), checks.real("threshold", threshold)
+        self._set(epsilon0=eps, cutoff=checks.whole("cutoff", cutoff), threshold=line)
 
     @property
     def threshold_scale(self) -> float:
-        """The scale of the threshold noise."""
         return 3 / self.epsilon0
 
     @property
     def query_scale(self) -> float:
-        """The scale of the query noise."""
         return 6 * self.cutoff / self.epsilon0
 
     @property
     def number_scale(self) -> float:
-        """The scale of the noise on a released number."""
         return 3 * self.cutoff / self.epsilon0
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """All queries of all outputs at once."""
         answers = np.asarray(data, dtype=float)
         shape = (size, answers.size)
         line = self.threshold + rng.laplace(scale=self.threshold_scale, size=(size, 1))
@@ -311,16 +287,6 @@ class NumericalSVT(ZooMechanism):
         out[rows, columns] = on_grid(answers[columns] + noise, self.number_scale)
         return out
 
-    @property
-    def claim(self) -> Claim:
-        """ε."""
-        return PureDP(self.epsilon0)
-
-    @property
-    def pair(self) -> Pair:
-        """Ten queries, all up but the last."""
-        return Pair(*_LAST_BELOW, Relation.SENSITIVITY_ONE)
-
     def masses(self, pair: Any) -> Masses:
         """Which query is first above, times the cells of its released number."""
         if self.cutoff > 1:
@@ -329,21 +295,12 @@ class NumericalSVT(ZooMechanism):
         choose = [first_above(self, answers) for answers in (first, second)]
         p, q = [], []
         for k in range(first.size):
-            numbers = self._number_masses(float(abs(first[k] - second[k])))
+            by = float(abs(first[k] - second[k]))
+            numbers = masses_of_laws(
+                laplace(0.0, self.number_scale), laplace(by, self.number_scale)
+            )
             p.append(choose[0][k] * numbers.p)
             q.append(choose[1][k] * numbers.q)  # up or down, the pairs (p, q) are the same
         p.append(choose[0][-1:])
         q.append(choose[1][-1:])
         return Masses(np.concatenate(p), np.concatenate(q))
-
-    def _number_masses(self, by: float) -> Masses:
-        return masses_of_laws(laplace(0.0, self.number_scale), laplace(by, self.number_scale))
-
-    def epsilon(self, pair: Any) -> float:
-        """The largest log-ratio of the choice plus that of its number, for each query."""
-        if self.cutoff > 1:
-            raise NoClosedForm(f"{self} is known exactly for cutoff 1 only")
-        first, second = (np.asarray(data, dtype=float) for data in pair)
-        choose = np.log(first_above(self, first)) - np.log(first_above(self, second))
-        by = np.append(np.abs(first - second), 0.0) / self.number_scale
-        return float(np.max(np.abs(choose) + by))

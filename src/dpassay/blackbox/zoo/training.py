@@ -1,11 +1,8 @@
-"""Subsampling before any inner mechanism that takes the sum of the records.
+"""Subsampling (Poisson or of fixed size) before an inner mechanism; private learning in one dimension.
 
-Private learning in one dimension: noisy gradient descent and a toy DP-SGD.
-
-Noise drawn by PyTorch, on any of its devices: how a mechanism with a generator of its own uses `rng`.
-
-The generator is seeded anew in every call, from the `rng` of that call: streams stay independent, and the
-same seed gives the same draws on the same device. The outputs stay on the device.
+The mechanisms named Torch… draw their noise with PyTorch, on any of its devices: how a mechanism with a
+generator of its own uses `rng`. The generator is seeded anew in every call, from the `rng` of that call:
+streams stay independent, and a seed gives the same draws on the same device. Outputs stay on the device.
 """
 
 from __future__ import annotations
@@ -13,25 +10,32 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import Law, ZooMechanism, gaussian, grid_step, mixture, on_grid
-from dpassay.blackbox.zoo.noise import Gaussian, Laplace, shape_of
+from dpassay.blackbox.zoo.base import (
+    Law,
+    Truth,
+    ZooMechanism,
+    gaussian,
+    grid_step,
+    mixture,
+    on_grid,
+    real,
+    whole,
+)
+from dpassay.blackbox.zoo.noise import Gaussian, GaussianPair, Laplace, shape_of
 from dpassay.errors import MissingExtra, NoClosedForm
 from dpassay.privacy.claims import Claim, GaussianDP, TradeoffDP
 from dpassay.privacy.pairs import Pair, Relation
 
-
-def one_in_ten() -> Pair:
-    """(1, 0, …, 0) against ten zeros: the pair of the experiments."""
-    return Pair(np.eye(10)[0], np.zeros(10), Relation.REPLACE_ONE)
+#: (1, 0, …, 0) against ten zeros: the pair of the experiments.
+ONE_IN_TEN = Pair(np.eye(10)[0], np.zeros(10), Relation.REPLACE_ONE)
 
 
 def on_sums(inner: Any, sums: FloatArray, rng: np.random.Generator) -> Any:
@@ -47,9 +51,21 @@ def on_sums(inner: Any, sums: FloatArray, rng: np.random.Generator) -> Any:
     return out
 
 
+def subset_sums(records: FloatArray, m: int, size: int, rng: np.random.Generator) -> FloatArray:
+    """The sums of `m` records drawn without replacement, `size` times."""
+    matter = records[records != 0]
+    if matter.size == 0:
+        return np.zeros(size)
+    if matter.size == 1:  # a single record matters: it is in with probability m/r
+        return np.asarray((rng.random(size) < m / records.size) * matter[0])
+    order = rng.random(size=(size, records.size)).argpartition(m - 1, axis=1)
+    return np.asarray(records[order[:, :m]].sum(axis=1))
+
+
 @dataclass(frozen=True, repr=False)
 class _Subsampled(ZooMechanism):
     inner: Any = field(default_factory=lambda: Gaussian(1.0))
+    pair: ClassVar[Pair] = ONE_IN_TEN
 
     def _sums(self, data: Any) -> dict[float, float]:
         """The sums that can come out, with their probabilities."""
@@ -60,25 +76,14 @@ class _Subsampled(ZooMechanism):
         return mixture([(w, self.inner.law(value)) for value, w in self._sums(data).items()])
 
     def epsilon(self, pair: Any) -> float:
-        """Through the masses, unless the inner loss is unbounded."""
-        first, second = (np.asarray(data, dtype=float) for data in pair)
-        if np.array_equal(first, second):
+        """∞ if the inner loss is unbounded; the ratio of Laplace mixtures is constant in the tails."""
+        if np.array_equal(*pair):
             return 0.0
         if isinstance(self.inner, Gaussian):
             return math.inf
         if isinstance(self.inner, Laplace):
-            return self._laplace_epsilon(self._sums(first), self._sums(second))
+            return self.masses(pair).epsilon()
         raise NoClosedForm(f"the pure-DP level of {self} is not known in closed form")
-
-    def _laplace_epsilon(self, p: dict[float, float], q: dict[float, float]) -> float:
-        """log p/q is monotone between neighbouring centres: it peaks at a centre or in a tail."""
-        centres = np.array(sorted({*p, *q}))
-
-        def density(weights: dict[float, float], t: FloatArray) -> Any:
-            return sum(w * np.exp(-np.abs(t - c) / self.inner.scale) for c, w in weights.items())
-
-        fine = np.unique(np.concatenate([centres, np.linspace(centres[0], centres[-1], 20_001)]))
-        return float(np.max(np.abs(np.log(density(p, fine)) - np.log(density(q, fine)))))
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,27 +91,18 @@ class PoissonSubsampled(_Subsampled):
     """Each record is kept with probability `rate`; the inner mechanism sees the sum of the kept.
 
     >>> half = PoissonSubsampled(Laplace(5.0), rate=0.5)
-    >>> round(float(half.renyi(2, one_in_ten())), 5)
+    >>> round(float(half.renyi(2, ONE_IN_TEN)), 5)
     0.00938
     """
 
-    rate: float = 0.5
+    rate: float = real(0.5, above=0.0, at_most=1.0)
     source: ClassVar[str] = "Zhu & Wang 2019"
 
-    def __post_init__(self) -> None:
-        checks.real("rate", self.rate, above=0.0, at_most=1.0)
-
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Keep records at random, then add up."""
         records = np.asarray(data, dtype=float)
         matter = records[records != 0]  # a zero adds nothing, kept or not
         kept = rng.random(size=(size, matter.size)) < self.rate
         return on_sums(self.inner, kept @ matter, rng)
-
-    @property
-    def pair(self) -> Pair:
-        """(1, 0, …, 0) against zeros."""
-        return one_in_ten()
 
     def _sums(self, data: Any) -> dict[float, float]:
         records = np.asarray(data, dtype=float)
@@ -127,27 +123,16 @@ class Subsampled(_Subsampled):
     """`size` of the records, drawn without replacement; the inner mechanism sees their sum.
 
     >>> half = Subsampled(Gaussian(1.0), size=5)
-    >>> round(float(half.tradeoff(0.05, one_in_ten())), 4)
+    >>> round(float(half.tradeoff(0.05, ONE_IN_TEN)), 4)
     0.8452
     """
 
-    size: int = 5
+    size: int = whole(5)
     source: ClassVar[str] = "Balle, Barthe & Gaboardi 2018; Dong, Roth & Su 2022"
 
-    def __post_init__(self) -> None:
-        checks.whole("size", self.size)
-
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Draw a subset for each output, then add up."""
         records = np.asarray(data, dtype=float)
-        matter = records[records != 0]
-        if matter.size == 0:
-            return on_sums(self.inner, np.zeros(size), rng)
-        if matter.size == 1:  # a single record matters: it is in with probability size/r
-            kept = rng.random(size) < self.size / records.size
-            return on_sums(self.inner, kept * matter[0], rng)
-        order = rng.random(size=(size, records.size)).argpartition(self.size - 1, axis=1)
-        return on_sums(self.inner, records[order[:, : self.size]].sum(axis=1).round(12), rng)
+        return on_sums(self.inner, subset_sums(records, self.size, size, rng).round(12), rng)
 
     @property
     def claim(self) -> Claim | None:
@@ -163,11 +148,6 @@ class Subsampled(_Subsampled):
 
         symmetric = TradeoffDP(curve, ordered=True).f.symmetrise()
         return TradeoffDP(list(zip(symmetric.x, symmetric.y, strict=True)))
-
-    @property
-    def pair(self) -> Pair:
-        """(1, 0, …, 0) against zeros."""
-        return one_in_ten()
 
     def _sums(self, data: Any) -> dict[float, float]:
         records = np.asarray(data, dtype=float)
@@ -185,31 +165,23 @@ class Subsampled(_Subsampled):
         return sums
 
 
-# --- private learning in one dimension
-
-
 @dataclass(frozen=True, repr=False)
 class NoisyGradientDescent(ZooMechanism):
     """Gradient descent on ½(θ − x)² with N(0, 2·step·sigma²) noise in every step.
 
     θ_{k+1} = (1 − η) θ_k + η x̄ + √(2η) N(0, σ²): the last iterate is Gaussian.
 
-    >>> round(float(NoisyGradientDescent().renyi(2, one_in_ten())), 6)
+    >>> round(float(NoisyGradientDescent().renyi(2, ONE_IN_TEN)), 6)
     0.007255
     """
 
-    step: float = 0.2
-    sigma: float = 1.0
-    iterations: int = 10
+    step: float = real(0.2, above=0.0, below=2.0)
+    sigma: float = real(1.0, above=0.0)
+    iterations: int = whole(10)
     source: ClassVar[str] = "Chourasia, Ye & Shokri 2021"
-
-    def __post_init__(self) -> None:
-        checks.real("step", self.step, above=0.0, below=2.0)
-        checks.real("sigma", self.sigma, above=0.0)
-        checks.whole("iterations", self.iterations)
+    pair: ClassVar[Pair] = ONE_IN_TEN
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """All iterations, for all outputs at once."""
         mean = float(np.mean(data))
         theta = np.zeros(size)
         for _ in range(self.iterations):
@@ -223,46 +195,23 @@ class NoisyGradientDescent(ZooMechanism):
         spread = 2 * self.step * (1 - a ** (2 * self.iterations)) / (1 - a**2)
         return 1 - a**self.iterations, self.sigma * math.sqrt(spread)
 
-    def _gaussian(self, pair: Any) -> tuple[Gaussian, tuple[float, float]]:
-        factor, spread = self._last()
-        first, second = (factor * float(np.mean(data)) for data in pair)
-        return Gaussian(spread), (first, second)
-
     @property
     def claim(self) -> Claim:
         """μ for ten records in [0, 1]."""
-        inner, moved = self._gaussian(self.pair)
-        return GaussianDP(inner.mu(moved))
+        return GaussianDP(self._mu(self.pair))
 
-    @property
-    def pair(self) -> Pair:
-        """(1, 0, …, 0) against zeros."""
-        return one_in_ten()
+    def _mu(self, pair: Any) -> float:
+        factor, spread = self._last()
+        first, second = (factor * float(np.mean(data)) for data in pair)
+        return abs(first - second) / spread
 
     def law(self, data: Any) -> Law:
-        """Normal."""
         factor, spread = self._last()
         return gaussian(factor * float(np.mean(data)), spread)
 
-    def epsilon(self, pair: Any) -> float:
-        """As of a Gaussian."""
-        inner, moved = self._gaussian(pair)
-        return inner.epsilon(moved)
-
-    def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
-        """As of a Gaussian."""
-        inner, moved = self._gaussian(pair)
-        return inner.delta(epsilon, moved)
-
-    def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
-        """λ(2 − η)(1 − a^K) / (4σ²m²(1 + a^K)) for one record changed by 1."""
-        inner, moved = self._gaussian(pair)
-        return inner.renyi(order, moved)
-
-    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
-        """As of a Gaussian."""
-        inner, moved = self._gaussian(pair)
-        return inner.tradeoff(alpha, moved)
+    def truth(self, pair: Any) -> Truth:
+        """D_λ = λ(2 − η)(1 − a^K) / (4σ²m²(1 + a^K)), a = 1 − η, for one of m records changed by 1."""
+        return GaussianPair(self._mu(pair))
 
 
 @dataclass(frozen=True, repr=False)
@@ -271,45 +220,25 @@ class ToyDPSGD(ZooMechanism):
 
     The truth is known for (v, 0, …, 0) and zeros: one record is in or out of every batch.
 
-    >>> round(float(ToyDPSGD().tradeoff(0.05, one_in_ten())), 4)
+    >>> round(float(ToyDPSGD().tradeoff(0.05, ONE_IN_TEN)), 4)
     0.6049
     """
 
-    sigma: float = 0.2
-    rate: float = 0.2
-    iterations: int = 10
-    batch: int = 5
+    sigma: float = real(0.2, above=0.0)
+    rate: float = real(0.2, above=0.0, at_most=1.0)
+    iterations: int = whole(10)
+    batch: int = whole(5)
     source: ClassVar[str] = "Abadi et al. 2016; the toy setting of Askin et al. 2025"
-
-    def __post_init__(self) -> None:
-        checks.real("sigma", self.sigma, above=0.0)
-        checks.real("rate", self.rate, above=0.0, at_most=1.0)
-        checks.whole("iterations", self.iterations)
-        checks.whole("batch", self.batch)
+    pair: ClassVar[Pair] = ONE_IN_TEN
+    unbounded: ClassVar[bool] = True
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """All iterations, for all outputs at once."""
         records = np.asarray(data, dtype=float)
         theta = np.zeros(size)
         for _ in range(self.iterations):
-            gradient = theta - self._batch_means(records, size, rng)
+            gradient = theta - subset_sums(records, self.batch, size, rng) / self.batch
             theta -= self.rate * (gradient + rng.normal(scale=self.sigma, size=size))
         return on_grid(theta, self.rate * self.sigma)
-
-    def _batch_means(self, records: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
-        matter = records[records != 0]
-        if matter.size == 0:
-            return np.zeros(size)
-        if matter.size == 1:
-            drawn = rng.random(size) < self.batch / records.size
-            return np.asarray(drawn * (matter[0] / self.batch))
-        order = rng.random(size=(size, records.size)).argpartition(self.batch - 1, axis=1)
-        return np.asarray(records[order[:, : self.batch]].mean(axis=1))
-
-    @property
-    def pair(self) -> Pair:
-        """(1, 0, …, 0) against zeros."""
-        return one_in_ten()
 
     @property
     def _spread(self) -> float:
@@ -333,19 +262,9 @@ class ToyDPSGD(ZooMechanism):
         return means, weights
 
     def law(self, data: Any) -> Law:
-        """A mixture of normals."""
-        means, weights = self._shifts(data)
-        parts = [
-            (float(w), gaussian(float(m), self._spread))
-            for m, w in zip(means, weights, strict=True)
-        ]
-        whole = mixture(parts)
-        return Law(whole.cdf, whole.sf, (0.0, float(means.max())), 12 * self._spread, whole.detail)
-
-    def epsilon(self, pair: Any) -> float:
-        """0 for equal inputs, else ∞."""
-        first, second = (np.asarray(data, dtype=float) for data in pair)
-        return 0.0 if np.array_equal(first, second) else math.inf
+        means, weights = (part.tolist() for part in self._shifts(data))
+        parts = [(w, gaussian(m, self._spread)) for m, w in zip(means, weights, strict=True)]
+        return replace(mixture(parts), breaks=(0.0, max(means)), reach=12 * self._spread)
 
     def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
         """Σ_I w_I Φ(Φ⁻¹(1 − α) − μ_I/σ̄) for zeros as the null hypothesis, which is closed."""
@@ -358,19 +277,12 @@ class ToyDPSGD(ZooMechanism):
         return value.reshape(a.shape) if a.ndim else float(value[0])
 
 
-# --- noise drawn by PyTorch, on any of its devices
-
-
 @dataclass(frozen=True, repr=False)
 class _OnDevice:
     """Where noise is drawn, and how much of it in one call."""
 
     device: str = "cpu"
-    block: int = 1 << 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()  # type: ignore[misc]
-        checks.whole("block", self.block)
+    block: int = whole(1 << 20)
 
     def _seeded(self, rng: np.random.Generator) -> dict[str, Any]:
         """What torch.rand is told: doubles, where, and a generator that this call seeds."""
@@ -382,7 +294,6 @@ class _OnDevice:
         return {"generator": generator, "dtype": torch.float64, "device": self.device}
 
     def _drawn(self, kind: str, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """torch.rand or torch.randn."""
         how = self._seeded(rng)
         import torch
 
@@ -398,7 +309,6 @@ class TorchGaussian(_OnDevice, Gaussian):
     """
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Add independent noise to every coordinate."""
         noise = self._drawn("randn", data, size, rng)
         return _released(noise.mul_(self.sigma), data, self.sigma)
 
@@ -408,7 +318,6 @@ class TorchLaplace(_OnDevice, Laplace):
     """`Laplace` with its noise drawn by PyTorch, in doubles; `block` as for `TorchGaussian`."""
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """Add independent noise to every coordinate."""
         centred = self._drawn("rand", data, size, rng).sub_(0.5)
         noise = centred.abs().mul_(-2.0).log1p_().mul_(-self.scale)
         return _released(noise.copysign_(centred), data, self.scale)
@@ -419,7 +328,6 @@ class TorchNoisyGradientDescent(_OnDevice, NoisyGradientDescent):
     """`NoisyGradientDescent` by PyTorch: a draw is a model, and a block of them is trained at once."""
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        """All iterations, for all outputs at once."""
         how = self._seeded(rng)
         import torch
 

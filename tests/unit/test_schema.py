@@ -5,7 +5,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.hunting.schema import shape_of
+from dpassay.hunting.schema import row_schema
 
 inputs = dp.inputs
 TABLE = inputs.Table(
@@ -15,7 +15,7 @@ TABLE = inputs.Table(
 
 
 def packed(space, rows, seed=0):
-    return shape_of(space, seed).pack(rows)
+    return row_schema(space, seed).pack(rows)
 
 
 def test_rows_reach_the_mechanism_as_declared():
@@ -41,15 +41,15 @@ def test_an_example_says_what_its_columns_may_hold():
     import pandas
 
     data = pandas.DataFrame({"age": [20.5, 80.0, 33.0], "sex": ["f", "m", "f"]})
-    shape = shape_of(inputs.Example(data), 0)
-    assert shape.cells == (inputs.Real(20.5, 80.0), inputs.Category(["f", "m"]))
-    assert shape.pack(shape.seeds[0]).equals(data)
+    schema = row_schema(inputs.Example(data), 0)
+    assert schema.cells == (inputs.Real(20.5, 80.0), inputs.Category(["f", "m"]))
+    assert schema.pack(schema.known[0]).equals(data)
     for plain in (np.array([[1.5, 2.0], [3.0, 4.0]]), np.arange(9), [1, 2, 9], ["a", "b", "a"]):
-        shape = shape_of(inputs.Example(plain), 0)
-        back = shape.pack(shape.seeds[0])
+        schema = row_schema(inputs.Example(plain), 0)
+        back = schema.pack(schema.known[0])
         assert np.array_equal(back, plain)
         assert type(back) is type(plain)
     said = inputs.Example([{"x": 1, "y": 2}, {"x": 3, "y": 4}], {"x": inputs.Integer(0, 99)})
-    assert shape_of(said, 0).cells[0] == inputs.Integer(0, 99)
+    assert row_schema(said, 0).cells[0] == inputs.Integer(0, 99)
     with pytest.raises(InvalidInput, match="no column 'z'"):
-        shape_of(inputs.Example([{"x": 1}, {"x": 3}], {"z": inputs.Real(0, 1)}), 0)
+        row_schema(inputs.Example([{"x": 1}, {"x": 3}], {"z": inputs.Real(0, 1)}), 0)
