@@ -231,8 +231,7 @@ class Where:
 
     def _samples(self, seed: int) -> Any:
         """The outputs of two files, or of a store."""
-        from dpassay.sampling.collected import from_samples
-        from dpassay.sampling.collected import Store
+        from dpassay.sampling.collected import Store, from_samples
 
         if self.samples is None:
             assert self.store is not None

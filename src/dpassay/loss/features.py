@@ -22,7 +22,7 @@ from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.features import NamedFeatures
 from dpassay.outputs.score_models import Polynomial, Ranking, Steps, expanded
 from dpassay.outputs.templates import written
-from dpassay.privacy.renyi_curves import LossCurve
+from dpassay.privacy.finite_pairs import LossCurve
 
 #: Training draws per side beyond which a feature learns nothing new that its score could use.
 _ENOUGH = 20_000
