@@ -9,7 +9,7 @@ import pytest
 import dpassay as dp
 from dpassay.errors import InvalidInput, NotEnoughDraws
 from dpassay.learning.cross_fit import CrossFit
-from dpassay.learning.event_selection import EventCriterion, search
+from dpassay.learning.event_selection import EventCriterion, select_events
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
@@ -85,7 +85,7 @@ def test_an_event_as_written_is_the_event_that_was_counted(seed):
     ):
         samples = dp.draw(mechanism, mechanism.pair, n=6000, rng=seed)
         train, test = samples.deal((2000, 2000)), samples.deal((4000, 4000))
-        found, *_ = search(
+        found, *_ = select_events(
             CrossFit(train, "auto", samples.rng), EventCriterion(dp.PureDP(0.5), (4000, 4000), 0.05)
         )
         again = dp.Event.from_json(found.event.to_json())

@@ -6,7 +6,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.learning.rare_events import to_look_at
+from dpassay.learning.rare_events import draws_for_rare_events
 from dpassay.sampling.budget import Budget
 
 PAIR = (0.0, 1.0)
@@ -25,11 +25,11 @@ def gaussian(delta, sigma=1.0):
     [(50_000, 3_199_999, 0), (50_000, 3_200_000, 200_000), (1000, 1000, 0), (100, 10**6, 62_500)],
 )
 def test_only_where_far_more_draws_test(learn, test, looked):
-    assert to_look_at(Budget((learn, learn), (test, test))) == (looked, looked)
+    assert draws_for_rare_events(Budget((learn, learn), (test, test))) == (looked, looked)
 
 
 def test_few_draws_on_one_side_are_no_further_look():
-    assert to_look_at(Budget((1000, 1000), (10**6, 10_000))) == (0, 0)
+    assert draws_for_rare_events(Budget((1000, 1000), (10**6, 10_000))) == (0, 0)
 
 
 def test_the_draws_add_up(seed):

@@ -14,9 +14,10 @@ from dpassay.bounds.power import detectable, shown
 
 def measured(claim, *rows):
     """Events with their counts, and shares of γ = 0.05."""
-    cut = SimpleNamespace(second=False)
+    found = SimpleNamespace(swapped=False)
     events = [
-        SimpleNamespace(cut=cut, event=name, share=share, order=None) for name, _, share in rows
+        SimpleNamespace(threshold=found, event=name, share=share, order=None)
+        for name, _, share in rows
     ]
     choice = SimpleNamespace(claim=claim, events=events)
     tests, _ = _test_events(choice, np.array([row for _, row, _ in rows]), 0.05, False, 0.0)
@@ -30,7 +31,7 @@ def test_what_any_of_the_events_would_catch_is_detectable():
     for rows in ((rare, often), (often, rare)):
         found = measured(claim, *rows)
         assert found.detectable == detectable(0.38, 7500, 7500, claim, 0.005)
-        assert found.elsewhere == ("" if found.best.found.event == "often" else "often")
+        assert found.detectable_on == ("" if found.best.found.event == "often" else "often")
     assert measured(claim, rare).detectable > 2
 
 

@@ -19,8 +19,8 @@ from dpassay.auditing.stages import (
     certify,
     count,
     learn,
-    look_further,
-    looks,
+    learn_rare_events,
+    pair_counters,
 )
 from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.bounds import joint_test as joint
@@ -140,7 +140,7 @@ def audit(
         choices = learn(found, claims, budget, gamma, loss)
         choices, budget = asked.further(choices, budget, gamma)
         test = asked.testing(budget, choices)
-        bar.say("testing", len(looks(choices)) * max(test.test))
+        bar.say("testing", len(pair_counters(choices)) * max(test.test))
         seen = count(choices, test)
     planned = planned if asked.clock is None else test.test
     verdicts = [
@@ -194,7 +194,7 @@ def _verdict(
         guarantee=Guarantee.EXACT.given(choice.source.doubts),
         witness=found.best.witness(choice.source.pair),
         smallest_detectable=found.detectable,
-        detectable_on=found.elsewhere,
+        detectable_on=found.detectable_on,
         second=None if found.second is None else found.second.given(violated),
         budget=(*found.budget, *rest),
         pairs=choice.pairs,
@@ -313,7 +313,7 @@ def _about(choice: Selection, counted: Counted, claims: int, found: Certificate)
 
 
 def _method(choice: Selection) -> str:
-    names = list(dict.fromkeys(found.ranking for found in choice.events))
+    names = list(dict.fromkeys(found.score for found in choice.events))
     events = "an event" if len(choice.events) == 1 else f"{len(choice.events)} events"
     event = f"{events} found by {' and '.join(names)}"
     if choice.divergence is None:
@@ -394,13 +394,13 @@ class _Asked:
         """A further look at rare events, where the draws are counted and not the seconds."""
         if self.clock is not None:
             return choices, budget
-        return look_further(choices, budget, gamma, largest=largest)
+        return learn_rare_events(choices, budget, gamma, largest=largest)
 
     def testing(self, budget: Budget, choices: Sequence[Selection]) -> Budget:
         """The draws that test: as asked for, or what fits into the time that is left."""
         if self.clock is None:
             return budget
-        found = looks(choices)
+        found = pair_counters(choices)
         start = time.perf_counter()
         size = 0
         for look in found:  # on training draws, to see how long it takes

@@ -29,8 +29,8 @@ from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import MechanismError
 from dpassay.learning.cross_fit import CrossFit, select
-from dpassay.learning.event_selection import EventCriterion, SelectedEvent, search
-from dpassay.learning.rare_events import best_event, to_look_at, two_tallies
+from dpassay.learning.event_selection import EventCriterion, SelectedEvent, select_events
+from dpassay.learning.rare_events import best_event, draws_for_rare_events, two_tallies
 from dpassay.learning.renyi_function import MomentCriterion, Variation
 from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event
@@ -57,25 +57,25 @@ class Selection:
     claim: Claim
     source: Source
     learner: CrossFit
-    events: tuple[SelectedEvent, ...]  # one, or a cautious and a bold one
+    events: tuple[SelectedEvent, ...]  # each with its share of the error probability
     divergence: Divergence | None
-    pairs: tuple[tuple[str, float], ...]  # those looked at, with the bound predicted for each
-    looked_at: Sizes = (0, 0)  # draws of a further look
+    pairs: tuple[tuple[str, float], ...]  # those tried, with the bound predicted for each
+    spent_on_rare: Sizes = (0, 0)  # testing draws that learned rare events
 
-    def unsure(self, largest: bool) -> bool:
-        """Whether other events of values may show more than these are sure to."""
+    def undecided(self, largest: bool) -> bool:
+        """Whether rarer events of values may show more than these are certain to."""
         bits = any(found.event.of_representation for found in self.events)
-        sure = self.events[0].rank[0] == 2 and not largest
-        return self.claim.set_by_events and not bits and not sure
+        certain = self.events[0].rank[0] == 2 and not largest
+        return self.claim.set_by_events and not bits and not certain
 
     @property
     def spent(self) -> IntArray:
-        """The draws that were looked at, on either side."""
-        return np.add(self.learner.batch.sizes, self.looked_at)
+        """The draws that learned, on either side."""
+        return np.add(self.learner.batch.sizes, self.spent_on_rare)
 
     @property
-    def promise(self) -> tuple[int, float]:
-        """The larger, the more promising the pair."""
+    def rank(self) -> tuple[int, float]:
+        """The larger, the better the pair."""
         return self.events[0].rank if self.divergence is None else (0, self.divergence.bound)
 
     @property
@@ -83,7 +83,7 @@ class Selection:
         """The bound that was predicted."""
         if self.divergence is not None:
             return self.divergence.bound
-        return max(found.cut.bound for found in self.events)
+        return max(found.threshold.bound for found in self.events)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +106,9 @@ def learn(
     largest: bool = False,
     lean: bool = False,
 ) -> list[Selection]:
-    """Look at the training draws of every pair; keep what promises most for each claim.
+    """Choose the best pair, score and events for each claim, on training draws.
 
-    That is the strongest test of the claim, or with `largest` the largest bound; `lean` without rankings
+    That is the strongest test of the claim, or with `largest` the largest bound; `lean` without scores
     that are slow to fit.
     """
     best: list[Selection | None] = [None] * len(claims)
@@ -120,7 +120,7 @@ def learn(
             choice = _choose(source, learner, claim, budget, gamma, largest)
             tried[k].append((str(source.pair), choice.predicted))
             held = best[k]
-            if held is None or choice.promise > held.promise:
+            if held is None or choice.rank > held.rank:
                 best[k] = choice
     return [
         replace(choice, pairs=tuple(listed))
@@ -129,35 +129,35 @@ def learn(
     ]
 
 
-def look_further(
+def learn_rare_events(
     choices: Sequence[Selection], budget: Budget, gamma: float, *, largest: bool = False
 ) -> tuple[list[Selection], Budget]:
-    """Spend a part of many testing draws on where to cut, for claims that are not sure to be refuted."""
-    sizes = to_look_at(budget)
+    """Spend a part of many testing draws on rarer events, where a refutation is not certain."""
+    sizes = draws_for_rare_events(budget)
     if not max(sizes):
         return list(choices), budget
     rest = Budget(budget.learn, (budget.test[0] - sizes[0], budget.test[1] - sizes[1]))
     found = list(choices)
     for source in {id(choice.source): choice.source for choice in choices}.values():
         here = (k for k, choice in enumerate(choices) if choice.source is source)
-        unsure = [k for k in here if choices[k].unsure(largest)]
-        halves = two_tallies(source, choices[unsure[0]].learner, sizes) if unsure else None
+        undecided = [k for k in here if choices[k].undecided(largest)]
+        halves = two_tallies(source, choices[undecided[0]].learner, sizes) if undecided else None
         if halves is None:
             continue
-        for k in unsure:
+        for k in undecided:
             choice = choices[k]
             criterion = EventCriterion(choice.claim, rest.test, gamma, largest=largest)
             event = best_event(halves, criterion)
             better = event is not None and event.rank > choice.events[0].rank
             events = (event,) if event is not None and better else choice.events
-            found[k] = replace(choice, events=events, looked_at=sizes)
-    return found, rest if any(max(choice.looked_at) for choice in found) else budget
+            found[k] = replace(choice, events=events, spent_on_rare=sizes)
+    return found, rest if any(max(choice.spent_on_rare) for choice in found) else budget
 
 
 def _choose(
     source: Source, learner: CrossFit, claim: Claim, budget: Budget, gamma: float, largest: bool
 ) -> Selection:
-    events = search(learner, EventCriterion(claim, budget.test, gamma, largest=largest))
+    events = select_events(learner, EventCriterion(claim, budget.test, gamma, largest=largest))
     divergence = None
     if len(claim.orders):
         test = min(budget.test)
@@ -170,7 +170,7 @@ def _learn_divergence(
 ) -> Divergence:
     """Choose the loss, the order, the direction, the clip, and what is left to the event."""
     orders = [float(order) for order in claim.orders]
-    # one ranking serves all orders: it is chosen at a moderate one
+    # one score serves all orders: it is chosen at a moderate one
     criterion = MomentCriterion(orders[len(orders) // 3], (False, True), test, gamma, claim.leak)
     index, _ = select(learner, criterion)
     scores = learner.scores(index)
@@ -230,15 +230,15 @@ class Counted:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
-    """What is counted on one pair, for which choices."""
+class PairCounter:
+    """What is counted on one pair, for which claims."""
 
     source: Source
     group: tuple[int, ...]
     counter: Counter
 
 
-def looks(choices: Sequence[Selection]) -> list[Look]:
+def pair_counters(choices: Sequence[Selection]) -> list[PairCounter]:
     """The chosen pairs, each with all that is counted on it."""
     found = []
     for source in {id(choice.source): choice.source for choice in choices}.values():
@@ -248,15 +248,15 @@ def looks(choices: Sequence[Selection]) -> list[Look]:
             tuple(tuple(one.event for one in choices[k].events) for k in group),
             tuple(None if one is None else one.loss for one in losses),
         )
-        found.append(Look(source, group, counter))
+        found.append(PairCounter(source, group, counter))
     return found
 
 
 def count(choices: Sequence[Selection], budget: Budget) -> list[Counted]:
     """Fresh draws on the chosen pairs, seen through the choices."""
     seen: list[Counted | None] = [None] * len(choices)
-    for look in looks(choices):
-        source, group, counter = look.source, look.group, look.counter
+    for one in pair_counters(choices):
+        source, group, counter = one.source, one.group, one.counter
         try:
             for part in source.blocks(budget.test, counter):
                 for k, counted in zip(group, part, strict=True):
@@ -281,7 +281,7 @@ class Certificate:
     lower: float
     p_value: float
     tests: list[EventTest]
-    least: float  # what the bound of the divergence would catch
+    least: float  # smallest value that the bound of the divergence detects
     second: SecondBound | None
     budget: list[tuple[str, float]]
 
@@ -292,17 +292,17 @@ class Certificate:
 
     @property
     def able(self) -> EventTest:
-        """The event on which the least would be caught, if it showed there in full."""
+        """The event on which the smallest value is detected, if it shows there in full."""
         return min((self.best, *self.tests), key=lambda test: test.detectable)
 
     @property
     def reach(self) -> float:
-        """The smallest value of the parameter that one of the tests would catch, showing in full."""
+        """The smallest value of the parameter that one of the tests detects, showing in full."""
         return min(self.able.detectable, self.least)
 
     @cached_property
-    def caught(self) -> list[float]:
-        """What each of the events would catch at its level, if that is what the most telling one shows.
+    def detectable_by_event(self) -> list[float]:
+        """The smallest value that each event detects at its level, if the strongest shows it in full.
 
         An event that shows less than another one does, by more than that one's standard error, shows as
         much less of what is to be caught.
@@ -320,19 +320,23 @@ class Certificate:
 
     @cached_property
     def sharpest(self) -> EventTest:
-        """The event that would catch the least; the one that shows most where others are no better."""
-        least = min(self.caught)
-        able = [test for test, one in zip(self.tests, self.caught, strict=True) if one <= least]
+        """The event that detects the smallest value; of equal ones the one that shows most."""
+        least = min(self.detectable_by_event)
+        able = [
+            test
+            for test, one in zip(self.tests, self.detectable_by_event, strict=True)
+            if one <= least
+        ]
         return self.best if self.best in able else able[0]
 
     @property
     def detectable(self) -> float:
-        """The smallest value of the parameter that one of the tests would catch, at its own level."""
-        return min(*self.caught, self.least)
+        """The smallest value of the parameter that one of the tests detects, at its own level."""
+        return min(*self.detectable_by_event, self.least)
 
     @property
-    def elsewhere(self) -> str:
-        """The event on which that is caught, where it is not the one that shows most."""
+    def detectable_on(self) -> str:
+        """The event on which that is detected, where it is not the one that shows most."""
         return "" if self.sharpest is self.best else str(self.sharpest.found.event)
 
 
@@ -387,12 +391,12 @@ class EventTest:
     def budget(self, other: SecondBound | None) -> list[tuple[str, float]]:
         """What the error probability is spent on, in words."""
         at = "" if self.found.order is None else f", at order {self.found.order:.3g}"
-        own = f"exact joint test of an event found by {self.found.ranking}{at}", self.level
+        own = f"exact joint test of an event found by {self.found.score}{at}", self.level
         return [own] if other is None else [own, (f"the bound on {other.symbol}", self.spent)]
 
     @cached_property
     def detectable(self) -> float:
-        """The smallest value of the parameter that would be caught nine times in ten."""
+        """The smallest value of the parameter that is detected with probability .9."""
         if not self.level:
             return math.inf
         return power.smallest_detectable(self.counts, self.claim, self.level)
@@ -435,7 +439,7 @@ def _test_events(
 def _tested(claim: Claim, found: SelectedEvent, row: IntArray) -> Counts:
     """The counts of an event as a test of p ≤ g(q)."""
     i, n, j, m = (int(c) for c in row)
-    if not found.cut.second:
+    if not found.threshold.swapped:
         return Counts(i, n, j, m)
     # a symmetric claim says the same of the complement
     return Counts(n - i, n, m - j, m) if claim.symmetric else Counts(j, m, i, n)

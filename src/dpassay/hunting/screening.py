@@ -183,10 +183,10 @@ class Screening:
             (choice,) = learn(
                 [source], [self.claim], Budget(n, test), self.gamma, self.loss, lean=lean
             )
-            rank, bound = choice.events[0].rank, choice.events[0].cut.bound
+            rank, bound = choice.events[0].rank, choice.events[0].threshold.bound
             conclusive = rank[0] == 2
             if choice.divergence is not None:
-                rank, bound = choice.promise, choice.divergence.bound
+                rank, bound = choice.rank, choice.divergence.bound
                 conclusive = bound > self.claim.value
             seen = replace(trial, rank=rank, bound=bound, conclusive=conclusive)
             return choice.learner.batch, seen

@@ -1,8 +1,7 @@
-"""What the training draws of one pair teach, each once: the rankings that compete, and which wins.
+"""Cross-fitting: the candidate scores of one pair, each judged on draws it was not fitted to.
 
-A ranking is judged by scores of draws it was not fitted to: either half of the training draws by what
-the other half taught. The one chosen is then fitted to all of them. A poor choice costs power, never
-validity.
+Either half of the training draws is scored by what was fitted to the other half. The score that is chosen
+is then fitted to all of them. A poor choice costs power, never validity.
 """
 
 from __future__ import annotations
@@ -30,39 +29,39 @@ Streams: TypeAlias = Callable[[int], np.random.Generator]
 Scores: TypeAlias = tuple[FloatArray, FloatArray]
 T = TypeVar("T")
 
-#: Fewer training draws a side than these do not teach trees anything.
+#: Boosted trees need this many training draws a side.
 _TREES = 250
 #: Products of all pairs of coordinates are tried up to this many coordinates.
 _PRODUCTS = 200
-#: Fewer training draws a side than these are not split: only what needs no fit is tried.
+#: Fewer training draws a side than these are not split: only the output itself is tried.
 _SPLIT = 200
 
 #: Losses on cells, which are fitted to counts.
 ON_CELLS = ("kde", "polynomial")
-#: Losses that may find nothing at all, which is then no failure.
+#: Scores that may find no difference at all, which is then no failure.
 _TABLES = ("lowest bit", "bits", "letters")
-#: Those that rank the representation of numbers.
+#: Scores of the floating-point representation.
 _BITS = ("lowest bit", "bits")
-#: More kinds of text than these are looked into.
+#: Text of more different values than this is split into characters.
 _TEXTS = 20
-#: Vectors of more numbers than these, not whole ones, have no features but their scores.
+#: Vectors of more numbers than these, unless integers, have no named features.
 _WIDE = 128
-#: Whole numbers that spread over more than this have digits to look at.
+#: Integers that spread over more than this have digits as features.
 _DIGITS = 1000
-#: So few kinds of output are ranked by all draws at once.
+#: Outputs of at most so many categories are scored by all training draws at once.
 _FEW = 30
-#: So many draws of few kinds, each, tell their frequencies.
+#: Draws per category that suffice for its frequency.
 _OFTEN = 20
-#: Those that take far longer to fit than draws take to make.
+#: Scores that are slow to fit.
 _SLOW = ("products", "boosting")
 
 
 def candidates(training: Training) -> list[str]:
-    """The losses worth trying on outputs like these, the stiffest first.
+    """The scores worth trying on outputs like these, those with the fewest parameters first.
 
-    One free number: a quadratic, densities, and cells whose resolution follows the data. More: also
-    polynomials in all coordinates, and boosted trees. No free number: frequencies; and where combinations
-    of values hardly repeat, what serves for more.
+    One continuous number: a quadratic, densities, and cells whose resolution follows the data. More: also
+    polynomials in all coordinates, and boosted trees. None: frequencies; and where combinations of values
+    hardly repeat, the scores for several numbers. Collections: named features.
     """
     layout, draws = training.layout, min(training.sizes)
     free = layout.widest
@@ -75,7 +74,7 @@ def candidates(training: Training) -> list[str]:
     if len(layout) > 1 and (free or len(layout) <= _FEW):
         names.append("kinds")
     narrow = width <= _WIDE or _whole_numbers(training)
-    if not collections and ((width > 2 and narrow) or _parted(training)):
+    if not collections and ((many and width > 2 and narrow) or _parted(training)):
         names.append("feature")  # before combinations: a witness of one feature is easier to read
     if many:
         names.append("linear" if width > _PRODUCTS else "logistic")
@@ -95,7 +94,7 @@ def candidates(training: Training) -> list[str]:
 
 
 def _varied(training: Training) -> bool:
-    """Whether outputs are of so many structures that what they share is in their parts."""
+    """Whether outputs are collections or texts of many structures."""
     kinds = training.p.outputs.structures
     return len(kinds) > _TEXTS and any(children(one) or text_of(one) for one in kinds[:_TEXTS])
 
@@ -110,7 +109,7 @@ def _parted(training: Training) -> bool:
 
 
 def representations(training: Training) -> list[str]:
-    """What looks at the bits of numbers that may be anything."""
+    """The scores of the floating-point representation of continuous columns."""
     layout = training.layout
     numbers = training.p.outputs.numbers
     if not layout.widest or numbers.dtype.kind != "f":
@@ -125,7 +124,7 @@ def _many_texts(training: Training) -> bool:
 
 
 def _mixed(training: Training) -> bool:
-    """Whether a key leaves one number free among several coordinates or kinds."""
+    """Whether outputs hold more than the one continuous number of a key."""
     return bool(training.p.outputs.numbers.shape[1] > 1)
 
 
@@ -153,12 +152,12 @@ class CrossFit:
             check_classifier(loss)
         self.batch, self.loss, self.rng = batch, loss, rng
         self.thorough, self.lean = thorough, lean
-        self.ordered = ordered  # plain numbers, once for all of many rankings
+        self.ordered = ordered  # plain numbers are sorted once for all scores
         self.pair = pair  # the inputs, for features that compare outputs with them
         self.failures: list[str] = []
         self._scores: dict[int, Scores | None] = {}
         self._fitted: dict[int, Loss] = {}
-        self._halves: dict[int, Loss] = {}  # what the first half taught
+        self._halves: dict[int, Loss] = {}  # fitted to the first half
 
     @cached_property
     def training(self) -> Training:
@@ -168,12 +167,12 @@ class CrossFit:
 
     @property
     def _auto(self) -> bool:
-        """Whether the rankings to try are ours to choose."""
+        """Whether the candidates are chosen here, not by the caller."""
         return isinstance(self.loss, str) and self.loss in ("auto", "values")
 
     @cached_property
     def names(self) -> list[Any]:
-        """The losses that the caller's choice stands for; of ours a lean look leaves out the slow."""
+        """The candidates; with `lean` without those that are slow to fit."""
         if not isinstance(self.loss, str):
             return [self.loss]
         match self.loss:
@@ -188,7 +187,7 @@ class CrossFit:
 
     @cached_property
     def families(self) -> tuple[list[int], list[int]]:
-        """The candidates that rank values, and those that rank representations beside them."""
+        """The candidates that score values, and those that score representations beside them."""
         own = [k for k, name in enumerate(self.names) if not self._beside(name)]
         return own, [k for k in range(len(self.names)) if k not in own]
 
@@ -213,17 +212,15 @@ class CrossFit:
             found.append(numbers)
         return keys[0], (found[0], found[1])
 
-    @cached_property
-    def few(self) -> int | None:
-        """The candidate that ranks outputs which are of few kinds and nothing else."""
+    @property
+    def small_support(self) -> bool:
+        """Whether outputs are of few categories, and nothing else."""
         layout = self.training.layout
-        if not self._auto or layout.widest or not 1 < len(layout) <= _FEW:
-            return None
-        return self.names.index("kinds")
+        return self._auto and not layout.widest and 1 < len(layout) <= _FEW
 
     @cached_property
     def on_cells(self) -> list[str]:
-        """The losses on cells among the candidates; none of ours where few outputs are in a cell."""
+        """The candidates on cells; none where few outputs would share a cell."""
         if self._auto and self.training.layout.widest > max(SIZES):
             return []
         return [name for name in self.names if isinstance(name, str) and name in ON_CELLS]
@@ -249,11 +246,11 @@ class CrossFit:
         return [k for k, name in enumerate(self.names) if self._auto and name == "feature"]
 
     def tried_if_telling(self, index: int) -> bool:
-        """Whether a candidate is tried only where it shows a difference between the two inputs."""
+        """Whether a candidate is tried only where it differs between the two inputs."""
         return self.names[index] in _TABLES
 
     def in_sample(self, index: int) -> bool:
-        """Whether a candidate is judged by the draws it is fitted to, which only say what comes first."""
+        """Whether a candidate is judged by the draws it is fitted to, which only set its order."""
         few = self.names[index] == "kinds" and len(self.training.layout) <= _FEW
         return few or self.names[index] == "lowest bit"
 
@@ -289,7 +286,7 @@ class CrossFit:
         return loss.score(self.training.p.outputs), loss.score(self.training.q.outputs)
 
     def _telling(self, index: int) -> bool:
-        """Whether a candidate shows any difference between the sides, where that is quickly seen."""
+        """Whether a candidate differs between the sides, where that is quick to compute."""
         loss = self.fitted(index) if self.names[index] in _TABLES else None
         return not isinstance(loss, TableLoss) or loss.telling
 
@@ -304,53 +301,53 @@ class CrossFit:
             known = self._scores.get(index)
             if known is not None and isinstance(loss, ClassifierLoss):
                 again = self._scored(loss)
-                surprise = [float(LogLoss().judge(scores).mean()) for scores in (again, known)]
-                if surprise[0] > surprise[1]:
+                losses = [float(LogLoss().judge(scores).mean()) for scores in (again, known)]
+                if losses[0] > losses[1]:
                     loss = self._halves[index]
             self._fitted[index] = loss
         return self._fitted[index]
 
 
 class Criterion(Protocol, Generic[T]):
-    """What makes one ranking better than another."""
+    """What makes one score better than another."""
 
     def judge(self, scores: Scores) -> T:
-        """What scores of held-back draws promise."""
+        """What held-back scores predict."""
 
     def beats(self, new: T, best: T) -> bool:
-        """Whether a later, rougher candidate is clearly better."""
+        """Whether a later candidate is clearly better."""
 
 
 def select(
     learner: CrossFit, criterion: Criterion[T], family: Sequence[int] | None = None
 ) -> tuple[int, T]:
-    """The candidate, of all or of some, that does best on draws it was not fitted to; its promise."""
+    """The candidate, of all or of some, that does best on held-back draws, and what it predicts."""
     best: tuple[int, T] | None = None
     for index in range(len(learner.names)) if family is None else family:
         scores = learner.scores(index)
         if scores is None:
             continue
-        promise = criterion.judge(scores)
-        if best is None or criterion.beats(promise, best[1]):
-            best = index, promise
+        predicted = criterion.judge(scores)
+        if best is None or criterion.beats(predicted, best[1]):
+            best = index, predicted
     if best is None:
-        raise InvalidInput(f"no ranking could be fitted: {'; '.join(learner.failures)}")
+        raise InvalidInput(f"no score could be fitted: {'; '.join(learner.failures)}")
     return best
 
 
-def surprise_of(against: FloatArray) -> FloatArray:
+def log_loss(against: FloatArray) -> FloatArray:
     """log(1 + e^x) of log-odds x against the side a draw is from; np.logaddexp takes far longer."""
     return np.asarray(np.maximum(against, 0.0) + np.log1p(np.exp(-np.abs(against))))
 
 
 class LogLoss:
-    """The ranking that predicts best which side a draw is from, by more than a standard error."""
+    """The score that predicts best which side a draw is from, by more than a standard error."""
 
     def judge(self, scores: Scores) -> FloatArray:
-        """The surprise of each draw, log(1 + e^−score) or log(1 + e^score), a side weighing the same."""
+        """The log loss of each draw, log(1 + e^∓score), both sides weighing the same."""
         p, q = scores
         weights = np.repeat([1.0, p.size / q.size], [p.size, q.size])
-        return np.asarray(surprise_of(np.concatenate([-p, q])) * weights)
+        return np.asarray(log_loss(np.concatenate([-p, q])) * weights)
 
     def beats(self, new: FloatArray, best: FloatArray) -> bool:
         """By the paired differences."""

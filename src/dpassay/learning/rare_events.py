@@ -1,6 +1,6 @@
-"""A further look: rare events are learned from more draws, where far more test than have learned.
+"""Rare events are learned from more draws, where far more test than have learned.
 
-Some ten thousand draws teach how outputs are ranked, and nothing about events of probability 10⁻⁶. Where
+Some ten thousand draws fit a score, and say nothing about events of probability 10⁻⁶. Where
 many millions test, a part of them is tallied first, on the grid of the loss: in constant memory, and on
 the device where the draws are. One half of that part fits a quadratic loss and densities; the other half
 judges them. A quadratic that predicts no worse gives the rates of its events as a model would,
@@ -40,8 +40,8 @@ _TIMES = 4
 _MOST = 1 << 28
 
 
-def to_look_at(budget: Budget) -> Sizes:
-    """How many of the testing draws a further look takes; none where few learned fewer."""
+def draws_for_rare_events(budget: Budget) -> Sizes:
+    """How many of the testing draws learn rare events: none unless far more test than have learned."""
     sizes = min(budget.test[0] // _ONE_IN, _MOST), min(budget.test[1] // _ONE_IN, _MOST)
     return sizes if min(sizes) >= _TIMES * max(budget.learn) else (0, 0)
 
@@ -50,7 +50,7 @@ def two_tallies(
     source: Source, learner: CrossFit, sizes: Sizes
 ) -> tuple[CellCounts, CellCounts] | None:
     """Two halves of further draws; None where outputs have no grid on one axis."""
-    if "kde" not in learner.names or learner.few is not None or learner.training.layout.widest > 1:
+    if "kde" not in learner.names or learner.small_support or learner.training.layout.widest > 1:
         return None
     binning = learner.training.binning
     half = sizes[0] // 2, sizes[1] // 2
@@ -62,7 +62,7 @@ def two_tallies(
 def best_event(
     halves: tuple[CellCounts, CellCounts], criterion: EventCriterion
 ) -> SelectedEvent | None:
-    """The most promising event of the loss that predicts the second half best."""
+    """The best event of the loss that predicts the second half best."""
     first, second = halves
     names = ["kde"] if all(axes is None for axes in first.binning.axes) else ["polynomial", "kde"]
     loss = GridLoss.named(best_kind(names, first, second), first)
@@ -72,34 +72,37 @@ def best_event(
     modelled = loss.name == "polynomial"
     rates = _rates(levels, criterion, modelled)
     caution = 0.0 if modelled else criterion.caution
-    promise = rates.promise(criterion.claim, criterion.gamma, caution)
+    predicted = rates.predict(criterion.claim, criterion.gamma, caution)
     if criterion.largest:
-        promise = replace(promise, sure=-math.inf)
-    event = loss.event(promise.cut.at, promise.cut.above)
-    return SelectedEvent(event, promise.cut, promise.rank, f"{loss.name} on more draws")
+        predicted = replace(predicted, certain=-math.inf)
+    best = predicted.event
+    event = loss.event(best.threshold, best.above)
+    return SelectedEvent(event, best, predicted.rank, f"{loss.name} on more draws")
 
 
 def _rates(levels: Levels, criterion: EventCriterion, modelled: bool) -> HitRates:
     """How often the events of a loss happen: by its model, or as counted."""
-    cuts, cell = np.unique(levels.loss, return_inverse=True)
+    thresholds, cell = np.unique(levels.loss, return_inverse=True)
     n = int(levels.p.sum()), int(levels.q.sum())
     share = levels.p / n[0], levels.q / n[1]
     if modelled:
         pooled = share[0] + share[1]
         share = pooled * expit(levels.loss), pooled * expit(-levels.loss)
     sides = [
-        np.asarray(np.bincount(cell.ravel(), weights=side, minlength=cuts.size), dtype=float)
+        np.asarray(np.bincount(cell.ravel(), weights=side, minlength=thresholds.size), dtype=float)
         for side in share
     ]
     up, down = ([_beyond(side, above) for side in sides] for above in (True, False))
-    ways = [(True, False)] if criterion.claim.directional else [(True, False), (False, True)]
-    if len(ways) > 1:  # of an event and its complement, which say the same, the rarer one
+    orientations = (
+        [(True, False)] if criterion.claim.directional else [(True, False), (False, True)]
+    )
+    if len(orientations) > 1:  # of an event and its complement, which say the same, the rarer one
         for both in (up, down):
             small = both[0] + both[1] <= 1.0
             leads = 0 if both is up else 1
             both[leads] = np.where(small, both[leads], 0.0)
             both[1 - leads] = np.where(small, both[1 - leads], 1.0)
-    return HitRates.of_shares(cuts, ways, up, down, n, criterion.test)
+    return HitRates.of_shares(thresholds, orientations, up, down, n, criterion.test)
 
 
 def _beyond(masses: FloatArray, above: bool) -> FloatArray:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.learning.cross_fit import CrossFit, Scores, surprise_of
+from dpassay.learning.cross_fit import CrossFit, Scores, log_loss
 from dpassay.loss.cell_counts import CellCounts, tallies
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
@@ -49,9 +49,9 @@ def best_kind(names: list[str], a: CellCounts, b: CellCounts) -> str:
     if len(names) == 1:
         return best
     draws = np.concatenate([*b.everywhere(), *a.everywhere()])
-    known = _surprises(best, a, b)
+    known = _log_losses(best, a, b)
     for name in names[1:]:
-        new = _surprises(name, a, b)
+        new = _log_losses(name, a, b)
         gain = known - new
         mean = float(np.average(gain, weights=draws))
         error = math.sqrt(float(np.average((gain - mean) ** 2, weights=draws)) / draws.sum())
@@ -60,13 +60,13 @@ def best_kind(names: list[str], a: CellCounts, b: CellCounts) -> str:
     return best
 
 
-def _surprises(name: str, a: CellCounts, b: CellCounts) -> FloatArray:
+def _log_losses(name: str, a: CellCounts, b: CellCounts) -> FloatArray:
     """That of a draw wherever there may be one, side by side, of `b` by what `a` taught and back."""
     found = []
     for teacher, taught in ((a, b), (b, a)):
         loss = GridLoss.named(name, teacher).everywhere()
         n = taught.n
-        found += [surprise_of(-loss), surprise_of(loss) * (n[0] / n[1])]
+        found += [log_loss(-loss), log_loss(loss) * (n[0] / n[1])]
     return np.concatenate(found)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.learning.cross_fit import CrossFit, LogLoss, select, surprise_of
+from dpassay.learning.cross_fit import CrossFit, LogLoss, select, log_loss
 from dpassay.learning.streaming import grid_loss
 
 zoo = dp.zoo
@@ -107,4 +107,4 @@ def chosen_loss(mechanism, seed, n):
 
 def test_surprise_is_the_logarithm_of_one_plus_the_odds():
     odds = np.concatenate([np.linspace(-40, 40, 8001), [-np.inf, -800.0, 800.0, np.inf, 0.0]])
-    assert surprise_of(odds) == pytest.approx(np.logaddexp(0, odds), rel=1e-15, abs=1e-300)
+    assert log_loss(odds) == pytest.approx(np.logaddexp(0, odds), rel=1e-15, abs=1e-300)

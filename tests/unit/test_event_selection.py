@@ -15,9 +15,9 @@ def test_best_cut_finds_the_event_of_an_exact_sample():
     p, q = laplace.ppf(u), 1 + laplace.ppf(u)
     power = EventCriterion(dp.PureDP(0.5), (4000, 4000), 0.05)
     cut = power.judge((p, q), tails=True).strongest
-    expected = 1.0 if cut.second else 0.0
-    assert cut.at == pytest.approx(expected, abs=0.6)
-    assert cut.above == cut.second
+    expected = 1.0 if cut.swapped else 0.0
+    assert cut.threshold == pytest.approx(expected, abs=0.6)
+    assert cut.above == cut.swapped
     assert cut.z > 5
 
 
@@ -27,8 +27,8 @@ def test_a_promise_is_made_of_counts_alone():
     p, q = rng.normal(size=500), rng.normal(1, 1, size=500)
     look = EventCriterion(dp.PureDP(0.5), (1500, 1500), 0.05).judge((p, q))
     other = EventCriterion(dp.PureDP(0.5), (1500, 1500), 0.05).judge((p**3, q**3))
-    assert (look.rank, look.cut.share) == (other.rank, other.cut.share)
-    assert other.cut.at == pytest.approx(look.cut.at**3)
+    assert (look.rank, look.event.share) == (other.rank, other.event.share)
+    assert other.event.threshold == pytest.approx(look.event.threshold**3)
 
 
 def eager(new, best):
