@@ -39,7 +39,8 @@ def test_the_contour_leaves_out_nothing_where_it_passes_the_last_count():
 
 def region_of(window, claim):
     """g as the test evaluates it."""
-    return lambda q: _boundary(window, claim)(q)[0]
+    boundary = _boundary(window, claim)
+    return lambda q: boundary(q)[0]
 
 
 def slow_distance(c, i, j, region):

@@ -167,6 +167,7 @@ def test_a_floor_never_inflates_a_bound(seed):
         (lambda: dp.pure.estimate(zoo.Laplace(), PAIR, n=10, floor=-1.0), "floor must be"),
         (lambda: dp.pure.estimate(zoo.Laplace(), PAIR, n=10, region=(1, 0)), "low < high"),
         (lambda: dp.pure.estimate(zoo.Laplace(), PAIR, n=100, region=(90, 99)), "no draw fell"),
+        (lambda: dp.pure.estimate(zoo.Laplace(), PAIR, n=100, region=["x"]), "no draw fell"),
         (lambda: dp.pure.estimate(zoo.Laplace(), PAIR, n=100, bandwidth="x"), "bandwidth must"),
         (lambda: dp.pure.lower_bound(zoo.Laplace(), [], n=100), "list is empty"),
         (lambda: dp.pure.lower_bound(zoo.Laplace(), iter([]), n=100), "iterator is empty"),

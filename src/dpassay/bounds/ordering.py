@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -201,6 +201,7 @@ def observed_distance(window: Window, claim: Claim, theta: float | None = None) 
 Boundary: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
+@lru_cache(maxsize=16)
 def _boundary(window: Window, claim: Claim, theta: float | None = None) -> Boundary:
     theta = claim.value if theta is None else theta
     if claim.quick:

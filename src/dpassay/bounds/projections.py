@@ -147,7 +147,7 @@ def _on_tangent(
     return np.where(outside[0], ends[0], np.where(outside[1], ends[1], q))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def regions_of(claim: Claim, thetas: tuple[float, ...]) -> Regions:
     """The tangents of a claim at several θ. The last one of each θ is level: no guess is above it."""
     q = np.append(0.0, 1 / (1 + np.exp(-_TANGENTS)))

@@ -294,6 +294,8 @@ def _inside(loss: GridLoss, block: GridPart, region: Any) -> BoolArray:
         return np.ones(block.p.size, dtype=bool)
     if block.axes is None:
         return np.array([_key_inside(loss, int(key), region) for key in block.keys])
+    if _in_words(region):  # words are discrete outputs
+        return np.zeros(block.p.size, dtype=bool)
     bounds = _bounds(region, len(block.axes))
     masks = [
         (a.points >= low) & (a.points <= high)

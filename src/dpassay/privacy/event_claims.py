@@ -41,6 +41,7 @@ SMALL_DELTA = 1e-5
 class Claim(Record):
     """Base of all claims.
 
+    Where a method takes `theta`, it answers for the claim with this θ ≥ 0 instead of the claimed one.
     A claim also answers in the terms of other notions: `delta_at` is its privacy profile, `renyi` its
     Rényi divergence. Claims about divergences (`set_by_events` is False) also have `orders`, `leak`,
     `divergence_limit` and `from_divergence`.

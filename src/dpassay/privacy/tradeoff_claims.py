@@ -82,6 +82,7 @@ class TradeoffDP(Claim):
         accountant's (dp-accounting: `pld.get_delta_for_epsilon`). Finitely many ε are asked for and
         the curve is exact for them, so the claim is never stronger than what the function says.
 
+        >>> from dpassay import GaussianDP
         >>> same = TradeoffDP.from_delta(GaussianDP(1.0).delta_at)
         >>> gap = GaussianDP(1.0).tradeoff(0.05) - same.tradeoff(0.05)
         >>> 0 <= gap < 1e-5
