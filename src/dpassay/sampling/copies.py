@@ -188,7 +188,8 @@ class CopyCheck:
                 if before != self._count and chance < self.LOG_LIMIT:
                     raise DependentDraws(
                         f"runs {before} and {self._count} of the draws on {checks.shown(data[side])} "
-                        f"begin with the same outputs in the same order: {method.explained(_STARTS_AGAIN)}"
+                        "begin with the same outputs in the same order: "
+                        + method.explained(_STARTS_AGAIN)
                     )
             if not self._varied[side] and found.starts[-1].rows >= 16:
                 self._check_constant(found.constant, side, data, method)
