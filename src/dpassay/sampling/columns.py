@@ -29,6 +29,13 @@ KIND_OF_TYPE: dict[type, str] = {
 }
 
 
+class Unreadable(Exception):
+    """Why a file cannot be read, and at which line or column; `load` adds the name of the file."""
+
+    def __init__(self, why: str, where: str = "") -> None:
+        super().__init__(f", {where} {why}" if where else f" {why}")
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
     """The cells of a column that have a value, and which cells those are."""
