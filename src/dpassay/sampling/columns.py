@@ -195,7 +195,7 @@ def integer_array(values: Iterable[int]) -> AnyArray:
 
 
 def pyarrow_for(what: str, *modules: str) -> Any:
-    """The optional pyarrow with some of its modules, for `what` needs it, or how to install it."""
+    """pyarrow with some of its modules; MissingExtra says that `what` needs it if it is not there."""
     try:
         for module in modules:
             importlib.import_module(f"pyarrow.{module}")
