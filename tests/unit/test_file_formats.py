@@ -20,7 +20,7 @@ import dpassay as dp
 from dpassay.errors import InvalidInput, MissingExtra, UnreadableFile
 from dpassay.privacy.provenance import Origin
 from dpassay.sampling import file_formats
-from dpassay.sampling.columns import arrow_source
+from dpassay.sampling.columns import Unreadable, arrow_source
 from dpassay.sampling.files import read_pair, read_table
 
 VALUES = np.array([0.5, 1.5, -2.0, np.nan])
@@ -206,7 +206,7 @@ def test_files_that_are_not_what_they_say(tmp_path):
     path.write_bytes(b"\xff\xfe\x00\x01binary")
     with pytest.raises(UnreadableFile, match="not a text file"):
         read_table(path)
-    with pytest.raises(UnreadableFile, match="there is no file"):
+    with pytest.raises(UnreadableFile, match="none.csv' does not exist"):
         read_table(tmp_path / "none.csv")
     with pytest.raises(UnreadableFile, match="directory"):
         read_table(tmp_path)
@@ -273,8 +273,8 @@ def test_little_more_than_the_limit_is_taken_of_a_stream():
             given.append(size)
             return bytes(size)
 
-    with pytest.raises(UnreadableFile, match="more than 1,000 bytes"):
-        file_formats.Limit(1000).read(Endless(), "'endless'")
+    with pytest.raises(Unreadable, match="more than 1,000 bytes"):
+        file_formats.Limit(1000).read(Endless())
     assert len(given) == 1
 
 

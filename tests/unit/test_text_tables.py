@@ -109,11 +109,11 @@ def test_words_and_numbers_share_a_column(write):
 @pytest.mark.parametrize(
     ("text", "cell"),
     [
-        ("x;y\n1,5;1\n2;2\n", "column 'x': '1,5'"),
-        ("x;y\n1,234;1\n2,345;2\n", "column 'x': '1,234'"),
+        ("x;y\n1,5;1\n2;2\n", "column 'x' holds '1,5'"),
+        ("x;y\n1,234;1\n2,345;2\n", "column 'x' holds '1,234'"),
         ("x;y\n1,5;1\nerror;2\n", "'1,5'"),
         ('x,y\n"1,5",1\n",5",2\n', "'1,5'"),
-        ("1,234;1\n2,345;2\n", "column 1: '1,234'"),
+        ("1,234;1\n2,345;2\n", "column 1 holds '1,234'"),
         ("x;y\n1.234,5;1\n0.5;2\n", r"'1.234,5'"),
         ("x;y\n1,234,567.8;1\n0.5;2\n", r"'1,234,567.8'"),
         ("x;y\n1,5e3;1\n0.5;2\n", r"'1,5e3'"),
@@ -123,8 +123,8 @@ def test_words_and_numbers_share_a_column(write):
     ],
 )
 def test_numbers_with_separators_are_refused(write, text, cell):
-    words = r"looks like a number with .*\(1234.5\).*np.savetxt\(…, delimiter=','\)"
-    with pytest.raises(UnreadableFile, match=f"{cell} {words}"):
+    words = r", which looks like a number with .*\(1234.5\).*np.savetxt\(…, delimiter=','\)"
+    with pytest.raises(UnreadableFile, match=f"{cell}{words}"):
         read_table(write("a.csv", text))
 
 

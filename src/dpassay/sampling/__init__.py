@@ -1,1 +1,1 @@
-"""What we saw: outputs in canonical form, drawn reproducibly, dealt out once."""
+"""Sampling: draws from seeds, files and stores, checked for dependence and dealt out once."""

@@ -29,6 +29,13 @@ KIND_OF_TYPE: dict[type, str] = {
 }
 
 
+class Unreadable(Exception):
+    """Why a file cannot be read, and at which line or column; `load` adds the name of the file."""
+
+    def __init__(self, why: str, where: str = "") -> None:
+        super().__init__(f", {where} {why}" if where else f" {why}")
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
     """The cells of a column that have a value, and which cells those are."""
@@ -188,7 +195,7 @@ def integer_array(values: Iterable[int]) -> AnyArray:
 
 
 def pyarrow_for(what: str, *modules: str) -> Any:
-    """The optional pyarrow with some of its modules, for `what` needs it, or how to install it."""
+    """pyarrow with some of its modules; MissingExtra says that `what` needs it if it is not there."""
     try:
         for module in modules:
             importlib.import_module(f"pyarrow.{module}")

@@ -179,7 +179,6 @@ class CopyCheck:
         """Raise DependentDraws if a run repeats one before it, BadOutput if it does not fit."""
         self._count += 1
         for side, found in enumerate(heads):
-            shown = checks.shown(data[side])
             self.containers |= found.containers
             check_containers(self.containers)
             self._varied[side] |= found.constant is None
@@ -188,36 +187,37 @@ class CopyCheck:
                 chance = start.log_chance + 2 * math.log(self._count)
                 if before != self._count and chance < self.LOG_LIMIT:
                     raise DependentDraws(
-                        f"runs {before} and {self._count} of the draws on {shown} begin with the same "
-                        f"outputs in the same order: {method.explained(_STARTS_AGAIN)}"
+                        f"runs {before} and {self._count} of the draws on {checks.shown(data[side])} "
+                        "begin with the same outputs in the same order: "
+                        + method.explained(_STARTS_AGAIN)
                     )
-            if (
-                found.constant is not None
-                and found.starts[-1].rows >= 16
-                and not self._varied[side]
-            ):
-                self._check_constant(side, found.constant, shown, method)
+            if not self._varied[side] and found.starts[-1].rows >= 16:
+                self._check_constant(found.constant, side, data, method)
             times = None if found.hashes is None else self._repeats[side].add(found.hashes)
             if times is not None:
                 raise DependentDraws(
-                    f"too many different outputs on {shown} come exactly {times} times, digit for digit: "
-                    f"{method.explained(_SAME_SEEDS)}"
+                    f"too many different outputs on {checks.shown(data[side])} come exactly {times} "
+                    f"times, digit for digit: {method.explained(_SAME_SEEDS)}"
                 )
 
-    def _check_constant(self, side: int, constant: bytes, shown: str, method: DrawMethod) -> None:
+    def _check_constant(
+        self, constant: bytes | None, side: int, data: Pair, method: DrawMethod
+    ) -> None:
         """Raise DependentDraws if runs of one value each have different values."""
         first = self._constant[side] = self._constant[side] or constant
-        if first != constant and method.calls:
+        if first == constant:
+            return
+        shown = checks.shown(data[side])
+        if method.calls:
             raise DependentDraws(
                 f"many calls in a row on {shown} return one and the same output, and later ones another: "
                 f"{method.explained(_SAME_SEEDS)}"
             )
-        if first != constant:
-            raise DependentDraws(
-                f"on {shown} every call returns one value repeated, and another one at the next call: "
-                "the noise is drawn once per call, not once per output (pass size= to it, or wrap the "
-                "function: dp.from_function)"
-            )
+        raise DependentDraws(
+            f"on {shown} every call returns one value repeated, and another one at the next call: the "
+            "noise is drawn once per call, not once per output (pass size= to it, or wrap the function: "
+            "dp.from_function)"
+        )
 
 
 class _RepeatCounts:

@@ -19,6 +19,7 @@ from dpassay.privacy.provenance import Origin
 from dpassay.sampling.columns import (
     Column,
     Content,
+    Unreadable,
     arrow_source,
     as_objects,
     integer_array,
@@ -28,7 +29,7 @@ from dpassay.sampling.columns import (
     pyarrow_for,
     repeated,
 )
-from dpassay.sampling.text_tables import of_text, read_text
+from dpassay.sampling.text_tables import NO_TEXT, of_text, read_text
 
 _TEXT = (".csv", ".tsv", ".txt")
 _LINES = (".jsonl", ".ndjson")
@@ -47,57 +48,58 @@ class Limit:
 
     most: int
 
-    def read(self, stream: Any, shown: str) -> bytes:
+    def read(self, stream: Any) -> bytes:
         """All that a stream holds; refused as soon as that is too much."""
         parts, size = [], 0
         while part := stream.read(_PART):
             size += len(part)
-            self.check(size, shown)
+            self.check(size)
             parts.append(part)
         return b"".join(parts)
 
-    def check(self, size: int, shown: str) -> None:
+    def check(self, size: int) -> None:
         """Refuse a size above the limit."""
         if size > self.most:
-            raise UnreadableFile(
-                f"{shown} holds more than {self.most:,} bytes, decompressed if it is compressed, and no "
-                f"more are read: give a smaller file, or max_bytes={2 * size} (--max-bytes) if there is "
-                "memory for several times that"
+            raise Unreadable(
+                f"holds more than {self.most:,} bytes, decompressed if it is compressed, and no more are "
+                f"read: give a smaller file, or max_bytes={2 * size} (--max-bytes) if there is memory "
+                "for several times that"
             )
 
 
 def load(path: str | Path, max_bytes: int | None = None) -> Content:
-    """Read a file once: what is hashed is what is read."""
+    """The columns of a file, and what it is; a file that cannot be used is an UnreadableFile."""
     limit = Limit(MAX_BYTES if max_bytes is None else checks.whole("max_bytes", max_bytes))
-    file, shown = Path(path), repr(str(path))
-    compression = _COMPRESSED.get(file.suffix.lower())
-    suffix = Path(file.stem).suffix.lower() if compression else file.suffix.lower()
-    _check_path(file, suffix, compression, shown)
+    shown = repr(str(path))
     try:
-        about = file.stat()
-        if not (stat.S_ISREG(about.st_mode) or stat.S_ISFIFO(about.st_mode)):
-            raise UnreadableFile(
-                f"{shown} is neither a file nor a pipe but a device: give a file of outputs"
-            )
-        with file.open("rb") as stream:
-            data = limit.read(stream, shown)
+        return _load(Path(path), shown, limit)
+    except Unreadable as error:
+        raise UnreadableFile(f"{shown}{error}") from None
     except OSError as error:
         raise UnreadableFile(f"{shown} cannot be read: {error.strerror or error}") from None
-    if not data:
-        raise UnreadableFile(f"{shown} is empty")
-    try:
-        names, columns = _parsed(data, suffix, compression, shown, limit)
-    except UnreadableFile:
-        raise
     except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
         raise UnreadableFile(f"{shown} cannot be read: {error}") from error
+
+
+def _load(file: Path, shown: str, limit: Limit) -> Content:
+    """Read a file once: what is hashed is what is read."""
+    compression = _COMPRESSED.get(file.suffix.lower())
+    suffix = Path(file.stem).suffix.lower() if compression else file.suffix.lower()
+    _check_path(file, suffix, compression)
+    about = file.stat()
+    if not (stat.S_ISREG(about.st_mode) or stat.S_ISFIFO(about.st_mode)):
+        raise Unreadable("is neither a file nor a pipe but a device: give a file of outputs")
+    with file.open("rb") as stream:
+        data = limit.read(stream)
+    if not data:
+        raise Unreadable("is empty")
+    names, columns = _parsed(data, suffix, compression, limit)
     rows = columns[0].rows if columns else 0
     if rows == 0:
-        but = ": a header alone" if suffix in _TEXT else ""
-        raise UnreadableFile(f"{shown} holds no outputs{but}")
+        raise Unreadable("holds no outputs" + (": a header alone" if suffix in _TEXT else ""))
     if names is not None and (double := repeated(names)) is not None:
-        raise UnreadableFile(
-            f"{shown} has more than one column {double!r}; give every column a name of its own"
+        raise Unreadable(
+            f"has more than one column {double!r}; give every column a name of its own"
         )
     modified = datetime.datetime.fromtimestamp(about.st_mtime, datetime.UTC)
     called = names or tuple(str(k + 1) for k in range(len(columns)))
@@ -113,79 +115,76 @@ def load(path: str | Path, max_bytes: int | None = None) -> Content:
     return Content(shown, origin, called, names is not None, columns)
 
 
-def _check_path(file: Path, suffix: str, compression: str | None, shown: str) -> None:
+def _check_path(file: Path, suffix: str, compression: str | None) -> None:
     """Refuse what is not there, and formats that are not read."""
     if file.is_dir():
-        raise UnreadableFile(f"{shown} is a directory, not a file of outputs")
+        raise Unreadable("is a directory, not a file of outputs")
     if not file.exists():
-        raise UnreadableFile(f"there is no file {shown}")
+        raise Unreadable("does not exist")
     if suffix == ".npz":
-        raise UnreadableFile(f"{shown} may hold several arrays; save one as .npy")
+        raise Unreadable("may hold several arrays; save one as .npy")
     text = suffix in (*_TEXT, *_LINES)
     if not (text or suffix in (*_MODULES, ".npy")) or (compression and not text):
-        raise UnreadableFile(
-            f"{shown} ends in {file.suffix!r}; outputs are read from .npy, .csv or .parquet "
-            "(also from .tsv, .txt, .jsonl, .csv.gz, .feather and .arrow)"
+        raise Unreadable(
+            f"ends in {file.suffix!r}; outputs are read from .npy, .csv or .parquet (also from .tsv, "
+            ".txt, .jsonl, .csv.gz, .feather and .arrow)"
         )
 
 
-def _parsed(data: bytes, suffix: str, compression: str | None, shown: str, limit: Limit) -> _Read:
+def _parsed(data: bytes, suffix: str, compression: str | None, limit: Limit) -> _Read:
     if suffix == ".npy":
-        return _read_npy(data, shown)
+        return _read_npy(data)
     pa = pyarrow_for(f"reading {suffix} files", _MODULES.get(suffix, "csv"))
     if suffix in _MODULES:
-        return _read_arrow(pa, data, suffix, shown, limit)
+        return _read_arrow(pa, data, suffix, limit)
     if compression:
-        data = _decompressed(pa, data, compression, shown, limit)
+        data = _decompressed(pa, data, compression, limit)
     if suffix in _TEXT:
-        return read_text(data, suffix, shown)
-    return _read_json_lines(pa, data, shown)
+        return read_text(data, suffix)
+    return _read_json_lines(pa, data)
 
 
-def _decompressed(pa: Any, data: bytes, compression: str, shown: str, limit: Limit) -> bytes:
+def _decompressed(pa: Any, data: bytes, compression: str, limit: Limit) -> bytes:
     try:
         stream = pa.input_stream(arrow_source(pa, data), compression=compression)
-        return limit.read(stream, shown)
-    except UnreadableFile:
+        return limit.read(stream)
+    except Unreadable:
         raise
     except Exception as error:  # pyarrow raises many kinds
-        raise UnreadableFile(f"{shown} is not compressed as its name says: {error}") from None
+        raise Unreadable(f"is not compressed as its name says: {error}") from None
 
 
 # --- .npy
 
 
-def _read_npy(data: bytes, shown: str) -> _Read:
+def _read_npy(data: bytes) -> _Read:
     if data.startswith(b"PK"):
-        raise UnreadableFile(
-            f"{shown} is a .npz file, which may hold several arrays; save one as .npy"
-        )
+        raise Unreadable("is a .npz file, which may hold several arrays; save one as .npy")
     if not data.startswith(b"\x93NUMPY"):
-        raise UnreadableFile(f"{shown} is not a .npy file")
+        raise Unreadable("is not a .npy file")
     try:
         array: AnyArray = np.load(io.BytesIO(data), allow_pickle=False)
     except Exception as error:  # whatever a broken header brings about
         if "Object arrays" in str(error):
-            raise UnreadableFile(
-                f"{shown} holds pickled Python objects, which are never loaded from a file; "
-                "save numbers or strings, or use .csv or .parquet"
+            raise Unreadable(
+                "holds pickled Python objects, which are never loaded from a file; save numbers or "
+                "strings, or use .csv or .parquet"
             ) from None
-        raise UnreadableFile(f"{shown} is not a .npy file: {error}") from None
+        raise Unreadable(f"is not a .npy file: {error}") from None
     names = array.dtype.names
     fields = [array] if names is None else [array[name] for name in names]
     if array.ndim not in (1, 2) or (names and any(field.ndim != 1 for field in fields)):
-        raise UnreadableFile(
-            f"{shown} holds an array of shape {array.shape}; outputs are numbers (n,) or rows (n, d)"
+        raise Unreadable(
+            f"holds an array of shape {array.shape}; outputs are numbers (n,) or rows (n, d)"
         )
     if array.ndim == 2 and array.shape[0] == 1 < array.shape[1]:
-        raise UnreadableFile(
-            f"{shown} holds an array of shape {array.shape}, one output of {array.shape[1]:,} numbers; a "
-            "row is an output: if each number is one, save array.ravel()"
+        raise Unreadable(
+            f"holds an array of shape {array.shape}, one output of {array.shape[1]:,} numbers; a row is "
+            "an output: if each number is one, save array.ravel()"
         )
     if array.ndim == 2:
         fields = [array[:, k] for k in range(array.shape[1])]
-    columns = tuple(_of_numpy(field, f"{shown}, column {k + 1}") for k, field in enumerate(fields))
-    return names, columns
+    return names, tuple(_of_numpy(field, f"column {k}") for k, field in enumerate(fields, 1))
 
 
 def _of_numpy(array: AnyArray, where: str) -> Column:
@@ -199,16 +198,16 @@ def _of_numpy(array: AnyArray, where: str) -> Column:
             return of_array(array.astype("timedelta64[us]"))
         case "b" | "i" | "u" | "f" | "S":
             return of_array(array)
-    raise UnreadableFile(
-        f"{where} is of dtype {array.dtype}; save real numbers (a complex one as two columns), strings "
-        "or dates"
+    raise Unreadable(
+        f"is of dtype {array.dtype}; save real numbers (a complex one as two columns), strings or dates",
+        where,
     )
 
 
 # --- Parquet, Feather and Arrow
 
 
-def _read_arrow(pa: Any, data: bytes, suffix: str, shown: str, limit: Limit) -> _Read:
+def _read_arrow(pa: Any, data: bytes, suffix: str, limit: Limit) -> _Read:
     source = arrow_source(pa, data)
     try:
         if suffix == ".parquet":
@@ -216,33 +215,33 @@ def _read_arrow(pa: Any, data: bytes, suffix: str, shown: str, limit: Limit) -> 
             about = file.metadata
             groups = map(about.row_group, range(about.num_row_groups))
             stored = sum(group.total_byte_size for group in groups)
-            limit.check(max(stored, about.num_rows * about.num_columns), shown)  # at least so many
+            limit.check(max(stored, about.num_rows * about.num_columns))  # at least so many
             table = file.read()
         else:
-            table = _all_batches(pa, source, data.startswith(b"ARROW1"), shown, limit)
+            table = _all_batches(pa, source, data.startswith(b"ARROW1"), limit)
             table.validate(full=True)
-    except UnreadableFile:
+    except Unreadable:
         raise
     except Exception as error:  # pyarrow raises many kinds
-        raise UnreadableFile(f"{shown} is not a {suffix} file: {error}") from None
+        raise Unreadable(f"is not a {suffix} file: {error}") from None
     names = tuple(map(str, table.column_names))
     try:
         return names, tuple(
-            _of_arrow(pa, column, f"{shown}, column {name!r}")
+            _of_arrow(pa, column, f"column {name!r}")
             for name, column in zip(names, table.columns, strict=True)
         )
     except pa.ArrowException as error:
-        raise UnreadableFile(f"{shown} cannot be read: {error}") from None
+        raise Unreadable(f"cannot be read: {error}") from None
 
 
-def _all_batches(pa: Any, source: Any, is_file: bool, shown: str, limit: Limit) -> Any:
+def _all_batches(pa: Any, source: Any, is_file: bool, limit: Limit) -> Any:
     """The table of an Arrow file or stream, as long as it stays within the limit."""
     reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
     each = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
     found, size = [], 0
     for batch in each:
         size += batch.nbytes
-        limit.check(size, shown)
+        limit.check(size)
         found.append(batch)
     return pa.Table.from_batches(found, reader.schema)
 
@@ -280,36 +279,36 @@ def _of_arrow(pa: Any, column: Any, where: str) -> Column:
 # --- JSON lines: an output a line, an object of named cells, a list of cells, or a cell alone
 
 
-def _read_json_lines(pa: Any, data: bytes, shown: str) -> _Read:
+def _read_json_lines(pa: Any, data: bytes) -> _Read:
     """Cells are typed as those of text are; names that a line lacks are missing values."""
     try:
         lines = data.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise UnreadableFile(f"{shown} is not a text file; save it as text in UTF-8") from None
+        raise Unreadable(NO_TEXT) from None
     rows: list[Any] = []
     for k, line in enumerate(lines, 1):
         if line.strip():
             try:
                 row = checks.read_json(line)
             except ValueError as error:
-                raise UnreadableFile(
-                    f"{shown}, line {k} is no JSON: {error}; write an output a line"
+                raise Unreadable(
+                    f"is no JSON: {error}; write an output a line", f"line {k}"
                 ) from None
             rows.append(row if isinstance(row, (dict, list)) else [row])
     if not rows:
-        raise UnreadableFile(f"{shown} is empty")
+        raise Unreadable("is empty")
     names: tuple[str, ...] | None = None
     if {type(row) for row in rows} == {dict}:
         names = tuple(dict.fromkeys(name for row in rows for name in row))
         rows = [[row.get(name) for name in names] for row in rows]
     elif any(type(row) is dict or len(row) != len(rows[0]) for row in rows):
-        raise UnreadableFile(
-            f"{shown} has lines of different forms; every output needs the same: an object of the same "
-            "names, a list of as many cells, or a cell"
+        raise Unreadable(
+            "has lines of different forms; every output needs the same: an object of the same names, a "
+            "list of as many cells, or a cell"
         )
     columns = []
     for k, column in enumerate(zip(*rows, strict=True)):
-        where = f"{shown}, column {repr(names[k]) if names else k + 1}"
+        where = f"column {repr(names[k]) if names else k + 1}"
         text = pa.array([_json_text(cell, where) for cell in column], pa.string())
         columns.append(of_text(text, where))
     return names, tuple(columns)
@@ -328,11 +327,11 @@ def _json_text(cell: Any, where: str) -> str:
             try:
                 cell.encode()
             except UnicodeEncodeError:
-                raise UnreadableFile(
-                    f"{where} holds {checks.shown(cell)}, half of a pair of surrogates, which is no text"
-                ) from None
+                why = f"holds {checks.shown(cell)}, half of a pair of surrogates, which is no text"
+                raise Unreadable(why, where) from None
             return cell
-    raise UnreadableFile(
-        f"{where} holds {checks.shown(cell)}; a cell is a number, a word, true, false or null: give what "
-        "is nested columns of its own"
+    raise Unreadable(
+        f"holds {checks.shown(cell)}; a cell is a number, a word, true, false or null: give what is "
+        "nested columns of its own",
+        where,
     )

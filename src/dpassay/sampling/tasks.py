@@ -101,10 +101,12 @@ class Pace:
     def add(self, cells: int, seconds: float) -> None:
         """Learn from a finished task."""
         one = seconds / cells
-        # a longer task says more than the ones before it
-        known = self._cost is None or cells > self._longest
-        self._cost = one if known or self._cost is None else (self._cost + one) / 2
-        self._longest = max(self._longest, cells)
+        if (
+            self._cost is None or cells > self._longest
+        ):  # a longer task says more than those before it
+            self._cost, self._longest = one, cells
+        else:
+            self._cost = (self._cost + one) / 2
 
     def next(self, first: int, limit: int) -> Task:
         """The task that begins at a cell and ends before `limit`."""

@@ -13,9 +13,9 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import AnyArray, BoolArray
-from dpassay.errors import UnreadableFile
 from dpassay.sampling.columns import (
     Column,
+    Unreadable,
     arrow_source,
     as_objects,
     integer_array,
@@ -35,26 +35,24 @@ _SEPARATED = f"[+-]?,[0-9]+|{_DIGITS}([, \u00a0\u202f'’_]+{_DIGITS})+"
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}.*"
 _SNIFFED = 100  # rows that tell the delimiter, and cells that tell a type
 _BLOCK = 1 << 24  # bytes of text parsed at a time; a row must fit
-_NO_TEXT = "is not a text file; save it as text in UTF-8"
+NO_TEXT = "is not a text file; save it as text in UTF-8"
 
 
 def _arrow() -> Any:
     return pyarrow_for("reading text", "compute", "csv")
 
 
-def read_text(
-    data: bytes, suffix: str, shown: str
-) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
+def read_text(data: bytes, suffix: str) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
     """Names, or None without a header, and columns."""
     if b"\0" in data[:_BLOCK]:
-        raise UnreadableFile(f"{shown} {_NO_TEXT}")
+        raise Unreadable(NO_TEXT)
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data or data.isspace():
-        raise UnreadableFile(f"{shown} is empty")
+        raise Unreadable("is empty")
     if not data.endswith((b"\n", b"\r")):
         data += b"\n"  # Arrow does not see a row alone without it
-    delimiter, width = _sniffed(data, suffix, shown)
-    table = _cells(data, delimiter, width, shown)
+    delimiter, width = _sniffed(data, suffix)
+    table = _cells(data, delimiter, width)
     last = table.column(width - 1)
     if width > 1 and last[0].as_py() == "" and last.unique().to_pylist() == [""]:
         table = table.remove_column(width - 1)  # rows end in a delimiter
@@ -63,13 +61,13 @@ def read_text(
         # numpy puts a # before a header, and pandas nothing over an index
         names = (first[0].removeprefix("#").strip() or "1", *first[1:])
         body = tuple(
-            of_text(column.slice(1), f"{shown}, column {name!r}")
+            of_text(column.slice(1), f"column {name!r}")
             for name, column in zip(names, table.columns, strict=True)
         )
         if _is_header(first, body):
             return names, body
     columns = enumerate(table.columns, 1)
-    return None, tuple(of_text(column, f"{shown}, column {k}") for k, column in columns)
+    return None, tuple(of_text(column, f"column {k}") for k, column in columns)
 
 
 def _may_be_header(first: tuple[str, ...]) -> bool:
@@ -86,7 +84,7 @@ def _is_header(first: tuple[str, ...], body: tuple[Column, ...]) -> bool:
     )
 
 
-def _rows(data: bytes, delimiter: str, shown: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Rows with the number of their last line."""
     text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
     reader = csv.reader(text, delimiter=delimiter)
@@ -94,12 +92,12 @@ def _rows(data: bytes, delimiter: str, shown: str) -> Iterator[tuple[int, list[s
         for row in reader:
             yield reader.line_num, row
     except UnicodeDecodeError:
-        raise UnreadableFile(f"{shown} {_NO_TEXT}") from None
+        raise Unreadable(NO_TEXT) from None
     except csv.Error as error:
-        raise UnreadableFile(f"{shown}, line {reader.line_num + 1}: {error}") from None
+        raise Unreadable(f"cannot be read: {error}", f"line {reader.line_num + 1}") from None
 
 
-def _sniffed(data: bytes, suffix: str, shown: str) -> tuple[str, int]:
+def _sniffed(data: bytes, suffix: str) -> tuple[str, int]:
     """The delimiter, and how many cells the first row has.
 
     The delimiter is the first of tab, semicolon and comma that splits the rows at the top into equally
@@ -107,7 +105,7 @@ def _sniffed(data: bytes, suffix: str, shown: str) -> tuple[str, int]:
     """
     firsts: list[tuple[str, int]] = []
     for mark in "\t" if suffix == ".tsv" else "\t;,":
-        head = itertools.islice(_rows(data, mark, shown), _SNIFFED)
+        head = itertools.islice(_rows(data, mark), _SNIFFED)
         widths = [len(row) for _, row in head]
         if widths[0] > 1 and len(set(widths) - {0}) == 1:
             return mark, widths[0]
@@ -115,14 +113,14 @@ def _sniffed(data: bytes, suffix: str, shown: str) -> tuple[str, int]:
     return next((found for found in firsts if found[1] > 1), firsts[-1])
 
 
-def _cells(data: bytes, delimiter: str, width: int, shown: str) -> Any:
+def _cells(data: bytes, delimiter: str, width: int) -> Any:
     """All cells as text, with the first row; blank lines at the end of several columns are left out."""
     pa = _arrow()
     if width > 1:
         if data.endswith((b"\n\n", b"\n\r\n", b"\r\r")):
             data = data.rstrip(b"\r\n") + b"\n"
         if re.search(rb"\n\r?\n|\r\r", data):  # a blank line, or a line break in quotes
-            _refuse_uneven(data, delimiter, width, shown)
+            _refuse_uneven(data, delimiter, width)
     try:
         return pa.csv.read_csv(
             arrow_source(pa, data),
@@ -138,18 +136,18 @@ def _cells(data: bytes, delimiter: str, width: int, shown: str) -> Any:
             ),
         )
     except pa.ArrowException as error:
-        _refuse_uneven(data, delimiter, width, shown)
-        why = _NO_TEXT if "UTF8" in str(error) else f"cannot be read: {error}"
-        raise UnreadableFile(f"{shown} {why}") from None
+        _refuse_uneven(data, delimiter, width)
+        raise Unreadable(NO_TEXT if "UTF8" in str(error) else f"cannot be read: {error}") from None
 
 
-def _refuse_uneven(data: bytes, delimiter: str, width: int, shown: str) -> None:
-    for line, row in _rows(data, delimiter, shown):
+def _refuse_uneven(data: bytes, delimiter: str, width: int) -> None:
+    for line, row in _rows(data, delimiter):
         if len(row) != width and (row or width > 1):
             has = "is blank" if not row else f"has {_counted(len(row))}"
-            raise UnreadableFile(
-                f"{shown}, line {line} {has}, the first row {_counted(width)}; every output "
-                "needs the same number (a cell that holds the delimiter goes into quotes)"
+            raise Unreadable(
+                f"{has}, the first row {_counted(width)}; every output needs the same number (a cell "
+                "that holds the delimiter goes into quotes)",
+                f"line {line}",
             )
 
 
@@ -187,11 +185,12 @@ def _typed(cells: Any, where: str) -> AnyArray:
         return true
     separated = np.flatnonzero(_matches(cells, _SEPARATED))
     if separated.size:
-        raise UnreadableFile(
-            f"{where}: {checks.shown(cells[int(separated[0])].as_py())} looks like a number with a "
+        raise Unreadable(
+            f"holds {checks.shown(cells[int(separated[0])].as_py())}, which looks like a number with a "
             "decimal comma or separators, or like several numbers; write numbers with a decimal point "
             "and without separators (1234.5), and separate cells by commas, semicolons or tabs "
-            "(np.savetxt(…, delimiter=','))"
+            "(np.savetxt(…, delimiter=','))",
+            where,
         )
     mixed = np.array(cells.to_numpy(zero_copy_only=False))
     mixed[true], mixed[false] = True, False
