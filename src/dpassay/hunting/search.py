@@ -88,12 +88,12 @@ class Search:
         if beyond and not self._conclusive:
             self._round(beyond[:many])
         waiting, later = inside[many:] + beyond[many:], max(many // 2, 2)
-        while not self._done:
+        improving = True
+        while improving and not self._done:
             before = self._bound
             parents = [one.candidate for one in self.best[:_PARENTS]]
             children = [space.mutated(one, rng) for one in parents for _ in range(_CHILDREN)]
-            if not outside:
-                children = [one for one in children if not one.outside]
+            children = [one for one in children if outside or not one.outside]
             again = [*parents, *(inside + beyond)[: 2 * many], *children[: many // 4]]
             if (rise := self._rise(len(again))) >= _LEAST:
                 self._enlarged_round(again, int(rise * self.first))
@@ -105,8 +105,7 @@ class Search:
                 self._round([*children, *others])
             else:
                 return
-            if self._conclusive and self._bound < (1 + _GAIN) * before:
-                return
+            improving = not self._conclusive or self._bound >= (1 + _GAIN) * before
 
     def _rise(self, pairs: int) -> float:
         """How many times the draws the next round may have: all that are left if none could follow."""
@@ -169,7 +168,10 @@ class Search:
         self._keep(self._tried(Effort.THOROUGH, thorough, 16 * self.first))
         if self._done:
             return
-        alive = [one for one in glanced if not one.rejected and one not in ahead]
+        self._halve([one for one in glanced if not one.rejected and one not in ahead])
+
+    def _halve(self, alive: list[Trial]) -> None:
+        """Successive halving: keep the best quarter with four times the draws, step by step."""
         for step in STEPS:
             effort = Effort.QUICK if step in STEPS[:2] else Effort.THOROUGH
             found = self._tried(effort, (one.candidate for one in alive), step * self.first)
