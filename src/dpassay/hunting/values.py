@@ -297,7 +297,7 @@ def _plain_values(cell: Cell, value: Any) -> list[Any]:
 
 
 def complexity(cell: Cell, value: Any) -> tuple[float, ...]:
-    """How hard a value is to read; no two values of a cell are equal in it."""
+    """How hard a value is to read, as a sort key."""
     if isinstance(cell, Category):
         place = _places(cell).get(repr(value))
         return (1, 0) if place is None else (0, place)
