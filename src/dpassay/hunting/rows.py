@@ -57,6 +57,7 @@ class RowCandidate(Candidate):
 
     @property
     def key(self) -> str:
+        """Equal for equal pairs only."""
         return repr(self.sides())
 
 
