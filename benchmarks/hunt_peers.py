@@ -97,8 +97,8 @@ def _murmur(text: str, seed: int) -> int:
     return h - (1 << 32 if h >> 31 else 0)
 
 
-@dataclass(frozen=True)
-class OneTimeRappor:
+@dataclass(frozen=True, repr=False)
+class OneTimeRappor(zoo.ZooMechanism):
     """A Bloom filter whose bits are each kept, or with probability f replaced by a fair coin."""
 
     f: float = 0.95
@@ -121,18 +121,6 @@ class OneTimeRappor:
         differ = int(np.sum(self.filter(pair[0]) != self.filter(pair[1])))
         k = np.arange(differ + 1)
         return Masses(binom.pmf(k, differ, 1 - self.f / 2), binom.pmf(k, differ, self.f / 2))
-
-    def epsilon(self, pair: Any) -> float:
-        """The exact ε of a pair."""
-        return self.masses(pair).epsilon()
-
-    def delta(self, epsilon: float, pair: Any) -> float:
-        """The exact δ(ε) of a pair."""
-        return float(self.masses(pair).delta(epsilon))
-
-    def tradeoff(self, alpha: float, pair: Any) -> float:
-        """The exact T(α) of a pair."""
-        return float(self.masses(pair).tradeoff(alpha))
 
 
 def sniper() -> list[Example]:

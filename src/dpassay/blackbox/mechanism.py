@@ -117,16 +117,25 @@ def from_function(function: Callable[..., Any]) -> FunctionMechanism:
             f"{_name(function)} must take (data) or (data, rng), but takes "
             f"{inspect.signature(function)}"
         )
-    by_name = any(p.name == "rng" and p.kind is not p.POSITIONAL_ONLY for p in parameters[1:])
-    second = positional[1] if len(positional) > 1 else None
-    missing = [p.name for p in parameters[1:] if _is_required(p) and p.name != "rng"]
+    return _wrapped(function, positional[1:2], parameters[1:])
+
+
+def _wrapped(
+    function: Callable[..., Any],
+    second: list[inspect.Parameter],
+    others: list[inspect.Parameter],
+) -> FunctionMechanism:
+    """The mechanism, by the second positional parameter, if any, and all parameters but the data."""
+    by_name = any(p.name == "rng" and p.kind is not p.POSITIONAL_ONLY for p in others)
+    missing = [p for p in others if _is_required(p) and p.name != "rng"]
     if not missing:
-        if by_name and (second is None or second.name != "rng"):
+        in_place = any(p.name == "rng" for p in second)
+        if by_name and not in_place:
             return KeywordMechanism(function, takes_rng=True)
-        return FunctionMechanism(function, takes_rng=second is not None and second.name == "rng")
-    if missing == [getattr(second, "name", None)] and not by_name and _is_generator(second):
+        return FunctionMechanism(function, takes_rng=in_place)
+    if missing == second and not by_name and _is_generator(missing[0]):
         return FunctionMechanism(function, takes_rng=True)
-    raise _cannot_be_wrapped(function, missing, by_name)
+    raise _cannot_be_wrapped(function, [p.name for p in missing], by_name)
 
 
 def _is_required(parameter: inspect.Parameter) -> bool:
@@ -134,7 +143,7 @@ def _is_required(parameter: inspect.Parameter) -> bool:
     return parameter.default is parameter.empty and not variable
 
 
-def _is_generator(parameter: Any) -> bool:
+def _is_generator(parameter: inspect.Parameter) -> bool:
     """Whether a parameter is a random generator, by its name or its annotation."""
     name = parameter.name.lower()
     named = any(part in name for part in ("rng", "rand", "gen")) or len(name.strip("_")) <= 1

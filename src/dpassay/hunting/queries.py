@@ -41,6 +41,7 @@ class QueryCandidate(Candidate):
 
     @property
     def key(self) -> str:
+        """Equal for equal pairs only."""
         return repr((self.base, self.shift))
 
     @property

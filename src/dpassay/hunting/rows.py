@@ -57,6 +57,7 @@ class RowCandidate(Candidate):
 
     @property
     def key(self) -> str:
+        """Equal for equal pairs only."""
         return repr(self.sides())
 
 
@@ -294,8 +295,23 @@ class Records:
         return replace(self._fit(found, rng), origin=Origin.MUTATED)
 
     def _mutated_once(self, found: RowCandidate, rng: np.random.Generator) -> RowCandidate:
-        common, most = found.common, self._common_length[1]
+        """With other common rows, or a value changed in a row that differs."""
         k = int(rng.integers(len(self.schema.cells)))
+        other = self._mutated_common(found, k, rng)
+        if other is not None:
+            return other
+        if self.relation is Relation.EDIT_CELL:
+            (first,), (second,) = found.first, found.second
+            k = next((c for c, x in enumerate(first) if repr(x) != repr(second[c])), k)
+        if found.second and (not found.first or rng.random() < 0.5):
+            return replace(found, second=self._one_changed(found.second, k, rng))
+        return replace(found, first=self._one_changed(found.first, k, rng))
+
+    def _mutated_common(
+        self, found: RowCandidate, k: int, rng: np.random.Generator
+    ) -> RowCandidate | None:
+        """Fewer, more or other common rows; None in one case of eight, or if it does not apply."""
+        common, most = found.common, self._common_length[1]
         match int(rng.integers(8)):
             case 0 if common:
                 return found.sharing(common[: len(common) // 2])
@@ -312,12 +328,7 @@ class Records:
                 return replace(found, at=(0, len(common))[int(rng.integers(2))])
             case 6 if most and len(common) < most:
                 return found.sharing((*common, self._typical(rng)))
-        if self.relation is Relation.EDIT_CELL:
-            (first,), (second,) = found.first, found.second
-            k = next((c for c, x in enumerate(first) if repr(x) != repr(second[c])), k)
-        if found.second and (not found.first or rng.random() < 0.5):
-            return replace(found, second=self._one_changed(found.second, k, rng))
-        return replace(found, first=self._one_changed(found.first, k, rng))
+        return None
 
     def _one_changed(self, rows: Rows, k: int, rng: np.random.Generator) -> Rows:
         """The rows with another value in a column of one of them."""

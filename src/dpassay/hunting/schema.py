@@ -67,11 +67,6 @@ class Candidate:
         return self.origin + self.entry
 
     @property
-    def key(self) -> str:
-        """Equal for equal pairs only."""
-        raise NotImplementedError
-
-    @property
     def kin(self) -> tuple[int, ...]:
         """Equal for candidates whose scores are pooled; empty for a candidate without such kin."""
         return ()

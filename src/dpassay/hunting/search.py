@@ -87,26 +87,32 @@ class Search:
         self._round(inside[:many])
         if beyond and not self._conclusive:
             self._round(beyond[:many])
-        waiting, later = inside[many:] + beyond[many:], max(many // 2, 2)
-        while not self._done:
+        catalogue, waiting = (inside + beyond)[: 2 * many], inside[many:] + beyond[many:]
+        improving = True
+        while improving and not self._done:
             before = self._bound
             parents = [one.candidate for one in self.best[:_PARENTS]]
             children = [space.mutated(one, rng) for one in parents for _ in range(_CHILDREN)]
-            if not outside:
-                children = [one for one in children if not one.outside]
-            again = [*parents, *(inside + beyond)[: 2 * many], *children[: many // 4]]
+            children = [one for one in children if outside or not one.outside]
+            again = [*parents, *catalogue, *children[: many // 4]]
             if (rise := self._rise(len(again))) >= _LEAST:
                 self._enlarged_round(again, int(rise * self.first))
-            elif self._affordable >= later:
-                children = children[: later * 2 // 3]
-                fill = later - len(children)
-                others, waiting = waiting[:fill], waiting[fill:]
-                others += [space.random(rng) for _ in range(fill - len(others))]
-                self._round([*children, *others])
-            else:
+            elif not self._further_round(children, waiting, max(many // 2, 2), rng):
                 return
-            if self._conclusive and self._bound < (1 + _GAIN) * before:
-                return
+            improving = not self._conclusive or self._bound >= (1 + _GAIN) * before
+
+    def _further_round(
+        self, children: list[Any], waiting: list[Any], many: int, rng: np.random.Generator
+    ) -> bool:
+        """A round on new candidates, some taken from `waiting`; False if the budget has none left."""
+        if self._affordable < many:
+            return False
+        children = children[: many * 2 // 3]
+        fill = many - len(children)
+        others, waiting[:fill] = waiting[:fill], []
+        others += [self.screening.space.random(rng) for _ in range(fill - len(others))]
+        self._round([*children, *others])
+        return True
 
     def _rise(self, pairs: int) -> float:
         """How many times the draws the next round may have: all that are left if none could follow."""
@@ -169,7 +175,10 @@ class Search:
         self._keep(self._tried(Effort.THOROUGH, thorough, 16 * self.first))
         if self._done:
             return
-        alive = [one for one in glanced if not one.rejected and one not in ahead]
+        self._halve([one for one in glanced if not one.rejected and one not in ahead])
+
+    def _halve(self, alive: list[Trial]) -> None:
+        """Successive halving: keep the best quarter with four times the draws, step by step."""
         for step in STEPS:
             effort = Effort.QUICK if step in STEPS[:2] else Effort.THOROUGH
             found = self._tried(effort, (one.candidate for one in alive), step * self.first)

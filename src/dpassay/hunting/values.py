@@ -268,6 +268,14 @@ def changed(cell: Cell, value: Any, rng: np.random.Generator) -> Any:
 
 def simpler(cell: Cell, value: Any) -> list[Any]:
     """Values of the space that are simpler than this one, the simplest first."""
+    least = complexity(cell, value)
+    found = [one for one in _plain_values(cell, value) if holds(cell, one)]
+    once = {repr(one): one for one in found if complexity(cell, one) < least}.values()
+    return sorted(once, key=lambda one: complexity(cell, one))
+
+
+def _plain_values(cell: Cell, value: Any) -> list[Any]:
+    """Round values, and this one rounded or shortened."""
     found: list[Any] = []
     match cell:
         case Real():
@@ -285,14 +293,11 @@ def simpler(cell: Cell, value: Any) -> list[Any]:
         case Text() if isinstance(value, str):
             first = (cell.alphabet or "a")[:1]
             found = ["", first, value[: len(value) // 2], value[:-1]]
-    least = complexity(cell, value)
-    kept = [one for one in found if holds(cell, one) and complexity(cell, one) < least]
-    once = {repr(one): one for one in kept}.values()
-    return sorted(once, key=lambda one: complexity(cell, one))
+    return found
 
 
 def complexity(cell: Cell, value: Any) -> tuple[float, ...]:
-    """How hard a value is to read; no two values of a cell are equal in it."""
+    """How hard a value is to read, as a sort key."""
     if isinstance(cell, Category):
         place = _places(cell).get(repr(value))
         return (1, 0) if place is None else (0, place)

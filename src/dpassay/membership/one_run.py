@@ -294,23 +294,26 @@ def _tests(
     runs: list[BoolArray], claim: Claim, guesses: Guesses, gamma: float, seed: int
 ) -> tuple[list[_Test], list[str]]:
     """The tests, and notes about them."""
+    if guesses is None and claim.point is not None:
+        test, note = _learned(runs, gamma, seed)
+        delta = claim.point[1]
+        if delta == 0 or bounds.price(test.guessed, 0.0, delta) <= _COSTLY * gamma:
+            return [test], [note]
+    listed = _fixed(runs, guesses)
+    return [_test(runs, sides, 1 / len(listed)) for sides in listed], []
+
+
+def _fixed(runs: list[BoolArray], guesses: Guesses) -> list[list[tuple[int, int]]]:
+    """How many are guessed on either side in every run, for each number that is tested."""
     if guesses is None:
-        if claim.point is not None:
-            test, note = _learned(runs, gamma, seed)
-            delta = claim.point[1]
-            if delta == 0 or bounds.price(test.guessed, 0.0, delta) <= _COSTLY * gamma:
-                return [test], [note]
         halves = [[max(1, round(share * len(run) / 2)) for run in runs] for share in _PAID]
         listed = [[(half, half) for half in run] for run in halves]
-        listed = [sides for k, sides in enumerate(listed) if sides not in listed[:k]]
-    else:
-        alone = isinstance(guesses, (int, np.integer, tuple, float, str))
-        several = [guesses] if alone else checks.listed("guesses", guesses)
-        if not several:
-            raise InvalidInput("guesses must name a number of guesses, got an empty list")
-        listed = [[_sides(one, len(run)) for run in runs] for one in several]
-    share = 1 / len(listed)
-    return [_test(runs, sides, share) for sides in listed], []
+        return [sides for k, sides in enumerate(listed) if sides not in listed[:k]]
+    alone = isinstance(guesses, (int, np.integer, tuple, float, str))
+    several = [guesses] if alone else checks.listed("guesses", guesses)
+    if not several:
+        raise InvalidInput("guesses must name a number of guesses, got an empty list")
+    return [[_sides(one, len(run)) for run in runs] for one in several]
 
 
 def _sides(given: Any, canaries: int) -> tuple[int, int]:
@@ -394,23 +397,10 @@ def _result(
         f"guesses are right ({m:,} canaries, {r:,} guesses{at})"
     )
     about = replace(about, n=(m, m), notes=(note, *about.notes))
-    words = (
-        f"guessed to be {'included' if test.above else 'left out'}; {test.guessed.right:,} of {r:,} "
-        f"guesses are right, and all right would be {symbol} ≥ {number(found[best].ceiling)}"
-    )
-    hits_p, n_p, hits_q, n_q = test.counts
-    witness = Witness(
-        event=Event(words=words, live=True),
-        pair=_PAIR,
-        hits_p=hits_p,
-        n_p=n_p,
-        hits_q=hits_q,
-        n_q=n_q,
-    )
     common: dict[str, Any] = {
         "confidence": confidence,
         "guarantee": about.guarantee,
-        "witness": witness,
+        "witness": _witness(test, symbol, found[best].ceiling),
         "budget": tuple((one.words, level) for one, level in zip(tests, levels, strict=True)),
         "about": about,
     }
@@ -427,6 +417,18 @@ def _result(
         smallest_detectable=None if math.isnan(detectable) else detectable,
         **common,
     )
+
+
+def _witness(test: _Test, symbol: str, ceiling: float) -> Witness:
+    """The event "guessed", counted on the canaries that were included and on those left out."""
+    words = (
+        f"guessed to be {'included' if test.above else 'left out'}; {test.guessed.right:,} of "
+        f"{test.guessed.guesses:,} guesses are right, and all right would be {symbol} ≥ "
+        f"{number(ceiling)}"
+    )
+    p, n, q, m = test.counts
+    event = Event(words=words, live=True)
+    return Witness(event=event, pair=_PAIR, hits_p=p, n_p=n, hits_q=q, n_q=m)
 
 
 def _blind(claim: Claim, ceiling: float, detectable: float, canaries: int) -> str:
