@@ -1,4 +1,4 @@
-"""Values from JSON as the annotations of a record declare them: what is of another type is refused."""
+"""Checks of values from JSON against the type annotations of a record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CALLED = {float: "a number", int: "a whole number", bool: "true or false", str:
 
 
 def choices(hint: Any) -> tuple[Any, ...]:
-    """The alternatives of a union; the annotation itself where it is none."""
+    """The alternatives of a union; of another annotation the annotation itself."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
@@ -65,7 +65,7 @@ def _is(value: Any, kind: type) -> bool:
 
 
 def _encodable(text: str) -> bool:
-    """Whether it can be written: JSON may hold half of a pair of surrogates, and no file does."""
+    """Whether it can be written as UTF-8: JSON may hold a lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -74,7 +74,7 @@ def _encodable(text: str) -> bool:
 
 
 def _array(value: Any, allowed: str) -> AnyArray | None:
-    """A list as an array of one of these kinds; None where it is none."""
+    """A list as an array of one of these kinds; None where it cannot be one."""
     if not isinstance(value, (list, tuple)):
         return None
     try:
@@ -97,7 +97,7 @@ def _tuple(value: Any, hint: Any, where: str) -> tuple[Any, ...]:
 
 
 def _called(kind: Any) -> str:
-    """An annotation in words."""
+    """The name of a type in an error message."""
     for array, words, *_ in _ARRAYS:
         if kind == array:
             return words

@@ -110,7 +110,7 @@ def loss(
     truth: Line | None = None,
     part: str = "output",
 ) -> Any:
-    """The two output distributions above, the privacy loss below; `part` says what of outputs x is."""
+    """The two output distributions above, the privacy loss below; `part` names what of outputs x is."""
     if labels is not None:
         both = masses(labels, p, q), mass_loss(labels, p, q, ell)
     else:
@@ -189,7 +189,7 @@ def mass_loss(
     *,
     inside: Sequence[bool] | None = None,
 ) -> Any:
-    """|log p/q| of each output; an infinite loss is a bar beyond the longest, and says so."""
+    """|log p/q| of each output; an infinite loss is a bar longer than all others, labelled ∞."""
     alt = altair()
     size = np.abs(ell)
     cap = float(np.max(size[np.isfinite(size)], initial=0.0)) or 1.0
@@ -209,7 +209,7 @@ def mass_loss(
 
 
 def likeliest(p: FloatArray, q: FloatArray) -> list[int]:
-    """The outputs a bar chart has room for, in their own order."""
+    """Indices of the outputs that a bar chart shows, the likeliest, in increasing order."""
     order = np.argsort(-np.maximum(p, q), kind="stable")[:_OUTPUTS]
     return sorted(int(k) for k in order)
 
@@ -231,7 +231,7 @@ def _table(rows: Sequence[Mapping[str, Any]], *columns: str) -> Any:
 
 
 def _band(band: tuple[FloatArray, FloatArray, FloatArray] | None, x: Any, y: Any) -> list[Any]:
-    """What lies between two curves."""
+    """The area between two curves."""
     if band is None:
         return []
     at, low = _thin(band[0], band[1])
@@ -265,7 +265,7 @@ def _output_axis(x: FloatArray, part: str) -> Any:
     return alt.X(
         "x:Q",
         title=part,
-        # six digits say nothing where numbers are large and close together
+        # six digits do not tell apart numbers that are large and close together
         axis=alt.Axis(format=".6~g", labelOverlap=True) if wide else alt.Axis(labelOverlap=True),
         scale=alt.Scale(domain=ends, zero=False, nice=False),
     )
@@ -290,7 +290,7 @@ def _lines(
     legend = None if len(names) == 1 else alt.Legend(symbolType="stroke")
 
     def styled(styles: Sequence[Any], shift: int = 0) -> dict[str, Any]:
-        # from the seventh line on colours come again, each time with the next dash
+        # from the seventh line on colours repeat, each time with the next dash
         turns = (i + shift * (i // len(PALETTE)) for i in range(len(names)))
         values = [styles[turn % len(styles)] for turn in turns]
         return {"sort": names, "scale": alt.Scale(domain=names, range=values), "legend": legend}
@@ -346,7 +346,7 @@ def _rule(at: float | None) -> list[Any]:
 
 
 def _mark(point: tuple[float, float] | None, titles: tuple[str, str], shape: str) -> list[Any]:
-    """One point that stands for something else than a curve does."""
+    """A marked point: a claim, or the counted event."""
     if point is None:
         return []
     mark = _data([{"x": point[0], "y": point[1]}])

@@ -1,7 +1,7 @@
 """The pytest plugin: settings for a suite, a marker, and one report for a whole test session.
 
-Registered by the package and light to load: nothing but this file and `settings` is imported until a
-test asserts privacy with a report asked for. Under pytest-xdist the workers send their results to the
+Registered by the package and fast to load: only this file and `settings` are imported until a test
+asserts privacy and a report was asked for. Under pytest-xdist the workers send their results to the
 controller.
 """
 
@@ -82,7 +82,7 @@ def _writable(place: str) -> Path:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: Any) -> Iterator[None]:
-    """Let the marker's settings hold while its test runs."""
+    """Apply the marker's settings while its test runs."""
     found: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers("privacy"))):  # the nearest last
         odd = set(marker.kwargs) - {"n", "flake", "seed"}

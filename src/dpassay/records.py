@@ -1,13 +1,13 @@
 """Frozen records that go to JSON and come back.
 
-A record is a frozen dataclass whose annotations are kept: a field declared as an array, a tuple, an
-enum or a float is one, whatever list, string or NumPy scalar it was given (JSON knows no others). So no
-record has to convert its own fields, and a constructor only checks what a user may get wrong.
+A record is a frozen dataclass whose fields have the declared types: the constructor converts lists,
+strings and NumPy scalars to the array, tuple, enum or float that is declared (JSON has no others). So no
+record converts its own fields, and a constructor only checks what a user may get wrong.
 
 In JSON a record is an object with its class name under "type" and one
 entry per field; the outermost also carries the schema version. What JSON lacks is tagged, so that
-an input of a mechanism comes back as what it was: ``{"$tuple": [...]}``, ``{"$array": [...]}``,
-``{"$float": "inf"}``. Objects nobody can rebuild safely become ``{"$repr": "..."}`` and come back
+an input of a mechanism comes back unchanged: ``{"$tuple": [...]}``, ``{"$array": [...]}``,
+``{"$float": "inf"}``. Objects that cannot be rebuilt safely become ``{"$repr": "..."}`` and come back
 as `Opaque`. Nothing is ever unpickled or evaluated.
 """
 
@@ -54,7 +54,7 @@ class Record:
                 self._set(**{name: convert(value)})
 
     def _validate(self) -> None:
-        """Refuse what no analysis makes, such as an index out of range; asked of records from files."""
+        """Refuse, in records from files, what no analysis produces, such as an index out of range."""
         confidence = getattr(self, "confidence", None)
         if confidence is not None:
             probability("confidence", confidence)
@@ -116,7 +116,7 @@ class Record:
         return self is other or bool(encode(self) == encode(other))
 
     def __hash__(self) -> int:
-        known = self.__dict__.get("_hash")  # records are frozen, and caches ask often
+        known = self.__dict__.get("_hash")  # records are frozen; caches hash them often
         if known is None:
             known = self.__dict__["_hash"] = hash(json.dumps(encode(self)))
         return int(known)
@@ -124,7 +124,7 @@ class Record:
 
 @cache
 def _conversions(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-    """The fields of a record class that have a type to be kept, with what makes it."""
+    """The fields of a record class that are converted, with their converters."""
     hints = _hints(cls)
     found = []
     for field in dataclasses.fields(cls):
@@ -203,7 +203,7 @@ def _field(value: Any) -> Any:
     return encode(value)
 
 
-#: What needs no decoding.
+#: Types that need no decoding.
 _PLAIN = frozenset({float, int, str, bool, type(None)})
 
 
@@ -240,7 +240,7 @@ _hints = cache(get_type_hints)
 
 
 def _record(value: dict[str, Any], where: str) -> Record:
-    """The record that an object with a "type" describes, each field of the type declared."""
+    """The record that an object with a "type" describes; every field is checked against its type."""
     kind = value["type"]
     cls = Record._types.get(kind) if isinstance(kind, str) else None
     if cls is None or not hasattr(cls, "__dataclass_fields__"):

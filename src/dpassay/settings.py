@@ -1,6 +1,6 @@
-"""What a test suite sets for all its privacy tests; the pytest plugin fills it in.
+"""Settings of a test suite for all its privacy tests; the pytest plugin fills them in.
 
-Light on purpose: pytest loads this file in every session, whether privacy is tested or not.
+Fast to load: pytest loads this file in every session, whether privacy is tested or not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Settings:
-    """What an assertion takes where it is given nothing."""
+    """Defaults of assertions."""
 
     n: int | None = None
     flake: float = 1e-6
@@ -31,7 +31,7 @@ def current() -> Settings:
 
 @contextmanager
 def using(**changed: Any) -> Iterator[Settings]:
-    """Other settings for a while."""
+    """Change settings within a `with` block."""
     _stack.append(replace(_stack[-1], **changed))
     try:
         yield _stack[-1]

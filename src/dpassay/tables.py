@@ -87,5 +87,5 @@ class Tabular(Record):
 
 
 def present(**columns: Any) -> dict[str, Any]:
-    """The columns that are there."""
+    """The columns that are not None."""
     return {name: column for name, column in columns.items() if column is not None}

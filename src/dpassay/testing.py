@@ -89,15 +89,15 @@ class NoResult:
     why: str
 
 
-#: Called with every result, or that there is none; the pytest plugin collects them for a report.
+#: Called with every result, or with `NoResult`; the pytest plugin collects them for a report.
 listeners: list[Callable[[Verdict | Verification | NoResult], None]] = []
 
-#: Stands for what the test suite sets (see `dpassay.settings`), or 0.
+#: The default of `rng`: the seed of the test suite (see `dpassay.settings`), or 0.
 _SUITE: Any = "suite"
 
 
 def _one(claim: Any) -> Any:
-    """The claim, if it is one."""
+    """The claim; several, or two numbers, are refused."""
     if isinstance(claim, tuple) and len(claim) == 2 and all(type(c) in (int, float) for c in claim):
         epsilon, delta = claim
         raise InvalidInput(
@@ -303,7 +303,7 @@ def _seed(pairs: Any) -> Seed:
 
 
 def _refuted(verdict: Verdict, flake: float) -> str:
-    """What a violation is, with its witness."""
+    """The message of a violation, with its witness."""
     c, w = verdict.claim, verdict.witness
     lines = [f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)} on {w.pair and w.pair.inputs}"]
     if verdict.guarantee is Guarantee.EXACT:

@@ -2,8 +2,8 @@
 
 Text and rules take the page's own text colour, the background is transparent, and the series colours
 keep a contrast of at least 3:1 against both white and near-black and stay apart for colour-blind readers.
-The theme is put in when a chart is written out, not kept in the chart, so that charts can be layered
-(`a + b`) and set side by side (`a | b`, `a & b`), with each other and with charts of other makers.
+The theme is added when a chart is serialised, not kept in the chart, so that charts can be layered
+(`a + b`) and set side by side (`a | b`, `a & b`), with each other and with other Altair charts.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def altair() -> Any:
 
 
 def unchecked() -> Any:
-    """Charts made in this context are not held against Altair's schema piece by piece, which takes long.
+    """A context in which Altair does not check every piece of a chart against its schema, which is slow.
 
-    For charts of our own alone; the tests check them.
+    Only for charts made here; the tests check them.
     """
     from altair.utils import schemapi
 
@@ -75,10 +75,10 @@ def _classes() -> dict[str, Any]:
     alt = altair()
 
     class Themed:
-        """A chart that gets the theme when it is written out as a whole."""
+        """A chart that gets the theme when it is serialised as a whole."""
 
         def to_dict(self, *args: Any, context: Any = None, **options: Any) -> Any:
-            """As altair does, with the theme under what the chart says itself."""
+            """As altair does; what the chart sets itself overrides the theme."""
             whole: Any = self
             if (context or {}).get("top_level", True):
                 whole = self.copy(deep=False)  # type: ignore[attr-defined]
@@ -92,13 +92,13 @@ def _classes() -> dict[str, Any]:
             return column([self, other])
 
         def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:
-            """A drawing, which every notebook shows without a network; other renderers as chosen."""
+            """An SVG, which notebooks show offline; another renderer if one was chosen."""
             if alt.renderers.active not in ("", "default"):
                 return super()._repr_mimebundle_(*args, **options)  # type: ignore[misc]
             import vl_convert
 
             drawn = str(vl_convert.vegalite_to_svg(self.to_dict(validate=False)))
-            # a page that is dark has light text: what is drawn in its colour must know it
+            # the drawing takes the text colour of the page, which is light on dark pages
             held = f'<div style="color:inherit">{drawn}</div>'
             return {"text/html": held, "image/svg+xml": drawn, "text/plain": repr(type(self))}
 
@@ -126,7 +126,7 @@ def column(charts: Sequence[Any]) -> Any:
 
 
 def _over(theme: dict[str, Any], own: Any) -> dict[str, Any]:
-    """The theme, with what a chart sets itself on top, part by part."""
+    """The theme, overridden part by part by what the chart sets itself."""
     given = own.to_dict() if hasattr(own, "to_dict") else own if isinstance(own, dict) else {}
     merged = dict(theme)
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""Validation at the border: messages name argument, value, what is allowed, and the remedy."""
+"""Validation of arguments: messages name the argument, its value, what is allowed, and the remedy."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ import numpy as np
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 
-#: The most that is counted: whole numbers beyond are no doubles.
+#: The largest count: doubles do not hold all larger whole numbers.
 MOST = 2**53
 
 
 def shown(value: Any, limit: int = 80) -> str:
-    """A value as text, cut to a length fit for a message; arrays without their ceremony."""
+    """A value as text, shortened for a message; arrays without "array(…)"."""
     try:
         text = str(value) if hasattr(value, "dtype") else repr(value)
-    except (
-        Exception
-    ):  # objects raise what they like; whole numbers of thousands of digits do as well
+    except Exception:  # any object may raise; whole numbers of thousands of digits do
         text = f"a {type(value).__name__} that cannot be printed"
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
@@ -86,7 +84,7 @@ def real(
 
 
 def _double(value: Any) -> float:
-    """A real number as a double; NaN for anything else, also for what no double holds."""
+    """A real number as a double; NaN for anything else and for numbers too large for a double."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return math.nan
     try:
@@ -103,7 +101,7 @@ def probability(name: str, value: Any, *, remedy: str = "") -> float:
 
 
 def read_json(text: str | bytes) -> Any:
-    """What JSON holds; a ValueError where it is none, or none that can be read."""
+    """Parse JSON; a ValueError if that is not possible."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -114,7 +112,7 @@ def doubles(name: str, values: Any) -> FloatArray:
     """Return a number, or an array of numbers of any shape, as doubles without NaN."""
     try:
         found = np.asarray(values, dtype=float)
-    except Exception:  # objects raise what they like
+    except Exception:  # any object may raise
         found = np.asarray(math.nan)
     if np.isnan(found).any():
         raise InvalidInput(
@@ -124,10 +122,10 @@ def doubles(name: str, values: Any) -> FloatArray:
 
 
 def listed(name: str, values: Any) -> list[Any]:
-    """Return the items of a list, or of anything that can be gone through."""
+    """Return the items of any iterable as a list."""
     try:
         return list(values)
-    except Exception:  # objects raise what they like
+    except Exception:  # any object may raise
         raise InvalidInput(_message(name, values, "a list", "")) from None
 
 
@@ -139,10 +137,10 @@ def flag(name: str, value: Any) -> bool:
 
 
 def has(value: Any, *names: str) -> bool:
-    """Whether an object has all these attributes; none that raises when it is looked into has any."""
+    """Whether an object has all these attributes; False if looking them up raises."""
     try:
         return all(hasattr(value, name) for name in names)
-    except Exception:  # objects raise what they like
+    except Exception:  # any object may raise
         return False
 
 

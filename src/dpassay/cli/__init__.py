@@ -13,7 +13,7 @@ from functools import partial
 
 
 def load() -> Callable[[list[str]], int]:
-    """Import what commands need; no signal ends that: C extensions would make an ImportError of it."""
+    """Import the commands with signals held back: in a C extension they would become an ImportError."""
     from dpassay.interrupts import held_back
 
     with held_back():

@@ -15,7 +15,7 @@ from dpassay.errors import MechanismRaised
 
 
 class Stopped(Exception):
-    """Ctrl-C, with what there is to say about it: some versions of typer would drop the words."""
+    """Ctrl-C with its message, which some versions of typer would drop."""
 
 
 class _Group(TyperGroup):
@@ -27,7 +27,7 @@ class _Group(TyperGroup):
             raise Stopped(str(stop) or "interrupted") from stop
         except SystemExit as stop:
             if isinstance(stop.__context__, BrokenPipeError):
-                raise  # how rich reports it
+                raise  # rich reports a broken pipe so
             raise MechanismRaised(
                 f"code of the mechanism called sys.exit({stop.code!r}): it has to return its outputs or "
                 "raise an exception"

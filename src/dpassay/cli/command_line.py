@@ -1,4 +1,4 @@
-"""What was typed, run as a command; how it ended, as an exit status."""
+"""Run what was typed as a command, and turn how it ended into an exit status."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dpassay.errors import (
     TooManyAskedFor,
 )
 
-#: What the parser raises for a wrong option; typer brings the class along without naming it.
+#: What the parser raises for a wrong option; typer does not export the class.
 _USAGE: Any = typer.BadParameter.__mro__[2]
 
 
-#: What files of outputs are called.
+#: Endings of files of outputs.
 _DATA = (
     ".npy",
     ".csv",
@@ -42,7 +42,7 @@ _DATA = (
 
 
 def _slips(arguments: list[str]) -> None:
-    """Say what is wrong where the parser could only say that something is."""
+    """Explain common mistakes that the parser would only report as wrong usage."""
     for option, example in (("--pair", "--pair 0 1"), ("--samples", "--samples p.npy q.npy")):
         glued = [a for a in arguments if a.startswith(f"{option}=")]
         if glued:
@@ -64,7 +64,7 @@ def _slips(arguments: list[str]) -> None:
 
 
 def _files(arguments: list[str]) -> None:
-    """Files of outputs that stand alone, or are too many."""
+    """Refuse files of outputs without --samples, or more than two."""
     if "--sample" in arguments:
         return  # the parser says which option is meant
     start = arguments.index("--samples") + 3 if "--samples" in arguments else 0
@@ -89,21 +89,19 @@ def run(arguments: list[str]) -> int:
     130 (interrupted).
     """
     debug = "--debug" in arguments
-    # what looks dependent is in the verdict as well: one line here, not a line of source
+    # one line for a warning, without the line of source; the verdict holds it too
     warnings.showwarning = lambda text, *rest, **more: say(f"note: {text}")
     try:
         _slips(arguments)
         with held:
             status = app(args=[a for a in arguments if a != "--debug"], standalone_mode=False)
         sys.stdout.flush()
-        if (
-            status == 130
-        ):  # what some versions of typer make of Ctrl-C while they read what was typed
+        if status == 130:  # Ctrl-C while arguments are parsed, in some versions of typer
             say("interrupted")
         return status if isinstance(status, int) else 0
     except (SystemExit, BrokenPipeError) as stop:
         if isinstance(stop, SystemExit) and not isinstance(stop.__context__, BrokenPipeError):
-            return 2 if stop.code else 0  # completion of words in shells
+            return 2 if stop.code else 0  # shell completion
         return _closed()
     except DpassayError as error:
         blind = isinstance(error, NotEnoughDraws) and not isinstance(error, TooManyAskedFor)
@@ -131,8 +129,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _closed() -> int:
-    """Nobody reads the result: the status of a verdict would be wrong."""
+    """The status where the output was closed: nobody read the verdict, so its own would be wrong."""
     say("the output was closed before the result was written; --json FILE keeps it")
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())  # for what is left to be written
+    os.dup2(nowhere, sys.stdout.fileno())  # for what is still buffered
     return 2

@@ -1,4 +1,4 @@
-"""What commands hand over: files, panels, exit statuses."""
+"""Output of commands: JSON, reports, panels, exit statuses."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dpassay.errors import InvalidInput
 from dpassay.hunting.result import Hunt
 from dpassay.tables import Status
 
-#: What helps an audit that could not have seen anything.
+#: What helps an audit that could not have detected anything.
 PLAN = "more draws (dpassay plan says how many)"
 
 
 def exit_status(results: Sequence[Any]) -> int:
-    """How a command ends that hands over these results."""
+    """The exit status of a command with these results."""
     tones = {one.verdict.tone if isinstance(one, Hunt) else one.tone for one in results}
     statuses = {Status.VIOLATION: 1, Status.BLIND: 4, Status.UNSHOWN: 5}
     return next((status for tone, status in statuses.items() if tone in tones), 0)

@@ -31,7 +31,7 @@ from dpassay.errors import InvalidInput, UnreadableFile
 
 
 def _draws(source: Any, n: int | None, default: int, seconds: float | None = None) -> int | None:
-    """How many draws to make; of samples all are taken, where nothing else is asked for."""
+    """The number of draws; None (all of them) for samples, where no number is given."""
     return default if n is None and seconds is None and live(source) else n
 
 
@@ -277,7 +277,7 @@ def replay(
     again = [
         run(
             earlier,
-            source if k == 0 else where.read(how)[0],  # samples are dealt out once
+            source if k == 0 else where.read(how)[0],  # samples are used up
             n=_draws(source, n, 20_000),
             confidence=1 - (1 - confidence) / len(listed),
             **how.drawing(source, out, where),
@@ -435,7 +435,7 @@ def hunt(
 
 
 def _space(path: Path) -> Any:
-    """A space from a file; what is wrong with it is said with the file's name."""
+    """A space of inputs from a file; errors name the file."""
     from dpassay.blackbox.inputs import as_space
 
     content = targets.json_file(path)

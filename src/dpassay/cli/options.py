@@ -16,12 +16,12 @@ from dpassay.cli import targets
 from dpassay.cli.supervisor import say
 from dpassay.errors import InvalidInput
 
-#: What is closed when a command ends.
+#: Closed when a command ends.
 held = contextlib.ExitStack()
 
 
 def whole(text: str | int) -> int:
-    """A whole number as people write it: 20000, 20_000, 2e4."""
+    """A whole number: 20000, 20_000 or 2e4."""
     try:
         value = float(str(text).replace("_", ""))
     except ValueError:
@@ -70,7 +70,7 @@ Loss = Annotated[
 
 @dataclass(frozen=True)
 class Out:
-    """What becomes of the result; what cannot be written is refused before the first draw."""
+    """Where the result is written; places that cannot be written are refused before the first draw."""
 
     json: Json = None
     report: Report = None
@@ -156,7 +156,7 @@ class How:
 
 @dataclass(frozen=True)
 class Where:
-    """What to draw from, and on which inputs; or the draws that there are."""
+    """A mechanism and its inputs, or files of draws."""
 
     target: Target = None
     pair: Annotated[

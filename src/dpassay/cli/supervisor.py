@@ -1,4 +1,4 @@
-"""A command in a child process, whose parent tells a verdict from everything else that ends a process.
+"""A command in a child process; its parent tells a verdict from everything else that ends a process.
 
 The mechanism under audit is somebody else's code: it may call `os._exit(0)` or crash, and exit statuses
 0 and 1 are verdicts. The child therefore reports its status on a pipe once its output is written. The
@@ -97,7 +97,7 @@ def _reported(
     if os.getpid() == me:
         os.write(report, bytes([status]))
     for one in signals:
-        signal.signal(one, signal.SIG_DFL)  # what Python does at its end needs no handlers
+        signal.signal(one, signal.SIG_DFL)  # the interpreter's shutdown needs no handlers
     return status
 
 
@@ -114,7 +114,7 @@ def _unreported(status: int) -> int:
 
 
 def _handle(signals: list[signal.Signals]) -> list[int]:
-    """Turn signals into exceptions, each once a second; those that came are listed."""
+    """Turn signals into exceptions, each at most once a second; returns the list of those received."""
     came: list[int] = []
     last = dict.fromkeys(signals, float("-inf"))
 
@@ -155,7 +155,7 @@ def _passed_on(signals: list[signal.Signals], child: int) -> Iterator[list[int]]
 
 
 def _end_with_parent(alive: int) -> NoReturn:
-    """End this process when its parent does: reading ends then."""
+    """End this process when its parent does: the read returns then."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the main thread
     os.read(alive, 1)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""What a person types on the command line, as mechanisms and pairs. Nothing typed is evaluated."""
+"""Mechanisms and pairs from what is typed on the command line. Nothing typed is evaluated."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def features(targets: list[str] | None) -> list[Any]:
 
 
 def _named(place: str, name: str) -> Any:
-    """What a module or a file calls so."""
+    """The object of that name in a module or a file."""
     module = _from_file(Path(place)) if place.endswith(".py") else _from_module(place)
     found = module
     for part in name.split("."):
@@ -109,7 +109,7 @@ def _from_file(path: Path) -> Any:
     cloudpickle.register_pickle_by_value(module)  # other processes need not find the file
     folder = str(path.resolve().parent)
     if folder not in sys.path:
-        sys.path.append(folder)  # at the end: what lies beside the file replaces no other module
+        sys.path.append(folder)  # at the end: files beside it replace no other module
     try:
         spec.loader.exec_module(module)
     except (KeyboardInterrupt, Terminated):

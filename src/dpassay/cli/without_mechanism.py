@@ -235,7 +235,7 @@ def demo(
 
 
 def cast() -> list[tuple[str, Any, Any]]:
-    """(name, mechanism, claim or None for its own)."""
+    """Name, mechanism, and a claim or None for its own."""
     return [
         ("Laplace", mechanisms.Laplace(1.0), None),
         ("Laplace, sensitivity too low", mechanisms.WrongSensitivityLaplace(sensitivity=1.2), None),

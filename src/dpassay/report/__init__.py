@@ -4,8 +4,8 @@
 
     report.write("audit.html", [verdict], command="dpassay audit ...")
 
-The page asks nothing of the network, so it can go round by mail. Its charts are interactive where
-scripts may run and drawings where they may not; the JSON of every result is inside.
+The page loads nothing, so it can be sent by mail. Its charts are interactive where scripts may run and
+drawings where they may not; it contains the JSON of every result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpassay.results.profile import Profile
 
 __all__ = ["check_possible", "render", "write"]
 
-#: What other files are called.
+#: Endings of files that are no pages.
 _OTHERS = (".pdf", ".json", ".csv", ".parquet", ".npy", ".png", ".svg", ".txt", ".md", ".docx")
 
 
@@ -67,7 +67,7 @@ def write(
         more=more,
         lead=lead,
     )
-    # the page names the hashes of its scripts: its line ends must stay as they are
+    # the page contains hashes of its scripts: line ends must not be translated
     Path(path).write_bytes(page.encode("utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""Putting data, scripts and drawings into an HTML page so that they stay what they are.
+"""Data, scripts and drawings, embedded safely in an HTML page.
 
 Outputs of a mechanism are somebody else's strings. In scripts they appear only as JSON with every
 character escaped that means something to an HTML parser; scripts run only if the page's content

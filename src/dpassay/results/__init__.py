@@ -1,6 +1,6 @@
-"""What an analysis returns: frozen records that say what backs them.
+"""Results of analyses: frozen records that say what backs them, with JSON and a `ResultView` each.
 
-An `Estimate` is not a `LowerBound`: they are different types on purpose. A `Verdict` is
-"violation", "no violation detected" or "could not have seen a violation", never "private"; a
-`Verification` says what holds on the pairs that were looked at, and of no others.
+An `Estimate` is not a `LowerBound` (a lower confidence bound): they are different types on purpose. A
+`Verdict` is "violation", "no violation detected" or "could not have seen a violation", never "private". A
+`Verification` says what holds on the pairs that were given, and on no others.
 """

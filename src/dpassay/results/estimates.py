@@ -60,8 +60,8 @@ class LowerBound(Shown):
     pair: Pair | None = None
     estimates: tuple[float, ...] = ()  # one per pair looked at, from the selecting stage
     loss: LossCurve | None = field(default=None, repr=False)
-    #: The event that shows it, where it is one event; the claim of just this value, which the event is
-    #: replayed against; and how the error probability is spent.
+    #: The event that shows it, if it is one event; the claim of this value, against which the event is
+    #: replayed; and how the error probability is spent.
     witness: Witness | None = None
     claim: Claim | None = None
     budget: tuple[tuple[str, float], ...] = ()

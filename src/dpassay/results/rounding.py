@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Rounding of numbers for display; bounds are rounded to the safe side."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 
 def rounded_up(value: float) -> str:
-    """A bound from above for people: four significant digits, never less than the value."""
+    """An upper bound with four significant digits, never less than the value."""
     return _rounded(value, 1) if 0 < value < 1 else number(value)
 
 
 def rounded_down(value: float) -> str:
-    """A bound from below for people: four significant digits, never more than the value."""
+    """A lower bound with four significant digits, never more than the value."""
     return _rounded(value, -1) if 0 < value < math.inf else number(value)
 
 
@@ -23,7 +23,7 @@ def _rounded(value: float, side: int) -> str:
 
 
 def number(value: float) -> str:
-    """A number for people: four significant digits, ∞ as a sign."""
+    """A number with four significant digits, or ∞."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     return f"{value + 0.0:.4g}"  # −0.0 is 0

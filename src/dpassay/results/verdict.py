@@ -59,7 +59,7 @@ _EXACT_FOR_CANARIES = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SecondBound(Record):
-    """A lower bound on another parameter, paid for like the first.
+    """A lower bound on another parameter, which shares the error probability of the first.
 
     For an (ε, δ) claim that is the parameter which is not its headline; for a curve ε at a small δ.
     """
@@ -72,12 +72,12 @@ class SecondBound(Record):
     at: str = ""
 
     def given(self, violated: bool) -> SecondBound:
-        """The bound, and no less than what is claimed if the claim is refuted: that is what it means.
+        """The bound; at least what is claimed if the claim is refuted, which says that it is exceeded.
 
         That a curve is refuted does not say at which ε.
         """
-        told = violated and not self.at
-        return replace(self, lower=max(self.lower, self.claimed)) if told else self
+        exceeded = violated and not self.at
+        return replace(self, lower=max(self.lower, self.claimed)) if exceeded else self
 
     def __str__(self) -> str:
         if self.at:
@@ -86,7 +86,7 @@ class SecondBound(Record):
 
     @property
     def sign(self) -> str:
-        """How `lower` bounds the parameter: it is more than what is claimed, if that is refuted."""
+        """How `lower` bounds the parameter: strictly, where it is the refuted value itself."""
         return ">" if self.lower == self.claimed > 0 else "≥"
 
 
@@ -109,9 +109,9 @@ class Verdict(Shown):
     confidence: float
     guarantee: Guarantee
     witness: Witness
-    #: About the least actual parameter that would be caught with 90 % probability if it showed in full
-    #: on an event as likely as the one tested; what shows elsewhere, or less, takes more. Where several
-    #: events were tested, each at its own level, it is the smallest that one of them would catch.
+    #: Approximately the smallest actual parameter that would be detected with 90 % probability if an
+    #: event as likely as the one tested attained it. Where several events were tested, each at its own
+    #: level, the smallest that one of them would detect.
     smallest_detectable: float | None = None
     #: That event in words, where it is not the one of the witness.
     detectable_on: str = ""
@@ -127,7 +127,7 @@ class Verdict(Shown):
     #: The pairs that were looked at, with the bound the training draws predicted for each.
     pairs: tuple[tuple[str, float], ...] = field(default=(), repr=False)
     #: Of a monitor: draws a side when it stopped, and the log of the evidence on the way, a row
-    #: (draws, log) each time there was a look.
+    #: (draws, log) for each time it was computed.
     draws: int | None = None
     evidence: FloatArray | None = field(default=None, repr=False)
     about: About

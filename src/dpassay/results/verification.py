@@ -1,4 +1,4 @@
-"""Whether a claim holds on the pairs that were looked at, and of no others."""
+"""Whether a claim holds on the given pairs of inputs, and on no others: an upper bound on δ."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dpassay.tables import Shown, Status, Tabular
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PairUpper(Record):
-    """The bound of one pair, which holds with the confidence on its own."""
+    """The bound of one pair, which holds by itself with the stated confidence."""
 
     pair: Pair
     upper: float
@@ -83,7 +83,7 @@ class Verification(Shown, Tabular):
 
     @property
     def where(self) -> str:
-        """The pairs it speaks of."""
+        """The pairs it is about, in words."""
         return "this pair" if len(self.pairs) == 1 else f"these {len(self.pairs)} pairs"
 
     @property
