@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.learning.cross_fit import CrossFit, LogLoss, select, log_loss
+from dpassay.learning.cross_fit import CrossFit, LogLoss, log_loss, select
 from dpassay.learning.streaming import grid_loss
 
 zoo = dp.zoo
