@@ -143,6 +143,13 @@ class Event(Record):
             result[keys == key] = test.holds(found.numbers(key))
         return result
 
+    def holds_feature(self, values: FloatArray) -> BoolArray | None:
+        """Which values of the single feature belong to the event; None for events of another kind."""
+        if self.ranking is None or self.ranking.feature is None:
+            return None
+        scores = self.ranking.score_rows(np.asarray(values)[:, None])
+        return np.asarray(scores >= self.cut if self.above else scores <= self.cut)
+
     def count(self, outputs: AnyOutputs) -> int:
         """How many outputs belong to the event."""
         if isinstance(outputs, Resident):

@@ -319,9 +319,11 @@ class Ranking(Record):
 
     def score(self, outputs: Outputs) -> FloatArray:
         """log p̂/q̂ of each output."""
-        found = self.line[0] + self.line[1] * self.model.score(
-            np.asarray(self.features.rows(outputs))
-        )
+        return self.score_rows(np.asarray(self.features.rows(outputs)))
+
+    def score_rows(self, rows: AnyArray) -> FloatArray:
+        """The score of each row of features."""
+        found = self.line[0] + self.line[1] * self.model.score(rows)
         if isinstance(self.features, LowestBit):
             return found  # a place in an order, no estimate
         return np.clip(found, -LARGEST, LARGEST)

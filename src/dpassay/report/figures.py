@@ -301,7 +301,14 @@ def _likely_part(curve: LossCurve, shaded: Sequence[tuple[float, float]]) -> Los
 def _discrete_losses(
     key: str, curve: LossCurve, labels: tuple[str, ...], event: Event | None
 ) -> list[Figure]:
-    inside = None if event is None else members(event, labels)
+    of_feature = curve.part != "output"
+    if event is None:
+        inside = None
+    elif of_feature:
+        held = event.holds_feature(curve.x)
+        inside = None if held is None else held.tolist()
+    else:
+        inside = members(event, labels)
     p, q, ell = curve.p, curve.q, curve.y
     shown = charts.likeliest(p, q)
     note = f" Full colour: the witness event, {event}; pale: outside it." if inside else ""
@@ -309,26 +316,34 @@ def _discrete_losses(
         note += f" The {len(shown)} likeliest of {p.size} outputs are shown."
     if any("•" in labels[k] for k in shown):
         note += " • stands for any number."
-    columns = ["output", "probability, first input", "probability, second input", "|log p/q|"]
+    first = curve.part if of_feature else "output"
+    columns = [first, "probability, first input", "probability, second input", "|log p/q|"]
     rows = [[labels[k], *(number(float(v)) for v in (p[k], q[k], abs(ell[k])))] for k in shown]
     if inside is not None:
         columns.append("in the witness event")
         rows = [[*row, "yes" if inside[k] else "no"] for row, k in zip(rows, shown, strict=True)]
+    title, what = "Output probabilities", "each output comes"
+    if of_feature:
+        title, what = "Values of the feature", f"{curve.part} takes each value"
+    masses = figure(
+        f"{key}-masses",
+        title,
+        f"How often {what} on the two inputs, estimated from the training draws.{note}",
+        f"How often {what} on the first and the second input",
+        partial(charts.masses, labels, p, q, inside=inside),
+        columns,
+        rows,
+        hover=False,
+    )
+    if of_feature:
+        return [masses]
     return [
-        figure(
-            f"{key}-masses",
-            "Output probabilities",
-            f"How often each output comes on the two inputs, estimated.{note}",
-            "Probabilities of the outputs on the first and the second input",
-            partial(charts.masses, labels, p, q, inside=inside),
-            columns,
-            rows,
-            hover=False,
-        ),
+        masses,
         figure(
             f"{key}-loss",
             "Privacy loss",
-            "How strongly an output speaks for one of the inputs; the largest is ε.",
+            "Estimated log-ratio of the two probabilities of each output. Where an output is rare "
+            "the estimate is mostly noise.",
             "Absolute privacy loss of each output",
             partial(charts.mass_loss, labels, p, q, ell, inside=inside),
             [columns[0], columns[3]],
