@@ -156,3 +156,41 @@ def test_files_that_cannot_be_used_are_refused(scores, tmp_path, capsys):
     assert said(capsys, "one-run", str(scores), "--guesses", "2000")[0] == 2
     with pytest.raises(InvalidInput):
         read_guesses("1+2+3")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_of_canaries_join_frames_of_data(library):
+    module = pytest.importorskip(library)
+    data = module.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    records = module.DataFrame({"a": [10, 11, 12, 13], "b": list("efgh")})
+    canaries = dp.Canaries(records, data=data, rng=1)
+    made = canaries.dataset()
+    assert type(made) is type(data)
+    assert list(made["a"]) == [
+        1,
+        2,
+        *(a for a, kept in zip(range(10, 14), canaries.included, strict=True) if kept),
+    ]
+    with pytest.raises(InvalidInput, match="data must be one too"):
+        dp.Canaries(records, data=[1, 2], rng=1)
+
+
+def test_a_copied_category_shows_in_the_nearest_rows(seed):
+    """A generator that draws its cities from the data gives a canary with a city of its own away."""
+    rng = np.random.default_rng(seed)
+    pd = pytest.importorskip("pandas")
+    people = pd.DataFrame({"city": ["Oslo"] * 50, "age": rng.integers(18, 90, 50)})
+    own = pd.DataFrame(
+        {"city": [f"city {k}" for k in range(300)], "age": rng.integers(18, 90, 300)}
+    )
+    canaries = dp.Canaries(own, data=people, rng=seed)
+    data = canaries.dataset()
+    table = pd.DataFrame({"city": rng.choice(data["city"], 600), "age": rng.integers(18, 90, 600)})
+    scores = canaries.nearest_rows(table)
+    slow = []
+    spread = max(own["age"].max(), table["age"].max()) - min(own["age"].min(), table["age"].min())
+    for city, age in zip(own["city"], own["age"], strict=True):
+        gap = ((table["age"] - age).abs() / spread + (table["city"] != city)) / 2
+        slow.append(1 - gap.min())
+    assert scores == pytest.approx(np.array(slow))
+    assert canaries.audit(scores, claim="eps=1", guesses=(100, 0)).violated

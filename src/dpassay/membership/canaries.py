@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpassay import validation as checks
-from dpassay._typing import BoolArray
+from dpassay._typing import BoolArray, FloatArray
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.membership.one_run import Guesses, one_run
+from dpassay.outputs.foreign_arrays import is_frame
+from dpassay.outputs.targets import closeness
 from dpassay.privacy.claims import Claim
 from dpassay.records import Record
 from dpassay.results.estimates import LowerBound
@@ -32,8 +34,9 @@ class Canaries(Record):
     checked. `to_json` keeps seed and coins, not the records. Train on `dataset()`, compute a membership
     inference score of every canary, included or not, and give the scores to `audit`.
 
-    A list has a canary an item, an array a canary a row. A tuple of arrays, such as features and labels
-    `(X, y)`, is columns of equal length, a canary a row; `data` is then such a tuple as well.
+    A list has a canary an item, an array or a data frame a canary a row. A tuple of arrays, such as
+    features and labels `(X, y)`, is columns of equal length, a canary a row; `data` is then such a tuple
+    as well.
 
     >>> canaries = Canaries(["a", "b", "c", "d"], data=["x", "y"], rng=1)
     >>> canaries.dataset()
@@ -83,6 +86,8 @@ class Canaries(Record):
             raise InvalidInput(
                 "a record of coins has no canaries; make Canaries(records, rng=seed)"
             )
+        if is_frame(self.records):
+            return _concatenated(self.data, self.records, self.included)
         if _is_columns(self.records):
             data = self.data if len(self.data) else [()] * len(self.records)
             return tuple(map(self._joined, self.records, data))
@@ -96,6 +101,21 @@ class Canaries(Record):
     def _joined(self, records: Any, data: Any) -> Any:
         chosen = np.asarray(records)[self.included]
         return np.concatenate([np.asarray(data), chosen]) if len(data) else chosen
+
+    def nearest_rows(self, table: Any) -> FloatArray:
+        """A score of every canary by a synthetic table: 1 − distance of the nearest row.
+
+        The distance is Gower's, over the columns that canary and table share: the mean of |x − y| over
+        the spread of the column for numbers, and of 0 or 1 for all else. The score depends on the output
+        of the run and on the canaries alone, as `audit` requires.
+
+        >>> canaries = Canaries([{"a": 1, "b": "x"}, {"a": 5, "b": "y"}], rng=0)
+        >>> canaries.nearest_rows([{"a": 1, "b": "x"}, {"a": 3, "b": "z"}]).tolist()
+        [1.0, 0.25]
+        """
+        if self.records is None:
+            raise InvalidInput("a record of coins has no canaries to compare with")
+        return closeness(self.records, table)
 
     def audit(
         self,
@@ -126,8 +146,25 @@ def _is_columns(given: Any) -> bool:
     return all(len(getattr(one, "shape", ())) > 0 for one in given)
 
 
+def _concatenated(data: Any, records: Any, included: BoolArray) -> Any:
+    """The rows of a frame and those of another that are included, as one frame."""
+    if type(records).__module__.startswith("polars"):
+        import polars
+
+        chosen = records.filter(polars.Series(included))
+        return polars.concat([data, chosen]) if len(data) else chosen
+    import pandas
+
+    chosen = records[included]
+    return pandas.concat([data, chosen], ignore_index=True) if len(data) else chosen
+
+
 def _check_columns(records: Any, data: Any) -> None:
     """Refuse columns of canaries and of data that do not go together."""
+    if is_frame(records) and len(data) and type(data) is not type(records):
+        raise InvalidInput(
+            f"the canaries are a data frame, so data must be one too, got {checks.shown(data)}"
+        )
     if not _is_columns(records):
         if _is_columns(data):
             raise InvalidInput(

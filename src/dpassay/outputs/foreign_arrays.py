@@ -20,6 +20,11 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ in ("NAType", "NaTType") and _library(value) == "pandas"
 
 
+def is_frame(value: Any) -> bool:
+    """Whether this is a data frame of pandas or polars."""
+    return type(value).__name__ == "DataFrame" and _library(value) in ("pandas", "polars")
+
+
 def columns(value: Any) -> tuple[tuple[str, ...] | None, list[AnyArray]] | None:
     """Names and columns of a data frame, a table or a series; None for anything else.
 

@@ -12,13 +12,14 @@ most) for numbers, and of 0 or 1 for all else. A column that the row lacks count
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.errors import BadOutput
+from dpassay.errors import BadOutput, InvalidInput
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.leaves import LeafTable, grouped, mix
 from dpassay.records import Record
@@ -101,33 +102,60 @@ def targets_of(pair: Any) -> list[Target]:
         return []
     t = LeafTable.records(inputs)
     order, at = grouped(t.rows)
-    sizes = np.diff(np.append(at, order.size))
+    rows = np.split(order, at[1:])
     with np.errstate(over="ignore"):
         total = mix(t.table[order[at]], np.add.reduceat(mix(t.column, t.code)[order], at))
-    own = [Counter(total[t.owner[order[at]] == side].tolist()) for side in (0, 1)]
+    owner = t.owner[order[at]]
+    own = [Counter(total[owner == side].tolist()) for side in (0, 1)]
     differing = list((own[0] - own[1]) | (own[1] - own[0]))
     if not 0 < len(differing) <= _MOST:
         return []
-    found = []
-    for row in differing:
-        k = int(np.flatnonzero(total == row)[0])
-        leaves = order[at[k] : at[k] + sizes[k]]
-        if not t.texts[int(t.table[leaves[0]])].endswith("{}"):  # the table of keys
-            found.append(_target(t, leaves))
-    return found
+    leaves = [rows[int(np.flatnonzero(total == row)[0])] for row in differing]
+    return _targets(t, [row for row in leaves if not _of_keys(t, row)])
 
 
-def _target(t: LeafTable, leaves: IntArray) -> Target:
-    spreads = []
-    for leaf in leaves:
-        x = t.number[(t.column == t.column[leaf]) & np.isfinite(t.number)]
+def _of_keys(t: LeafTable, row: IntArray) -> bool:
+    """Whether a row is one of the table of keys that dictionaries have beside their values."""
+    return t.texts[int(t.table[row[0]])].endswith("{}")
+
+
+def closeness(records: Any, table: Any) -> FloatArray:
+    """1 − distance of the nearest row of a table to each of some records."""
+    both = LeafTable.records(from_raw([records, table], 2))
+    order, at = grouped(both.rows)
+    rows = [
+        row
+        for row in np.split(order, at[1:])
+        if both.owner[row[0]] == 0 and not _of_keys(both, row)
+    ]
+    rows.sort(key=lambda row: int(both.place[row[0]]))
+    if len(rows) != len(records):
+        raise InvalidInput(
+            "records must be rows: a data frame, a list of dictionaries or tuples, or an array of rows"
+        )
+    there = LeafTable.records(from_raw([table], 1))
+    return np.array([target.features(there)[0, -1] for target in _targets(both, rows)])
+
+
+def _targets(t: LeafTable, rows: Sequence[IntArray]) -> list[Target]:
+    """Some rows as records, with the spread of each column over all rows."""
+    order, at = grouped(t.column)
+    spreads = {}
+    for part in np.split(order, at[1:]):
+        x = t.number[part]
+        x = x[np.isfinite(x)]
         spread = float(np.ptp(x)) if x.size else 0.0
-        spreads.append(spread if 0 < spread < np.inf else 1.0)
-    shown = [f"{t.column_name(k)} = {t.text(k)}" for k in leaves.tolist()]
-    return Target(
-        ", ".join(shown),
-        tuple(int(x) for x in t.column[leaves]),
-        tuple(int(x) for x in t.code[leaves]),
-        t.number[leaves],
-        np.array(spreads),
-    )
+        spreads[int(t.column[part[0]])] = spread if 0 < spread < np.inf else 1.0
+    found = []
+    for row in rows:
+        columns = tuple(int(x) for x in t.column[row])
+        found.append(
+            Target(
+                ", ".join(f"{t.column_name(k)} = {t.text(k)}" for k in row.tolist()),
+                columns,
+                tuple(int(x) for x in t.code[row]),
+                t.number[row],
+                np.array([spreads[column] for column in columns]),
+            )
+        )
+    return found
