@@ -1,14 +1,20 @@
-"""Regenerate docs/images/bits.png: which lowest set bits x + Laplace noise has on two inputs."""
+"""Regenerate the charts of the documentation.
+
+bits.png: which lowest set bits x + Laplace noise has on two inputs. feature.png: the feature that the
+audit of docs/synthetic-data.md finds.
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import numpy as np
 
 import dpassay as dp
-from dpassay.charts import PALETTE
+from dpassay.charts import PALETTE, masses
 from dpassay.outputs.bits import powers
 
 IMAGES = Path(__file__).parent / "images"
@@ -44,5 +50,31 @@ def bits() -> alt.Chart:
     )
 
 
+def feature() -> Any:
+    """How often the feature takes each value on the two inputs, in the first example of the page."""
+    page = Path(__file__).parent / "synthetic-data.md"
+    code = re.search(r"^```python\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    assert code is not None
+    names: dict[str, Any] = {}
+    exec(compile(code[1].partition("verdict =")[0], page.name, "exec"), names)
+    verdict = dp.audit(
+        names["mechanism"],
+        (names["people"], names["one_more"]),
+        "eps=1",
+        n=400,
+        rng=0,
+        details=True,
+    )
+    assert verdict.profile is not None
+    loss, event = verdict.profile.loss, verdict.witness.event
+    assert loss is not None
+    assert loss.labels is not None
+    inside = event.holds_feature(loss.x)
+    assert inside is not None
+    chart = masses(loss.labels, loss.p, loss.q, inside=inside.tolist())
+    return chart.properties(title=loss.part, background="white")
+
+
 if __name__ == "__main__":
+    feature().save(IMAGES / "feature.png", scale_factor=2)
     bits().save(IMAGES / "bits.png", scale_factor=2)
