@@ -101,8 +101,10 @@ def head(outputs: AnyOutputs, with_hashes: bool = False) -> Head:
     """How a run of draws begins; `with_hashes` of all outputs, to count their repeats."""
     if isinstance(outputs, Resident):
         outputs = outputs.first(_HEAD)
+    small = outputs.numbers.shape[1] * outputs.numbers.itemsize < 8  # few bits a row: more rows
+    most = 8 * _HEAD if small else _HEAD
     whole = row_hashes(outputs) if with_hashes else None
-    hashes = row_hashes(outputs[:_HEAD]) if whole is None else whole[:_HEAD]
+    hashes = row_hashes(outputs[:most]) if whole is None else whole[:most]
     rows = len(hashes)
     ordered = np.sort(hashes)
     distinct = 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
