@@ -241,7 +241,7 @@ def hunt_private(
     found: Hunt = _run(
         hunt, mechanism, space, claim, flake=flake, rng=rng, sampling=sampling, **options
     )
-    among = f"on the most promising of {found.tried:,} pairs"
+    among = f"on the most suspicious of {found.tried:,} pairs"
     _fail(found.verdict, flake, f"{among}; give a larger budget or a larger flake", f"\n{found}")
     return found
 

@@ -30,7 +30,7 @@ def test_a_track_is_the_same_in_parts(claim, seed):
     assert whole.draws == parts.draws == 900
     assert np.array_equal(whole.ends, parts.ends)
     assert np.allclose(whole.path(), parts.path(), rtol=0, atol=1e-12)
-    for one, two in zip(whole.chapters, parts.chapters, strict=True):
+    for one, two in zip(whole.epochs, parts.epochs, strict=True):
         assert np.array_equal(one.hits, two.hits)
         assert np.array_equal(one.picks, two.picks)
 
@@ -65,9 +65,9 @@ def test_draws_that_are_kept_have_an_end(seed, monkeypatch):
     track = EProcess(dp.PureDP(0.5), "values", seed)
     track.bring(*laplace(seed, 1000))
     evidence._schedule.cache_clear()
-    assert [chapter.start for chapter in track.chapters] == [8, 16, 32, 64]
+    assert [epoch.start for epoch in track.epochs] == [8, 16, 32, 64]
     assert track.kept == ([], [])
-    assert track.chapters[-1].end == track.draws == 1000
+    assert track.epochs[-1].end == track.draws == 1000
 
 
 def test_rows_grow_with_the_draws():
@@ -84,7 +84,7 @@ def test_draws_without_an_order_are_parted_as_shuffled_ones(seeds):
     """A row of some draws of a sorted lot holds as many of each cell as a random part of it."""
     track = EProcess(dp.PureDP(0.5), "values", 0)
     track.bring(*laplace(seeds[0], 40))
-    cells = track.chapters[-1].partition
+    cells = track.epochs[-1].partition
     draws = canonical(np.sort(np.random.default_rng(seeds[0]).laplace(size=60)))
     total, sizes = cells.counts(draws), np.array([25, 5, 30])
     found = np.array(
@@ -120,8 +120,8 @@ def test_rows_of_many_draws_without_an_order_are_counted_as_they_were(seed, monk
     two.bring(p[100:], q[100:], (stream(seed, 8), stream(seed, 9)))
     evidence._schedule.cache_clear()
     assert np.array_equal(one.ends, two.ends)
-    assert np.array_equal(one.chapters[-1].known, two.chapters[-1].known)
-    assert not np.array_equal(one.chapters[-1].hits, two.chapters[-1].hits)
+    assert np.array_equal(one.epochs[-1].known, two.epochs[-1].known)
+    assert not np.array_equal(one.epochs[-1].hits, two.epochs[-1].hits)
     assert two.consistent()
 
 
@@ -129,8 +129,8 @@ def test_of_one_number_half_of_many_draws_teach_and_all_are_counted(seed, monkey
     monkeypatch.setattr(evidence, "_TAUGHT", 100)
     track = EProcess(dp.PureDP(0.9), "values", seed)
     track.bring(*laplace(seed, 300))
-    assert track.chapters[-1].start == 256
-    assert track.chapters[-1].taught.sum(axis=1).tolist() == [256, 256]
+    assert track.epochs[-1].start == 256
+    assert track.epochs[-1].past_counts.sum(axis=1).tolist() == [256, 256]
 
 
 def test_several_values_at_once_are_each_by_itself(seed):

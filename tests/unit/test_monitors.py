@@ -124,7 +124,7 @@ def test_evidence_that_does_not_follow_from_its_counts_is_refused(field, seed):
     if field == "draws":
         state["draws"] += 1
     else:
-        first = state["chapters"][-1][field][0]
+        first = state["epochs"][-1][field][0]
         if field == "gained":
             first[0] = 9.0
         else:
@@ -347,7 +347,7 @@ def test_draws_that_are_only_counted_are_in_no_order(seed, monkeypatch):
     evidence._schedule.cache_clear()
     assert (found.draws, found.waiting) == (3925, (10, 0))
     assert found._standing.peak < np.log(20)
-    assert found._track.chapters[-1].known.sum(axis=1).tolist() == [3925, 3925]
+    assert found._track.epochs[-1].known.sum(axis=1).tolist() == [3925, 3925]
 
 
 def test_draws_that_could_not_be_counted_wait(seed, monkeypatch):

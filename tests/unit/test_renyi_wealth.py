@@ -23,14 +23,14 @@ def test_a_pair_of_bets_wins_nothing_on_average_whatever_is_bet_on(order, leak):
         if rng.random() < 0.5:  # near the best function there is
             log_s = (np.log(p / q) - log_c / order) * rng.uniform(0.8, 1.2)
         top = float(log_s.max())
-        stake = RenyiWealth.largest_stake(order, top, leak) * rng.random()
-        bets = RenyiWealth(order, top, leak, stake)
+        bet_size = RenyiWealth.largest_bet_size(order, top, leak) * rng.random()
+        bets = RenyiWealth(order, top, leak, bet_size)
         # the shares the claim does not speak of may be anything
         seen_p = (1 - leak) * p + leak * np.eye(cells)[rng.integers(cells)]
         seen_q = (1 - leak) * q + leak * np.eye(cells)[rng.integers(cells)]
         a, b = bets.terms(log_s, log_s)
-        u = 1 + stake * order * (math.exp(-log_c / order) * a - 1)
-        v = 1 + stake * (order - 1) * (1 - b)
+        u = 1 + bet_size * order * (math.exp(-log_c / order) * a - 1)
+        v = 1 + bet_size * (order - 1) * (1 - b)
         assert u.min() > 0
         assert v.min() > 0
         assert (seen_p @ u) * (seen_q @ v) <= 1 + 1e-12
@@ -57,7 +57,7 @@ def test_the_bound_is_near_the_truth_and_the_promise(seed):
     found = learn_variation(2.0, False, scores[0], scores[1], 50_000, 0.05)
     bound = found.bound(scores[2], scores[3], 0.05)
     assert 0.88 < bound < 1.0
-    assert found.promised == pytest.approx(bound, abs=0.06)
+    assert found.predicted == pytest.approx(bound, abs=0.06)
     assert found.estimate == pytest.approx(1.0, abs=0.08)
 
 
@@ -76,11 +76,11 @@ def test_the_capital_is_what_the_loop_says(seed):
     rng = np.random.default_rng(seed)
     log_x, log_y = rng.normal(-0.5, 0.5, size=(2, 300))
     top = max(log_x.max(), log_y.max())
-    bets = RenyiWealth(3.0, top, 0.0, 0.5 * RenyiWealth.largest_stake(3.0, top, 0.0))
+    bets = RenyiWealth(3.0, top, 0.0, 0.5 * RenyiWealth.largest_bet_size(3.0, top, 0.0))
     wealth = 0.0
     for x, y in zip(log_x, log_y, strict=True):
-        u = 1 + bets.stake * 3 * (math.exp(-0.2 / 3) * math.exp(2 * x) - 1)
-        v = 1 + bets.stake * 2 * (1 - math.exp(3 * y))
+        u = 1 + bets.bet_size * 3 * (math.exp(-0.2 / 3) * math.exp(2 * x) - 1)
+        v = 1 + bets.bet_size * 2 * (1 - math.exp(3 * y))
         wealth += math.log(u * v)
     assert bets.log_wealth(log_x, log_y, 0.2) == pytest.approx(max(wealth, 0.0), abs=1e-9)
     shuffled = rng.permutation(log_x), np.sort(log_y)
@@ -96,7 +96,7 @@ def test_next_to_no_draws_give_no_bound(size):
 
 def test_constant_scores_promise_nothing():
     found = learn_variation(2.0, False, np.zeros(100), np.zeros(100), 300, 0.05)
-    assert found.promised == 0.0
+    assert found.predicted == 0.0
     assert found.bound(np.zeros(300), np.zeros(300), 0.05) == 0.0
     assert found.detectable(0.5, 300) == math.inf
 
@@ -133,7 +133,7 @@ def test_capital_falls_with_the_divergence_that_is_bet_against(leak):
     for _ in range(200):
         log_x, log_y = rng.normal(0, 1, size=(2, 8))
         top = float(max(log_x.max(), log_y.max()))
-        bets = RenyiWealth(2.5, top, leak, RenyiWealth.largest_stake(2.5, top, leak))
+        bets = RenyiWealth(2.5, top, leak, RenyiWealth.largest_bet_size(2.5, top, leak))
         wealth = [bets.log_wealth(log_x, log_y, c) for c in np.linspace(0, 3, 20)]
         assert np.all(np.diff(wealth) <= 1e-12)
 

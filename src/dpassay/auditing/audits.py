@@ -100,13 +100,13 @@ def audit(
     """Try to refute a privacy claim, with a probability of at most 1 − confidence of doing so wrongly.
 
     mechanism    a mechanism, or samples (then leave `pairs` out: all draws are used, each once)
-    pairs        a pair of neighbouring inputs, or several: the most promising is tested
+    pairs        a pair of neighbouring inputs, or several: the one of most power is tested
     claim        a claim, its text ("eps=1, delta=1e-5"), or a list of them: then a list of verdicts
                  comes back, each at confidence 1 − (1 − confidence)/how many there are
     n            draws per side per pair, training included
-    loss         what ranks the outputs: "auto", a name ("kde", "knn", "logistic", …) or any
-                 scikit-learn classifier; "values" is "auto" without a look at how numbers are
-                 represented, "bits" that look alone
+    loss         the score of the outputs: "auto", a name ("kde", "knn", "logistic", …) or any
+                 scikit-learn classifier; "values" is "auto" without the floating-point
+                 representation, "bits" is that alone
     features     functions of one output (and of the pair, if they take two arguments) that compete with
                  the built-in ones: what you know about such outputs
     train        the share of the draws that learn; by default a quarter, 50 000 a side at most

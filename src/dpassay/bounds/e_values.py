@@ -97,10 +97,10 @@ class RenyiWealth:
     order: float
     log_top: float  # log S
     leak: float
-    stake: float  # the bet size h
+    bet_size: float  # h
 
     @staticmethod
-    def largest_stake(order: float, log_top: float, leak: float) -> float:
+    def largest_bet_size(order: float, log_top: float, leak: float) -> float:
         """The bet size with which no factor can fall below a tenth."""
         gone = leak / (1 - leak) * math.exp((order - 1) * log_top) if leak else 0.0
         lost = max(math.exp(order * log_top) / (1 - leak) - 1, 1e-12)
@@ -123,8 +123,8 @@ class RenyiWealth:
         shrunk = math.exp(-log_c / lam) * a
         if self.leak:
             shrunk = np.where(a < 0, a, shrunk)
-        u = self.stake * lam * (shrunk - 1)
-        v = self.stake * (lam - 1) * (1 - b)
+        u = self.bet_size * lam * (shrunk - 1)
+        v = self.bet_size * (lam - 1) * (1 - b)
         return max(0.0, float(np.sum(np.log1p(u)) + np.sum(np.log1p(v))))
 
     def largest_log_c(self, log_x: FloatArray, log_y: FloatArray, gamma: float) -> float:
@@ -329,7 +329,7 @@ def _moment(order: float, limit: float, leak: float, a: FloatArray, b: FloatArra
     s = (np.exp((order - 1) * log_s) - gone) / (1 - leak)
     u = order * (np.where(s < 0, s, shrink * s) - 1)
     v = (order - 1) * (1 - np.exp(order * log_s) / (1 - leak))
-    most = np.array([RenyiWealth.largest_stake(order, float(top), leak) for top in log_top])
+    most = np.array([RenyiWealth.largest_bet_size(order, float(top), leak) for top in log_top])
     sizes = most[:, None] * _BET_SIZES
     rows = np.arange(len(a))
     growth = np.sum(a[:, None] * np.log1p(sizes[:, :, None] * u[:, None]), axis=2)

@@ -166,7 +166,7 @@ class Search:
         return self.screening.budget.left(SEARCH) / self._cost
 
     def _round(self, candidates: Sequence[Any]) -> None:
-        """Glance at all. Those told apart come first, and if they suffice, nothing else does."""
+        """Screen all with few draws; those that separate come first."""
         known = {one.candidate.key for one in self.best}
         fresh = {one.key: one for one in candidates if one.key not in known}
         glanced = self._tried(Effort.GLANCE, fresh.values(), GLANCE)

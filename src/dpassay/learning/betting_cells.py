@@ -40,7 +40,7 @@ _CELLS, _OUTER = 12, 1 / 64
 _HALF = 0.45
 #: What each side of an event is given when the best is sought, which looks better than it is.
 _WARY = 2.0
-#: A ranking that is tried later must promise this much more in the log-capital of all draws.
+#: A score that is tried later must exceed the best by this much log-wealth of all draws.
 _MARGIN = 2.5
 #: Fewer draws a side than these are ranked by the output itself, where it is a number.
 _FEW = 64
@@ -68,7 +68,7 @@ class _Cells:
 
 
 def choose(learner: CrossFit, bets: tuple[Bet, ...], claim: Claim) -> Wager:
-    """The cells of the ranking that promises most."""
+    """The cells of the score with the largest predicted wealth."""
     best: tuple[int, Scores, IntArray] | None = None
     most: list[float] = []
     for index, scores in _rankings(learner):
@@ -97,7 +97,7 @@ def _ladder(claim: Claim) -> tuple[float, ...]:
 
 
 def _better(new: list[float], best: list[float]) -> bool:
-    """Whether one promises clearly more against the first claim of the ladder where they differ."""
+    """Whether one predicts clearly more wealth at the first value of the ladder where they differ."""
     for one, other in zip(new, best, strict=True):
         if abs(one - other) > _MARGIN:
             return one > other
@@ -141,8 +141,8 @@ def _rankings(learner: CrossFit) -> Iterator[tuple[int, Scores]]:
     if numbers is not None:
         p, q = numbers[1]
         seen = [side[~np.isnan(side)] for side in (p, q)]
-        turned = min(map(len, seen)) > 0 and np.median(seen[0]) < np.median(seen[1])
-        sign = -1.0 if turned else 1.0
+        swapped = min(map(len, seen)) > 0 and np.median(seen[0]) < np.median(seen[1])
+        sign = -1.0 if swapped else 1.0
         p, q = (np.where(np.isnan(side), -np.inf, sign * side) for side in (p, q))
         yield (-1 if sign > 0 else -2), (p, q)
         if min(learner.batch.sizes) < _FEW and len(learner.training.layout) == 1:
@@ -288,7 +288,7 @@ def _counted(scores: Scores, cuts: FloatArray) -> IntArray:
 def _events(
     learner: CrossFit, index: int, scores: Scores, cuts: Sequence[float] | FloatArray
 ) -> list[Event]:
-    """{score ≥ cut} for each cut, by what all draws taught; the largest event first."""
+    """{score ≥ cut} for each threshold, fitted to all draws; the largest event first."""
     if index < 0:
         assert learner.plain_numbers is not None
         key = learner.plain_numbers[0]
@@ -308,7 +308,7 @@ def _events(
 def _event(loss: Loss, cut: float, share: float, own: FloatArray) -> Event:
     """Cut at the score, or at the rank where that would hold clearly more or fewer draws.
 
-    What half of the draws taught need not be on the scale of what all of them did.
+    A score fitted to half of the draws need not be on the scale of one fitted to all.
     """
     there = 1 - np.searchsorted(own, cut, side="left") / own.size
     if abs(there - share) > 0.1 * min(share, 1 - share) + 1 / own.size:

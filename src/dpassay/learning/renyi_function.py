@@ -1,12 +1,12 @@
-"""What the training draws choose for a bound on a Rényi divergence: a function of a ranking, and a stake.
+"""What training draws choose for a bound on a Rényi divergence: a function of a score, and a bet size.
 
 The function is s = κ exp(min(loss, clip)), with κ such that E_Q[s^λ] = 1; see `RenyiWealth`
-for the bound. With A and B the means of what is bet on, capital grows by about h·m₁ − h²·m₂/2 a pair,
+for the bound. With A and B the means of what is bet on, wealth grows by about h·m₁ − h²·m₂/2 a pair,
 where
 
     m₁ = λ(C^{−1/λ} A − 1) + (λ−1)(1 − B),    m₂ = λ² E[(a/A − 1)²] + (λ−1)² E[(1 − b)²].
 
-So n pairs refute C if m₁ ≥ √(2 log(1/γ) m₂/n), with the stake h = √(2 log(1/γ)/(n m₂)).
+So n pairs refute C if m₁ ≥ √(2 log(1/γ) m₂/n), with the bet size h = √(2 log(1/γ)/(n m₂)).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CLIPS = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Variation:
-    """s = κ exp(min(ŝ, high)), the stake, and what the training draws promise."""
+    """s = κ exp(min(ŝ, high)), the bet size, and the predicted bound."""
 
     order: float
     swapped: bool
@@ -54,8 +54,8 @@ class Variation:
 
     def _needed(self, n: int, gamma: float) -> float:
         """m₁ with which n pairs refute half the time."""
-        wealth, stake = math.log(1 / gamma) / n, self.bets.stake
-        return wealth / stake + stake * self.spread**2 / 2
+        wealth, bet_size = math.log(1 / gamma) / n, self.bets.bet_size
+        return wealth / bet_size + bet_size * self.spread**2 / 2
 
     @property
     def estimate(self) -> float:
@@ -63,7 +63,7 @@ class Variation:
         return self._divergence(0.0)
 
     @property
-    def promised(self) -> float:
+    def predicted(self) -> float:
         """The bound predicted, less a standard error: the largest of several is too large."""
         noise = self.spread / math.sqrt(self.draws)
         return self._divergence(self._needed(self.test, self.gamma) + noise)
@@ -82,7 +82,7 @@ class Variation:
         return float(ndtr(excess / max(noise, 1e-300)))
 
     def detectable(self, divergence: float, n: int) -> float:
-        """About the smallest divergence that would be told from a claimed one nine times in ten.
+        """About the smallest divergence that is distinguished from a claimed one with probability .9.
 
         As far above it as this mechanism's divergence lies above what it would refute so often. ∞ for so
         few draws that nothing of the kind can be said.
@@ -123,7 +123,7 @@ def learn_variation(
     gamma: float,
     leak: float = 0.0,
 ) -> Variation:
-    """Choose the clip by the bound it promises on `test` draws, from scores of held-back draws.
+    """Choose the clip by the bound it predicts on `test` draws, from scores of held-back draws.
 
     The scores are put in order, which costs little where they are: sums up to a clip are then known for
     all clips at once.
@@ -142,7 +142,7 @@ def learn_variation(
         # one draw of Q more, at the top: that none was seen there does not make s^λ free
         log_b = math.log((power_y[k] * y.size + math.exp(lam * high)) / (y.size + 1))
         scale = min(-log_b / lam, _LARGEST / lam - high)
-        stake = RenyiWealth.largest_stake(lam, scale + high, leak)
+        bet_size = RenyiWealth.largest_bet_size(lam, scale + high, leak)
         # means and mean squares of what takes the places of s^{λ−1} and s^λ
         gone, kept = leak * math.exp((lam - 1) * (scale + high)), 1 - leak
         a = math.exp((lam - 1) * scale) * power_x[k]
@@ -156,15 +156,15 @@ def learn_variation(
         square_b = (max(1 - 2 * b + b2, 0.0) * y.size + (1 - top) ** 2) / (y.size + 1)
         square = lam**2 * spread_a / mean_a**2 + (lam - 1) ** 2 * square_b
         if square > 0:
-            best_stake = math.sqrt(2 * math.log(1 / gamma) / (test * square))
-            stake = max(min(stake, best_stake), 1e-12 * stake)
+            best_bet_size = math.sqrt(2 * math.log(1 / gamma) / (test * square))
+            bet_size = max(min(bet_size, best_bet_size), 1e-12 * bet_size)
         found.append(
             Variation(
                 order=lam,
                 swapped=swapped,
                 high=high,
                 log_scale=scale,
-                bets=RenyiWealth(lam, scale + high, leak, stake),
+                bets=RenyiWealth(lam, scale + high, leak, bet_size),
                 mean=lam * (mean_a - 1) + (lam - 1) * (1 - mean_b),
                 slope=lam * mean_a,
                 spread=math.sqrt(square),
@@ -174,7 +174,7 @@ def learn_variation(
                 gamma=gamma,
             )
         )
-    return max(found, key=lambda one: one.promised)
+    return max(found, key=lambda one: one.predicted)
 
 
 def _clipped_means(
@@ -193,7 +193,7 @@ def _clipped_means(
 
 @dataclass(frozen=True)
 class MomentCriterion:
-    """The ranking that promises the largest bound on a divergence."""
+    """The score with the largest predicted bound on a divergence."""
 
     order: float
     swaps: Sequence[bool]
@@ -211,8 +211,8 @@ class MomentCriterion:
             learn_variation(order, swapped, *scores, self.test, self.gamma, self.leak)
             for swapped in self.swaps
         )
-        return max(ways, key=lambda found: found.promised)
+        return max(ways, key=lambda found: found.predicted)
 
     def beats(self, new: Variation, best: Variation) -> bool:
-        """By more than the noise of the promise."""
-        return new.promised > best.promised + new.noise
+        """By more than the noise of the prediction."""
+        return new.predicted > best.predicted + new.noise

@@ -1,4 +1,4 @@
-"""Whether any score of the training draws told the two inputs apart, and how evenly it parts them."""
+"""Whether any score separated the training draws of the two inputs, and how even its events are."""
 
 from __future__ import annotations
 

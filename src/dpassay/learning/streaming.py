@@ -1,4 +1,4 @@
-"""A loss that a first look taught, over all the draws that follow: block by block, none of them kept.
+"""A score that is fitted to the first draws, over all draws that follow: block by block, none is kept.
 
 Tallies under one binning add up, so that a loss on cells is fitted to all draws, and which kind of it
 predicts best is asked of all of them. A score of any other kind is fitted to the first look alone; the
@@ -44,7 +44,7 @@ def grid_over(source: Source, learner: CrossFit, rest: Sizes) -> GridLoss:
 
 
 def best_kind(names: list[str], a: CellCounts, b: CellCounts) -> str:
-    """The kind that predicts either half best by what the other taught, by more than a standard error."""
+    """The score that predicts either half best, fitted to the other, by more than a standard error."""
     best = names[0]
     if len(names) == 1:
         return best
@@ -61,11 +61,11 @@ def best_kind(names: list[str], a: CellCounts, b: CellCounts) -> str:
 
 
 def _log_losses(name: str, a: CellCounts, b: CellCounts) -> FloatArray:
-    """That of a draw wherever there may be one, side by side, of `b` by what `a` taught and back."""
+    """That of a draw wherever there may be one, side by side, of `b` fitted to `a` and back."""
     found = []
-    for teacher, taught in ((a, b), (b, a)):
-        loss = GridLoss.named(name, teacher).everywhere()
-        n = taught.n
+    for fitted_to, judged_on in ((a, b), (b, a)):
+        loss = GridLoss.named(name, fitted_to).everywhere()
+        n = judged_on.n
         found += [log_loss(-loss), log_loss(loss) * (n[0] / n[1])]
     return np.concatenate(found)
 

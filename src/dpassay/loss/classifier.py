@@ -4,9 +4,9 @@ With classes weighted to equal size the Bayes classifier's log-odds *are* log p/
 classifier estimates the loss, in any dimension; and since log p/q is a sufficient score, everything
 after it is one-dimensional. Nothing is retrained for another ε or threshold. A tenth of the draws is held
 back to put the scores on the scale of log-odds (Platt): a margin becomes a loss, and a network that
-stopped early does not promise too little.
+stopped early is not undervalued.
 
-Any kind of output becomes a row of numbers (`outputs.ranking.Features`).
+Any kind of output becomes a row of numbers (`outputs.score_models.Features`).
 
 A small neural network between the two sides, in PyTorch (an extra); on a GPU if there is one.
 """

@@ -1,4 +1,4 @@
-"""One door to all loss estimators: a name, or any scikit-learn classifier."""
+"""Fit a score by its name, or any scikit-learn classifier."""
 
 from __future__ import annotations
 

@@ -283,8 +283,8 @@ def _test(
     for coins, (top, bottom) in zip(runs, sides, strict=True):
         high, low = coins[:top], coins[len(coins) - bottom :]
         right += int(np.count_nonzero(high) + np.count_nonzero(~low))
-        told = high if top else low
-        counts += (told.sum(), coins.sum(), (~told).sum(), (~coins).sum())
+        guessed = high if top else low
+        counts += (guessed.sum(), coins.sum(), (~guessed).sum(), (~coins).sum())
     canaries, made = sum(map(len, runs)), sum(top + bottom for top, bottom in sides)
     p, n, q, m = map(int, counts)
     return _Test(Guessed(canaries, made, right, least), (p, n, q, m), share, max(sides)[0] > 0)

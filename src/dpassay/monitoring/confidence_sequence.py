@@ -1,6 +1,6 @@
 """What bets on some pairs say together: whether the claim is refuted, the lower bound, the verdict.
 
-The same bets have a capital against every value of the claim's parameter. A value is refuted once that
+The same bets have a wealth against every value of the claim's parameter. A value is refuted once that
 has reached 1/γ. The values looked at are fixed beforehand; `lower_bound` is the largest of them up to
 which all are refuted. If it is above the truth, then the first value on the grid that is no less than
 the truth was refuted, which is one of these capitals: probability γ at most, at all times together.
@@ -57,7 +57,7 @@ class ConfidenceSequence:
         self._values: set[float] = set()  # those that were refuted: they stay so
 
     def path(self, theta: float | None = None) -> FloatArray:
-        """The log of the average capital after each row."""
+        """The log of the average wealth after each row."""
         return _averaged([track.path(theta) for track in self.tracks])
 
     @property
@@ -106,7 +106,7 @@ class ConfidenceSequence:
 
 
 def _averaged(paths: Sequence[FloatArray]) -> FloatArray:
-    """The log of the average capital of some tracks."""
+    """The log of the average wealth of some tracks."""
     if len(paths) == 1:
         return paths[0]
     top = np.max(paths, axis=0)
@@ -136,7 +136,7 @@ def about_bets(
 ) -> About:
     """How it was done."""
     doubts = tuple(doubts)
-    names = dict.fromkeys(c.partition.name for t in standing.tracks for c in t.chapters)
+    names = dict.fromkeys(c.partition.name for t in standing.tracks for c in t.epochs)
     by = f" of cells ranked by {', '.join(names)}" if names else ""
     failures = dict.fromkeys(failure for t in standing.tracks for failure in t.failures)
     return About(
@@ -168,7 +168,7 @@ def verdict_of(
     least = math.inf if violated else _detectable(claim, standing.tracks[best], 1 - confidence)
     blind = why_blind(claim, violated, least, counts, standing.tracks[best].failures, same)
     if not violated and not standing.path().size:
-        said = f"{draws} draws a side only teach what to bet on, and nothing was bet yet"
+        said = f"{draws} draws a side are training draws, and nothing was bet yet"
         blind = Blind(Cause.FEW_DRAWS, said)
     bits = violated and witness.event.of_representation
     ends, path = standing.tracks[0].ends, standing.path()
@@ -193,16 +193,16 @@ def verdict_of(
 
 
 def _detectable(claim: Claim, track: EProcess, gamma: float) -> float:
-    """What an audit of as many draws would have caught on the cells' evenest event: bets catch no less.
+    """What an audit of as many draws would detect on the cells' most even event: bets detect no less.
 
     Of claims about a divergence only whether such draws could refute them at all: ∞ if not.
     """
     n = track.draws
     if joint.p_value(Counts(n, n, 0, n), claim, gamma=gamma) > gamma:
         return math.inf
-    if not claim.set_by_events or not track.chapters:
+    if not claim.set_by_events or not track.epochs:
         return claim.value
-    known = track.chapters[-1].known
+    known = track.epochs[-1].known
     shares = np.cumsum(known[:, ::-1], axis=1)[:, ::-1] / np.maximum(known.sum(axis=1), 1)[:, None]
     evenest = int(np.argmin(np.abs(shares.mean(axis=0) - 0.5)))
     i, j = (round(n * float(share)) for share in shares[:, evenest])
@@ -213,24 +213,22 @@ def _detectable(claim: Claim, track: EProcess, gamma: float) -> float:
 
 def _witness(track: EProcess, pair: Pair | None) -> Witness:
     """The event of the bet that gained most, with counts of draws that were bet on with its cells."""
-    played = [chapter for chapter in track.chapters if chapter.ends.size]
+    played = [epoch for epoch in track.epochs if epoch.ends.size]
     if not played:
         none = Event(words="no event was bet on yet")
         n = max(track.draws, 1)
         return Witness(event=none, pair=pair, hits_p=0, n_p=n, hits_q=0, n_q=n)
-    chapter = played[-1]
-    if len(played) > 1 and chapter.draws < played[-2].draws / 2:
-        chapter = played[-2]
+    epoch = played[-1]
+    if len(played) > 1 and epoch.draws < played[-2].draws / 2:
+        epoch = played[-2]
     total = np.concatenate([one.gained for one in played]).sum(axis=0)
-    cells = chapter.taught.shape[1]
+    cells = epoch.past_counts.shape[1]
     order = [
         k for k in np.argsort(-total, kind="stable") if not isinstance(track.bets[k], MomentBet)
     ]
-    bottom, top = chapter.picks[-1, order[0]].tolist()
+    bottom, top = epoch.picks[-1, order[0]].tolist()
     at = top if 0 < top < cells else bottom if 0 < bottom < cells else 1
-    hits = chapter.hits.sum(axis=0)
+    hits = epoch.hits.sum(axis=0)
     i, j = (int(side[at:].sum()) for side in hits)
-    n = chapter.draws
-    return Witness(
-        event=chapter.partition.event(at - 1), pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=n
-    )
+    n = epoch.draws
+    return Witness(event=epoch.partition.event(at - 1), pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=n)

@@ -1,12 +1,12 @@
 """The bets on one pair as draws come in: what is learned, what is bet on, and what was gained.
 
-Draws are taken in pairs, one of either side, in the order they came. The first few only teach. Then
+Draws are taken in pairs, one of either side, in the order they came. The first few only train. Then
 outputs are parted into a few cells (`learning.betting_cells`), and every pair of draws that follows is
 bet on with a guess of how likely the cells are, which earlier draws gave (`bounds.e_values`). The
 guess is renewed whenever there are a sixteenth more draws, the cells whenever there are twice as many
 (later four times), from draws that were bet on before.
 
-All that the capital depends on are counts. So it can be found for any other value of the claim's
+All that the wealth depends on are counts. So it can be found for any other value of the claim's
 parameter afterwards, and is small when written down.
 """
 
@@ -32,9 +32,9 @@ from dpassay.records import Record
 from dpassay.sampling.draw import stream
 from dpassay.sampling.samples import Batch
 
-#: Draws a side that only teach, and the most that are kept to learn from.
+#: Training draws a side, and the most that are kept to learn from.
 FIRST, KEPT = 8, 1 << 14
-#: More draws a side than these teach how to rank several numbers; of one number every second one does.
+#: Beyond these draws a side, only every second one of a single number is learned from.
 _TAUGHT = 1 << 13
 #: A guess lasts until there are this share more draws, a pick of cuts or of an order until so many more.
 _SHARE, _AGAIN = 1 / 16, 1.4
@@ -102,27 +102,27 @@ class BettingEpoch(Record):
 
     partition: Partition
     start: int  # draws a side before the first row
-    taught: IntArray  # (2, cells): past draws, in cells they had no part in
+    past_counts: IntArray  # (2, cells): past draws, in cells they had no part in
     parts: tuple[int, int]  # where the bottom ends and the top begins
     ends: IntArray  # draws a side at the end of each row
     picks: IntArray  # (rows, bets, 2)
     hits: IntArray  # (rows, 2, cells)
-    gained: FloatArray  # (rows, bets): what was added to the log-capital of each bet
+    gained: FloatArray  # (rows, bets): what was added to the log-wealth of each bet
 
     def __post_init__(self) -> None:
         super().__post_init__()
         rows = self.ends.size  # empty arrays lose their shape in JSON
         bets = self.gained.size // max(rows, 1)
         self._set(picks=self.picks.reshape(rows, bets, 2), gained=self.gained.reshape(rows, bets))
-        self._set(hits=self.hits.reshape(rows, 2, self.taught.shape[1]))
+        self._set(hits=self.hits.reshape(rows, 2, self.past_counts.shape[1]))
 
     def _validate(self) -> None:
         cells = len(self.partition)
         checks.require(
-            self.taught.shape == (2, cells), "taught must count the cells of either side"
+            self.past_counts.shape == (2, cells), "past_counts must count the cells of either side"
         )
-        counts = min(self.taught.min(), self.hits.min(initial=0))
-        checks.require(counts >= 0, "taught and hits must be at least 0")
+        counts = min(self.past_counts.min(), self.hits.min(initial=0))
+        checks.require(counts >= 0, "past_counts and hits must be at least 0")
         bottom, top = self.parts
         checks.require(0 <= bottom <= top <= cells, f"parts must lie between 0 and {cells}")
         rising = np.all(np.diff(self.ends, prepend=self.start) > 0)
@@ -143,11 +143,11 @@ class BettingEpoch(Record):
     @property
     def known(self) -> IntArray:
         """(2, cells): what is known by now."""
-        return np.asarray(self.taught + self.hits.sum(axis=0))
+        return np.asarray(self.past_counts + self.hits.sum(axis=0))
 
     def past(self) -> IntArray:
         """(rows, 2, cells): what was known before each row."""
-        return np.asarray(self.taught + np.cumsum(self.hits, axis=0) - self.hits)
+        return np.asarray(self.past_counts + np.cumsum(self.hits, axis=0) - self.hits)
 
 
 #: What a track remembers.
@@ -161,24 +161,24 @@ class EProcess:
         self.claim, self.loss, self.seed = claim, loss, seed
         self.bets = bets_against(claim)
         self.draws = 0
-        self.chapters: list[BettingEpoch] = []
+        self.epochs: list[BettingEpoch] = []
         self.kept: tuple[list[Outputs], list[Outputs]] = ([], [])
         self.failures: list[str] = []
 
     def mark(self) -> Mark:
         """Where it stands, to come back to."""
-        return self.draws, list(self.chapters), (list(self.kept[0]), list(self.kept[1]))
+        return self.draws, list(self.epochs), (list(self.kept[0]), list(self.kept[1]))
 
     def restore(self, mark: Mark) -> None:
         """As if nothing had been brought since."""
-        self.draws, self.chapters, self.kept = mark
+        self.draws, self.epochs, self.kept = mark
 
     def settled(self, size: int) -> bool:
         """Whether so many more draws are only counted, so that they need not be in an order yet."""
         return self.draws >= KEPT and size < _SPLIT
 
     def bring(self, p: Outputs, q: Outputs, orders: Orders | None = None) -> None:
-        """Bet on as many draws of either side, in this order; those of the beginning only teach.
+        """Bet on as many draws of either side, in this order; the first ones are training draws.
 
         With `orders` in a random one instead, which takes a track that is `settled`. If it fails or is
         interrupted, nothing was brought: no draw is ever bet on twice.
@@ -198,7 +198,7 @@ class EProcess:
                 part = p[done : done + size], q[done : done + size]
                 self.draws += size
             else:
-                if not self.chapters or self._until() <= self.draws:
+                if not self.epochs or self._until() <= self.draws:
                     self._learn()
                 size = min(self._until() - self.draws, total - done)
                 part = p[done : done + size], q[done : done + size]
@@ -210,7 +210,7 @@ class EProcess:
 
     def _until(self) -> int:
         """When the cells are chosen again."""
-        return int(_schedule(self.chapters[-1].start)[0][-1])
+        return int(_schedule(self.epochs[-1].start)[0][-1])
 
     def _learn(self) -> None:
         """Choose the cells anew, from draws that were bet on before."""
@@ -219,53 +219,55 @@ class EProcess:
         p, q = self.kept[0][0], self.kept[1][0]
         few = self.draws <= _TAUGHT or p.numbers.shape[1] > 1
         batch = Batch.of(p, q) if few else Batch.of(p[::2], q[::2])
-        learner = CrossFit(
-            batch, self.loss, partial(stream, self.seed, 1 << 22, len(self.chapters))
-        )
+        learner = CrossFit(batch, self.loss, partial(stream, self.seed, 1 << 22, len(self.epochs)))
         found = choose(learner, self.bets, self.claim)
         self.failures = learner.failures
-        taught = found.counts
+        past_counts = found.counts
         if not few:  # the rest is counted, by cells they had no part in
-            taught = taught + np.array([found.partition.counts(side[1::2]) for side in (p, q)])
+            past_counts = past_counts + np.array(
+                [found.partition.counts(side[1::2]) for side in (p, q)]
+            )
         rows: Any = ()
-        self.chapters.append(
-            BettingEpoch(found.partition, self.draws, taught, found.parts, rows, rows, rows, rows)
+        self.epochs.append(
+            BettingEpoch(
+                found.partition, self.draws, past_counts, found.parts, rows, rows, rows, rows
+            )
         )
         if self.draws >= KEPT:  # nothing is learned any more
             self.kept = ([], [])
 
     def _bet(self, p: Outputs, q: Outputs, orders: Orders | None) -> None:
-        """Count draws up to the end of the chapter at most, row by row; the first may have begun."""
-        chapter, bets = self.chapters[-1], len(self.bets)
-        schedule, picked = _schedule(chapter.start)
+        """Count draws up to the end of the epoch at most, row by row; the first may have begun."""
+        epoch, bets = self.epochs[-1], len(self.bets)
+        schedule, picked = _schedule(epoch.start)
         total = self.draws + len(p)
         first = int(np.searchsorted(schedule, self.draws, side="right"))
         last = int(np.searchsorted(schedule, total, side="left"))
         ends = np.append(schedule[first:last], total)
         sizes = np.diff(ends, prepend=self.draws)
-        hits = _hits(chapter.partition, (p, q), sizes, orders)
-        begun = first < chapter.ends.size
+        hits = _hits(epoch.partition, (p, q), sizes, orders)
+        begun = first < epoch.ends.size
         if begun:
-            hits[0] += chapter.hits[first]
-        before = chapter.taught + chapter.hits[:first].sum(axis=0)
+            hits[0] += epoch.hits[first]
+        before = epoch.past_counts + epoch.hits[:first].sum(axis=0)
         past = before + np.cumsum(hits, axis=0) - hits
         picks = np.empty((ends.size, bets, 2), dtype=np.int64)
         for row, known in enumerate(past):
             place = first + row
             if row == 0 and begun:
-                picks[row] = chapter.picks[place]
+                picks[row] = epoch.picks[place]
             elif place == 0 or picked[place - 1]:
-                parts = again(self.bets, self.claim, known, chapter.parts)
+                parts = again(self.bets, self.claim, known, epoch.parts)
                 picks[row] = pick(self.bets, self.claim, known, parts)
             else:
-                picks[row] = picks[row - 1] if row else chapter.picks[-1]
+                picks[row] = picks[row - 1] if row else epoch.picks[-1]
         gained = gains(self.bets, self.claim, [self.claim.value], past, picks, hits)[0]
-        self.chapters[-1] = replace(
-            chapter,
-            ends=np.concatenate([chapter.ends[:first], ends]),
-            hits=np.concatenate([chapter.hits[:first], hits]),
-            picks=np.concatenate([chapter.picks[:first].reshape(first, bets, 2), picks]),
-            gained=np.concatenate([chapter.gained[:first].reshape(first, bets), gained]),
+        self.epochs[-1] = replace(
+            epoch,
+            ends=np.concatenate([epoch.ends[:first], ends]),
+            hits=np.concatenate([epoch.hits[:first], hits]),
+            picks=np.concatenate([epoch.picks[:first].reshape(first, bets, 2), picks]),
+            gained=np.concatenate([epoch.gained[:first].reshape(first, bets), gained]),
         )
         self.draws = total
 
@@ -274,29 +276,29 @@ class EProcess:
     @property
     def ends(self) -> IntArray:
         """Draws a side at the end of each row."""
-        found = [chapter.ends for chapter in self.chapters]
+        found = [epoch.ends for epoch in self.epochs]
         return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
     def path(self, theta: float | None = None) -> FloatArray:
-        """The log-capital after each row, against the claim or with another value of its parameter."""
+        """The log-wealth after each row, against the claim or with another value of its parameter."""
         if theta is not None:
             return np.asarray(self.paths([theta])[0])
-        found = [chapter.gained for chapter in self.chapters if chapter.ends.size]
+        found = [epoch.gained for epoch in self.epochs if epoch.ends.size]
         return log_wealth(self.bets, np.concatenate(found)) if found else np.zeros(0)
 
     def paths(self, thetas: Sequence[float]) -> FloatArray:
-        """(θ, rows): the log-capital with other values of the claim's parameter."""
-        chapters = [chapter for chapter in self.chapters if chapter.ends.size]
-        if not chapters:
+        """(θ, rows): the log-wealth with other values of the claim's parameter."""
+        epochs = [epoch for epoch in self.epochs if epoch.ends.size]
+        if not epochs:
             return np.zeros((len(thetas), 0))
-        found: list[FloatArray] = [np.zeros(0)] * len(chapters)
-        for width in {chapter.taught.shape[1] for chapter in chapters}:  # few calls for many rows
-            own = [k for k, chapter in enumerate(chapters) if chapter.taught.shape[1] == width]
-            past = np.concatenate([chapters[k].past() for k in own])
-            hits = np.concatenate([chapters[k].hits for k in own])
-            picks = np.concatenate([chapters[k].picks for k in own])
+        found: list[FloatArray] = [np.zeros(0)] * len(epochs)
+        for width in {epoch.past_counts.shape[1] for epoch in epochs}:  # few calls for many rows
+            own = [k for k, epoch in enumerate(epochs) if epoch.past_counts.shape[1] == width]
+            past = np.concatenate([epochs[k].past() for k in own])
+            hits = np.concatenate([epochs[k].hits for k in own])
+            picks = np.concatenate([epochs[k].picks for k in own])
             gained = gains(self.bets, self.claim, thetas, past, picks, hits)
-            sizes = np.cumsum([chapters[k].ends.size for k in own])[:-1]
+            sizes = np.cumsum([epochs[k].ends.size for k in own])[:-1]
             for k, part in zip(own, np.split(gained, sizes, axis=1), strict=True):
                 found[k] = part
         return log_wealth(self.bets, np.concatenate(found, axis=1))
@@ -304,10 +306,10 @@ class EProcess:
     def consistent(self) -> bool:
         """Whether what was gained follows from the counts, and those from the draws."""
         rows = True
-        for chapter in self.chapters:
-            sizes = np.diff(chapter.ends, prepend=chapter.start)
-            rows &= bool(np.all(chapter.hits.sum(axis=2) == sizes[:, None]))
-        at = self.chapters[-1].end if self.chapters else self.draws
+        for epoch in self.epochs:
+            sizes = np.diff(epoch.ends, prepend=epoch.start)
+            rows &= bool(np.all(epoch.hits.sum(axis=2) == sizes[:, None]))
+        at = self.epochs[-1].end if self.epochs else self.draws
         same = rows and at == self.draws
         return same and np.allclose(self.path(self.claim.value), self.path(), rtol=0, atol=1e-6)
 
@@ -339,10 +341,10 @@ def _hits(
 
 @lru_cache(maxsize=64)
 def _schedule(start: int) -> tuple[IntArray, BoolArray]:
-    """Where the rows of a chapter end, and after which of them cells are picked again.
+    """Where the rows of a epoch end, and after which of them cells are picked again.
 
-    A chapter ends with twice the draws it began with, later with four times as many; the last one, which
-    all draws that are kept have taught, never does.
+    A epoch ends with twice the draws it began with, later with four times as many; the last one, which
+    all kept draws have been learned from, never does.
     """
     until = (2 if start < _OFTEN else 4) * start if start < KEPT else _NEVER
     ends, picked, at, last = [], [], start, start

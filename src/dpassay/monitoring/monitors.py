@@ -1,6 +1,6 @@
 """Audits that may be looked at whenever one likes, and stopped: `Monitor` and `monitor`.
 
-The evidence against the claim is the capital of bets (`evidence`), averaged over pairs of inputs where
+The evidence against the claim is the wealth of bets (`evidence`), averaged over pairs of inputs where
 there are several. If the claim is true it ever reaches 1/γ with probability at most γ (Ville), so it
 is a verdict whenever the draws stop coming, for whatever reason.
 """
@@ -58,7 +58,7 @@ class MonitorState(Record):
     pair: Pair | None
     draws: int
     updates: int
-    chapters: tuple[BettingEpoch, ...]
+    epochs: tuple[BettingEpoch, ...]
     kept: tuple[Drawn | None, Drawn | None]
     waiting: tuple[Drawn | None, Drawn | None]
     containers: tuple[str, ...]
@@ -202,7 +202,7 @@ class Monitor:
 
     @property
     def log_evidence(self) -> tuple[FloatArray, FloatArray]:
-        """Draws a side, and the log of the capital with so many of them."""
+        """Draws a side, and the log of the wealth with so many of them."""
         return self._track.ends.astype(float), self._standing.path()
 
     @property
@@ -239,7 +239,7 @@ class Monitor:
     def to_json(self) -> str:
         """All of it, to go on elsewhere as if nothing had happened."""
         t, s = self._track, self._standing
-        if not isinstance(self.loss, str) or any(c.partition.live for c in t.chapters):
+        if not isinstance(self.loss, str) or any(c.partition.live for c in t.epochs):
             raise InvalidInput(
                 f"loss={checks.shown(self.loss)} ranks outputs by what only this process can evaluate; "
                 'a monitor with loss="values" can be written down'
@@ -254,7 +254,7 @@ class Monitor:
             pair=self.pair,
             draws=t.draws,
             updates=self._updates,
-            chapters=tuple(t.chapters),
+            epochs=tuple(t.epochs),
             kept=(kept[0], kept[1]),
             waiting=(waiting[0], waiting[1]),
             containers=tuple(sorted(self._containers)),
@@ -272,7 +272,7 @@ class Monitor:
         state = MonitorState.from_json(text)
         found = cls(state.claim, state.confidence, state.seed, loss=state.loss, pair=state.pair)
         track, standing = found._track, found._standing
-        track.draws, track.chapters = state.draws, list(state.chapters)
+        track.draws, track.epochs = state.draws, list(state.epochs)
         for kept, side in zip(track.kept, state.kept, strict=True):
             kept[:] = [] if side is None else [side.outputs()]
         standing.peak, standing.bound, standing.refuted = state.peak, state.bound, state.refuted

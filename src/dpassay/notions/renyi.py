@@ -258,7 +258,7 @@ def _variational_bounds(
             assert scores is not None
             scores = np.sort(scores[0]), np.sort(scores[1])  # once for all orders
             witnesses = [first, *(power.at(float(order), scores) for order in orders[1:])]
-            candidates.append((first.promised, source, learner.fitted(index), witnesses))
+            candidates.append((first.predicted, source, learner.fitted(index), witnesses))
         _, chosen, loss, witnesses = max(candidates, key=lambda c: c[0])
         bar.say("bounding")
         parts = list(chosen.blocks(budget.test, Scores(loss)))

@@ -1,1 +1,1 @@
-"""What privacy is: claims, curves and the notions of a finite pair. No samples in this room."""
+"""Claims, trade-off functions, privacy profiles and finite pairs of distributions. No samples."""
