@@ -7,6 +7,9 @@ STAMP  := $(VENV)/.ready
 # HistGradientBoosting on busy cores is 100 times slower with OpenMP left alone.
 export OMP_NUM_THREADS ?= 1
 
+# Words that mean something in this project alone; `make check` refuses them.
+PRIVATE_WORDS := promise[sd]?|promising|cautious|bold(er|est)?|purse|wagers?|corridor|chapters?|stakes?|standings?|few_kinds
+
 .PHONY: help venv map demo test test-wheel test-floor test-torch test-libraries test-slow test-browser check format bench bench-full peers libraries docs reproduce clean
 
 help:  ## what there is
@@ -61,6 +64,8 @@ check: venv  ## format, lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@! grep -rnwE '$(PRIVATE_WORDS)' src/dpassay --include='*.py' \
+	  || { echo 'the field has other words for these: see "Words" in CONTRIBUTING.md' >&2; exit 1; }
 
 format: venv  ## let ruff format and fix
 	$(BIN)/ruff format .

@@ -205,11 +205,11 @@ def test_what_fails_brings_nothing(seed):
 
     p, q = laplace(seed, 300)
     found = dp.Monitor("eps=0.5", loss="knn")
-    found._track.loss = "no such loss"
+    found._process.loss = "no such loss"
     with pytest.raises(dp.errors.InvalidInput, match="no such loss"):
         found.update(p, q)
     assert (found.draws, found.waiting) == (0, (300, 300))
-    found._track.loss = "knn"
+    found._process.loss = "knn"
     found.update()
     assert (found.draws, found.waiting) == (300, (0, 0))
 
@@ -346,8 +346,8 @@ def test_draws_that_are_only_counted_are_in_no_order(seed, monkeypatch):
     found.update(np.sort(rng.laplace(size=30)), np.sort(rng.laplace(size=20)))
     evidence._schedule.cache_clear()
     assert (found.draws, found.waiting) == (3925, (10, 0))
-    assert found._standing.peak < np.log(20)
-    assert found._track.epochs[-1].known.sum(axis=1).tolist() == [3925, 3925]
+    assert found._sequence.peak < np.log(20)
+    assert found._process.epochs[-1].known.sum(axis=1).tolist() == [3925, 3925]
 
 
 def test_draws_that_could_not_be_counted_wait(seed, monkeypatch):

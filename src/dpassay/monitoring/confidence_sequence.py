@@ -46,10 +46,10 @@ ANYTIME = "anytime-valid: it holds wherever the draws stop, for whatever reason"
 
 
 class ConfidenceSequence:
-    """The tracks of some pairs, with as many draws each, and what they say together."""
+    """The processes of some pairs, with as many draws each, and what they say together."""
 
-    def __init__(self, claim: Claim, tracks: Sequence[EProcess], gamma: float) -> None:
-        self.claim, self.tracks, self.needed = claim, tracks, math.log(1 / gamma)
+    def __init__(self, claim: Claim, processes: Sequence[EProcess], gamma: float) -> None:
+        self.claim, self.processes, self.needed = claim, processes, math.log(1 / gamma)
         self.seen = 0.0  # the log-evidence at the last look
         self.peak = -math.inf  # the largest log-evidence seen
         self.bound = 0.0  # the largest lower bound found
@@ -58,7 +58,7 @@ class ConfidenceSequence:
 
     def path(self, theta: float | None = None) -> FloatArray:
         """The log of the average wealth after each row."""
-        return _averaged([track.path(theta) for track in self.tracks])
+        return _averaged([process.path(theta) for process in self.processes])
 
     @property
     def now(self) -> float:
@@ -78,14 +78,14 @@ class ConfidenceSequence:
                 self.bound = max(self.bound, self.claim.value)
                 above = path >= self.needed
                 first = int(np.argmax(above)) if above.any() else -1
-                self.refuted = int(self.tracks[0].ends[first])
+                self.refuted = int(self.processes[0].ends[first])
 
     def _refutes(self, value: float) -> bool:
         """Whether a value of the grid is refuted; the next few are looked at too where that is quick."""
         if value not in self._values:
             grid = (one for one in values(self.claim) if one >= value)
             some = list(islice(grid, _AT_ONCE if self.claim.quick else 1))
-            paths = _averaged([track.paths(some) for track in self.tracks])
+            paths = _averaged([process.paths(some) for process in self.processes])
             peaks = paths.max(axis=1, initial=-math.inf)
             self._values.update(
                 one for one, peak in zip(some, peaks, strict=True) if peak >= self.needed
@@ -106,7 +106,7 @@ class ConfidenceSequence:
 
 
 def _averaged(paths: Sequence[FloatArray]) -> FloatArray:
-    """The log of the average wealth of some tracks."""
+    """The log of the average wealth of some processes."""
     if len(paths) == 1:
         return paths[0]
     top = np.max(paths, axis=0)
@@ -127,7 +127,7 @@ def values(claim: Claim) -> Iterator[float]:
 
 
 def about_bets(
-    standing: ConfidenceSequence,
+    sequence: ConfidenceSequence,
     doubts: Iterable[str],
     pair: Pair | None,
     seed: int,
@@ -136,13 +136,13 @@ def about_bets(
 ) -> About:
     """How it was done."""
     doubts = tuple(doubts)
-    names = dict.fromkeys(c.partition.name for t in standing.tracks for c in t.epochs)
+    names = dict.fromkeys(c.partition.name for t in sequence.processes for c in t.epochs)
     by = f" of cells ranked by {', '.join(names)}" if names else ""
-    failures = dict.fromkeys(failure for t in standing.tracks for failure in t.failures)
+    failures = dict.fromkeys(failure for t in sequence.processes for failure in t.failures)
     return About(
         method=f"bets{by}",
         guarantee=Guarantee.EXACT.given(doubts),
-        n=(standing.tracks[0].draws,) * 2,
+        n=(sequence.processes[0].draws,) * 2,
         seed=seed,
         pair=pair,
         notes=(*notes, *doubts, *(f"could not be tried: {failure}" for failure in failures)),
@@ -152,33 +152,33 @@ def about_bets(
 
 
 def verdict_of(
-    standing: ConfidenceSequence, pairs: Sequence[Pair | None], confidence: float, about: About
+    sequence: ConfidenceSequence, pairs: Sequence[Pair | None], confidence: float, about: About
 ) -> Verdict:
     """What the bets say."""
-    claim, violated = standing.claim, standing.refuted is not None
-    ways = [track.path()[-1:].sum() for track in standing.tracks]
+    claim, violated = sequence.claim, sequence.refuted is not None
+    ways = [process.path()[-1:].sum() for process in sequence.processes]
     best = int(np.argmax(ways))
-    witness = _witness(standing.tracks[best], pairs[best])
-    draws = standing.tracks[best].draws
+    witness = _witness(sequence.processes[best], pairs[best])
+    draws = sequence.processes[best].draws
     if not draws:
         raise NotEnoughDraws("there is nothing to judge: no draws of both sides were brought yet")
     pair = pairs[best]
     same = pair is not None and same_inputs(pair)
     counts = witness.hits_p, witness.n_p, witness.hits_q, witness.n_q
-    least = math.inf if violated else _detectable(claim, standing.tracks[best], 1 - confidence)
-    blind = why_blind(claim, violated, least, counts, standing.tracks[best].failures, same)
-    if not violated and not standing.path().size:
+    least = math.inf if violated else _detectable(claim, sequence.processes[best], 1 - confidence)
+    blind = why_blind(claim, violated, least, counts, sequence.processes[best].failures, same)
+    if not violated and not sequence.path().size:
         said = f"{draws} draws a side are training draws, and nothing was bet yet"
         blind = Blind(Cause.FEW_DRAWS, said)
     bits = violated and witness.event.of_representation
-    ends, path = standing.tracks[0].ends, standing.path()
+    ends, path = sequence.processes[0].ends, sequence.path()
     return Verdict(
         claim=claim,
         violated=violated,
         blind=blind.words,
         blind_cause=blind.cause,
-        p_value=min(1.0, math.exp(-max(standing.peak, 0.0))),
-        lower_bound=standing.lower_bound(),
+        p_value=min(1.0, math.exp(-max(sequence.peak, 0.0))),
+        lower_bound=sequence.lower_bound(),
         confidence=confidence,
         guarantee=about.guarantee,
         witness=witness,
@@ -192,17 +192,17 @@ def verdict_of(
     )
 
 
-def _detectable(claim: Claim, track: EProcess, gamma: float) -> float:
+def _detectable(claim: Claim, process: EProcess, gamma: float) -> float:
     """What an audit of as many draws would detect on the cells' most even event: bets detect no less.
 
     Of claims about a divergence only whether such draws could refute them at all: ∞ if not.
     """
-    n = track.draws
+    n = process.draws
     if joint.p_value(Counts(n, n, 0, n), claim, gamma=gamma) > gamma:
         return math.inf
-    if not claim.set_by_events or not track.epochs:
+    if not claim.set_by_events or not process.epochs:
         return claim.value
-    known = track.epochs[-1].known
+    known = process.epochs[-1].known
     shares = np.cumsum(known[:, ::-1], axis=1)[:, ::-1] / np.maximum(known.sum(axis=1), 1)[:, None]
     evenest = int(np.argmin(np.abs(shares.mean(axis=0) - 0.5)))
     i, j = (round(n * float(share)) for share in shares[:, evenest])
@@ -211,12 +211,12 @@ def _detectable(claim: Claim, track: EProcess, gamma: float) -> float:
     return smallest_detectable(Counts(i, n, j, n), claim, gamma)
 
 
-def _witness(track: EProcess, pair: Pair | None) -> Witness:
+def _witness(process: EProcess, pair: Pair | None) -> Witness:
     """The event of the bet that gained most, with counts of draws that were bet on with its cells."""
-    played = [epoch for epoch in track.epochs if epoch.ends.size]
+    played = [epoch for epoch in process.epochs if epoch.ends.size]
     if not played:
         none = Event(words="no event was bet on yet")
-        n = max(track.draws, 1)
+        n = max(process.draws, 1)
         return Witness(event=none, pair=pair, hits_p=0, n_p=n, hits_q=0, n_q=n)
     epoch = played[-1]
     if len(played) > 1 and epoch.draws < played[-2].draws / 2:
@@ -224,7 +224,7 @@ def _witness(track: EProcess, pair: Pair | None) -> Witness:
     total = np.concatenate([one.gained for one in played]).sum(axis=0)
     cells = epoch.past_counts.shape[1]
     order = [
-        k for k in np.argsort(-total, kind="stable") if not isinstance(track.bets[k], MomentBet)
+        k for k in np.argsort(-total, kind="stable") if not isinstance(process.bets[k], MomentBet)
     ]
     bottom, top = epoch.picks[-1, order[0]].tolist()
     at = top if 0 < top < cells else bottom if 0 < bottom < cells else 1

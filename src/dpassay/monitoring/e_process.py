@@ -150,7 +150,7 @@ class BettingEpoch(Record):
         return np.asarray(self.past_counts + np.cumsum(self.hits, axis=0) - self.hits)
 
 
-#: What a track remembers.
+#: What a process remembers.
 Mark: TypeAlias = tuple[int, list[BettingEpoch], tuple[list[Outputs], list[Outputs]]]
 
 
@@ -180,7 +180,7 @@ class EProcess:
     def bring(self, p: Outputs, q: Outputs, orders: Orders | None = None) -> None:
         """Bet on as many draws of either side, in this order; the first ones are training draws.
 
-        With `orders` in a random one instead, which takes a track that is `settled`. If it fails or is
+        With `orders` in a random one instead, which takes a process that is `settled`. If it fails or is
         interrupted, nothing was brought: no draw is ever bet on twice.
         """
         before = self.mark()

@@ -114,8 +114,8 @@ class Monitor:
         self.seed, self.loss = seed_of(rng), loss
         self.pair = None if pair is None else as_pair(pair)
         self.doubts: tuple[str, ...] = ()
-        self._track = EProcess(self.claim, loss, self.seed)
-        self._standing = ConfidenceSequence(self.claim, [self._track], 1 - self.confidence)
+        self._process = EProcess(self.claim, loss, self.seed)
+        self._sequence = ConfidenceSequence(self.claim, [self._process], 1 - self.confidence)
         self._waiting: list[Outputs | None] = [None, None]
         self._containers: frozenset[str] = frozenset()
         self._updates, self._looked = 0, False
@@ -145,26 +145,26 @@ class Monitor:
             return
         size = min(len(first), len(second))
         left = [side[size:] if len(side) > size else None for side in (first, second)]
-        self._track.bring(first[:size], second[:size])
+        self._process.bring(first[:size], second[:size])
         self._waiting = left
-        self._standing.look()
+        self._sequence.look()
 
     def _bring_all(self, sides: Sequence[Outputs | None], orders: Orders) -> bool:
         """Where all draws are bet on and only counted, no order of them is made; whether it was so."""
         p, q = sides
         if p is None or q is None or self._waiting != [None, None]:
             return False
-        if len(p) != len(q) or not self._track.settled(len(p)):
+        if len(p) != len(q) or not self._process.settled(len(p)):
             return False
         try:
-            self._track.bring(p, q, orders)
+            self._process.bring(p, q, orders)
         except BaseException:  # they wait, as others do
             self._waiting = [
                 side[order.permutation(len(side))]
                 for side, order in zip((p, q), orders, strict=True)
             ]
             raise
-        self._standing.look()
+        self._sequence.look()
         return True
 
     def _doubt(self, sides: Sequence[Outputs | None]) -> None:
@@ -183,7 +183,7 @@ class Monitor:
     @property
     def draws(self) -> int:
         """Draws a side that were used."""
-        return self._track.draws
+        return self._process.draws
 
     @property
     def waiting(self) -> tuple[int, int]:
@@ -198,39 +198,39 @@ class Monitor:
         If the claim is true, its mean is at most 1 at every stopping time that the paired draws decide;
         draws that wait for a partner (`waiting`) must not influence it. `violated` has no such condition.
         """
-        return math.exp(min(self._standing.now, 700.0))
+        return math.exp(min(self._sequence.now, 700.0))
 
     @property
     def log_evidence(self) -> tuple[FloatArray, FloatArray]:
         """Draws a side, and the log of the wealth with so many of them."""
-        return self._track.ends.astype(float), self._standing.path()
+        return self._process.ends.astype(float), self._sequence.path()
 
     @property
     def violated(self) -> bool:
         """Whether the claim is refuted, now or before."""
-        return self._standing.refuted is not None
+        return self._sequence.refuted is not None
 
     @property
     def refuted_at(self) -> int | None:
         """Draws a side when it was; None if it is not."""
-        return self._standing.refuted
+        return self._sequence.refuted
 
     @property
     def lower_bound(self) -> float:
         """The claim's parameter is at least this: with the confidence, at all times together."""
-        return self._standing.lower_bound()
+        return self._sequence.lower_bound()
 
     def verdict(self) -> Verdict:
         """Where it stands."""
         waits = [f"{n:,} draws wait for one of the other side" for n in self.waiting if n]
-        about = about_bets(self._standing, self.doubts, self.pair, self.seed, (ANYTIME, *waits))
-        return verdict_of(self._standing, [self.pair], self.confidence, about)
+        about = about_bets(self._sequence, self.doubts, self.pair, self.seed, (ANYTIME, *waits))
+        return verdict_of(self._sequence, [self.pair], self.confidence, about)
 
     def chart(self) -> Any:
         """The log of the evidence against draws, and where the claim is refuted."""
         from dpassay import charts
 
-        return charts.evidence(*self.log_evidence, limit=self._standing.needed)
+        return charts.evidence(*self.log_evidence, limit=self._sequence.needed)
 
     def __repr__(self) -> str:
         said = "violated" if self.violated else f"e = {self.e_value:.3g}"
@@ -238,7 +238,7 @@ class Monitor:
 
     def to_json(self) -> str:
         """All of it, to go on elsewhere as if nothing had happened."""
-        t, s = self._track, self._standing
+        t, s = self._process, self._sequence
         if not isinstance(self.loss, str) or any(c.partition.live for c in t.epochs):
             raise InvalidInput(
                 f"loss={checks.shown(self.loss)} ranks outputs by what only this process can evaluate; "
@@ -271,16 +271,16 @@ class Monitor:
         """The monitor that was written down by `to_json`."""
         state = MonitorState.from_json(text)
         found = cls(state.claim, state.confidence, state.seed, loss=state.loss, pair=state.pair)
-        track, standing = found._track, found._standing
-        track.draws, track.epochs = state.draws, list(state.epochs)
-        for kept, side in zip(track.kept, state.kept, strict=True):
+        process, sequence = found._process, found._sequence
+        process.draws, process.epochs = state.draws, list(state.epochs)
+        for kept, side in zip(process.kept, state.kept, strict=True):
             kept[:] = [] if side is None else [side.outputs()]
-        standing.peak, standing.bound, standing.refuted = state.peak, state.bound, state.refuted
+        sequence.peak, sequence.bound, sequence.refuted = state.peak, state.bound, state.refuted
         found._waiting = [None if side is None else side.outputs() for side in state.waiting]
         found._containers, found._updates = frozenset(state.containers), state.updates
         found._looked, found.doubts = state.looked, state.doubts
         found._brought = SeenBatches(state.brought)
-        if not track.consistent():
+        if not process.consistent():
             raise InvalidInput("the evidence in this JSON does not follow from its counts")
         return found
 
@@ -326,23 +326,25 @@ def monitor(
     if not found:
         raise InvalidInput("there is no pair to look at: the iterator is empty")
     most = totals(found[0], max_n, least=1, name="max_n")
-    standing = ConfidenceSequence(wanted, [_track(wanted, loss, source) for source in found], gamma)
+    sequence = ConfidenceSequence(
+        wanted, [_process(wanted, loss, source) for source in found], gamma
+    )
     # an executor is there already: there the looks, and the verdict, are those of one core
-    run = _Run(standing, found, _pace(found[0], how))
+    run = _Run(sequence, found, _pace(found[0], how))
     notes, limit = [ANYTIME], min(most)
     with Progress(limit, "monitoring", None if sampling is None else sampling.progress) as progress:
         try:
-            while run.standing.refuted is None and run.draws < limit:
+            while run.sequence.refuted is None and run.draws < limit:
                 size = run.step(limit)
-                progress.label = f"monitoring, log-evidence {run.standing.seen:+.2f}"
+                progress.label = f"monitoring, log-evidence {run.sequence.seen:+.2f}"
                 progress.advance(size)
         except KeyboardInterrupt:
             notes.append(f"interrupted after {run.draws:,} of {limit:,} draws a side")
             print(f"dpassay: {notes[-1]}; now the verdict on those", file=sys.stderr)
-    return verdict_of(run.standing, [source.pair for source in found], confidence, run.about(notes))
+    return verdict_of(run.sequence, [source.pair for source in found], confidence, run.about(notes))
 
 
-def _track(claim: Claim, loss: Any, source: Source) -> EProcess:
+def _process(claim: Claim, loss: Any, source: Source) -> EProcess:
     return EProcess(claim, loss, seed_of(source.rng(1 << 23)))
 
 
@@ -358,31 +360,31 @@ class _Run:
     """Draws on some pairs, as many on each, and what they say."""
 
     def __init__(
-        self, standing: ConfidenceSequence, found: Sequence[Source], pace: tuple[float, int]
+        self, sequence: ConfidenceSequence, found: Sequence[Source], pace: tuple[float, int]
     ) -> None:
-        self.standing, self.found, self.pace = standing, found, pace
+        self.sequence, self.found, self.pace = sequence, found, pace
         self.draws, self._looked = 0, False
         self._doubts: dict[str, None] = {}
 
     def step(self, limit: int) -> int:
         """Draw some more. If that is interrupted, nothing has happened."""
-        tracks = self.standing.tracks
+        processes = self.sequence.processes
         share, least = self.pace
         size = min(max(least, int(share * self.draws)), limit - self.draws)
         drawn = [source.deal((size, size)) for source in self.found]
-        before = [track.mark() for track in tracks]
+        before = [process.mark() for process in processes]
         try:
-            for source, track, batch in zip(self.found, tracks, drawn, strict=True):
+            for source, process, batch in zip(self.found, processes, drawn, strict=True):
                 orders = [source.rng((1 << 24) + 2 * self.draws + k) for k in (0, 1)]
-                if track.settled(size):
-                    track.bring(batch.p, batch.q, (orders[0], orders[1]))
+                if process.settled(size):
+                    process.bring(batch.p, batch.q, (orders[0], orders[1]))
                 else:
                     shuffled = [order.permutation(size) for order in orders]
-                    track.bring(batch.p[shuffled[0]], batch.q[shuffled[1]])
-            self.standing.look()
+                    process.bring(batch.p[shuffled[0]], batch.q[shuffled[1]])
+            self.sequence.look()
         except BaseException:
-            for track, mark in zip(tracks, before, strict=True):
-                track.restore(mark)
+            for process, mark in zip(processes, before, strict=True):
+                process.restore(mark)
             raise
         self.draws += size
         if not self._looked and size >= _LOOK:
@@ -400,7 +402,7 @@ class _Run:
         many = len(self.found)
         said = [f"the evidence is the average over {many} pairs"] if many > 1 else []
         return about_bets(
-            self.standing, doubts, first.pair, first.seed, (*notes, *said, *rest), first
+            self.sequence, doubts, first.pair, first.seed, (*notes, *said, *rest), first
         )
 
 

@@ -17,9 +17,19 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Scorer
 from dpassay.outputs.keys import Layout
-from dpassay.outputs.lookup import Lookup
 from dpassay.outputs.score_models import Ranking
 from dpassay.records import Record
+
+
+@dataclass(frozen=True, eq=False)
+class _Levels:
+    """`levels[k]` for numbers with k of the sorted edges at or below them."""
+
+    edges: FloatArray
+    levels: IntArray
+
+    def __call__(self, numbers: FloatArray) -> IntArray:
+        return np.asarray(self.levels[np.searchsorted(self.edges, numbers, side="right")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +79,11 @@ class Partition(Record):
             return self._scores(np.where(np.isnan(scores), -np.inf, scores))
         assert self.layout is not None
         found = self.layout.sort(outputs)
-        if found.keys is None and list(self._partial) == [
-            0
-        ]:  # one kind of output, looked up at once
-            return self._only(found.numbers(0)[:, 0])
         keys = found.all_keys()
         result = self._whole[keys]
-        for key, lookup in self._partial.items():
+        for key, levels in self._partial.items():
             inside = slice(None) if found.keys is None else keys == key
-            result[inside] += lookup(found.numbers(key)[:, 0])
+            result[inside] += levels(found.numbers(key)[:, 0])
         return result
 
     def counts(self, outputs: Outputs) -> IntArray:
@@ -85,16 +91,10 @@ class Partition(Record):
         return np.bincount(self.cells(outputs), minlength=len(self))
 
     @cached_property
-    def _scores(self) -> Lookup:
+    def _scores(self) -> _Levels:
         """The number of events by the score."""
         cuts = np.sort([event.cut for event in self.bare])
-        return Lookup(cuts, np.arange(cuts.size + 1))
-
-    @cached_property
-    def _only(self) -> Lookup:
-        """The number of events by the number, where there is one key."""
-        edges = self._partial[0].edges
-        return Lookup(edges, self._whole[0] + self._partial[0].levels)
+        return _Levels(cuts, np.arange(cuts.size + 1))
 
     @cached_property
     def _whole(self) -> IntArray:
@@ -107,7 +107,7 @@ class Partition(Record):
         return found
 
     @cached_property
-    def _partial(self) -> dict[int, Lookup]:
+    def _partial(self) -> dict[int, _Levels]:
         """By key, the number of events that hold for its number."""
         tests: dict[int, list[FloatArray]] = {}
         for event in self.bare:
@@ -122,5 +122,5 @@ class Partition(Record):
             np.add.at(steps, np.searchsorted(edges, highs) + 1, -1)
             inner = np.isfinite(edges)  # as all numbers are
             levels = np.cumsum(steps)[int(edges[0] == -np.inf) :][: np.count_nonzero(inner) + 1]
-            found[key] = Lookup(edges[inner], levels)
+            found[key] = _Levels(edges[inner], levels)
         return found

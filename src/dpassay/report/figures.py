@@ -253,7 +253,7 @@ def losses(key: str, curve: LossCurve, event: Event | None) -> list[Figure]:
     note = f" Shaded: the witness event, {event}." if shaded else ""
     if part != "output":
         note += (
-            f" Shown is {part}, • standing for any value: outputs of another form are not in the "
+            f" Shown is {part}, • stands for any value: outputs of another form are not in the "
             "picture, and all of an output may tell more than this part of it."
         )
     columns = [part, "density, first input", "density, second input", "|log p/q|"]
