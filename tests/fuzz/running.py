@@ -41,7 +41,7 @@ def ended(case: Case) -> str:
             if not isinstance(found, case.results):
                 return f"defect: returned a {type(found).__name__}"
             return f"status {found}" if isinstance(found, int) else "result"
-    except (DpassayError, Interrupted, *case.predicted) as error:
+    except (DpassayError, Interrupted, *case.promised) as error:
         return type(error).__name__ if str(error) else f"defect: an empty {type(error).__name__}"
     except _Hang:
         return "defect: hang"

@@ -2,7 +2,7 @@
 
 import numpy as np
 from scipy.stats import binom
-from tests.unit.test_clock import PAIR, QUIET, fake  # noqa: F401
+from tests.unit.test_budget import PAIR, QUIET, fake  # noqa: F401
 
 import dpassay as dp
 

@@ -53,11 +53,11 @@ def test_candidates_suit_the_outputs(seed):
     assert names(zoo.Laplace()) == ["polynomial", "kde", "ranks", "dyadic"]
     assert names(zoo.DiscreteLaplace()) == ["kinds", "kde"]
     assert names(zoo.RandomizedResponse(1.5)) == [
+        "feature",
         "logistic",
         "products",
         "kde",
         "boosting",
-        "feature",
     ]
     assert "kde" not in candidates(gaussian(500, 500, seed, d=20))
     assert candidates(gaussian(500, 500, seed, d=300)) == ["linear", "boosting"]

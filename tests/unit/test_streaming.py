@@ -64,7 +64,7 @@ def test_the_kind_is_chosen_as_if_every_draw_were_scored(noise, shape, coarse, s
             for x, y in ((halves[0].p, halves[1].p), (halves[0].q, halves[1].q))
         ]
         surprises.append(LogLoss().judge((scores[0], scores[1])))
-        found = np.average(streaming._surprises(name, a, b), weights=draws)
+        found = np.average(streaming._log_losses(name, a, b), weights=draws)
         assert 0 <= found - surprises[-1].mean() < coarse
     expected = NAMES[int(LogLoss().beats(surprises[1], surprises[0]))]
     assert streaming.best_kind(list(NAMES), a, b) == expected

@@ -31,8 +31,9 @@ from dpassay.outputs.leaves import Hashes, LeafTable
 from dpassay.outputs.targets import Target
 from dpassay.outputs.templates import written
 
-#: Training draws per side beyond which no feature is found that fewer do not show; and leaves of them.
-_ENOUGH, _LEAVES = 2500, 400_000
+#: Training draws per side that are searched, of vectors (which other scores serve too) and of all else;
+#: and leaves of them.
+_ENOUGH, _LEAVES = (1000, 2500), 400_000
 #: A feature must differ from its most frequent value in this many draws.
 _LEAST = 4
 
@@ -45,7 +46,8 @@ def best_features(
     `targets` are records that rows may be compared with.
     """
     width = max(p.numbers.shape[1], 1)
-    enough = max(min(_ENOUGH, _LEAVES // width), 200)
+    plain = p.is_plain and p.structures == q.structures
+    enough = max(min(_ENOUGH[0] if plain else _ENOUGH[1], _LEAVES // width), 200)
     both = concatenate([p[:enough], q[:enough]])
     n, m = min(len(p), enough), min(len(q), enough)
     table = LeafTable.of(both)

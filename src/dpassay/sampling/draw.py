@@ -121,7 +121,8 @@ def as_sampling(given: Sampling | None) -> Sampling:
 
 def seed_for(rng: Seed, sampling: Sampling | None) -> int:
     """The seed of a run; without one, that of the store it draws into."""
-    found = stored_seed(as_sampling(sampling).store) if rng is None else None
+    store = as_sampling(sampling).store
+    found = stored_seed(store) if rng is None else None
     return seed_of(rng) if found is None else found
 
 
