@@ -400,3 +400,14 @@ def test_corollary_2_is_not_claimed_of_estimates_that_do_not_count(seed):
 
     assert accuracy("smooth") is None
     assert accuracy("counts") is not None
+
+
+def test_long_databases_that_print_alike_are_two():
+    import pandas as pd
+
+    one = pd.DataFrame({"a": np.arange(200)})
+    other = one.copy()
+    other.loc[100, "a"] = -1
+    assert repr(one) == repr(other)
+    assert dp.spectrum._fingerprint(one) != dp.spectrum._fingerprint(other)
+    assert dp.spectrum._fingerprint(one) == dp.spectrum._fingerprint(one.copy())

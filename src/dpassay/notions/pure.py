@@ -140,6 +140,7 @@ def lower_bound(
     length = len(pairs) if isinstance(pairs, Sequence) else 1
     best: Worst | None = None
     chosen: Source | None = None
+    further: Sizes = (0, 0)  # draws of its second stage
     values = []
     with Whole(0, "seeking the worst pair") as bar:
         for source in found:
@@ -153,11 +154,11 @@ def lower_bound(
             worst = _worst(loss, region, floor, errors)
             values.append(worst.value)
             if best is None or worst.careful > best.careful:
-                best, chosen = worst, source
+                best, chosen, further = worst, source, bound_draws
         if best is None or chosen is None:
             raise InvalidInput("there is no pair to test: the iterator is empty")
         bar.say("bounding")
-        value, used = _bound_at(best, chosen, bound_draws, gamma, floor)
+        value, used = _bound_at(best, chosen, further, gamma, floor)
     return LowerBound(
         value=value,
         confidence=confidence,

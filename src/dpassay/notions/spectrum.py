@@ -34,6 +34,7 @@ from dpassay.blackbox.neighbours import Population, remove_one
 from dpassay.errors import InvalidInput, MechanismError
 from dpassay.learning.betting_cells import outside, why_trivial
 from dpassay.notions.threshold_counts import Options, bounded_above, certified, count_thresholds
+from dpassay.outputs.canonical import from_raw
 from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Direction, Pair, Relation
 from dpassay.privacy.provenance import About, Guarantee
@@ -357,11 +358,15 @@ def _fingerprint(database: Any) -> str:
     if isinstance(database, np.ndarray) and database.dtype != object:
         content = f"{database.dtype} {database.shape}".encode() + database.tobytes()
     else:
-        try:
-            content = repr(database).encode("utf-8", "backslashreplace")
-        except Exception as error:  # objects raise what they like
+        try:  # by its canonical form: printed ones are abbreviated
+            form = from_raw([database], 1)
+            rest = b"" if form.rest is None else form.rest.tobytes()
+            numbers = np.asarray(form.numbers, dtype=float)
+            content = repr(form.structures).encode("utf-8", "backslashreplace")
+            content += numbers.tobytes() + rest
+        except Exception as error:  # an object may raise anything
             raise InvalidInput(
-                f"a database of type {type(database).__name__} has no printed form to know it by: {error}"
+                f"a database of type {type(database).__name__} cannot be compared with others: {error}"
             ) from None
     return hashlib.sha256(content).hexdigest()[:16]
 
