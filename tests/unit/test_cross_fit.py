@@ -69,7 +69,7 @@ def test_where_nothing_is_found_a_sensitive_event_is_tested(seeds):
     ],
 )
 def test_what_was_missed_once_is_seen(name, mechanism, least, seeds):
-    for seed in seeds[:3]:
+    for seed in seeds[: 1 if name in ("wide", "product") else 3]:  # those take seconds
         n = 8000 if name == "wide" else 20_000
         verdict = dp.audit(mechanism, (0.0, 1.0), "eps=.05", n=n, rng=seed)
         assert verdict.lower_bound > least
