@@ -28,6 +28,7 @@ from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.partitions import Partition
 from dpassay.outputs.templates import is_template, leaves_of
 from dpassay.privacy.claims import Claim
+from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
 from dpassay.sampling.draw import stream
 from dpassay.sampling.samples import Batch
@@ -157,8 +158,8 @@ Mark: TypeAlias = tuple[int, list[BettingEpoch], tuple[list[Outputs], list[Outpu
 class EProcess:
     """Draws on one pair, and the bets on them."""
 
-    def __init__(self, claim: Claim, loss: Any, seed: int) -> None:
-        self.claim, self.loss, self.seed = claim, loss, seed
+    def __init__(self, claim: Claim, loss: Any, seed: int, pair: Pair | None = None) -> None:
+        self.claim, self.loss, self.seed, self.pair = claim, loss, seed, pair
         self.bets = bets_against(claim)
         self.draws = 0
         self.epochs: list[BettingEpoch] = []
@@ -219,7 +220,8 @@ class EProcess:
         p, q = self.kept[0][0], self.kept[1][0]
         few = self.draws <= _TAUGHT or p.numbers.shape[1] > 1
         batch = Batch.of(p, q) if few else Batch.of(p[::2], q[::2])
-        learner = CrossFit(batch, self.loss, partial(stream, self.seed, 1 << 22, len(self.epochs)))
+        rng = partial(stream, self.seed, 1 << 22, len(self.epochs))
+        learner = CrossFit(batch, self.loss, rng, pair=self.pair)
         found = choose(learner, self.bets, self.claim)
         self.failures = learner.failures
         past_counts = found.counts

@@ -345,7 +345,7 @@ def monitor(
 
 
 def _process(claim: Claim, loss: Any, source: Source) -> EProcess:
-    return EProcess(claim, loss, seed_of(source.rng(1 << 23)))
+    return EProcess(claim, loss, seed_of(source.rng(1 << 23)), source.pair)
 
 
 def _pace(source: Source, how: Sampling) -> tuple[float, int]:
