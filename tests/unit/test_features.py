@@ -13,6 +13,7 @@ from dpassay.loss.features import feature_curve
 from dpassay.outputs import features as ft
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.leaves import LeafTable
+from dpassay.outputs.named_features import NamedFeatures, words_of
 from dpassay.outputs.score_models import Ranking, Steps
 from dpassay.outputs.targets import targets_of
 from dpassay.results.verdict import Verdict
@@ -24,7 +25,7 @@ def named(outputs):
     found = {}
     for family, extract in ft.FAMILIES.items():
         for owner, _, value, first, second in zip(*extract(table, None), strict=True):
-            name = ft.words_of(table, family, int(first), int(second))
+            name = words_of(table, family, int(first), int(second))
             found[int(owner), family, name] = float(value)
     return found
 
@@ -146,11 +147,11 @@ def test_features_depend_on_the_single_output(kind, seed):
     rng = np.random.default_rng(seed)
     outputs = [KINDS[kind](rng) for _ in range(60)]
     p, q = from_raw(outputs[:30], 30), from_raw(outputs[30:], 30)
-    chosen = ft.NamedFeatures.of(tuple(one for one, _ in best_features(p, q, 200)))
+    chosen = NamedFeatures.of(tuple(one for one, _ in best_features(p, q, 200)))
     assert len(chosen.features) > 3
     whole = chosen.rows(from_raw(outputs, 60))
     order = rng.permutation(60)
-    again = ft.NamedFeatures.from_json(chosen.to_json())
+    again = NamedFeatures.from_json(chosen.to_json())
     for k in order:
         assert np.array_equal(again.rows(from_raw([outputs[k]], 1))[0], whole[k])
 
@@ -160,7 +161,7 @@ def test_features_do_not_depend_on_outputs_of_another_kind_beside_them(kind, see
     rng = np.random.default_rng(seed)
     outputs = [KINDS[kind](rng) for _ in range(40)]
     p, q = from_raw(outputs[:20], 20), from_raw(outputs[20:], 20)
-    chosen = ft.NamedFeatures.of(tuple(one for one, _ in best_features(p, q, 200)))
+    chosen = NamedFeatures.of(tuple(one for one, _ in best_features(p, q, 200)))
     others = [None, [1.25] * 20_000, {"a": "b"}]
     alone = chosen.rows(from_raw(outputs, 40))
     assert np.array_equal(chosen.rows(from_raw([*outputs, *others], 43))[:40], alone)
@@ -308,7 +309,7 @@ def test_details_show_how_often_the_feature_takes_each_value():
 def test_many_values_of_a_feature_are_gathered_without_losing_a_draw(seed):
     rng = np.random.default_rng(seed)
     sides = [from_raw((rng.normal(size=(300, 8)) + shift).tolist(), 300) for shift in (0.0, 0.5)]
-    chosen = ft.NamedFeatures.of((best_features(*sides, 1)[0][0],))
+    chosen = NamedFeatures.of((best_features(*sides, 1)[0][0],))
     values = [chosen.rows(side)[:, 0] for side in sides]
     ranking = Ranking("feature", chosen, Steps(np.unique(values[0]), np.arange(300.0)))
     curve = feature_curve(ranking, *sides)

@@ -6,7 +6,7 @@ from tests.helpers import training
 
 import dpassay as dp
 from dpassay.loss.cell_counts import tally_of
-from dpassay.loss.logistic import LogisticLoss, newton, quadratic
+from dpassay.loss.logistic import fit_logistic, newton, quadratic
 from dpassay.outputs.canonical import from_raw
 
 
@@ -28,7 +28,7 @@ def test_products_of_many_coordinates_are_thinned_to_the_telling_ones(seed):
     p[:, 7] = np.where(rng.random(3000) < 0.9, np.sign(p[:, 3]), -np.sign(p[:, 3])) * np.abs(
         p[:, 7]
     )
-    loss = LogisticLoss.fit("products", training(p, q))
+    loss = fit_logistic("products", training(p, q))
     pairs = {tuple(pair) for pair in loss.ranking.model.pairs.tolist()}
     assert (3, 7) in pairs
     assert len(pairs) == 560
@@ -37,7 +37,7 @@ def test_products_of_many_coordinates_are_thinned_to_the_telling_ones(seed):
 def test_more_terms_than_draws_are_fitted_all_the_same(seed):
     rng = np.random.default_rng(seed)
     p, q = rng.normal(size=(400, 1500)), rng.normal(size=(400, 1500)) + 0.2
-    loss = LogisticLoss.fit("linear", training(p, q))
+    loss = fit_logistic("linear", training(p, q))
     fresh = (
         from_raw(rng.normal(size=(500, 1500)), 500),
         from_raw(rng.normal(size=(500, 1500)) + 0.2, 500),

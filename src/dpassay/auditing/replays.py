@@ -14,7 +14,7 @@ from dpassay.auditing.stages import Counter
 from dpassay.blackbox.mechanism import with_features
 from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
-from dpassay.outputs.features import NamedFeatures
+from dpassay.outputs.named_features import NamedFeatures
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.provenance import About, Origin
 from dpassay.results.estimates import LowerBound

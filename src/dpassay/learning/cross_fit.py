@@ -19,7 +19,7 @@ from dpassay.loss.binned import SIZES
 from dpassay.loss.cell_counts import NotApplicable
 from dpassay.loss.classifier import ClassifierLoss, check_classifier
 from dpassay.loss.fit import Loss, fit
-from dpassay.loss.tables import TableLoss
+from dpassay.loss.ranking_loss import RankingLoss
 from dpassay.loss.training import Training
 from dpassay.outputs.letters import text_of
 from dpassay.outputs.templates import children, leaves_of
@@ -288,7 +288,7 @@ class CrossFit:
     def _telling(self, index: int) -> bool:
         """Whether a candidate differs between the sides, where that is quick to compute."""
         loss = self.fitted(index) if self.names[index] in _TABLES else None
-        return not isinstance(loss, TableLoss) or loss.telling
+        return not isinstance(loss, RankingLoss) or loss.telling
 
     def fitted(self, index: int) -> Loss:
         """A candidate fitted to all training draws.

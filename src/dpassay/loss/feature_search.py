@@ -21,13 +21,12 @@ from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.features import (
     FAMILIES,
     OF_REPEATED,
-    Feature,
     block_rows,
     blocks,
     widths,
-    words_of,
 )
 from dpassay.outputs.leaves import Hashes, LeafTable
+from dpassay.outputs.named_features import Feature, words_of
 from dpassay.outputs.targets import Target
 from dpassay.outputs.templates import written
 

@@ -9,17 +9,15 @@ few. A feature that is no better than chance costs power, never validity.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import isotonic_regression
 
 from dpassay._typing import FloatArray
 from dpassay.loss.logistic import newton
+from dpassay.loss.ranking_loss import RankingLoss
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.events import Event, of_scores
-from dpassay.outputs.features import NamedFeatures
+from dpassay.outputs.named_features import NamedFeatures
 from dpassay.outputs.score_models import Polynomial, Ranking, Steps, expanded
 from dpassay.outputs.templates import written
 from dpassay.privacy.finite_pairs import LossCurve
@@ -32,43 +30,22 @@ _BEST = 40
 _BARS = 24
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureLoss:
-    """A ranking by features."""
-
-    ranking: Ranking
-    telling: bool  # whether a feature shows any difference beyond chance
-
-    @property
-    def name(self) -> str:
-        """What was fitted, for people."""
-        return self.ranking.name
-
-    def score(self, outputs: Outputs) -> FloatArray:
-        """log p̂/q̂ of each output."""
-        return self.ranking.score(outputs)
-
-    def event(self, cut: float, above: bool) -> Event:
-        """{loss ≥ cut} or {loss ≤ cut}."""
-        return of_scores(self, cut, above)
-
-    @classmethod
-    def fit(cls, name: str, training: Training) -> FeatureLoss:
-        """ "feature" (the best one) or "features" (the best few)."""
-        found = training.features[: 1 if name == "feature" else _BEST]
-        if not found:
-            return cls(Ranking(name, NamedFeatures.of(()), Polynomial(0.0, np.zeros(0))), False)
-        training = training.most(_ENOUGH)
-        sides = training.p.outputs, training.q.outputs
-        chosen = NamedFeatures.of(tuple(one for one, _ in found))
-        rows = np.concatenate([chosen.rows(side) for side in sides])
-        n = len(sides[0])
-        if name == "feature":
-            model: Steps | Polynomial = _steps(rows[:n, 0], rows[n:, 0])
-        else:
-            chosen = chosen.standardised(rows)
-            model = _linear((rows - chosen.centre) / chosen.scale, n)
-        return cls(Ranking(name, chosen, model), found[0][1] > 0)
+def fit_features(name: str, training: Training) -> RankingLoss:
+    """ "feature" (the best one) or "features" (the best few)."""
+    found = training.features[: 1 if name == "feature" else _BEST]
+    if not found:
+        return RankingLoss(Ranking(name, NamedFeatures.of(()), Polynomial(0.0, np.zeros(0))), False)
+    training = training.most(_ENOUGH)
+    sides = training.p.outputs, training.q.outputs
+    chosen = NamedFeatures.of(tuple(one for one, _ in found))
+    rows = np.concatenate([chosen.rows(side) for side in sides])
+    n = len(sides[0])
+    if name == "feature":
+        model: Steps | Polynomial = _steps(rows[:n, 0], rows[n:, 0])
+    else:
+        chosen = chosen.standardised(rows)
+        model = _linear((rows - chosen.centre) / chosen.scale, n)
+    return RankingLoss(Ranking(name, chosen, model), found[0][1] > 0)
 
 
 def _steps(p: FloatArray, q: FloatArray) -> Steps:

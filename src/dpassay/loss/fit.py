@@ -10,11 +10,11 @@ from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.loss.classifier import PRESETS, ClassifierLoss
 from dpassay.loss.dyadic import DyadicLoss
-from dpassay.loss.features import FeatureLoss
+from dpassay.loss.features import fit_features
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.knn import KnnLoss
-from dpassay.loss.logistic import LogisticLoss
-from dpassay.loss.tables import TableLoss
+from dpassay.loss.logistic import fit_logistic
+from dpassay.loss.tables import fit_tables
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event
@@ -63,11 +63,11 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Loss:
         case "knn":
             return KnnLoss.fit(training)
         case "linear" | "logistic" | "products":
-            return LogisticLoss.fit(loss, training)
+            return fit_logistic(loss, training)
         case "feature" | "features":
-            return FeatureLoss.fit(loss, training)
+            return fit_features(loss, training)
         case "lowest bit" | "bits" | "letters":
-            return TableLoss.fit(loss, training)
+            return fit_tables(loss, training)
         case str():
             checks.one_of("loss", loss, ("auto", "values", *NAMES))
     return ClassifierLoss.fit(loss, training, rng=rng)

@@ -11,9 +11,8 @@ from scipy.special import expit
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.loss.binned import Binned
+from dpassay.loss.ranking_loss import RankingLoss
 from dpassay.loss.training import Training
-from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.score_models import LARGEST, Features, Polynomial, Ranking, expanded
 
 #: Training draws per side beyond which a polynomial learns nothing new that its order could use.
@@ -80,42 +79,27 @@ def _sides(n: int, m: int) -> tuple[FloatArray, FloatArray]:
     return weight, np.where(np.arange(n + m) < n, weight, 0.0)
 
 
-class LogisticLoss:
-    """log p/q a polynomial of the coordinates of an output, written down as data."""
-
-    def __init__(self, name: str, ranking: Ranking) -> None:
-        self.name, self.ranking = name, ranking
-
-    def score(self, outputs: Outputs) -> FloatArray:
-        """log p̂/q̂ of each output."""
-        return self.ranking.score(outputs)
-
-    def event(self, cut: float, above: bool) -> Event:
-        """{loss ≥ cut} or {loss ≤ cut}."""
-        return of_scores(self, cut, above)
-
-    @classmethod
-    def fit(cls, name: str, training: Training) -> LogisticLoss:
-        """ "linear", "logistic" (with squares) or "products" (with all, or the most telling, pairs)."""
-        training = training.most(_ENOUGH)
-        features = Features.learn(training.p, training.q)
-        sides = [features.rows(side.outputs) for side in (training.p, training.q)]
-        rows = np.concatenate(sides)
-        weight, hits = _sides(len(sides[0]), len(sides[1]))
-        pairs = _pairs(name, features.width, rows, weight, hits)
-        terms = expanded(rows, pairs)
-        k = terms.shape[1]
-        scale = terms.std(axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
-        centre = terms.mean(axis=0)
-        z = np.column_stack([np.ones(len(terms)), (terms - centre) / scale])
-        ridge = (1.0 + k / 10) / len(terms)
-        beta = _gradients(z, weight, hits, ridge) if k > _MATRIX else newton(z, weight, hits, ridge)
-        weights = beta[1:] / scale
-        offset = float(beta[0] - weights @ centre)
-        width = rows.shape[1]
-        model = Polynomial(offset, weights[:width], pairs, weights[width:])
-        return cls(name, Ranking(name, features, model))
+def fit_logistic(name: str, training: Training) -> RankingLoss:
+    """ "linear", "logistic" (with squares) or "products" (with all, or the most telling, pairs)."""
+    training = training.most(_ENOUGH)
+    features = Features.learn(training.p, training.q)
+    sides = [features.rows(side.outputs) for side in (training.p, training.q)]
+    rows = np.concatenate(sides)
+    weight, hits = _sides(len(sides[0]), len(sides[1]))
+    pairs = _pairs(name, features.width, rows, weight, hits)
+    terms = expanded(rows, pairs)
+    k = terms.shape[1]
+    scale = terms.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    centre = terms.mean(axis=0)
+    z = np.column_stack([np.ones(len(terms)), (terms - centre) / scale])
+    ridge = (1.0 + k / 10) / len(terms)
+    beta = _gradients(z, weight, hits, ridge) if k > _MATRIX else newton(z, weight, hits, ridge)
+    weights = beta[1:] / scale
+    offset = float(beta[0] - weights @ centre)
+    width = rows.shape[1]
+    model = Polynomial(offset, weights[:width], pairs, weights[width:])
+    return RankingLoss(Ranking(name, features, model))
 
 
 def _pairs(

@@ -8,15 +8,13 @@ take √(2(k − 1)).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from dpassay._typing import AnyArray, FloatArray, IntArray
+from dpassay._typing import AnyArray, IntArray
+from dpassay.loss.ranking_loss import RankingLoss
 from dpassay.loss.training import Training
 from dpassay.outputs.bits import BITS, CELLS, COLUMNS, Bits, LowestBit, powers
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.letters import Letters
 from dpassay.outputs.score_models import Polynomial, Ranking, Tables
 
@@ -28,77 +26,55 @@ _WORTH = 2.0
 _ENOUGH = 25_000
 
 
-@dataclass(frozen=True, eq=False)
-class TableLoss:
-    """A ranking by tables."""
+def fit_tables(name: str, training: Training) -> RankingLoss:
+    """ "lowest bit", "bits" or "letters"."""
+    training = training.most(_ENOUGH)
+    p, q = training.p.outputs, training.q.outputs
+    match name:
+        case "lowest bit":
+            return _lowest_bit(p, q)
+        case "bits":
+            features: Bits | Letters = Bits.learn(p, q)
+        case _:
+            features = Letters.learn(training.p.outputs.structures)
+    rows = features.rows(p), features.rows(q)
+    n = len(p), len(q)
+    columns, codes, values, beyond = [], [], [], name != "bits"
+    for column in range(rows[0].shape[1]):
+        a, b = _counted(rows[0][:, column], rows[1][:, column])
+        weight = _weight(a, b)
+        if weight > 0:
+            beyond = beyond or _beyond_values(a, b)
+            own = np.flatnonzero(a + b)
+            odds = np.log((a[own] + 0.5) / (n[0] + 1)) - np.log((b[own] + 0.5) / (n[1] + 1))
+            columns.append(np.full(own.size, column))
+            codes.append(own)
+            values.append(weight * odds)
+    empty = np.zeros(0, dtype=np.int64)
+    model = Tables(
+        np.concatenate([empty, *columns]),
+        np.concatenate([empty, *codes]),
+        np.concatenate([empty.astype(float), *values]),
+    )
+    return RankingLoss(Ranking(name, features, model), bool(columns) and beyond)
 
-    ranking: Ranking
-    #: Whether the two sides differ at all, as far as these columns show.
-    telling: bool
 
-    @property
-    def name(self) -> str:
-        """What was fitted, for people."""
-        return self.ranking.name
-
-    def score(self, outputs: Outputs) -> FloatArray:
-        """log p̂/q̂ of each output; for the lowest bit only its order."""
-        return self.ranking.score(outputs)
-
-    def event(self, cut: float, above: bool) -> Event:
-        """{loss ≥ cut} or {loss ≤ cut}."""
-        return of_scores(self, cut, above)
-
-    @classmethod
-    def fit(cls, name: str, training: Training) -> TableLoss:
-        """ "lowest bit", "bits" or "letters"."""
-        training = training.most(_ENOUGH)
-        p, q = training.p.outputs, training.q.outputs
-        match name:
-            case "lowest bit":
-                return cls._lowest(p, q)
-            case "bits":
-                features: Bits | Letters = Bits.learn(p, q)
-            case _:
-                features = Letters.learn(training.p.outputs.structures)
-        rows = features.rows(p), features.rows(q)
-        n = len(p), len(q)
-        columns, codes, values, beyond = [], [], [], name != "bits"
-        for column in range(rows[0].shape[1]):
-            a, b = _counted(rows[0][:, column], rows[1][:, column])
-            weight = _weight(a, b)
-            if weight > 0:
-                beyond = beyond or _beyond_values(a, b)
-                own = np.flatnonzero(a + b)
-                odds = np.log((a[own] + 0.5) / (n[0] + 1)) - np.log((b[own] + 0.5) / (n[1] + 1))
-                columns.append(np.full(own.size, column))
-                codes.append(own)
-                values.append(weight * odds)
-        empty = np.zeros(0, dtype=np.int64)
-        model = Tables(
-            np.concatenate([empty, *columns]),
-            np.concatenate([empty, *codes]),
-            np.concatenate([empty.astype(float), *values]),
-        )
-        return cls(Ranking(name, features, model), bool(columns) and beyond)
-
-    @classmethod
-    def _lowest(cls, p: Outputs, q: Outputs) -> TableLoss:
-        """The coordinate whose lowest set bits differ most."""
-        width = p.numbers.shape[1]
-        found = []
-        for column in range(min(width, COLUMNS)):
-            own = (np.asarray(side.numbers[:, column], dtype=float) for side in (p, q))
-            a, b = _counted(*(powers(numbers)[0] + 1100 for numbers in own))
-            found.append(_largest_z(a, b))
-        column = int(np.argmax(np.abs(found)))
-        z = found[column]
-        name = "the output" if width == 1 else f"x{column + 1}"
-        order = Polynomial(0.0, np.array([-1.0 if z > 0 else 1.0]))
-        return cls(
-            Ranking("lowest bit", LowestBit(column, name, len(p.structures) > 1), order),
-            abs(z) > _WORTH,
-        )
+def _lowest_bit(p: Outputs, q: Outputs) -> RankingLoss:
+    """The coordinate whose lowest set bits differ most."""
+    width = p.numbers.shape[1]
+    found = []
+    for column in range(min(width, COLUMNS)):
+        own = (np.asarray(side.numbers[:, column], dtype=float) for side in (p, q))
+        a, b = _counted(*(powers(numbers)[0] + 1100 for numbers in own))
+        found.append(_largest_z(a, b))
+    column = int(np.argmax(np.abs(found)))
+    z = found[column]
+    name = "the output" if width == 1 else f"x{column + 1}"
+    order = Polynomial(0.0, np.array([-1.0 if z > 0 else 1.0]))
+    return RankingLoss(
+        Ranking("lowest bit", LowestBit(column, name, len(p.structures) > 1), order),
+        abs(z) > _WORTH,
+    )
 
 
 def _largest_z(a: IntArray, b: IntArray) -> float:

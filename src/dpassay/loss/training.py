@@ -11,8 +11,8 @@ import numpy as np
 from dpassay._typing import FloatArray, IntArray
 from dpassay.loss.cell_counts import Binning, CellCounts
 from dpassay.loss.feature_search import best_features
-from dpassay.outputs.features import Feature
 from dpassay.outputs.keys import KeyedDraws, Layout, learn
+from dpassay.outputs.named_features import Feature
 from dpassay.outputs.targets import Target, targets_of
 from dpassay.sampling.samples import Batch, Sizes
 

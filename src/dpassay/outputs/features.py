@@ -24,18 +24,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.leaves import Hashes, LeafTable, grouped, mix, number_hash
-from dpassay.outputs.targets import Target
 from dpassay.outputs.templates import NUMBER
-from dpassay.records import Record
 
 #: Owners, features and values; and for each triple the leaves that tell its name.
 Triples: TypeAlias = tuple[IntArray, Hashes, FloatArray, IntArray, IntArray]
@@ -379,141 +375,3 @@ def _widths(shape: tuple[int, ...]) -> list[int]:
     if len(shape) != 1 or shape[0] < 4:
         return []
     return [w for w in range(2, _WIDEST + 1) if shape[0] % w == 0 and shape[0] > w]
-
-
-# --- chosen features
-
-#: Families that are not made of triples of leaves.
-_OTHERS = ("blocks", "block rows", "target")
-
-
-@dataclass(frozen=True, eq=False)
-class Feature(Record):
-    """One feature: its family, its key there, and how it reads."""
-
-    family: str
-    key: int
-    name: str
-    width: int = 0  # of a row, where a vector is read as rows
-    target: Target | None = (
-        None  # the record that rows are compared with; `key` counts its features
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class NamedFeatures(Record):
-    """Some features, computed for each output."""
-
-    features: tuple[Feature, ...]
-    centre: FloatArray
-    scale: FloatArray
-
-    def _validate(self) -> None:
-        known = all(one.family in (*FAMILIES, *_OTHERS) for one in self.features)
-        checks.require(known, f"a family of features must be one of {', '.join(FAMILIES)}")
-        same = self.centre.shape == self.scale.shape == (self.size,)
-        checks.require(same, "centre and scale must have an entry for each feature")
-
-    @property
-    def size(self) -> int:
-        """How many there are."""
-        return len(self.features)
-
-    @classmethod
-    def of(cls, features: tuple[Feature, ...]) -> NamedFeatures:
-        """As they are."""
-        return cls(features, np.zeros(len(features)), np.ones(len(features)))
-
-    def standardised(self, rows: FloatArray) -> NamedFeatures:
-        """With the centre and the spread of some rows taken out."""
-        spread = rows.std(axis=0)
-        return NamedFeatures(self.features, rows.mean(axis=0), np.where(spread > 0, spread, 1.0))
-
-    def rows(self, outputs: Outputs) -> FloatArray:
-        """One row of features an output."""
-        return np.asarray((self.values(outputs) - self.centre) / self.scale)
-
-    def values(self, outputs: Outputs) -> FloatArray:
-        """The features themselves, a row an output; each family is computed once."""
-        found = np.zeros((len(outputs), len(self.features)))
-        if not len(outputs):
-            return found
-        families = {(one.family, one.width) for one in self.features}
-        names = {name for name, _ in families}
-        table = LeafTable.of(outputs) if names - {"blocks", "block rows"} else None
-        for name, width in sorted(families):
-            own = [
-                k for k, one in enumerate(self.features) if (one.family, one.width) == (name, width)
-            ]
-            if name == "blocks":
-                dense = blocks(outputs)
-                for k in own:
-                    if self.features[k].name in dense:
-                        found[:, k] = dense[self.features[k].name]
-                continue
-            if name == "target":
-                assert table is not None
-                for k in own:
-                    target = self.features[k].target
-                    assert target is not None
-                    found[:, k] = target.features(table)[:, self.features[k].key]
-                continue
-            wanted = np.array([self.features[k].key for k in own], dtype=np.uint64)
-            order = np.argsort(wanted)
-            if name == "block rows":
-                owner, key, value, _, _ = block_rows(outputs, width, wanted)
-            else:
-                assert table is not None
-                owner, key, value, _, _ = FAMILIES[name](table, wanted)
-            at = np.minimum(np.searchsorted(wanted[order], key), len(own) - 1)
-            hit = wanted[order][at] == key
-            found[owner[hit], np.array(own)[order][at[hit]]] = value[hit]
-        return found
-
-
-def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
-    """What a feature is called, from the leaves that it was found with."""
-
-    column = table.column_name
-
-    def holds(leaf: int) -> str:
-        name = column(leaf)
-        if name.endswith("{}"):
-            return f"the key {table.text(leaf)!r}"
-        return f"{name} = {table.text(leaf)}"
-
-    match family:
-        case "values":
-            return f"the number of times that {holds(first)}"
-        case "anywhere":
-            return f"the number of occurrences of {table.text(first)}"
-        case "rows":
-            same = np.flatnonzero(
-                (table.owner == table.owner[first])
-                & (table.table == table.table[first])
-                & (table.place == table.place[first])
-            )
-            listed = ", ".join(holds(int(leaf)) for leaf in same)
-            return f"the number of rows ({listed})"
-        case "pairs":
-            return f"the number of rows with {holds(first)} and {holds(second)}"
-        case "by_key":
-            return f"the sum of {column(second)} where {holds(first)}"
-        case "neighbours":
-            return f"how often {table.text(second)} follows {table.text(first)} in {column(first)}"
-        case "positions":
-            return f"the place of {table.text(first)} in {column(first)}"
-        case "summaries":
-            name, statistic = column(first), STATISTICS[second]
-            whole = statistic == "value" or name.startswith("the output's ")
-            return name if whole else f"the {statistic} of {name}"
-        case "sorted":
-            return f"number {second + 1} of {column(first)} in ascending order"
-        case "by_place":
-            place = int(table.place[first]) + 1
-            if np.count_nonzero(table.rows == table.rows[first]) == 1:
-                whole = column(first) == "the items"
-                return f"x{place}" if whole else f"item {place} of {column(first)}"
-            return f"the sum of the numbers in row {place}"
-        case _:
-            return f"the correlation of {column(first)} and {column(second)}"

@@ -15,9 +15,9 @@ from dpassay.errors import InvalidInput
 from dpassay.outputs.bits import Bits, LowestBit
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.codes import Part
-from dpassay.outputs.features import NamedFeatures
 from dpassay.outputs.keys import KeyedDraws
 from dpassay.outputs.letters import Letters
+from dpassay.outputs.named_features import NamedFeatures
 from dpassay.outputs.templates import written
 from dpassay.records import Record
 

@@ -126,8 +126,6 @@ def _show(template: Template, given: Iterator[Any] | None) -> str:
             if number is None:
                 return "•"
             return number if isinstance(number, str) else written(number)
-        case "none":
-            return "None"
         case "str":
             return repr(template[1])
         case "bytes":
@@ -153,7 +151,7 @@ def _show(template: Template, given: Iterator[Any] | None) -> str:
         case "integer" | "fraction" | "wide" | "time" | "enum" | "key" | "part":
             return str(template[1])
         case special:
-            return str(special)
+            return "None" if special == "none" else str(special)
 
 
 def _show_time(template: Template, given: Iterator[Any] | None) -> str:

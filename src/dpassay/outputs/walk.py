@@ -73,9 +73,7 @@ class Leaves:
         if isinstance(value, (str, bytes, bytearray)):
             return self._leaf(word_leaf(value if isinstance(value, str) else bytes(value)))
         if isinstance(value, (complex, np.complexfloating)):
-            if value.imag == 0:  # equal to a number, hence one
-                return self.walk(value.real)
-            return ("complex", (self._float(float(value.real)), self._float(float(value.imag))))
+            return self._complex(value)
         if isinstance(value, Outcome):
             return self._leaf(("outcome", value.kind, value.detail))
         if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)):
@@ -164,6 +162,11 @@ class Leaves:
         if math.isfinite(value):
             return self._number(value)
         return self._leaf(("nan",) if math.isnan(value) else ("inf",) if value > 0 else ("-inf",))
+
+    def _complex(self, value: Any) -> Template:
+        if value.imag == 0:  # equal to a number, hence one
+            return self.walk(value.real)
+        return ("complex", (self._float(float(value.real)), self._float(float(value.imag))))
 
     def _whole(self, value: int) -> Template:
         if -EXACT <= value <= EXACT:
