@@ -194,3 +194,11 @@ def test_a_copied_category_shows_in_the_nearest_rows(seed):
         slow.append(1 - gap.min())
     assert scores == pytest.approx(np.array(slow))
     assert canaries.audit(scores, claim="eps=1", guesses=(100, 0)).violated
+
+
+@pytest.mark.parametrize("table", [3, [{"other": 1}], "text"])
+def test_a_table_without_the_columns_of_the_canaries_is_refused(table):
+    canaries = dp.Canaries([{"a": 1, "b": "x"}, {"a": 5, "b": "y"}], rng=0)
+    with pytest.raises(InvalidInput, match="none of the columns of the records, a, b"):
+        canaries.nearest_rows(table)
+    assert canaries.nearest_rows([]).tolist() == [0.0, 0.0]

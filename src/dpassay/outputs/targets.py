@@ -134,6 +134,12 @@ def closeness(records: Any, table: Any) -> FloatArray:
             "records must be rows: a data frame, a list of dictionaries or tuples, or an array of rows"
         )
     there = LeafTable.records(from_raw([table], 1))
+    names = sorted({both.column_name(int(k)) for row in rows for k in row})
+    if len(there) and not np.isin(there.column, both.column[np.concatenate(rows)]).any():
+        raise InvalidInput(
+            f"the table has none of the columns of the records, {', '.join(names)}: give rows with the "
+            "same columns"
+        )
     return np.array([target.features(there)[0, -1] for target in _targets(both, rows)])
 
 
