@@ -197,7 +197,7 @@ class Screening:
         elif trial.n < _SCORED:
             score = quick_score(batch, claim, self.test)
         else:
-            learner = CrossFit(batch, self.loss, source.rng, lean=True)
+            learner = CrossFit(batch, self.loss, source.rng, lean=True, pair=source.pair)
             score = learned_score(learner, claim, self.test)
         return batch, replace(trial, rank=(0, score))
 
