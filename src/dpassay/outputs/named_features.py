@@ -87,10 +87,13 @@ class NamedFeatures(Record):
                 continue
             if name == "target":
                 assert table is not None
+                compared: dict[int, FloatArray] = {}  # by record
                 for k in own:
                     target = self.features[k].target
                     assert target is not None
-                    found[:, k] = target.features(table)[:, self.features[k].key]
+                    if id(target) not in compared:
+                        compared[id(target)] = target.features(table)
+                    found[:, k] = compared[id(target)][:, self.features[k].key]
                 continue
             wanted = np.array([self.features[k].key for k in own], dtype=np.uint64)
             order = np.argsort(wanted)
