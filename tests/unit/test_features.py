@@ -1,5 +1,6 @@
 """Named features of outputs: against slow counts, and as functions of the single output."""
 
+import json
 from collections import Counter
 from itertools import pairwise
 
@@ -8,12 +9,13 @@ import pandas as pd
 import pytest
 
 import dpassay as dp
+from dpassay.errors import InvalidInput
 from dpassay.loss.feature_search import best_features
 from dpassay.loss.features import feature_curve
 from dpassay.outputs import features as ft
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.leaves import LeafTable
-from dpassay.outputs.named_features import NamedFeatures, words_of
+from dpassay.outputs.named_features import Feature, NamedFeatures, words_of
 from dpassay.outputs.score_models import Ranking, Steps
 from dpassay.outputs.targets import targets_of
 from dpassay.results.verdict import Verdict
@@ -317,3 +319,17 @@ def test_many_values_of_a_feature_are_gathered_without_losing_a_draw(seed):
     for mass, own in zip((curve.p, curve.q), values, strict=True):
         slow = [np.mean((own >= a) & (own < b)) for a, b in pairwise([*curve.x, np.inf])]
         assert mass == pytest.approx(slow)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("target", None), ("key", 99), ("key", -1), ("family", "values"), ("family", "nonsense")],
+)
+def test_features_of_a_record_that_make_no_sense_are_refused_when_read(field, value):
+    (target,) = targets_of(([{"a": 1, "b": 2}], [{"a": 1, "b": 2}, {"a": 3, "b": 4}]))
+    chosen = NamedFeatures.of((Feature("target", 0, target.names[0], target=target),))
+    content = json.loads(chosen.to_json())
+    assert NamedFeatures.from_json(json.dumps(content)).features[0].target.words == target.words
+    content["features"][0][field] = value
+    with pytest.raises(InvalidInput):
+        NamedFeatures.from_json(json.dumps(content))

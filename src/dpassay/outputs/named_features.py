@@ -45,6 +45,14 @@ class NamedFeatures(Record):
     def _validate(self) -> None:
         known = all(one.family in (*FAMILIES, *_OTHERS) for one in self.features)
         checks.require(known, f"a family of features must be one of {', '.join(FAMILIES)}")
+        for one in self.features:
+            there = one.target is not None
+            checks.require(
+                there == (one.family == "target"), "features of target, and no others, have one"
+            )
+            if one.target is not None:
+                inside = 0 <= one.key < len(one.target.names)
+                checks.require(inside, f"key must lie in 0 … {len(one.target.names) - 1}")
         same = self.centre.shape == self.scale.shape == (self.size,)
         checks.require(same, "centre and scale must have an entry for each feature")
 

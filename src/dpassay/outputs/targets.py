@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import BadOutput, InvalidInput
 from dpassay.outputs.canonical import from_raw
@@ -41,6 +42,16 @@ class Target(Record):
     codes: tuple[int, ...]
     numbers: FloatArray
     spreads: FloatArray
+
+    def _validate(self) -> None:
+        many = len(self.columns)
+        same = (many,) == (len(self.codes),) == self.numbers.shape == self.spreads.shape
+        checks.require(
+            many > 0 and same, "a record needs a code, a number and a spread for each column"
+        )
+        hashes = all(0 <= x < 1 << 64 for x in (*self.columns, *self.codes))
+        checks.require(hashes, "columns and codes must be integers of 64 bits")
+        checks.require(np.all(self.spreads > 0), "spreads must be above 0")
 
     @property
     def thresholds(self) -> list[int]:
