@@ -323,7 +323,14 @@ def test_many_values_of_a_feature_are_gathered_without_losing_a_draw(seed):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("target", None), ("key", 99), ("key", -1), ("family", "values"), ("family", "nonsense")],
+    [
+        ("target", None),
+        ("key", 99),
+        ("key", -1),
+        ("key", 2**64),
+        ("family", "values"),
+        ("family", "nonsense"),
+    ],
 )
 def test_features_of_a_record_that_make_no_sense_are_refused_when_read(field, value):
     (target,) = targets_of(([{"a": 1, "b": 2}], [{"a": 1, "b": 2}, {"a": 3, "b": 4}]))
