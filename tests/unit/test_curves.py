@@ -117,3 +117,10 @@ def test_a_curve_prints_what_backs_it_and_its_notes():
     spectrum = str(dp.spectrum.estimate(dp.zoo.Laplace(), (0.0, 1.0), n=500, rng=0))
     assert "with confidence 0.95 (exact)" in spectrum
     assert "(heuristic)" in spectrum
+
+
+@pytest.mark.parametrize("curve", [dp.RenyiCurve, dp.Spectrum, dp.TradeoffCurve])
+@pytest.mark.parametrize("points", [(None, [1, 2]), ([2, 3], None), (0, 0)])
+def test_curves_without_points_are_refused(curve, points):
+    with pytest.raises(InvalidInput):
+        curve(*points)

@@ -384,10 +384,10 @@ class RenyiCurve(Shown, Tabular):
 def freeze(curve: Record, **names: str) -> None:
     """Make fields arrays without NaN that cannot be changed, all as long as x, which increases.
 
-    Each field is given with its name in messages.
+    Each field is given with its name in messages. Bounds may be None; points may not.
     """
     for field_name, name in names.items():
-        if (values := getattr(curve, field_name)) is not None:
+        if (values := getattr(curve, field_name)) is not None or field_name in ("x", "y", "p", "q"):
             array = _column(name, values, increasing=field_name == "x")
             curve._set(**{field_name: array})
             if array.size != (size := curve.x.size):  # type: ignore[attr-defined]
