@@ -138,39 +138,29 @@ def contour(window: Window, claim: Claim, target: Target, theta: float | None = 
     with j, so that its chord is a lower bound of i* which does not fall either.
     """
     c, boundary = window.counts, _boundary(window, claim, theta)
-
-    def solved(j: FloatArray, at: FloatArray) -> FloatArray:
-        wanted = target(at) if callable(target) else np.full(j.shape, target)
-        return c.n * _contour_p(j / c.m, wanted, c, boundary)
-
-    def begun(knots: FloatArray, values: FloatArray) -> FloatArray:
-        """Where chords begin: with the target of their ends."""
-        wide = np.diff(knots) > 1
-        starts = values[:-1].copy()
-        if callable(target) and wide.any():
-            starts[wide] = solved(knots[:-1][wide], knots[1:][wide])
-        return np.minimum(starts, values[:-1])
-
     first, last = window.first_j, window.last_j
     knots = np.unique(np.linspace(first, last, min(_KNOTS, last - first + 1)).round())
-    values = solved(knots, knots)
     limit = _BEND * math.sqrt(max(c.i * (1 - c.i / c.n), 1.0))
     for turn in range(5):
-        starts = begun(knots, values)
+        # at each knot with its own target, and where chords begin, with that of their ends
+        wide = np.append(np.diff(knots) > 1, False) if callable(target) else np.zeros(0, np.int64)
+        ends = np.append(knots[1:], knots[-1])[wide]
+        wanted = target(np.append(knots, ends)) if callable(target) else np.array(target)
+        at = np.append(knots, knots[wide])
+        found = c.n * _contour_p(at / c.m, np.broadcast_to(wanted, at.shape), c, boundary)
+        values, starts = found[: knots.size], found[: knots.size].copy()
+        starts[wide] = np.minimum(found[knots.size :], starts[wide])
         # nearly all that counts lies in the middle
         middle = (knots[1:] > (3 * first + last) / 4) & (knots[:-1] < (first + 3 * last) / 4)
         gap = np.where(middle, _chord_gap(knots, values), 0.0)
-        excess = np.maximum(gap, values[:-1] - starts) / limit
+        excess = np.maximum(gap, (values - starts)[:-1]) / limit
         if turn == 4 or excess.max(initial=0.0) <= 1:
             break
-        more = _between(knots, np.ceil(np.sqrt(excess)))
-        place = np.searchsorted(knots, more)
-        values = np.insert(values, place, solved(more, more))
-        knots = np.insert(knots, place, more)
+        knots = np.union1d(knots, _between(knots, np.ceil(np.sqrt(excess))))
     # a piece at whose end no count is left ends with the last count
-    ends = np.where(starts <= c.n, np.minimum(values[1:], c.n), values[1:])
-    rises = np.maximum(ends - starts, 0.0) / np.diff(knots)
-    return Contour(knots, np.append(starts, values[-1]), np.append(rises, 0.0), c.n)
+    ends = np.where(starts[:-1] <= c.n, np.minimum(values[1:], c.n), values[1:])
+    rises = np.maximum(ends - starts[:-1], 0.0) / np.diff(knots)
+    return Contour(knots, starts, np.append(rises, 0.0), c.n)
 
 
 def _chord_gap(knots: FloatArray, values: FloatArray) -> FloatArray:
