@@ -92,6 +92,14 @@ def load(path: str | Path) -> Scores:
         return Scores(about, {name: (file[f"{name}_0"], file[f"{name}_1"]) for name in names})
 
 
+def save(path: str | Path, scores: Scores) -> None:
+    """Write a file that `load` reads."""
+    kept: dict[str, Any] = {"about": np.array(json.dumps(scores.about))}
+    for name, sides in scores.columns.items():
+        kept |= {f"{name}_0": sides[0], f"{name}_1": sides[1]}
+    np.savez_compressed(path, **kept)
+
+
 @cache
 def accountant(steps: int, rate: float, noise: float, replaced: bool) -> Any:
     """The privacy loss distribution of so many steps, rounded up."""

@@ -64,6 +64,22 @@ def test_the_pair_differs_at_index_0_alone():
     assert np.array_equal(first.canaries, second.canaries)
 
 
+def test_other_images_are_not_called_cifar_10():
+    images, labels = cifar.synthetic(1000)
+    assert cifar.data_set(images, labels) == "other images"
+    changed = images.copy()
+    changed[3, 2, 1, 0] ^= 1
+    assert cifar.digest(changed, labels) != cifar.digest(images, labels)
+
+
+def test_pixels_can_be_divided_by_another_spread():
+    images, labels = cifar.synthetic(7, 8)
+    spread = np.array([0.2023, 0.1994, 0.2010])
+    first, second = cifar.pair(images, labels, spread=spread)
+    np.testing.assert_allclose(second.images[0, 0, 0], (1 - cifar.MEAN) / spread, rtol=1e-6)
+    np.testing.assert_allclose(first.canaries[0, 0, 0], -cifar.MEAN / spread, rtol=1e-6)
+
+
 def test_a_shrunken_image_keeps_its_mean():
     images, _ = cifar.synthetic(3, 32)
     small = cifar.shrunk(images, 8)
