@@ -57,13 +57,20 @@ class Scores:
         return list(self.about["steps"])
 
     def at(self, name: str, mark: int, n: int | None = None) -> tuple[Array, Array]:
-        """A score of the first n models a side, at a mark: a number or a row a model."""
+        """A score of the first n models a side, at a mark: a number or a row a model.
+
+        A kept column, a score of `cifar.scores`, or "first" and one of `cifar.first_scores`.
+        """
         if name in self.columns:
             first, second = (side[:n, mark] for side in self.columns[name])
             return first, second
         logits = [side[:n, mark] for side in self.columns["logits"]]
         labels = tuple(self.about["canary_labels"])
-        made = [cifar.scores(side, labels)[name] for side in logits]
+        made = []
+        for side in logits:
+            alone = cifar.first_scores(side, labels[0])
+            known = cifar.scores(side, labels) | {f"first {key}": v for key, v in alone.items()}
+            made.append(known[name])
         return made[0], made[1]
 
     def samples(self, name: str, mark: int, n: int | None = None) -> dp.Samples:

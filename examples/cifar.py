@@ -133,6 +133,15 @@ def scores(logits: Array, labels: tuple[int, int] = (AIRPLANE, AIRPLANE)) -> dic
     return {name: first - second for name, (first, second) in found.items()}
 
 
+def first_scores(logits: Array, label: int = AIRPLANE) -> dict[str, Array]:
+    """One number a model from its logits on the first database's canary alone: the authors' three.
+
+    KL is the divergence of the model's distribution from the label's, which is the cross-entropy.
+    """
+    loss = -log_softmax(logits[..., 0, :].astype(float))[..., label]
+    return {"logit": logits[..., 0, label].astype(float), "CE": loss, "KL": loss}
+
+
 def vector(logits: Array) -> Array:
     """All logits of a model on both canaries, as one row a model."""
     return logits.reshape(len(logits), -1).astype(float)

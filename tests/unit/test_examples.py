@@ -100,6 +100,17 @@ def test_scores_are_those_of_their_definitions():
     np.testing.assert_allclose(found["KL"], kl[0] - kl[1])
 
 
+def test_scores_on_the_first_canary_alone(kept):
+    logits = kept.columns["logits"][0][:, 1].astype(float)
+    p = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(kept.at("first logit", 1)[0], logits[:, 0, 0])
+    np.testing.assert_allclose(kept.at("first CE", 1)[0], -np.log(p[:, 0, 0]))
+    target = np.eye(10)[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        divergence = np.nansum(target * np.log(target / p[:, 0]), axis=-1)
+    np.testing.assert_allclose(kept.at("first KL", 1)[0], divergence)
+
+
 def test_a_training_function_is_a_mechanism_with_a_fresh_seed_a_model():
     seeds = []
 
