@@ -57,13 +57,20 @@ class Scores:
         return list(self.about["steps"])
 
     def at(self, name: str, mark: int, n: int | None = None) -> tuple[Array, Array]:
-        """A score of the first n models a side, at a mark: a number or a row a model."""
+        """A score of the first n models a side, at a mark: a number or a row a model.
+
+        A kept column, a score of `cifar.scores`, or "first" and one of `cifar.first_scores`.
+        """
         if name in self.columns:
             first, second = (side[:n, mark] for side in self.columns[name])
             return first, second
         logits = [side[:n, mark] for side in self.columns["logits"]]
         labels = tuple(self.about["canary_labels"])
-        made = [cifar.scores(side, labels)[name] for side in logits]
+        made = []
+        for side in logits:
+            alone = cifar.first_scores(side, labels[0])
+            known = cifar.scores(side, labels) | {f"first {key}": v for key, v in alone.items()}
+            made.append(known[name])
         return made[0], made[1]
 
     def samples(self, name: str, mark: int, n: int | None = None) -> dp.Samples:
@@ -90,6 +97,14 @@ def load(path: str | Path) -> Scores:
         about = json.loads(str(file["about"]))
         names = [name[:-2] for name in file.files if name.endswith("_0")]
         return Scores(about, {name: (file[f"{name}_0"], file[f"{name}_1"]) for name in names})
+
+
+def save(path: str | Path, scores: Scores) -> None:
+    """Write a file that `load` reads."""
+    kept: dict[str, Any] = {"about": np.array(json.dumps(scores.about))}
+    for name, sides in scores.columns.items():
+        kept |= {f"{name}_0": sides[0], f"{name}_1": sides[1]}
+    np.savez_compressed(path, **kept)
 
 
 @cache

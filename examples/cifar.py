@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ Array = npt.NDArray[Any]
 #: Per channel, as is usual for CIFAR-10.
 MEAN, SPREAD = np.array([0.4914, 0.4822, 0.4465]), np.array([0.2470, 0.2435, 0.2616])
 AIRPLANE, FROG = 0, 6
+#: Of the pixels and labels of the first 1,000 images of data_batch_1.
+_FIRST_1000 = "796e62793b0862ab0d1e965e48f82e6e49faab780c55fbf9f3110c986a465109"
 #: The label byte, then 32 rows of 32 reds, the greens, the blues.
 _RECORD = 1 + 3 * 32 * 32
 
@@ -42,6 +45,17 @@ def read(path: str | Path, count: int = 1000) -> tuple[Array, Array]:
     return np.ascontiguousarray(images), labels.astype(np.int64)
 
 
+def digest(images: Array, labels: Array) -> str:
+    """SHA-256 of pixels and labels, whatever file they came in."""
+    content = images.astype(np.uint8).tobytes() + labels.astype(np.uint8).tobytes()
+    return hashlib.sha256(content).hexdigest()
+
+
+def data_set(images: Array, labels: Array) -> str:
+    """What the images may be called: "CIFAR-10" if they are its first 1,000, else "other images"."""
+    return "CIFAR-10" if digest(images, labels) == _FIRST_1000 else "other images"
+
+
 def synthetic(count: int, side: int = 32, seed: int = 0) -> tuple[Array, Array]:
     """Images of noise whose brightness tells the label, where there is no data set at hand."""
     rng = np.random.default_rng(seed)
@@ -57,9 +71,9 @@ def shrunk(images: Array, side: int) -> Array:
     return np.asarray(blocks.mean(axis=(2, 4)).round().astype(np.uint8))
 
 
-def normalized(images: Array) -> Array:
+def normalized(images: Array, spread: Array = SPREAD) -> Array:
     """Pixels as the network sees them: centred and scaled per channel."""
-    return np.asarray((images / 255.0 - MEAN) / SPREAD, dtype=np.float32)
+    return np.asarray((images / 255.0 - MEAN) / spread, dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +95,15 @@ def pair(
     labels: Array,
     canaries: tuple[Array, Array] | None = None,
     canary_labels: tuple[int, int] = (AIRPLANE, AIRPLANE),
+    spread: Array = SPREAD,
 ) -> tuple[Database, Database]:
     """Two training sets that differ at index 0: by default a black and a white "airplane"."""
     if canaries is None:
         canaries = np.zeros_like(images[0]), np.full_like(images[0], 255)
-    probes, tags = normalized(np.stack(canaries)), np.asarray(canary_labels, dtype=np.int64)
+    probes, tags = normalized(np.stack(canaries), spread), np.asarray(canary_labels, dtype=np.int64)
     made = []
     for which in (0, 1):
-        x, y = normalized(images), labels.astype(np.int64).copy()
+        x, y = normalized(images, spread), labels.astype(np.int64).copy()
         x[0], y[0] = probes[which], tags[which]
         made.append(Database(x, y, probes, tags, which))
     return made[0], made[1]
@@ -116,6 +131,15 @@ def scores(logits: Array, labels: tuple[int, int] = (AIRPLANE, AIRPLANE)) -> dic
         found["CE"].append(-logp[..., canary, label])
         found["KL"].append((target * (np.log(target) - logp[..., canary, :])).sum(axis=-1))
     return {name: first - second for name, (first, second) in found.items()}
+
+
+def first_scores(logits: Array, label: int = AIRPLANE) -> dict[str, Array]:
+    """One number a model from its logits on the first database's canary alone: the authors' three.
+
+    KL is the divergence of the model's distribution from the label's, which is the cross-entropy.
+    """
+    loss = -log_softmax(logits[..., 0, :].astype(float))[..., label]
+    return {"logit": logits[..., 0, label].astype(float), "CE": loss, "KL": loss}
 
 
 def vector(logits: Array) -> Array:

@@ -20,7 +20,7 @@ def _one_thread():
 @pytest.fixture(scope="session")
 def network():
     """Small, and with both kinds of layers: per-example gradients kept, and Gram matrices."""
-    from examples.dpsgd import Network
+    from examples.per_example import Network
 
     return Network(channels=(8, 16, 16, 32), pools=(2, 2, 2, 2), side=16)
 

@@ -1,22 +1,13 @@
-"""DP-SGD, many models at once: exact per-example clipping by batched matrix products, in PyTorch.
+"""DP-SGD, many models at once, in PyTorch: batches, noise, steps, and what is seen of the models.
 
-Every convolution is one product for all models, [models, examples · positions, 9 · channels] times
-[models, 9 · channels, filters]. The backward pass computes the gradient at each layer's output; the norm
-of a layer's per-example gradient comes from the gradient itself or from two Gram matrices, whichever is
-smaller, and the clipped sum from a second product (ghost clipping: Li et al. 2022, arXiv:2110.05679).
-
-With bfloat16 products (on a GPU) gradients are rounded before their norms are taken, clipping factors are
-rounded down, and the products of both are summed in float32 without rounding: no example adds more than
-the clipping norm, up to float32's own rounding. Weights, sums and noise are float32.
-
-    first, second = cifar.pair(*cifar.read("data_batch_1.bin"))
-    dp.audit(dpsgd.Mechanism(), (first, second), dp.GaussianDP(0.15), n=1000)
+first, second = cifar.pair(*cifar.read("data_batch_1.bin"))
+dp.audit(dpsgd.Mechanism(), (first, second), dp.GaussianDP(0.15), n=1000)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,86 +16,7 @@ import torch
 import torch.nn.functional as F
 
 from examples.cifar import Array, Database, vector
-
-Tensor = Any  # torch.Tensor, where there is no torch to check types with
-#: More than rounding in float32 adds to a norm.
-_BELOW = 1 - 2.0**-14
-_MOST = 65_535
-
-
-@dataclass(frozen=True)
-class Network:
-    """Blocks of 3×3 convolution, ReLU and average pooling, then a linear layer.
-
-    The default is the four-convolution network of Opacus' CIFAR-10 example.
-    """
-
-    channels: tuple[int, ...] = (32, 64, 64, 128)
-    pools: tuple[int, ...] = (2, 2, 2, 4)
-    side: int = 32
-    classes: int = 10
-
-    @property
-    def layers(self) -> list[Layer]:
-        """The layers in order, with their places in the row of all parameters."""
-        made, at, side, width = [], 0, self.side, 3
-        for filters, pool in zip(self.channels, self.pools, strict=True):
-            made.append(Layer(at, 9 * width, filters, side, pool))
-            at, side, width = made[-1].end, side // pool, filters
-        return [*made, Layer(at, width * side * side, self.classes, 1, 1)]
-
-    @property
-    def size(self) -> int:
-        """How many parameters a model has."""
-        return self.layers[-1].end
-
-    def initial(self, models: int, generator: Any) -> Tensor:
-        """PyTorch's default initialisation, a row a model: uniform within ±1/√(inputs of a unit)."""
-        device = generator.device
-        rows = torch.rand(models, self.size, generator=generator, device=device) * 2 - 1
-        for layer in self.layers:
-            rows[:, layer.start : layer.end] /= math.sqrt(layer.inputs)
-        return rows
-
-
-@dataclass(frozen=True)
-class Layer:
-    """One matrix of weights and its biases."""
-
-    start: int
-    inputs: int
-    filters: int
-    side: int
-    pool: int
-
-    @property
-    def middle(self) -> int:
-        """Where the weights end and the biases begin."""
-        return self.start + self.inputs * self.filters
-
-    @property
-    def end(self) -> int:
-        """Where the next layer begins."""
-        return self.middle + self.filters
-
-    @property
-    def positions(self) -> int:
-        """Outputs of a filter for one image."""
-        return self.side**2
-
-    @property
-    def direct(self) -> bool:
-        """Whether per-example gradients are smaller than what Gram matrices take."""
-        t, k, c = self.positions, self.inputs, self.filters
-        return k * c <= t * (k + c) + 2 * t * t
-
-    def weights(self, rows: Tensor) -> Tensor:
-        """[models, inputs, filters]."""
-        return rows[:, self.start : self.middle].view(-1, self.inputs, self.filters)
-
-    def biases(self, rows: Tensor) -> Tensor:
-        """[models, 1, filters]."""
-        return rows[:, None, self.middle : self.end]
+from examples.per_example import Examples, Network, Tensor, backward, clipped, forward
 
 
 @dataclass(frozen=True)
@@ -126,6 +38,7 @@ class Training:
     rate: float = 0.5
     steps: int = 50
     learning_rate: float = 0.1
+    momentum: float = 0.0
     clip: float = 1.0
     noise: float = 1.0
     batches: str = "poisson"  # or "shuffled": every epoch a permutation, cut into 1/rate parts
@@ -134,221 +47,6 @@ class Training:
     strength: float = 10.0
     start: str = "random"
     fault: str = ""
-
-
-def patches(x: Tensor) -> Tensor:
-    """The 3×3 surroundings of every pixel: [n, side, side, c] to [n, side², 9c], zeros outside.
-
-    Copied 16 bytes at a time where the channels allow it: a strided copy costs by the element.
-    """
-    n, high, wide, c = x.shape
-    padded = F.pad(x, (0, 0, 1, 1, 1, 1))
-    unit = padded
-    if c * x.element_size() % 16 == 0:
-        unit = padded.view(torch.complex128)
-    row, column = unit.stride(1), unit.stride(2)
-    seen = unit.as_strided(
-        (n, high, wide, 3, 3 * unit.shape[-1]), (unit.stride(0), row, column, row, 1)
-    )
-    return seen.contiguous().view(x.dtype).view(n, high * wide, 9 * c)
-
-
-def product(a: Tensor, b: Tensor) -> Tensor:
-    """A batched matrix product with a float32 result, whatever the factors are."""
-    if a.dtype != torch.float32 and a.is_cuda:
-        return torch.bmm(a, b, out_dtype=torch.float32)
-    return torch.bmm(a.float(), b.float())
-
-
-def _each(a: Tensor, b: Tensor, multiply: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Products of a matrix an example, no more at once than a GPU's grid is high."""
-    if len(a) <= _MOST:
-        return multiply(a, b)
-    both = zip(a.split(_MOST), b.split(_MOST), strict=True)
-    return torch.cat([multiply(one, two) for one, two in both])
-
-
-def _pool(a: Tensor, size: int) -> Tensor:
-    """The average of size × size pixels: [n, side, side, c]."""
-    pooled = F.avg_pool2d(a.permute(0, 3, 1, 2), size).permute(0, 2, 3, 1)
-    return pooled.contiguous()
-
-
-def _unpool(a: Tensor, g: Tensor, size: int) -> Tensor:
-    """The gradient at the input of ReLU and pooling, from that at their output and ReLU's output."""
-    n, high, wide, c = g.shape
-    tall = (n, high, size, wide, size, c)
-    out = torch.empty_like(a)
-    spread = (g / size**2)[:, :, None, :, None, :].expand(tall)
-    torch.ops.aten.threshold_backward.grad_input(spread, a.view(tall), 0, grad_input=out.view(tall))
-    return out
-
-
-def _flipped(weights: Tensor, filters: int) -> Tensor:
-    """The weights that carry a gradient from a convolution's output to its input."""
-    models, inputs, _ = weights.shape
-    kernel = weights.view(models, 9, inputs // 9, filters).flip(1)
-    return kernel.transpose(2, 3).reshape(models, 9 * filters, inputs // 9)
-
-
-class Examples:
-    """Images as the first layer's patches, once for all models: a one for the bias, then zeros."""
-
-    def __init__(self, images: Array, labels: Array, device: Any, kind: Any) -> None:
-        x = torch.as_tensor(images, device=device, dtype=torch.float32)
-        seen = patches(x)
-        self.width = -(-(seen.shape[-1] + 1) // 8) * 8
-        self.rows = F.pad(seen, (0, self.width - seen.shape[-1]))
-        self.rows[..., seen.shape[-1]] = 1.0
-        self.rows = self.rows.to(kind)
-        self.labels = torch.as_tensor(labels, device=device)
-
-    def take(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Patches [models, examples · positions, width] and labels, for [models, examples] indices."""
-        models, count = index.shape
-        wide = self.rows.view(torch.complex128)  # 16 bytes at a time, as in `patches`
-        rows = wide.index_select(0, index.flatten()).view(self.rows.dtype)
-        return rows.view(models, count * rows.shape[1], self.width), self.labels[index]
-
-
-@dataclass
-class _Piece:
-    """What a layer contributes to per-example gradients: themselves, or the factors they are made of."""
-
-    layer: Layer
-    squares: Tensor  # [models, examples]
-    gradients: Tensor  # [models · examples, inputs (and more in the first layer), filters], or None
-    inputs: Tensor
-    outputs: Tensor
-    biases: Tensor  # [models, examples, filters]; None in the first layer: there they are a row
-
-    def total(self, factor: Tensor) -> Tensor:
-        """The sum over examples with these factors: a row of the layer's parameters a model."""
-        models, count = factor.shape
-        layer = self.layer
-        if self.gradients is not None:
-            flat = self.gradients.view(models, count, -1)
-            summed = product(factor[:, None].to(flat.dtype), flat)[:, 0]
-            if self.biases is None:  # weights and bias are rows 0 … inputs
-                return summed[:, : layer.end - layer.start]
-        else:
-            scaled = self.outputs.view(models, count, -1).float() * factor[..., None]
-            scaled = scaled.view(models, -1, layer.filters)
-            inputs, kind = self.inputs.transpose(1, 2), self.inputs.dtype
-            summed = product(inputs, scaled.to(kind)).flatten(1)
-            if kind != torch.float32:  # two factors of 8 bits have a product of 16: the other 8
-                lower = (scaled - scaled.to(kind).float()).to(kind)
-                summed += product(inputs, lower).flatten(1)
-        return torch.cat([summed, torch.bmm(factor[:, None], self.biases)[:, 0]], dim=1)
-
-    def last(self, count: int) -> Tensor:
-        """The gradients of the last `count` examples: [models, count, parameters]."""
-        models, examples = self.squares.shape
-        layer = self.layer
-        if self.gradients is not None:
-            flat = self.gradients.view(models, examples, -1)[:, -count:].float()
-            if self.biases is None:
-                return flat[..., : layer.end - layer.start]
-        else:
-            left = self.inputs.view(models, examples, layer.positions, -1)[:, -count:]
-            right = self.outputs.view(models, examples, layer.positions, -1)[:, -count:]
-            flat = torch.einsum("mntk,mntc->mnkc", left.float(), right.float()).flatten(2)
-        return torch.cat([flat, self.biases[:, -count:]], dim=2)
-
-
-def _forward(network: Network, theta: Tensor, rows: Tensor) -> tuple[list[Any], Tensor]:
-    """Logits, and the inputs (as matrices) and ReLU outputs of each layer."""
-    models = theta.shape[0]
-    kept = []
-    *blocks, head = network.layers
-    for i, layer in enumerate(blocks):
-        if i == 0:
-            block = theta[:, layer.start : layer.end].view(models, -1, layer.filters)
-            block = F.pad(block, (0, 0, 0, rows.shape[-1] - block.shape[1])).to(rows.dtype)
-            z = torch.bmm(rows, block)
-        else:
-            bias, weights = layer.biases(theta).to(rows.dtype), layer.weights(theta).to(rows.dtype)
-            z = torch.baddbmm(bias, rows, weights)
-        a = z.relu_().view(-1, layer.side, layer.side, layer.filters)
-        kept.append((rows, a))
-        x = _pool(a, layer.pool)
-        if i + 1 < len(blocks):
-            seen = patches(x)
-            rows = seen.view(models, -1, seen.shape[-1])
-    rows = x.view(models, -1, head.inputs)
-    kept.append((rows, None))
-    logits = product(rows, head.weights(theta).to(rows.dtype)) + head.biases(theta)
-    return kept, logits
-
-
-def _piece(layer: Layer, models: int, rows: Tensor, out: Tensor, first: bool) -> _Piece:
-    """Per-example gradients of a layer, or what gives their norms."""
-    t = layer.positions
-    left = rows.view(-1, t, rows.shape[-1])
-    right = out.view(-1, t, layer.filters)
-    biases = None if first else right.sum(1, dtype=torch.float32).view(models, -1, layer.filters)
-    if layer.direct or first:
-        gradients = _each(left.transpose(1, 2), right, torch.bmm)
-        flat = gradients.view(models, -1, gradients[0].numel())
-        squares = torch.linalg.vector_norm(flat, dim=2, dtype=torch.float32).square()
-        kept = (gradients, None, None)
-    else:
-        if t == 1:
-            both = left.float().square().sum((1, 2)) * right.float().square().sum((1, 2))
-        else:
-            grams = (_each(side, side.transpose(1, 2), product) for side in (left, right))
-            both = (next(grams) * next(grams)).sum((1, 2))
-        squares = both.view(models, -1)
-        kept = (None, rows, out)
-    if biases is not None:
-        squares = squares + biases.square().sum(2)
-    return _Piece(layer, squares, *kept, biases)
-
-
-def backward(network: Network, theta: Tensor, rows: Tensor, labels: Tensor) -> list[_Piece]:
-    """The per-example gradients of the cross-entropy, layer by layer, the last layer first."""
-    kept, logits = _forward(network, theta, rows)
-    models, kind = theta.shape[0], rows.dtype
-    layers = network.layers
-    error = torch.softmax(logits, dim=2) - F.one_hot(labels, network.classes)
-    out = error.to(kind)
-    pieces = [_piece(layers[-1], models, kept[-1][0], out, first=False)]
-    g = torch.bmm(out, layers[-1].weights(theta).to(kind).transpose(1, 2))
-    for i in reversed(range(len(layers) - 1)):
-        layer, (seen, a) = layers[i], kept.pop(i)
-        side = layer.side // layer.pool
-        out = _unpool(a, g.view(-1, side, side, layer.filters), layer.pool)
-        pieces.append(_piece(layer, models, seen, out, first=i == 0))
-        if i:
-            seen = patches(out)
-            kernel = _flipped(layer.weights(theta).to(kind), layer.filters)
-            g = torch.bmm(seen.view(models, -1, seen.shape[-1]), kernel)
-    return pieces
-
-
-def factors(squares: Tensor, clip: float, kind: Any) -> Tensor:
-    """min(1, clip/norm); for bfloat16 products at most 1 % less, and exact in bfloat16."""
-    scale = torch.clamp(clip / squares.sqrt().clamp(min=1e-12), max=1.0)
-    if kind == torch.float32:
-        return scale
-    lower = (scale * _BELOW).view(torch.int32) & -65536  # the upper 16 bits: rounds down
-    return lower.view(torch.float32)
-
-
-def clipped(
-    pieces: Sequence[_Piece], weight: Tensor, clip: float, kind: Any, fault: str, last: int = 0
-) -> tuple[Tensor, Tensor]:
-    """The sum of the clipped gradients with weights 0 or 1, and those of the last examples."""
-    _, *rest = pieces  # the last layer, then the others
-    counted = rest if fault == "layer unclipped" else pieces
-    scale = factors(torch.stack([piece.squares for piece in counted]).sum(0), clip, kind)
-    scales = [torch.ones_like(scale) if fault == "layer unclipped" else scale, *[scale] * len(rest)]
-    both = list(zip(pieces, scales, strict=True))[::-1]
-    total = torch.cat([piece.total(one * weight) for piece, one in both], dim=1)
-    if not last:
-        return total, total[:, None, :0]
-    ends = torch.cat([piece.last(last) * one[:, -last:, None] for piece, one in both], dim=2)
-    return total, ends
 
 
 @dataclass(frozen=True)
@@ -420,9 +118,6 @@ class Trainer:
     def _some(self, data: Database, models: int, seed: int) -> Record:
         how, net, device = self.training, self.network, torch.device(self.device)
         generator = torch.Generator(device).manual_seed(seed)
-        both = np.concatenate([data.images, data.canaries])
-        tags = np.concatenate([data.labels, data.canary_labels])
-        examples = Examples(both, tags, device, self.kind)
         probes = Examples(data.canaries, data.canary_labels, device, torch.float32)
         probe = torch.arange(2, device=device).expand(models, 2)
         fixed = torch.Generator(device).manual_seed(1)
@@ -430,19 +125,32 @@ class Trainer:
         direction = direction / direction.norm()
         theta = net.initial(1, fixed).expand(models, -1) if how.start == "fixed" else None
         theta = net.initial(models, generator) if theta is None else theta
-        origin, theta = theta, theta.clone()
-        loss = torch.zeros(models, dtype=torch.float64, device=device)
         seen: list[tuple[Tensor, Tensor, Tensor]] = []
-        draws = self._batches(data, models, generator)
-        for step in range(1, how.steps + 1):
-            theta, change = self._step(data, theta, next(draws), examples, direction, generator)
-            loss += change
+        for step, (now, loss) in enumerate(self._steps(data, theta, direction, generator), start=1):
             if step in self.at:
-                logits = _forward(net, theta, probes.take(probe)[0])[1]
-                along = ((theta - origin) @ direction[0]).double()
-                seen.append((logits.float(), loss.clone(), along))
+                logits = forward(net, now, probes.take(probe)[0])[1]
+                along = ((now - theta) @ direction[0]).double()
+                seen.append((logits.float(), loss, along))
         columns = [torch.stack(column, dim=1).cpu().numpy() for column in zip(*seen, strict=True)]
         return Record(*columns)
+
+    def _steps(
+        self, data: Database, theta: Tensor, direction: Tensor, generator: Any
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """The weights after every step, and the log-likelihood ratio of all updates so far."""
+        how, models = self.training, len(theta)
+        both = np.concatenate([data.images, data.canaries])
+        tags = np.concatenate([data.labels, data.canary_labels])
+        examples = Examples(both, tags, theta.device, self.kind)
+        draws = self._batches(data, models, generator)
+        velocity = torch.zeros_like(theta)
+        loss = torch.zeros(models, dtype=torch.float64, device=theta.device)
+        for _ in range(how.steps):
+            update, change = self._update(data, theta, next(draws), examples, direction, generator)
+            velocity = how.momentum * velocity + update
+            theta = theta - how.learning_rate * velocity
+            loss = loss + change
+            yield theta, loss
 
     def _batches(self, data: Database, models: int, generator: Any) -> Iterator[Tensor]:
         """Which examples each model takes in a step: [models, examples], True or False."""
@@ -456,7 +164,7 @@ class Trainer:
                 place = draw.argsort(1).argsort(1) * parts // n
                 yield from (place == part for part in range(parts))
 
-    def _step(
+    def _update(
         self,
         data: Database,
         theta: Tensor,
@@ -465,7 +173,7 @@ class Trainer:
         direction: Tensor,
         generator: Any,
     ) -> tuple[Tensor, Any]:
-        """The weights after a step, and what the step adds to the log-likelihood ratio."""
+        """The noisy mean gradient of a step, and what it adds to the log-likelihood ratio."""
         how, n = self.training, len(data.images)
         planted = how.canary != "example"
         watched = 2 if self.watch and not planted else 0
@@ -501,7 +209,7 @@ class Trainer:
             means[1] = without if how.removed else means[1]
             update = torch.where(present, means[data.which], without) + noise
             change = self._ratio(update, without, means, n) if self.watch else 0.0
-        return theta - how.learning_rate * update, change
+        return update, change
 
     @property
     def _scale(self) -> float:

@@ -14,31 +14,16 @@ from scipy.stats import chi2
 import dpassay as dp
 from examples import cifar
 from examples.audit_dpsgd import claimed
-from examples.dpsgd import (
-    Examples,
-    Mechanism,
-    Network,
-    Trainer,
-    Training,
-    backward,
-    clipped,
-    factors,
-    patches,
-)
+from examples.dpsgd import Mechanism, Trainer, Training
+from examples.one_model import batch, module, row
+from examples.per_example import Examples, Network, backward, clipped, factors, patches
 
 
 def gradient(network, theta, image, label):
-    """The gradient of one example for one model, by autograd through torch's own convolution."""
-    theta = theta.clone().requires_grad_()
-    h = torch.tensor(image)[None].permute(0, 3, 1, 2)
-    *blocks, head = network.layers
-    for layer in blocks:
-        kernel = layer.weights(theta[None])[0].view(3, 3, -1, layer.filters).permute(3, 2, 0, 1)
-        h = F.conv2d(h, kernel, layer.biases(theta[None])[0, 0], padding=1)
-        h = F.avg_pool2d(h.relu(), layer.pool)
-    h = h.permute(0, 2, 3, 1).flatten(1)
-    logits = h @ head.weights(theta[None])[0] + head.biases(theta[None])[0]
-    return torch.autograd.grad(F.cross_entropy(logits, torch.tensor([label])), theta)[0]
+    """The gradient of one example for one model, by autograd through torch's own layers."""
+    model = module(network, theta)
+    loss = F.cross_entropy(model(batch(image[None], theta)), torch.tensor([int(label)]))
+    return row(network, torch.autograd.grad(loss, list(model.parameters()))).detach()
 
 
 def looped(network, theta, data, index):
@@ -50,12 +35,16 @@ def looped(network, theta, data, index):
     return torch.stack(rows)
 
 
-@pytest.fixture(scope="module")
-def case(network, pair):
-    """Three models on six examples each, and their gradients one at a time."""
+@pytest.fixture(scope="module", params=["plain", "GroupNorm"])
+def case(request, network, pair):
+    """Three models on six examples each, the canary among them, and their gradients one at a time."""
+    if request.param == "GroupNorm":
+        network = replace(network, groups=(2, 4, 8, 8), slope=0.01)
     generator = torch.Generator().manual_seed(3)
     theta = network.initial(3, generator)
+    theta += 0.1 * torch.randn(theta.shape, generator=generator)
     index = torch.stack([torch.randperm(60, generator=generator)[:6] for _ in range(3)])
+    index[:, 0] = 0
     taken = Examples(pair[0].images, pair[0].labels, "cpu", torch.float32).take(index)
     with torch.no_grad():
         pieces = backward(network, theta, *taken)
@@ -90,9 +79,9 @@ def test_the_clipped_sum_is_that_of_one_example_at_a_time(case, clip):
     torch.testing.assert_close(ends, each[:, -2:], rtol=1e-4, atol=1e-6)
 
 
-def test_a_forgotten_layer_is_neither_counted_nor_clipped(network, case):
+def test_a_forgotten_layer_is_neither_counted_nor_clipped(case):
     pieces, each = case
-    at = network.layers[-1].start
+    at = pieces[0].layer.start
     factor = torch.clamp(0.3 / each[..., :at].norm(dim=2, keepdim=True), max=1.0)
     wanted = torch.cat([each[..., :at] * factor, each[..., at:]], dim=2).sum(1)
     total, _ = clipped(pieces, torch.ones(3, 6), 0.3, torch.float32, "layer unclipped")
@@ -134,7 +123,7 @@ def test_bfloat16_products_give_nearly_the_same_models(network, pair):
 def test_more_examples_than_a_grid_is_high_are_multiplied_in_parts(monkeypatch, network, pair):
     trainer = Trainer(Training(steps=2, noise=0.0), network, (2,))
     whole = trainer(pair[0], 3, np.random.default_rng(0)).logits
-    monkeypatch.setattr("examples.dpsgd._MOST", 10)
+    monkeypatch.setattr("examples.per_example._MOST", 10)
     parts = trainer(pair[0], 3, np.random.default_rng(0)).logits
     np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-6)
 
@@ -151,7 +140,8 @@ def test_a_step_is_the_formula(network, pair):
         examples = Examples(data.images, data.labels, "cpu", torch.float32)
         direction = torch.zeros(1, network.size)
         with torch.no_grad():
-            after[noise], _ = trainer._step(data, theta, taken, examples, direction, generator)
+            update, _ = trainer._update(data, theta, taken, examples, direction, generator)
+            after[noise] = theta - 0.5 * update
     for model in range(2):
         index = taken[model].nonzero()[:, 0]
         each = looped(network, theta[[model]], data, [index])[0]

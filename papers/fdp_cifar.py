@@ -1,7 +1,8 @@
 """Paper 004, f-DP: DP-SGD on CIFAR-10 (Figures 6–8), from what was kept of trained models.
 
-`python -m examples.run_dpsgd --data FILE --device cuda paper` trains the models and writes paper.npz;
-SCORES= in the environment names another file than the one in `results/`.
+`python -m examples.run_dpsgd --data FILE --device cuda authors` trains the models and writes authors.npz;
+SCORES= in the environment names another file than the one in `results/`. Scores are taken on the first
+database's canary alone, as the authors do.
 """
 
 from __future__ import annotations
@@ -22,9 +23,20 @@ ALPHA = np.linspace(0, 1, 101)
 CLAIM = dp.GaussianDP(0.15)
 
 
+#: ε that Opacus reports at δ = 10⁻³ after 1, 10, 15, 20 and 25 epochs.
+OPACUS = (3.17, 11.1, 14.3, 17.2, 19.9)
+
+
 @cache
 def _scores(path: str, digest: str) -> models.Scores:
-    return models.load(path)
+    scores = models.load(path)
+    data = scores.about.get("data", {"set": "unknown images", "file": "?"})
+    if data["set"] != "CIFAR-10":
+        raise ValueError(
+            f"{path} has models trained on {data['set']} ({data['file']}), and these figures are of "
+            "CIFAR-10: give its first 1,000 images to python -m examples.run_dpsgd --data"
+        )
+    return scores
 
 
 def kept() -> tuple[str, str]:
@@ -32,7 +44,7 @@ def kept() -> tuple[str, str]:
     path = Path(os.environ.get("SCORES") or HOME / "results" / "fdp" / "cifar.npz")
     if not path.exists():
         raise FileNotFoundError(
-            f"{path} is missing: train the models with python -m examples.run_dpsgd paper, and name "
+            f"{path} is missing: train the models with python -m examples.run_dpsgd authors, and name "
             "the file it writes in SCORES"
         )
     return str(path), hashlib.sha256(path.read_bytes()).hexdigest()[:12]
@@ -51,7 +63,15 @@ def curve(seed: int, path: str, digest: str, score: str, mark: int) -> Row:
 def audit(seed: int, path: str, digest: str, score: str, mark: int) -> Row:
     """The paper's auditor (Algorithm 2) with its box, and the library's audit, each on all models."""
     scores = _scores(path, digest)
-    first = dp.tradeoff.audit(scores.samples(score, mark), claim=CLAIM, box="hoeffding", rng=seed)
+    test = min(1000, scores.models // 3)
+    first = dp.tradeoff.audit(
+        scores.samples(score, mark),
+        claim=CLAIM,
+        box="hoeffding",
+        n_locate=min(1000, scores.models - 2 * test),
+        n_test=test,
+        rng=seed,
+    )
     assert first.curve is not None
     assert first.point is not None
     second = dp.audit(scores.samples(score, mark), claim=CLAIM, loss="values", rng=seed)
@@ -86,7 +106,10 @@ def fig6(lab: Lab) -> Outcome:
     file = kept()
     scores, trained = _about(*file)
     last = len(scores.steps) - 1
-    found = {name: lab.runs(curve, *file, name, last, count=1)[0] for name in ("logit", "CE", "KL")}
+    found = {
+        name: lab.runs(curve, *file, f"first {name}", last, count=1)[0]
+        for name in ("logit", "CE", "KL")
+    }
     rows: list[Row] = [
         {"α": float(a), "β": b, "score": name}
         for name, one in found.items()
@@ -99,7 +122,7 @@ def fig6(lab: Lab) -> Outcome:
         rows,
         f"μ of the nearest Gaussian curve: {words}; cross-entropy and KL are at most {apart:.3f} apart. "
         f"{trained}.",
-        apart < 0.05 and mu["CE"] > 0.9 * mu["logit"],
+        apart < 1e-3 and mu["CE"] > mu["logit"],
         plots.lines(rows, "α", "β", "score", width=300, height=260),
     )
 
@@ -108,7 +131,7 @@ def fig6(lab: Lab) -> Outcome:
 def fig7(lab: Lab) -> Outcome:
     file = kept()
     scores, trained = _about(*file)
-    seen = lab.runs(audit, *file, "KL", len(scores.steps) - 1, count=1)[0]
+    seen = lab.runs(audit, *file, "first KL", len(scores.steps) - 1, count=1)[0]
     rows: list[Row] = [
         {"α": float(a), "β": float(b), "which": which}
         for which, values in (("claimed", CLAIM.tradeoff(ALPHA)), ("estimated", seen["curve"]))
@@ -120,10 +143,10 @@ def fig7(lab: Lab) -> Outcome:
     words = "refutes" if seen["violated"] else "does not refute"
     return Outcome(
         [*rows, {"which": "box", **box, "violated": seen["violated"]}],
-        f"the paper's auditor {words} the claim μ = 0.15; p of dpassay's audit: {seen['audit']:.2g} from "
-        f"KL alone (certified μ ≥ {seen['bound']:.3f}), {seen['vector']:.2g} from all logits. "
-        f"{trained}.",
-        seen["violated"] or seen["audit"] <= 0.05,
+        f"the paper's auditor {words} the claim μ = 0.15 (p = {seen['p']:.2g}); p of dpassay's "
+        f"audit: {seen['audit']:.2g} from KL alone (certified μ ≥ {seen['bound']:.3f}), "
+        f"{seen['vector']:.2g} from all logits. {trained}.",
+        seen["violated"],
         chart + plots.box(seen["box"], seen["point"]),
     )
 
@@ -141,8 +164,8 @@ def fig8(lab: Lab) -> Outcome:
             "accountant, replace": models.accounted(scores.about, steps).get_epsilon_for_delta(
                 models.DELTA
             ),
-            "nearest Gaussian curve": lab.runs(curve, *file, "CE", mark, count=1)[0]["ε"],
-            "certified, loss": lab.runs(certified, *file, "CE", mark, count=1)[0],
+            "nearest Gaussian curve": lab.runs(curve, *file, "first CE", mark, count=1)[0]["ε"],
+            "certified, loss": lab.runs(certified, *file, "first CE", mark, count=1)[0],
             "certified, all logits": lab.runs(certified, *file, "logits", mark, count=1)[0],
         }
         epochs = steps * scores.about["training"]["rate"]
@@ -150,10 +173,12 @@ def fig8(lab: Lab) -> Outcome:
     by = {name: [row["ε"] for row in rows if row["which"] == name] for name in values}
     theory, estimate = by["accountant, add or remove"], by["nearest Gaussian curve"]
     ends = f"{theory[0]:.3g} to {theory[-1]:.3g}"
+    same = len(theory) == len(OPACUS) and np.allclose(theory, OPACUS, rtol=0.01)
     words = ", ".join(f"{name} {values[-1]:.3g}" for name, values in by.items())
     return Outcome(
         rows,
-        f"the accountant's ε goes from {ends}; at the end: {words}. {trained}.",
-        all(e < t for e, t in zip(estimate, theory, strict=True)),
+        f"the accountant's ε goes from {ends}, nearest Gaussian curve's by epochs "
+        f"{', '.join(f'{e:.3g}' for e in estimate)}; at the end: {words}. {trained}.",
+        same and all(e < t for e, t in zip(estimate, theory, strict=True)),
         plots.lines(rows, "epochs", "ε", "which", points=True, width=320, height=260),
     )

@@ -64,6 +64,22 @@ def test_the_pair_differs_at_index_0_alone():
     assert np.array_equal(first.canaries, second.canaries)
 
 
+def test_other_images_are_not_called_cifar_10():
+    images, labels = cifar.synthetic(1000)
+    assert cifar.data_set(images, labels) == "other images"
+    changed = images.copy()
+    changed[3, 2, 1, 0] ^= 1
+    assert cifar.digest(changed, labels) != cifar.digest(images, labels)
+
+
+def test_pixels_can_be_divided_by_another_spread():
+    images, labels = cifar.synthetic(7, 8)
+    spread = np.array([0.2023, 0.1994, 0.2010])
+    first, second = cifar.pair(images, labels, spread=spread)
+    np.testing.assert_allclose(second.images[0, 0, 0], (1 - cifar.MEAN) / spread, rtol=1e-6)
+    np.testing.assert_allclose(first.canaries[0, 0, 0], -cifar.MEAN / spread, rtol=1e-6)
+
+
 def test_a_shrunken_image_keeps_its_mean():
     images, _ = cifar.synthetic(3, 32)
     small = cifar.shrunk(images, 8)
@@ -82,6 +98,17 @@ def test_scores_are_those_of_their_definitions():
         target = 0.9 * np.eye(10)[label] + 0.01
         kl.append((target * np.log(target / p[:, canary])).sum(axis=-1))
     np.testing.assert_allclose(found["KL"], kl[0] - kl[1])
+
+
+def test_scores_on_the_first_canary_alone(kept):
+    logits = kept.columns["logits"][0][:, 1].astype(float)
+    p = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(kept.at("first logit", 1)[0], logits[:, 0, 0])
+    np.testing.assert_allclose(kept.at("first CE", 1)[0], -np.log(p[:, 0, 0]))
+    target = np.eye(10)[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        divergence = np.nansum(target * np.log(target / p[:, 0]), axis=-1)
+    np.testing.assert_allclose(kept.at("first KL", 1)[0], divergence)
 
 
 def test_a_training_function_is_a_mechanism_with_a_fresh_seed_a_model():

@@ -66,6 +66,13 @@ def test_models_that_were_not_trained_are_asked_for(tmp_path, monkeypatch, capsy
     assert "is missing" in " ".join(capsys.readouterr().err.split())
 
 
+def test_models_of_other_images_are_not_called_cifar_10(tmp_path, monkeypatch):
+    path = trained_models(tmp_path / "authors.npz", data_set="other images")
+    monkeypatch.setenv("SCORES", str(path))
+    with pytest.raises(ValueError, match="trained on other images"):
+        fdp_cifar._scores(*fdp_cifar.kept())
+
+
 def test_the_page_in_the_repository_mentions_every_item():
     text = (ROOT / "papers" / "RESULTS.md").read_text()
     assert all(f"### {key}:" in text for key in core.ITEMS)
