@@ -273,7 +273,7 @@ def _sup_on_lines(lattice: Lattice, lines: _Lines) -> float:
 
 def _chebyshev(count: int) -> FloatArray:
     """Chebyshev points."""
-    return np.cos((np.arange(count) + 0.5) * (np.pi / count))
+    return np.asarray(np.cos((np.arange(count) + 0.5) * (np.pi / count)))
 
 
 def _finer(values: FloatArray) -> FloatArray:

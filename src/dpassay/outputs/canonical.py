@@ -58,6 +58,9 @@ class Outputs:
     #: Which kinds of array the outputs came in: some change what they hold; see `check_containers`.
     containers: frozenset[str] = frozenset()
 
+    #: The layout that sorted them last, and their keys: all scores share them.
+    keyed: tuple[Any, Any] = dataclasses.field(default=(None, None), init=False, repr=False)
+
     def __len__(self) -> int:
         return len(self.numbers)
 

@@ -100,17 +100,21 @@ class Layout(Record):
         return self.part(key).words(int(self.codes[key]), numbers)
 
     def sort(self, outputs: Outputs) -> KeyedDraws:
-        """The key of each output, −1 for those in none."""
+        """The key of each output, −1 for those in none; found once for outputs that many scores see."""
+        layout, keys = outputs.keyed
+        return KeyedDraws(self, outputs, keys if layout is self else self._keys(outputs))
+
+    def _keys(self, outputs: Outputs) -> IntArray | None:
         if self.trivial(outputs):
-            return KeyedDraws(self, outputs, None)
+            return None
         places = np.array([self._index.get(s, -1) for s in outputs.structures], dtype=np.int64)
         if outputs.codes is None:
             part = int(places[0])
             if part < 0 or not self.parts[part].atoms:
                 only = -1 if part < 0 else int(self._alone[part])
-                return KeyedDraws(self, outputs, np.full(len(outputs), only, dtype=np.int64))
+                return np.full(len(outputs), only, dtype=np.int64)
             rows = self.parts[part].rows(outputs)
-            return KeyedDraws(self, outputs, _look_up(self, part, codes_of(self.parts[part], rows)))
+            return _look_up(self, part, codes_of(self.parts[part], rows))
         alone = np.append(self._alone, -1)
         keys = alone[places][outputs.codes]
         for code, part in enumerate(places.tolist()):
@@ -118,7 +122,7 @@ class Layout(Record):
                 mask = np.flatnonzero(outputs.codes == code)
                 rows = self.parts[part].rows(outputs, mask)
                 keys[mask] = _look_up(self, part, codes_of(self.parts[part], rows))
-        return KeyedDraws(self, outputs, keys)
+        return keys
 
     def trivial(self, outputs: AnyOutputs) -> bool:
         """Every output is a free number or vector of one kind."""
@@ -140,6 +144,9 @@ class KeyedDraws:
     layout: Layout
     outputs: Outputs
     keys: IntArray | None  # None: all of them are in key 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self.outputs, "keyed", (self.layout, self.keys))
 
     def __len__(self) -> int:
         return len(self.outputs)
