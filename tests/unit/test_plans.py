@@ -1,6 +1,7 @@
 """How many draws it takes."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -54,3 +55,63 @@ def test_the_plan_of_a_curve_is_for_a_truth_that_mechanisms_have(seeds):
     assert caught >= binom.ppf(1e-4, 12, 0.8)
     assert "Gaussian shift" in str(plan)
     assert "takes more" in str(plan)
+
+
+def test_a_plan_says_which_shape_it_assumes():
+    coin = dp.plan("eps=1", excess=0.2)
+    assert "best case" in str(coin)
+    assert coin.simulated is None
+    with pytest.raises(InvalidInput, match="shape"):
+        dp.plan("eps=1", shape="cauchy")
+    with pytest.raises(InvalidInput, match=r"no Gaussian noise has 1\.1-DP"):
+        dp.plan("eps=1", shape="gaussian")
+    with pytest.raises(InvalidInput, match="give the claim too"):
+        dp.plan(dp.zoo.Laplace(), (0.0, 1.0))
+
+
+@cache
+def laplace_plan():
+    return dp.plan("eps=0.5", excess=1.0, shape="laplace")
+
+
+def test_audits_of_laplace_noise_have_the_power_that_was_planned(seeds):
+    """Laplace noise needs more draws than a coin."""
+    plan = laplace_plan()
+    assert plan.draws > 1.2 * dp.plan("eps=0.5", excess=1.0).draws
+    assert 0.83 < plan.simulated < 0.97
+    caught = [
+        dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=0.5", n=plan.draws, rng=seed).violated
+        for seed in seeds[:60]
+    ]
+    low, high = binom.ppf([1e-4, 1 - 1e-4], len(caught), [0.85, 0.95])
+    assert low <= sum(caught) <= high
+
+
+def test_a_pilot_plans_for_the_excess_it_shows():
+    found = dp.plan(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", pilot=2000)
+    assert found.least < found.draws < found.most
+    assert 40 < found.draws < 200
+    none = dp.plan(dp.zoo.Laplace(4.0), (0.0, 1.0), "eps=1", pilot=500)
+    assert none.draws is None
+    assert "no excess" in str(none)
+    assert dp.Plan.from_json(found.to_json()).most == found.most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("claim", "excess", "shape", "mechanism"),
+    [
+        ("eps=1", 0.2, "laplace", dp.zoo.Laplace(1 / 1.2)),
+        ("mu=1", 0.2, "gaussian", dp.zoo.Gaussian(1 / 1.2)),
+        ("rho=0.5", 0.5, "gaussian", dp.zoo.Gaussian(1 / math.sqrt(1.5))),
+        ("renyi(order=2)=0.5", 0.5, "gaussian", dp.zoo.Gaussian(1 / math.sqrt(0.75))),
+    ],
+)
+def test_planned_audits_have_the_planned_power(seeds, claim, excess, shape, mechanism):
+    plan = dp.plan(claim, excess=excess, shape=shape)
+    caught = [
+        dp.audit(mechanism, (0.0, 1.0), claim, n=plan.draws, rng=seed).violated
+        for seed in range(seeds[0], seeds[0] + 200)
+    ]
+    low, high = binom.ppf([1e-4, 1 - 1e-4], len(caught), [0.85, 0.95])
+    assert low <= sum(caught) <= high

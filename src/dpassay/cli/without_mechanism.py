@@ -125,6 +125,10 @@ def plan(
     ] = 0.1,
     power: Annotated[float, typer.Option(help="The probability of catching that.")] = 0.9,
     confidence: Confidence = 0.95,
+    shape: Annotated[
+        str,
+        typer.Option(help="How the excess shows: coin (the best case), laplace or gaussian noise."),
+    ] = "coin",
     event: Annotated[
         float | None, typer.Option(help="Probability of the telling event on the rarer side.")
     ] = None,
@@ -138,7 +142,7 @@ def plan(
     """
     from dpassay.auditing.plans import plan as run
 
-    made = run(claim, excess=excess, power=power, confidence=confidence, event=event)
+    made = run(claim, excess=excess, power=power, confidence=confidence, shape=shape, event=event)
     write_json(json, made.to_json(indent=2))
     if json != "-":
         typer.echo(str(made))
