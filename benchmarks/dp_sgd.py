@@ -5,14 +5,22 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 from examples import audit_dpsgd
 from examples.audit_dpsgd import Row, Scores
+from examples.cifar import Array
 
+import dpassay as dp
 from benchmarks.tables import markdown, table
 
 SIZES = (125, 250, 500, 1000, 2000, 5000, 10_000)
 #: In the order of what the adversary knows.
 ORDER = ("paper", "start", "label", "gradient", "tiny", "tiny-against")
+#: The models of the f-DP paper's Figures 6–8.
+AUTHORS = Path(__file__).parents[1] / "papers" / "results" / "fdp" / "cifar.npz"
+#: Standardised differences of 1,920 other models a side; ε in the authors' figure, of 1,000 a side.
+OTHERS = {"CE": (0.05, 0.27, 0.34, 0.47, 0.53), "logit": (0.04, 0.24, 0.33, 0.42, 0.46)}
+FIGURE = (0.53, 0.82, 0.85, 1.35, 1.45)
 
 
 def _runs() -> dict[str, Scores]:
@@ -70,3 +78,51 @@ def faults() -> str:
             lines.append([how["fault"] or "none", pair, epochs, said, p, stopped])
     headings = ["fault", "canary", "epochs", "refuted with", "p with all models", "monitor"]
     return markdown(headings, lines)
+
+
+def _apart(first: Array, second: Array) -> Array:
+    """Standardised difference of two means, over the last axis."""
+    spread = np.sqrt((first.var(-1, ddof=1) + second.var(-1, ddof=1)) / 2)
+    return np.asarray((second.mean(-1) - first.mean(-1)) / spread)
+
+
+def _published(first: Array, second: Array) -> float:
+    """The paper's empirical ε with the bandwidth of the authors' code: times the standard deviation."""
+    spread = min(side.std(ddof=1) for side in (first, second))
+    width = 1.06 * spread * len(first) ** -0.2  # of a normal density; plug-in rules are near it
+    samples = dp.from_samples(first, second, rng=0)
+    curve = dp.tradeoff.estimate(samples, bandwidth=float(width * spread), confidence=None)
+    return audit_dpsgd.epsilon_of(audit_dpsgd.fitted_mu(curve))
+
+
+@table("dp-sgd-authors")
+def authors() -> str:
+    """The models of Figures 6–8 beside other models with the same settings, and the authors' figure."""
+    scores = audit_dpsgd.load(AUTHORS)
+    rng, n = np.random.default_rng(0), scores.models
+    lines = []
+    for mark, steps in enumerate(scores.steps):
+        loss = scores.at("first CE", mark)
+        logit = tuple(-side for side in scores.at("first logit", mark))
+        drawn = rng.integers(n, size=(2, 1000, n))  # bootstrap; the same models for both scores
+        seen = [_apart(*score) for score in (loss, logit)]
+        again = [
+            _apart(*(s[d] for s, d in zip(score, drawn, strict=True))) for score in (loss, logit)
+        ]
+        values = [*seen, seen[0] - seen[1]]
+        errors = [float(np.std(v)) for v in (*again, again[0] - again[1])]
+        cells = [f"{v:.3f} ± {e:.3f}" for v, e in zip(values, errors, strict=True)]
+        parts = [slice(k, k + 1000) for k in range(0, n - 999, 1000)]
+        small = [_published(*(side[part].astype(float) for side in loss)) for part in parts]
+        lines.append(
+            [
+                f"{steps * scores.about['training']['rate']:g}",
+                *(cells[0], OTHERS["CE"][mark], cells[1], OTHERS["logit"][mark], cells[2]),
+                f"{audit_dpsgd.estimated(scores.samples('first CE', mark))[1]:.2f}",
+                ", ".join(f"{value:.2f}" for value in small),
+                FIGURE[mark],
+            ]
+        )
+    headings = ["epochs", "cross-entropy", "others", "logit", "others", "difference"]
+    headings += ["ε", "ε as published, 1,000 models each", "the authors' figure"]
+    return markdown(headings, lines) + _trained({"authors": scores})

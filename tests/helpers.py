@@ -131,9 +131,11 @@ def three_samples():
 # --- trained models
 
 
-def trained_models(path, models=150, steps=(2, 6), shift=1.0, fault="", data_set="CIFAR-10"):
+def trained_models(
+    path, models=150, steps=(2, 6), shift=1.0, fault="", data_set="CIFAR-10", seed=0
+):
     """A file as examples.run_dpsgd writes it, of normal logits that differ by `shift` on the canaries."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     training = {"rate": 0.5, "noise": 1.0, "removed": False, "canary": "gradient", "fault": fault}
     about = {"run": path.stem, "models": models, "steps": list(steps), "examples": 10}
     about |= {"seconds": 1.0, "device": "none", "canary_labels": [0, 0], "training": training}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("altair")
@@ -71,6 +72,22 @@ def test_models_of_other_images_are_not_called_cifar_10(tmp_path, monkeypatch):
     monkeypatch.setenv("SCORES", str(path))
     with pytest.raises(ValueError, match="trained on other images"):
         fdp_cifar._scores(*fdp_cifar.kept())
+
+
+def test_random_halves_give_the_standard_error_over_independent_models(tmp_path):
+    def files(count):
+        for seed in range(count):
+            path = trained_models(tmp_path / f"{seed}.npz", models=400, steps=(2,), seed=seed)
+            yield str(path), str(seed)
+
+    def whole(file):
+        ce, logit = (fdp_cifar.curve(0, *file, f"first {name}", 0)["μ"] for name in ("CE", "logit"))
+        return ce - logit
+
+    spread = np.std([whole(file) for file in files(30)], ddof=1)
+    halves = [[fdp_cifar.halved(k, *file, 0) for k in range(20)] for file in files(5)]
+    ratio = spread / np.sqrt(np.mean(np.var(halves, axis=1)))
+    assert 1 / 1.6 < ratio < 1.6  # relative errors of 13 % and 7 %: three of the ratio's, and bias
 
 
 def test_the_page_in_the_repository_mentions_every_item():
