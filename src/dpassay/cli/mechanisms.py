@@ -101,7 +101,7 @@ def monitor(
         ),
     ] = None,
     confidence: Confidence = 0.95,
-    loss: Loss = "values",
+    loss: Loss = "auto",
     how: How,
     out: Out,
 ) -> None:

@@ -84,7 +84,8 @@ class Monitor:
     claim       a claim, or its text ("eps=1, delta=1e-5")
     confidence  one minus the probability that a true claim is ever refuted
     rng         the seed of the shuffles and of what is learned
-    loss        what ranks the outputs: "values", "auto" (with a look at the bits of numbers), a name
+    loss        the score of the outputs, as for `audit`: "auto", "values" (without the floating-point
+                representation), a name
     pair        the two inputs, for the record
 
     Draws of the two inputs must be independent runs, and how many are brought at once must not depend on
@@ -106,7 +107,7 @@ class Monitor:
         confidence: float = 0.95,
         rng: Seed = 0,
         *,
-        loss: Any = "values",
+        loss: Any = "auto",
         pair: tuple[Any, Any] | Pair | None = None,
     ) -> None:
         self.claim = as_claim(claim)
@@ -292,7 +293,7 @@ def monitor(
     *,
     max_n: int | None = None,
     confidence: float = 0.95,
-    loss: Any = "values",
+    loss: Any = "auto",
     features: Any = None,
     relation: Relation | str | None = None,
     rng: Seed = None,
@@ -308,7 +309,8 @@ def monitor(
     pairs      a pair of neighbouring inputs, or several: each is bet on, and the evidence is the average
     claim      a claim, or its text ("eps=1, delta=1e-5")
     max_n      the most draws per side per pair
-    loss       what ranks the outputs: "values", "auto" (with a look at the bits of numbers), a name
+    loss       the score of the outputs, as for `audit`: "auto", "values" (without the floating-point
+               representation), a name
     features   functions of one output, as for `audit`
     relation   what makes the inputs neighbours ("add_remove", "replace", …), for the record
 
