@@ -151,10 +151,31 @@ def test_more_error_or_more_draws_give_a_smaller_bound(seed):
     assert np.all(np.diff(by_draws) < 0)
 
 
+def test_the_curve_of_several_pairs_is_the_hull_of_their_largest_bounds():
+    eps = np.linspace(0.0, 2.0, 5)
+    # the first pair is the worse one at small ε, the second at large ε
+    first = np.array([5500, 4500, 0]), np.array([2500, 7500, 0])
+    second = np.array([900, 9100, 0]), np.array([10, 9990, 0])
+    alone = [upper_curve([pair], eps, GAMMA) for pair in (first, second)]
+    assert alone[0][0] > 1.5 * alone[1][0]
+    assert alone[1][-1] > 1.5 * alone[0][-1]
+    together, t = upper_curve([first, second], eps, GAMMA), np.exp(eps)
+    each = [worse_direction(*pair, eps, GAMMA / eps.size) for pair in (first, second)]
+    largest = np.max(each, axis=0)
+    for k, at in enumerate(t):  # by every chord over it
+        chords = [
+            largest[a] + (largest[b] - largest[a]) * (at - t[a]) / (t[b] - t[a])
+            for a in range(k)
+            for b in range(k + 1, eps.size)
+        ]
+        assert together[k] == pytest.approx(min([largest[k], *chords]), rel=1e-12)
+    assert np.all(together >= np.max(alone, axis=0) * (1 - 1e-12))
+
+
 def test_the_bound_falls_with_epsilon_and_stays_above_the_frequencies(seed):
     p, q = random_counts(np.random.default_rng(seed), 40, 5000, 5000)
     eps = np.linspace(0, 4, 30)
-    curve = upper_curve(p, q, eps, GAMMA)
+    curve = upper_curve([(p, q)], eps, GAMMA)
     assert np.all(np.diff(curve) <= 1e-12)
     slope = np.diff(curve) / np.diff(np.exp(eps))
     assert np.all(np.diff(slope) >= -1e-12)  # convex in e^ε

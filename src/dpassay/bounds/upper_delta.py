@@ -258,17 +258,19 @@ def worse_direction(
 
 
 def upper_curve(
-    hits_p: IntArray,
-    hits_q: IntArray,
+    counts: Sequence[tuple[IntArray, IntArray]],
     epsilons: FloatArray,
     gamma: float,
     swaps: Sequence[bool] = (False, True),
 ) -> FloatArray:
-    """The same at all ε of an increasing grid at once: γ is shared equally.
+    """The same for the worst of some pairs, at all ε of an increasing grid at once: γ is shared equally.
 
-    δ is convex in e^ε, and so is the larger of two: it keeps below the lower hull of its bounds.
+    δ is convex in e^ε, and so is the largest of several: it keeps below the lower hull of its bounds.
+    The hull is of the largest bounds. The largest of hulls, one a pair, would need γ for every pair that
+    is the worst at some ε.
     """
-    each = worse_direction(hits_p, hits_q, epsilons, gamma / epsilons.size, swaps)
+    level = gamma / epsilons.size
+    each = np.max([worse_direction(*pair, epsilons, level, swaps) for pair in counts], axis=0)
     # where e^ε exceeds the range of doubles, only monotonicity is used
     each, t = np.minimum.accumulate(each), np.exp(np.minimum(epsilons, 300.0))
     return np.asarray(np.interp(t, *lower_hull(t, each)))

@@ -96,7 +96,7 @@ def estimate(
         found.delta,
         lower=certified(found, eps, gamma),
         confidence=confidence,
-        upper=bounded_above(found.cells, eps, gamma, options.swaps),
+        upper=bounded_above([found.cells], eps, gamma, options.swaps),
         accuracy=found.accuracy(eps, gamma),
         about=About.of(
             source,
@@ -327,11 +327,10 @@ def _union(
     if failures:
         notes.append(f"the mechanism failed on {len(failures)} pairs, which are not part of this")
     # the largest upper bound needs no union bound: it is too small only if that of the worst pair is
-    above = [bounded_above(part.cells, options.eps, gamma) for part in parts]
-    unbounded = [part for part, curve in zip(parts, above, strict=True) if curve is None]
-    upper = None if unbounded or failures else np.max(np.array(above), axis=0)
-    if unbounded:
-        notes += _not_above(unbounded[0].cells)
+    cells = [part.cells for part in parts]
+    upper = None if failures else bounded_above(cells, options.eps, gamma)
+    if unbounded := [said for one in cells for said in _not_above(one)]:
+        notes.append(unbounded[0])
     elif failures:
         notes.append("no upper curve: the mechanism failed on a pair")
     return SetSpectrum(

@@ -6,6 +6,7 @@ The loss is learned on a part of the draws and counted on the rest.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -144,12 +145,15 @@ def certified(found: Any, eps: FloatArray, gamma: float) -> FloatArray:
 
 
 def bounded_above(
-    cells: IntArray, eps: FloatArray, gamma: float, swaps: tuple[bool, ...] = (False, True)
+    cells: Sequence[IntArray],
+    eps: FloatArray,
+    gamma: float,
+    swaps: tuple[bool, ...] = (False, True),
 ) -> FloatArray | None:
-    """Bounds on δ from above at all ε at once, from counts of cells; None if most draws are in none."""
-    if why_trivial(outside(cells)):
+    """Bounds on the δ of the worst pair at all ε at once; None if most draws of a pair are in no cell."""
+    if any(why_trivial(outside(pair)) for pair in cells):
         return None
-    return upper_curve(cells[0], cells[1], eps, gamma, swaps)
+    return upper_curve([(pair[0], pair[1]) for pair in cells], eps, gamma, swaps)
 
 
 def _ratio(eps: FloatArray) -> FloatArray:
