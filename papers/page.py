@@ -81,7 +81,7 @@ def _section(item: Item, record: Row | None, folder: str) -> str:
     if item.name.startswith("fig") or (HOME / folder / item.paper / f"{item.name}.svg").exists():
         text += f"![{item.key}]({folder}/{item.paper}/{item.name}.svg)\n\n"
     text += f"- **The paper:** {item.reports}\n- **Settings:** {item.setting}\n"
-    text += f"- **Certificate:** {record['measured']}\n"
+    text += f"- **Measured:** {record['measured']}\n"
     text += f"- **{'Same' if record['same'] else 'Different'}.** {item.why}\n"
     taken = f"{record['seconds_one_run']} a run, {record['seconds_all_runs']:g} for all {record['runs']}"
     taken = (
