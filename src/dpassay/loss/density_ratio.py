@@ -38,4 +38,4 @@ class DensityRatio:
         log_p, log_q = (np.asarray(m.score_samples(rows), float) for m in (self.other, self.null))
         with np.errstate(invalid="ignore"):
             ratio = log_p - log_q
-        return np.nan_to_num(ratio, nan=0.0, posinf=LARGEST, neginf=-LARGEST)
+        return np.asarray(np.nan_to_num(ratio, nan=0.0, posinf=LARGEST, neginf=-LARGEST))

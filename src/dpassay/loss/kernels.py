@@ -46,7 +46,8 @@ class Kernel:
         k = self.density(u)
         overlap = np.convolve(k, k) * (u[1] - u[0]) / self.square
         lags = np.linspace(-2 * self.reach, 2 * self.reach, overlap.size)
-        return 1.0 + np.maximum(np.interp(2 * distance, lags, overlap, left=0.0, right=0.0), 0.0)
+        near = np.interp(2 * distance, lags, overlap, left=0.0, right=0.0)
+        return np.asarray(1.0 + np.maximum(near, 0.0))
 
 
 def _gaussian(t: FloatArray) -> FloatArray:

@@ -7,8 +7,8 @@ What follows for the mechanisms together from δ(ε) of each, for databases of a
     post-processing   a function of the output has no larger δ (Proposition 5): nothing to compute
 
 For distributional DP sequential composition is false: the rows are random, and two outputs of the same
-rows may reveal together what neither does. Of m fair coins, their sum and the sum without row 0 have small
-δ each, and give row 0 away together.
+rows may reveal together what neither does. Of m fair coins, their sum and the sum without row 0 have
+small δ each, and give row 0 away together.
 """
 
 from __future__ import annotations
