@@ -18,24 +18,21 @@ def as_classifier(loss: Any) -> Any:
 
 
 class DensityRatio:
-    """log p̂ − log q̂ of a density estimator that is fitted to either side.
-
-    The estimator is any object with `fit(rows)` and `score_samples(rows)`, the logarithms of the density.
-    """
+    """log p̂ − log q̂; `fit(rows)` and `score_samples(rows)`, log-densities, are what it needs."""
 
     def __init__(self, density: Any) -> None:
-        self.density = density
+        self.sides = deepcopy(density), deepcopy(density)
 
     def fit(self, rows: FloatArray, labels: IntArray) -> DensityRatio:
-        """Fit a copy to the rows of either label, 0 and 1."""
-        self.null, self.other = (deepcopy(self.density) for _ in range(2))
-        for label, model in enumerate((self.null, self.other)):
-            model.fit(rows[labels == label])
+        """Fit one to the rows of either label, 0 and 1."""
+        for label, side in enumerate(self.sides):
+            side.fit(rows[labels == label])
         return self
 
     def decision_function(self, rows: FloatArray) -> FloatArray:
         """The log-ratio; 0 where both densities are 0."""
-        log_p, log_q = (np.asarray(m.score_samples(rows), float) for m in (self.other, self.null))
+        log_q, log_p = (np.asarray(side.score_samples(rows), float) for side in self.sides)
         with np.errstate(invalid="ignore"):
-            ratio = log_p - log_q
-        return np.asarray(np.nan_to_num(ratio, nan=0.0, posinf=LARGEST, neginf=-LARGEST))
+            return np.asarray(
+                np.nan_to_num(log_p - log_q, nan=0.0, posinf=LARGEST, neginf=-LARGEST)
+            )

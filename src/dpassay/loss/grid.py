@@ -47,21 +47,8 @@ class GridPart:
 
     @property
     def kernel(self) -> Any:
-        """∫K_h², 1 for a mass: the variance of p̂ is kernel·p/n, less p²/n for a mass.
-
-        A number for all cells, or one a cell where draws are reflected at an end of the support.
-        """
-        if self.axes is None or not self.density.ends:
-            return self.density.shape.norm(self.h)
-        return self.kernel_at(self.axes[0].points, self.h)
-
-    def kernel_at(self, points: FloatArray, h: tuple[float, ...]) -> Any:
-        """∫K_h² for fresh draws with bandwidth h, at points of one axis."""
-        norm = self.density.shape.norm(h)
-        factors = [
-            self.density.shape.near_end(np.abs(points - end) / h[0]) for end in self.density.ends
-        ]
-        return math.prod(factors, start=norm)
+        """∫K_h², 1 for a mass: the variance of p̂ is kernel·p/n, less p²/n for a mass."""
+        return self.density.norm_at(self.axes[0].points if self.axes else np.zeros(1), self.h)
 
     @property
     def peak(self) -> float:

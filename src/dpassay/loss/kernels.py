@@ -19,10 +19,7 @@ RULES = ("silverman", "scott", "sj", "isj", "likelihood")
 
 @dataclass(frozen=True)
 class Kernel:
-    """A symmetric kernel K of one coordinate; of several, the product.
-
-    Kernels of order two have standard deviation 1, so that the bandwidth is that of the kernel.
-    """
+    """A symmetric kernel K of one coordinate, with standard deviation 1 if it has order two."""
 
     density: Callable[[FloatArray], FloatArray]
     reach: float  # beyond it K is nothing, or next to nothing
@@ -43,15 +40,9 @@ class Kernel:
         1 + (K∗K)(2d)/∫K²: ∫(K(u − d) + K(u + d))² du = 2∫K² + 2(K∗K)(2d), half of it on the support.
         """
         u = np.linspace(-self.reach, self.reach, 2001)
-        k = self.density(u)
-        overlap = np.convolve(k, k) * (u[1] - u[0]) / self.square
+        overlap = np.convolve(self.density(u), self.density(u)) * (u[1] - u[0]) / self.square
         lags = np.linspace(-2 * self.reach, 2 * self.reach, overlap.size)
-        near = np.interp(2 * distance, lags, overlap, left=0.0, right=0.0)
-        return np.asarray(1.0 + np.maximum(near, 0.0))
-
-
-def _gaussian(t: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(-0.5 * t**2) / math.sqrt(2 * math.pi))
+        return np.asarray(1 + np.maximum(np.interp(2 * distance, lags, overlap, 0.0, 0.0), 0.0))
 
 
 def _silverman(t: FloatArray) -> FloatArray:
@@ -59,44 +50,38 @@ def _silverman(t: FloatArray) -> FloatArray:
     return np.asarray(0.5 * np.exp(-z) * np.sin(z + math.pi / 4))
 
 
-GAUSSIAN = Kernel(_gaussian, 9.0, 0.5 / math.sqrt(math.pi), 1 / math.sqrt(2 * math.pi))
+_ROOT_PI, _ROOT_2, _ROOT_5 = math.sqrt(math.pi), math.sqrt(2), math.sqrt(5)
 KERNELS = {
-    "gaussian": GAUSSIAN,
+    "gaussian": Kernel(
+        lambda t: np.exp(-0.5 * t**2) / (_ROOT_2 * _ROOT_PI),
+        9.0,
+        0.5 / _ROOT_PI,
+        1 / (_ROOT_2 * _ROOT_PI),
+    ),
     "epanechnikov": Kernel(
-        lambda t: np.maximum(0.75 * (1 - t**2 / 5), 0.0) / math.sqrt(5),
-        math.sqrt(5),
-        0.6 / math.sqrt(5),
-        0.75 / math.sqrt(5),
+        lambda t: np.maximum(0.75 * (1 - t**2 / 5), 0.0) / _ROOT_5,
+        _ROOT_5,
+        0.6 / _ROOT_5,
+        0.75 / _ROOT_5,
     ),
     "laplace": Kernel(
-        lambda t: np.exp(-math.sqrt(2) * np.abs(t)) / math.sqrt(2),
-        26.0,
-        0.5 / math.sqrt(2),
-        1 / math.sqrt(2),
+        lambda t: np.exp(-_ROOT_2 * np.abs(t)) / _ROOT_2, 26.0, 0.5 / _ROOT_2, 1 / _ROOT_2
     ),
-    # order four: second moments vanish, and the kernel is negative in places
-    "gaussian4": Kernel(
-        lambda t: 0.5 * (3 - t**2) * _gaussian(t),
-        9.0,
-        27 / (32 * math.sqrt(math.pi)),
-        1.5 / math.sqrt(2 * math.pi),
-    ),
-    "silverman": Kernel(_silverman, 52.0, 3 * math.sqrt(2) / 16, math.sqrt(2) / 4),
+    # of order four: the second moment vanishes, and K is negative in places
+    "silverman": Kernel(_silverman, 52.0, 3 * _ROOT_2 / 16, _ROOT_2 / 4),
 }
+GAUSSIAN = KERNELS["gaussian"]
 
 
 @dataclass(frozen=True)
 class KernelDensity:
-    """How the densities of numbers are estimated: kernel, bandwidth, and where the outputs end.
+    """How the densities of numbers are estimated: `bandwidth=` of `dp.pure`, `dp.tradeoff`, `Softmax`.
 
-    Pass it as `bandwidth` to `dp.pure`, `dp.renyi.Softmax` and `dp.tradeoff.estimate`.
-
-    kernel      "gaussian", "epanechnikov", "laplace"; of order four "gaussian4" and "silverman"
+    kernel      "gaussian", "epanechnikov", "laplace", or "silverman", which is of order four
     bandwidth   the kernel's standard deviation: a number, or a rule "sj" (Sheather–Jones), "isj",
                 "silverman" (R's "nrd0"), "scott", "likelihood" (leave-one-out cross-validation). One for
                 both inputs, where a rule gives two the smaller; or a pair, one for each input
-    support     (low, high) where outputs cannot lie beyond, either of them may be infinite: draws
-                are reflected there. For outputs that are one number
+    support     (low, high), where outputs that are one number end: draws are reflected there
     exponent    raise what a rule gives to this power, in the unit of the outputs, instead of
                 undersmoothing in their scale; the Rényi paper has 1.1
 
@@ -116,9 +101,9 @@ class KernelDensity:
 
     def __post_init__(self) -> None:
         checks.one_of("kernel", self.kernel, tuple(KERNELS))
-        if isinstance(self.bandwidth, (tuple, list)) and len(self.bandwidth) != 2:
+        if self.separate and len(self.bandwidth) != 2:
             raise InvalidInput(
-                "bandwidth must be one for both inputs or a pair, one for each, got "
+                "bandwidth must be one, or a pair, one for each, got "
                 + checks.shown(self.bandwidth)
             )
         for rule in self.rules:
@@ -160,6 +145,11 @@ class KernelDensity:
         """The same for outputs from which `origin` was subtracted."""
         low, high = self.support or (-math.inf, math.inf)
         return replace(self, support=(low - origin, high - origin))
+
+    def norm_at(self, points: FloatArray, h: tuple[float, ...]) -> Any:
+        """∫K_h², one a point of the axis where draws are reflected."""
+        factors = [self.shape.near_end(np.abs(points - end) / h[0]) for end in self.ends if h]
+        return math.prod(factors, start=self.shape.norm(h))
 
     @property
     def ends(self) -> tuple[float, ...]:

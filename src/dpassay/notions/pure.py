@@ -256,9 +256,7 @@ def _bound_at(
     p, q = (sums / totals)[:: worst.sign]
     n_p, n_q = totals[:: worst.sign]
     shape = block.density.shape
-    kernel = (
-        float(block.kernel_at(np.array(point[:1]), h)[0]) if block.density.ends else shape.norm(h)
-    )
+    kernel = float(np.ravel(block.density.norm_at(np.array(point[:1]), h))[0])
     used = (int(totals[0]), int(totals[1]))
     if p == 0:
         return 0.0, used
