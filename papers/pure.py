@@ -77,7 +77,7 @@ def truth(name: str) -> tuple[Any, Any, Any]:
 @item("pure/fig2")
 def fig2(lab: Lab) -> Outcome:
     rows: list[Row] = []
-    above, below, largest, flat = [], [], {}, {}
+    above, below, largest, growth = [], [], {}, {}
     for name in illustrated():
         t, p, q = truth(name)
         seen = lab.runs(empirical_loss, name, lab.n(100_000), count=1)[0]
@@ -95,9 +95,11 @@ def fig2(lab: Lab) -> Outcome:
         largest[name] = [max(r["|loss|"] for r in part if r["which"] == w) for w in curves]
         leaks = float(np.mean(np.abs(np.log(p / q)) > 0.5))
         largest[name].append(leaks)
-        # how far the estimated loss is from 1, its exact value for Laplace noise, outside the modes
-        outside = (x > -2) & (x < 3) & ((x < 0) | (x > 1))
-        flat[name] = float(np.median(np.abs(np.abs(y[outside]) - 1)))
+        # the estimated loss 2 to 2.5 from the middle over that ½ to 1 from it: 1 for Laplace noise
+        if name != "randomized response":
+            off = np.abs(x - 0.5)
+            far, near = (np.median(np.abs(y)[(off > a) & (off < a + 0.5)]) for a in (2, 0.5))
+            growth[name] = float(far / near)
         rows += part
         densities = [
             {"t": r["t"], "density": r[side], "input": side}
@@ -117,12 +119,13 @@ def fig2(lab: Lab) -> Outcome:
     return Outcome(
         rows,
         f"largest estimated loss on the range shown: {said}; randomized response leaks at "
-        f"{5 * response[2]:.0f} of 5 outputs; median distance of the estimated loss from 1 outside "
-        f"the two modes of Laplace noise {flat['Laplace']:.3f} (Gaussian noise {flat['Gaussian']:.2f}).",
+        f"{5 * response[2]:.0f} of 5 outputs; from ½–1 to 2–2.5 off the middle the estimated loss grows "
+        f"{growth['Laplace']:.2f} times for Laplace noise (exactly 1), {growth['Gaussian']:.2f} for "
+        "Gaussian noise (3).",
         abs(response[1] - 1) < 0.1
         and 5 * response[2] == 2
-        and flat["Laplace"] < 0.1
-        and flat["Gaussian"] > 0.5,
+        and abs(growth["Laplace"] - 1) < 0.1
+        and abs(growth["Gaussian"] - 3) < 0.3,
         plots.panels(above, 3) & plots.panels(below, 3),
     )
 
