@@ -93,8 +93,8 @@ docs: venv  ## the documentation, warnings as errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
 
-reproduce: venv  ## the papers' figures and tables, into papers/mine (WHAT=pure/fig4, pure, all; RUNS=1000; WRITE=1)
-	RUNS='$(RUNS)' WRITE='$(WRITE)' $(BIN)/python -m papers $(WHAT)
+reproduce: venv  ## the papers' figures and tables, into papers/mine (WHAT=pure/fig4, pure, all; RUNS=1000; SEED=1; WRITE=1)
+	RUNS='$(RUNS)' SEED='$(SEED)' WRITE='$(WRITE)' $(BIN)/python -m papers $(WHAT)
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .venv-floor .venv-torch .libraries build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build

@@ -10,9 +10,11 @@ from typing import Any
 
 from dpassay import __version__
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import notebooks
+from papers import page as papers_page
 
 project = "dpassay"
 author = "The dpassay developers"
@@ -96,8 +98,14 @@ def _made(app: Any, error: Exception | None) -> None:
         notebooks.written(Path(app.outdir) / "notebooks")
 
 
+def _papers(app: Any) -> None:
+    """A page a paper, from the results in the repository."""
+    papers_page.write_papers(Path(app.srcdir) / "papers")
+
+
 def setup(app: Any) -> None:
     """Connect the hooks."""
+    app.connect("builder-inited", _papers)
     app.connect("autodoc-process-docstring", _as_written)
     app.connect("source-read", _offered)
     app.connect("build-finished", _made)

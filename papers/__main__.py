@@ -1,8 +1,9 @@
 """`python -m papers [what]`: list the figures and tables, or regenerate some of them.
 
 `what` is an item (pure/fig4), a paper (pure, renyi, eureka, fdp) or all. RUNS= in the environment sets
-the number of simulation runs (1000 in the papers), WORKERS= the processes. What comes out goes to
-papers/mine, beside the results of the repository, which WRITE=1 replaces.
+the number of simulation runs (1000 in the papers), SEED= other draws (any number but 0), WORKERS= the
+processes. What comes out goes to papers/mine, beside the results of the repository, which WRITE=1
+replaces.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ def main() -> int:
             mark = "" if i.make else "  (not yet)"
             print(f"{i.key:<14} {i.title}{mark}")
         return 0
-    number = os.environ.get("RUNS", "").strip()
+    number, seed = (os.environ.get(name, "").strip() for name in ("RUNS", "SEED"))
     workers = int(os.environ.get("WORKERS") or os.cpu_count() or 1)
-    if number and (not number.isdigit() or int(number) < 1):
-        console.print(f"RUNS must be a number of at least 1, got {number}", markup=False)
-        return 2
+    for name, text in (("RUNS", number), ("SEED", seed)):
+        if text and (not text.isdigit() or int(text) < 1):
+            console.print(f"{name} must be a number of at least 1, got {text}", markup=False)
+            return 2
     items: list[Item] = []
     for word in words:
         found = chosen(word)
@@ -69,6 +71,7 @@ def main() -> int:
                     path = core.run(
                         i.key,
                         runs=int(number) if number else None,
+                        seed=int(seed or 0),
                         workers=workers,
                         results=home / "results",
                         bar=bar,

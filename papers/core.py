@@ -110,6 +110,7 @@ class Lab:
     figure: Item
     wanted: int | None = None  # RUNS; None: the default of each experiment
     shrink: float = 1.0  # sample sizes are multiplied by this (tests)
+    seed: int = 0  # SEED; another number gives other draws
     workers: int = 1
     cache: Path = HOME / ".cache"
     bar: Any = None
@@ -132,7 +133,11 @@ class Lab:
         start = time.perf_counter()
         settings = f"{experiment.__name__}{arguments!r}"
         base = zlib.crc32(settings.encode())
-        seeds = [int(np.random.SeedSequence([base, i]).generate_state(1)[0]) for i in range(count)]
+        other = [self.seed] if self.seed else []
+        seeds = [
+            int(np.random.SeedSequence([base, i, *other]).generate_state(1)[0])
+            for i in range(count)
+        ]
         folder = self.cache / self.figure.key.replace("/", "-")
         folder.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256(f"{self.figure.version}\n{settings}".encode()).hexdigest()[:16]
@@ -208,6 +213,7 @@ def run(
     *,
     runs: int | None = None,
     shrink: float = 1.0,
+    seed: int = 0,
     workers: int | None = None,
     results: Path = HOME / "results",
     cache: Path = HOME / ".cache",
@@ -216,7 +222,7 @@ def run(
     """Regenerate one figure and write it: numbers (.json), and the chart (.svg, .html)."""
     figure = ITEMS[key]
     assert figure.make is not None
-    lab = Lab(figure, runs, shrink, workers or os.cpu_count() or 1, cache, bar)
+    lab = Lab(figure, runs, shrink, seed, workers or os.cpu_count() or 1, cache, bar)
     start = time.perf_counter()
     try:
         outcome = figure.make(lab)
@@ -239,6 +245,7 @@ def run(
         "seconds_one_run": one,
         "seconds_all_runs": round(sum(lab.seconds) + rest, 1),
         "shrink": shrink,
+        "seed": seed,
         "code": figure.version,
         "dpassay": dp.__version__,
         "rows": [{name: _short(value) for name, value in row.items()} for row in outcome.rows],

@@ -18,6 +18,13 @@ EPS = np.linspace(0, 2, 41)
 SIGMA = math.sqrt(2 * math.log(1.25e5))
 SQUARE_ROOT = "nearest neighbours, k = √n"
 FIFTY = (np.eye(50)[0], np.zeros(50))
+#: 40 queries on which a variant of the sparse vector technique is at its worst, or nearly; threshold 1.
+_ONES, _HALF = np.ones(40, dtype=int), np.repeat([1, 0], 20)
+FORTY = {
+    "1": (np.repeat([2, 0], [39, 1]), _ONES),
+    "4": (_ONES, 2 * _HALF),
+    "5": (_HALF, 1 - _HALF),
+}
 
 
 def mechanism(name: str) -> tuple[Any, Any]:
@@ -34,6 +41,8 @@ def mechanism(name: str) -> tuple[Any, Any]:
     box = boxes[kind]()
     if rest == "50":
         return box, FIFTY
+    if rest.endswith(" 40"):
+        return box, FORTY[rest[0]]
     return box, (0.0, 1.0) if kind in ("Laplace", "Gaussian") else box.pair
 
 
@@ -77,22 +86,24 @@ def compare(
     return rows, errors, chart
 
 
-def near_exact(lab: Lab, name: str, ways: dict[str, tuple[str, int]], runs: int = 3) -> Outcome:
-    """Estimated spectra; the first, the paper's classifier, should match to 0.01 and a tenth of δ(0)."""
+def near_exact(
+    lab: Lab, name: str, ways: dict[str, tuple[str, int]], runs: int = 3, share: float = 0.02
+) -> Outcome:
+    """Estimated spectra; the first, nearest neighbours, should match to .002 and a `share` of δ(0)."""
     rows, errors, chart = compare(lab, name, ways, runs)
     said = ", ".join(f"{how} {error:.4f}" for how, error in errors.items())
     return Outcome(
         rows,
         f"largest error over 41 ε (median of the runs): {said}; δ(0) = {exact(name)[0]:.4f}.",
-        errors[next(iter(ways))] < 0.01 + 0.1 * float(exact(name)[0]),
+        errors[next(iter(ways))] < 0.002 + share * float(exact(name)[0]),
         chart,
     )
 
 
 def three_ways(lab: Lab) -> dict[str, tuple[str, int]]:
     return {
-        f"{SQUARE_ROOT}, n = 5·10⁴": (SQUARE_ROOT, lab.n(50_000)),
         "nearest neighbours, n = 10⁶": ("knn", lab.n(1_000_000)),
+        f"{SQUARE_ROOT}, n = 5·10⁴": (SQUARE_ROOT, lab.n(50_000)),
         "dpassay's choice, n = 10⁶": ("auto", lab.n(1_000_000)),
     }
 
@@ -165,7 +176,7 @@ def fig4d(lab: Lab) -> Outcome:
         rows,
         f"at ε = 0.5 the measured accuracy falls from {measured[0]:.3f} to {measured[-1]:.4f}, a power "
         f"of {slope:.2f}; theory is {min(ratios):.0f} to {max(ratios):.0f} times larger.",
-        min(ratios) > 1 and slope < -0.3,
+        min(ratios) > 1 and abs(slope + 0.5) < 0.1,
         plots.lines(
             rows, "samples", "accuracy", "which", points=True, log_x=True, log_y=True, width=420
         ),
@@ -190,7 +201,7 @@ def high_ways(lab: Lab) -> dict[str, tuple[str, int]]:
 
 @item("eureka/fig5b")
 def fig5b(lab: Lab) -> Outcome:
-    return near_exact(lab, "Gaussian 50", high_ways(lab), runs=1)
+    return near_exact(lab, "Gaussian 50", high_ways(lab), runs=1, share=0.1)
 
 
 @item("eureka/fig5c")
@@ -210,7 +221,9 @@ def fig6a(lab: Lab) -> Outcome:
         rows,
         f"at ε = {at} the classical bound is {bound:.3f}, the exact δ {truth:.5f}; largest error of "
         f"the estimate {next(iter(errors.values())):.4f}.",
-        bool(np.all(loose >= exact("Gaussian"))) and bound > 5 * truth,
+        bool(np.all(loose >= exact("Gaussian")))
+        and bound > 5 * truth
+        and next(iter(errors.values())) < 0.002,
         plots.lines(rows, "ε", "δ", "which", width=420, height=240),
     )
 
@@ -281,7 +294,7 @@ def fig8(lab: Lab) -> Outcome:
     return Outcome(
         rows,
         f"largest relative error of δ̂(0) from 10 to 500 records: {worst:+.1%}.",
-        abs(worst) < 0.1,
+        abs(worst) < 0.05,
         plots.lines(
             rows, "records", "δ(0)", "which", points=True, log_x=True, log_y=True, width=420
         ),
@@ -313,9 +326,9 @@ def variants(lab: Lab, names: dict[str, tuple[str, bool]], claim: float, n: int)
 @item("eureka/fig9a")
 def fig9a(lab: Lab) -> Outcome:
     names = {
-        "SVT (Alg. 1)": ("SVT 1 1.0", True),
-        "Alg. 4": ("SVT 4 1.0", False),
-        "Alg. 5": ("SVT 5 1.0", False),
+        "SVT (Alg. 1)": ("SVT 1 1.0 40", True),
+        "Alg. 4": ("SVT 4 1.0 40", False),
+        "Alg. 5": ("SVT 5 1.0 40", False),
     }
     return variants(lab, names, 1.0, 1_000_000)
 

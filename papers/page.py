@@ -1,8 +1,16 @@
-"""RESULTS.md: every figure and table, what its paper reports, what we measured, same or different."""
+"""RESULTS.md, and a page a paper for the documentation.
+
+Every figure and table: what its paper reports, what we measured, same or different. On a paper's own page
+also every definition, algorithm and theorem, with the function it is in (`contents.toml`). The
+documentation makes these pages when it is built; `python -m papers.page FOLDER` writes them elsewhere.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +58,59 @@ def write(path: Path = HOME / "RESULTS.md", results: Path = HOME / "results") ->
     path.write_text(text)
 
 
+def write_papers(folder: Path, results: Path = HOME / "results") -> list[Path]:
+    """A page a paper, and one that lists them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = tomllib.loads((HOME / "contents.toml").read_text())
+    written, listed = [], []
+    for paper, title in TITLES.items():
+        items = [item for item in ITEMS.values() if item.paper == paper]
+        text = _paper(title, contents[paper], items, results, os.path.relpath(results, folder))
+        written.append(folder / f"{paper}.md")
+        written[-1].write_text(text)
+        known = [record for item in items if (record := _load(results, item))]
+        same = sum(record["same"] for record in known)
+        listed.append(f"| [{title}]({paper}.md) | {len(items)} | {same} | {len(known) - same} |\n")
+    head = (
+        "# The papers\n\ndpassay implements the methods of four papers. A page a paper lists its "
+        "definitions, algorithms and theorems with the functions they are in, and its figures and "
+        "tables, regenerated.\n\n"
+        "| paper | figures and tables | same | different |\n| --- | --- | --- | --- |\n"
+    )
+    tree = "\n```{toctree}\n:hidden:\n\n" + "\n".join(TITLES) + "\n```\n"
+    written.append(folder / "index.md")
+    written[-1].write_text(head + "".join(listed) + tree)
+    return written
+
+
+def _paper(
+    title: str, contents: dict[str, Any], items: list[Item], results: Path, place: str
+) -> str:
+    """One paper: what is in it and where, its figures side by side, then each with its comparison."""
+    text = f"# {title}\n\n{contents['citation']}\n\n## What is where\n\n"
+    rows = [
+        dict(zip(("in the paper", "in dpassay", "remark"), row, strict=True))
+        for row in contents["rows"]
+    ]
+    text += _table(rows) + "\n## Figures and tables\n\n"
+    text += "| item | compared with the paper | measured |\n| --- | --- | --- |\n"
+    records = {item.key: _load(results, item) for item in items}
+    for item in items:
+        record = records[item.key]
+        said = "not run" if record is None else "same" if record["same"] else "**different**"
+        measured = record["measured"] if record else ""
+        text += f"| [{item.name}: {item.title}](#{item.paper}{item.name}) | {said} | {measured} |\n"
+    pictures = [item for item in items if (results / item.paper / f"{item.name}.svg").exists()]
+    text += "\n::::{container} figures\n"
+    for item in pictures:
+        picture = f"{place}/{item.paper}/{item.name}.svg"
+        text += f":::{{figure}} {picture}\n:alt: {item.title}\n\n{item.name}: {item.title}\n:::\n"
+    text += "::::\n"
+    for item in items:
+        text += _section(item, records[item.key], place, "({})=")
+    return text
+
+
 def _load(results: Path, item: Item) -> Row | None:
     path = results / item.paper / f"{item.name}.json"
     return dict(json.loads(path.read_text())) if path.exists() else None
@@ -70,18 +131,18 @@ def _absent(item: Item) -> str:
     return "not yet" if item.make is None else "not run"
 
 
-def _section(item: Item, record: Row | None, folder: str) -> str:
-    text = f'\n<a id="{item.key.replace("/", "")}"></a>\n\n### {item.key}: {item.title}\n\n'
+def _section(item: Item, record: Row | None, folder: str, anchor: str = '<a id="{}"></a>\n') -> str:
+    text = f"\n{anchor.format(item.key.replace('/', ''))}\n### {item.key}: {item.title}\n\n"
     if record is None:
         text += f"**{_absent(item).capitalize()}.** {item.setting}\n\n" if item.make is None else ""
         text += (
             f"**Missing:** not run yet (`make reproduce WHAT={item.key}`).\n\n" if item.make else ""
         )
         return text + f"- **The paper:** {item.reports}\n"
-    if item.name.startswith("fig") or (HOME / folder / item.paper / f"{item.name}.svg").exists():
+    if not item.name.startswith("table"):
         text += f"![{item.key}]({folder}/{item.paper}/{item.name}.svg)\n\n"
     text += f"- **The paper:** {item.reports}\n- **Settings:** {item.setting}\n"
-    text += f"- **Certificate:** {record['measured']}\n"
+    text += f"- **Measured:** {record['measured']}\n"
     text += f"- **{'Same' if record['same'] else 'Different'}.** {item.why}\n"
     taken = f"{record['seconds_one_run']} a run, {record['seconds_all_runs']:g} for all {record['runs']}"
     taken = (
@@ -102,3 +163,8 @@ def _table(rows: list[dict[str, Any]]) -> str:
         cells = [f"{v:.4g}" if isinstance(v, float) else str(v) for v in row.values()]
         text += "| " + " | ".join(cells) + " |\n"
     return text
+
+
+if __name__ == "__main__":
+    for made in write_papers(Path(sys.argv[1])):
+        print(made)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import altair as alt
 import numpy as np
+from scipy.stats import binom
 
 import dpassay as dp
 from papers import plots
@@ -25,6 +27,34 @@ MINUTES = {
     "noisy gradient descent": 11.1,
 }
 METHODS = {"as in the paper": False, "without the bias": True}
+DESCENT, SHUFFLED = "noisy gradient descent", "shuffled response"
+
+
+def shuffled(data: Any, size: int, rng: np.random.Generator) -> Any:
+    """Randomized response on ten records, the answers in random order: one of 1024 vectors, numbered.
+
+    The number of ones has a known law, and all vectors with as many ones are equally likely.
+    """
+    box = zoo.ShuffledRandomizedResponse(1.5)
+    law = box.masses(box.pair).p if np.any(data) else box.masses(box.pair).q
+    limits = np.concatenate([[0.0], np.cumsum(law)])
+    ways = np.array([math.comb(10, ones) for ones in range(11)])
+    u = rng.random(size)
+    ones = np.searchsorted(limits[1:-1], u, side="right")
+    within = ((u - limits[ones]) / law[ones] * ways[ones]).astype(np.int64)
+    first = np.concatenate([[0], np.cumsum(ways)])
+    return (first[ones] + np.minimum(within, ways[ones] - 1)).astype(np.int16)
+
+
+def simulated(name: str) -> tuple[Any, Any]:
+    """The mechanism as Figure 1 draws it, from the exact law of its output where that is faster."""
+    if name == SHUFFLED:
+        return shuffled, zoo.ShuffledRandomizedResponse(1.5).pair
+    if name == DESCENT:  # linear in Gaussian noise: η = 0.2, b = 1, K = 10, m = 10
+        keep = 0.8**10
+        sigma = math.sqrt(0.4 * (1 - keep**2) / (1 - 0.8**2))
+        return zoo.Gaussian(sigma), (0.1 * (1 - keep), 0.0)
+    return mechanism(name)
 
 
 def mechanism(name: str) -> tuple[Any, Any]:
@@ -55,13 +85,21 @@ def bounds(seed: int, name: str, correct: bool, floor: float, n: int) -> list[fl
     return _softmax(*mechanism(name), correct, floor, n, seed)
 
 
+def fast_bounds(seed: int, name: str, correct: bool, floor: float, n: int) -> list[float]:
+    """The same with the output drawn as Figure 1 does."""
+    return _softmax(*simulated(name), correct, floor, n, seed)
+
+
 def _softmax(box: Any, pair: Any, correct: bool, floor: float, n: int, seed: int) -> list[float]:
+    # the paper raises the plug-in bandwidth itself to the power 1.1, dpassay h/s, s the data's scale
+    density = dp.KernelDensity(exponent=None if correct else 1.1)
+    method = dp.renyi.Softmax(floor=floor, sharpness=1 / floor, correct=correct, bandwidth=density)
     curve = dp.renyi.curve(
         box,
         pair,
         orders=ORDERS,
         n=n,
-        method=dp.renyi.Softmax(floor=floor, sharpness=1 / floor, correct=correct),
+        method=method,
         direction="forward",
         simultaneous=False,
         rng=seed,
@@ -72,7 +110,7 @@ def _softmax(box: Any, pair: Any, correct: bool, floor: float, n: int, seed: int
 
 def ratios(lab: Lab, name: str, correct: bool, floor: float, count: int) -> Any:
     """Bound over truth, one row a run, one column an order."""
-    found = lab.runs(bounds, name, correct, floor, lab.n(5_000_000, 5000), count=count)
+    found = lab.runs(fast_bounds, name, correct, floor, lab.n(5_000_000, 5000), count=count)
     return np.array(found) / np.array(truths(name))
 
 
@@ -82,18 +120,22 @@ def fig1(lab: Lab) -> Outcome:
     charts = []
     for name in MINUTES:
         for label, correct in METHODS.items():
-            found = ratios(lab, name, correct, 1e-5, lab.count(8))
+            count = lab.count(20 if correct else 400 if name == DESCENT else 100)
+            found = ratios(lab, name, correct, 1e-5, count)
             for k, order in enumerate(ORDERS):
                 rows.append(
                     {
                         "mechanism": name,
                         "λ": order,
                         "method": label,
+                        "runs": count,
                         "truth": truths(name)[k],
                         "median ratio": float(np.median(found[:, k])),
                         "least ratio": float(found[:, k].min()),
                         "largest ratio": float(found[:, k].max()),
                         "overshoot": float(np.mean(found[:, k] > 1)),
+                        # one of 21 cells exceeds its limit in 1 % of reproductions, if all have 5 %
+                        "limit": float(binom.ppf(1 - 0.01 / 21, count, 0.05) / count),
                     }
                 )
             if not correct:
@@ -105,16 +147,22 @@ def fig1(lab: Lab) -> Outcome:
     paper = [row for row in rows if row["method"] == "as in the paper"]
     ours = [row for row in rows if row["method"] != "as in the paper"]
     low = min(paper, key=lambda row: float(row["median ratio"]))
-    over = [row for row in paper if float(row["overshoot"]) > 0.05]
     above = sum(float(row["median ratio"]) > 0.95 for row in paper)
-    worst = max(float(row["overshoot"]) for row in ours)
-    names = ", ".join(dict.fromkeys(str(row["mechanism"]) for row in over)) or "none"
+    descent = [float(row["overshoot"]) for row in paper if row["mechanism"] == DESCENT]
+    others = [row for row in paper if row["mechanism"] != DESCENT]
+    over = [row for row in others if row["overshoot"] > row["limit"]]
+    worst = max(others, key=lambda row: float(row["overshoot"]))
+    names = ", ".join(f"{row['mechanism']} (λ = {row['λ']})" for row in over) or "none"
+    said = ", ".join(f"{share:.3f}" for share in descent)
     return Outcome(
         rows,
         f"medians above 0.95 in {above} of {len(paper)} cells (smallest {low['median ratio']:.3f}, "
-        f"{low['mechanism']}, λ = {low['λ']}); more than 5 % above the truth, as printed: {names}; with "
-        f"the bias taken out the largest share above is {worst:.2f}.",
-        above >= 0.85 * len(paper),
+        f"{low['mechanism']}, λ = {low['λ']}); α̂ of noisy gradient descent at λ = 2, 5, 7: {said} "
+        f"({paper[-1]['runs']} runs); the largest of the other 18 cells is {worst['overshoot']:.3f} "
+        f"({worst['mechanism']}, λ = {worst['λ']}, {worst['runs']} runs), beyond the limit of 5 %: "
+        f"{names}; with the bias taken out the largest of all is "
+        f"{max(float(row['overshoot']) for row in ours):.3f}.",
+        above >= 0.9 * len(paper) and not over and descent[-1] > 0.05 and descent[0] <= descent[-1],
         alt.vconcat(*[alt.hconcat(*charts[k : k + 3]) for k in range(0, len(charts), 3)]),
     )
 
@@ -132,24 +180,15 @@ def table1(lab: Lab) -> Outcome:
 FLOORS = {"τ = 10⁻⁵": 1e-5, "τ = 5·10⁻⁶": 5e-6, "τ = 5·10⁻⁷": 5e-7}
 
 
-def shuffled(data: Any, size: int, rng: np.random.Generator) -> Any:
-    """Randomized response on every record, the answers in random order: 1024 outputs."""
-    return rng.permuted(zoo.RandomizedResponse(1.5)(data, size, rng), axis=1)
-
-
-def shuffled_bounds(seed: int, floor: float, n: int) -> list[float]:
-    """Bounds at the three orders, the estimator as printed."""
-    return _softmax(shuffled, zoo.RandomizedResponse(1.5).pair, False, floor, n, seed)
-
-
 @item("renyi/appendixF")
 def appendix_f(lab: Lab) -> Outcome:
     rows: list[Row] = []
     charts = []
     for label, floor in FLOORS.items():
         size = lab.n(5_000_000, 5000)
-        found = np.array(lab.runs(shuffled_bounds, floor, size, count=lab.count(6)))
-        found = found / np.array(truths("shuffled response"))
+        found = np.array(
+            lab.runs(fast_bounds, SHUFFLED, False, floor, size, count=lab.count(8))
+        ) / np.array(truths(SHUFFLED))
         rows += [
             {
                 "floor": label,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 from tests.helpers import binned_of, three_samples
 
 from dpassay.loss import kde
@@ -48,9 +48,3 @@ def test_density_at_points_is_the_direct_sum():
     points = np.array([[-3.0], [0.0], [2.5]])
     slow = stats.norm.pdf((points - NORMAL[None, :]) / 0.2).mean(axis=1) / 0.2
     assert kde.at_points(NORMAL[:, None], points, (0.2,)) == pytest.approx(slow)
-
-
-def test_kernel_norm_is_the_integral_of_the_square():
-    exact, _ = integrate.quad(lambda x: stats.norm.pdf(x, scale=0.3) ** 2, -5, 5)
-    assert kde.kernel_norm((0.3,)) == pytest.approx(exact)
-    assert kde.kernel_norm((0.3, 0.3)) == pytest.approx(exact**2)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+import dpassay as dp
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -55,6 +58,39 @@ def test_the_page_mentions_every_item_run_or_not(tmp_path):
     for key in core.ITEMS:
         assert f"### {key}:" in text
     assert "Missing" in text
+
+
+def test_a_page_a_paper_lists_what_is_in_it_and_names_functions_that_exist(tmp_path):
+    written = page.write_papers(tmp_path / "docs")
+    assert [path.name for path in written] == [
+        "pure.md",
+        "renyi.md",
+        "eureka.md",
+        "fdp.md",
+        "index.md",
+    ]
+    for path in written[:-1]:
+        text = path.read_text()
+        for key, item in core.ITEMS.items():
+            if item.paper == path.stem:
+                assert f"### {key}:" in text
+        for name in set(re.findall(r"`dp\.([\w.]+)", text)):
+            thing = dp
+            for part in name.rstrip(".").split("."):
+                thing = getattr(thing, part)
+        for picture in re.findall(r"{figure} (\S+)", text):
+            assert (path.parent / picture).exists()
+
+
+def test_another_seed_gives_other_draws(tmp_path):
+    def experiment(seed):
+        return seed
+
+    first, other = (
+        core.Lab(core.ITEMS["pure/fig1"], seed=seed, cache=tmp_path).runs(experiment, count=5)
+        for seed in (0, 1)
+    )
+    assert not set(first) & set(other)
 
 
 def test_models_that_were_not_trained_are_asked_for(tmp_path, monkeypatch, capsys):

@@ -18,6 +18,7 @@ PUBLIC = [
     "GaussianDP",
     "Guarantee",
     "Hunt",
+    "KernelDensity",
     "LossCurve",
     "LowerBound",
     "Masses",

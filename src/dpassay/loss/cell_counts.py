@@ -63,8 +63,8 @@ class Binning:
                 continue
             if len(free) > max(SIZES):
                 raise NotApplicable(
-                    f"outputs have {len(free)} coordinates; kernel densities serve up to "
-                    f"{max(SIZES)}. Use a classifier or kNN loss instead"
+                    f"outputs have {len(free)} coordinates; kernel densities serve up to {max(SIZES)}. "
+                    "dp.estimate, dp.audit and dp.tradeoff.estimate(…, loss=…) learn a score of them"
                 )
             axes.append(axes_for([side.numbers(key) for side in sides]))
         return cls(layout, tuple(axes))

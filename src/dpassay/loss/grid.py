@@ -1,4 +1,4 @@
-"""The loss on cells: frequencies of keys (TDDE), kernel densities in them, of one bandwidth (TKDE)."""
+"""The loss on cells: frequencies of keys (TDDE), kernel densities of the numbers in them (TKDE)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ import numpy as np
 from scipy.special import expit
 
 from dpassay._typing import FloatArray, IntArray
+from dpassay.errors import InvalidInput
 from dpassay.loss import kde
-from dpassay.loss.bandwidth import common_bandwidth
+from dpassay.loss.bandwidth import bandwidths
 from dpassay.loss.binned import Axis, Binned
 from dpassay.loss.cell_counts import CellCounts
 from dpassay.loss.frequencies import without_noise
+from dpassay.loss.kernels import KernelDensity
 from dpassay.loss.logistic import quadratic
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Intervals, of_keys, of_scores
 from dpassay.outputs.keys import Layout
 from dpassay.outputs.templates import exact, told_apart
 from dpassay.privacy.finite_pairs import LossCurve, Masses
+
+_PLAIN = KernelDensity()
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +37,23 @@ class GridPart:
     q: FloatArray
     cell: float = 1.0
     axes: tuple[Axis, ...] | None = None
-    h: tuple[float, ...] = ()
+    h: tuple[float, ...] = ()  # the smaller one, where the sides have bandwidths of their own
     loss: FloatArray | None = None  # log p/q where it is a formula, known without draws
+    density: KernelDensity = _PLAIN
 
     def key(self, cell: int) -> int:
         """The key a cell belongs to."""
         return int(self.keys[0 if self.axes is not None else cell])
 
     @property
-    def kernel(self) -> float:
+    def kernel(self) -> Any:
         """∫K_h², 1 for a mass: the variance of p̂ is kernel·p/n, less p²/n for a mass."""
-        return kde.kernel_norm(self.h)
+        return self.density.norm_at(self.axes[0].points if self.axes else np.zeros(1), self.h)
 
     @property
     def peak(self) -> float:
         """What one draw adds to n times the density at its own place."""
-        return math.prod(1 / (math.sqrt(2 * math.pi) * h) for h in self.h)
+        return self.density.shape.top(self.h)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,20 +69,25 @@ class GridLoss:
         return cls.polynomial(tally) if name == "polynomial" else cls.of(tally)
 
     @classmethod
-    def of(
-        cls, tally: CellCounts, rule: str | float = "sj", *, inference: bool = False
-    ) -> GridLoss:
-        """Densities with one bandwidth for both sides; a smaller one for `inference`."""
+    def of(cls, tally: CellCounts, rule: Any = _PLAIN, *, inference: bool = False) -> GridLoss:
+        """Densities with a bandwidth or a `KernelDensity`; a smaller bandwidth for `inference`."""
+        wanted = KernelDensity.of(rule)
 
         def block(key: int, p: Binned, q: Binned) -> GridPart:
-            h = common_bandwidth(p, q, rule, inference)
-            densities = []
-            for own, total in zip((p, q), tally.n, strict=True):
+            density = wanted if wanted.support is None else wanted.moved(_origin(tally, key))
+            hs = bandwidths(p, q, density, inference)
+            sides = []
+            for own, total, h in zip((p, q), tally.n, hs, strict=True):
                 inside = (own.total - own.outside) / total
-                on_grid = kde.on_grid(own, h).ravel() if inside > 0 else own.weights.ravel()
+                on_grid = own.weights.ravel()
+                if inside > 0:
+                    on_grid = kde.on_grid(own, h, density.shape, density.support).ravel()
                 mass = float(on_grid.sum()) * own.cell
-                densities.append(on_grid * (inside / mass if mass > 0 else 0.0))
-            return GridPart(np.array([key]), densities[0], densities[1], p.cell, p.axes, h)
+                sides.append(on_grid * (inside / mass if mass > 0 else 0.0))
+            least = tuple(map(min, *hs))
+            return GridPart(
+                np.array([key]), sides[0], sides[1], p.cell, p.axes, least, density=density
+            )
 
         return cls._of(tally, block)
 
@@ -284,6 +294,17 @@ class GridLoss:
         said = self.layout.words(key, ["x" if j == k else "•" for j in range(len(free))])
         name = "output" if said == "x" else f"x in {said}"
         return f"{name}, less {exact(origin)}" if origin else name
+
+
+def _origin(tally: CellCounts, key: int) -> float:
+    """What was subtracted from the one number of a key before it was binned."""
+    layout = tally.binning.layout
+    free = layout.free(key)
+    if len(free) > 1:
+        raise InvalidInput(
+            f"support is for outputs that are one number; these have {len(free)}: leave it out"
+        )
+    return float(layout.part(key).origins[free[0]])
 
 
 def _intervals(level: FloatArray, cut: float, block: GridPart) -> Intervals | None:

@@ -32,6 +32,7 @@ from dpassay.loss import kde
 from dpassay.loss.bandwidth import undersmooth
 from dpassay.loss.cell_counts import tally_draws
 from dpassay.loss.grid import GridLoss, GridPart
+from dpassay.loss.kernels import KernelDensity
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.keys import Layout
 from dpassay.privacy.provenance import About, Guarantee
@@ -72,7 +73,7 @@ def estimate(
     region: Any = None,
     floor: float | None = None,
     caution: float | None = None,
-    bandwidth: str | float = "sj",
+    bandwidth: str | float | KernelDensity = "sj",
     rng: Seed = None,
     sampling: Sampling | None = None,
 ) -> Estimate:
@@ -81,7 +82,8 @@ def estimate(
     `n` is draws per side. `region` restricts the search: (low, high) for numbers, one such pair a
     coordinate for vectors, a list of outputs in words for discrete ones. Densities below `floor` count
     as `floor`. `caution` standard errors are subtracted when the worst output is chosen. `bandwidth` is
-    "sj", "isj", "silverman", "scott" or a number.
+    "sj", "isj", "silverman", "scott", "likelihood", a number, or a `dp.KernelDensity`: another
+    kernel, a bandwidth for each input, or a support.
 
     >>> import dpassay as dp
     >>> estimate = dp.pure.estimate(dp.zoo.Laplace(1.0), (0.0, 1.0), n=100_000, rng=0)
@@ -91,8 +93,9 @@ def estimate(
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     draws = totals(source, n)
     _check(region, floor, caution)
+    density = KernelDensity.of(bandwidth)
     tally = tally_draws(source, draws)
-    loss = GridLoss.of(tally, bandwidth)
+    loss = GridLoss.of(tally, density)
     errors = 1.0 + _errors(loss, region) if caution is None else caution
     worst = _worst(loss, region, floor, errors)
     return Estimate(
@@ -115,7 +118,7 @@ def lower_bound(
     floor: float | None = None,
     caution: float | None = None,
     confidence: float = 0.95,
-    bandwidth: str | float = "sj",
+    bandwidth: str | float | KernelDensity = "sj",
     rng: Seed = None,
     sampling: Sampling | None = None,
 ) -> LowerBound:
@@ -136,6 +139,7 @@ def lower_bound(
     """
     gamma = 1.0 - checks.probability("confidence", confidence)
     _check(region, floor, caution)
+    density = KernelDensity.of(bandwidth)
     found = sources(mechanism, pairs, rng=rng, sampling=sampling)
     length = len(pairs) if isinstance(pairs, Sequence) else 1
     best: Worst | None = None
@@ -146,7 +150,7 @@ def lower_bound(
         for source in found:
             seek, bound_draws = _two_stages(n, n_bound, source)
             bar.total = max(bar.total, length * max(seek) + max(bound_draws))
-            loss = GridLoss.of(tally_draws(source, seek), bandwidth)
+            loss = GridLoss.of(tally_draws(source, seek), density)
             # the bound of the second stage counts: its own standard errors are subtracted as well
             later = min(bound_draws) / min(seek)
             errors = _errors(loss, region) if caution is None else caution
@@ -226,9 +230,8 @@ def _deterministic(loss: GridLoss) -> bool:
 def _standard_error(block: GridPart, n_p: int, n_q: int) -> FloatArray:
     """Of log p̂ − log q̂, with half a draw added so that it stays finite."""
     cell = float(block.axes is None)
-    variance = np.zeros_like(block.p)
+    variance, kernel = np.zeros_like(block.p), block.kernel
     for density, n in ((block.p, n_p), (block.q, n_q)):
-        kernel = block.kernel
         variance += kernel / (n * density + 0.5 * kernel) - cell / n
     return np.sqrt(np.maximum(variance, 0.0))
 
@@ -248,19 +251,20 @@ def _bound_at(
         seen, power = loss.tally.n[0], 1 / (len(block.h) + 4)
         h = tuple(undersmooth(w * (seen / n) ** power, w * seen**power) for w in block.h)
         point = tuple(loss.point(block, worst.cell))
-    at = AtOutput(loss.layout, block.key(worst.cell), point, h)
+    at = AtOutput(loss.layout, block.key(worst.cell), point, h, block.density)
     sums, totals = np.sum(list(source.blocks(sizes, at)), axis=0)
     p, q = (sums / totals)[:: worst.sign]
     n_p, n_q = totals[:: worst.sign]
-    fresh = GridPart(block.keys, block.p, block.q, h=h)
+    shape = block.density.shape
+    kernel = float(np.ravel(block.density.norm_at(np.array(point[:1]), h))[0])
     used = (int(totals[0]), int(totals[1]))
     if p == 0:
         return 0.0, used
     if q == 0 and math.isinf(worst.value):
         return math.inf, used
-    q = max(q, 0.5 * fresh.peak / n_q, floor or 0.0)
+    q = max(q, 0.5 * shape.top(h) / n_q, floor or 0.0)
     less = 0.0 if h else 1.0
-    variance = (fresh.kernel / p - less) / n_p + (fresh.kernel / q - less) / n_q
+    variance = (kernel / p - less) / n_p + (kernel / q - less) / n_q
     bound = math.log(p / q) + float(ndtri(gamma)) * math.sqrt(max(variance, 0.0))
     return max(0.0, bound), used
 
@@ -273,6 +277,7 @@ class AtOutput:
     key: int
     point: tuple[float, ...]
     h: tuple[float, ...]
+    density: KernelDensity
 
     def __call__(self, p: Outputs, q: Outputs) -> tuple[FloatArray, FloatArray]:
         """(sum on either side), (draws on either side)."""
@@ -285,8 +290,10 @@ class AtOutput:
         numbers = found.numbers(self.key)
         if not len(numbers):
             return 0.0
-        density = kde.at_points(numbers, np.array([self.point]), self.h)
-        return float(density[0] * len(numbers))
+        # reflection at an end of the support: the density at the mirror image of the point is added
+        points = [self.point, *((2 * end - self.point[0],) for end in self.density.ends)]
+        found_there = kde.at_points(numbers, np.array(points), self.h, self.density.shape)
+        return float(found_there.sum() * len(numbers))
 
 
 def _inside(loss: GridLoss, block: GridPart, region: Any) -> BoolArray:

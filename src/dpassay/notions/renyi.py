@@ -34,6 +34,7 @@ from dpassay.learning.renyi_function import MomentCriterion
 from dpassay.loss.cell_counts import CellCounts, tally_draws
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
+from dpassay.loss.kernels import KernelDensity
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.curves import RenyiCurve
 from dpassay.privacy.pairs import SWAPS, Direction
@@ -56,15 +57,16 @@ class Softmax:
     sharpness   β of the softmax; 1/τ by default
     correct     subtract the plug-in bias: errors of the densities make p^λ q^{1−λ} larger on average.
                 Without it the bound is too large where the divergence is small and λ large
-    bandwidth   as in `dpassay.pure.estimate`; undersmoothed
+    bandwidth   as in `dpassay.pure.estimate`; what a rule gives is undersmoothed
     """
 
     floor: float | None = None
     sharpness: float | None = None
     correct: bool = True
-    bandwidth: str | float = "sj"
+    bandwidth: str | float | KernelDensity = "sj"
 
     def __post_init__(self) -> None:
+        KernelDensity.of(self.bandwidth)  # refuses what it cannot be
         for name in ("floor", "sharpness"):
             if getattr(self, name) is not None:
                 checks.real(name, getattr(self, name), above=0.0)

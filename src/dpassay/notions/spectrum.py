@@ -33,6 +33,7 @@ from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.blackbox.neighbours import Population, remove_one
 from dpassay.errors import InvalidInput, MechanismError
 from dpassay.learning.betting_cells import outside, why_trivial
+from dpassay.notions.composition import parallel, sequential
 from dpassay.notions.threshold_counts import Options, bounded_above, certified, count_thresholds
 from dpassay.outputs.canonical import from_raw
 from dpassay.privacy.curves import Spectrum
@@ -43,7 +44,7 @@ from dpassay.sampling.draw import Sampling, Seed, seed_for
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Live, one_source
 
-__all__ = ["SetSpectrum", "distributional", "estimate", "relative"]
+__all__ = ["SetSpectrum", "distributional", "estimate", "parallel", "relative", "sequential"]
 
 
 def estimate(
@@ -220,9 +221,10 @@ def distributional(
 
     For every population, every row of its databases (or those in `rows`: one is enough where rows are
     exchangeable) and every two values, the row is set to either value and the rest drawn afresh for
-    each output. The mechanism may be deterministic. It is called with one database at a time, or,
-    with `batched`, with an array of `size` databases at once, `mechanism(databases, rng)`. Draws are kept
-    as in `estimate`, and up to 65,536 databases at a time.
+    each output: rows must be independent, as in the paper's definition, for then setting a row is the
+    same as conditioning on it. The mechanism may be deterministic. It is called with one database at a
+    time, or, with `batched`, with an array of `size` databases at once, `mechanism(databases, rng)`.
+    Draws are kept as in `estimate`, and up to 65,536 databases at a time.
 
     >>> import dpassay as dp
     >>> coins = dp.neighbours.Population(lambda size, rows, rng: rng.integers(2, size=(size, rows)), 11)

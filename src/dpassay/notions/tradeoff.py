@@ -27,14 +27,16 @@ from dpassay.bounds import joint_test as joint
 from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput
-from dpassay.loss.cell_counts import tally_draws, tally_of
+from dpassay.loss.cell_counts import NotApplicable, tally_draws, tally_of
+from dpassay.loss.density_ratio import as_classifier
 from dpassay.loss.fit import Loss, fit
 from dpassay.loss.grid import GridLoss
+from dpassay.loss.kernels import KernelDensity
 from dpassay.loss.training import Training
 from dpassay.outputs.events import Event, of_scores
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.curves import TradeoffBand, TradeoffCurve
+from dpassay.privacy.curves import TradeoffBand, TradeoffCurve, lower_hull
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import why_blind
 from dpassay.results.estimates import TradeoffPoint
@@ -63,7 +65,8 @@ def estimate(
     n: int | None = None,
     perturbation: float = 0.0,
     thresholds: npt.ArrayLike | None = None,
-    bandwidth: str | float = "sj",
+    bandwidth: str | float | KernelDensity = "sj",
+    loss: Any = None,
     confidence: float | None = 0.95,
     rng: Seed = None,
     sampling: Sampling | None = None,
@@ -73,6 +76,12 @@ def estimate(
     `n` is draws per side. All ratios p̂/q̂ serve as thresholds, which is the exact Neyman–Pearson
     curve of the estimated pair; `thresholds` restricts them, and `perturbation` h averages each over
     [η − h/2, η + h/2], as the paper does to avoid level sets (harmless: it moves T by about .001).
+    `bandwidth` is that of the kernel densities, as in `dpassay.pure.estimate`.
+
+    Kernel densities on a grid serve outputs of up to three numbers. For more, `loss` is what estimates
+    p/q: any density estimator with `fit` and `score_samples` (scikit-learn's `KernelDensity`, a
+    normalising flow), any classifier, "knn" or another loss by name. Half of the draws fit it, and the
+    curve is that of its values on the other half.
 
     With a `confidence` the curve carries a band for all α at once: half of the draws fit a loss, the
     two empirical distributions of that loss on the other half are each within Massart's distance
@@ -89,27 +98,64 @@ def estimate(
     checks.real("perturbation", perturbation, at_least=0.0)
     if confidence is not None:
         checks.probability("confidence", confidence)
-    batch = source.deal(draws) if confidence is not None else None
-    tally = tally_draws(source, draws) if batch is None else tally_of(batch.p, batch.q)
-    masses = GridLoss.of(tally, bandwidth).masses()
+    density = KernelDensity.of(bandwidth)
+    plain = perturbation == 0.0 and thresholds is None
+    batch = source.deal(draws) if confidence is not None or loss is not None else None
+    if loss is not None and batch is not None:
+        fitted, score_p, score_q = _held_out(loss, batch, source)
+        about = About.of(source, f"PLRT with {fitted.name}", Guarantee.HEURISTIC, draws)
+        if plain:
+            x, y = _roc(score_p, score_q)
+        else:
+            side = np.repeat([1.0, 0.0], [score_p.size, score_q.size])
+            p, q = side / score_p.size, (1 - side) / score_q.size
+            ratio = np.exp(np.concatenate([score_p, score_q]))
+            x, y = _perturbed(ratio, p, q, perturbation, thresholds)
+        band = None if confidence is None else _band(score_p, score_q, confidence)
+        return TradeoffCurve(x, y, band=band, about=about)
+    try:
+        tally = tally_draws(source, draws) if batch is None else tally_of(batch.p, batch.q)
+    except NotApplicable as error:
+        raise NotApplicable(
+            f'{error}: loss=sklearn.neighbors.KernelDensity(), loss="knn" or loss="mlp"'
+        ) from None
+    masses = GridLoss.of(tally, density).masses()
     about = About.of(source, "PLRT", Guarantee.HEURISTIC, tally.n, tally.notes)
-    if perturbation == 0.0 and thresholds is None:
+    if plain:
         curve = masses.tradeoff_curve()
         x, y = curve.x, curve.y
     else:
-        x, y = _perturbed(masses.p, masses.q, perturbation, thresholds)
+        p, q = masses.p, masses.q
+        with np.errstate(divide="ignore"):
+            ratio = np.where(q > 0, p / np.where(q > 0, q, 1.0), np.inf)
+        x, y = _perturbed(ratio, p, q, perturbation, thresholds)
     band = None
     if batch is not None and confidence is not None:
-        band = _band(batch, confidence)
+        _, score_p, score_q = _held_out("kde", batch, source)
+        band = _band(score_p, score_q, confidence)
     return TradeoffCurve(x, y, band=band, about=about)
 
 
+def _held_out(loss: Any, batch: Batch, source: Source) -> tuple[Loss, FloatArray, FloatArray]:
+    """A loss fitted to half of the draws, and its sorted values on the other half."""
+    train, test = batch.split(0.5)
+    fitted = fit(as_classifier(loss), Training.of(train), rng=source.rng(1))
+    score_p, score_q = (np.sort(fitted.score(side)) for side in (test.p, test.q))
+    return fitted, score_p, score_q
+
+
+def _roc(score_p: FloatArray, score_q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The convex hull of (α, β) at all thresholds, from sorted scores."""
+    cuts = np.unique(np.concatenate([score_p, score_q]))
+    alpha = 1 - np.searchsorted(score_q, cuts, side="left") / score_q.size
+    beta = np.searchsorted(score_p, cuts, side="left") / score_p.size
+    return lower_hull(np.append(alpha, 0.0)[::-1], np.append(beta, 1.0)[::-1])
+
+
 def _perturbed(
-    p: FloatArray, q: FloatArray, h: float, thresholds: npt.ArrayLike | None
+    ratio: FloatArray, p: FloatArray, q: FloatArray, h: float, thresholds: npt.ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
     """(α(η), β(η)) with η averaged over [η − h/2, η + h/2] (eqs. 3 and 4), by integrals of steps."""
-    with np.errstate(divide="ignore"):
-        ratio = np.where(q > 0, p / np.where(q > 0, q, 1.0), np.inf)
     order = np.argsort(ratio)
     ratio, p, q = ratio[order], p[order], q[order]
     if thresholds is None:
@@ -136,11 +182,8 @@ def _perturbed(
     return alpha[order], beta[order]
 
 
-def _band(batch: Batch, confidence: float) -> TradeoffBand:
-    """Half of the draws fit a loss; its empirical distributions on the other half are within w."""
-    train, test = batch.split(0.5)
-    loss = GridLoss.of(tally_of(train.p, train.q))
-    score_p, score_q = (np.sort(loss.score(side)) for side in (test.p, test.q))
+def _band(score_p: FloatArray, score_q: FloatArray, confidence: float) -> TradeoffBand:
+    """The empirical distributions of a loss on draws it was not fitted to are within w of the truth."""
     thresholds = np.quantile(np.concatenate([score_p, score_q]), np.linspace(0, 1, 401))
     beta = np.searchsorted(score_p, thresholds, side="left") / score_p.size
     alpha = 1 - np.searchsorted(score_q, thresholds, side="left") / score_q.size
@@ -174,8 +217,8 @@ def point(
 ) -> TradeoffPoint:
     """A point of the trade-off curve at likelihood-ratio threshold η, with a confidence region.
 
-    Half of the `n` draws per side fit a loss ("knn", "kde", or any other), the other half count how
-    often it exceeds log η on either input (BayBox). Any η > 0 comes from the same fit: comparing
+    Half of the `n` draws per side fit a loss (as in `estimate`; "knn" by default), the other half count
+    how often it exceeds log η on either input (BayBox). Any η > 0 comes from the same fit: comparing
     unthinned votes with a weight is what a majority vote after thinning one side estimates. `box` is
     "joint" (the exact joint region), "clopper-pearson" or "hoeffding" (the paper's).
     """
@@ -185,7 +228,8 @@ def point(
     checks.one_of("box", box, tuple(_REGIONS))
     budget = split(source, n, 0.5)
     with Whole(budget.draws(1), "learning") as bar:
-        fitted = fit(loss, Training.of(source.deal(budget.learn)), rng=source.rng(1))
+        training = Training.of(source.deal(budget.learn))
+        fitted = fit(as_classifier(loss), training, rng=source.rng(1))
         bar.say("testing")
         test = source.deal(budget.test)
     return _point(_counts(fitted, test, eta), eta, box, gamma, fitted, source)
@@ -259,11 +303,10 @@ def audit(
     )
     each = test_size, test_size
     with Whole(locate + 2 * test_size, "locating") as bar:
-        masses = GridLoss.of(tally_draws(source, (locate, locate))).masses()
-        curve = masses.tradeoff_curve()
+        curve = _located(source.deal((locate, locate)), loss, source)
         eta = _weakest(curve, claim)
         bar.say("learning")
-        fitted = fit(loss, Training.of(source.deal(each)), rng=source.rng(1))
+        fitted = fit(as_classifier(loss), Training.of(source.deal(each)), rng=source.rng(1))
         bar.say("testing")
         c = _counts(fitted, source.deal(each), eta)
     found = _point(c, eta, box, gamma, fitted, source)
@@ -299,6 +342,14 @@ def audit(
             (locate + 2 * test_size,) * 2,
         ),
     )
+
+
+def _located(batch: Batch, loss: Any, source: Source) -> TradeoffCurve:
+    """The curve by kernel densities; by the loss of the audit where outputs have too many numbers."""
+    try:
+        return GridLoss.of(tally_of(batch.p, batch.q)).masses().tradeoff_curve()
+    except NotApplicable:
+        return TradeoffCurve(*_roc(*_held_out(loss, batch, source)[1:]))
 
 
 def _weakest(curve: TradeoffCurve, claim: Claim) -> float:
