@@ -1,4 +1,4 @@
-"""Kinds of output whose leak is a relation between parts: comparisons, classes of values, extremes of counts."""
+"""Kinds of output whose leak is a relation between parts, or a class of values."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def frame_duplicate_rows(number: int, rng: Rng) -> Any:
 def ratio_of_two(number: float, rng: Rng) -> Any:
     """Ratio of two numbers that share a random scale."""
     scale = float(2 ** rng.integers(0, 12))
-    return {"cost": scale * (16 + between(-15, number, 15)), "income": scale}
+    return {"cost": scale * (16 + max(-15.0, min(number, 15.0))), "income": scale}
 
 
 @kind(lambda out: sum("email" not in record for record in out), noise=count)

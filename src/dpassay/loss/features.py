@@ -9,15 +9,19 @@ few. A feature that is no better than chance costs power, never validity.
 
 from __future__ import annotations
 
+import weakref
+from typing import TypeAlias
+
 import numpy as np
 from scipy.optimize import isotonic_regression
 
 from dpassay._typing import FloatArray
+from dpassay.loss.feature_search import ranked
 from dpassay.loss.logistic import newton
 from dpassay.loss.ranking_loss import RankingLoss
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.named_features import NamedFeatures
+from dpassay.outputs.named_features import Feature, NamedFeatures
 from dpassay.outputs.score_models import Polynomial, Ranking, Steps, expanded
 from dpassay.outputs.templates import written
 from dpassay.privacy.finite_pairs import LossCurve
@@ -32,20 +36,50 @@ _BARS = 24
 
 def fit_features(name: str, training: Training) -> RankingLoss:
     """ "feature" (the best one) or "features" (the best few)."""
-    found = training.features[: 1 if name == "feature" else _BEST]
+    if training not in _FOUND:
+        _FOUND[training] = _search(training)
+    found, rows, n = _FOUND[training]
     if not found:
         return RankingLoss(Ranking(name, NamedFeatures.of(()), Polynomial(0.0, np.zeros(0))), False)
-    training = training.most(_ENOUGH)
-    sides = training.p.outputs, training.q.outputs
     chosen = NamedFeatures.of(tuple(one for one, _ in found))
-    rows = np.concatenate([chosen.rows(side) for side in sides])
-    n = len(sides[0])
     if name == "feature":
+        chosen = NamedFeatures.of(chosen.features[:1])
         model: Steps | Polynomial = _steps(rows[:n, 0], rows[n:, 0])
     else:
         chosen = chosen.standardised(rows)
         model = _linear((rows - chosen.centre) / chosen.scale, n)
     return RankingLoss(Ranking(name, chosen, model), found[0][1] > 0)
+
+
+def _search(training: Training) -> _Found:
+    """The best features with their limits, their values by draw, and draws of the first side.
+
+    Those of all training draws are the best of its two halves, whose tables are there already.
+    """
+    parts = [training.most(_ENOUGH)]
+    found = training.features if training.whole is not None else []
+    if training.whole is None:
+        parts = [half.most(_ENOUGH // 2) for half in training.halves]
+        found = list(
+            {
+                one.name: (one, limit) for half in training.halves for one, limit in half.features
+            }.values()
+        )
+    chosen = NamedFeatures.of(tuple(one for one, _ in found))
+    sides = [x.p.outputs for x in parts], [x.q.outputs for x in parts]
+    values = [np.concatenate([chosen.values(x) for x in side]) for side in sides]
+    rows, n = np.concatenate(values), len(values[0])
+    if training.whole is None:
+        order = ranked(rows, n)[:_BEST]
+        found = [(chosen.features[k], limit) for k, limit in order]
+        rows = rows[:, [k for k, _ in order]]
+    return found, rows, n
+
+
+#: Features with their limits, their values by draw, and draws of the first side.
+_Found: TypeAlias = tuple[list[tuple[Feature, float]], FloatArray, int]
+#: What was found in training draws that are still in use.
+_FOUND: weakref.WeakKeyDictionary[Training, _Found] = weakref.WeakKeyDictionary()
 
 
 def _steps(p: FloatArray, q: FloatArray) -> Steps:

@@ -11,8 +11,9 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
+from dpassay.outputs.array_features import block_rows, blocks
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.features import FAMILIES, STATISTICS, block_rows, blocks
+from dpassay.outputs.features import FAMILIES, STATISTICS
 from dpassay.outputs.leaves import LeafTable
 from dpassay.outputs.targets import Target
 from dpassay.records import Record
@@ -152,6 +153,10 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             name, statistic = column(first), STATISTICS[second]
             whole = statistic == "value" or name.startswith("the output's ")
             return name if whole else f"the {statistic} of {name}"
+        case "larger":
+            return f"the number of rows in which {column(first)} is larger than {column(second)}"
+        case "distinct":
+            return "the number of different rows"
         case "sorted":
             return f"number {second + 1} of {column(first)} in ascending order"
         case "by_place":
