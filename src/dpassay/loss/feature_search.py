@@ -91,14 +91,14 @@ def best_features(
 
 
 def ranked(values: FloatArray, n: int) -> list[tuple[int, float]]:
-    """Places of features by their limits, the largest first; the first n rows are of the first side."""
-    every, m = np.arange(len(values)), len(values) - n
-    found = []
+    """Columns by their limits, the largest first, no two of one limit; n rows are of the first side."""
+    every, key = np.arange(len(values)), np.zeros(len(values), dtype=np.uint64)
+    z2 = 2 * math.log(_SEARCHED)
+    found: dict[float, int] = {}
     for k, column in enumerate(values.T):
-        key = np.zeros(len(values), dtype=np.uint64)
-        best = _limits(every, key, column, n, m, 2 * math.log(_SEARCHED), 1)
-        found += [(k, limit) for limit, _, _ in best]
-    return sorted(found, key=lambda one: -one[1])
+        for limit, _, _ in _limits(every, key, column, n, len(values) - n, z2, 1):
+            found.setdefault(limit, k)
+    return [(found[limit], limit) for limit in sorted(found, reverse=True)]
 
 
 def _first(outputs: Outputs, most: int) -> Outputs:

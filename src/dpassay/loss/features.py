@@ -28,6 +28,8 @@ from dpassay.privacy.finite_pairs import LossCurve
 
 #: Training draws per side beyond which a feature learns nothing new that its score could use.
 _ENOUGH = 20_000
+#: Training draws per side from which on either half is searched by itself.
+_SPLIT = 200
 #: Features that are combined.
 _BEST = 40
 #: Values of a feature that a chart shows one by one.
@@ -56,20 +58,18 @@ def _search(training: Training) -> _Found:
 
     Those of all training draws are the best of its two halves, whose tables are there already.
     """
-    parts = [training.most(_ENOUGH)]
-    found = training.features if training.whole is not None else []
-    if training.whole is None:
-        parts = [half.most(_ENOUGH // 2) for half in training.halves]
-        found = list(
-            {
-                one.name: (one, limit) for half in training.halves for one, limit in half.features
-            }.values()
-        )
+    split = training.whole is None and min(training.sizes) >= _SPLIT
+    parts = training.halves if split else (training,)
+    known = {(x.family, x.key, x.width, x.name): (x, y) for part in parts for x, y in part.features}
+    found = list(known.values())
     chosen = NamedFeatures.of(tuple(one for one, _ in found))
-    sides = [x.p.outputs for x in parts], [x.q.outputs for x in parts]
-    values = [np.concatenate([chosen.values(x) for x in side]) for side in sides]
-    rows, n = np.concatenate(values), len(values[0])
-    if training.whole is None:
+    most = [part.most(_ENOUGH // len(parts)) for part in parts]
+    p, q = (
+        np.concatenate([chosen.values(side) for side in sides])
+        for sides in ([part.p.outputs for part in most], [part.q.outputs for part in most])
+    )
+    rows, n = np.concatenate([p, q]), len(p)
+    if split:
         order = ranked(rows, n)[:_BEST]
         found = [(chosen.features[k], limit) for k, limit in order]
         rows = rows[:, [k for k, _ in order]]

@@ -133,14 +133,11 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             return f"the number of times that {holds(first)}"
         case "anywhere":
             return f"the number of occurrences of {table.text(first)}"
-        case "rows":
-            same = np.flatnonzero(
-                (table.owner == table.owner[first])
-                & (table.table == table.table[first])
-                & (table.place == table.place[first])
-            )
-            listed = ", ".join(holds(int(leaf)) for leaf in same)
-            return f"the number of rows ({listed})"
+        case "rows" | "distinct":
+            row = np.flatnonzero(table.rows == table.rows[first]).tolist()
+            if family == "rows":
+                return f"the number of rows ({', '.join(map(holds, row))})"
+            return f"the number of different rows ({', '.join(map(column, row))})"
         case "pairs":
             return f"the number of rows with {holds(first)} and {holds(second)}"
         case "by_key":
@@ -155,8 +152,6 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             return name if whole else f"the {statistic} of {name}"
         case "larger":
             return f"the number of rows in which {column(first)} is larger than {column(second)}"
-        case "distinct":
-            return "the number of different rows"
         case "sorted":
             return f"number {second + 1} of {column(first)} in ascending order"
         case "by_place":
