@@ -16,7 +16,6 @@ functions of the single output, so that any feature computed from the table is o
 
 from __future__ import annotations
 
-import dataclasses
 import weakref
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -74,13 +73,13 @@ class LeafTable:
     """The leaves of `size` outputs, in the order of owner, table and place."""
 
     size: int
+    texts: dict[int, str] = field(repr=False)  # of columns, tables and values that are text
     owner: IntArray
     table: Hashes
     place: IntArray
     column: Hashes
     code: Hashes
     number: FloatArray
-    texts: dict[int, str] = field(repr=False)  # of columns, tables and values that are text
 
     @classmethod
     def of(cls, outputs: Outputs) -> LeafTable:
@@ -99,10 +98,11 @@ class LeafTable:
         n = len(outputs)
         codes = np.zeros(n, dtype=np.int64) if outputs.codes is None else outputs.codes
         seen, back = np.unique(codes, return_inverse=True)
-        if derived and (_shared(outputs) or 2 * seen.size >= len(outputs.structures)):
-            shapes, back = _walked(outputs), codes.astype(np.int64)
-        else:
+        shapes = _walked(outputs, seen.size / max(len(outputs.structures), 1)) if derived else None
+        if shapes is None:
             shapes = StructureLeaves([outputs.structures[k] for k in seen.tolist()], derived)
+        else:
+            back = codes.astype(np.int64)
         start = np.array(shapes.starts)
         many = np.diff(start)[back]
         owner = np.repeat(np.arange(n), many)
@@ -115,28 +115,27 @@ class LeafTable:
         known = np.flatnonzero(np.isfinite(number))
         code[known] = number_hash(number[known])
         origin[np.repeat((many > DERIVED) | (not derived), many)] = 0
-        found = cls(n, owner, table, place, column, code, number, shapes.texts)
+        found = cls(n, shapes.texts, owner, table, place, column, code, number)
         return found.with_more(_derived(found, origin))
+
+    @property
+    def arrays(self) -> tuple[AnyArray, ...]:
+        """Owner, table, place, column, code and number of each leaf."""
+        return self.owner, self.table, self.place, self.column, self.code, self.number
 
     def joined(self, other: LeafTable) -> LeafTable:
         """These outputs, and others after them."""
-        moved = dataclasses.replace(other, owner=other.owner + self.size)
-        table, place, column, code, number, owner = (
-            np.concatenate([getattr(part, x) for part in (self, moved)])
-            for x in ("table", "place", "column", "code", "number", "owner")
-        )
-        texts = {**self.texts, **other.texts}
-        return LeafTable(self.size + other.size, owner, table, place, column, code, number, texts)
+        moved = (other.owner + self.size, *other.arrays[1:])
+        both = (np.concatenate(pair) for pair in zip(self.arrays, moved, strict=True))
+        return LeafTable(self.size + other.size, {**self.texts, **other.texts}, *both)
 
     def with_more(self, extra: tuple[AnyArray, ...]) -> LeafTable:
         """Further leaves, each among those of its output."""
         if not extra[0].size:
             return self
-        own = (self.owner, self.table, self.place, self.column, self.code, self.number)
-        joined = [np.concatenate(pair) for pair in zip(own, extra, strict=True)]
+        joined = [np.concatenate(pair) for pair in zip(self.arrays, extra, strict=True)]
         by = np.argsort(joined[0], kind="stable")
-        owner, table, place, column, code, number = (x[by] for x in joined)
-        return LeafTable(self.size, owner, table, place, column, code, number, self.texts)
+        return LeafTable(self.size, self.texts, *(x[by] for x in joined))
 
     def __len__(self) -> int:
         return self.owner.size
@@ -165,8 +164,7 @@ class LeafTable:
 
     def where(self, use: AnyArray) -> LeafTable:
         """Some of the leaves."""
-        head = self.size, self.owner[use], self.table[use], self.place[use]
-        return LeafTable(*head, self.column[use], self.code[use], self.number[use], self.texts)
+        return LeafTable(self.size, self.texts, *(x[use] for x in self.arrays))
 
     @cached_property
     def by_entry(self) -> tuple[IntArray, IntArray]:
@@ -220,14 +218,13 @@ _TABLES: weakref.WeakKeyDictionary[Outputs, LeafTable] = weakref.WeakKeyDictiona
 _LAST: list[tuple[tuple[Template, ...], StructureLeaves]] = []
 
 
-def _shared(outputs: Outputs) -> bool:
-    return bool(_LAST) and _LAST[0][0] is outputs.structures
-
-
-def _walked(outputs: Outputs) -> StructureLeaves:
-    """The leaves of all structures of a batch."""
-    if not _shared(outputs):
-        _LAST[:] = [(outputs.structures, StructureLeaves(outputs.structures, True))]
+def _walked(outputs: Outputs, share: float) -> StructureLeaves | None:
+    """The leaves of all structures of a batch; None where it uses a small share of them."""
+    if _LAST and _LAST[0][0] is outputs.structures:
+        return _LAST[0][1]
+    if share < 0.5:
+        return None
+    _LAST[:] = [(outputs.structures, StructureLeaves(outputs.structures, True))]
     return _LAST[0][1]
 
 
@@ -237,7 +234,7 @@ _CALENDAR = {"second": (1, 60), "minute": (60, 60), "hour": (3600, 24), "weekday
 
 def _derived(t: LeafTable, origin: IntArray) -> tuple[AnyArray, ...]:
     """Calendar parts of dates (origin 2), the last digit and cents of numbers (1): as further leaves."""
-    parts = [tuple(x[:0] for x in (t.owner, t.table, t.place, t.column, t.code, t.number))]
+    parts = [tuple(x[:0] for x in t.arrays)]
     for kind, names in ((2, [*_CALENDAR, "day", "month"]), (1, ["last digit", "cents"])):
         rows = np.flatnonzero((origin == kind) & (np.abs(t.number) < 2.0**53))
         x = t.number[rows]
