@@ -9,9 +9,6 @@ few. A feature that is no better than chance costs power, never validity.
 
 from __future__ import annotations
 
-import weakref
-from typing import TypeAlias
-
 import numpy as np
 from scipy.optimize import isotonic_regression
 
@@ -30,6 +27,8 @@ from dpassay.privacy.finite_pairs import LossCurve
 _ENOUGH = 20_000
 #: Training draws per side from which on either half is searched by itself.
 _SPLIT = 200
+#: Features of either half that compete for being the best one.
+_FEW = 5
 #: Features that are combined.
 _BEST = 40
 #: Values of a feature that a chart shows one by one.
@@ -38,14 +37,11 @@ _BARS = 24
 
 def fit_features(name: str, training: Training) -> RankingLoss:
     """ "feature" (the best one) or "features" (the best few)."""
-    if training not in _FOUND:
-        _FOUND[training] = _search(training)
-    found, rows, n = _FOUND[training]
+    found, rows, n = _search(training, 1 if name == "feature" else _BEST)
     if not found:
         return RankingLoss(Ranking(name, NamedFeatures.of(()), Polynomial(0.0, np.zeros(0))), False)
     chosen = NamedFeatures.of(tuple(one for one, _ in found))
     if name == "feature":
-        chosen = NamedFeatures.of(chosen.features[:1])
         model: Steps | Polynomial = _steps(rows[:n, 0], rows[n:, 0])
     else:
         chosen = chosen.standardised(rows)
@@ -53,33 +49,27 @@ def fit_features(name: str, training: Training) -> RankingLoss:
     return RankingLoss(Ranking(name, chosen, model), found[0][1] > 0)
 
 
-def _search(training: Training) -> _Found:
+def _search(training: Training, most: int) -> tuple[list[tuple[Feature, float]], FloatArray, int]:
     """The best features with their limits, their values by draw, and draws of the first side.
 
-    Those of all training draws are the best of its two halves, whose tables are there already.
+    Those of all training draws are among the best of its two halves, whose tables are there already.
     """
     split = training.whole is None and min(training.sizes) >= _SPLIT
     parts = training.halves if split else (training,)
-    known = {(x.family, x.key, x.width, x.name): (x, y) for part in parts for x, y in part.features}
-    found = list(known.values())
+    best = [one for part in parts for one in part.features[: max(most, _FEW) if split else most]]
+    found = list({(x.family, x.key, x.width, x.name): (x, limit) for x, limit in best}.values())
     chosen = NamedFeatures.of(tuple(one for one, _ in found))
-    most = [part.most(_ENOUGH // len(parts)) for part in parts]
+    used = [part.most(_ENOUGH // len(parts)) for part in parts]
     p, q = (
         np.concatenate([chosen.values(side) for side in sides])
-        for sides in ([part.p.outputs for part in most], [part.q.outputs for part in most])
+        for sides in ([part.p.outputs for part in used], [part.q.outputs for part in used])
     )
     rows, n = np.concatenate([p, q]), len(p)
     if split:
-        order = ranked(rows, n)[:_BEST]
+        order = ranked(rows, n)[:most]
         found = [(chosen.features[k], limit) for k, limit in order]
         rows = rows[:, [k for k, _ in order]]
     return found, rows, n
-
-
-#: Features with their limits, their values by draw, and draws of the first side.
-_Found: TypeAlias = tuple[list[tuple[Feature, float]], FloatArray, int]
-#: What was found in training draws that are still in use.
-_FOUND: weakref.WeakKeyDictionary[Training, _Found] = weakref.WeakKeyDictionary()
 
 
 def _steps(p: FloatArray, q: FloatArray) -> Steps:
