@@ -1,6 +1,7 @@
 """Four generators of synthetic tables, each with a planted fault and as a correct twin.
 
     python -m benchmarks.generators --n 2000
+    python -m benchmarks.generators --n 2000 --cost
 
 Input and output are pandas frames with the columns age, income, city and member. Neighbours differ by one
 record that is added or removed. The claim is ε = 1. Every twin keeps it on all neighbours; the argument
@@ -12,6 +13,7 @@ not depend on the data.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import time
 import warnings
@@ -292,6 +294,51 @@ def reduced(generator: Generator, fault: bool) -> Callable[[pd.DataFrame, int, R
     return lambda data, size, rng: [generator.feature(table) for table in release(data, size, rng)]
 
 
+def one_table(rng: Rng) -> pd.DataFrame:
+    """A table of the same size, made by itself with draws of its own."""
+    columns = {
+        "age": rng.integers(10, 90, ROWS),
+        "income": np.round(rng.uniform(0, 320_000, ROWS), 2),
+        "city": rng.choice(CITIES, ROWS),
+        "member": rng.random(ROWS) < 0.5,
+    }
+    return pd.DataFrame(columns)
+
+
+def processor_time(work: Callable[[], Any]) -> float:
+    """Seconds of processor time."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def cost(n: int, seed: int) -> None:
+    """Print what an audit takes besides drawing, over the time of making its tables.
+
+    Tables are made at once (all draws in one array, which are then cut into frames), or one by one.
+    """
+    rng = np.random.default_rng(seed)
+    verdict(marginals(True), 200, 0.999, seed)  # imports
+    alone = processor_time(lambda: [one_table(rng) for _ in range(n)]) * 2
+    print(f"{2 * n} tables made one by one: {alone:.2f} s")
+    print(
+        f"{'generator':12} {'fault':6} {'audit':>8} {'tables':>8} {'ratio':>6} {'one by one':>11}"
+    )
+    for generator, fault in itertools.product(GENERATORS, (True, False)):
+        release, spent = generator.make(fault), 0.0
+
+        def timed(data: pd.DataFrame, size: int, rng: Rng) -> list[pd.DataFrame]:
+            nonlocal spent
+            start = time.process_time()
+            made = release(data, size, rng)  # noqa: B023
+            spent += time.process_time() - start
+            return made
+
+        rest = processor_time(lambda: verdict(timed, n, 0.999, seed)) - spent
+        shown = f"{generator.name:12} {fault!s:6} {rest:6.2f} s {spent:6.2f} s"
+        print(f"{shown} {rest / spent:6.2f} {rest / alone:11.2f}", flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description="Synthetic tables under audit, with faults and without."
@@ -299,11 +346,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--n", type=int, default=2000, help="draws per side")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--twins", type=int, default=0, help="audits of each correct twin, instead")
+    parser.add_argument("--cost", action="store_true", help="processor time, instead")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     if options.twins:
         cases = [(one.name, one.make(False), neighbours()) for one in GENERATORS]
         return twins(cases, options.n, options.twins)
+    if options.cost:
+        cost(options.n, options.seed)
+        return 0
     print(
         f"{'generator':12} {'fault':30} {'raw frames':>12} {'violated':>9} {'feature':>8} {'time':>9}"
     )

@@ -20,8 +20,9 @@ from scipy.stats import binom
 
 import benchmarks.output_kinds_arrays
 import benchmarks.output_kinds_objects
+import benchmarks.output_kinds_relations
 import benchmarks.output_kinds_tables
-import benchmarks.output_kinds_values  # noqa: F401  all four register their kinds
+import benchmarks.output_kinds_values  # noqa: F401  all five register their kinds
 import dpassay as dp
 from benchmarks.output_kinds_base import KINDS, Kind
 

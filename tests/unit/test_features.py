@@ -111,13 +111,12 @@ def test_rows_pairs_and_sums_by_key_are_those_of_slow_counts(seed):
 def test_frames_and_lists_of_dictionaries_have_the_same_features(seed):
     outputs = tables(np.random.default_rng(seed), 10)
     frames = [pd.DataFrame(rows) for rows in outputs]
-    keys = [key for key in named(frames) if key[1] in ("values", "rows", "by_key", "pairs")]
-    both = named(outputs)
-    for key in keys:
-        if "output's" not in key[2]:
-            assert named(frames)[key] == both[key]
-            break
+    found, both = named(frames), named(outputs)
+    shared = set(ft.FAMILIES) - {"anywhere", "by_place"}  # those have no columns in their names
+    keys = [key for key in found if key[1] in shared and "output's" not in key[2]]
     assert len(keys) > 100
+    for key in keys:
+        assert found[key] == both[key], key
 
 
 KINDS = {
@@ -340,3 +339,22 @@ def test_features_of_a_record_that_make_no_sense_are_refused_when_read(field, va
     content["features"][0][field] = value
     with pytest.raises(InvalidInput):
         NamedFeatures.from_json(json.dumps(content))
+
+
+def test_relations_between_parts_are_features():
+    rows = [{"a": 3, "b": 1}, {"a": 2, "b": 2}, {"a": 3, "b": 1}]
+    found = named([rows, {"x": 4, "y": 9, "z": 1}, [0.0, -0.0, 7.0], "a1 B2", [{"k": [{"p": 2}]}]])
+    assert found[0, "larger", "the number of rows in which a is larger than b"] == 2
+    assert found[0, "distinct", "the number of different rows (a, b)"] == 2
+    assert found[1, "summaries", "the maximum of all numbers"] == 9
+    assert found[2, "summaries", "the number of negative zeros of the items"] == 1
+    assert found[2, "summaries", "the number of odd numbers of the items"] == 1
+    assert found[2, "summaries", "the last less first of the items"] == 7
+    name = "the number of times that the text classes of characters = a digit"
+    assert found[3, "values", name] == 2
+    assert (4, "summaries", "the sum of any p") not in found  # one path alone
+
+
+def test_numbers_of_one_name_are_summed_over_lists_inside_of_rows():
+    orders = [{"items": [{"p": 2}, {"p": 5}]}, {"items": [{"p": 1}]}]
+    assert named([orders])[0, "summaries", "the sum of any p"] == 8

@@ -79,3 +79,49 @@ def test_labels_are_values_and_row_numbers_are_not():
     frame = pd.DataFrame({"a": [1, 2]})
     assert from_raw([frame], 1).show(0) == from_raw([frame.set_axis(pd.Index([0, 1]))], 1).show(0)
     assert "index" in from_raw([frame.set_axis(["p", "q"])], 1).show(0)
+
+
+FRAMES = {
+    "numbers": {"a": [1, 2], "b": [0.5, -0.0]},
+    "other numbers": {"a": [7, 2**60], "b": [np.nan, 1e300]},
+    "no rows": {"a": np.zeros(0, dtype=int), "b": np.zeros(0)},
+    "large objects": {"a": np.array([2**63, -1], dtype=object), "b": [1.0, 2.0]},
+    "small objects": {"a": np.array([3, None], dtype=object), "b": [1.0, np.inf]},
+    "text": {"a": ["x", None], "b": ["y", "z"]},
+    "more text": {"a": ["x", "x"], "b": ["", "z"]},
+    "categories": {"a": pd.Categorical(["u", "v"]), "b": [True, False]},
+    "other categories": {"a": pd.Categorical(["w", None]), "b": [True, True]},
+    "dates": {"a": pd.to_datetime(["2024-01-01", None]), "b": pd.array([1, None], dtype="Int64")},
+    "more dates": {"a": pd.to_datetime(["2024-01-01", "1960-05-05"]), "b": pd.array([5, 6])},
+    "zones": {
+        "a": pd.to_datetime(["2024-01-01", "2024-07-01"]).tz_localize("Europe/Oslo"),
+        "b": [1, 2],
+    },
+    "order": {"b": [0.5, 0.25], "a": [1, 2]},
+    "lists": {"a": [[1], [2, 3]], "b": [{"k": 1}, None]},
+}
+
+
+def test_frames_read_together_have_the_forms_they_have_alone(seed):
+    frames = [pd.DataFrame(columns) for columns in FRAMES.values()]
+    frames.append(frames[0].set_axis(["p", "q"]))
+    rng = np.random.default_rng(seed)
+    mixed = [frames[k] for k in rng.integers(0, len(frames), 60)] + [None, 3, {"a": [1, 2]}]
+    together = from_raw(mixed, len(mixed))
+    for k, output in enumerate(mixed):
+        assert form(together, k) == form(from_raw([output], 1), 0)
+
+
+def test_polars_frames_read_together_have_the_forms_they_have_alone():
+    polars = pytest.importorskip("polars")
+    columns = [
+        {"a": [1, 2]},
+        {"a": [1.5, None]},
+        {"a": ["x", "y"]},
+        {"a": [3, 4]},
+        {"a": [[1], []]},
+    ]
+    frames = [polars.DataFrame(one) for one in columns * 2]
+    together = from_raw(frames, len(frames))
+    for k, frame in enumerate(frames):
+        assert form(together, k) == form(from_raw([frame], 1), 0)

@@ -17,15 +17,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
+from dpassay.outputs.array_features import block_rows, blocks, widths
 from dpassay.outputs.canonical import Outputs, concatenate
-from dpassay.outputs.features import (
-    FAMILIES,
-    OF_REPEATED,
-    block_rows,
-    blocks,
-    widths,
-)
-from dpassay.outputs.leaves import Hashes, LeafTable
+from dpassay.outputs.features import FAMILIES, OF_REPEATED
+from dpassay.outputs.leaves import Hashes, LeafTable, changes
 from dpassay.outputs.named_features import Feature, words_of
 from dpassay.outputs.targets import Target
 from dpassay.outputs.templates import written
@@ -33,6 +28,8 @@ from dpassay.outputs.templates import written
 #: Training draws per side that are searched, of vectors (which other scores serve too) and of all else;
 #: and leaves of them.
 _ENOUGH, _LEAVES = (1000, 2500), 400_000
+#: Features among which those that are ranked again were chosen, about.
+_SEARCHED = 10_000
 #: A feature must differ from its most frequent value in this many draws.
 _LEAST = 4
 
@@ -47,9 +44,9 @@ def best_features(
     width = max(p.numbers.shape[1], 1)
     plain = p.is_plain and p.structures == q.structures
     enough = max(min(_ENOUGH[0] if plain else _ENOUGH[1], _LEAVES // width), 200)
-    both = concatenate([p[:enough], q[:enough]])
+    both = concatenate([_first(p, enough), _first(q, enough)])
     n, m = min(len(p), enough), min(len(q), enough)
-    table = LeafTable.of(both)
+    table = LeafTable.of(_first(p, enough)).joined(LeafTable.of(_first(q, enough)))
     repeated = table.repeated(_LEAST)
     tables = {family: repeated if family in OF_REPEATED else table for family in FAMILIES}
     extracted = {(family, 0): FAMILIES[family](tables[family], None) for family in FAMILIES}
@@ -65,7 +62,7 @@ def best_features(
     every = np.arange(n + m)
     for k, (_, column) in enumerate(dense):
         extracted["dense", k] = every, np.full(n + m, k, np.uint64), column, every, every
-    many = sum(np.unique(triples[1]).size for triples in extracted.values())
+    many = sum(changes(triples[1]).size for triples in extracted.values())
     z2 = 2 * math.log(many + 1)
     found = [
         (limit, family, key, width, int(first[at]), int(second[at]))
@@ -93,18 +90,41 @@ def best_features(
     return [(feature, limit) for limit, feature in chosen.items()]
 
 
+def ranked(values: FloatArray, n: int) -> list[tuple[int, float]]:
+    """Columns by their limits, the largest first, no two of one limit; n rows are of the first side."""
+    every, key = np.arange(len(values)), np.zeros(len(values), dtype=np.uint64)
+    z2 = 2 * math.log(_SEARCHED)
+    found: dict[float, int] = {}
+    for k, column in enumerate(values.T):
+        for limit, _, _ in _limits(every, key, column, n, len(values) - n, z2, 1):
+            found.setdefault(limit, k)
+    return [(found[limit], limit) for limit in sorted(found, reverse=True)]
+
+
+def _first(outputs: Outputs, most: int) -> Outputs:
+    """At most so many outputs; the same object where these are all."""
+    return outputs if len(outputs) <= most else outputs[:most]
+
+
 def _limits(
     owner: IntArray, key: Hashes, value: FloatArray, n: int, m: int, z2: float, most: int
 ) -> list[tuple[float, int, int]]:
     """The largest limit of each of the best features: (limit, key, a triple of it)."""
     if not owner.size:
         return []
-    order = np.lexsort((value, key))
-    owner, key, value = owner[order], key[order], value[order]
-    first = np.append(True, key[1:] != key[:-1])
-    group = np.cumsum(first) - 1
-    starts = np.flatnonzero(first)
+    starts = changes(key)
     sizes = np.diff(np.append(starts, key.size))
+    keep = sizes >= _LEAST
+    rows = np.flatnonzero(np.repeat(keep, sizes))
+    if not rows.size:
+        return []
+    sizes = sizes[keep]
+    starts = np.cumsum(sizes) - sizes
+    group = np.repeat(np.arange(sizes.size), sizes)
+    order = rows[np.lexsort((value[rows], group))]
+    owner, key, value = owner[order], key[order], value[order]
+    first = np.zeros(key.size, dtype=bool)
+    first[starts] = True
     of_p = np.cumsum(owner < n)
     of_q = np.arange(1, key.size + 1) - of_p
     base_p = np.append(0, of_p)[starts][group]

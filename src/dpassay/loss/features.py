@@ -13,17 +13,22 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from dpassay._typing import FloatArray
+from dpassay.loss.feature_search import ranked
 from dpassay.loss.logistic import newton
 from dpassay.loss.ranking_loss import RankingLoss
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.named_features import NamedFeatures
+from dpassay.outputs.named_features import Feature, NamedFeatures
 from dpassay.outputs.score_models import Polynomial, Ranking, Steps, expanded
 from dpassay.outputs.templates import written
 from dpassay.privacy.finite_pairs import LossCurve
 
 #: Training draws per side beyond which a feature learns nothing new that its score could use.
 _ENOUGH = 20_000
+#: Training draws per side from which on either half is searched by itself.
+_SPLIT = 200
+#: Features of either half that compete for being the best one.
+_FEW = 5
 #: Features that are combined.
 _BEST = 40
 #: Values of a feature that a chart shows one by one.
@@ -32,20 +37,39 @@ _BARS = 24
 
 def fit_features(name: str, training: Training) -> RankingLoss:
     """ "feature" (the best one) or "features" (the best few)."""
-    found = training.features[: 1 if name == "feature" else _BEST]
+    found, rows, n = _search(training, 1 if name == "feature" else _BEST)
     if not found:
         return RankingLoss(Ranking(name, NamedFeatures.of(()), Polynomial(0.0, np.zeros(0))), False)
-    training = training.most(_ENOUGH)
-    sides = training.p.outputs, training.q.outputs
     chosen = NamedFeatures.of(tuple(one for one, _ in found))
-    rows = np.concatenate([chosen.rows(side) for side in sides])
-    n = len(sides[0])
     if name == "feature":
         model: Steps | Polynomial = _steps(rows[:n, 0], rows[n:, 0])
     else:
         chosen = chosen.standardised(rows)
         model = _linear((rows - chosen.centre) / chosen.scale, n)
     return RankingLoss(Ranking(name, chosen, model), found[0][1] > 0)
+
+
+def _search(training: Training, most: int) -> tuple[list[tuple[Feature, float]], FloatArray, int]:
+    """The best features with their limits, their values by draw, and draws of the first side.
+
+    Those of all training draws are among the best of its two halves, whose tables are there already.
+    """
+    split = training.whole is None and min(training.sizes) >= _SPLIT
+    parts = training.halves if split else (training,)
+    best = [one for part in parts for one in part.features[: max(most, _FEW) if split else most]]
+    found = list({(x.family, x.key, x.width, x.name): (x, limit) for x, limit in best}.values())
+    chosen = NamedFeatures.of(tuple(one for one, _ in found))
+    used = [part.most(_ENOUGH // len(parts)) for part in parts]
+    p, q = (
+        np.concatenate([chosen.values(side) for side in sides])
+        for sides in ([part.p.outputs for part in used], [part.q.outputs for part in used])
+    )
+    rows, n = np.concatenate([p, q]), len(p)
+    if split:
+        order = ranked(rows, n)[:most]
+        found = [(chosen.features[k], limit) for k, limit in order]
+        rows = rows[:, [k for k, _ in order]]
+    return found, rows, n
 
 
 def _steps(p: FloatArray, q: FloatArray) -> Steps:

@@ -269,10 +269,7 @@ def _from_list(items: Sequence[Any]) -> Outputs:
                 return _as_listed(from_array(array))
     if kinds == {np.ndarray} and len({(item.shape, item.dtype) for item in items}) == 1:
         return _as_listed(from_array(np.stack(items)))
-    objects = np.empty(len(items), dtype=object)
-    for index, item in enumerate(items):
-        objects[index] = item
-    return _from_objects(objects)
+    return _from_objects(items)
 
 
 def _as_listed(outputs: Outputs) -> Outputs:
@@ -468,8 +465,9 @@ def _joined(names: Sequence[str] | None, parts: Sequence[Outputs]) -> Outputs:
 # --- objects
 
 
-def _from_objects(array: AnyArray) -> Outputs:
-    rows: Any = array if array.ndim == 1 else [item.tolist() for item in array]
+def _from_objects(items: Sequence[Any] | AnyArray) -> Outputs:
+    many = isinstance(items, np.ndarray) and items.ndim > 1
+    rows = foreign_arrays.frames_as_columns([x.tolist() for x in items] if many else items)
     index: dict[Template, int] = {}
     codes = np.empty(len(rows), dtype=np.int32)
     numbers: list[list[float]] = []

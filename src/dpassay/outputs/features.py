@@ -13,8 +13,10 @@ Which features tell the two inputs apart is learned on training draws (`loss.fea
     positions    where in its list a value comes first (rankings)
     summaries    of the numbers of a column: sum, extremes, quantiles, ties, gaps, autocovariance, …
     sorted       the k-th smallest number of a column: centres that come in any order
-    products     covariances of two columns
-    blocks       a vector read as rows of a few columns: row counts; largest window of a matrix; spectrum
+    products     correlations of two columns
+    larger       rows in which one column is larger than another
+    distinct     number of different rows
+    blocks       of vectors and matrices (`outputs.array_features`)
     target       rows equal or near to a record in which the two inputs differ (`outputs.targets`)
 
 The cost is that of a few sorts of the leaves; `pairs` and `products` are limited to neighbouring columns.
@@ -22,31 +24,24 @@ The cost is that of a few sorts of the leaves; `pairs` and `products` are limite
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.leaves import Hashes, LeafTable, grouped, mix, number_hash
-from dpassay.outputs.templates import NUMBER
+from dpassay.outputs.leaves import Hashes, LeafTable, changes, grouped, mix
 
-#: Owners, features and values; and for each triple the leaves that tell its name.
+#: Owners, features (equal ones together) and values; and for each triple the leaves that tell its name.
 Triples: TypeAlias = tuple[IntArray, Hashes, FloatArray, IntArray, IntArray]
 #: The features that are needed; None for all.
 Wanted: TypeAlias = Hashes | None
 
 #: Numbers of a column whose order statistics are features, at most.
 _SORTED = 24
-#: Vectors of at most this many numbers are read as rows of 2 to 16 columns.
-_BLOCKS, _WIDEST = 4096, 16
-#: Matrices of at most this many numbers have their singular values taken.
-_SPECTRUM = 1024
 
 
-def _counted(
+def counted(
     owner: IntArray,
     key: Hashes,
     first: IntArray,
@@ -55,14 +50,18 @@ def _counted(
     value: FloatArray | None = None,
     how: np.ufunc = np.add,
 ) -> Triples:
-    """How often each owner has each key, or what `how` makes of its values there."""
+    """How often each owner has each key, or what `how` makes of its values there; equal keys together.
+
+    Owners must ascend.
+    """
     if wanted is not None:
         use = np.flatnonzero(np.isin(key, wanted))
         owner, key, first, second = owner[use], key[use], first[use], second[use]
         value = None if value is None else value[use]
     if not owner.size:
-        return _none()
-    order, at = grouped(mix(owner, key))
+        return no_triples()
+    order, _ = grouped(key)
+    at = changes(key[order], owner[order])
     leaf = order[at]
     if value is None:
         found = np.diff(np.append(at, owner.size)).astype(float)
@@ -71,41 +70,81 @@ def _counted(
     return owner[leaf], key[leaf], found, first[leaf], second[leaf]
 
 
-def _none() -> Triples:
+def no_triples() -> Triples:
+    """What a family returns that applies to nothing."""
     empty = np.zeros(0, dtype=np.int64)
     return empty, empty.astype(np.uint64), empty.astype(float), empty, empty
 
 
+def _by_entry(t: LeafTable, number: int, wanted: Wanted) -> tuple[IntArray, IntArray, Hashes]:
+    """The leaves by value of a column, and there by owner; where each begins, and its key."""
+    order, at = t.by_entry
+    keys = mix(number, t.column[order[at]], t.code[order[at]])
+    size = np.diff(np.append(at, order.size))
+    if wanted is not None:
+        use = np.isin(keys, wanted)
+        order, keys, size = order[np.repeat(use, size)], keys[use], size[use]
+    entry = np.repeat(np.arange(keys.size), size)
+    at = changes(entry, t.owner[order])
+    return order, at, keys[entry[at]]
+
+
 def values(t: LeafTable, wanted: Wanted = None) -> Triples:
     """How often a column holds a value."""
-    leaf = np.arange(len(t))
-    return _counted(t.owner, mix(1, t.column, t.code), leaf, leaf, wanted)
+    order, at, keys = _by_entry(t, 1, wanted)
+    leaf, count = order[at], np.diff(np.append(at, order.size)).astype(float)
+    return t.owner[leaf], keys, count, leaf, leaf
+
+
+def positions(t: LeafTable, wanted: Wanted = None) -> Triples:
+    """Where in its column a value comes first, from 1 on."""
+    order, at, keys = _by_entry(t, 7, wanted)
+    leaf = order[at]
+    first = np.minimum.reduceat(t.place[order], at) + 1.0 if at.size else np.zeros(0)
+    return t.owner[leaf], keys, first, leaf, leaf
 
 
 def anywhere(t: LeafTable, wanted: Wanted = None) -> Triples:
     """How often a value occurs in any column of a table."""
     leaf = np.arange(len(t))
-    return _counted(t.owner, mix(2, t.table, t.code), leaf, leaf, wanted)
+    return counted(t.owner, mix(2, t.table, t.code), leaf, leaf, wanted)
+
+
+def _wide_rows(t: LeafTable) -> tuple[IntArray, Hashes]:
+    """Rows of two columns or more: their first leaves, and hashes of their contents."""
+    order = np.argsort(t.rows, kind="stable")
+    starts = changes(t.rows[order])
+    sizes = np.diff(np.append(starts, len(t)))
+    with np.errstate(over="ignore"):
+        total = np.add.reduceat(mix(t.column, t.code)[order], starts)
+    wide = sizes > 1
+    return order[starts][wide], total[wide]
 
 
 def rows(t: LeafTable, wanted: Wanted = None) -> Triples:
     """How often a row of two columns or more occurs in its table."""
     if not len(t):
-        return _none()
-    order, starts = grouped(t.rows)
-    sizes = np.diff(np.append(starts, len(t)))
-    with np.errstate(over="ignore"):
-        total = np.add.reduceat(mix(t.column, t.code)[order], starts)
-    wide = sizes > 1
-    leaf, total = order[starts][wide], total[wide]
-    return _counted(t.owner[leaf], mix(3, t.table[leaf], total), leaf, leaf, wanted)
+        return no_triples()
+    leaf, total = _wide_rows(t)
+    return counted(t.owner[leaf], mix(3, t.table[leaf], total), leaf, leaf, wanted)
+
+
+def distinct(t: LeafTable, wanted: Wanted = None) -> Triples:
+    """How many rows of a table are different ones."""
+    if not len(t):
+        return no_triples()
+    leaf, total = _wide_rows(t)
+    key = mix(13, t.table[leaf])
+    _, once = np.unique(mix(t.owner[leaf], key, total), return_index=True)
+    once.sort()
+    return counted(t.owner[leaf[once]], key[once], leaf[once], leaf[once], wanted)
 
 
 def pairs(t: LeafTable, wanted: Wanted = None) -> Triples:
     """How often a row holds two values."""
     a, b = t.paired
     key = mix(4, t.column[a], t.code[a], t.column[b], t.code[b])
-    return _counted(t.owner[a], key, a, b, wanted)
+    return counted(t.owner[a], key, a, b, wanted)
 
 
 def by_key(t: LeafTable, wanted: Wanted = None) -> Triples:
@@ -113,26 +152,19 @@ def by_key(t: LeafTable, wanted: Wanted = None) -> Triples:
     a, b = t.paired
     first, second = np.append(a, b), np.append(b, a)
     text = np.isnan(t.number[first]) | (t.number[first] == np.round(t.number[first]))
-    use = text & np.isfinite(t.number[second])
+    use = np.flatnonzero(text & np.isfinite(t.number[second]))
+    use = use[np.argsort(first[use], kind="stable")]
     first, second = first[use], second[use]
     key = mix(5, t.column[first], t.code[first], t.column[second])
-    return _counted(t.owner[first], key, first, second, wanted, t.number[second])
+    return counted(t.owner[first], key, first, second, wanted, t.number[second])
 
 
 def neighbours(t: LeafTable, wanted: Wanted = None) -> Triples:
     """How often one value of a column follows another."""
-    order = np.lexsort((t.place, t.groups))
-    a, b = order[:-1], order[1:]
+    a, b = t.by_group[:-1], t.by_group[1:]
     same = (t.groups[a] == t.groups[b]) & (t.place[b] > t.place[a])
     a, b = a[same], b[same]
-    return _counted(t.owner[a], mix(6, t.column[a], t.code[a], t.code[b]), a, b, wanted)
-
-
-def positions(t: LeafTable, wanted: Wanted = None) -> Triples:
-    """Where in its column a value comes first, from 1 on."""
-    leaf = np.arange(len(t))
-    key, place = mix(7, t.column, t.code), t.place.astype(float) + 1
-    return _counted(t.owner, key, leaf, leaf, wanted, place, np.minimum)
+    return counted(t.owner[a], mix(6, t.column[a], t.code[a], t.code[b]), a, b, wanted)
 
 
 #: Statistics of the numbers of a column, in the order of `_summary`.
@@ -142,41 +174,49 @@ STATISTICS = (
     *("first", "last", "lag-1 autocovariance", "number of descents", "largest step"),
     *("lower quartile", "upper quartile", "number of zeros", "sum of squares"),
     *("place of the maximum", "place of the minimum", "value"),
+    *("last less first", "number of odd numbers", "number of negative zeros"),
 )
+#: Place of the statistic that stands alone for columns of one number.
+_VALUE = STATISTICS.index("value")
+
+
+def _of_columns(t: LeafTable, number: int, places: int, wanted: Wanted) -> LeafTable:
+    """Only the leaves of columns of which a wanted feature is made."""
+    if wanted is None:
+        return t
+    columns = np.unique(t.column[changes(t.column)])
+    keys = mix(number, np.repeat(columns, places), np.tile(np.arange(places), columns.size))
+    used = columns[np.isin(keys, wanted).reshape(columns.size, places).any(axis=1)]
+    return t.where(np.flatnonzero(np.isin(t.column, used)))
 
 
 def summaries(t: LeafTable, wanted: Wanted = None) -> Triples:
     """Statistics of the numbers of each column, and of all values of it that are not numbers."""
-    known = np.flatnonzero(np.isfinite(t.number))
-    found = [_summary(t, known, wanted is None)] if known.size else []
+    t = _of_columns(t, 8, len(STATISTICS), wanted)
+    found = [_summary(t, wanted is None)] if np.isfinite(t.number).any() else []
     texts = np.flatnonzero(~np.isfinite(t.number))
     if texts.size:  # how many, and how many different ones
-        group = t.groups[texts]
-        order = texts[np.lexsort((t.code[texts], group))]
-        own = t.groups[order]
-        new = np.append(True, own[1:] != own[:-1])
-        fresh = new | np.append(True, t.code[order][1:] != t.code[order][:-1])
-        at = np.flatnonzero(new)
+        order = texts[np.lexsort((t.code[texts], t.groups[texts]))]
+        at = changes(t.groups[order])
+        fresh = np.zeros(order.size)
+        fresh[changes(t.groups[order], t.code[order])] = 1
         count = np.diff(np.append(at, order.size)).astype(float)
-        kinds = np.add.reduceat(fresh.astype(float), at)
-        leaf = order[at]
+        kinds = np.add.reduceat(fresh, at)
+        by = np.argsort(t.column[order[at]], kind="stable")
+        leaf, count, kinds = order[at][by], count[by], kinds[by]
         for name, value in (("count", count), ("number of distinct values", kinds)):
             place = np.full(leaf.size, STATISTICS.index(name))
             found.append((t.owner[leaf], mix(8, t.column[leaf], place), value, leaf, place))
     if not found:
-        return _none()
+        return no_triples()
     owner, key, value, leaf, place = (np.concatenate(part) for part in zip(*found, strict=True))
     return owner, key, value, leaf, place
 
 
-def _summary(t: LeafTable, known: IntArray, searching: bool) -> Triples:
+def _summary(t: LeafTable, searching: bool) -> Triples:
     """By owner and column: sorted once by value and once by place."""
-    group = t.groups[known]
-    by_value = known[np.lexsort((t.number[known], group))]
-    by_place = known[np.lexsort((t.place[known], group))]
-    own = t.groups[by_value]
-    at = np.flatnonzero(np.append(True, own[1:] != own[:-1]))
-    count = np.diff(np.append(at, own.size))
+    by_value, at, count = t.by_value
+    by_place = t.by_group[np.isfinite(t.number[t.by_group])]
     x, y = t.number[by_value], t.number[by_place]
     last = at + count - 1
     inner = np.ones(x.size - 1, dtype=bool)
@@ -213,14 +253,18 @@ def _summary(t: LeafTable, known: IntArray, searching: bool) -> Triples:
             np.add.reduceat((x == 0).astype(float), at),
             squares,
             *(np.minimum.reduceat(top, at), np.minimum.reduceat(low, at), x[at]),
+            y[last] - y[at],
+            np.add.reduceat((x % 2 == 1).astype(float), at),
+            np.add.reduceat(((x == 0) & np.signbit(x)).astype(float), at),
         )
-    leaf = by_value[at]
+    by = np.argsort(t.column[by_value[at]], kind="stable")  # equal keys together
+    leaf = by_value[at][by]
     single = count.max(initial=1) == 1  # then most statistics are the number itself
-    use = [len(columns) - 1] if searching and single else range(len(columns))
+    use = range(_VALUE if searching and single else 0, len(columns))
     return (
         np.tile(t.owner[leaf], len(use)),
         np.concatenate([mix(8, t.column[leaf], np.full(leaf.size, k)) for k in use]),
-        np.nan_to_num(np.concatenate([columns[k] for k in use])),
+        np.nan_to_num(np.concatenate([columns[k][by] for k in use])),
         np.tile(leaf, len(use)),
         np.repeat(np.arange(len(columns))[list(use)], leaf.size),
     )
@@ -228,17 +272,13 @@ def _summary(t: LeafTable, known: IntArray, searching: bool) -> Triples:
 
 def ordered(t: LeafTable, wanted: Wanted = None) -> Triples:
     """The k-th smallest number of a column, for lists that are not long."""
-    known = np.flatnonzero(np.isfinite(t.number))
-    group = t.groups[known]
-    order = known[np.lexsort((t.number[known], group))]
-    own = t.groups[order]
-    if not own.size:
-        return _none()
-    at = np.flatnonzero(np.append(True, own[1:] != own[:-1]))
-    count = np.diff(np.append(at, own.size))
-    rank = np.arange(own.size) - np.repeat(at, count)
+    t = _of_columns(t, 9, _SORTED, wanted)
+    order, at, count = t.by_value
+    rank = np.arange(order.size) - np.repeat(at, count)
     use = (np.repeat(count, count) <= _SORTED) & (np.repeat(count, count) > 1)
     leaf, rank = order[use], rank[use]
+    by = np.lexsort((rank, t.column[leaf]))  # equal keys together
+    leaf, rank = leaf[by], rank[by]
     return t.owner[leaf], mix(9, t.column[leaf], rank), t.number[leaf], leaf, rank
 
 
@@ -246,28 +286,41 @@ def by_place(t: LeafTable, wanted: Wanted = None) -> Triples:
     """The sum of the numbers in a row, and the numbers of a column by place."""
     known = np.flatnonzero(np.isfinite(t.number))
     key = mix(10, t.table[known], t.place[known])
-    return _counted(t.owner[known], key, known, known, wanted, t.number[known])
+    return counted(t.owner[known], key, known, known, wanted, t.number[known])
 
 
-def products(t: LeafTable, wanted: Wanted = None) -> Triples:
-    """The covariance of two columns over the rows of their table."""
+def _numbers_of_rows(t: LeafTable, number: int) -> tuple[IntArray, IntArray, IntArray, Hashes]:
+    """Two numbers of a row by pair of columns: the leaves, where each owner begins, and its key."""
     a, b = t.paired
     use = np.isfinite(t.number[a]) & np.isfinite(t.number[b])
     a, b = a[use], b[use]
-    key = mix(11, t.column[a], t.column[b])
+    key = mix(number, t.column[a], t.column[b])
+    order, _ = grouped(key)
+    at = changes(key[order], t.owner[a][order])
+    return a[order], b[order], at, key[order[at]]
+
+
+def products(t: LeafTable, wanted: Wanted = None) -> Triples:
+    """The correlation of two columns over the rows of their table."""
+    a, b, at, key = _numbers_of_rows(t, 11)
     if not a.size:
-        return _none()
-    order, at = grouped(mix(t.owner[a], key))
-    count = np.diff(np.append(at, order.size))
-    x, y = t.number[a][order], t.number[b][order]
+        return no_triples()
+    count = np.diff(np.append(at, a.size))
+    x, y = t.number[a], t.number[b]
     with np.errstate(over="ignore", invalid="ignore"):
         means = np.add.reduceat(x, at) / count, np.add.reduceat(y, at) / count
         dx, dy = (v - np.repeat(m, count) for v, m in zip((x, y), means, strict=True))
         cov, vx, vy = (np.add.reduceat(z, at) for z in (dx * dy, dx * dx, dy * dy))
         value = np.nan_to_num(cov / np.sqrt(np.maximum(vx * vy, 1e-300)))
-    keep = count > 2
-    leaf = order[at][keep]
-    return t.owner[a][leaf], key[leaf], value[keep], a[leaf], b[leaf]
+    at, key, value = at[count > 2], key[count > 2], value[count > 2]
+    return t.owner[a[at]], key, value, a[at], b[at]
+
+
+def larger(t: LeafTable, wanted: Wanted = None) -> Triples:
+    """In how many rows the number of one column is larger than that of another."""
+    a, b, at, key = _numbers_of_rows(t, 14)
+    value = np.add.reduceat(t.number[a] > t.number[b], at, dtype=float) if a.size else np.zeros(0)
+    return t.owner[a[at]], key, value, a[at], b[at]
 
 
 #: Families about values that occur again and again; a search may leave out all others.
@@ -285,93 +338,6 @@ FAMILIES: dict[str, Callable[[LeafTable, Wanted], Triples]] = {
     "summaries": summaries,
     "sorted": ordered,
     "products": products,
+    "larger": larger,
+    "distinct": distinct,
 }
-
-
-# --- vectors and matrices
-
-
-def _arrays(outputs: Outputs) -> Iterator[tuple[IntArray, tuple[int, ...], FloatArray]]:
-    """The outputs that are arrays of numbers, shape by shape: their rows, the shape, the numbers."""
-    for k, node in enumerate(outputs.structures):
-        shape: list[int] = []
-        while node[0] == "seq" and node[1] and all(child == node[1][0] for child in node[1]):
-            shape.append(len(node[1]))
-            node = node[1][0]
-        if node != NUMBER or not shape or math.prod(shape) > _BLOCKS:
-            continue
-        rows = (
-            np.arange(len(outputs)) if outputs.codes is None else np.flatnonzero(outputs.codes == k)
-        )
-        if rows.size:
-            numbers = outputs.numbers[rows][:, : math.prod(shape)]
-            yield rows, tuple(shape), np.asarray(numbers, dtype=float)
-
-
-def blocks(outputs: Outputs) -> dict[str, FloatArray]:
-    """Dense features of arrays, by name: windows, singular values; 0 for outputs that have none."""
-    found: dict[str, FloatArray] = {}
-    for rows, shape, x in _arrays(outputs):
-        for name, values in _array_features(x, shape):
-            found.setdefault(name, np.zeros(len(outputs)))[rows] = values
-    return found
-
-
-def _array_features(x: FloatArray, shape: tuple[int, ...]) -> Iterator[tuple[str, FloatArray]]:
-    if len(shape) == 2 and min(shape) > 1:
-        matrix = x.reshape(len(x), *shape)
-        if x.shape[1] <= _SPECTRUM:
-            spectrum = np.linalg.svd(matrix, compute_uv=False)[:, :3]
-            for k in range(spectrum.shape[1]):
-                yield f"singular value {k + 1}", np.round(spectrum[:, k], 9)
-        yield "trace", np.trace(matrix, axis1=1, axis2=2)
-        for side in (2, 3, 4, 6):
-            if side < min(shape):
-                sums = _windows(matrix, side).reshape(len(x), -1)
-                yield f"largest sum of a {side} × {side} window", sums.max(axis=1)
-                yield f"smallest sum of a {side} × {side} window", sums.min(axis=1)
-    if len(shape) == 1:
-        total = np.cumsum(np.pad(x, ((0, 0), (1, 0))), axis=1)
-        for side in (2, 3, 5, 8):
-            if 3 < shape[0] > side:
-                sums = total[:, side:] - total[:, :-side]
-                yield f"largest sum of {side} neighbours", sums.max(axis=1)
-                yield f"smallest sum of {side} neighbours", sums.min(axis=1)
-
-
-def _windows(matrix: FloatArray, side: int) -> FloatArray:
-    total = np.pad(matrix, ((0, 0), (1, 0), (1, 0))).cumsum(axis=1).cumsum(axis=2)
-    a, b = total[:, side:, :], total[:, :-side, :]
-    return np.asarray(a[:, :, side:] - a[:, :, :-side] - b[:, :, side:] + b[:, :, :-side])
-
-
-def block_rows(outputs: Outputs, width: int, wanted: Wanted = None) -> Triples:
-    """How often a row of `width` numbers occurs in a vector that is cut into such rows."""
-    parts = []
-    for rows, shape, x in _arrays(outputs):
-        if width not in _widths(shape):
-            continue
-        codes = number_hash(x).reshape(len(x), -1, width)
-        total = mix(12, width, codes[:, :, 0])
-        for k in range(1, width):
-            total = mix(total, codes[:, :, k])
-        many = total.shape[1]
-        first = np.tile(np.arange(many) * width, len(x))
-        first += np.repeat(rows * outputs.numbers.shape[1], many)
-        parts.append((np.repeat(rows, many), total.ravel(), first))
-    if not parts:
-        return _none()
-    owner, key, leaf = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return _counted(owner, key, leaf, leaf, wanted)
-
-
-def widths(outputs: Outputs) -> list[int]:
-    """In how many columns some of the vectors may be read as rows."""
-    return sorted({width for _, shape, _ in _arrays(outputs) for width in _widths(shape)})
-
-
-def _widths(shape: tuple[int, ...]) -> list[int]:
-    """Divisors of the length of a vector, from 2 to 16."""
-    if len(shape) != 1 or shape[0] < 4:
-        return []
-    return [w for w in range(2, _WIDEST + 1) if shape[0] % w == 0 and shape[0] > w]

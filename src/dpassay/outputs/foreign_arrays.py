@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,38 @@ def is_frame(value: Any) -> bool:
     return type(value).__name__ == "DataFrame" and _library(value) in ("pandas", "polars")
 
 
+def frames_as_columns(items: Sequence[Any] | AnyArray) -> list[Any]:
+    """The same outputs; data frames as dictionaries of lists, read together where their types agree.
+
+    Joining columns of one type changes no value. Frames one by one take four times as long.
+    """
+    found = list(items)
+    groups: dict[Any, list[int]] = {}
+    for k, item in enumerate(items):
+        if is_frame(item) and (library := _library(item)) and not _has_labels(item):
+            types = (
+                tuple(item.dtypes.tolist()) if library == "pandas" else tuple(item.schema.values())
+            )
+            groups.setdefault((library, tuple(item.columns), types), []).append(k)
+    for (library, _, _), rows in groups.items():
+        names, joined = columns(sys.modules[library].concat([items[k] for k in rows])) or ((), [])
+        listed = dict(zip(names or (), map(_listed, joined), strict=True))
+        ends = np.cumsum([len(items[k]) for k in rows]).tolist()
+        for k, start, end in zip(rows, [0, *ends], ends, strict=False):
+            found[k] = {name: column[start:end] for name, column in listed.items()}
+    return found
+
+
+def _listed(column: AnyArray) -> Any:
+    """A column as a list, which is cut quickly; as it is where a list would change its items."""
+    kept = column.dtype.kind in "biuO" or column.dtype.str[1:] in ("f8", "f4", "f2")
+    return column.tolist() if kept else column
+
+
+def _has_labels(frame: Any) -> bool:
+    return hasattr(frame, "index") and _labelled(frame.index)
+
+
 def columns(value: Any) -> tuple[tuple[str, ...] | None, list[AnyArray]] | None:
     """Names and columns of a data frame, a table or a series; None for anything else.
 
@@ -42,8 +76,7 @@ def columns(value: Any) -> tuple[tuple[str, ...] | None, list[AnyArray]] | None:
             if _labelled(value.index):
                 value = value.reset_index()
             names = tuple(map(str, value.columns))
-            quick = _plain_cells(value.to_numpy())
-            return names, quick or [_from_pandas(column) for _, column in value.items()]
+            return names, [_from_pandas(column) for _, column in value.items()]
         case "pandas" if kind == "Series" and _labelled(value.index):
             return ("label", "value"), [_from_pandas(value.index), _from_pandas(value)]
         case "pandas" if kind in ("Series", "Index") or hasattr(value, "_from_sequence"):
@@ -83,33 +116,6 @@ def parts(value: Any) -> dict[str, Any] | None:
         if isinstance(state, dict):
             return {k: v for k, v in state.items() if not callable(v)}
     return None
-
-
-def _plain_cells(cells: AnyArray) -> list[AnyArray] | None:
-    """The columns of a frame that holds text, truth values, integers and finite numbers alone.
-
-    None for any other. Columns one by one take five times as long as all cells at once.
-    """
-    if cells.dtype.kind in "biu":
-        return list(cells.T)
-    if cells.dtype.kind != "O":
-        return None  # doubles may stand for integers here
-    found = []
-    for column in cells.T.tolist():
-        kinds = set(map(type, column))
-        array = (
-            np.array(column, dtype=object if kinds == {str} else None) if len(kinds) == 1 else None
-        )
-        if (
-            array is None
-            or not (kinds <= {str, bool, int, float})
-            or array.dtype.kind not in "Obif"
-        ):
-            return None
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            return None
-        found.append(array)
-    return found
 
 
 def _from_pandas(series: Any) -> AnyArray:

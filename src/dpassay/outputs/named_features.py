@@ -11,8 +11,9 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
+from dpassay.outputs.array_features import block_rows, blocks
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.features import FAMILIES, STATISTICS, block_rows, blocks
+from dpassay.outputs.features import FAMILIES, STATISTICS
 from dpassay.outputs.leaves import LeafTable
 from dpassay.outputs.targets import Target
 from dpassay.records import Record
@@ -132,14 +133,11 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             return f"the number of times that {holds(first)}"
         case "anywhere":
             return f"the number of occurrences of {table.text(first)}"
-        case "rows":
-            same = np.flatnonzero(
-                (table.owner == table.owner[first])
-                & (table.table == table.table[first])
-                & (table.place == table.place[first])
-            )
-            listed = ", ".join(holds(int(leaf)) for leaf in same)
-            return f"the number of rows ({listed})"
+        case "rows" | "distinct":
+            row = np.flatnonzero(table.rows == table.rows[first]).tolist()
+            if family == "rows":
+                return f"the number of rows ({', '.join(map(holds, row))})"
+            return f"the number of different rows ({', '.join(map(column, row))})"
         case "pairs":
             return f"the number of rows with {holds(first)} and {holds(second)}"
         case "by_key":
@@ -152,6 +150,8 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             name, statistic = column(first), STATISTICS[second]
             whole = statistic == "value" or name.startswith("the output's ")
             return name if whole else f"the {statistic} of {name}"
+        case "larger":
+            return f"the number of rows in which {column(first)} is larger than {column(second)}"
         case "sorted":
             return f"number {second + 1} of {column(first)} in ascending order"
         case "by_place":

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,14 @@ class Leaves:
         simple = type(value)
         if simple is float:
             return self._float(value)
+        if simple is int:
+            return self._whole(value)
         if simple is str:
-            return self._leaf(word_leaf(value))
+            return self._leaf(("str", value.rstrip("\0")))
+        if simple is list or simple is tuple:
+            return self._items(value)
+        if simple is dict:
+            return ("dict", self._entries(value))
         if value is None or foreign_arrays.is_missing(value):
             return self._leaf(("none",))
         if isinstance(value, (np.datetime64, np.timedelta64)):  # the latter is an integer to NumPy
@@ -124,20 +131,25 @@ class Leaves:
         return self._items(array.tolist() if quick else array)
 
     def _items(self, items: Any) -> Template:
-        """A sequence; text alone, or whole numbers alone, without a call for each."""
+        """A sequence; text alone, or numbers of one type, without a call for each."""
         kinds = set(map(type, items))
         if kinds == {str}:
             self.numbers.extend([0.0] * len(items))
             leaves = {word: ("str", word.rstrip("\0")) for word in set(items)}
             return ("seq", tuple([leaves[word] for word in items]))
-        if kinds == {int} and max(items) <= EXACT and min(items) >= -EXACT:
+        whole = kinds in ({int}, {bool}) and min(items) >= -EXACT and max(items) <= EXACT
+        if whole or (kinds == {float} and all(map(math.isfinite, items))):
             self.numbers.extend(map(float, items))
             return ("seq", (NUMBER,) * len(items))
         return ("seq", tuple([self.walk(item) for item in items]))
 
     def _entries(self, items: Mapping[Any, Any]) -> Template:
-        named = sorted((key_name(key), item) for key, item in _sorted_items(items))
-        return tuple((key, self.walk(item)) for key, item in named)
+        named = [
+            (key if type(key) is str and key[:1] != "`" else key_name(key), item)
+            for key, item in items.items()
+        ]
+        named.sort(key=itemgetter(0))
+        return tuple([(key, self.walk(item)) for key, item in named])
 
     def _set(self, items: AbstractSet[Any]) -> Template:
         """The items in an order of their own forms: sets have none."""
@@ -253,7 +265,3 @@ def word_leaf(word: str | bytes) -> Template:
     if isinstance(word, bytes):
         return ("bytes", bytes(word).rstrip(b"\0").hex())
     return ("str", str(word).rstrip("\0"))
-
-
-def _sorted_items(items: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
-    return sorted(items.items(), key=lambda entry: key_name(entry[0]))

@@ -13,6 +13,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from dpassay._typing import IntArray
 from dpassay.errors import DependentDraws
 from dpassay.outputs.canonical import Outputs, check_containers
 from dpassay.outputs.resident import AnyOutputs, Resident
-from dpassay.outputs.templates import number_columns
+from dpassay.outputs.templates import Template, number_columns
 from dpassay.privacy.pairs import Pair
 
 #: Distinct repeated values from which on repeats are looked into.
@@ -44,9 +45,7 @@ def row_hashes(side: Outputs) -> IntArray:
         parts.append(side.rest)
     if side.codes is not None:
         seen, place = np.unique(side.codes, return_inverse=True)
-        texts = (repr(side.structures[code]).encode() for code in seen.tolist())
-        digests = [hashlib.blake2b(text, digest_size=6).digest() for text in texts]
-        hashes = np.array([int.from_bytes(d, "big") for d in digests], dtype=float)
+        hashes = np.array([_structure_hash(side.structures[code]) for code in seen.tolist()])
         parts.append(hashes[place][:, None])
     matrix = parts[0] if len(parts) == 1 else np.ascontiguousarray(np.hstack(parts))
     if not matrix.shape[1]:
@@ -56,6 +55,12 @@ def row_hashes(side: Outputs) -> IntArray:
         mixed = (mixed ^ column) * np.uint64(0x9E3779B97F4A7C15)  # modulo 2⁶⁴
         mixed ^= mixed >> np.uint64(29)
     return mixed.view(np.int64)
+
+
+@lru_cache(maxsize=1 << 14)
+def _structure_hash(template: Template) -> float:
+    digest = hashlib.blake2b(repr(template).encode(), digest_size=6).digest()
+    return float(int.from_bytes(digest, "big"))
 
 
 def copied(counts: IntArray) -> int | None:
