@@ -59,7 +59,8 @@ def range_as_sensitivity(bug: bool) -> Any:
         if scale == 0:
             return float(data.mean())
         grid = 2.0 ** math.floor(math.log2(scale) - 10)
-        return float(round((data.mean() + np.random.laplace(scale=scale)) / grid) * grid)
+        noise = np.random.laplace(scale=scale)  # noqa: NPY002
+        return float(round((data.mean() + noise) / grid) * grid)
 
     return dp.from_function(run)
 

@@ -56,9 +56,11 @@ _VERDICT, _SMALL = 0.1, 1000
 #: The share of the budget that is spent when shrinking ends.
 SHRINK = 0.75
 #: Draws a side of a trial while shrinking, tried in turn until they show what the search saw.
-_SIZES = (200, 400, 1000, 3000)
+_SIZES = (200, 400, 1000, 3000, 10_000)
 #: The part of the bound that a simpler pair must keep; one that shows some of it gets another trial.
 _KEPT, _SOME = 0.8, 0.2
+#: Coupled draws of shrinking, relative to those of screening.
+_MORE = 4
 #: Trials of shrinking at most.
 _TRIALS = 150
 #: Relations that make no candidates of a space.
@@ -180,7 +182,7 @@ def _searched(screening: Screening, bar: Whole, outside: bool) -> tuple[Log, Tri
         search.run(outside=outside, rng=stream(screening.seed, _INPUTS))
         top = search.top
         if top.conclusive:
-            top = Shrinking(screening, log).run(top)
+            top = Shrinking(screening, log, _MORE * search.coupled).run(top)
     except KeyboardInterrupt:
         if not log.last:
             raise
@@ -341,12 +343,20 @@ class Shrinking:
 
     screening: Screening
     log: Log
+    coupled: int = (
+        0  # coupled draws a side that say which pairs to draw on; none if it cannot be done
+    )
+    _least: float = 0.0  # the coupled difference that simpler pairs must have
 
     def run(self, found: Trial) -> Trial:
         """The simplest pair that was found; the one given if none is as good."""
         seen = self._reference(found)
         if seen is None:
             return found
+        if self.coupled:
+            self._least = self.screening.space.alike * self._difference(
+                found.candidate, found.failed
+            )
         chain, least = [seen], _KEPT * min(seen.bound, found.bound)
         tried = {found.candidate.key}
         last = self.log.trials + _TRIALS
@@ -354,15 +364,24 @@ class Shrinking:
             chain.append(better)
         return self._confirmed(found, chain[1:])
 
-    def _trial(self, candidate: Any, n: int, *, failing: bool = False) -> Trial:
-        return self.log.add(self.screening.trial(Effort.THOROUGH, candidate, n, failing=failing))
+    def _trial(self, found: Trial, candidate: Any, n: int) -> Trial:
+        """A trial of the effort that showed what was found."""
+        failing = found.failed
+        return self.log.add(self.screening.trial(found.effort, candidate, n, failing=failing))
+
+    def _difference(self, candidate: Any, failing: bool) -> float:
+        """How far apart coupled outputs on a pair are; 0 once the budget is spent."""
+        if not self.screening.budget.affords(2 * self.coupled, SHRINK, Effort.COUPLED):
+            return 0.0
+        trial = self.screening.trial(Effort.COUPLED, candidate, self.coupled, failing=failing)
+        return 0.0 if trial.rejected else max(trial.rank[1], 0.0)
 
     def _reference(self, found: Trial) -> Trial | None:
         """A trial with as few draws as show that the pair breaks the claim; None if none do."""
         for n in _SIZES:
             if not self.screening.budget.affords(2 * n, SHRINK):
                 return None
-            seen = self._trial(found.candidate, n)
+            seen = self._trial(found, found.candidate, n)
             if seen.conclusive and seen.bound >= _KEPT * found.bound:
                 return seen
         return None
@@ -373,11 +392,13 @@ class Shrinking:
             if simpler.key in tried or (simpler.outside and not found.candidate.outside):
                 continue
             tried.add(simpler.key)
+            if self._least and self._difference(simpler, found.failed) < self._least:
+                continue
             for n in (found.n, 4 * found.n):
                 needed = 2 * n + 8 * found.n  # this trial, and one that confirms
                 if not self.screening.budget.affords(needed, SHRINK) or self.log.trials >= last:
                     return None
-                seen = self._trial(simpler, n, failing=found.failed)
+                seen = self._trial(found, simpler, n)
                 if seen.conclusive and seen.bound >= least:
                     return replace(seen, n=found.n)
                 if seen.bound < _SOME * least:
@@ -387,7 +408,7 @@ class Shrinking:
     def _confirmed(self, found: Trial, chain: list[Trial]) -> Trial:
         """The simplest of a chain that more draws confirm: each was chosen for what its draws showed."""
         while chain and self.screening.budget.affords(8 * chain[-1].n, SHRINK):
-            again = self._trial(chain[-1].candidate, 4 * chain[-1].n)
+            again = self._trial(found, chain[-1].candidate, 4 * chain[-1].n)
             if again.conclusive and again.bound >= _KEPT * found.bound:
                 return again
             chain = chain[: len(chain) // 2]

@@ -5,6 +5,10 @@ gives those four times the draws. The largest of many noisy predictions is mostl
 by draws of its own, and earlier predictions of a pair are dropped. Pairs whose outputs a first glance
 tells apart are tried first.
 
+Where the mechanism's randomness can be repeated (`coupling`), the first step compares outputs with common
+random numbers, which ranks hundreds of pairs for what a few cost otherwise; others are made of the best
+by coordinate ascent on that difference.
+
 Few draws do not show what happens in one output of a hundred. While the budget allows, the next round has
 four times the draws of the one before, on the catalogue, the best candidates and others like them: an
 easy case costs little, and the last round about as much as all others.
@@ -26,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.errors import MechanismRaised
+from dpassay.hunting.coupling import MOST as MOST_DIFFERENT
 from dpassay.hunting.screening import Effort, Screening, Trial
 from dpassay.results.blindness import far_above
 
@@ -39,6 +44,15 @@ _FAR_APART = 0.8
 MOST, FIRST, KEEP = 120, 0.35, 4
 #: Pairs at most that are tried first.
 _AHEAD = 3
+#: Coupled draws a side, at least and at most, by a share of the budget; the share of it for all of them.
+_COUPLED, _COUPLED_PART, _COUPLING = (4, 32), 1 / 2500, 0.2
+#: Changes that are tried in the ascent from a pair.
+_ASCENT = 24
+#: A claim with δ: pairs that it singles out, events that are to be expected on each, and the part of the
+#: budget that each may take.
+_SINGLED, _EVENTS, _SINGLED_PART = 2, 10, 1 / 20
+#: An ε beyond which a claim's δ(ε) is its δ.
+_LARGE_EPSILON = 300.0
 #: Candidates that others are made of, and how many of each.
 _PARENTS, _CHILDREN = 6, 6
 #: The catalogue is tried again with so many times the draws, at least, and while that can go on.
@@ -50,6 +64,24 @@ _PULL = 1.5
 
 
 @dataclass
+class Family:
+    """What became of candidates of one kind: how many, the largest predictions, the seconds they took."""
+
+    tried: int = 0
+    difference: float | None = None  # of coupled outputs
+    bound: float | None = None
+    seconds: float = 0.0
+
+    def add(self, trial: Trial, *, new: bool) -> None:
+        self.tried += new
+        self.seconds += trial.seconds
+        if trial.effort is Effort.COUPLED and not trial.rejected:
+            self.difference = max(self.difference or 0.0, trial.rank[1])
+        if trial.effort in (Effort.THOROUGH, Effort.COMPLETE) and not trial.rejected:
+            self.bound = max(self.bound or 0.0, trial.bound)
+
+
+@dataclass
 class Log:
     """Every candidate that was tried, with its last trial; `tell` hears of each."""
 
@@ -57,10 +89,14 @@ class Log:
     last: dict[str, Trial] = field(default_factory=dict)
     draws: dict[str, int] = field(default_factory=dict)  # on both sides
     trials: int = 0
+    families: dict[str, Family] = field(default_factory=dict)
 
     def add(self, trial: Trial) -> Trial:
         key = trial.candidate.key
-        self.last[key] = trial
+        family = self.families.setdefault(trial.candidate.family, Family())
+        family.add(trial, new=key not in self.last)
+        if trial.effort is not Effort.COUPLED or key not in self.last:
+            self.last[key] = trial
         self.draws[key] = self.draws.get(key, 0) + 2 * trial.n
         self.trials += 1
         self.tell(trial)
@@ -75,6 +111,7 @@ class Search:
     log: Log
     first: int  # draws a side of the first step
     best: list[Trial] = field(default_factory=list)
+    screened: dict[str, Trial] = field(default_factory=dict)  # by coupled draws
 
     def run(self, *, outside: bool, rng: np.random.Generator) -> None:
         """Go on until the budget is spent, or a violation is predicted and no round improves on it."""
@@ -84,15 +121,24 @@ class Search:
         beyond = [one for one in listed if one.outside]
         many = int(min(max(FIRST * self.screening.budget.total / self._cost, 4), MOST))
         inside += [space.random(rng) for _ in range(many - len(inside))]
+        self.screening.couple(inside)
         self._round(inside[:many])
+        if not self._done:
+            self._singled_out(inside)
         if beyond and not self._conclusive:
             self._round(beyond[:many])
         catalogue, waiting = (inside + beyond)[: 2 * many], inside[many:] + beyond[many:]
         improving = True
         while improving and not self._done:
             before = self._bound
+            if self.coupled and self._conclusive:
+                improving = (
+                    self._ahead_of_best(waiting, rng) and self._bound >= (1 + _GAIN) * before
+                )
+                continue
             parents = [one.candidate for one in self.best[:_PARENTS]]
-            children = [space.mutated(one, rng) for one in parents for _ in range(_CHILDREN)]
+            children = self._ascended(rng) if self.coupled else []
+            children += [space.mutated(one, rng) for one in parents for _ in range(_CHILDREN)]
             children = [one for one in children if outside or not one.outside]
             again = [*parents, *catalogue, *children[: many // 4]]
             if (rise := self._rise(len(again))) >= _LEAST:
@@ -100,6 +146,57 @@ class Search:
             elif not self._further_round(children, waiting, max(many // 2, 2), rng):
                 return
             improving = not self._conclusive or self._bound >= (1 + _GAIN) * before
+
+    @property
+    def coupled(self) -> int:
+        """Coupled draws a side of a trial; none if randomness cannot be repeated."""
+        if self.screening.coupling is None:
+            return 0
+        least, most = _COUPLED
+        return min(max(int(_COUPLED_PART * self.screening.budget.total), least), most)
+
+    def _singled_out(self, candidates: Sequence[Any]) -> None:
+        """Give the pairs that a claim with δ singles out the draws in which δ shows."""
+        delta = float(self.screening.claim.delta_at(_LARGE_EPSILON))
+        if delta > 0:
+            n = int(min(_EVENTS / delta, _SINGLED_PART * self.screening.budget.total))
+            rare = [one for one in candidates if one.rare][:_SINGLED]
+            self._keep(self._tried(Effort.THOROUGH, rare, max(n, self.first)))
+
+    def _ahead_of_best(self, waiting: list[Any], rng: np.random.Generator) -> bool:
+        """Try pairs whose coupled difference is larger than that of the best; whether there are any."""
+        fresh = waiting[: int(self._room)]
+        self._tried(
+            Effort.COUPLED, [one for one in fresh if one.key not in self.screened], self.coupled
+        )
+        self._ascended(rng)
+        own = self.screened.get(self.best[0].candidate.key)
+        least = (1 + _GAIN) * (own.rank[1] if own is not None else 0.0)
+        known = {one.candidate.key for one in self.best}
+        better = [
+            one.candidate
+            for one in _ordered(self.screened.values())
+            if one.order[1] >= least and not one.rejected and one.candidate.key not in known
+        ]
+        self._keep(self._tried(Effort.THOROUGH, better[:_AHEAD], 16 * self.first))
+        return bool(better)
+
+    @property
+    def _room(self) -> float:
+        """Pairs that may still be screened with coupled draws."""
+        return _COUPLING * self.screening.budget.total / (2 * self.coupled) - len(self.screened)
+
+    def _ascended(self, rng: np.random.Generator) -> list[Any]:
+        """Candidates that raise the coupled difference, one change after another from the best."""
+        found = []
+        for one in _kept(list(self.screened.values()), _PARENTS):
+            for _ in range(_ASCENT if one.rank[1] < MOST_DIFFERENT else 0):
+                child = self.screening.space.mutated(one.candidate, rng)
+                if child.key not in self.screened and not child.outside:
+                    tried = self._tried(Effort.COUPLED, [child], self.coupled)
+                    one = max([one, *tried], key=lambda trial: trial.order)
+            found.append(one.candidate)
+        return found
 
     def _further_round(
         self, children: list[Any], waiting: list[Any], many: int, rng: np.random.Generator
@@ -109,6 +206,8 @@ class Search:
             return False
         children = children[: many * 2 // 3]
         fill = many - len(children)
+        if self.coupled:  # all that coupled draws can rank
+            fill = max(fill, min(len(waiting), int(self._room)))
         others, waiting[:fill] = waiting[:fill], []
         others += [self.screening.space.random(rng) for _ in range(fill - len(others))]
         self._round([*children, *others])
@@ -169,18 +268,28 @@ class Search:
         """Screen all with few draws; those that separate come first."""
         known = {one.candidate.key for one in self.best}
         fresh = {one.key: one for one in candidates if one.key not in known}
-        glanced = self._tried(Effort.GLANCE, fresh.values(), GLANCE)
-        ahead = [one for one in _ordered(glanced) if one.rank[1] >= _FAR_APART][:_AHEAD]
-        thorough = (one.candidate for one in ahead)
-        self._keep(self._tried(Effort.THOROUGH, thorough, 16 * self.first))
-        if self._done:
-            return
-        self._halve([one for one in glanced if not one.rejected and one not in ahead])
+        if self.coupled:
+            new = [one for one in fresh.values() if one.key not in self.screened]
+            self._tried(Effort.COUPLED, new, self.coupled)
+            seen = [self.screened[key] for key in fresh if key in self.screened]
+            ahead = [one for one in _ordered(seen) if not one.rejected][:_AHEAD]
+        else:
+            seen = self._tried(Effort.GLANCE, fresh.values(), GLANCE)
+            ahead = [one for one in _ordered(seen) if one.rank[1] >= _FAR_APART][:_AHEAD]
+        for one in ahead:
+            self._keep(self._tried(Effort.THOROUGH, [one.candidate], 16 * self.first))
+            if self._done:
+                return
+        self._halve([one for one in seen if not one.rejected and one not in ahead])
 
     def _halve(self, alive: list[Trial]) -> None:
         """Successive halving: keep the best quarter with four times the draws, step by step."""
-        for step in STEPS:
+        steps: Sequence[int] = STEPS
+        if self.coupled:  # coupled draws took the place of the first step
+            alive, steps = _kept(alive, min(len(alive), MOST) // KEEP), STEPS[1:]
+        for step in steps:
             effort = Effort.QUICK if step in STEPS[:2] else Effort.THOROUGH
+            effort = Effort.COMPLETE if step == STEPS[-1] else effort
             found = self._tried(effort, (one.candidate for one in alive), step * self.first)
             if not found:
                 break
@@ -193,7 +302,10 @@ class Search:
         for candidate in candidates:
             if not self.screening.budget.affords(2 * n, SEARCH, effort):
                 break
-            found.append(self.log.add(self.screening.trial(effort, candidate, n)))
+            trial = self.log.add(self.screening.trial(effort, candidate, n))
+            found.append(trial)
+            if effort is Effort.COUPLED:
+                self.screened[candidate.key] = trial
         return found
 
     def _keep(self, found: Sequence[Trial]) -> None:
@@ -241,10 +353,10 @@ def pooled(trials: Sequence[Trial]) -> list[Trial]:
     return found
 
 
-def _kept(trials: Sequence[Trial]) -> list[Trial]:
-    """The best quarter; a third of the places goes to entries of the catalogue that have none yet."""
+def _kept(trials: Sequence[Trial], places: int = 0) -> list[Trial]:
+    """The best quarter, or so many; a third of the places goes to entries that have none yet."""
     ranked = [one for one in _ordered(trials) if not one.rejected]
-    places = max(len(ranked) // KEEP, min(2, len(ranked)))
+    places = max(places or len(ranked) // KEEP, min(2, len(ranked)))
     kept = ranked[: places - places // 3]
     names = {one.candidate.name for one in kept}
     for one in ranked[len(kept) :]:
