@@ -1,6 +1,7 @@
 """The hunt: what it finds, what it does not hold against a mechanism, and how it ends."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,10 @@ UNIT = dp.inputs.Reals(0, 1, 5)
 
 def noisy(value, scale, size, rng):
     return np.round(value + rng.laplace(scale=scale, size=size), 4)
+
+
+def without_times(found):
+    return replace(found, families=tuple(replace(one, seconds=0.0) for one in found.families))
 
 
 def clamped_sum(data, size, rng):
@@ -81,7 +86,7 @@ def test_the_budget_counts_every_draw(seed):
 
 def test_the_same_seed_is_the_same_hunt_and_comes_back_from_json(seed):
     one, two = (dp.hunt(squared_sum, UNIT, "eps=1", rng=seed, **SMALL) for _ in range(2))
-    assert one == two
+    assert without_times(one) == without_times(two)
     back = dp.Hunt.from_json(one.to_json())
     assert back == one
     assert str(back) == str(one)
@@ -219,7 +224,7 @@ def test_a_strategy_of_hypothesis_is_a_space(seed):
     one, two = (
         dp.hunt(total, space, "eps=1", rng=seed, budget=10_000, sampling=QUIET) for _ in range(2)
     )
-    assert one == two
+    assert without_times(one) == without_times(two)
     assert one.violated
     assert all(1 <= len(side) <= 5 for side in one.pair)
 

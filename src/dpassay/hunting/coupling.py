@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,8 @@ import numpy as np
 from dpassay._typing import FloatArray
 from dpassay.blackbox.mechanism import Mechanism, Outcome
 from dpassay.errors import BadOutput, MechanismRaised, MechanismTimedOut
-from dpassay.outputs.canonical import Outputs, concatenate, from_raw
+from dpassay.hunting.calls import Call, RecordingGenerator, suspicion
+from dpassay.outputs.canonical import Outputs, align, concatenate, from_raw
 from dpassay.sampling.job import call, stream
 from dpassay.sampling.samples import Batch
 
@@ -38,6 +39,33 @@ ADDRESS = 1 << 23
 
 
 @dataclass(frozen=True)
+class Coupled:
+    """Outputs on two inputs with the same randomness."""
+
+    batch: Batch
+    apart: float  # the share of calls that end with generators in different states
+    suspicion: str = ""  # a call of the generator that depends on the data
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The outputs of one call, the states in which the generators end, and what was drawn from."""
+
+    outputs: Outputs
+    state: Any
+    calls: list[Call]
+
+
+def _seeded_alike(runs: Sequence[_Run]) -> bool:
+    """Whether calls with different generators, none of which is used, return equal outputs."""
+    first, *rest = runs
+    unused = not any(run.calls for run in runs)
+    return (
+        bool(rest) and unused and all(_equal(*align([first.outputs, run.outputs])) for run in rest)
+    )
+
+
+@dataclass(frozen=True)
 class Coupling:
     """Runs a mechanism on two inputs with the same randomness."""
 
@@ -45,9 +73,10 @@ class Coupling:
     seed: int
     timeout: float | None = None
     shared: bool = False  # also seeds np.random, random and PyTorch, and restores their states
+    recording: bool = False  # notes the calls of the generator
 
-    def draw(self, pair: Any, n: int, key: int, *, failing: bool) -> tuple[Batch, float]:
-        """`n` coupled outputs on either input, and the share of calls that end in different states.
+    def draw(self, pair: Any, n: int, key: int, *, failing: bool) -> Coupled:
+        """`n` coupled outputs on either input.
 
         With `failing`, an exception or a time-out is an output of its own.
         """
@@ -59,15 +88,19 @@ class Coupling:
                 [self._call(data, size, (key, k), failing) for k, size in enumerate(sizes)]
                 for data in pair
             ]
-        p, q = (concatenate([outputs for outputs, _ in side]) for side in sides)
-        apart = sum(one[1] != two[1] for one, two in zip(*sides, strict=True)) / calls
-        return Batch.of(p, q), apart
+        p, q = (concatenate([one.outputs for one in side]) for side in sides)
+        twos = list(zip(*sides, strict=True))
+        apart = sum(one.state != two.state for one, two in twos) / calls
+        hints = (suspicion(one.calls, two.calls) for one, two in twos)
+        hint = next(filter(None, hints), "") if self.recording else ""
+        if self.recording and not hint and _seeded_alike(sides[0]):
+            hint = "different generators bring the same outputs: a constant seed, or no noise"
+        return Coupled(Batch.of(p, q), apart, hint)
 
-    def _call(
-        self, data: Any, size: int, key: tuple[int, int], failing: bool
-    ) -> tuple[Outputs, Any]:
-        """The outputs of one call, and the states in which the generators end."""
+    def _call(self, data: Any, size: int, key: tuple[int, int], failing: bool) -> _Run:
         rng = stream(self.seed, ADDRESS, *key)
+        if self.recording:
+            rng = RecordingGenerator(rng.bit_generator)
         if self.shared:
             _seed_all(hash((self.seed, *key)) % 2**32)
         try:
@@ -78,12 +111,13 @@ class Coupling:
             found = from_raw(
                 [Outcome("raised", type(error.__cause__ or error).__name__)] * size, size
             )
-        return found, (rng.bit_generator.state, _states() if self.shared else None)
+        state = rng.bit_generator.state, _states() if self.shared else None
+        return _Run(found, state, getattr(rng, "calls", []))
 
     def repeats(self, data: Any, n: int, key: int) -> bool | None:
         """Whether the same states bring the same outputs back; None if they do not vary anyway."""
         try:
-            batch, _ = self.draw((data, data), n, key, failing=True)
+            batch = self.draw((data, data), n, key, failing=True).batch
         except BadOutput:
             return None
         p, q = batch.p, batch.q
@@ -94,6 +128,8 @@ class Coupling:
 
 
 def _equal(p: Outputs, q: Outputs) -> bool:
+    if len(p) != len(q):
+        return False
     rests = [0.0 if side.rest is None else side.rest for side in (p, q)]
     return bool(
         np.array_equal(codes_of(p), codes_of(q))
@@ -149,22 +185,23 @@ def _restored() -> Iterator[None]:
 # --- scores
 
 
-def difference(batch: Batch, apart: float) -> float:
-    """How far apart coupled outputs are, in the scale of ε; `apart` as `Coupling.draw` says.
+def difference(found: Coupled) -> float:
+    """How far apart coupled outputs are, in the scale of ε.
 
     The log-ratio of the most different kind of output, the shift of the numbers in units of their noise
     (√2 × a Mahalanobis distance, which is Δ/b for Laplace noise), and the log-ratio of their scales.
     """
+    batch = found.batch
     a, b = codes_of(batch.p), codes_of(batch.q)
     moved = a != b
-    score = _FLOW * apart
+    score = _FLOW * found.apart
     if moved.any():
         many = len(batch.p.structures)
         p, q = (np.bincount(codes, minlength=many) + 0.5 for codes in (a, b))
         score += float(np.abs(np.log(p / q)).max() + moved.mean())
     if (~moved).sum() > 1:
         first, second = (_numbers(side[~moved], batch.p) for side in (batch.p, batch.q))
-        score += _shift(first, second, apart == 0)
+        score += _shift(first, second, found.apart == 0)
     return min(score, MOST)
 
 

@@ -48,8 +48,12 @@ _ALONE = 1000
 _SCORED, _LEAN = 2000, 10_000
 
 
-#: Candidates on which it is found out whether randomness can be repeated; a hunt of few draws.
-_TRIES, _FEWEST = 8, 5000
+#: Candidates on which it is found out whether randomness can be repeated.
+_TRIES = 8
+#: A budget of fewer draws is for one screening and the verdict.
+FEWEST = 5000
+#: How much longer a complete trial takes than one without what is slow to fit, before one was made.
+_SLOWER = 4.0
 
 
 class Effort(Enum):
@@ -80,7 +84,11 @@ class DrawBudget:
     def affords(self, draws: int, share: float, effort: Effort = Effort.THOROUGH) -> bool:
         """Whether a trial with so many draws stays within this share of the budget."""
         if self.clock is not None:
-            cost = max(self._costs.get(one, (0, 0.0))[1] for one in (Effort.PILOT, effort))
+            cost = self._costs[Effort.PILOT][1]
+            if effort in self._costs:
+                cost = max(cost, self._costs[effort][1])
+            elif effort is Effort.COMPLETE and Effort.THOROUGH in self._costs:
+                cost = max(cost, _SLOWER * self._costs[Effort.THOROUGH][1])
             if self.clock.elapsed + draws * cost > share * self.clock.seconds:
                 return False
         return draws <= self.left(share)
@@ -115,6 +123,8 @@ class Trial:
     rejected: str = ""  # why the pair was refused; empty if it was not
     effort: Effort = Effort.PILOT
     seconds: float = 0.0  # that it took
+    at: int = 0  # the draws of the hunt when it was made
+    suspicion: str = ""  # a call of the generator that depends on the data
 
     @property
     def order(self) -> tuple[int, float]:
@@ -136,15 +146,18 @@ class Screening:
     seed: int
     sampling: Sampling
     budget: DrawBudget
+    recording: bool = False  # whether the calls of the generator are noted
     coupling: Coupling | None = None
     _streams: Iterator[int] = field(default_factory=lambda: itertools.count(1))  # 0: the verdict
     _failing: set[str] = field(default_factory=set)  # candidates whose failures count as outputs
 
     def couple(self, candidates: Sequence[Any]) -> None:
         """Find out what repeats the mechanism's randomness; nothing does for a system source."""
-        n = 2 if self.budget.total < _FEWEST else 8
+        n = 2 if self.budget.total < FEWEST else 8
         for shared in (False, True):
-            found = Coupling(self.mechanism, self.seed, self.sampling.timeout, shared)
+            found = Coupling(
+                self.mechanism, self.seed, self.sampling.timeout, shared, self.recording
+            )
             self.coupling = found
             for key, candidate in enumerate(candidates[:_TRIES]):
                 if not self.budget.affords(2 * n, 1.0, Effort.COUPLED):
@@ -178,7 +191,7 @@ class Screening:
                 trial = replace(trial, rejected=_reason(error))
         seconds = time.perf_counter() - start
         self.budget.record(effort, 2 * n, seconds)
-        return replace(trial, seconds=seconds)
+        return replace(trial, seconds=seconds, at=self.budget.spent)
 
     def _error_modes(self, candidate: Any) -> list[str]:
         """How failures are handled, in turn: first as errors, then as outputs where they count."""
@@ -216,8 +229,9 @@ class Screening:
         if effort is Effort.COUPLED and self.coupling is not None:
             # the same randomness for all candidates: their scores differ by the inputs alone
             failing = how.on_error == "outcome"
-            batch, apart = self.coupling.draw(trial.pair, trial.n, 0, failing=failing)
-            return batch, replace(trial, rank=(0, difference(batch, apart)))
+            found = self.coupling.draw(trial.pair, trial.n, trial.n, failing=failing)
+            rank = int(bool(found.suspicion)), difference(found)
+            return found.batch, replace(trial, rank=rank, suspicion=found.suspicion)
         index = next(self._streams)
         source = Live(self.mechanism, trial.pair, seed=self.seed, index=index, sampling=how)
         n, test = (trial.n, trial.n), (self.test, self.test)

@@ -31,7 +31,8 @@ import numpy as np
 
 from dpassay.errors import MechanismRaised
 from dpassay.hunting.coupling import MOST as MOST_DIFFERENT
-from dpassay.hunting.screening import Effort, Screening, Trial
+from dpassay.hunting.result import Family
+from dpassay.hunting.screening import FEWEST, Effort, Screening, Trial
 from dpassay.results.blindness import far_above
 
 #: The share of the budget that the search may spend; the rest is for shrinking and the verdict.
@@ -45,9 +46,14 @@ MOST, FIRST, KEEP = 120, 0.35, 4
 #: Pairs at most that are tried first.
 _AHEAD = 3
 #: Coupled draws a side, at least and at most, by a share of the budget; the share of it for all of them.
-_COUPLED, _COUPLED_PART, _COUPLING = (4, 32), 1 / 2500, 0.2
+_COUPLED, _COUPLED_PART, _COUPLING = (2, 32), 1 / 2500, 0.2
+#: The best so many have this many times the coupled draws before they are compared with each other, as
+#: far as this part of the budget allows.
+_FINALISTS, MORE, _FINAL = 24, 8, 0.05
 #: Changes that are tried in the ascent from a pair.
 _ASCENT = 24
+#: The share of a small budget that is for screening.
+_SMALL = 0.45
 #: A claim with δ: pairs that it singles out, events that are to be expected on each, and the part of the
 #: budget that each may take.
 _SINGLED, _EVENTS, _SINGLED_PART = 2, 10, 1 / 20
@@ -64,24 +70,6 @@ _PULL = 1.5
 
 
 @dataclass
-class Family:
-    """What became of candidates of one kind: how many, the largest predictions, the seconds they took."""
-
-    tried: int = 0
-    difference: float | None = None  # of coupled outputs
-    bound: float | None = None
-    seconds: float = 0.0
-
-    def add(self, trial: Trial, *, new: bool) -> None:
-        self.tried += new
-        self.seconds += trial.seconds
-        if trial.effort is Effort.COUPLED and not trial.rejected:
-            self.difference = max(self.difference or 0.0, trial.rank[1])
-        if trial.effort in (Effort.THOROUGH, Effort.COMPLETE) and not trial.rejected:
-            self.bound = max(self.bound or 0.0, trial.bound)
-
-
-@dataclass
 class Log:
     """Every candidate that was tried, with its last trial; `tell` hears of each."""
 
@@ -90,11 +78,22 @@ class Log:
     draws: dict[str, int] = field(default_factory=dict)  # on both sides
     trials: int = 0
     families: dict[str, Family] = field(default_factory=dict)
+    suspicions: dict[str, tuple[float, str]] = field(default_factory=dict)  # with the difference
 
     def add(self, trial: Trial) -> Trial:
         key = trial.candidate.key
-        family = self.families.setdefault(trial.candidate.family, Family())
-        family.add(trial, new=key not in self.last)
+        name = trial.candidate.family
+        family = self.families.get(name, Family(name=name))
+        coupled = trial.effort is Effort.COUPLED
+        self.families[name] = replace(
+            family,
+            tried=family.tried + (key not in self.last),
+            difference=max(family.difference, trial.rank[1] if coupled else 0.0),
+            bound=max(family.bound, trial.bound),
+            seconds=family.seconds + trial.seconds,
+        )
+        if trial.suspicion:
+            self.suspicions[key] = trial.rank[1], f"{trial.suspicion} ({trial.pair})"
         if trial.effort is not Effort.COUPLED or key not in self.last:
             self.last[key] = trial
         self.draws[key] = self.draws.get(key, 0) + 2 * trial.n
@@ -122,10 +121,13 @@ class Search:
         many = int(min(max(FIRST * self.screening.budget.total / self._cost, 4), MOST))
         inside += [space.random(rng) for _ in range(many - len(inside))]
         self.screening.couple(inside)
-        self._round(inside[:many])
+        if self.screening.budget.total < FEWEST:
+            self._few_draws([*inside, *beyond])
+            return
+        self._round([*inside[:many], *(beyond[:many] if self.coupled else [])])
         if not self._done:
             self._singled_out(inside)
-        if beyond and not self._conclusive:
+        if beyond and not self._conclusive and not self.coupled:
             self._round(beyond[:many])
         catalogue, waiting = (inside + beyond)[: 2 * many], inside[many:] + beyond[many:]
         improving = True
@@ -147,6 +149,14 @@ class Search:
                 return
             improving = not self._conclusive or self._bound >= (1 + _GAIN) * before
 
+    def _few_draws(self, candidates: Sequence[Any]) -> None:
+        """Screen as many as a small budget allows, and leave the rest to the verdict on the best."""
+        effort, n = Effort.COUPLED, self.coupled
+        if not n:
+            effort, n = Effort.GLANCE, GLANCE // 2
+        many = max(int(_SMALL * self.screening.budget.total / (2 * n)), 2)
+        self._keep(self._tried(effort, candidates[:many], n, _SMALL + 0.1))
+
     @property
     def coupled(self) -> int:
         """Coupled draws a side of a trial; none if randomness cannot be repeated."""
@@ -159,7 +169,9 @@ class Search:
         """Give the pairs that a claim with δ singles out the draws in which δ shows."""
         delta = float(self.screening.claim.delta_at(_LARGE_EPSILON))
         if delta > 0:
-            n = int(min(_EVENTS / delta, _SINGLED_PART * self.screening.budget.total))
+            budget = self.screening.budget
+            part = min(_SINGLED_PART * budget.total, budget.left(SEARCH) / (4 * _SINGLED))
+            n = int(min(_EVENTS / delta, part))
             rare = [one for one in candidates if one.rare][:_SINGLED]
             self._keep(self._tried(Effort.THOROUGH, rare, max(n, self.first)))
 
@@ -180,6 +192,15 @@ class Search:
         ]
         self._keep(self._tried(Effort.THOROUGH, better[:_AHEAD], 16 * self.first))
         return bool(better)
+
+    def _screen(self, candidates: Iterable[Any]) -> None:
+        """Coupled draws on those that had none, and more of them on the best."""
+        new = [one for one in candidates if one.key not in self.screened]
+        self._tried(Effort.COUPLED, new, self.coupled)
+        n = MORE * self.coupled
+        places = min(int(_FINAL * self.screening.budget.total / (2 * n)), _FINALISTS)
+        best = [one for one in _ordered(self.screened.values()) if not one.rejected][:places]
+        self._tried(Effort.COUPLED, [one.candidate for one in best if one.n < n], n)
 
     @property
     def _room(self) -> float:
@@ -269,10 +290,11 @@ class Search:
         known = {one.candidate.key for one in self.best}
         fresh = {one.key: one for one in candidates if one.key not in known}
         if self.coupled:
-            new = [one for one in fresh.values() if one.key not in self.screened]
-            self._tried(Effort.COUPLED, new, self.coupled)
+            self._screen(fresh.values())
             seen = [self.screened[key] for key in fresh if key in self.screened]
-            ahead = [one for one in _ordered(seen) if not one.rejected][:_AHEAD]
+            usable = [one for one in _ordered(seen) if not one.rejected]
+            ahead = [one for one in usable if not one.candidate.outside][:_AHEAD]
+            ahead += [one for one in usable if one.candidate.outside][:_AHEAD]
         else:
             seen = self._tried(Effort.GLANCE, fresh.values(), GLANCE)
             ahead = [one for one in _ordered(seen) if one.rank[1] >= _FAR_APART][:_AHEAD]
@@ -296,11 +318,13 @@ class Search:
             alive = _kept(pooled(found) if effort is Effort.QUICK else found)
         self._keep([one for one in alive if one.n > STEPS[1] * self.first])
 
-    def _tried(self, effort: Effort, candidates: Iterable[Any], n: int) -> list[Trial]:
+    def _tried(
+        self, effort: Effort, candidates: Iterable[Any], n: int, share: float = SEARCH
+    ) -> list[Trial]:
         """Trials of the candidates while the budget lasts."""
         found = []
         for candidate in candidates:
-            if not self.screening.budget.affords(2 * n, SEARCH, effort):
+            if not self.screening.budget.affords(2 * n, share, effort):
                 break
             trial = self.log.add(self.screening.trial(effort, candidate, n))
             found.append(trial)
