@@ -44,12 +44,6 @@ class QueryCandidate(Candidate):
         """Equal for equal pairs only."""
         return repr((self.base, self.shift))
 
-    @property
-    def kin(self) -> tuple[int, ...]:
-        """Which answers go up and which down, whichever input is the first."""
-        signs = tuple((d > 0) - (d < 0) for d in self.shift)
-        return max(signs, tuple(-sign for sign in signs))
-
 
 def _moved(x: Any, d: Any) -> Any:
     """x + d, rounded towards x: the sum in doubles must not be farther from x than d."""
@@ -66,7 +60,7 @@ class Queries:
     schema: RowSchema
     sensitivity: float
     norm: str = "each"
-    alike: ClassVar[float] = 0.95  # of a coupled difference: every answer that differs adds to it
+    alike: ClassVar[float] = 0.97  # of a coupled difference: every answer that differs adds to it
 
     def __post_init__(self) -> None:
         if len(self.schema.cells) != 1 or not isinstance(self.schema.cells[0], (Real, Integer)):

@@ -75,11 +75,6 @@ class Candidate:
             return self.kind or self.entry
         return self.origin.partition(" ")[0]
 
-    @property
-    def kin(self) -> tuple[int, ...]:
-        """Equal for candidates whose scores are pooled; empty for a candidate without such kin."""
-        return ()
-
     def sides(self) -> tuple[Rows, Rows]:
         """The rows of either input."""
         raise NotImplementedError

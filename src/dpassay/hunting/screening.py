@@ -29,7 +29,6 @@ from dpassay.errors import (
 from dpassay.hunting.coupling import Coupling, codes_of, difference
 from dpassay.hunting.queries import Queries
 from dpassay.hunting.rows import Records
-from dpassay.learning.cross_fit import CrossFit
 from dpassay.learning.hit_rates import HitRates
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
@@ -43,9 +42,8 @@ _COLUMNS, _WIDE = 8, 200
 _FEW = 12
 #: Fewer draws a side are not worth starting workers for.
 _ALONE = 1000
-#: A quick trial of this many draws a side scores them as an audit does; with more than the second number,
-#: no trial fits what is slow to fit. The verdict tries everything.
-_SCORED, _LEAN = 2000, 10_000
+#: With more draws a side no trial fits what is slow to fit. The verdict tries everything.
+_LEAN = 10_000
 
 
 #: Candidates on which it is found out whether randomness can be repeated.
@@ -61,7 +59,6 @@ class Effort(Enum):
 
     PILOT = auto()  # nothing: a time budget is measured out
     COUPLED = auto()  # how far apart outputs with the same randomness are
-    GLANCE = auto()  # how far apart the outputs are
     QUICK = auto()  # the test statistic that simple scores predict
     THOROUGH = auto()  # the bound that an audit would learn without what is slow to fit
     COMPLETE = auto()  # the bound that an audit would learn
@@ -249,13 +246,7 @@ class Screening:
             return choice.learner.batch, seen
         batch = source.deal(n)
         claim = self.claim if self.claim.set_by_events else self.claim.gaussian_proxy()
-        if effort is Effort.GLANCE:
-            score = separation(batch)
-        elif trial.n < _SCORED:
-            score = quick_score(batch, claim, self.test)
-        else:
-            learner = CrossFit(batch, self.loss, source.rng, lean=True, pair=source.pair)
-            score = learned_score(learner, claim, self.test)
+        score = quick_score(batch, claim, self.test)
         return batch, replace(trial, rank=(0, score))
 
 
@@ -279,17 +270,6 @@ def _category_counts(batch: Batch) -> np.ndarray[Any, Any]:
     """How many draws there are of every category of output, a row a side."""
     many = len(batch.p.structures)
     return np.array([np.bincount(codes_of(side), minlength=many) for side in (batch.p, batch.q)])
-
-
-def separation(batch: Batch) -> float:
-    """The largest |P(E) − Q(E)| over categories of output and thresholds of a number."""
-    counts = _category_counts(batch) / np.array(batch.sizes)[:, None]
-    best = float(np.abs(counts[0] - counts[1]).max()) if counts.shape[1] <= _FEW else 0.0
-    for p, q in _numbers(batch):
-        cuts = np.concatenate([p, q])
-        below = [np.searchsorted(np.sort(side), cuts) / side.size for side in (p, q)]
-        best = max(best, float(np.abs(below[0] - below[1]).max()))
-    return best
 
 
 def _numbers(batch: Batch) -> list[tuple[Any, Any]]:
@@ -316,15 +296,6 @@ def quick_score(batch: Batch, claim: Claim, test: int) -> float:
     counts = _category_counts(batch)
     if counts.shape[1] > 1:
         scores.append((_categories(batch, counts), False))
-    return _largest_z(scores, claim, test)
-
-
-def learned_score(learner: CrossFit, claim: Claim, test: int) -> float:
-    """The same of the scores that an audit would try, but for the slow ones."""
-    numbers = learner.plain_numbers
-    scores = [] if numbers is None else [(numbers[1], True)]
-    learned = map(learner.scores, range(len(learner.names)))
-    scores += [(one, False) for one in learned if one is not None]
     return _largest_z(scores, claim, test)
 
 

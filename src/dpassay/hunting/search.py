@@ -2,8 +2,8 @@
 
 A round is a successive halving (Jamieson & Talwalkar 2016, arXiv:1502.07943) that keeps a quarter and
 gives those four times the draws. The largest of many noisy predictions is mostly noise: every step judges
-by draws of its own, and earlier predictions of a pair are dropped. Pairs whose outputs a first glance
-tells apart are tried first.
+by draws of its own, and earlier predictions of a pair are dropped. The best of the first step are tried
+ahead of the others.
 
 Where the mechanism's randomness can be repeated (`coupling`), the first step compares outputs with common
 random numbers, which ranks hundreds of pairs for what a few cost otherwise; others are made of the best
@@ -12,17 +12,11 @@ by coordinate ascent on that difference.
 Few draws do not show what happens in one output of a hundred. While the budget allows, the next round has
 four times the draws of the one before, on the catalogue, the best candidates and others like them: an
 easy case costs little, and the last round about as much as all others.
-
-Where candidates differ in the same way (`kin`), a few draws on one say something about the others too:
-its score is shrunk towards the mean of its kin, the more the less they differ beyond noise (James & Stein
-1961), but not by much (Efron & Morris, Limiting the risk of Bayes and empirical Bayes estimators, JASA
-1971 and 1972).
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,23 +31,23 @@ from dpassay.results.blindness import far_above
 
 #: The share of the budget that the search may spend; the rest is for shrinking and the verdict.
 SEARCH = 0.65
-#: Draws a side of a first glance, and of the steps of a round relative to the first.
-GLANCE, STEPS = 20, (1, 4, 16, 64)
-#: A glance tells inputs apart if an event has a tenth of the draws on one and nine tenths on the other.
-_FAR_APART = 0.8
+#: Draws a side of the steps of a round, relative to the first.
+STEPS = (1, 4, 16, 64)
 #: Pairs of the first round at most, the share of the budget that is for it, the part a step keeps.
 MOST, FIRST, KEEP = 120, 0.35, 4
+#: From this many draws a side on they are scored as an audit does.
+_SCORED = 2000
 #: Pairs at most that are tried first.
 _AHEAD = 3
 #: Coupled draws a side, at least and at most, by a share of the budget; the share of it for all of them.
 _COUPLED, _COUPLED_PART, _COUPLING = (2, 32), 1 / 2500, 0.2
 #: The best so many have this many times the coupled draws before they are compared with each other, as
 #: far as this part of the budget allows.
-_FINALISTS, MORE, _FINAL = 24, 8, 0.05
+_FINALISTS, MORE, _FINAL = 12, 4, 0.05
 #: Changes that are tried in the ascent from a pair.
 _ASCENT = 24
-#: The share of a small budget that is for screening.
-_SMALL = 0.45
+#: The share of a small budget that is for screening, and draws a side if they cannot be coupled.
+_SMALL, _FEW = 0.45, 10
 #: A claim with δ: pairs that it singles out, events that are to be expected on each, and the part of the
 #: budget that each may take.
 _SINGLED, _EVENTS, _SINGLED_PART = 2, 10, 1 / 20
@@ -65,8 +59,6 @@ _PARENTS, _CHILDREN = 6, 6
 _LEAST, _RISE = 2.5, 4.0
 #: A round that raises the best bound by less than this part of it was the last, if it is conclusive.
 _GAIN = 0.1
-#: The kin of a pair move its score by so much at most: a leak on one input alone must stay visible.
-_PULL = 1.5
 
 
 @dataclass
@@ -124,19 +116,16 @@ class Search:
         if self.screening.budget.total < FEWEST:
             self._few_draws([*inside, *beyond])
             return
-        self._round([*inside[:many], *(beyond[:many] if self.coupled else [])])
+        self._round([*inside[:many], *beyond[:many]])
         if not self._done:
             self._singled_out(inside)
-        if beyond and not self._conclusive and not self.coupled:
-            self._round(beyond[:many])
         catalogue, waiting = (inside + beyond)[: 2 * many], inside[many:] + beyond[many:]
         improving = True
         while improving and not self._done:
             before = self._bound
             if self.coupled and self._conclusive:
-                improving = (
-                    self._ahead_of_best(waiting, rng) and self._bound >= (1 + _GAIN) * before
-                )
+                self._ahead_of_best(waiting, rng)
+                improving = self._bound >= (1 + _GAIN) * before
                 continue
             parents = [one.candidate for one in self.best[:_PARENTS]]
             children = self._ascended(rng) if self.coupled else []
@@ -151,11 +140,9 @@ class Search:
 
     def _few_draws(self, candidates: Sequence[Any]) -> None:
         """Screen as many as a small budget allows, and leave the rest to the verdict on the best."""
-        effort, n = Effort.COUPLED, self.coupled
-        if not n:
-            effort, n = Effort.GLANCE, GLANCE // 2
+        effort, n = (Effort.COUPLED, self.coupled) if self.coupled else (Effort.QUICK, _FEW)
         many = max(int(_SMALL * self.screening.budget.total / (2 * n)), 2)
-        self._keep(self._tried(effort, candidates[:many], n, _SMALL + 0.1))
+        self._keep(self._tried(effort, candidates[:many], n))
 
     @property
     def coupled(self) -> int:
@@ -175,32 +162,30 @@ class Search:
             rare = [one for one in candidates if one.rare][:_SINGLED]
             self._keep(self._tried(Effort.THOROUGH, rare, max(n, self.first)))
 
-    def _ahead_of_best(self, waiting: list[Any], rng: np.random.Generator) -> bool:
-        """Try pairs whose coupled difference is larger than that of the best; whether there are any."""
-        fresh = waiting[: int(self._room)]
-        self._tried(
-            Effort.COUPLED, [one for one in fresh if one.key not in self.screened], self.coupled
-        )
-        self._ascended(rng)
-        own = self.screened.get(self.best[0].candidate.key)
-        least = (1 + _GAIN) * (own.rank[1] if own is not None else 0.0)
+    def _ahead_of_best(self, waiting: list[Any], rng: np.random.Generator) -> None:
+        """Try pairs whose coupled difference is larger than that of the best, if there are any."""
+        self._screen([*waiting[: int(self._room)], self.best[0].candidate])
+        self._screen(self._ascended(rng))
+        least = (1 + _GAIN) * self.screened[self.best[0].candidate.key].rank[1]
         known = {one.candidate.key for one in self.best}
         better = [
-            one.candidate
-            for one in _ordered(self.screened.values())
-            if one.order[1] >= least and not one.rejected and one.candidate.key not in known
+            one.candidate for one in _ordered(self.screened.values()) if one.order[1] >= least
         ]
-        self._keep(self._tried(Effort.THOROUGH, better[:_AHEAD], 16 * self.first))
-        return bool(better)
+        better = [one for one in better if one.key not in known][:_AHEAD]
+        self._keep(self._tried(Effort.THOROUGH, better, 16 * self.first))
 
-    def _screen(self, candidates: Iterable[Any]) -> None:
-        """Coupled draws on those that had none, and more of them on the best."""
-        new = [one for one in candidates if one.key not in self.screened]
+    def _screen(self, candidates: Iterable[Any]) -> list[Trial]:
+        """Coupled draws on those that had none, and more on the best; else independent draws on all."""
+        if not self.coupled:
+            return self._tried(Effort.QUICK, candidates, self.first)
+        fresh = {one.key: one for one in candidates}
+        new = [one for key, one in fresh.items() if key not in self.screened]
         self._tried(Effort.COUPLED, new, self.coupled)
         n = MORE * self.coupled
         places = min(int(_FINAL * self.screening.budget.total / (2 * n)), _FINALISTS)
-        best = [one for one in _ordered(self.screened.values()) if not one.rejected][:places]
-        self._tried(Effort.COUPLED, [one.candidate for one in best if one.n < n], n)
+        best = [one.candidate for one in _ordered(self.screened.values())[:places] if one.n < n]
+        self._tried(Effort.COUPLED, best, n)
+        return [self.screened[key] for key in fresh if key in self.screened]
 
     @property
     def _room(self) -> float:
@@ -278,7 +263,7 @@ class Search:
     def _cost(self) -> float:
         """The draws of a round, for every pair in it."""
         steps = sum(step * math.pow(KEEP, -k) for k, step in enumerate(STEPS))
-        return 2 * (GLANCE + self.first * steps)
+        return 2 * self.first * steps
 
     @property
     def _affordable(self) -> float:
@@ -286,45 +271,36 @@ class Search:
         return self.screening.budget.left(SEARCH) / self._cost
 
     def _round(self, candidates: Sequence[Any]) -> None:
-        """Screen all with few draws; those that separate come first."""
+        """Screen all with few draws; the best of those inside and outside the space come first."""
         known = {one.candidate.key for one in self.best}
         fresh = {one.key: one for one in candidates if one.key not in known}
-        if self.coupled:
-            self._screen(fresh.values())
-            seen = [self.screened[key] for key in fresh if key in self.screened]
-            usable = [one for one in _ordered(seen) if not one.rejected]
-            ahead = [one for one in usable if not one.candidate.outside][:_AHEAD]
-            ahead += [one for one in usable if one.candidate.outside][:_AHEAD]
-        else:
-            seen = self._tried(Effort.GLANCE, fresh.values(), GLANCE)
-            ahead = [one for one in _ordered(seen) if one.rank[1] >= _FAR_APART][:_AHEAD]
+        seen = [one for one in _ordered(self._screen(fresh.values())) if not one.rejected]
+        ahead = [one for one in seen if not one.candidate.outside][:_AHEAD]
+        ahead += [one for one in seen if one.candidate.outside][:_AHEAD]
         for one in ahead:
             self._keep(self._tried(Effort.THOROUGH, [one.candidate], 16 * self.first))
             if self._done:
                 return
-        self._halve([one for one in seen if not one.rejected and one not in ahead])
+        others = [one for one in seen if one not in ahead]
+        self._halve(_kept(others, min(len(others), MOST) // KEEP))
 
     def _halve(self, alive: list[Trial]) -> None:
         """Successive halving: keep the best quarter with four times the draws, step by step."""
-        steps: Sequence[int] = STEPS
-        if self.coupled:  # coupled draws took the place of the first step
-            alive, steps = _kept(alive, min(len(alive), MOST) // KEEP), STEPS[1:]
-        for step in steps:
-            effort = Effort.QUICK if step in STEPS[:2] else Effort.THOROUGH
+        for step in STEPS[1:]:
+            n = step * self.first
+            effort = Effort.QUICK if step == STEPS[1] and n < _SCORED else Effort.THOROUGH
             effort = Effort.COMPLETE if step == STEPS[-1] else effort
-            found = self._tried(effort, (one.candidate for one in alive), step * self.first)
+            found = self._tried(effort, (one.candidate for one in alive), n)
             if not found:
                 break
-            alive = _kept(pooled(found) if effort is Effort.QUICK else found)
+            alive = _kept(found)
         self._keep([one for one in alive if one.n > STEPS[1] * self.first])
 
-    def _tried(
-        self, effort: Effort, candidates: Iterable[Any], n: int, share: float = SEARCH
-    ) -> list[Trial]:
+    def _tried(self, effort: Effort, candidates: Iterable[Any], n: int) -> list[Trial]:
         """Trials of the candidates while the budget lasts."""
         found = []
         for candidate in candidates:
-            if not self.screening.budget.affords(2 * n, share, effort):
+            if not self.screening.budget.affords(2 * n, SEARCH, effort):
                 break
             trial = self.log.add(self.screening.trial(effort, candidate, n))
             found.append(trial)
@@ -350,31 +326,6 @@ class Search:
 
 def _ordered(trials: Iterable[Trial]) -> list[Trial]:
     return sorted(trials, key=lambda one: one.order, reverse=True)
-
-
-def pooled(trials: Sequence[Trial]) -> list[Trial]:
-    """The trials with scores shrunk towards the mean of their kin; those without kin keep theirs.
-
-    A score is a test statistic, whose noise has a variance of one at most: if scores vary by v around the
-    means of their kin, 1/v of that is noise.
-    """
-    kin: dict[Any, list[float]] = defaultdict(list)
-    for one in trials:
-        if not one.rejected and math.isfinite(one.rank[1]):
-            kin[one.candidate.kin].append(one.rank[1])
-    several = {key: np.array(scores) for key, scores in kin.items() if key and len(scores) > 1}
-    freedom = sum(scores.size - 1 for scores in several.values())
-    spread = sum(float(np.sum((scores - scores.mean()) ** 2)) for scores in several.values())
-    own = max(0.0, 1 - freedom / spread) if spread > 0 else 0.0
-    found = []
-    for one in trials:
-        scores = several.get(one.candidate.kin)
-        if scores is not None and not one.rejected and math.isfinite(one.rank[1]):
-            pull = (1 - own) * (float(scores.mean()) - one.rank[1])
-            pull = min(max(pull, -_PULL), _PULL)
-            one = replace(one, rank=(one.rank[0], one.rank[1] + pull))
-        found.append(one)
-    return found
 
 
 def _kept(trials: Sequence[Trial], places: int = 0) -> list[Trial]:
