@@ -99,6 +99,21 @@ def evidence(draws: FloatArray, log: FloatArray, *, limit: float, hover: bool = 
     return _finish(_lines(lines, x, y, ("draws", "log evidence"), hover))
 
 
+def search(at: FloatArray, bounds: FloatArray, *, claimed: float, hover: bool = False) -> Any:
+    """What pairs of inputs predict, over the draws of a hunt: points, the best so far, the claim."""
+    alt = altair()
+    ends = np.array([at.min(), at.max()], dtype=float) if at.size else np.ones(1)
+    lines = {
+        "best": (at, np.maximum.accumulate(bounds)),
+        "claimed": (ends, np.full(ends.size, claimed)),
+    }
+    x = alt.X("x:Q", title="draws of the hunt")
+    y = alt.Y("y:Q", title="predicted bound", scale=alt.Scale(domainMin=0))
+    points = _data([{"x": a, "y": b} for a, b in zip(at.tolist(), bounds.tolist(), strict=True)])
+    points = points.mark_circle(size=20, color=INK, opacity=0.5).encode(x=x, y=y)
+    return _finish([points, *_lines(lines, x, y, ("draws", "predicted bound"), hover)])
+
+
 def loss(
     x: FloatArray,
     p: FloatArray,

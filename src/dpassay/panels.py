@@ -56,19 +56,20 @@ def _hunt(hunt: Hunt, remedy: str) -> Panel:
     """The verdict on the pair that was found, the two inputs, and the pairs that were looked at."""
     styles = {"−": "red", "+": "green", " ": ""}
     inputs = [Text(f"{mark} {text}", style=styles[mark]) for mark, text in compared(hunt.pair)]
-    listed = Table(title="looked at", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for heading in ("pair", "draws", "predicted", "outcome"):
+    listed = Table(title="kinds of pairs", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for heading in ("kind", "tried", "coupled difference", "predicted", "seconds"):
         listed.add_column(heading)
-    for one in hunt.log[:_LISTED]:
-        bound = "" if one.bound is None else number(one.bound)
-        listed.add_row(*map(Text, (one.name, f"{one.draws:,}", bound, one.outcome)))
-    more = len(hunt.log) - _LISTED
+    for one in hunt.families[:_LISTED]:
+        values = (number(value) if value else "" for value in (one.difference, one.bound))
+        listed.add_row(*map(Text, (one.name, str(one.tried), *values, f"{one.seconds:.1f}")))
+    more = len(hunt.families) - _LISTED
     parts: list[Any] = [
         panel(hunt.verdict, remedy=remedy),
         Text(f"the inputs ({hunt.pair.relation}); − only in the first, + only in the second"),
         *inputs,
         listed,
         *([Text(f"and {more:,} more")] if more > 0 else []),
+        *(Text(f"suspicion: {text}") for text in hunt.suspicions),
         *(Text(f"note: {note}") for note in hunt.notes),
     ]
     title = f"{hunt.tried:,} pairs, {hunt.draws:,} draws"

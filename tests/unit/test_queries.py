@@ -1,13 +1,12 @@
 """Answers on neighbouring data stay within the sensitivity."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.hunting.queries import Queries, QueryCandidate
+from dpassay.hunting.queries import Queries
 from dpassay.hunting.schema import row_schema
 
 inputs = dp.inputs
@@ -28,11 +27,3 @@ def test_answers_stay_within_the_sensitivity(cell, norm, seed):
         size = {"each": max(gaps), "l1": sum(gaps), "l2": math.sqrt(sum(g * g for g in gaps))}[norm]
         assert size <= 2 * (1 + 1e-12)
         assert repr(pair[0].tolist()) != repr(pair[1].tolist())
-
-
-def test_kin_are_those_that_move_alike_whichever_comes_first():
-    shifted = partial(QueryCandidate, entry="")
-    up = shifted((0.0, 5.0), (1.0, -2.0))
-    assert up.kin == shifted((1.0, 1.0), (-0.5, 1.0)).kin
-    assert up.kin != shifted((0.0, 5.0), (1.0, 2.0)).kin
-    assert up.kin != shifted((0.0, 5.0), (1.0, 0.0)).kin

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.hunting.hunts import Shrinking
-from dpassay.hunting.queries import QueryCandidate
 from dpassay.hunting.rows import Records, RowCandidate
 from dpassay.hunting.schema import row_schema
 from dpassay.hunting.screening import (
@@ -13,12 +11,10 @@ from dpassay.hunting.screening import (
     Effort,
     Screening,
     Trial,
-    learned_score,
     quick_score,
-    separation,
 )
-from dpassay.hunting.search import KEEP, Log, Search, _kept, pooled
-from dpassay.learning.cross_fit import CrossFit
+from dpassay.hunting.search import KEEP, Log, Search, _kept
+from dpassay.hunting.shrinking import Shrinking
 from dpassay.outputs.canonical import from_raw
 from dpassay.privacy.pairs import Relation
 from dpassay.sampling.budget import Clock
@@ -29,12 +25,6 @@ CLAIM = dp.PureDP(1.0)
 
 def batch(p, q):
     return Batch.of(from_raw(p, len(p)), from_raw(q, len(q)))
-
-
-def test_separation_is_that_of_the_best_cut_or_kind():
-    assert separation(batch([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0])) == 1.0
-    assert separation(batch([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0])) == 0.0
-    assert separation(batch(["a", "a", "a", None], ["a", "b", "b", "b"])) == 0.75
 
 
 @pytest.mark.parametrize("kind", ["numbers", "vectors", "words", "texts"])
@@ -59,25 +49,6 @@ def test_a_quick_look_tells_a_leak_from_none(kind, seeds):
     assert max(null) < 3.0
 
 
-def test_with_many_draws_a_look_sees_what_no_single_cut_shows(seeds):
-    """A rare value in the midst of others: cuts of the number miss it, rankings of cells do not."""
-
-    def outputs(rare, rng):
-        made = rng.normal(size=4000)
-        return np.round(np.where(rng.random(4000) < rare, 0.5, made), 2)
-
-    def score(rare, rng):
-        draws = batch(outputs(0.0, rng), outputs(rare, rng))
-        learner = CrossFit(draws, "auto", np.random.default_rng, lean=True)
-        return quick_score(draws, CLAIM, 10_000), learned_score(learner, CLAIM, 10_000)
-
-    rng = np.random.default_rng(seeds[0])
-    null = [score(0.0, rng)[1] for _ in range(5)]
-    cuts, leak = zip(*(score(0.03, rng) for _ in range(5)), strict=True)
-    assert max(null) < 3.0
-    assert np.median(leak) > 3.0 + np.median(cuts)
-
-
 def trial(name, score, **more):
     candidate = RowCandidate(((score,),), ((0.0,),), entry=name)
     return Trial(candidate, dp.Pair(0, 1), 100, (0, score), **more)
@@ -92,57 +63,6 @@ def test_a_quarter_goes_on_and_a_third_of_it_for_being_different():
     assert [one.rank[1] for one in kept[:6]] == [23.0, 22.0, 21.0, 20.0, 19.0, 18.0]
     assert {one.candidate.name for one in kept[6:]} == {"other 0", "other 1"}
     assert _kept([trial("a", 1.0, rejected="no")]) == []
-
-
-def shifted(base, signs, score, **more):
-    candidate = QueryCandidate((base,) * len(signs), tuple(map(float, signs)), entry=f"{base}")
-    return Trial(candidate, dp.Pair(0, 1), 100, (0, score), **more)
-
-
-def scores(trials):
-    return [one.rank[1] for one in trials]
-
-
-def test_scores_are_drawn_to_their_kin_by_how_much_of_them_is_noise():
-    def kin(spread):
-        return [shifted(k, signs, mean + spread * (-1) ** k)
-                for mean, signs in ((0.0, (1, 1)), (3.0, (1, -1))) for k in range(4)]  # fmt: skip
-
-    assert scores(pooled(kin(0.5))) == [0.0] * 4 + [3.0] * 4  # less than noise makes
-    # Σ(x − mean)² = 32 with 6 degrees of freedom: 6/32 of it is noise
-    kept = 2 * (1 - 6 / 32)
-    assert scores(pooled(kin(2.0))) == pytest.approx([kept, -kept] * 2 + [3 + kept, 3 - kept] * 2)
-
-
-def test_pairs_without_kin_and_those_refused_keep_their_scores():
-    rows = [trial("a", 1.0), trial("b", 5.0)]
-    assert scores(pooled(rows)) == [1.0, 5.0]
-    alone = [shifted(0, (1, 1), 7.0), shifted(0, (1, -1), 2.0), shifted(1, (1, -1), 3.0)]
-    refused = shifted(2, (1, -1), 9.0, rejected="no")
-    never = shifted(3, (1, -1), -np.inf)
-    many = [shifted(k, (1, 0), 0.5 * (-1) ** k) for k in range(40)]
-    assert (
-        scores(pooled([*many, shifted(40, (1, 0), 6.0)]))[-1] == 4.5
-    )  # what stands out still does
-    assert scores(pooled([*alone, refused, never])) == [7.0, 2.5, 2.5, 9.0, -np.inf]
-    assert pooled([]) == []
-
-
-def test_kin_finds_the_pattern_that_single_scores_do_not(seeds):
-    """Seven patterns on 17 bases, the scores of one higher by the size of the noise."""
-    rng = np.random.default_rng(seeds[0])
-    signs = [tuple(rng.choice([-1, 0, 1], 10)) for _ in range(7)]
-
-    def right(many):
-        kept = _kept(many)
-        return np.mean([one.candidate.shift == tuple(map(float, signs[0])) for one in kept])
-
-    alone, together = [], []
-    for _ in range(20):
-        many = [shifted(k, s, rng.normal() + (s == signs[0])) for s in signs for k in range(17)]
-        alone.append(right(many))
-        together.append(right(pooled(many)))
-    assert np.mean(together) > 1.5 * np.mean(alone)
 
 
 def test_a_budget_keeps_what_is_beyond_a_share():
@@ -170,7 +90,7 @@ def screening(mechanism, seed, budget=40_000, test=4000):
     )
 
 
-LOOKS = (Effort.GLANCE, Effort.QUICK, Effort.THOROUGH)
+LOOKS = (Effort.QUICK, Effort.THOROUGH, Effort.COMPLETE)
 
 
 def test_every_look_has_streams_of_its_own(seed):

@@ -393,6 +393,10 @@ def hunt(
     seconds: Annotated[
         float | None, typer.Option(help="Seconds to spend, in place of --budget.")
     ] = None,
+    guide: Annotated[
+        str | None,
+        typer.Option(help="calls: note what runs draw from, and try suspicious pairs first."),
+    ] = None,
     confidence: Confidence = 0.95,
     loss: Loss = "auto",
     *,
@@ -428,6 +432,7 @@ def hunt(
         norm=norm,
         outside=outside,
         failing=failing,
+        guide=guide,
         loss=loss,
         **how.drawing(box, out),
     )

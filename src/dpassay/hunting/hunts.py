@@ -1,9 +1,4 @@
-"""`dpassay.hunt`: find neighbouring inputs on which a mechanism breaks its claim, shrink and audit them.
-
-Shrinking is greedy, as in property-based testing (MacIver & Donaldson,
-doi:10.4230/LIPIcs.ECOOP.2020.13): the first simpler pair on which fresh draws predict most of the bound
-replaces the one before. What is simpler, and in which order it is tried: `rows`, `queries` and `values`.
-"""
+"""`dpassay.hunt`: find the inputs on which a mechanism breaks its claim, shrink them and audit them."""
 
 from __future__ import annotations
 
@@ -12,7 +7,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -26,8 +21,9 @@ from dpassay.hunting.queries import NORMS, Queries
 from dpassay.hunting.result import Hunt, Tried
 from dpassay.hunting.rows import Records
 from dpassay.hunting.schema import row_schema
-from dpassay.hunting.screening import DrawBudget, Effort, Screening, Trial
-from dpassay.hunting.search import Log, Search
+from dpassay.hunting.screening import FEWEST, DrawBudget, Effort, Screening, Trial
+from dpassay.hunting.search import MORE, Log, Search
+from dpassay.hunting.shrinking import SHRINK, Shrinking
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation, as_relation
@@ -35,6 +31,7 @@ from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
 from dpassay.sampling.budget import Clock
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
+from dpassay.sampling.job import call
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Live
 
@@ -47,20 +44,17 @@ _STEP, _STEPS = 1 / 4000, (30, 100)
 _TEST = 0.75
 #: The address of the randomness that makes inputs; the draws on pairs have other addresses.
 _INPUTS = 1 << 22
-#: The fewest draws of a hunt; with a time budget the most, and the part of it that drawing may take.
-LEAST, _MOST, _DRAWING = 5000, 20_000_000, 0.8
-#: Pairs on which the cost of a draw is measured for a time budget.
-_PILOTS = 2
-#: The verdict has at least this part of a time budget, and this many draws a side.
-_VERDICT, _SMALL = 0.1, 1000
-#: The share of the budget that is spent when shrinking ends.
-SHRINK = 0.75
-#: Draws a side of a trial while shrinking, tried in turn until they show what the search saw.
-_SIZES = (200, 400, 1000, 3000)
-#: The part of the bound that a simpler pair must keep; one that shows some of it gets another trial.
-_KEPT, _SOME = 0.8, 0.2
-#: Trials of shrinking at most.
-_TRIALS = 150
+#: The fewest draws of a hunt; with a time budget the most.
+LEAST, _MOST = 100, 20_000_000
+#: Pairs on which the cost of a draw is measured for a time budget; the part of it from which on one call
+#: is slow, and is all the measurement there is.
+_PILOTS, _SLOW = 2, 0.005
+#: Seconds of a draw from which on computing takes little of the time.
+_CHEAP = 1e-3
+#: The verdict has at least this part of a time budget; draws a side if that is too little, and at least.
+_VERDICT, _SMALL, _LEAST_TEST = 0.1, 1000, 20
+#: Suspicions that are reported at most.
+_SUSPICIONS = 2
 #: Relations that make no candidates of a space.
 _UNFIT = {Relation.UNSPECIFIED, Relation.SENSITIVITY_ONE, Relation.DISTRIBUTIONAL}
 
@@ -81,6 +75,7 @@ def hunt(
     failing: str = "leak",
     loss: Any = "auto",
     features: Any = None,
+    guide: str | None = None,
     rng: Seed = None,
     sampling: Sampling | None = None,
 ) -> Hunt:
@@ -105,6 +100,8 @@ def hunt(
                  refusal, which is no leak; "outcome": an output everywhere; "ignore": never one
     loss         what scores the outputs, as for `audit`
     features     functions of one output, as for `audit`
+    guide        "calls": note which distributions of `rng` a run draws from. A scale that depends on the
+                 data, a missing call or a constant seed is a suspicion: such pairs are tried first
 
     >>> import dpassay as dp, numpy as np
     >>> def clamped_mean(data, size, rng):  # forgets that the sum is not what is clamped
@@ -119,6 +116,8 @@ def hunt(
     gamma = 1 - checks.probability("confidence", confidence)
     checks.one_of("failing", failing, ("leak", "outcome", "ignore"))
     checks.flag("outside", outside)
+    if guide is not None:
+        checks.one_of("guide", guide, ("calls",))
     box, seed = check_mechanism(with_features(mechanism, features)), seed_of(rng)
     pairs = _candidates(as_space(space), relation, user, sensitivity, norm, seed)
     how = as_sampling(sampling)
@@ -126,7 +125,7 @@ def hunt(
     if seconds is not None:
         clock = Clock(checks.real("seconds", seconds, above=0.0))
         draws = _timed_budget(box, pairs, clock, seed, how)
-    planned = int((1 - SHRINK) * draws.total / 2)
+    planned = int((1 - SHRINK if draws.total >= FEWEST else 0.5) * draws.total / 2)
     test = int(_TEST * planned)
     check_conclusive(claimed, (test, test), gamma)
     screening = Screening(
@@ -140,6 +139,7 @@ def hunt(
         seed=seed,
         sampling=how,
         budget=draws,
+        recording=guide is not None,
     )
     with Whole(draws.total, "hunting", how.progress, sides=2) as bar:
         log, top, notes = _searched(screening, bar, outside)
@@ -157,6 +157,12 @@ def hunt(
         tried=len(log.last),
         draws=draws.spent,
         notes=tuple(notes),
+        families=tuple(
+            sorted(log.families.values(), key=lambda one: (-one.bound, -one.difference))
+        ),
+        suspicions=tuple(
+            text for _, text in sorted(log.suspicions.values(), reverse=True)[:_SUSPICIONS]
+        ),
     )
 
 
@@ -180,7 +186,7 @@ def _searched(screening: Screening, bar: Whole, outside: bool) -> tuple[Log, Tri
         search.run(outside=outside, rng=stream(screening.seed, _INPUTS))
         top = search.top
         if top.conclusive:
-            top = Shrinking(screening, log).run(top)
+            top = Shrinking(screening, log, MORE * search.coupled).run(top)
     except KeyboardInterrupt:
         if not log.last:
             raise
@@ -205,7 +211,7 @@ def _verdict(
 ) -> Verdict:
     """The audit of one pair on streams that no trial has: the draws kept for it, or all that is left."""
     budget, how = screening.budget, screening.sampling
-    left = max((budget.total - budget.spent) // 2, _SMALL)
+    left = max((budget.total - budget.spent) // 2, _LEAST_TEST)
     n = left if planned is None else min(planned, left)
     bar.say("learning", 2 * n)
     audited = partial(
@@ -218,10 +224,13 @@ def _verdict(
         rng=screening.seed,
         sampling=replace(how, on_error="outcome") if top.failed else how,
     )
+    clock = budget.clock
+    if clock is not None and budget.total < FEWEST:  # every call counts: none is for a pilot
+        n, clock = max(int(budget.left(0.95) / 2), _LEAST_TEST), None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # overflow and the like, on hostile inputs
         try:
-            found = audited(n=n) if budget.clock is None else _in_time(audited, budget.clock)
+            found = audited(n=n) if clock is None else _in_time(audited, clock)
         except MechanismError as error:
             error.add_note(
                 "it failed in the last draws of a hunt and never before; to count that as an output, "
@@ -258,7 +267,7 @@ def _listed(log: Log, top: Trial) -> Iterator[tuple[_Status, Tried]]:
         if key == top.candidate.key:
             status = _Status.TESTED
         outcome = f"{status}: {trial.rejected}" if status is _Status.REFUSED else str(status)
-        thorough = trial.rank[0] > 0 or trial.bound > 0 or trial.conclusive
+        thorough = trial.effort in (Effort.THOROUGH, Effort.COMPLETE)
         yield (
             status,
             Tried(
@@ -267,6 +276,7 @@ def _listed(log: Log, top: Trial) -> Iterator[tuple[_Status, Tried]]:
                 draws=log.draws[key],
                 bound=trial.bound if thorough else None,
                 outcome=outcome + ("; failures are outputs" if trial.failed else ""),
+                at=trial.at,
             ),
         )
 
@@ -314,81 +324,31 @@ def _candidates(
 def _timed_budget(
     mechanism: Mechanism, pairs: Records | Queries, clock: Clock, seed: int, how: Sampling
 ) -> DrawBudget:
-    """The draws that fit into half of a time, the rest of which is for what is computed from them."""
+    """The draws that fit into a time, in half of it if they are cheap: then computing takes the rest."""
     random = stream(seed, _INPUTS, 1)
-    cost = 1e-9  # seconds a draw
+    cost, part = 1e-9, 0.5  # seconds a draw
     for index in range(_PILOTS):
         pair = pairs.pair(pairs.random(random))  # type: ignore[arg-type]
         live = Live(mechanism, pair, seed=seed, index=_INPUTS + index, sampling=how)
         with contextlib.suppress(MechanismError):
-            cost = max(cost, clock.pilot(live)[1] / 2)
-        if LEAST * cost > _DRAWING * clock.left:
-            needed = clock.elapsed + 1.2 * LEAST * cost / _DRAWING  # with larger pilots
-            raise NotEnoughDraws(
-                f"a draw takes about {cost:.2g} s, so that {clock.seconds:g} s are enough for about "
-                f"{int(max(clock.left, 0.0) / cost):,} draws, and a hunt needs {LEAST:,}: give at least "
-                f"seconds={math.ceil(needed)}, or audit the pairs that you suspect (dp.audit)"
-            )
-    return DrawBudget(int(min(max(0.5 * clock.left / cost, LEAST), _MOST)), clock, cost)
-
-
-# --- shrinking
-
-
-@dataclass
-class Shrinking:
-    """Replaces a pair by simpler ones that break the mechanism about as badly."""
-
-    screening: Screening
-    log: Log
-
-    def run(self, found: Trial) -> Trial:
-        """The simplest pair that was found; the one given if none is as good."""
-        seen = self._reference(found)
-        if seen is None:
-            return found
-        chain, least = [seen], _KEPT * min(seen.bound, found.bound)
-        tried = {found.candidate.key}
-        last = self.log.trials + _TRIALS
-        while (better := self._step(chain[-1], least, tried, last)) is not None:
-            chain.append(better)
-        return self._confirmed(found, chain[1:])
-
-    def _trial(self, candidate: Any, n: int, *, failing: bool = False) -> Trial:
-        return self.log.add(self.screening.trial(Effort.THOROUGH, candidate, n, failing=failing))
-
-    def _reference(self, found: Trial) -> Trial | None:
-        """A trial with as few draws as show that the pair breaks the claim; None if none do."""
-        for n in _SIZES:
-            if not self.screening.budget.affords(2 * n, SHRINK):
-                return None
-            seen = self._trial(found.candidate, n)
-            if seen.conclusive and seen.bound >= _KEPT * found.bound:
-                return seen
-        return None
-
-    def _step(self, found: Trial, least: float, tried: set[str], last: int) -> Trial | None:
-        """The first simpler pair that does as well."""
-        for simpler in self.screening.space.simpler(found.candidate):
-            if simpler.key in tried or (simpler.outside and not found.candidate.outside):
-                continue
-            tried.add(simpler.key)
-            for n in (found.n, 4 * found.n):
-                needed = 2 * n + 8 * found.n  # this trial, and one that confirms
-                if not self.screening.budget.affords(needed, SHRINK) or self.log.trials >= last:
-                    return None
-                seen = self._trial(simpler, n, failing=found.failed)
-                if seen.conclusive and seen.bound >= least:
-                    return replace(seen, n=found.n)
-                if seen.bound < _SOME * least:
+            for again in range(2):  # the first call may load something
+                start = clock.elapsed
+                call(mechanism, pair[0], 1, stream(seed, _INPUTS, 2, index, again), how.timeout)
+                took = clock.elapsed - start
+                if took < _SLOW * clock.seconds:
                     break
-        return None
-
-    def _confirmed(self, found: Trial, chain: list[Trial]) -> Trial:
-        """The simplest of a chain that more draws confirm: each was chosen for what its draws showed."""
-        while chain and self.screening.budget.affords(8 * chain[-1].n, SHRINK):
-            again = self._trial(chain[-1].candidate, 4 * chain[-1].n)
-            if again.conclusive and again.bound >= _KEPT * found.bound:
-                return again
-            chain = chain[: len(chain) // 2]
-        return found
+            if took >= _SLOW * clock.seconds:
+                cost = took
+                break
+            cost = max(cost, clock.pilot(live)[1] / 2)
+    if cost > _CHEAP:
+        part = 0.95
+    total = part * max(clock.left, 0.0) / cost
+    if total < LEAST:
+        needed = clock.elapsed + 1.2 * LEAST * cost / part
+        raise NotEnoughDraws(
+            f"a draw takes about {cost:.2g} s, so that {clock.seconds:g} s are enough for about "
+            f"{int(total):,} draws, and a hunt needs {LEAST:,}: give at least "
+            f"seconds={math.ceil(needed)}, or audit the pairs that you suspect (dp.audit)"
+        )
+    return DrawBudget(int(min(total, _MOST)), clock, cost)

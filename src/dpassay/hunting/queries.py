@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -44,12 +44,6 @@ class QueryCandidate(Candidate):
         """Equal for equal pairs only."""
         return repr((self.base, self.shift))
 
-    @property
-    def kin(self) -> tuple[int, ...]:
-        """Which answers go up and which down, whichever input is the first."""
-        signs = tuple((d > 0) - (d < 0) for d in self.shift)
-        return max(signs, tuple(-sign for sign in signs))
-
 
 def _moved(x: Any, d: Any) -> Any:
     """x + d, rounded towards x: the sum in doubles must not be farther from x than d."""
@@ -66,6 +60,7 @@ class Queries:
     schema: RowSchema
     sensitivity: float
     norm: str = "each"
+    alike: ClassVar[float] = 0.97  # of a coupled difference: every answer that differs adds to it
 
     def __post_init__(self) -> None:
         if len(self.schema.cells) != 1 or not isinstance(self.schema.cells[0], (Real, Integer)):
@@ -85,6 +80,12 @@ class Queries:
     def _unit(self) -> Any:
         """The sensitivity, an integer for integers."""
         return (int if isinstance(self._cell, Integer) else float)(self.sensitivity)
+
+    @property
+    def _start(self) -> Any:
+        """Zero, or the lower bound."""
+        zero = 0 * self._unit
+        return zero if values.holds(self._cell, zero) else values.extremes(self._cell)[0]
 
     @property
     def _lengths(self) -> list[int]:
@@ -122,16 +123,26 @@ class Queries:
         yield "one against the rest", (part, *[-part] * (size - 1))
         yield "one against the rest, mirrored", (*[part] * (size - 1), -part)
         yield "half against half", (*[part] * half, *[-part] * (size - half))
+        if size > 2:
+            yield "every second against the others", ((part, -part) * size)[:size]
+            yield "the middle answer", (*[zero] * half, s, *[zero] * (size - half - 1))
+        if size > 5:
+            yield "blocks against each other", ((*[part] * 2, *[-part] * 2) * size)[:size]
 
     def catalogue(self, rng: np.random.Generator, *, outside: bool) -> list[QueryCandidate]:
         """Every pattern of differences on every kind of answers, in turns."""
         found = []
         for size in self._lengths:
             shifts = list(self._shifts(size))
+            for turn, (name, shift) in enumerate(shifts if size > 1 else []):
+                kind = "answers that change places"  # the two inputs mirror each other
+                base = tuple(self._start - min(d, 0 * d) for d in shift)
+                one = QueryCandidate(base, shift, entry=f"{kind}; {name} changed", kind=kind)
+                found.append((turn // 2, self._fit(one)))
             for k, (kind, base) in enumerate(self._bases(size, rng, outside)):
                 for turn in range(len(shifts)):
                     name, shift = shifts[(turn + k) % len(shifts)]
-                    one = QueryCandidate(base, shift, entry=f"{kind}; {name} changed")
+                    one = QueryCandidate(base, shift, entry=f"{kind}; {name} changed", kind=kind)
                     found.append((turn, self._fit(one)))
         found.sort(key=lambda one: one[0])
         return list({one.key: one for _, one in found if one is not None}.values())
@@ -143,9 +154,7 @@ class Queries:
             if not one.outside or outside:
                 yield f"answers: {one.name}", (one.value,) * size
         if size > 1:
-            low, high = values.extremes(self._cell)
-            start = 0 * self._unit if values.holds(self._cell, 0 * self._unit) else low
-            step = self._unit
+            high, start, step = values.extremes(self._cell)[1], self._start, self._unit
             ramp = tuple(min(start + k * step, high) for k in range(size))
             yield "answers a step apart", ramp
             yield "answers a step apart, falling", ramp[::-1]
@@ -170,33 +179,41 @@ class Queries:
         raise InvalidInput(f"no two inputs of the space differ by {self.sensitivity:g}")
 
     def mutated(self, found: QueryCandidate, rng: np.random.Generator) -> QueryCandidate:
-        """An answer changed, or another pattern."""
-        base = list(found.base)
+        """An answer changed, or all of them alike, or the pattern of the differences."""
+        base, shift = list(found.base), list(found.shift)
         index = int(rng.integers(len(base)))
-        match int(rng.integers(4)):
+        match int(rng.integers(6)):
             case 0:
                 shifts = list(self._shifts(len(base)))
                 new = replace(found, shift=shifts[int(rng.integers(len(shifts)))][1])
             case 1:
                 new = replace(found, base=(base[index],) * len(base))
+            case 2:
+                shift[index] = -shift[index]
+                new = replace(found, shift=tuple(shift))
+            case 3:
+                by = values.changed(self._cell, base[index], rng) - base[index]
+                moved = tuple(x + by for x in base)
+                inside = all(values.holds(self._cell, x) for x in moved)
+                new = replace(found, base=moved) if inside else found
             case _:
                 base[index] = values.changed(self._cell, base[index], rng)
                 new = replace(found, base=tuple(base))
         return self._fit(replace(new, origin=Origin.MUTATED)) or found
 
     def simpler(self, found: QueryCandidate) -> list[QueryCandidate]:
-        """Fewer answers, simpler answers, fewer that differ."""
+        """Simpler answers, fewer answers, fewer that differ."""
         options: list[QueryCandidate] = []
         base, shift, size = found.base, found.shift, len(found.base)
+        for value in {repr(x): x for x in base}.values():
+            for plain in values.simpler(self._cell, value)[:6]:
+                new = tuple(plain if repr(x) == repr(value) else x for x in base)
+                options.append(replace(found, base=new))
         if size > max(self.schema.length[0], 1):
             options += [
                 replace(found, base=base[:k] + base[k + 1 :], shift=shift[:k] + shift[k + 1 :])
                 for k in range(size)
             ]
-        for value in {repr(x): x for x in base}.values():
-            for plain in values.simpler(self._cell, value)[:6]:
-                new = tuple(plain if repr(x) == repr(value) else x for x in base)
-                options.append(replace(found, base=new))
         if sum(map(bool, shift)) > 1:
             options += [
                 replace(found, shift=(*shift[:k], 0 * shift[k], *shift[k + 1 :]))

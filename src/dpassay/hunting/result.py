@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpassay._typing import FloatArray
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Record
 from dpassay.results.verdict import Verdict
@@ -29,6 +30,18 @@ class Tried(Record):
     draws: int  # on both sides
     bound: float | None = None  # predicted by the last trial; None if that was a quick one
     outcome: str
+    at: int = 0  # draws of the hunt until then
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Family(Record):
+    """Candidates of one kind: how many were tried, the largest predictions, and the seconds they took."""
+
+    name: str
+    tried: int = 0
+    difference: float = 0.0  # of outputs with common random numbers, in the scale of ε
+    bound: float = 0.0  # predicted
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,6 +60,8 @@ class Hunt(Shown):
     tried: int  # pairs
     draws: int  # all of them, the verdict's included
     notes: tuple[str, ...] = ()
+    families: tuple[Family, ...] = field(default=(), repr=False)  # the most promising first
+    suspicions: tuple[str, ...] = ()  # calls of the generator that depend on the data, and where
 
     @property
     def violated(self) -> bool:
@@ -62,6 +77,7 @@ class Hunt(Shown):
             f"  hunted: {self.tried:,} pairs, {self.draws:,} draws; this one: {self.pair.name}",
             f"  inputs ({self.pair.relation}):",
             *(f"    {mark} {text}" for mark, text in compared(self.pair)),
+            *(f"  suspicion: {text}" for text in self.suspicions),
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
@@ -70,6 +86,18 @@ class Hunt(Shown):
         """The log as rows, for pandas.DataFrame and the like."""
         columns = ("name", "draws", "bound", "outcome", "pair")
         return [{column: getattr(one, column) for column in columns} for one in self.log]
+
+    def path(self) -> tuple[FloatArray, FloatArray]:
+        """Draws of the hunt at which a pair was tried last, and the bound that it predicted."""
+        seen = sorted((one.at, one.bound) for one in self.log if one.bound is not None)
+        at, bounds = zip(*seen, strict=True) if seen else ((), ())
+        return np.array(at, dtype=float), np.array(bounds, dtype=float)
+
+    def chart(self) -> Any:
+        """The predicted bound of every pair, over the draws of the hunt, and the claim."""
+        from dpassay import charts
+
+        return charts.search(*self.path(), claimed=float(self.verdict.claim.value))
 
 
 def compared(pair: Pair) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from dpassay.privacy.pairs import Pair, Relation
 
 #: Rows of a small input, and pairs of hostile values and backgrounds at most.
 _SMALL, _MANY = 5, 600
+#: Rows that are alike at most: a threshold on a count shows between two of these numbers.
+_ALIKE = 12
 
 
 class Background(StrEnum):
@@ -68,6 +70,7 @@ class Records:
     schema: RowSchema
     relation: Relation
     user: int | None = None  # the column that says whose a row is
+    alike: ClassVar[float] = 0.8  # the part of a coupled difference that a simpler pair must have
 
     def __post_init__(self) -> None:
         least, most = self.schema.length
@@ -105,7 +108,8 @@ class Records:
             common = self._background(kind, change.second[0], rng)
             at = (0, len(common))[int(rng.integers(2))]
             entry = f"{change.entry}; {kind}" if self._common_length[1] else change.entry
-            rest.append(self._fit(replace(change, common=common, at=at, entry=entry), rng))
+            kept = replace(change, common=common, at=at, entry=entry, kind=change.entry)
+            rest.append(self._fit(kept, rng))
         return _once([one for one in _in_turn([special, rest]) if outside or not one.outside])
 
     @property
@@ -165,7 +169,15 @@ class Records:
         if most:
             yield from self._changes("the largest sum there can be", high, 0, rng, (high,) * most)
             yield from self._changes("the least sum there can be", low, 0, rng, (low,) * most)
-        yield from self._changes("the first row against no other", high, 0, rng)
+        for one in self._changes("the first row against no other", high, 0, rng):
+            yield replace(one, rare=True)
+        if self.relation is Relation.REPLACE_ONE and len(low) > 1:
+            entry = "every attribute changed"
+            yield RowCandidate((low,), (high,), entry=entry)
+            yield RowCandidate((low,), (high,), (low,) * most, most, entry=entry)
+        for count in range(1, min(most, _ALIKE) + 1):
+            for one in self._changes("rows that are alike", high, 0, rng, (high,) * count):
+                yield one
         for count in range(max(least, 1), min(most, _SMALL - 1) + 1):
             for one in self._changes("few rows", self._typical(rng), 0, rng):
                 yield one.sharing(tuple(self._typical(rng) for _ in range(count)))

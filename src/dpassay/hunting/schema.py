@@ -60,16 +60,20 @@ class Candidate:
 
     entry: str  # what is special about it: the entry of the catalogue that it comes from
     origin: Origin = Origin.CATALOGUE
+    kind: str = ""  # its part that is without the background; empty if that is all of it
     outside: bool = False  # whether a value lies outside the space
+    rare: bool = False  # whether a claim with δ singles it out: a key or a user that is not there
 
     @property
     def name(self) -> str:
         return self.origin + self.entry
 
     @property
-    def kin(self) -> tuple[int, ...]:
-        """Equal for candidates whose scores are pooled; empty for a candidate without such kin."""
-        return ()
+    def family(self) -> str:
+        """What a log counts it as."""
+        if self.origin is Origin.CATALOGUE:
+            return self.kind or self.entry
+        return self.origin.partition(" ")[0]
 
     def sides(self) -> tuple[Rows, Rows]:
         """The rows of either input."""

@@ -10,7 +10,7 @@ import itertools
 import math
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any
@@ -26,11 +26,10 @@ from dpassay.errors import (
     MechanismRaised,
     MechanismTimedOut,
 )
+from dpassay.hunting.coupling import Coupling, codes_of, difference
 from dpassay.hunting.queries import Queries
 from dpassay.hunting.rows import Records
-from dpassay.learning.cross_fit import CrossFit
 from dpassay.learning.hit_rates import HitRates
-from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.budget import Budget, Clock
@@ -43,42 +42,63 @@ _COLUMNS, _WIDE = 8, 200
 _FEW = 12
 #: Fewer draws a side are not worth starting workers for.
 _ALONE = 1000
-#: A quick trial of this many draws a side scores them as an audit does; with more than the second number,
-#: no trial fits what is slow to fit. The verdict tries everything.
-_SCORED, _LEAN = 2000, 10_000
+#: With more draws a side no trial fits what is slow to fit. The verdict tries everything.
+_LEAN = 10_000
+
+
+#: Candidates on which it is found out whether randomness can be repeated.
+_TRIES = 8
+#: A budget of fewer draws is for one screening and the verdict.
+FEWEST = 5000
+#: How much longer a complete trial takes than one without what is slow to fit, before one was made.
+_SLOWER = 4.0
 
 
 class Effort(Enum):
     """What is computed from the draws of a trial."""
 
     PILOT = auto()  # nothing: a time budget is measured out
-    GLANCE = auto()  # how far apart the outputs are
+    COUPLED = auto()  # how far apart outputs with the same randomness are
     QUICK = auto()  # the test statistic that simple scores predict
-    THOROUGH = auto()  # the bound that an audit would learn
+    THOROUGH = auto()  # the bound that an audit would learn without what is slow to fit
+    COMPLETE = auto()  # the bound that an audit would learn
 
 
 class DrawBudget:
-    """What a hunt may spend, in draws or in seconds, and what it has spent."""
+    """What a hunt may spend, in draws or in seconds, and what it has spent.
+
+    With a clock, `total` is what a pilot expects, and what is left follows from the time that is left and
+    from what draws took so far, with what is computed from them.
+    """
 
     def __init__(self, total: int, clock: Clock | None = None, cost: float = 0.0) -> None:
         self.total, self.clock = total, clock
         self.spent = 0
+        self._began = clock.elapsed if clock is not None else 0.0
         # draws of the pilot and of the largest trial of every effort, and seconds a draw
         self._costs: dict[Effort, tuple[int, float]] = {Effort.PILOT: (0, cost)}
 
     def affords(self, draws: int, share: float, effort: Effort = Effort.THOROUGH) -> bool:
         """Whether a trial with so many draws stays within this share of the budget."""
         if self.clock is not None:
-            cost = max(self._costs.get(one, (0, 0.0))[1] for one in (Effort.PILOT, effort))
+            cost = self._costs[Effort.PILOT][1]
+            if effort in self._costs:
+                cost = max(cost, self._costs[effort][1])
+            elif effort is Effort.COMPLETE and Effort.THOROUGH in self._costs:
+                cost = max(cost, _SLOWER * self._costs[Effort.THOROUGH][1])
             if self.clock.elapsed + draws * cost > share * self.clock.seconds:
                 return False
         return draws <= self.left(share)
 
     def left(self, share: float) -> float:
         """The draws that are left of this share; none when this share of the time is over."""
-        if self.clock is not None and self.clock.elapsed > share * self.clock.seconds:
-            return 0.0
-        return share * self.total - self.spent
+        if self.clock is None:
+            return share * self.total - self.spent
+        time_left = share * self.clock.seconds - self.clock.elapsed
+        cost = self._costs[Effort.PILOT][1]
+        if self.spent:
+            cost = max(cost, (self.clock.elapsed - self._began) / self.spent)
+        return max(time_left, 0.0) / cost if cost else 0.0
 
     def record(self, effort: Effort, draws: int, seconds: float) -> None:
         """Note what a trial took: large ones tell best what others of their effort will take."""
@@ -98,6 +118,10 @@ class Trial:
     conclusive: bool = False  # a violation is predicted beyond the noise of these draws
     failed: bool = False  # draws may fail, which is an output
     rejected: str = ""  # why the pair was refused; empty if it was not
+    effort: Effort = Effort.PILOT
+    seconds: float = 0.0  # that it took
+    at: int = 0  # the draws of the hunt when it was made
+    suspicion: str = ""  # a call of the generator that depends on the data
 
     @property
     def order(self) -> tuple[int, float]:
@@ -119,8 +143,32 @@ class Screening:
     seed: int
     sampling: Sampling
     budget: DrawBudget
+    recording: bool = False  # whether the calls of the generator are noted
+    coupling: Coupling | None = None
     _streams: Iterator[int] = field(default_factory=lambda: itertools.count(1))  # 0: the verdict
     _failing: set[str] = field(default_factory=set)  # candidates whose failures count as outputs
+
+    def couple(self, candidates: Sequence[Any]) -> None:
+        """Find out what repeats the mechanism's randomness; nothing does for a system source."""
+        n = 2 if self.budget.total < FEWEST else 8
+        for shared in (False, True):
+            found = Coupling(
+                self.mechanism, self.seed, self.sampling.timeout, shared, self.recording
+            )
+            self.coupling = found
+            for key, candidate in enumerate(candidates[:_TRIES]):
+                if not self.budget.affords(2 * n, 1.0, Effort.COUPLED):
+                    return
+                self.budget.spent += 2 * n
+                with warnings.catch_warnings(), np.errstate(all="ignore"):
+                    warnings.simplefilter("ignore")
+                    data = self.space.pair(candidate)[1]
+                    repeats = found.repeats(data, n, (1 << 20) + key)
+                if repeats is not None:
+                    break
+            if repeats is not False:
+                return
+        self.coupling = None
 
     def trial(self, effort: Effort, candidate: Any, n: int, *, failing: bool = False) -> Trial:
         """Draw on a pair. If the mechanism fails on it, that is an output, or the pair is refused.
@@ -131,16 +179,16 @@ class Screening:
         if failing:
             self._failing.add(candidate.key)
         start = time.perf_counter()
-        trial = Trial(candidate, self.space.pair(candidate), n)
-        try:
-            for mode in self._error_modes(candidate):
-                try:
-                    return self._attempt(effort, trial, mode)
-                except (MechanismRaised, MechanismTimedOut) as error:
-                    trial = replace(trial, rejected=_reason(error))
-            return trial
-        finally:
-            self.budget.record(effort, 2 * n, time.perf_counter() - start)
+        trial = Trial(candidate, self.space.pair(candidate), n, effort=effort)
+        for mode in self._error_modes(candidate):
+            try:
+                trial = self._attempt(effort, trial, mode)
+                break
+            except (MechanismRaised, MechanismTimedOut) as error:
+                trial = replace(trial, rejected=_reason(error))
+        seconds = time.perf_counter() - start
+        self.budget.record(effort, 2 * n, seconds)
+        return replace(trial, seconds=seconds, at=self.budget.spent)
 
     def _error_modes(self, candidate: Any) -> list[str]:
         """How failures are handled, in turn: first as errors, then as outputs where they count."""
@@ -153,13 +201,11 @@ class Screening:
         how = replace(self.sampling, progress=False, on_error=mode)
         if trial.n < _ALONE:
             how = replace(how, workers=1, executor=None)
-        stream = next(self._streams)
-        source = Live(self.mechanism, trial.pair, seed=self.seed, index=stream, sampling=how)
         self.budget.spent += 2 * trial.n
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                batch, seen = self._predicted(effort, trial, source)
+                batch, seen = self._predicted(effort, trial, how)
         except BadOutput as error:
             return replace(trial, rejected=_reason(error))
         except DpassayError:
@@ -175,11 +221,19 @@ class Screening:
         rank = level, -math.inf if math.isnan(score) else score
         return replace(seen, rank=rank, failed=mode == "outcome", rejected="")
 
-    def _predicted(self, effort: Effort, trial: Trial, source: Live) -> tuple[Batch, Trial]:
+    def _predicted(self, effort: Effort, trial: Trial, how: Sampling) -> tuple[Batch, Trial]:
         """The draws, and what they predict."""
+        if effort is Effort.COUPLED and self.coupling is not None:
+            # the same randomness for all candidates: their scores differ by the inputs alone
+            failing = how.on_error == "outcome"
+            found = self.coupling.draw(trial.pair, trial.n, trial.n, failing=failing)
+            rank = int(bool(found.suspicion)), difference(found)
+            return found.batch, replace(trial, rank=rank, suspicion=found.suspicion)
+        index = next(self._streams)
+        source = Live(self.mechanism, trial.pair, seed=self.seed, index=index, sampling=how)
         n, test = (trial.n, trial.n), (self.test, self.test)
-        if effort is Effort.THOROUGH:
-            lean = trial.n > _LEAN
+        if effort in (Effort.THOROUGH, Effort.COMPLETE):
+            lean = effort is Effort.THOROUGH or trial.n > _LEAN
             (choice,) = learn(
                 [source], [self.claim], Budget(n, test), self.gamma, self.loss, lean=lean
             )
@@ -192,13 +246,7 @@ class Screening:
             return choice.learner.batch, seen
         batch = source.deal(n)
         claim = self.claim if self.claim.set_by_events else self.claim.gaussian_proxy()
-        if effort is Effort.GLANCE:
-            score = separation(batch)
-        elif trial.n < _SCORED:
-            score = quick_score(batch, claim, self.test)
-        else:
-            learner = CrossFit(batch, self.loss, source.rng, lean=True, pair=source.pair)
-            score = learned_score(learner, claim, self.test)
+        score = quick_score(batch, claim, self.test)
         return batch, replace(trial, rank=(0, score))
 
 
@@ -208,9 +256,11 @@ def _always_fails(batch: Batch) -> bool:
 
 
 def _reason(error: MechanismError) -> str:
-    """The first line of what went wrong, without the input, which the log has."""
-    text = str(error).partition("\n")[0]
-    return text.partition(": it raised ")[2] or text.partition(": one call ")[2] or text
+    """The first line that says what went wrong, without the input, which the log has."""
+    text = str(error).partition("\n  replay it alone")[0]
+    text = text.partition(": it raised ")[2] or text.partition(": one call ")[2] or text
+    first, *rest = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    return f"{first} {rest[0]}" if first.endswith(":") and rest else first.rstrip(":")
 
 
 # --- scores of few draws
@@ -219,22 +269,7 @@ def _reason(error: MechanismError) -> str:
 def _category_counts(batch: Batch) -> np.ndarray[Any, Any]:
     """How many draws there are of every category of output, a row a side."""
     many = len(batch.p.structures)
-    return np.array([np.bincount(_codes(side), minlength=many) for side in (batch.p, batch.q)])
-
-
-def _codes(side: Outputs) -> Any:
-    return np.zeros(len(side), dtype=np.int64) if side.codes is None else side.codes
-
-
-def separation(batch: Batch) -> float:
-    """The largest |P(E) − Q(E)| over categories of output and thresholds of a number."""
-    counts = _category_counts(batch) / np.array(batch.sizes)[:, None]
-    best = float(np.abs(counts[0] - counts[1]).max()) if counts.shape[1] <= _FEW else 0.0
-    for p, q in _numbers(batch):
-        cuts = np.concatenate([p, q])
-        below = [np.searchsorted(np.sort(side), cuts) / side.size for side in (p, q)]
-        best = max(best, float(np.abs(below[0] - below[1]).max()))
-    return best
+    return np.array([np.bincount(codes_of(side), minlength=many) for side in (batch.p, batch.q)])
 
 
 def _numbers(batch: Batch) -> list[tuple[Any, Any]]:
@@ -261,15 +296,6 @@ def quick_score(batch: Batch, claim: Claim, test: int) -> float:
     counts = _category_counts(batch)
     if counts.shape[1] > 1:
         scores.append((_categories(batch, counts), False))
-    return _largest_z(scores, claim, test)
-
-
-def learned_score(learner: CrossFit, claim: Claim, test: int) -> float:
-    """The same of the scores that an audit would try, but for the slow ones."""
-    numbers = learner.plain_numbers
-    scores = [] if numbers is None else [(numbers[1], True)]
-    learned = map(learner.scores, range(len(learner.names)))
-    scores += [(one, False) for one in learned if one is not None]
     return _largest_z(scores, claim, test)
 
 
@@ -305,6 +331,6 @@ def _categories(batch: Batch, counts: Any) -> tuple[Any, Any]:
     own = 1.0 if counts.shape[1] > _FEW else 0.0
     p, q = (counts + 0.5).astype(float)
     return (
-        np.log(np.maximum(p - own, 0.5) / q)[_codes(batch.p)],
-        np.log(p / np.maximum(q - own, 0.5))[_codes(batch.q)],
+        np.log(np.maximum(p - own, 0.5) / q)[codes_of(batch.p)],
+        np.log(p / np.maximum(q - own, 0.5))[codes_of(batch.q)],
     )

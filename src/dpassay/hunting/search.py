@@ -2,23 +2,21 @@
 
 A round is a successive halving (Jamieson & Talwalkar 2016, arXiv:1502.07943) that keeps a quarter and
 gives those four times the draws. The largest of many noisy predictions is mostly noise: every step judges
-by draws of its own, and earlier predictions of a pair are dropped. Pairs whose outputs a first glance
-tells apart are tried first.
+by draws of its own, and earlier predictions of a pair are dropped. The best of the first step are tried
+ahead of the others.
+
+Where the mechanism's randomness can be repeated (`coupling`), the first step compares outputs with common
+random numbers, which ranks hundreds of pairs for what a few cost otherwise; others are made of the best
+by coordinate ascent on that difference.
 
 Few draws do not show what happens in one output of a hundred. While the budget allows, the next round has
 four times the draws of the one before, on the catalogue, the best candidates and others like them: an
 easy case costs little, and the last round about as much as all others.
-
-Where candidates differ in the same way (`kin`), a few draws on one say something about the others too:
-its score is shrunk towards the mean of its kin, the more the less they differ beyond noise (James & Stein
-1961), but not by much (Efron & Morris, Limiting the risk of Bayes and empirical Bayes estimators, JASA
-1971 and 1972).
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,27 +24,41 @@ from typing import Any
 import numpy as np
 
 from dpassay.errors import MechanismRaised
-from dpassay.hunting.screening import Effort, Screening, Trial
+from dpassay.hunting.coupling import MOST as MOST_DIFFERENT
+from dpassay.hunting.result import Family
+from dpassay.hunting.screening import FEWEST, Effort, Screening, Trial
 from dpassay.results.blindness import far_above
 
 #: The share of the budget that the search may spend; the rest is for shrinking and the verdict.
 SEARCH = 0.65
-#: Draws a side of a first glance, and of the steps of a round relative to the first.
-GLANCE, STEPS = 20, (1, 4, 16, 64)
-#: A glance tells inputs apart if an event has a tenth of the draws on one and nine tenths on the other.
-_FAR_APART = 0.8
+#: Draws a side of the steps of a round, relative to the first.
+STEPS = (1, 4, 16, 64)
 #: Pairs of the first round at most, the share of the budget that is for it, the part a step keeps.
 MOST, FIRST, KEEP = 120, 0.35, 4
+#: From this many draws a side on they are scored as an audit does.
+_SCORED = 2000
 #: Pairs at most that are tried first.
 _AHEAD = 3
+#: Coupled draws a side, at least and at most, by a share of the budget; the share of it for all of them.
+_COUPLED, _COUPLED_PART, _COUPLING = (2, 32), 1 / 2500, 0.2
+#: The best so many have this many times the coupled draws before they are compared with each other, as
+#: far as this part of the budget allows.
+_FINALISTS, MORE, _FINAL = 12, 4, 0.05
+#: Changes that are tried in the ascent from a pair.
+_ASCENT = 24
+#: The share of a small budget that is for screening, and draws a side if they cannot be coupled.
+_SMALL, _FEW = 0.45, 10
+#: A claim with δ: pairs that it singles out, events that are to be expected on each, and the part of the
+#: budget that each may take.
+_SINGLED, _EVENTS, _SINGLED_PART = 2, 10, 1 / 20
+#: An ε beyond which a claim's δ(ε) is its δ.
+_LARGE_EPSILON = 300.0
 #: Candidates that others are made of, and how many of each.
 _PARENTS, _CHILDREN = 6, 6
 #: The catalogue is tried again with so many times the draws, at least, and while that can go on.
 _LEAST, _RISE = 2.5, 4.0
 #: A round that raises the best bound by less than this part of it was the last, if it is conclusive.
 _GAIN = 0.1
-#: The kin of a pair move its score by so much at most: a leak on one input alone must stay visible.
-_PULL = 1.5
 
 
 @dataclass
@@ -57,10 +69,25 @@ class Log:
     last: dict[str, Trial] = field(default_factory=dict)
     draws: dict[str, int] = field(default_factory=dict)  # on both sides
     trials: int = 0
+    families: dict[str, Family] = field(default_factory=dict)
+    suspicions: dict[str, tuple[float, str]] = field(default_factory=dict)  # with the difference
 
     def add(self, trial: Trial) -> Trial:
         key = trial.candidate.key
-        self.last[key] = trial
+        name = trial.candidate.family
+        family = self.families.get(name, Family(name=name))
+        coupled = trial.effort is Effort.COUPLED
+        self.families[name] = replace(
+            family,
+            tried=family.tried + (key not in self.last),
+            difference=max(family.difference, trial.rank[1] if coupled else 0.0),
+            bound=max(family.bound, trial.bound),
+            seconds=family.seconds + trial.seconds,
+        )
+        if trial.suspicion:
+            self.suspicions[key] = trial.rank[1], f"{trial.suspicion} ({trial.pair})"
+        if trial.effort is not Effort.COUPLED or key not in self.last:
+            self.last[key] = trial
         self.draws[key] = self.draws.get(key, 0) + 2 * trial.n
         self.trials += 1
         self.tell(trial)
@@ -75,6 +102,7 @@ class Search:
     log: Log
     first: int  # draws a side of the first step
     best: list[Trial] = field(default_factory=list)
+    screened: dict[str, Trial] = field(default_factory=dict)  # by coupled draws
 
     def run(self, *, outside: bool, rng: np.random.Generator) -> None:
         """Go on until the budget is spent, or a violation is predicted and no round improves on it."""
@@ -84,15 +112,24 @@ class Search:
         beyond = [one for one in listed if one.outside]
         many = int(min(max(FIRST * self.screening.budget.total / self._cost, 4), MOST))
         inside += [space.random(rng) for _ in range(many - len(inside))]
-        self._round(inside[:many])
-        if beyond and not self._conclusive:
-            self._round(beyond[:many])
+        self.screening.couple(inside)
+        if self.screening.budget.total < FEWEST:
+            self._few_draws([*inside, *beyond])
+            return
+        self._round([*inside[:many], *beyond[:many]])
+        if not self._done:
+            self._singled_out(inside)
         catalogue, waiting = (inside + beyond)[: 2 * many], inside[many:] + beyond[many:]
         improving = True
         while improving and not self._done:
             before = self._bound
+            if self.coupled and self._conclusive:
+                self._ahead_of_best(waiting, rng)
+                improving = self._bound >= (1 + _GAIN) * before
+                continue
             parents = [one.candidate for one in self.best[:_PARENTS]]
-            children = [space.mutated(one, rng) for one in parents for _ in range(_CHILDREN)]
+            children = self._ascended(rng) if self.coupled else []
+            children += [space.mutated(one, rng) for one in parents for _ in range(_CHILDREN)]
             children = [one for one in children if outside or not one.outside]
             again = [*parents, *catalogue, *children[: many // 4]]
             if (rise := self._rise(len(again))) >= _LEAST:
@@ -100,6 +137,72 @@ class Search:
             elif not self._further_round(children, waiting, max(many // 2, 2), rng):
                 return
             improving = not self._conclusive or self._bound >= (1 + _GAIN) * before
+
+    def _few_draws(self, candidates: Sequence[Any]) -> None:
+        """Screen as many as a small budget allows, and leave the rest to the verdict on the best."""
+        effort, n = (Effort.COUPLED, self.coupled) if self.coupled else (Effort.QUICK, _FEW)
+        many = max(int(_SMALL * self.screening.budget.total / (2 * n)), 2)
+        self._keep(self._tried(effort, candidates[:many], n))
+
+    @property
+    def coupled(self) -> int:
+        """Coupled draws a side of a trial; none if randomness cannot be repeated."""
+        if self.screening.coupling is None:
+            return 0
+        least, most = _COUPLED
+        return min(max(int(_COUPLED_PART * self.screening.budget.total), least), most)
+
+    def _singled_out(self, candidates: Sequence[Any]) -> None:
+        """Give the pairs that a claim with δ singles out the draws in which δ shows."""
+        delta = float(self.screening.claim.delta_at(_LARGE_EPSILON))
+        if delta > 0:
+            budget = self.screening.budget
+            part = min(_SINGLED_PART * budget.total, budget.left(SEARCH) / (4 * _SINGLED))
+            n = int(min(_EVENTS / delta, part))
+            rare = [one for one in candidates if one.rare][:_SINGLED]
+            self._keep(self._tried(Effort.THOROUGH, rare, max(n, self.first)))
+
+    def _ahead_of_best(self, waiting: list[Any], rng: np.random.Generator) -> None:
+        """Try pairs whose coupled difference is larger than that of the best, if there are any."""
+        self._screen([*waiting[: int(self._room)], self.best[0].candidate])
+        self._screen(self._ascended(rng))
+        least = (1 + _GAIN) * self.screened[self.best[0].candidate.key].rank[1]
+        known = {one.candidate.key for one in self.best}
+        better = [
+            one.candidate for one in _ordered(self.screened.values()) if one.order[1] >= least
+        ]
+        better = [one for one in better if one.key not in known][:_AHEAD]
+        self._keep(self._tried(Effort.THOROUGH, better, 16 * self.first))
+
+    def _screen(self, candidates: Iterable[Any]) -> list[Trial]:
+        """Coupled draws on those that had none, and more on the best; else independent draws on all."""
+        if not self.coupled:
+            return self._tried(Effort.QUICK, candidates, self.first)
+        fresh = {one.key: one for one in candidates}
+        new = [one for key, one in fresh.items() if key not in self.screened]
+        self._tried(Effort.COUPLED, new, self.coupled)
+        n = MORE * self.coupled
+        places = min(int(_FINAL * self.screening.budget.total / (2 * n)), _FINALISTS)
+        best = [one.candidate for one in _ordered(self.screened.values())[:places] if one.n < n]
+        self._tried(Effort.COUPLED, best, n)
+        return [self.screened[key] for key in fresh if key in self.screened]
+
+    @property
+    def _room(self) -> float:
+        """Pairs that may still be screened with coupled draws."""
+        return _COUPLING * self.screening.budget.total / (2 * self.coupled) - len(self.screened)
+
+    def _ascended(self, rng: np.random.Generator) -> list[Any]:
+        """Candidates that raise the coupled difference, one change after another from the best."""
+        found = []
+        for one in _kept(list(self.screened.values()), _PARENTS):
+            for _ in range(_ASCENT if one.rank[1] < MOST_DIFFERENT else 0):
+                child = self.screening.space.mutated(one.candidate, rng)
+                if child.key not in self.screened and not child.outside:
+                    tried = self._tried(Effort.COUPLED, [child], self.coupled)
+                    one = max([one, *tried], key=lambda trial: trial.order)
+            found.append(one.candidate)
+        return found
 
     def _further_round(
         self, children: list[Any], waiting: list[Any], many: int, rng: np.random.Generator
@@ -109,6 +212,8 @@ class Search:
             return False
         children = children[: many * 2 // 3]
         fill = many - len(children)
+        if self.coupled:  # all that coupled draws can rank
+            fill = max(fill, min(len(waiting), int(self._room)))
         others, waiting[:fill] = waiting[:fill], []
         others += [self.screening.space.random(rng) for _ in range(fill - len(others))]
         self._round([*children, *others])
@@ -158,7 +263,7 @@ class Search:
     def _cost(self) -> float:
         """The draws of a round, for every pair in it."""
         steps = sum(step * math.pow(KEEP, -k) for k, step in enumerate(STEPS))
-        return 2 * (GLANCE + self.first * steps)
+        return 2 * self.first * steps
 
     @property
     def _affordable(self) -> float:
@@ -166,25 +271,29 @@ class Search:
         return self.screening.budget.left(SEARCH) / self._cost
 
     def _round(self, candidates: Sequence[Any]) -> None:
-        """Screen all with few draws; those that separate come first."""
+        """Screen all with few draws; the best of those inside and outside the space come first."""
         known = {one.candidate.key for one in self.best}
         fresh = {one.key: one for one in candidates if one.key not in known}
-        glanced = self._tried(Effort.GLANCE, fresh.values(), GLANCE)
-        ahead = [one for one in _ordered(glanced) if one.rank[1] >= _FAR_APART][:_AHEAD]
-        thorough = (one.candidate for one in ahead)
-        self._keep(self._tried(Effort.THOROUGH, thorough, 16 * self.first))
-        if self._done:
-            return
-        self._halve([one for one in glanced if not one.rejected and one not in ahead])
+        seen = [one for one in _ordered(self._screen(fresh.values())) if not one.rejected]
+        ahead = [one for one in seen if not one.candidate.outside][:_AHEAD]
+        ahead += [one for one in seen if one.candidate.outside][:_AHEAD]
+        for one in ahead:
+            self._keep(self._tried(Effort.THOROUGH, [one.candidate], 16 * self.first))
+            if self._done:
+                return
+        others = [one for one in seen if one not in ahead]
+        self._halve(_kept(others, min(len(others), MOST) // KEEP))
 
     def _halve(self, alive: list[Trial]) -> None:
         """Successive halving: keep the best quarter with four times the draws, step by step."""
-        for step in STEPS:
-            effort = Effort.QUICK if step in STEPS[:2] else Effort.THOROUGH
-            found = self._tried(effort, (one.candidate for one in alive), step * self.first)
+        for step in STEPS[1:]:
+            n = step * self.first
+            effort = Effort.QUICK if step == STEPS[1] and n < _SCORED else Effort.THOROUGH
+            effort = Effort.COMPLETE if step == STEPS[-1] else effort
+            found = self._tried(effort, (one.candidate for one in alive), n)
             if not found:
                 break
-            alive = _kept(pooled(found) if effort is Effort.QUICK else found)
+            alive = _kept(found)
         self._keep([one for one in alive if one.n > STEPS[1] * self.first])
 
     def _tried(self, effort: Effort, candidates: Iterable[Any], n: int) -> list[Trial]:
@@ -193,7 +302,10 @@ class Search:
         for candidate in candidates:
             if not self.screening.budget.affords(2 * n, SEARCH, effort):
                 break
-            found.append(self.log.add(self.screening.trial(effort, candidate, n)))
+            trial = self.log.add(self.screening.trial(effort, candidate, n))
+            found.append(trial)
+            if effort is Effort.COUPLED:
+                self.screened[candidate.key] = trial
         return found
 
     def _keep(self, found: Sequence[Trial]) -> None:
@@ -216,35 +328,10 @@ def _ordered(trials: Iterable[Trial]) -> list[Trial]:
     return sorted(trials, key=lambda one: one.order, reverse=True)
 
 
-def pooled(trials: Sequence[Trial]) -> list[Trial]:
-    """The trials with scores shrunk towards the mean of their kin; those without kin keep theirs.
-
-    A score is a test statistic, whose noise has a variance of one at most: if scores vary by v around the
-    means of their kin, 1/v of that is noise.
-    """
-    kin: dict[Any, list[float]] = defaultdict(list)
-    for one in trials:
-        if not one.rejected and math.isfinite(one.rank[1]):
-            kin[one.candidate.kin].append(one.rank[1])
-    several = {key: np.array(scores) for key, scores in kin.items() if key and len(scores) > 1}
-    freedom = sum(scores.size - 1 for scores in several.values())
-    spread = sum(float(np.sum((scores - scores.mean()) ** 2)) for scores in several.values())
-    own = max(0.0, 1 - freedom / spread) if spread > 0 else 0.0
-    found = []
-    for one in trials:
-        scores = several.get(one.candidate.kin)
-        if scores is not None and not one.rejected and math.isfinite(one.rank[1]):
-            pull = (1 - own) * (float(scores.mean()) - one.rank[1])
-            pull = min(max(pull, -_PULL), _PULL)
-            one = replace(one, rank=(one.rank[0], one.rank[1] + pull))
-        found.append(one)
-    return found
-
-
-def _kept(trials: Sequence[Trial]) -> list[Trial]:
-    """The best quarter; a third of the places goes to entries of the catalogue that have none yet."""
+def _kept(trials: Sequence[Trial], places: int = 0) -> list[Trial]:
+    """The best quarter, or so many; a third of the places goes to entries that have none yet."""
     ranked = [one for one in _ordered(trials) if not one.rejected]
-    places = max(len(ranked) // KEEP, min(2, len(ranked)))
+    places = max(places or len(ranked) // KEEP, min(2, len(ranked)))
     kept = ranked[: places - places // 3]
     names = {one.candidate.name for one in kept}
     for one in ranked[len(kept) :]:

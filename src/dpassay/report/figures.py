@@ -169,6 +169,20 @@ def evidence(key: str, verdict: Verdict) -> list[Figure]:
     return [figure(key, "Evidence", caption, alt, draw, ("draws a side", "log evidence"), rows)]
 
 
+def search(key: str, at: FloatArray, bounds: FloatArray, claimed: float) -> list[Figure]:
+    """What the pairs of a hunt predicted, over its draws; none if none was drawn on thoroughly."""
+    if not at.size:
+        return []
+    caption = (
+        "Each point is a pair of inputs, at the draws of the hunt when it was tried last, with the bound "
+        "that they predicted. The line is the best so far. Predictions choose the pair to test, no more."
+    )
+    rows = [[f"{at[k]:,.0f}", number(float(bounds[k]))] for k in _some(at.size)]
+    draw = partial(charts.search, at, bounds, claimed=claimed)
+    alt = "Predicted bounds of pairs over the draws of the hunt"
+    return [figure(key, "The search", caption, alt, draw, ("draws", "predicted bound"), rows)]
+
+
 def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     """δ(ε), estimated and certified, and what the claim allows."""
     lines: dict[str, charts.Line] = {"estimate": (found.x, found.y)}

@@ -275,10 +275,12 @@ def _hunt(key: str, found: Hunt) -> Section:
         ],
     )
     view = found.verdict.view(_file("hunt", key))
-    about = replace(view.about, notes=(*found.notes, *view.about.notes))
+    about = replace(view.about, notes=(*found.suspicions, *found.notes, *view.about.notes))
     hunted = f"{found.tried:,} pairs of inputs, {found.draws:,} draws on all of them"
+    drawn = figures.search(f"{key}-search", *found.path(), float(found.verdict.claim.value))
     return replace(
         section,
+        figures=[*drawn, *section.figures],
         view=replace(view, pairs=log, about=about),
         json=found.to_json(),
         method=[("Hunted", hunted), *section.method],

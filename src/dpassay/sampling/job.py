@@ -221,6 +221,22 @@ _OVERWRITTEN = (
 )
 
 
+def call(
+    mechanism: Mechanism, data: Any, size: int, rng: np.random.Generator, timeout: float | None
+) -> Outputs:
+    """The outputs of one call outside any job; whatever goes wrong is a `MechanismError`."""
+    try:
+        with _deadline(timeout):
+            raw = mechanism(data, size, rng)
+    except _TimeUp:
+        raise MechanismTimedOut(f"one call took longer than {timeout:g} s") from None
+    except (MechanismError, InvalidInput, *_STOPS):
+        raise
+    except BaseException as error:
+        raise MechanismRaised(f"{type(error).__name__}: {error}") from error
+    return _read(raw, size)
+
+
 def _call_alone(job: Job, data: Any, rng: np.random.Generator) -> Outputs:
     try:
         with _deadline(job.timeout):

@@ -1,0 +1,247 @@
+"""Common random numbers: a mechanism run on both inputs with generators in the same state.
+
+The two outputs of such a run differ by what the inputs change: noise that is added cancels,
+and the difference over the spread of the outputs predicts ε or μ from a handful of calls. If the share of
+runs that differ is small, so is the total variation, which it bounds from above. If the generators end in
+different states, the control flow depends on the data.
+
+This ranks the pairs of one mechanism and says nothing about its claim: a mechanism that keeps it has a
+sensitivity too. Certificates come from fresh, independent draws.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpassay._typing import FloatArray
+from dpassay.blackbox.mechanism import Mechanism, Outcome
+from dpassay.errors import BadOutput, MechanismRaised, MechanismTimedOut
+from dpassay.hunting.calls import Call, RecordingGenerator, suspicion
+from dpassay.outputs.canonical import Outputs, align, concatenate, from_raw
+from dpassay.sampling.job import call, stream
+from dpassay.sampling.samples import Batch
+
+#: Calls on either input where one call makes many outputs: each starts from a state of its own.
+_CALLS = 4
+#: What a change of the control flow is worth, the largest score, and the columns that are compared.
+_FLOW, MOST, _WIDE = 2.0, 20.0, 100
+#: What a ratio of scales is worth: scales show in the tails, about four of them out.
+_TAIL = 4.0
+#: The address of coupled randomness: apart from the streams of trials and of the verdict.
+ADDRESS = 1 << 23
+
+
+@dataclass(frozen=True)
+class Coupled:
+    """Outputs on two inputs with the same randomness."""
+
+    batch: Batch
+    apart: float  # the share of calls that end with generators in different states
+    suspicion: str = ""  # a call of the generator that depends on the data
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The outputs of one call, the states in which the generators end, and what was drawn from."""
+
+    outputs: Outputs
+    state: Any
+    calls: list[Call]
+
+
+def _seeded_alike(runs: Sequence[_Run]) -> bool:
+    """Whether calls with different generators, none of which is used, return equal outputs."""
+    first, *rest = runs
+    unused = not any(run.calls for run in runs)
+    return (
+        bool(rest) and unused and all(_equal(*align([first.outputs, run.outputs])) for run in rest)
+    )
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """Runs a mechanism on two inputs with the same randomness."""
+
+    mechanism: Mechanism
+    seed: int
+    timeout: float | None = None
+    shared: bool = False  # also seeds np.random, random and PyTorch, and restores their states
+    recording: bool = False  # notes the calls of the generator
+
+    def draw(self, pair: Any, n: int, key: int, *, failing: bool) -> Coupled:
+        """`n` coupled outputs on either input.
+
+        With `failing`, an exception or a time-out is an output of its own.
+        """
+        alone = failing or getattr(self.mechanism, "one_by_one", False)
+        calls = n if alone else min(_CALLS, n)
+        sizes = [n // calls + (k < n % calls) for k in range(calls)]
+        with _restored() if self.shared else contextlib.nullcontext():
+            sides = [
+                [self._call(data, size, (key, k), failing) for k, size in enumerate(sizes)]
+                for data in pair
+            ]
+        p, q = (concatenate([one.outputs for one in side]) for side in sides)
+        twos = list(zip(*sides, strict=True))
+        apart = sum(one.state != two.state for one, two in twos) / calls
+        hints = (suspicion(one.calls, two.calls) for one, two in twos)
+        hint = next(filter(None, hints), "") if self.recording else ""
+        if self.recording and not hint and _seeded_alike(sides[0]):
+            hint = "different generators bring the same outputs: a constant seed, or no noise"
+        return Coupled(Batch.of(p, q), apart, hint)
+
+    def _call(self, data: Any, size: int, key: tuple[int, int], failing: bool) -> _Run:
+        rng = stream(self.seed, ADDRESS, *key)
+        if self.recording:
+            rng = RecordingGenerator(rng.bit_generator)
+        if self.shared:
+            _seed_all(hash((self.seed, *key)) % 2**32)
+        try:
+            found = call(self.mechanism, data, size, rng, self.timeout)
+        except (MechanismRaised, MechanismTimedOut) as error:
+            if not failing:
+                raise
+            found = from_raw(
+                [Outcome("raised", type(error.__cause__ or error).__name__)] * size, size
+            )
+        state = rng.bit_generator.state, _states() if self.shared else None
+        return _Run(found, state, getattr(rng, "calls", []))
+
+    def repeats(self, data: Any, n: int, key: int) -> bool | None:
+        """Whether the same states bring the same outputs back; None if they do not vary anyway."""
+        try:
+            batch = self.draw((data, data), n, key, failing=True).batch
+        except BadOutput:
+            return None
+        p, q = batch.p, batch.q
+        if not _equal(p, q):
+            return False
+        varies = np.ptp(p.numbers, axis=0).any() or np.unique(codes_of(p)).size > 1
+        return True if varies else None
+
+
+def _equal(p: Outputs, q: Outputs) -> bool:
+    if len(p) != len(q):
+        return False
+    rests = [0.0 if side.rest is None else side.rest for side in (p, q)]
+    return bool(
+        np.array_equal(codes_of(p), codes_of(q))
+        and np.array_equal(p.numbers, q.numbers)
+        and np.all(rests[0] == rests[1])
+    )
+
+
+def codes_of(side: Outputs) -> Any:
+    """The index of the structure of each output."""
+    return np.zeros(len(side), dtype=np.int64) if side.codes is None else side.codes
+
+
+# --- global states
+
+
+def _torch() -> Any:
+    """PyTorch, if the mechanism may use it: if it was imported."""
+    return sys.modules.get("torch")
+
+
+def _states() -> Any:
+    kind, words, *rest = np.random.get_state(legacy=True)  # noqa: NPY002
+    torch = _torch()
+    own = None if torch is None else torch.get_rng_state().numpy().tobytes()
+    return kind, words.tobytes(), tuple(rest), random.getstate(), own  # type: ignore[union-attr]
+
+
+def _seed_all(seed: int) -> None:
+    np.random.seed(seed)  # noqa: NPY002
+    random.seed(seed)
+    if (torch := _torch()) is not None:
+        torch.manual_seed(seed)
+
+
+@contextlib.contextmanager
+def _restored() -> Iterator[None]:
+    """Give the global states back as they were: what is drawn later is fresh."""
+    numpy, python, torch = np.random.get_state(), random.getstate(), _torch()  # noqa: NPY002
+    own = None if torch is None else torch.get_rng_state()
+    devices = torch.cuda.get_rng_state_all() if torch and torch.cuda.is_initialized() else None
+    try:
+        yield
+    finally:
+        np.random.set_state(numpy)  # noqa: NPY002
+        random.setstate(python)
+        if torch is not None:
+            torch.set_rng_state(own)
+        if devices is not None:
+            torch.cuda.set_rng_state_all(devices)
+
+
+# --- scores
+
+
+def difference(found: Coupled) -> float:
+    """How far apart coupled outputs are, in the scale of ε.
+
+    The log-ratio of the most different kind of output, the shift of the numbers in units of their noise
+    (√2 × a Mahalanobis distance, which is Δ/b for Laplace noise), and the log-ratio of their scales.
+    """
+    batch = found.batch
+    a, b = codes_of(batch.p), codes_of(batch.q)
+    moved = a != b
+    score = _FLOW * found.apart
+    if moved.any():
+        many = len(batch.p.structures)
+        p, q = (np.bincount(codes, minlength=many) + 0.5 for codes in (a, b))
+        score += float(np.abs(np.log(p / q)).max() + moved.mean())
+    if (~moved).sum() > 1:
+        first, second = (_numbers(side[~moved], batch.p) for side in (batch.p, batch.q))
+        score += _shift(first, second, found.apart == 0)
+    return min(score, MOST)
+
+
+def _numbers(side: Outputs, origin: Outputs) -> FloatArray:
+    """The numbers, less those of one output: exact near it."""
+    first = np.asarray(origin.numbers[:1], dtype=float)
+    found: FloatArray = np.asarray(side.numbers, dtype=float) - first
+    return found if side.rest is None else found + side.rest
+
+
+def _shift(x: FloatArray, y: FloatArray, same: bool) -> float:
+    """Of numbers of outputs of one kind: how far they move, and by how much their scales differ."""
+    moves = y - x
+    with np.errstate(all="ignore"):
+        spread = np.sqrt((x.var(axis=0, ddof=1) + y.var(axis=0, ddof=1)) / 2)
+        size = np.abs(moves.mean(axis=0)) / spread
+    some = np.abs(moves).max(axis=0, initial=0.0) > 0
+    if (some & ~(spread > 1e-12 * np.abs(moves).max(axis=0))).any():
+        return MOST  # a column without noise
+    columns = np.flatnonzero(some)
+    if not columns.size:
+        return 0.0
+    columns = columns[np.argsort(-size[columns])][:_WIDE]
+    x, y, moves, spread = x[:, columns], y[:, columns], moves[:, columns], spread[columns]
+    n, d = moves.shape
+    centred = [side - side.mean(axis=0) for side in (x, y)]
+    noise = np.concatenate(centred) / spread
+    share = d / (d + 2 * n)  # few draws say little about many correlations
+    cov = (1 - share) * (noise.T @ noise) / (2 * n - 2) + share * np.eye(d) + 1e-9 * np.eye(d)
+    white = np.linalg.solve(np.linalg.cholesky(cov), (moves / spread).T)
+    squared = np.sum(white.mean(axis=1) ** 2) - np.sum(white.var(axis=1, ddof=1)) / n
+    return float(np.sqrt(2 * max(squared, 0.0))) + (_scales(centred) if same else 0.0)
+
+
+def _scales(centred: list[FloatArray]) -> float:
+    """By how much the scales of columns that hold continuous numbers differ, at most."""
+    distinct = [
+        np.count_nonzero(np.diff(np.sort(side, axis=0), axis=0), axis=0) for side in centred
+    ]
+    columns = np.maximum(*distinct) > len(centred[0]) / 2
+    first, second = (np.abs(side[:, columns]).mean(axis=0) for side in centred)
+    ratios = np.log(np.maximum(first, 1e-3 * second) / np.maximum(second, 1e-3 * first))
+    return _TAIL * float(np.abs(ratios).max(initial=0.0))
