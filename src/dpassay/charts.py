@@ -47,10 +47,7 @@ def tradeoff(
     diagonal = _data([{"x": 0.0, "y": 1.0}, {"x": 1.0, "y": 0.0}])
     diagonal = diagonal.mark_line(strokeDash=[2, 4], strokeWidth=1, color=INK, opacity=0.5)
     parts = [*_band(band, x, y), diagonal.encode(x="x:Q", y="y:Q")]
-    witness = "witness, as counted"
-    if outline is not None or box is not None:
-        witness += ", with its confidence region"
-    parts += _lines(lines, x, y, ("α", "β"), hover, () if point is None else (witness,))
+    parts += _lines(lines, x, y, ("α", "β"), hover, () if point is None else ("witness (counted)",))
     if outline is not None:
         ring = [*outline.tolist(), outline[0].tolist()]
         corners = [{"x": a, "y": b, "order": k} for k, (a, b) in enumerate(ring)]
@@ -323,7 +320,8 @@ def _lines(
     """
     alt = altair()
     names = [*lines, *marks]
-    legend = None if len(names) == 1 else alt.Legend(symbolType="stroke")
+    wrap = {"columns": 2} if len(names) == 3 else {}  # three names do not fit a phone
+    legend = None if len(names) == 1 else alt.Legend(symbolType="stroke", **wrap)
 
     def styled(styles: Sequence[Any], shift: int = 0) -> dict[str, Any]:
         # from the seventh line on colours repeat, each time with the next dash

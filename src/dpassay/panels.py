@@ -40,7 +40,7 @@ def panel(
     if isinstance(result, Verdict) and view.status is Status.BLIND:
         rows.add_row("next", Text(result.remedy or remedy))
     elif view.status is Status.CLEAR:
-        more = "this does not show that the claim holds; more draws see smaller ones"
+        more = "this does not show that the claim holds; more draws detect smaller violations"
         rows.add_row("next", more)
     elif view.replay:
         first = "" if kept else f"add --json {view.file}, then "
@@ -56,7 +56,9 @@ def _hunt(hunt: Hunt, remedy: str) -> Panel:
     """The verdict on the pair that was found, the two inputs, and the pairs that were looked at."""
     styles = {"−": "red", "+": "green", " ": ""}
     inputs = [Text(f"{mark} {text}", style=styles[mark]) for mark, text in compared(hunt.pair)]
-    listed = Table(title="looked at", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    listed = Table(
+        title="pairs that were tried", title_justify="left", box=None, padding=(0, 2, 0, 0)
+    )
     for heading in ("pair", "draws", "predicted", "outcome"):
         listed.add_column(heading)
     for one in hunt.log[:_LISTED]:
@@ -65,7 +67,7 @@ def _hunt(hunt: Hunt, remedy: str) -> Panel:
     more = len(hunt.log) - _LISTED
     parts: list[Any] = [
         panel(hunt.verdict, remedy=remedy),
-        Text(f"the inputs ({hunt.pair.relation}); − only in the first, + only in the second"),
+        Text(f"inputs ({hunt.pair.relation}); − only in the first, + only in the second"),
         *inputs,
         listed,
         *([Text(f"and {more:,} more")] if more > 0 else []),

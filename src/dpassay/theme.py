@@ -44,7 +44,7 @@ CONFIG: dict[str, Any] = {
         "labelLimit": 320,
         "symbolStrokeWidth": 2,
         "symbolSize": 450,
-        "columnPadding": 24,
+        "columnPadding": 20,
     },
     "title": {"color": INK, "fontSize": 14, "fontWeight": "normal", "anchor": "start"},
     "line": {"strokeWidth": 2},

@@ -91,7 +91,8 @@ def test_a_long_sequence_of_free_numbers_is_named_by_its_length():
     assert names == ["(•, •, …: 1,200 in all)", "(•, •, …: 40 in all)"]
 
 
-def test_whole_numbers_are_named_as_ranges(rng):
+def test_whole_numbers_are_named_as_ranges():
+    rng = np.random.default_rng(0)
     outputs = dp.from_samples(rng.integers(0, 20, 4000), rng.integers(0, 20, 4000)).p
     layout, _, _ = learn(outputs, outputs)
     key = {layout.words(k): k for k in range(len(layout))}
@@ -103,7 +104,8 @@ def test_whole_numbers_are_named_as_ranges(rng):
     assert abridged_keys(rest) == []
 
 
-def test_outputs_that_words_count_can_be_listed(rng):
+def test_outputs_that_words_count_can_be_listed():
+    rng = np.random.default_rng(0)
     rows = rng.integers(0, 4, (4000, 2))
     outputs = dp.from_samples(rows[:2000], rows[2000:]).p
     layout, _, _ = learn(outputs, outputs)

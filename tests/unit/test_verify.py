@@ -144,10 +144,10 @@ def test_the_command_line_writes_a_page(capsys, tmp_path):
 
 def test_a_failure_says_how_many_draws_are_needed():
     mechanism = dp.zoo.RandomizedResponse(1.0)
-    with pytest.raises(NotShown, match=r"at least about 2,000,000 draws a side") as failed:
-        assert_holds(mechanism, (0, 1), "eps=1.1, delta=1e-6", n=5000)
-    needed = round(5000 * failed.value.verification.upper / 1e-6)
-    assert 1.5e6 <= needed < 2.5e6
-    assert_holds(mechanism, (0, 1), "eps=1.1, delta=1e-6", n=2 * needed)
+    with pytest.raises(NotShown, match=r"at least about 400,000 draws a side") as failed:
+        assert_holds(mechanism, (0, 1), "eps=1.1, delta=1e-5", n=5000)
+    needed = round(5000 * failed.value.verification.upper / 1e-5)
+    assert 3.5e5 <= needed < 4.5e5
+    assert_holds(mechanism, (0, 1), "eps=1.1, delta=1e-5", n=2 * needed)
     with pytest.raises(NotShown, match="cannot establish δ = 0"):
         assert_holds(mechanism, (0, 1), "eps=1.1", n=5000)

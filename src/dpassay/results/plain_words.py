@@ -35,7 +35,7 @@ def plain_words(
             ("How sure this is", f"A mechanism that keeps its claim is called a violation {rate}.")
         )
         if claim.point is not None and claim.point[1] == 0:
-            rows.append(("What it means for a person", _person(claim, lower_bound)))
+            rows.append(("What it means for a person", _person(claim, lower_bound, confidence)))
     else:
         rows.append(("What this does not show", " ".join(limits)))
     return rows
@@ -78,10 +78,11 @@ def _compared(claim: Claim, status: Status, w: Witness) -> str:
     return said + f"{_share(often)} is more, but chance may explain the difference."
 
 
-def _person(claim: Claim, lower_bound: float) -> str:
+def _person(claim: Claim, lower_bound: float, confidence: float) -> str:
     return (
         "Somebody who sees one output can change their odds about one person's data by a factor of at "
-        f"least {_factor(lower_bound)}. The claim allows {_factor(claim.value)}."
+        f"least {_factor(lower_bound)} (with {percent(confidence)} confidence). The claim allows "
+        f"{_factor(claim.value)}."
     )
 
 
