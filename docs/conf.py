@@ -14,7 +14,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import notebooks
+from docutils import nodes
+from docutils.parsers.rst import Directive
 from papers import page as papers_page
+from sphinx.pycode import ModuleAnalyzer
 
 project = "dpassay"
 author = "The dpassay developers"
@@ -24,6 +27,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "screenshots.py", "pictures.py", "notebooks.py"]
+linkcheck_ignore = [r"https://doi\.org/.*"]  # publishers refuse programs
 html_theme = "furo"
 html_title = "dpassay"
 autodoc_member_order = "bysource"
@@ -103,9 +107,42 @@ def _papers(app: Any) -> None:
     papers_page.write_papers(Path(app.srcdir) / "papers")
 
 
+class Run(Directive):
+    """Code with what it prints and draws, made when the page is built; a page's blocks share names."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        page = self.state.document.settings.env.docname
+        names = _NAMES.setdefault(page, {"__name__": "example"})
+        code = "\n".join(self.content)
+        found: list[nodes.Node] = [nodes.literal_block(code, code, language="python")]
+        for out in notebooks.outputs(code, names, page, 1):
+            data = out.get("data", {})
+            if "image/svg+xml" in data:
+                drawn = f'<div class="drawn">{data["image/svg+xml"]}</div>'
+                found.append(nodes.raw("", drawn, format="html"))
+            else:
+                text = out.get("text") or data["text/plain"]
+                found.append(nodes.literal_block(text, text, language="text"))
+        return found
+
+
+_NAMES: dict[str, dict[str, Any]] = {}
+_analyzed = ModuleAnalyzer.analyze
+
+
+def _without_overloads(self: ModuleAnalyzer) -> None:
+    """The signature of the function itself: overloads repeat it without its options."""
+    _analyzed(self)
+    self.overloads = {}
+
+
 def setup(app: Any) -> None:
     """Connect the hooks."""
     app.connect("builder-inited", _papers)
+    app.add_directive("run", Run)
+    ModuleAnalyzer.analyze = _without_overloads  # type: ignore[method-assign]
     app.connect("autodoc-process-docstring", _as_written)
     app.connect("source-read", _offered)
     app.connect("build-finished", _made)

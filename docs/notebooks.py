@@ -55,7 +55,7 @@ def notebook(page: Path) -> dict[str, Any]:
                 if code:
                     count = 1 + sum(one["cell_type"] == "code" for one in cells)
                     cell |= {"cell_type": "code", "execution_count": count}
-                    cell |= {"outputs": _outputs(text, names, f"{page.name}, cell {count}", count)}
+                    cell |= {"outputs": outputs(text, names, f"{page.name}, cell {count}", count)}
                 else:
                     cell |= {"cell_type": "markdown"}
                 cells.append(cell | {"source": text})
@@ -80,7 +80,7 @@ def _parts(text: str) -> Iterator[tuple[bool, str]]:
             yield bool(k % 2), words.strip()
 
 
-def _outputs(code: str, names: dict[str, Any], place: str, count: int) -> list[dict[str, Any]]:
+def outputs(code: str, names: dict[str, Any], place: str, count: int) -> list[dict[str, Any]]:
     """Run a cell: what it printed, and the value of its last expression."""
     tree = ast.parse(code, place)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -94,7 +94,9 @@ def _outputs(code: str, names: dict[str, Any], place: str, count: int) -> list[d
         out.append({"output_type": "stream", "name": "stdout", "text": said.getvalue()})
     if value is not None:
         data = {"text/plain": repr(value)}
-        if hasattr(value, "_repr_html_"):
+        if hasattr(value, "_repr_mimebundle_"):
+            data |= value._repr_mimebundle_()
+        elif hasattr(value, "_repr_html_"):
             data["text/html"] = value._repr_html_()
         out.append(
             {

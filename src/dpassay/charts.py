@@ -47,7 +47,7 @@ def tradeoff(
     diagonal = _data([{"x": 0.0, "y": 1.0}, {"x": 1.0, "y": 0.0}])
     diagonal = diagonal.mark_line(strokeDash=[2, 4], strokeWidth=1, color=INK, opacity=0.5)
     parts = [*_band(band, x, y), diagonal.encode(x="x:Q", y="y:Q")]
-    parts += _lines(lines, x, y, ("α", "β"), hover)
+    parts += _lines(lines, x, y, ("α", "β"), hover, () if point is None else ("witness (counted)",))
     if outline is not None:
         ring = [*outline.tolist(), outline[0].tolist()]
         corners = [{"x": a, "y": b, "order": k} for k, (a, b) in enumerate(ring)]
@@ -127,7 +127,7 @@ def loss(
 ) -> Any:
     """The two output distributions above, the privacy loss below; `part` names what of outputs x is."""
     if labels is not None:
-        both = masses(labels, p, q), mass_loss(labels, p, q, ell)
+        both = masses(labels, p, q, part=part), mass_loss(labels, p, q, ell, part=part)
     else:
         above = densities(x, p, q, part=part)
         both = above, loss_line(x, ell, location=location, truth=truth, part=part)
@@ -158,20 +158,27 @@ def loss_line(
     location: float | None = None,
     truth: Line | None = None,
     event: Sequence[tuple[float, float]] = (),
+    rare: Sequence[tuple[float, float]] = (),
     part: str = "output",
     hover: bool = False,
 ) -> Any:
-    """|log p/q| along the outputs, with the intervals of an event shaded."""
-    lines = {"loss": (x, np.abs(ell))}
+    """|log p/q| along the outputs: the intervals of an event shaded, those of rare outputs grey."""
+    lines = {"estimate": (x, np.abs(ell))}
     if truth is not None:
         lines["exact loss"] = truth
-    y = altair().Y("y:Q", title="|log p/q|")
+    y = altair().Y("y:Q", title="|log p/q|, estimated")
     drawn = _lines(lines, _output_axis(x, part), y, (part, "|log p/q|"), hover)
-    return _finish(_shade(event, x, part) + drawn + _rule(location), height=160)
+    hidden = _shade(rare, x, part, PALETTE[4], 0.45)
+    return _finish(_shade(event, x, part) + drawn + hidden + _rule(location), height=160)
 
 
 def masses(
-    labels: Sequence[str], p: FloatArray, q: FloatArray, *, inside: Sequence[bool] | None = None
+    labels: Sequence[str],
+    p: FloatArray,
+    q: FloatArray,
+    *,
+    inside: Sequence[bool] | None = None,
+    part: str = "output",
 ) -> Any:
     """The two probabilities of each output; with `inside`, those outside an event are pale."""
     alt = altair()
@@ -181,7 +188,7 @@ def masses(
         for k in shown
         for side, mass in (("first input", p[k]), ("second input", q[k]))
     ]
-    square = alt.Legend(symbolType="square", symbolSize=140, columns=1)
+    square = alt.Legend(symbolType="square", symbolSize=140)
     tooltip = ["output:N", alt.Tooltip("side:N", title="on the"), _figures("probability")]
     bars = _data(rows).mark_bar()
     chart = bars.encode(
@@ -193,7 +200,7 @@ def masses(
         + ([] if inside is None else [alt.Tooltip("event:N", title="in the event")]),
         **_pale(inside),
     )
-    return _finish([chart], height=max(60, 26 * len(shown)))
+    return _finish([chart], height=max(60, 26 * len(shown)), **_titled(part))
 
 
 def mass_loss(
@@ -203,24 +210,36 @@ def mass_loss(
     ell: FloatArray,
     *,
     inside: Sequence[bool] | None = None,
+    rare: Sequence[bool] | None = None,
+    part: str = "output",
 ) -> Any:
-    """|log p/q| of each output; an infinite loss is a bar longer than all others, labelled ∞."""
+    """|log p/q| of each output; an infinite loss is a bar longer than all others, labelled ∞.
+
+    Outputs that are too `rare` for an estimate have a grey bar without a number.
+    """
     alt = altair()
     size = np.abs(ell)
-    cap = float(np.max(size[np.isfinite(size)], initial=0.0)) or 1.0
+    few = np.zeros(size.size, dtype=bool) if rare is None else np.asarray(rare, dtype=bool)
+    cap = float(np.max(size[np.isfinite(size) & ~few], initial=0.0)) or 1.0
     rows = []
     for k in likeliest(p, q):
         length, text = (size[k], f"{size[k]:.4g}") if np.isfinite(size[k]) else (1.1 * cap, "∞")
-        row = {"output": labels[k], "loss": float(length), "shown": text}
+        if few[k]:
+            length, text = min(float(length), 1.1 * cap), "rare"
+        colour = PALETTE[4] if few[k] else PALETTE[0]
+        row = {"output": labels[k], "loss": float(length), "shown": text, "colour": colour}
         rows.append(row | _member(inside, k))
+    title = "|log p/q|, estimated"
     base = _data(rows).encode(
-        y=_outputs(), x=alt.X("loss:Q", title="|log p/q|", scale=alt.Scale(domainMax=1.6 * cap))
+        y=_outputs(), x=alt.X("loss:Q", title=title, scale=alt.Scale(domainMax=1.6 * cap))
     )
-    bars = base.mark_bar(color=PALETTE[4]).encode(
-        tooltip=["output:N", alt.Tooltip("shown:N", title="|log p/q|")], **_pale(inside)
+    bars = base.mark_bar().encode(
+        color=alt.Color("colour:N", scale=None, legend=None),
+        tooltip=["output:N", alt.Tooltip("shown:N", title="|log p/q|")],
+        **_pale(inside),
     )
     text = base.mark_text(align="left", dx=4, color=INK).encode(text="shown:N")
-    return _finish([bars, text], height=max(60, 22 * len(rows)))
+    return _finish([bars, text], height=max(60, 22 * len(rows)), **_titled(part))
 
 
 def likeliest(p: FloatArray, q: FloatArray) -> list[int]:
@@ -258,7 +277,7 @@ def _band(band: tuple[FloatArray, FloatArray, FloatArray] | None, x: Any, y: Any
 def _outputs() -> Any:
     # in the order of the data: a list to sort by would become an expression with the outputs in it
     alt = altair()
-    return alt.Y("output:N", sort=None, title=None, axis=alt.Axis(labelLimit=130, ticks=False))
+    return alt.Y("output:N", sort=None, title=None, axis=alt.Axis(labelLimit=280, ticks=False))
 
 
 def _member(inside: Sequence[bool] | None, k: int) -> dict[str, str | float]:
@@ -286,31 +305,47 @@ def _output_axis(x: FloatArray, part: str) -> Any:
     )
 
 
-def _shade(event: Sequence[tuple[float, float]], x: FloatArray, part: str) -> list[Any]:
-    """The part of an event's intervals that the axis shows, behind everything."""
+def _shade(
+    event: Sequence[tuple[float, float]],
+    x: FloatArray,
+    part: str,
+    color: str = PALETTE[5],
+    opacity: float = 0.16,
+) -> list[Any]:
+    """The part of some intervals that the axis shows."""
     clipped = [(max(low, float(x[0])), min(high, float(x[-1]))) for low, high in event]
     rows = [{"from": low, "to": high} for low, high in clipped if high > low]
     if not rows:
         return []
-    chart = _data(rows).mark_rect(color=PALETTE[5], opacity=0.16)
+    chart = _data(rows).mark_rect(color=color, opacity=opacity)
     return [chart.encode(x=altair().X("from:Q", title=part), x2="to:Q")]
 
 
 def _lines(
-    lines: Mapping[str, Line], x: Any, y: Any, symbols: tuple[str, str], hover: bool
+    lines: Mapping[str, Line],
+    x: Any,
+    y: Any,
+    symbols: tuple[str, str],
+    hover: bool,
+    marks: Sequence[str] = (),
 ) -> list[Any]:
-    """Lines and, for a pointer, points on them; `symbols` name x and y in its tooltip."""
+    """Lines and, for a pointer, points on them; `symbols` name x and y in its tooltip.
+
+    `marks` are entries of the legend for what is drawn beside the lines, in the last colour.
+    """
     alt = altair()
-    names = list(lines)
-    legend = None if len(names) == 1 else alt.Legend(symbolType="stroke")
+    names = [*lines, *marks]
+    wrap = {"columns": 2} if len(names) == 3 else {}  # three names do not fit a phone
+    legend = None if len(names) == 1 else alt.Legend(symbolType="stroke", **wrap)
 
     def styled(styles: Sequence[Any], shift: int = 0) -> dict[str, Any]:
         # from the seventh line on colours repeat, each time with the next dash
         turns = (i + shift * (i // len(PALETTE)) for i in range(len(names)))
         values = [styles[turn % len(styles)] for turn in turns]
+        values[len(lines) :] = [PALETTE[5] if styles is PALETTE else [1, 0]] * len(marks)
         return {"sort": names, "scale": alt.Scale(domain=names, range=values), "legend": legend}
 
-    tooltip = [alt.Tooltip("series:N", title="curve")] if len(names) > 1 else []
+    tooltip = [alt.Tooltip("series:N", title="curve")] if len(lines) > 1 else []
     tooltip += [_figures("x", symbols[0]), _figures("y", symbols[1])]
     shared = {"x": x, "y": y, "tooltip": tooltip, "color": alt.Color("series:N", **styled(PALETTE))}
     dashes = alt.StrokeDash("series:N", **styled(_DASHES, 1))
@@ -370,8 +405,13 @@ def _mark(point: tuple[float, float] | None, titles: tuple[str, str], shape: str
     return [mark.encode(x="x:Q", y="y:Q", tooltip=tooltip)]
 
 
-def _finish(parts: Sequence[Any], *, width: int = 480, height: int = 280) -> Any:
-    return layers(parts).properties(width=width, height=height)
+def _titled(part: str) -> dict[str, Any]:
+    """A title for what of the outputs is shown, unless that is all of them."""
+    return {} if part == "output" else {"title": part}
+
+
+def _finish(parts: Sequence[Any], *, width: int = 480, height: int = 280, **more: Any) -> Any:
+    return layers(parts).properties(width=width, height=height, **more)
 
 
 def panels(charts: Sequence[Any], columns: int = 2) -> Any:

@@ -40,7 +40,7 @@ def panel(
     if isinstance(result, Verdict) and view.status is Status.BLIND:
         rows.add_row("next", Text(result.remedy or remedy))
     elif view.status is Status.CLEAR:
-        more = "this does not show that the claim holds; more draws see smaller ones"
+        more = "this does not show that the claim holds; more draws detect smaller violations"
         rows.add_row("next", more)
     elif view.replay:
         first = "" if kept else f"add --json {view.file}, then "
@@ -65,7 +65,7 @@ def _hunt(hunt: Hunt, remedy: str) -> Panel:
     more = len(hunt.families) - _LISTED
     parts: list[Any] = [
         panel(hunt.verdict, remedy=remedy),
-        Text(f"the inputs ({hunt.pair.relation}); − only in the first, + only in the second"),
+        Text(f"inputs ({hunt.pair.relation}); − only in the first, + only in the second"),
         *inputs,
         listed,
         *([Text(f"and {more:,} more")] if more > 0 else []),

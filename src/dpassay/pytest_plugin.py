@@ -18,9 +18,19 @@ from dpassay import settings
 
 _KEY = "dpassay_results"
 _MARKER = (
-    "privacy(n=None, flake=None, seed=None): a test that asserts a privacy claim (dpassay); n, flake and "
-    "seed are what its assertions take where they are given none"
+    "privacy(n, flake, seed, loss, relation, holds_n, confidence): a test that asserts a privacy claim "
+    "(dpassay); the options are defaults of its assertions"
 )
+#: Settings: their name in a configuration file and in the marker, the argument, and its type.
+_OPTIONS = {
+    "n": ("n", int, "draws per side per pair of assert_private, 20000 by default"),
+    "flake": ("flake", float, "largest probability of a wrong failure, 1e-6 by default"),
+    "seed": ("rng", int, "the seed of assertions, 0 by default; none for a fresh one each time"),
+    "loss": ("loss", str, 'the score of the outputs, "auto" by default; "values", "kde", …'),
+    "relation": ("relation", str, "what makes inputs neighbours, for the record: replace, …"),
+    "holds_n": ("holds_n", int, "draws per side per pair of assert_holds, 1000000 by default"),
+    "confidence": ("confidence", float, "the confidence of assert_holds, 0.95 by default"),
+}
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -33,18 +43,17 @@ def pytest_addoption(parser: Any) -> None:
         help="write one HTML report of all assertions of dpassay.testing",
     )
     parser.addini("dp_report", "where to write the report, as --dp-report", default="")
-    parser.addini("dp_n", "draws per side per pair of assert_private where it is given none")
-    parser.addini("dp_flake", "how often assert_private may fail wrongly, 1e-6 by default")
-    parser.addini("dp_seed", "the seed of assertions, 0 by default; none for a fresh one each time")
+    for name, (_, _, what) in _OPTIONS.items():
+        parser.addini(f"dp_{name}", what)
 
 
 def pytest_configure(config: Any) -> None:
     """Register the marker, read the settings, and collect results if a report is asked for."""
     config.addinivalue_line("markers", _MARKER)
     found = {
-        name: _read(f"dp_{ini}", config.getini(f"dp_{ini}"), kind)
-        for name, ini, kind in (("n", "n", int), ("flake", "flake", float), ("rng", "seed", int))
-        if config.getini(f"dp_{ini}")
+        argument: _read(f"dp_{name}", config.getini(f"dp_{name}"), kind)
+        for name, (argument, kind, _) in _OPTIONS.items()
+        if config.getini(f"dp_{name}")
     }
     if found:
         change = settings.using(**found)
@@ -58,6 +67,8 @@ def pytest_configure(config: Any) -> None:
 def _read(name: str, text: str, kind: type) -> Any:
     if name == "dp_seed" and text.strip().lower() == "none":
         return None
+    if kind is str:
+        return text.strip()
     try:
         number = float(text.replace("_", ""))
         if kind is int and not number.is_integer():
@@ -85,11 +96,11 @@ def pytest_runtest_call(item: Any) -> Iterator[None]:
     """Apply the marker's settings while its test runs."""
     found: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers("privacy"))):  # the nearest last
-        odd = set(marker.kwargs) - {"n", "flake", "seed"}
+        odd = set(marker.kwargs) - set(_OPTIONS)
         if odd or marker.args:
             said = f"{item.nodeid}: the marker is {_MARKER.partition(':')[0]}"
             pytest.fail(said, pytrace=False)
-        found |= {"rng" if k == "seed" else k: v for k, v in marker.kwargs.items()}
+        found |= {_OPTIONS[k][0]: v for k, v in marker.kwargs.items()}
     with settings.using(**found):
         return (yield)
 
@@ -178,8 +189,9 @@ class _Collector:
         return self.outcomes.get(test, "not known")
 
     def _row(self, test: str, claim: str, measured: str, verdict: str) -> dict[str, str]:
-        row = {"test": test, "claim": claim, "measured": measured, "verdict": verdict}
-        return row | {"test ended": self._ended(test)}
+        file, _, name = test.partition("::")
+        row = {"test": name or file, "claim": claim, "certified": measured, "result": verdict}
+        return row | {"outcome": self._ended(test), "file": file}
 
     def _write(self) -> None:
         from dpassay.report import write
@@ -217,11 +229,13 @@ class _Collector:
         total = f"{len(tests)} privacy test" + ("s" if len(tests) > 1 else "")
         said = f"Of {total}, " + ", ".join(f"{k} {word}" for word, k in sorted(ended.items())) + "."
         if not bad:
-            note = "A test that passes found no violation; it shows no more than its result says."
+            note = (
+                "A test that passes detected no violation. That does not show that a claim holds."
+            )
             return "clear", "No test failed", f"{said} {note}"
         failed = "1 test failed" if bad == 1 else f"{bad} tests failed"
         if bad != ended["failed"]:
-            failed = f"{bad} of {total} did not end as they should"
+            failed = f"{bad} of {total} failed or passed unexpectedly"
         return "violation", failed, said
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

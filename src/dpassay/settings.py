@@ -18,6 +18,11 @@ class Settings:
     n: int | None = None
     flake: float = 1e-6
     rng: Any = 0
+    loss: Any = "auto"
+    relation: Any = None
+    #: Of `assert_holds`: draws, and its confidence.
+    holds_n: int = 1_000_000
+    confidence: float = 0.95
 
 
 #: The settings in force, innermost last.

@@ -33,7 +33,7 @@ from dpassay.auditing.audits import audit
 from dpassay.auditing.verifications import verify
 from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
 from dpassay.hunting.hunts import hunt
-from dpassay.hunting.result import Hunt
+from dpassay.hunting.result import Hunt, compared
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import Guarantee
 from dpassay.results.rounding import number
@@ -74,7 +74,7 @@ class AuditTooWeak(AssertionError):
 
 
 class NotShown(AssertionError):
-    """A claim was not shown to hold; `verification` says what was."""
+    """A claim was not verified; `verification` says what was."""
 
     def __init__(self, message: str, verification: Verification) -> None:
         super().__init__(message)
@@ -163,9 +163,10 @@ def assert_private(
     flake: float | None = None,
     seconds: float | None = None,
     relation: Relation | str | None = None,
-    loss: Any = "auto",
+    loss: Any = None,
     features: Any = None,
     rng: Seed = _SUITE,
+    seed: Seed = _SUITE,
     sampling: Sampling | None = None,
 ) -> Verdict:
     """Fail with the witness in the message if the claim is refuted, or could not have been.
@@ -174,12 +175,13 @@ def assert_private(
     flake        the probability with which a mechanism that keeps its claim may be called a violation,
                  10⁻⁶ by default
     relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
-    loss         what scores the outputs, as for `dpassay.audit`
+    loss         the score of the outputs, as for `dpassay.audit`; "values" ignores the floating-point
+                 representation
     features     functions of one output, as for `dpassay.audit`
-    rng          a fixed seed by default, so that a test that passes keeps passing
+    rng, seed    a fixed seed by default, so that a test that passes keeps passing; the same option
 
-    Under pytest, `dp_n`, `dp_flake` and `dp_seed` in its configuration and the marker
-    `@pytest.mark.privacy(n=…, flake=…, seed=…)` change what n, flake and rng are by default.
+    Under pytest, `dp_n`, `dp_flake`, `dp_seed`, `dp_loss` and `dp_relation` in its configuration and the
+    marker `@pytest.mark.privacy(n=…, loss=…)` change these defaults.
 
     >>> import dpassay as dp
     >>> verdict = assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=5000)
@@ -199,11 +201,11 @@ def assert_private(
         flake=flake,
         n=n,
         seconds=seconds,
-        loss=loss,
+        loss=suite.loss if loss is None else loss,
         features=features,
-        relation=relation,
+        relation=suite.relation if relation is None else relation,
         details="violation" if listeners else False,
-        rng=_seed(pairs) if rng is _SUITE else rng,
+        rng=_seed(pairs, rng, seed),
         sampling=sampling,
     )
     remedy = verdict.remedy or (
@@ -219,15 +221,16 @@ def hunt_private(
     space: Any,
     claim: Any,
     *,
-    flake: float = 1e-6,
-    rng: Seed = 0,
+    flake: float | None = None,
+    rng: Seed = _SUITE,
+    seed: Seed = _SUITE,
     sampling: Sampling | None = None,
     **options: Any,
 ) -> Hunt:
     """Hunt for inputs that break the claim, and fail with the shrunk pair in the message if some do.
 
     flake    the probability with which a mechanism that keeps its claim may be called a violation
-    rng      a fixed seed by default, so that a test that passes keeps passing
+    rng      a fixed seed by default, so that a test that passes keeps passing; `seed` is the same
     options  those of `dpassay.hunt`: budget or seconds, relation, outside, failing, …
 
     >>> import dpassay as dp
@@ -238,11 +241,15 @@ def hunt_private(
     False
     """
     __tracebackhide__ = True
+    flake = settings.current().flake if flake is None else flake
+    seed = _seed(None, rng, seed)
     found: Hunt = _run(
-        hunt, mechanism, space, claim, flake=flake, rng=rng, sampling=sampling, **options
+        hunt, mechanism, space, claim, flake=flake, rng=seed, sampling=sampling, **options
     )
-    among = f"on the most suspicious of {found.tried:,} pairs"
-    _fail(found.verdict, flake, f"{among}; give a larger budget or a larger flake", f"\n{found}")
+    among = f"on the pair with the largest predicted violation of {found.tried:,} pairs"
+    inputs = "".join(f"\n    {mark} {text}" for mark, text in compared(found.pair))
+    more = f"\n  inputs ({found.pair.relation}), found among {found.tried:,} pairs:{inputs}"
+    _fail(found.verdict, flake, f"{among}; give a larger budget or a larger flake", more)
     return found
 
 
@@ -251,16 +258,19 @@ def assert_holds(
     pairs: Any,
     claim: Any,
     *,
-    n: int = 1_000_000,
-    confidence: float = 0.95,
+    n: int | None = None,
+    confidence: float | None = None,
     relation: Relation | str | None = None,
     rng: Seed = _SUITE,
+    seed: Seed = _SUITE,
     sampling: Sampling | None = None,
 ) -> Verification:
-    """Fail unless the draws show that the claim holds on these pairs (`dpassay.verify`).
+    """Fail unless the draws verify the claim on these pairs (`dpassay.verify`).
 
-    A claim that is false on one of them passes with probability 1 − `confidence` at most. One that is
-    true passes if it leaves the draws room: claim a δ, and an ε a little above the proven one.
+    A claim that is false on one of them passes with probability 1 − `confidence` at most, 0.05 by
+    default. A true claim passes if n (1 000 000 by default) is large enough for its margin: claim a
+    δ > 0, and an ε a little above the proven one. Under pytest, `dp_holds_n` and `dp_confidence` change
+    the defaults.
 
     >>> import dpassay as dp
     >>> shown = assert_holds(dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1.1, delta=1e-3", n=50_000)
@@ -268,29 +278,52 @@ def assert_holds(
     True
     """
     __tracebackhide__ = True
+    suite = settings.current()
     found: Verification = _run(
         verify,
         mechanism,
         pairs,
         claim,
-        n=n,
-        confidence=confidence,
-        relation=relation,
-        rng=_seed(pairs) if rng is _SUITE else rng,
+        n=suite.holds_n if n is None else n,
+        confidence=suite.confidence if confidence is None else confidence,
+        relation=suite.relation if relation is None else relation,
+        rng=_seed(pairs, rng, seed),
         sampling=sampling,
     )
     if not found.confirmed:
         where = "" if len(found.pairs) == 1 else ", the worst of them"
-        raise NotShown(f"{found}\n  on inputs {found.worst.pair}{where}", found)
+        more = _more_draws(found)
+        raise NotShown(f"{found}\n  on inputs {found.worst.pair}{where}{more}", found)
     return found
 
 
-def _seed(pairs: Any) -> Seed:
-    """The seed of the suite; under `@given` of Hypothesis one that also depends on the inputs.
+def _more_draws(found: Verification) -> str:
+    """How many draws could verify the claim; nothing where that cannot be said.
 
-    So an example that comes again, to be shrunk or from the database, has the same draws and the same
-    verdict.
+    Where the true δ is far below the claimed one the bound falls about as 1/n.
     """
+    point = found.claim.point
+    if point is None or found.about.n is None or found.upper >= 1:
+        return ""
+    if point[1] == 0:
+        return "\n  sampling cannot establish δ = 0: state a small δ that you accept"
+    draws = min(found.about.n) * found.upper / point[1]
+    return (
+        f"\n  at least about {float(f'{draws:.1g}'):,.0f} draws a side are needed, and enough only if "
+        "the true δ is well below the claimed one; a larger ε in the claim needs fewer"
+    )
+
+
+def _seed(pairs: Any, rng: Seed, seed: Seed) -> Seed:
+    """The seed that was given, as `rng` or as `seed`; else that of the suite.
+
+    Under `@given` of Hypothesis the inputs decide it too: an example that comes again, to be shrunk or
+    from the database, has the same draws and verdict.
+    """
+    if rng is not _SUITE and seed is not _SUITE:
+        raise InvalidInput("rng and seed are the same option: give one of them")
+    if rng is not _SUITE or seed is not _SUITE:
+        return seed if rng is _SUITE else rng
     suite: Seed = settings.current().rng
     control = sys.modules.get("hypothesis.control")
     if suite is None or control is None or not control.currently_in_test_context():

@@ -33,6 +33,7 @@ CONFIG: dict[str, Any] = {
         "labelFontSize": 12,
         "titleFontSize": 13,
         "titleFontWeight": "normal",
+        "titlePadding": 12,
     },
     "legend": {
         "labelColor": INK,
@@ -43,6 +44,7 @@ CONFIG: dict[str, Any] = {
         "labelLimit": 320,
         "symbolStrokeWidth": 2,
         "symbolSize": 450,
+        "columnPadding": 20,
     },
     "title": {"color": INK, "fontSize": 14, "fontWeight": "normal", "anchor": "start"},
     "line": {"strokeWidth": 2},

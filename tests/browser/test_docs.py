@@ -49,7 +49,9 @@ def audits():
 
 
 @pytest.mark.parametrize("width", [1280, 400])
-@pytest.mark.parametrize("name", ["index.html", "libraries.html", "api.html", "theory.html"])
+@pytest.mark.parametrize(
+    "name", ["index.html", "libraries.html", "api/index.html", "api/audit.html", "theory.html"]
+)
 def test_no_page_is_wider_than_the_window(opened, name, width):
     page = opened(name, width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -96,7 +96,7 @@ def test_the_page_says_what_was_shown_and_where(visit, made):
         assert "and at most" in text
         return
     assert f"on {result.where}" in text
-    assert "Of other inputs nothing is said" in text
+    assert "It says nothing about other inputs" in text
     for one in result.pairs:
         assert str(one.pair) in text
     if name == "nothing":

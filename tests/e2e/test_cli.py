@@ -115,7 +115,7 @@ def test_a_blind_audit_says_so_first_and_what_to_do(capsys, here):
     title, reason = out.splitlines()[:2]
     assert "Could not have seen a violation of 0.5-DP" in title
     assert reason.startswith("│ Only ε = ")
-    assert "would have been caught 9 times in 10" in reason
+    assert "would have been detected with probability 0.9" in reason
     (following,) = [line for line in out.splitlines() if line.startswith("│ next")]
     for remedy in ("more draws", "dpassay plan", "--loss", "--confidence"):
         assert remedy in following
@@ -367,10 +367,33 @@ def test_the_claims_of_the_help_are_read(capsys, monkeypatch):
     _, out, _ = said(capsys, "audit", "--help")
     (line,) = [line for line in out.splitlines() if "--claim" in line and "May be given" in line]
     texts = re.findall(r'"(.*?)"', line)
-    assert "rho=0.5, delta=1e-6" in texts
-    assert "renyi(2)=0.1, renyi(4)=0.3" in texts
-    assert "eps=1, delta=1e-5 in delta" in texts
-    assert len({str(dp.claim(text)) for text in texts}) == len(texts) == 8
+    assert "eps=1, delta=1e-5" in texts
+    assert len({str(dp.claim(text)) for text in texts}) == len(texts) == 5
+
+
+def test_help_has_a_short_option_and_no_value_for_flags(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    status, out, _ = said(capsys, "audit", "-h")
+    assert status == 0
+    assert "<bool>" not in out
+    assert "<" not in out.replace("<str>", "")  # the argument TARGET
+    assert "3 internal error, 4 could not have detected" in " ".join(out.split())
+
+
+def test_doctor_names_versions_and_what_is_missing(capsys, monkeypatch):
+    from dpassay.cli import doctor
+
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "distributed" else "1.2.3")
+    status, out, _ = said(capsys, "doctor")
+    assert status == 0
+    assert "numpy 1.2.3" in out
+    assert "missing: pip install 'dpassay[dask]'" in out
+    assert "Self-test passed" in out
+    monkeypatch.setattr(doctor, "_self_test", lambda: [("two and two is four", False)])
+    status, out, _ = said(capsys, "doctor")
+    assert status == 3
+    assert "two and two is four" in out
 
 
 def test_pairs_and_neighbours(capsys, here):
@@ -451,10 +474,10 @@ def test_a_demo_of_too_few_draws_says_that_it_could_not_see(capsys, here):
     status, out, _ = said(capsys, "demo", "--n", "40", "--report", "few.html")
     assert status == 0
     rows = [line for line in out.splitlines() if line.startswith("│")]
-    blind = [row for row in rows if "could not see" in row]
+    blind = [row for row in rows if "could not detect" in row]
     assert blind
     assert all("✗" in row for row in blind)  # it is not right to see nothing
-    assert (here / "few.html").read_text(encoding="utf-8").count(">could not see</td>") == len(
+    assert (here / "few.html").read_text(encoding="utf-8").count(">could not detect</td>") == len(
         blind
     )
 

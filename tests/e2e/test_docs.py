@@ -9,7 +9,7 @@ import pytest
 from dpassay.cli import run
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]  # {run} runs in make docs
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PAGES = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
 

@@ -166,8 +166,11 @@ CURVES = {
 @pytest.mark.parametrize("name", CURVES)
 def test_notebooks_show_curves_as_the_sentence_they_print(name):
     made = CURVES[name]()
-    shown = re.sub(r"<.*?>", "", made._repr_html_().replace("<br>", "\n"))
+    card = made._repr_html_()
+    said, drawn, _ = card.partition('<div style="color:inherit">')
+    shown = re.sub(r"<.*?>", "", said.replace("<br>", "\n"))
     assert html.unescape(shown) == str(made)
+    assert bool(drawn) == hasattr(made, "chart")
 
 
 def test_a_band_is_in_the_table_and_in_print():
@@ -212,3 +215,13 @@ def test_curves_are_tables(tmp_path):
     assert list(dp.RenyiCurve([2, 3], [0.5, 0.6]).to_dataframe()) == ["order", "epsilon"]
     named = dp.LossCurve([0, 1], [0.1, 0.2], [0.5, 0.5], [0.4, 0.6], labels=('a, "b"', "c"))
     assert named.to_csv().splitlines()[1] == '"a, ""b""",0.1,0.5,0.4'
+
+
+def test_rare_outputs_have_a_grey_bar_without_a_number():
+    p, q = np.array([0.5, 0.499, 0.001]), np.array([0.3, 0.7, 0.0])
+    ell = np.array([0.5, -0.3, np.inf])
+    rows = dp.charts.mass_loss(["a", "b", "c"], p, q, ell, rare=[False, False, True]).to_dict()
+    text = str(rows)
+    assert "∞" not in text
+    assert "'shown': 'rare'" in text
+    assert "∞" in str(dp.charts.mass_loss(["a", "b", "c"], p, q, ell).to_dict())

@@ -1,5 +1,6 @@
 """What holds of every kind of claim."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -267,3 +268,21 @@ def test_from_divergence_undoes_divergence_limit(one):
 def test_largest_value_of_the_parameter():
     assert dp.PureDP(1).largest == dp.RenyiCurveDP((2,), (0.1,)).largest == math.inf
     assert dp.TradeoffDP([(0, 1), (1, 0)]).largest == 1.0
+
+
+def test_a_claim_without_a_method_is_told_which_and_what_it_returns():
+    @dataclasses.dataclass(frozen=True, eq=False, repr=False)
+    class Mine(dp.Claim):
+        epsilon: float
+
+    for ask, said in (
+        (
+            lambda c: c.region(0.5),
+            r"Mine must define region_and_slope\(q, theta\), which returns two",
+        ),
+        (lambda c: c.tradeoff(0.5), r"tradeoff\(alpha, theta\), which returns f\(α\)"),
+        (lambda c: c.needed(0.5, 0.1), r"needed\(p, q\), which returns the smallest θ"),
+        (lambda c: c.delta_at(0.5), r"_delta\(epsilon\), which returns the largest δ"),
+    ):
+        with pytest.raises(NotImplementedError, match=said):
+            ask(Mine(1.0))

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from tests.helpers import learned, objects
 
+import dpassay as dp
 from dpassay.outputs.canonical import from_raw
-from dpassay.outputs.events import Event, Intervals, of_keys
+from dpassay.outputs.events import Event, Intervals, abridged_keys, of_keys
+from dpassay.outputs.keys import learn
 
 RNG = np.random.default_rng(0)
 
@@ -87,3 +89,26 @@ def test_a_long_sequence_of_free_numbers_is_named_by_its_length():
     layout, _, _ = learned(rows, rows)
     names = sorted(layout.words(key) for key in range(len(layout)))
     assert names == ["(•, •, …: 1,200 in all)", "(•, •, …: 40 in all)"]
+
+
+def test_whole_numbers_are_named_as_ranges():
+    rng = np.random.default_rng(0)
+    outputs = dp.from_samples(rng.integers(0, 20, 4000), rng.integers(0, 20, 4000)).p
+    layout, _, _ = learn(outputs, outputs)
+    key = {layout.words(k): k for k in range(len(layout))}
+    upper = [key[str(v)] for v in (19, *range(6, 12), 13)]
+    assert of_keys(layout, upper).words == "output is a whole number from 6 to 11, 13 or 19"
+    lower = [key[str(v)] for v in range(6)]
+    rest = of_keys(layout, [k for k in range(len(layout)) if k not in lower], otherwise=True)
+    assert rest.words == "output is anything but a whole number from 0 to 5"
+    assert abridged_keys(rest) == []
+
+
+def test_outputs_that_words_count_can_be_listed():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 4, (4000, 2))
+    outputs = dp.from_samples(rows[:2000], rows[2000:]).p
+    layout, _, _ = learn(outputs, outputs)
+    event = of_keys(layout, range(9))
+    assert event.words.endswith("or one of 6 others")
+    assert abridged_keys(event) == list(range(9))

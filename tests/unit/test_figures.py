@@ -63,7 +63,7 @@ def test_what_a_claim_says_of_renyi_divergences_is_drawn(claim, claimed):
         assert tuple(drawn.columns) == ("λ", "ε(λ), estimate", "ε(λ), claimed")
         assert [row[2] for row in drawn.rows] == claimed
     assert ("The diamond is the claim" in drawn.caption) == isinstance(claim, dp.RenyiDP)
-    assert ("not about those between" in drawn.caption) == isinstance(claim, dp.RenyiCurveDP)
+    assert ("orders in the table only" in drawn.caption) == isinstance(claim, dp.RenyiCurveDP)
 
 
 def test_the_evidence_of_a_monitor_is_drawn_with_its_limit():
@@ -90,4 +90,4 @@ def test_evidence_past_the_line_is_explained():
     passed = verdict.evidence[verdict.evidence[:, 1] >= np.log(20), 0].min()
     assert verdict.witness.n_p < passed <= verdict.draws
     (drawn,) = figures.evidence("k", verdict)
-    assert "stops at the end of the one in which the line is passed" in drawn.caption
+    assert "computed after each batch" in drawn.caption

@@ -168,7 +168,7 @@ def test_the_origin_says_what_was_read(write):
         ("a.csv", b"x\n" + b"1\n" * 5000 + b"\xff\n", "not a text file"),
         ("a.csv", "x\n1\n".encode("utf-16"), "not a text file"),
         ("a.csv.gz", "x\n1\n", "not compressed as its name says"),
-        ("a.xlsx", "zip", "read from .npy, .csv or .parquet"),
+        ("a.xlsx", "zip", "save the sheet with the outputs as CSV"),
         ("a.parquet.gz", "zip", "read from .npy, .csv or .parquet"),
         ("a", "1\n", "ends in ''"),
         ("a.npz", b"PK", "several arrays"),

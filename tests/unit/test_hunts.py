@@ -280,7 +280,7 @@ def test_notebooks_panels_and_reports_show_the_pair_and_the_log(seed):
     found = dp.hunt(squared_sum, UNIT, "eps=1", rng=seed, **SMALL)
     assert "violation of 1-DP" in found._repr_html_()
     page = report.render([found])
-    assert "Hunt for inputs that break a claim of 1-DP" in page
+    assert "Search for inputs that violate a claim of 1-DP" in page
     assert page.count('class="only-first"') == page.count('class="only-second"') == 1
     assert page.count("<td>left behind</td>") == sum(t.outcome == "left behind" for t in found.log)
     assert "Save hunt.json" in page

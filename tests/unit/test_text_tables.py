@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 from tests.helpers import listed, same
 
+import dpassay as dp
 from dpassay.errors import UnreadableFile
+from dpassay.sampling.columns import Unreadable
 from dpassay.sampling.files import read_table
+from dpassay.sampling.text_tables import Marks, read_text
 
 
 def test_large_integers_stay_exact(write):
@@ -123,7 +126,7 @@ def test_words_and_numbers_share_a_column(write):
     ],
 )
 def test_numbers_with_separators_are_refused(write, text, cell):
-    words = r", which looks like a number with .*\(1234.5\).*np.savetxt\(…, delimiter=','\)"
+    words = r", which looks like a number with .*--decimal ,.*--thousands.*np.savetxt\(…, delimiter=','\)"
     with pytest.raises(UnreadableFile, match=f"{cell}{words}"):
         read_table(write("a.csv", text))
 
@@ -142,3 +145,26 @@ def test_a_million_rows_are_read_without_a_loop(tmp_path):
     assert time.process_time() - start < 5  # about 0.5 s; a loop takes longer
     assert [c.dtype.kind for c in table.columns] == ["f", "i", "f"]
     assert table.origin.rows == 10**6
+
+
+def numbers(text, **marks):
+    _, columns = read_text(text.encode(), ".csv", Marks(**marks).check())
+    return [column.array().tolist() for column in columns]
+
+
+def test_marks_say_how_numbers_are_written():
+    german = {"decimal": ",", "thousands": "."}
+    assert numbers("x;y\n1.234,5;1\n-0,25;2\n", **german) == [[1234.5, -0.25], [1, 2]]
+    assert numbers("x\n1,5\n2,5\n", decimal=",") == [[1.5, 2.5]]  # a comma separates no cells then
+    assert numbers("x\n1 234\nerror\n5\n", thousands=" ") == [[1234, "error", 5]]
+    assert numbers("x;y\n1,234;1\n2,345,678;2\n", thousands=",") == [[1234, 2345678], [1, 2]]
+    assert numbers("x;y\n12,34;a\n5;b\n", decimal=",", thousands="'") == [[12.34, 5], ["a", "b"]]
+
+
+def test_marks_that_do_not_fit_are_refused():
+    with pytest.raises(Unreadable, match=r"holds '1\.5', a number with a decimal point"):
+        numbers("x;y\n1,5;1\n1.5;2\n", decimal=",")
+    with pytest.raises(dp.errors.InvalidInput, match="must differ"):
+        Marks(",", ",").check()
+    with pytest.raises(dp.errors.InvalidInput, match="decimal"):
+        Marks(";").check()

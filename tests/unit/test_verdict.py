@@ -137,3 +137,26 @@ def test_one_cell_is_one():
     )
     assert "1 cell without a value" in str(origin)
     assert "2 cells without" in str(replace(origin, missing=2))
+
+
+def test_several_verdicts_print_as_a_table_and_make_one_page(tmp_path):
+    found = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), ["eps=1", "eps=3"], n=4000, rng=0)
+    head, *rows = str(found).splitlines()
+    assert head.split() == ["claim", "result", "certified", "p-value", "witness"]
+    assert [row.split()[:2] for row in rows] == [["1-DP", "violation"], ["3-DP", "none"]]
+    assert found._repr_html_().count("<tr>") == 3
+    found.report(tmp_path / "both.html")
+    assert "1 of 2 claims is refuted" in (tmp_path / "both.html").read_text(encoding="utf-8")
+
+
+def test_a_verdict_writes_its_page_and_draws_its_witness(tmp_path):
+    verdict = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=4000, rng=0)
+    verdict.report(tmp_path / "one.html", command="mine")
+    page = (tmp_path / "one.html").read_text(encoding="utf-8")
+    assert "In plain words" in page
+    assert "A mechanism that keeps its claim is called a violation in at most 5% of audits." in page
+    drawn = str(verdict.chart().to_dict())
+    assert "witness (counted)" in drawn
+    i, n, j, m = verdict.counted
+    assert {i, n - i} & {verdict.witness.hits_p}
+    assert j / m < i / n

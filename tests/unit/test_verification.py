@@ -62,7 +62,7 @@ def test_a_page_says_on_these_pairs_and_never_private(name):
     said = text_of(page)
     assert not re.search(r"\bprivate\b", said, re.IGNORECASE)
     assert f"on {found.where}" in said
-    assert "Of other inputs nothing is said." in said
+    assert "It says nothing about other inputs." in said
     assert f'<div class="banner {found.tone}">' in page
     assert str(found.claim) in said
     assert (f"Why not more {found.reason}" in said) == bool(found.reason)
@@ -88,11 +88,11 @@ def test_a_page_without_charts_carries_no_chart_library():
 
 def test_what_is_confirmed_and_what_is_not_have_words_of_their_own():
     heads = {name: found.view().title for name, found in CASES.items()}
-    assert heads["confirmed"] == "Holds on this pair"
-    assert heads["several"] == "Holds on these 3 pairs"
-    assert heads["unshown"] == "Not shown to hold on this pair"
+    assert heads["confirmed"] == "Verified on this pair"
+    assert heads["several"] == "Verified on these 3 pairs"
+    assert heads["unshown"] == "Not verified on this pair"
     assert "(1.2, 0.03)-DP holds on this pair" in CASES["pure"].view().sentence
-    assert "show nothing of" in CASES["renyi"].view().sentence
+    assert "verify nothing about" in CASES["renyi"].view().sentence
 
 
 def test_several_results_are_counted_apart():
@@ -101,12 +101,12 @@ def test_several_results_are_counted_apart():
     held, open_ = CASES["confirmed"], CASES["unshown"]
     assert overview([held, open_]) == (
         "unshown",
-        "1 of 2 claims shown to hold on their pairs",
-        "1 of 2 claims was shown to hold on their pairs.",
+        "1 of 2 claims verified on the given pairs",
+        "1 of 2 claims was verified on the given pairs.",
     )
     _, head, said = overview([broken, clear, held])
     assert head == "1 violation"
-    assert said.endswith("1 of 1 claims was shown to hold on their pairs.")
+    assert said.endswith("1 of 1 claims was verified on the given pairs.")
     _, head, said = overview([clear, held, open_])
     assert head == "No violation detected"
     assert said.startswith("The draws do not refute 0.5-DP")

@@ -91,7 +91,7 @@ def test_a_claim_is_needed():
 
 def test_assert_holds_passes_and_fails(seed):
     assert_holds(NOISE, (0, 1), "eps=1.3, delta=0.01", n=20_000, rng=seed)
-    with pytest.raises(NotShown, match="was not shown to hold"):
+    with pytest.raises(NotShown, match="was not verified"):
         assert_holds(NOISE, (0, 1), "eps=0.5, delta=0.01", n=20_000, rng=seed)
 
 
@@ -137,6 +137,17 @@ def test_the_command_line_writes_a_page(capsys, tmp_path):
     common = ["verify", "zoo:DiscreteLaplace(scale=1.0)", "--pair", "0", "1", "--n", "20000"]
     assert run([*common, "--claim", claim, "--report", str(place)]) == 0
     assert "holds on this pair" in capsys.readouterr().out
-    assert "Holds on this pair" in place.read_text(encoding="utf-8")
+    assert "Verified on this pair" in place.read_text(encoding="utf-8")
     assert run([*common, "--claim", claim, "--report", str(tmp_path / "no" / "page.html")]) == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_failure_says_how_many_draws_are_needed():
+    mechanism = dp.zoo.RandomizedResponse(1.0)
+    with pytest.raises(NotShown, match=r"at least about 400,000 draws a side") as failed:
+        assert_holds(mechanism, (0, 1), "eps=1.1, delta=1e-5", n=5000)
+    needed = round(5000 * failed.value.verification.upper / 1e-5)
+    assert 3.5e5 <= needed < 4.5e5
+    assert_holds(mechanism, (0, 1), "eps=1.1, delta=1e-5", n=2 * needed)
+    with pytest.raises(NotShown, match="cannot establish δ = 0"):
+        assert_holds(mechanism, (0, 1), "eps=1.1", n=5000)

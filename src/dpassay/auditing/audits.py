@@ -37,7 +37,7 @@ from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import Blind, Cause, blind_search, far_above
 from dpassay.results.estimates import LowerBound
 from dpassay.results.profile import Profile
-from dpassay.results.verdict import Verdict
+from dpassay.results.verdict import Verdict, Verdicts
 from dpassay.results.witness import BITS
 from dpassay.sampling.budget import Budget, Clock, split
 from dpassay.sampling.draw import Sampling, Seed
@@ -78,7 +78,7 @@ def audit(
     pairs: Any = ...,
     claim: Sequence[Claim | str] = ...,
     **options: Unpack[Options],
-) -> list[Verdict]: ...
+) -> Verdicts: ...
 
 
 def audit(
@@ -96,7 +96,7 @@ def audit(
     relation: Relation | str | None = None,
     rng: Seed = None,
     sampling: Sampling | None = None,
-) -> Verdict | list[Verdict]:
+) -> Verdict | Verdicts:
     """Try to refute a privacy claim, with a probability of at most 1 − confidence of doing so wrongly.
 
     mechanism    a mechanism, or samples (then leave `pairs` out: all draws are used, each once)
@@ -149,7 +149,7 @@ def audit(
     ]
     if details:
         verdicts = _detailed(verdicts, choices, details == "violation")
-    return verdicts if isinstance(claim, (list, tuple)) else verdicts[0]
+    return Verdicts(verdicts) if isinstance(claim, (list, tuple)) else verdicts[0]
 
 
 def _detailed(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, get_type_hints
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -37,14 +40,17 @@ class _Group(TyperGroup):
 app = typer.Typer(
     name="dpassay",
     cls=_Group,
-    help="How private is this mechanism really? Certificate from its outputs alone.",
-    epilog="Exit status: 0 done, and no violation detected; 1 a violation; 2 bad input; 3 an internal "
-    "error; 4 an audit that could not have seen anything; 5 a claim that was not confirmed (verify); "
-    "130 interrupted.",
+    help="How private is this mechanism really? Measured from its outputs alone.",
+    epilog="Exit status: 0 done, no violation detected; 1 violation; 2 bad input; 3 internal error; 4 "
+    "the audit could not have detected a violation; 5 not verified (verify); 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+#: What help shows for the value of an option; nothing for a flag.
+_VALUES: dict[Any, str] = {bool: "", int: "N", float: "NUMBER", str: "TEXT", Path: "PATH"}
 
 
 def _version(asked: bool) -> None:
@@ -64,6 +70,23 @@ def _root(
     ] = False,
 ) -> None:
     pass
+
+
+def _with_value(annotation: Any) -> Any:
+    """An annotated option, with the word that help shows for its value."""
+    info = next(iter(getattr(annotation, "__metadata__", ())), None)
+    if not isinstance(info, typer.models.OptionInfo) or info.metavar is not None:
+        return annotation
+    kinds = get_args(annotation.__origin__) or (annotation.__origin__,)
+    kind = next(get_args(k)[0] if get_origin(k) is list else k for k in kinds if k is not NoneType)
+    shown = copy.copy(info)
+    shown.metavar = _VALUES.get(kind)
+    return Annotated[annotation.__origin__, shown]
+
+
+def _unwrapped(text: str) -> str:
+    """A docstring with a line for each paragraph: the terminal wraps it."""
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
 
 Body = TypeVar("Body", bound=Callable[..., None])
@@ -100,7 +123,8 @@ def command(*without: str, **defaults: Any) -> Callable[[Body], Body]:
             }
             body(**made, **given)
 
-        run.__name__, run.__doc__ = body.__name__, body.__doc__
+        spread = [one.replace(annotation=_with_value(one.annotation)) for one in spread]
+        run.__name__, run.__doc__ = body.__name__, _unwrapped(body.__doc__ or "")
         run.__annotations__ = {one.name: one.annotation for one in spread}
         run.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
         app.command()(run)

@@ -42,9 +42,8 @@ def audit(
     claim: Annotated[
         list[str] | None,
         typer.Option(
-            help='"eps=1", "eps=1, delta=1e-5", "eps=1, delta=1e-5 in delta", "mu=1", "rho=0.5", '
-            '"rho=0.5, delta=1e-6", "renyi(order=5)=0.2" or "renyi(2)=0.1, renyi(4)=0.3". May be '
-            "given more than once."
+            help='The claim: "eps=1", "eps=1, delta=1e-5", "mu=1", "rho=0.5", "renyi(order=5)=0.2" … May '
+            "be given more than once."
         ),
     ] = None,
     n: N = None,
@@ -56,9 +55,9 @@ def audit(
 ) -> None:
     """Try to refute a privacy claim.
 
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
-    seen anything, 130 interrupted. Of several claims a violation counts first, then one that could not be
-    seen.
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
+    detected a violation, 130 interrupted. Of several claims a violation counts first, then
+    status 4.
 
     Example: dpassay audit "zoo:Laplace(scale=0.8)" --pair 0 1 --claim "eps=1"
 
@@ -107,8 +106,8 @@ def monitor(
 ) -> None:
     """Draw until a claim is refuted; valid wherever it stops, with Ctrl-C too.
 
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
-    seen anything.
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
+    detected a violation.
 
     Example: dpassay monitor "zoo:Laplace(scale=0.8)" --pair 0 1 --claim "eps=1" --max-n 100000
     """
@@ -147,7 +146,7 @@ def bound(
 ) -> None:
     """The largest certified lower bound on a privacy parameter, without any claim.
 
-    Exit status: 0 done, 2 bad input, 3 an internal error, 130 interrupted.
+    Exit status: 0 done, 2 bad input, 3 internal error, 130 interrupted.
 
     Example: dpassay bound "zoo:Gaussian(sigma=1.0)" --pair 0 1 --of "eps, delta=1e-5"
     """
@@ -185,7 +184,7 @@ def verify(
 ) -> None:
     """Show that a claim holds on these pairs, where outputs are discrete.
 
-    Exit status: 0 confirmed, 2 bad input, 3 an internal error, 5 not confirmed, 130 interrupted.
+    Exit status: 0 verified, 2 bad input, 3 internal error, 5 not verified, 130 interrupted.
 
     Example: dpassay verify "zoo:DiscreteLaplace(scale=1.0)" --pair 0 1 --claim "eps=1.1, delta=1e-3"
     """
@@ -219,7 +218,7 @@ def estimate(
 ) -> None:
     """Every notion of one pair: ε, δ(ε), Rényi, trade-off, μ. Estimates, not bounds.
 
-    Exit status: 0 done, 2 bad input, 3 an internal error, 130 interrupted.
+    Exit status: 0 done, 2 bad input, 3 internal error, 130 interrupted.
 
     Example: dpassay estimate "zoo:Gaussian(sigma=1.0)" --pair 0 1 --n 100000
     """
@@ -251,8 +250,8 @@ def replay(
 ) -> None:
     """Run the event of an earlier verdict, or of a bound, again on fresh draws.
 
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
-    seen anything, 130 interrupted.
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
+    detected a violation, 130 interrupted.
 
     Example: dpassay replay verdict.json "zoo:Laplace(scale=0.8)" --n 20000
 
@@ -318,7 +317,7 @@ def _their_columns(results: list[Any]) -> str | None:
 
 @command(
     *("pairs", "neighbours", "relation", "samples", "store", "columns", "drop", "max_bytes"),
-    *("feature", "seed", "json", "report"),
+    *("decimal", "thousands", "feature", "seed", "json", "report"),
 )
 def draw(
     *,
@@ -405,8 +404,8 @@ def hunt(
 ) -> None:
     """Find the inputs on which a mechanism breaks its claim.
 
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
-    seen anything, 130 interrupted.
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
+    detected a violation, 130 interrupted.
 
     Example: dpassay hunt mine.py:release --space space.json --claim "eps=1" --outside --report out.html
     """

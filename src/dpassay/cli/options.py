@@ -46,13 +46,14 @@ MaxBytes = Annotated[
     typer.Option(
         parser=whole,
         metavar="BYTES",
-        help="The most that is read of a file, also decompressed; 2 GiB if left out.",
+        help="The most bytes that are read of a file, also decompressed. Default: 2 GiB.",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", "--rng", help="The same seed gives the same answer.")]
 Confidence = Annotated[float, typer.Option(help="One minus the error probability.")]
 Json = Annotated[
-    str | None, typer.Option(help="Write the result here as JSON; - is stdout, and only that.")
+    str | None,
+    typer.Option(help="Write the result here as JSON; - is stdout, without a panel."),
 ]
 Report = Annotated[Path | None, typer.Option(help="Write a self-contained HTML report here.")]
 N = Annotated[
@@ -63,7 +64,8 @@ Seconds = Annotated[float | None, typer.Option(help="Time to spend, in place of 
 Loss = Annotated[
     str,
     typer.Option(
-        help="What scores the outputs: auto, values (auto without the bits), bits, kde, knn, logistic …"
+        help="The score of the outputs: auto; values (auto without the floating-point representation); "
+        "bits (that alone); kde, knn, logistic …"
     ),
 ]
 
@@ -183,8 +185,8 @@ class Where:
     store: Annotated[
         Path | None,
         typer.Option(
-            help="A folder that keeps every draw as it comes; interrupted runs resume. Without a "
-            "TARGET: the draws to look at."
+            help="A folder that keeps every draw; interrupted runs resume. Without a TARGET: the draws "
+            "to audit."
         ),
     ] = None
     identity: Annotated[
@@ -202,6 +204,13 @@ class Where:
         str | None,
         typer.Option(metavar="ID,TIME", help="Columns of --samples that are not outputs."),
     ] = None
+    decimal: Annotated[
+        str, typer.Option(metavar="MARK", help="The decimal mark in --samples: . or ,")
+    ] = "."
+    thousands: Annotated[
+        str,
+        typer.Option(metavar="MARK", help="What separates thousands in --samples, if anything."),
+    ] = ""
     max_bytes: MaxBytes = None
     command: Program = None
 
@@ -238,7 +247,13 @@ class Where:
             return Store(self.store).samples()
         columns, drop = _names(self.columns), _names(self.drop)
         return from_samples(
-            *self.samples, columns=columns, drop=drop, max_bytes=self.max_bytes, rng=seed
+            *self.samples,
+            columns=columns,
+            drop=drop,
+            max_bytes=self.max_bytes,
+            decimal=self.decimal,
+            thousands=self.thousands,
+            rng=seed,
         )
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpassay.blackbox import zoo as mechanisms
-from dpassay.cli.app import app, command
+from dpassay.cli.app import command
 from dpassay.cli.delivery import PLAN, deliver, write_json, write_report
 from dpassay.cli.options import (
     Confidence,
@@ -46,8 +46,8 @@ def counts(
 ) -> None:
     """Test a claim from the counts of an event that was fixed beforehand.
 
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
-    seen anything.
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
+    detected a violation.
 
     Example: dpassay counts 450 1000 184 1000 --claim "eps=0.5"
     """
@@ -96,8 +96,8 @@ def one_run(
 ) -> None:
     """Test a claim, or bound ε, from the canaries of one training run.
 
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 an internal error, 4 could not have
-    seen anything.
+    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
+    detected a violation.
 
     Example: dpassay one-run scores.csv --claim "eps=1, delta=1e-5" --guesses 200
     """
@@ -117,7 +117,7 @@ def one_run(
     deliver([found], out, "more canaries, other --guesses or a lower --confidence")
 
 
-@app.command()
+@command()
 def plan(
     claim: Annotated[str, typer.Option(help='The claim, such as "eps=1".')],
     excess: Annotated[
@@ -136,7 +136,7 @@ def plan(
 ) -> None:
     """How many draws an audit needs.
 
-    Exit status: 0 done, 2 bad input, 3 an internal error.
+    Exit status: 0 done, 2 bad input, 3 internal error.
 
     Example: dpassay plan --claim "eps=1" --excess 0.2
     """
@@ -148,7 +148,7 @@ def plan(
         typer.echo(str(made))
 
 
-@app.command()
+@command()
 def zoo() -> None:
     """What is in the zoo, with the truths.
 
@@ -184,7 +184,7 @@ def zoo() -> None:
         )
 
 
-@app.command()
+@command()
 def demo(
     n: Annotated[int, typer.Option(help="Draws per side for each mechanism.")] = 20_000,
     report: Report = Path("dpassay-demo.html"),
@@ -192,7 +192,7 @@ def demo(
 ) -> None:
     """The tour: audits a dozen mechanisms, correct and broken, against what they claim.
 
-    Exit status: 0 done, 2 bad input, 3 an internal error, 130 interrupted.
+    Exit status: 0 done, 2 bad input, 3 internal error, 130 interrupted.
 
     Example: dpassay demo
     """

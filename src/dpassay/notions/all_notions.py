@@ -155,8 +155,8 @@ def _support(
         return reach, ()
     orders = f", and Rényi ε at orders of {beyond[0]:g} and more," if beyond.size else ""
     said = (
-        f"of outputs rarer than one in {n:,} these draws say nothing: ε is the largest ratio that they "
-        f"support and may be larger or ∞, and δ(ε) where below {1 / n:.1g}{orders} may be larger too"
+        f"outputs rarer than 1 in {n:,} cannot be seen with these draws; the true ε may be larger or ∞, "
+        f"and δ(ε) where below {1 / n:.1g}{orders} may be larger too"
     )
     return reach, (said,)
 
@@ -166,7 +166,7 @@ def _left_out(learner: CrossFit) -> tuple[str, ...]:
     if not learner.families[1]:
         return ()
     return (
-        "these are estimates for values; which doubles come out at all is what dp.audit looks at",
+        "these are estimates for the values; dp.audit also tests the floating-point representation",
     )
 
 

@@ -220,8 +220,8 @@ def of_scores(scorer: Scorer, cut: float, above: bool) -> Event:
     )
 
 
-#: More keys or intervals than these are counted instead of listed.
-_LISTED = 4
+#: More keys or intervals than these are counted instead of listed; numbers alone are shorter.
+_LISTED, _NUMBERS = 4, 12
 
 
 def describe(
@@ -244,20 +244,61 @@ def describe(
             f"one of {len(parts) - _LISTED + 1} more such kinds of output",
         ]
     free = False
+    left_out = [key for key in range(len(layout)) if key not in whole]
+    if otherwise and not partial and left_out:  # a complement can be checked, a rare kind cannot
+        return f"output is anything but {_or(_listed(layout, left_out)[0])}"
     if whole:
-        shown = list(whole)[: _LISTED if len(whole) <= _LISTED else _LISTED - 1]
-        names = [
-            _any_number(layout, key) if name == "•" else name
-            for key, name in zip(shown, _names(layout, shown), strict=True)
-        ]
-        free = any(layout.free(k) and "•" in n for k, n in zip(shown, names, strict=True))
-        if len(whole) > _LISTED:
-            names = [", ".join(names), f"one of {len(whole) - _LISTED + 1} others"]
+        names, free = _listed(layout, whole)
         parts.append(f"output is {_or(names)}")
     if otherwise:
         parts.append("output is of a kind that was rare or not seen in training")
     said = _or(parts) if parts else "no output at all"
     return f"{said} (• is any number)" if free else said
+
+
+def abridged_keys(event: Event) -> list[int]:
+    """The keys of the event, or those outside it, where its words count some instead of listing them."""
+    layout = event.layout
+    if layout is None or event.partial:
+        return []
+    keys = [key for key in range(len(layout)) if (key in event.whole) != event.otherwise]
+    runs = _runs(layout, keys)
+    return [] if len(keys) <= _LISTED or (runs and len(runs) <= _NUMBERS) else keys
+
+
+def _listed(layout: Layout, keys: Sequence[int]) -> tuple[list[str], bool]:
+    """Some keys in words, and whether • stands in them for a number."""
+    runs = _runs(layout, keys)
+    if runs is not None and len(runs) <= _NUMBERS:
+        return runs, False
+    shown = list(keys)[: _LISTED if len(keys) <= _LISTED else _LISTED - 1]
+    names = [
+        _any_number(layout, key) if name == "•" else name
+        for key, name in zip(shown, _names(layout, shown), strict=True)
+    ]
+    free = any(layout.free(k) and "•" in n for k, n in zip(shown, names, strict=True))
+    if len(keys) > _LISTED:
+        names = [", ".join(names), f"one of {len(keys) - _LISTED + 1} others"]
+    return names, free
+
+
+def _runs(layout: Layout, keys: Sequence[int]) -> list[str] | None:
+    """Numbers in order, whole ones that follow each other as a range; None for other outputs."""
+    values = []
+    for key in keys:
+        part = layout.part(key)
+        (value, *more) = part.values(int(layout.codes[key])) or (None,)
+        if more or value is None or part.origins[0] or part.template[0] != "number":
+            return None
+        values.append(value)
+    if not all(value.is_integer() and abs(value) < 2**53 for value in values):
+        return told_apart(sorted(values))
+    ordered = np.sort(np.array(values, dtype=np.int64))
+    found: list[str] = []
+    for run in np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1):
+        ends = f"a whole number from {run[0]} to {run[-1]}"
+        found += [ends] if run.size > 2 else map(str, run.tolist())
+    return found
 
 
 def _any_number(layout: Layout, key: int) -> str:

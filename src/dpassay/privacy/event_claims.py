@@ -125,11 +125,13 @@ class Claim(Record):
 
     def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
         """`region`, not clipped, and `slope`, of an array that is known to lie in [0, 1]."""
-        raise NotImplementedError
+        raise self._lacking(
+            "region_and_slope(q, theta)", "two arrays like q: g(q), and its derivative"
+        )
 
     def tradeoff(self, alpha: npt.ArrayLike, theta: Any = None) -> Any:
         """The claimed trade-off function f(α) = 1 − g(α): the least type II error at type I error α."""
-        raise NotImplementedError
+        raise self._lacking("tradeoff(alpha, theta)", "f(α) = 1 − g(α), an array like alpha")
 
     def region_inverse(self, p: npt.ArrayLike, theta: Any = None) -> Any:
         """The smallest Q(E) that the claim allows when P(E) = p."""
@@ -138,7 +140,7 @@ class Claim(Record):
 
     def needed(self, p: npt.ArrayLike, q: npt.ArrayLike) -> Any:
         """The smallest θ that allows P(E) = p at Q(E) = q."""
-        raise NotImplementedError
+        raise self._lacking("needed(p, q)", "the smallest θ with p ≤ g(q), an array like p and q")
 
     # --- other notions
 
@@ -147,7 +149,15 @@ class Claim(Record):
         return scalar_or_array(self._delta(checks.doubles("epsilon", epsilon)))
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        raise self._lacking(
+            "_delta(epsilon)", "the largest δ allowed at each ε, an array like epsilon"
+        )
+
+    def _lacking(self, method: str, returns: str) -> NotImplementedError:
+        return NotImplementedError(
+            f"{type(self).__name__} must define {method}, which returns {returns}; see “Add a claim” in "
+            "the documentation"
+        )
 
     def shown_by(self) -> tuple[FloatArray, FloatArray] | None:
         """Points (ε, δ) of the privacy profile; upper bounds below all of them verify the claim.

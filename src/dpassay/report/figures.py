@@ -13,7 +13,9 @@ from dpassay import charts
 from dpassay._typing import FloatArray
 from dpassay.bounds.joint_test import clopper_pearson_box
 from dpassay.bounds.ordering import Counts
-from dpassay.outputs.events import Event
+from dpassay.outputs.events import Event, abridged_keys
+from dpassay.outputs.keys import Layout
+from dpassay.outputs.templates import exact, number_columns, show
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.finite_pairs import LossCurve
@@ -26,10 +28,17 @@ from dpassay.theme import unchecked
 
 #: Rows of the table behind a chart.
 _ROWS = 25
-#: The width of the drawings; the interactive charts take the width there is.
-_WIDTH = 620
+#: The width of a drawing, and of the first one; the interactive charts take the width there is.
+_WIDTH, _WIDE = 400, 620
+#: Outputs that fewer training draws have, on the two inputs together, are rare: their ratio is noise.
+_RARE = 50
+#: Cells of the axis within which draws are counted for that.
+_CELLS = 50
 #: The share of the outputs beyond either end of a picture of densities.
 _TAIL = 5e-4
+
+_LOSS = "Privacy loss, estimated"
+_NOT_CERTIFIED = "It is an estimate and certifies nothing."
 
 Box = tuple[float, float, float, float]
 Table = list[list[str]]
@@ -59,12 +68,15 @@ def figure(
     rows: Table,
     *,
     hover: bool = True,
+    width: int = _WIDTH,
 ) -> Figure:
     """`draw` makes the interactive chart, and once more the drawing; `hover` if it takes that option."""
     with unchecked():
         chart = draw(hover=True) if hover else draw()
         spec, still = (c.to_dict(validate=False) for c in (chart, draw()))
-    still["width"], spec["width"] = _WIDTH, "container"
+    still["width"], spec["width"] = width, "container"
+    # the fonts of the reader may be wider than those the drawing was measured with
+    still["padding"] = {"left": 30, "right": 16, "top": 5, "bottom": 5}
     return Figure(key, title, caption, alt, spec, drawing(still, key, alt), columns, rows)
 
 
@@ -74,7 +86,11 @@ def notions(key: str, profile: Profile, verdict: Verdict | None) -> list[Figure]
     event = None if verdict is None else verdict.witness.event
     return [
         spectrum(f"{key}-spectrum", profile.spectrum, claim),
-        *([] if profile.loss is None else losses(key, profile.loss, event)),
+        *(
+            []
+            if profile.loss is None
+            else losses(key, profile.loss, event, sum(profile.about.n or ()))
+        ),
         renyi(f"{key}-renyi", profile.renyi_curve, claim),
     ]
 
@@ -85,12 +101,11 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
     caption = []
     band = None
     if curve is not None:
-        lines["measured"] = (curve.x, curve.y)
-        caption.append("The measured curve is an estimate.")
+        lines["measured (estimate)"] = (curve.x, curve.y)
         if curve.band is not None:
             band = curve.band.x, curve.band.lower, curve.band.upper
             caption.append(
-                "The truth lies below the upper edge of its band at all α at once, with "
+                "The true curve lies below the upper edge of the band at all α at once, with "
                 f"{percent(curve.band.confidence)} confidence."
             )
     marked: dict[str, Any] = {}
@@ -104,10 +119,11 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
         if curve is None:
             caption.append("The line is the claimed curve.")
         caption.append(
-            f"The circle is the witness event as counted, with its {percent(verdict.confidence)} "
-            f"confidence {'box' if verdict.point is None else 'region'}. A region wholly below the "
-            "claimed curve speaks against the claim; the verdict rests on its own test, not on the "
-            "picture."
+            "The two errors of a test that guesses from one output which input was used. The claim says "
+            "that no test is below the claimed curve. The circle is the witness event as counted, with "
+            f"its {percent(verdict.confidence)} confidence "
+            f"{'box' if verdict.point is None else 'region'}; the verdict rests on its own test, not on "
+            "the picture."
         )
         a0, a1, b0, b1 = map(number, box)
         blank = [""] * (len(lines) - 1)
@@ -115,7 +131,7 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
             [*(f"{number(rate)} (counted)" for rate in point), *blank],
             [f"α in [{a0}, {a1}]", f"β in [{b0}, {b1}]", *blank],
         ]
-    caption.append("Along the dotted diagonal the two inputs cannot be told apart.")
+    caption.append("On the dotted diagonal a test is no better than chance.")
     rows = [
         [number(a), *(number(float(np.interp(a, *line))) for line in lines.values())]
         for a in np.linspace(0, 1, 21).tolist()
@@ -128,26 +144,18 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
         partial(charts.tradeoff, lines, band=band, **marked),
         ["α", *(f"β, {name}" for name in lines)],
         rows + counted,
+        width=_WIDE,
     )
 
 
 def _counted_point(verdict: Verdict) -> tuple[tuple[float, float], Box]:
-    """The witness as a point (α, β) with a box around it.
-
-    An event and its complement are the same test. Of a claim that is not symmetric, which is about both
-    orders of the pair, the order is taken that speaks more against it.
-    """
+    """The witness as a point (α, β) with a box around it."""
     if verdict.point is not None:
         return (verdict.point.alpha, verdict.point.beta), verdict.point.box
-    w = verdict.witness
-    orders = [Counts(w.hits_p, w.n_p, w.hits_q, w.n_q)]
-    if not verdict.claim.symmetric:
-        orders.append(Counts(w.hits_q, w.n_q, w.hits_p, w.n_p))
-    readings = [c for o in orders for c in (o, Counts(o.n - o.i, o.n, o.m - o.j, o.m))]
-    best = max(readings, key=lambda c: float(verdict.claim.tradeoff(c.j / c.m)) - 1 + c.i / c.n)
-    found = clopper_pearson_box(best, 1 - verdict.confidence)
+    i, n, j, m = verdict.counted
+    found = clopper_pearson_box(Counts(i, n, j, m), 1 - verdict.confidence)
     box = (found.low_alpha, found.high_alpha, found.low_beta, found.high_beta)
-    return (best.j / best.m, 1 - best.i / best.n), box
+    return (j / m, 1 - i / n), box
 
 
 def evidence(key: str, verdict: Verdict) -> list[Figure]:
@@ -157,11 +165,10 @@ def evidence(key: str, verdict: Verdict) -> list[Figure]:
     draws, log = verdict.evidence.T
     limit = float(-np.log(1 - verdict.confidence))
     caption = (
-        "The log of the wealth that bets against the claim have won. If the claim were true it would "
-        f"ever reach the line at {number(limit)} with a probability of at most "
-        f"{percent(1 - verdict.confidence)}, however long one looks. Draws come in batches: it stops at "
-        "the end of the one in which the line is passed. The witness counts the draws that were bet on "
-        "with its cells, those before had a part in choosing them."
+        "The log of the wealth that bets against the claim have won (an e-process). If the claim were "
+        f"true, it would reach the line at {number(limit)} with probability at most "
+        f"{percent(1 - verdict.confidence)}, however many draws are made. It is computed after each "
+        "batch of draws. The witness counts only draws that had no part in choosing its event."
     )
     rows = [[f"{draws[k]:,.0f}", f"{log[k]:.3f}"] for k in _some(draws.size)]
     alt = "The log of the evidence against draws a side"
@@ -191,17 +198,18 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     if claim is not None and not claim.directional:  # the estimate is the worse of both directions
         lines["claimed"] = (found.x, np.asarray(claim.delta_at(found.x)))
         caption.append(
-            "The claim allows δ up to the claimed curve. An estimate above it proves nothing; only the "
+            "The claim allows δ up to the claimed curve. An estimate above it proves nothing; the "
             "verdict does, or a certified curve above it."
         )
     if found.lower is not None:
         lines["certified"] = (found.x, found.lower)
         level = "" if found.confidence is None else f" with {percent(found.confidence)} confidence"
-        caption.append(f"The truth lies above the certified curve{level}.")
+        caption.append(f"The true δ lies above the certified curve{level}.")
     if found.upper is not None:
         lines["certified from above"] = (found.x, found.upper)
         caption.append(
-            "On these inputs it lies below the curve that is certified from above, likewise."
+            "On these inputs it lies below the curve that is certified from above, with the same "
+            "confidence."
         )
         if found.lower is not None:
             band = found.x, found.lower, found.upper
@@ -233,7 +241,7 @@ def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
             "The claim allows divergences up to the claimed curve; an estimate above it proves nothing."
         )
         if stated[0] is not curve.x:
-            caption.append("The claim is about the orders in the table, not about those between.")
+            caption.append("The claim is about the orders in the table only.")
     if curve.lower is not None:
         lines["lower bound"] = (curve.x, curve.lower)
     if not all(np.all(np.isfinite(y)) for _, y in lines.values()):
@@ -256,19 +264,22 @@ def _stated(claim: Claim, orders: FloatArray) -> charts.Line | None:
     return None
 
 
-def losses(key: str, curve: LossCurve, event: Event | None) -> list[Figure]:
-    """The two output distributions and the privacy loss, the witness event shaded."""
+def losses(key: str, curve: LossCurve, event: Event | None, draws: int = 0) -> list[Figure]:
+    """The two output distributions and the privacy loss, the witness event shaded.
+
+    `draws` is how many the estimate is from, on the two inputs together; 0 if that is not known.
+    """
     if curve.labels is not None:
-        return _discrete_losses(key, curve, curve.labels, event)
+        return _discrete_losses(key, curve, curve.labels, event, draws)
     part = curve.part
     shaded = [] if event is None or part != "output" else intervals(event)
     curve = _likely_part(curve, shaded)
     x, p, q, ell = curve.x, curve.p, curve.q, curve.y
-    note = f" Shaded: the witness event, {event}." if shaded else ""
+    note = " Shaded: the witness event." if shaded else ""
     if part != "output":
         note += (
-            f" Shown is {part}, • stands for any value: outputs of another form are not in the "
-            "picture, and all of an output may tell more than this part of it."
+            f" Shown is {part}, where • stands for any value. Outputs of another form are not shown, and "
+            "the whole output may say more than this part of it."
         )
     columns = [part, "density, first input", "density, second input", "|log p/q|"]
     seen = np.flatnonzero(p + q > 0)  # few draws leave cells without any between them
@@ -279,8 +290,8 @@ def losses(key: str, curve: LossCurve, event: Event | None) -> list[Figure]:
         figure(
             f"{key}-densities",
             "Output densities",
-            f"How the outputs fall on the two inputs, estimated; all but {2 * _TAIL:.1%} of them are "
-            f"in the picture.{note}",
+            "The distribution of the outputs on the two inputs, estimated from the training draws. "
+            f"{2 * _TAIL:.1%} of the outputs are beyond the ends of the axis.{note}",
             "Densities of the outputs on the first and the second input",
             partial(charts.densities, x, p, q, event=shaded, part=part),
             columns,
@@ -288,16 +299,26 @@ def losses(key: str, curve: LossCurve, event: Event | None) -> list[Figure]:
         ),
         figure(
             f"{key}-loss",
-            "Privacy loss",
-            "How strongly an output speaks for one of the inputs; its supremum is ε. Where "
-            "outputs are rare the estimate is mostly noise."
-            + (f" Shown is {part}." if part != "output" else ""),
-            "Absolute privacy loss along the outputs",
-            partial(charts.loss_line, x, ell, event=shaded, part=part),
+            _LOSS,
+            "The log-ratio of the two estimated densities: how much an output says about which input was "
+            f"used. {_NOT_CERTIFIED} Grey: outputs too rare for an estimate, fewer than {_RARE} draws in "
+            f"1/{_CELLS} of the axis." + (f" Shown is {part}." if part != "output" else ""),
+            "Estimated absolute privacy loss along the outputs",
+            partial(charts.loss_line, x, ell, event=shaded, part=part, rare=_rare(x, p + q, draws)),
             [columns[0], columns[3]],
             [[row[0], row[3]] for row in rows],
         ),
     ]
+
+
+def _rare(x: FloatArray, density: FloatArray, draws: int) -> list[tuple[float, float]]:
+    """Intervals of the axis that hold too few draws; `density` is the sum of the two."""
+    if x.size < 2 or not draws:
+        return []
+    few = density / 2 * draws * (x[-1] - x[0]) / _CELLS < _RARE
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], few.astype(int), [0]])))
+    ends = np.concatenate([[x[0]], (x[:-1] + x[1:]) / 2, [x[-1]]])
+    return list(zip(ends[edges[::2]].tolist(), ends[edges[1::2]].tolist(), strict=True))
 
 
 def _likely_part(curve: LossCurve, shaded: Sequence[tuple[float, float]]) -> LossCurve:
@@ -313,7 +334,7 @@ def _likely_part(curve: LossCurve, shaded: Sequence[tuple[float, float]]) -> Los
 
 
 def _discrete_losses(
-    key: str, curve: LossCurve, labels: tuple[str, ...], event: Event | None
+    key: str, curve: LossCurve, labels: tuple[str, ...], event: Event | None, draws: int
 ) -> list[Figure]:
     of_feature = curve.part != "output"
     if event is None:
@@ -325,14 +346,17 @@ def _discrete_losses(
         inside = members(event, labels)
     p, q, ell = curve.p, curve.q, curve.y
     shown = charts.likeliest(p, q)
-    note = f" Full colour: the witness event, {event}; pale: outside it." if inside else ""
+    note = " Full colour: in the witness event; pale: outside it." if inside else ""
     if len(shown) < p.size:
-        note += f" The {len(shown)} likeliest of {p.size} outputs are shown."
+        note += f" Shown: the {len(shown)} most frequent of {p.size} outputs."
     if any("•" in labels[k] for k in shown):
         note += " • stands for any number."
-    first = curve.part if of_feature else "output"
-    columns = [first, "probability, first input", "probability, second input", "|log p/q|"]
-    rows = [[labels[k], *(number(float(v)) for v in (p[k], q[k], abs(ell[k])))] for k in shown]
+    first, cells = [curve.part if of_feature else "output"], [[label] for label in labels]
+    if event is not None and (split := _by_column(event, labels)) is not None:
+        first, cells = split
+    labels = tuple(" · ".join(row) for row in cells)
+    columns = [*first, "probability, first input", "probability, second input", "|log p/q|"]
+    rows = [[*cells[k], *(number(float(v)) for v in (p[k], q[k], abs(ell[k])))] for k in shown]
     if inside is not None:
         columns.append("in the witness event")
         rows = [[*row, "yes" if inside[k] else "no"] for row, k in zip(rows, shown, strict=True)]
@@ -344,24 +368,32 @@ def _discrete_losses(
         title,
         f"How often {what} on the two inputs, estimated from the training draws.{note}",
         f"How often {what} on the first and the second input",
-        partial(charts.masses, labels, p, q, inside=inside),
+        partial(charts.masses, labels, p, q, inside=inside, part=" · ".join(first)),
         columns,
         rows,
         hover=False,
     )
     if of_feature:
         return [masses]
+    often = (p + q) / 2 * draws
+    rare = often < _RARE if draws else np.zeros(p.size, dtype=bool)
     return [
         masses,
         figure(
             f"{key}-loss",
-            "Privacy loss",
-            "Estimated log-ratio of the two probabilities of each output. Where an output is rare "
-            "the estimate is mostly noise.",
-            "Absolute privacy loss of each output",
-            partial(charts.mass_loss, labels, p, q, ell, inside=inside),
-            [columns[0], columns[3]],
-            [[row[0], row[3]] for row in rows],
+            _LOSS,
+            "The log-ratio of the two estimated probabilities of each output: how much it says about "
+            f"which input was used. {_NOT_CERTIFIED} Grey: rare outputs, in fewer than {_RARE} draws.",
+            "Estimated absolute privacy loss of each output",
+            partial(
+                charts.mass_loss,
+                *(labels, p, q, ell),
+                inside=inside,
+                rare=rare.tolist(),
+                part=" · ".join(first),
+            ),
+            [*first, "|log p/q|", "training draws"],
+            [[*cells[k], number(float(abs(ell[k]))), f"{often[k]:,.0f}"] for k in shown],
             hover=False,
         ),
     ]
@@ -385,6 +417,52 @@ def members(event: Event, labels: Sequence[str]) -> list[bool] | None:
         return None
     whole = {event.layout.words(key) for key in event.whole}
     return [label in whole or (event.otherwise and label == "any other output") for label in labels]
+
+
+def _by_column(event: Event, labels: Sequence[str]) -> tuple[list[str], Table] | None:
+    """Rows of a table as cells, with the names of their columns; None where outputs are not such rows."""
+    layout = event.layout
+    if layout is None:
+        return None
+    keys = {layout.words(key): key for key in range(len(layout))}
+    found = [_cells(layout, keys[label]) if label in keys else {} for label in labels]
+    names = next(filter(None, found), {})
+    if not names or any(one and one.keys() != names.keys() for one in found):
+        return None
+    blank = [""] * (len(names) - 1)
+    return [*names], [
+        [*one.values()] if one else [label, *blank]
+        for one, label in zip(found, labels, strict=True)
+    ]
+
+
+def _cells(layout: Layout, key: int) -> dict[str, str]:
+    """The cells of a row by column; nothing for outputs that are no rows."""
+    part = layout.part(key)
+    match part.template:
+        case ("dict", entries):
+            columns = list(entries)
+        case ("seq", items) if len(items) > 1:
+            columns = [(f"column {k}", child) for k, child in enumerate(items, 1)]
+        case _:
+            return {}
+    values = zip(part.values(int(layout.codes[key])), part.origins, strict=True)
+    numbers = iter([None if v is None else exact(v, origin=o) for v, o in values])
+    return {
+        str(name): show(child, [next(numbers) for _ in number_columns(child)])
+        for name, child in columns
+    }
+
+
+def event_table(event: Event) -> tuple[str, list[str], Table] | None:
+    """All outputs of an event that its words do not list, or all that are not in it; None for others."""
+    keys = abridged_keys(event)
+    if event.layout is None or not keys:
+        return None
+    labels = [event.layout.words(key) for key in keys]
+    columns, rows = _by_column(event, labels) or (["output"], [[label] for label in labels])
+    which = "not in" if event.otherwise else "in"
+    return f"The {len(keys)} outputs that are {which} the witness event", columns, rows
 
 
 def _tabulated(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,9 +32,8 @@ from dpassay.validation import shown
 _OPEN = 2
 #: Beside curves, where the witness is about bits.
 OF_VALUES = (
-    "Estimated curves here are of the values alone. The violation is in the low-order bits of the "
-    "numbers, which no curve of values shows: a curve that keeps the claim does not speak against the "
-    "verdict."
+    "The violation is in the floating-point representation of the numbers. The curves are estimated from "
+    "the values alone and do not show it."
 )
 
 Result = Verdict | Verification | Hunt
@@ -55,6 +55,8 @@ class Section:
     #: either.
     name: str = ""
     inputs: Sequence[tuple[bool, str | None, str | None]] = ()
+    #: All outputs of the witness event, where its words do not list them.
+    event: tuple[str, list[str], list[list[str]]] | None = None
 
     @property
     def pair(self) -> str:
@@ -66,19 +68,23 @@ class Section:
         return related(pair, text)
 
     @property
-    def origins(self) -> list[tuple[str, ...]]:
-        """The files the draws came from, a row each."""
-        return [
+    def origins(self) -> tuple[list[str], list[list[str]]]:
+        """The files the draws came from, a column each; nothing if there are none."""
+        files = self.view.about.files
+        names = ("rows", "columns", "cells without a value", "bytes", "modified", "SHA-256")
+        columns = [
             (
-                origin.file,
-                f"{origin.rows:,}",
-                ", ".join(origin.columns),
-                f"{origin.missing:,}",
-                f"{origin.bytes:,}",
-                origin.sha256,
-                origin.modified,
+                f"{one.rows:,}",
+                ", ".join(one.columns),
+                f"{one.missing:,}",
+                f"{one.bytes:,}",
+                one.modified,
+                one.sha256,
             )
-            for origin in self.view.about.files
+            for one in files
+        ]
+        return ["", *(one.file for one in files)], [
+            list(row) for row in zip(names, *columns, strict=True) if files
         ]
 
     @property
@@ -134,6 +140,7 @@ def render(
         table=[[str(row.get(column, "")) for column in columns] for row in cells],
         linked=len(claims) if 1 < len(claims) == len(table or ()) else 0,
         command=command,
+        made=f"{datetime.date.today():%d %B %Y}".lstrip("0"),
         versions=[
             ("dpassay", __version__),
             ("numpy", np.__version__),
@@ -177,7 +184,7 @@ def _title(results: Sequence[Result]) -> str:
         case [Verdict() as one]:
             return f"Audit of a claim of {one.claim}"
         case [Hunt() as one]:
-            return f"Hunt for inputs that break a claim of {one.verdict.claim}"
+            return f"Search for inputs that violate a claim of {one.verdict.claim}"
         case [Verification() as one]:
             return f"Verification of a claim of {one.claim}"
         case _ if all(isinstance(one, Verdict) for one in results):
@@ -200,11 +207,9 @@ def overview(results: Sequence[Verdict | Verification]) -> Lead:
     if not verified:
         return status, *verdict_overview(verdicts)
     held, of = sum(one.confirmed for one in verified), len(verified)
-    counted = (
-        f"{held} of {of} claims {'was' if held == 1 else 'were'} shown to hold on their pairs."
-    )
+    counted = f"{held} of {of} claims {'was' if held == 1 else 'were'} verified on the given pairs."
     if not verdicts:
-        return status, f"{held} of {of} claims shown to hold on their pairs", counted
+        return status, f"{held} of {of} claims verified on the given pairs", counted
     if len(verdicts) == 1:
         alone = verdicts[0].view()
         return status, alone.title, f"{alone.sentence} {counted}"
@@ -258,17 +263,19 @@ def _verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
     if verdict.witness.event.of_representation and curve is not None:
         of_values = [replace(one, caption=f"{one.caption} {OF_VALUES}") for one in of_values]
     drawn = [*figures.evidence(f"{key}-evidence", verdict), *of_values]
-    return Section(key, verdict.view(_file("verdict", key)), verdict.to_json(), drawn, method)
+    view = verdict.view(_file("verdict", key))
+    listed = figures.event_table(verdict.witness.event)
+    return Section(key, view, verdict.to_json(), drawn, method, event=listed)
 
 
 def _hunt(key: str, found: Hunt) -> Section:
     """The verdict on the pair that was found, and how it was found."""
     section = _verdict(key, found.verdict, found.verdict.profile)
     log = PairTable(
-        "The pairs that were looked at, with the draws spent on each and the bound that the last look at "
-        "it predicted; none where that was a quick one. These draws chose the pair to test; the verdict "
-        "rests on others alone.",
-        ("pair", "inputs", "draws", "predicted bound", "what became of it"),
+        "The pairs that were tried, with the draws spent on each and the bound that its last draws "
+        "predicted; none after a quick screening. These draws chose the pair to test. The verdict rests "
+        "on fresh draws alone.",
+        ("pair", "inputs", "draws", "predicted bound", "outcome"),
         [
             (t.name, t.pair, f"{t.draws:,}", "" if t.bound is None else number(t.bound), t.outcome)
             for t in found.log
@@ -283,7 +290,7 @@ def _hunt(key: str, found: Hunt) -> Section:
         figures=[*drawn, *section.figures],
         view=replace(view, pairs=log, about=about),
         json=found.to_json(),
-        method=[("Hunted", hunted), *section.method],
+        method=[("Search", hunted), *section.method],
         name=found.pair.name,
         inputs=beside(found.pair),
     )
@@ -297,8 +304,8 @@ def _spectrum(key: str, found: Spectrum) -> Section:
         f"{first} is about {number(found.y[0])}, {last} about {number(found.y[-1])}{estimated}."
     )
     certified = (
-        "The estimate is read off a sample and may lie above or below the truth; the certified curves "
-        "are bounds, and speak of these inputs alone."
+        "The estimate is computed from a sample and may lie above or below the true value. The certified "
+        "curves are bounds, for these inputs alone."
     )
     middle = dict.fromkeys((0, found.x.size // 2, found.x.size - 1))
     view = ResultView(

@@ -82,7 +82,7 @@ def blind_search(
     if outputs.words:
         return outputs
     if not math.isfinite(detectable):
-        said = "with so few draws no excess, however large, is sure to be caught"
+        said = "with so few draws no excess, however large, would be detected with probability 0.9"
         return Blind(Cause.FEW_DRAWS, said)
     if far := far_only(claim, detectable):
         return Blind(Cause.FEW_DRAWS, far)
@@ -105,11 +105,11 @@ def remedy(cause: Cause) -> str:
 
 
 def far_only(claim: Claim, detectable: float) -> str:
-    """That only parameters far above the claim would have been caught; empty if that is not so."""
+    """That only parameters far above the claim would have been detected; empty if that is not so."""
     if not far_above(claim, detectable):
         return ""
     least = f"{claim.symbol} = {number(detectable)}"
-    return f"only {least} or more would have been caught 9 times in 10"
+    return f"only {least} or more would have been detected with probability 0.9"
 
 
 def far_above(claim: Claim, value: float) -> bool:

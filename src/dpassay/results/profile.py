@@ -97,7 +97,7 @@ class Profile(Shown, Tabular):
         """All there is to say; `file` is the name of its JSON."""
         about, start = self.about, self.spectrum.x[0]
         estimated = f", estimated from {about.draws}" if about.n else ""
-        worse, least = "the worse direction", "at least; rare outputs decide, which were not seen"
+        worse, least = "the worse direction", "at least; outputs too rare to be seen decide"
         return ResultView(
             status=Status.ESTIMATE,
             headline=f"Estimates on {self.pair}",
@@ -106,7 +106,11 @@ class Profile(Shown, Tabular):
             title="Estimate",
             sentence=f"ε is about {number(self.epsilon)} and μ about {number(self.mu)}{estimated}.",
             facts=[
-                ("Pure DP", f"ε ≈ {number(self.epsilon)}", "the largest privacy loss"),
+                (
+                    "Pure DP",
+                    f"ε ≈ {number(self.epsilon)}",
+                    "the largest log-ratio that these draws support",
+                ),
                 ("Gaussian DP", f"μ ≈ {number(self.mu)}", "the trade-off curve"),
                 (
                     f"δ at ε = {number(start)}",
@@ -134,7 +138,7 @@ class Profile(Shown, Tabular):
             *(f"δ({e:g}) ≈ {number(self.delta(e))}" for e in (0.0, 0.5, 1.0) if e <= end),
             *(self.renyi_said(order) for order in (2.0, 8.0) if order <= last),
             *(f"T({a:g}) ≈ {number(self.tradeoff(a))}" for a in (0.01, 0.05)),
-            f"{self.about.method}, {self.about.draws}; estimates, not bounds: dpassay audit certifies",
+            f"{self.about.method}, {self.about.draws}; estimates, not bounds; dpassay audit gives certified bounds",
             *(f"note: {note}" for note in self.about.notes),
             *map(str, self.about.files),
         ]

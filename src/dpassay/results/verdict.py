@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
 from dpassay.results import blindness
 from dpassay.results.estimates import TradeoffPoint
+from dpassay.results.plain_words import plain_words
 from dpassay.results.profile import Profile
 from dpassay.results.rounding import number, rounded_down
 from dpassay.results.view import (
@@ -37,14 +39,15 @@ from dpassay.results.view import (
     with_confidence,
 )
 from dpassay.results.witness import BITS, Witness
-from dpassay.tables import Shown, Status
+from dpassay.tables import Shown, Status, as_html, as_text, write_report
 
 #: What is said where no score was learned.
 UNLEARNED = (
-    "no score separated the two inputs better than chance on training draws: either their outputs hardly "
-    "differ, or the audit does not see how such outputs differ. If you know what to look at, pass "
+    "no score separated the two inputs better than chance on training draws: their outputs hardly "
+    "differ, or differ in a way that this audit does not look at. If you know what to look at, pass "
     "features=[…]"
 )
+_COLUMNS = ("claim", "result", "certified", "p-value", "witness")
 _TITLES = {
     Status.VIOLATION: "Violation",
     Status.CLEAR: "No violation detected",
@@ -52,8 +55,8 @@ _TITLES = {
 }
 #: What an exact guarantee means for guesses about canaries, whose coins must be fair.
 _EXACT_FOR_CANARIES = (
-    "exact: it holds for every number of canaries, provided a fair coin of its own included each of them "
-    "or left it out, and the guesses know of the coins only what the run lets out"
+    "exact: it holds for every number of canaries, provided that a fair coin of its own decided whether "
+    "each was included, and that the guesses use nothing about the coins but the trained model"
 )
 
 
@@ -171,19 +174,26 @@ class Verdict(Shown):
 
     @property
     def caught(self) -> str:
-        """What would be caught with 90 % probability, in words; empty where that is not known."""
+        """What would be detected with probability 0.9, in words; empty where that is not known."""
         least = self.smallest_detectable
         if least is None or not math.isfinite(least) or self.blind or self.unlearned:
             return ""
+        detected = "would be detected with probability 0.9"
         if self.claim.set_by_events:
-            event = f"on an event like {self.detectable_on or 'this'}"
-            return f"{self.claim.symbol} = {number(least)} {event} would be caught 9 times in 10"
-        return f"{self.claim.symbol} ≈ {number(least)} would be caught 9 times in 10"
+            return f"{self.claim.symbol} = {number(least)} on {self.alike} {detected}"
+        return f"{self.claim.symbol} ≈ {number(least)} {detected}"
+
+    @property
+    def alike(self) -> str:
+        """Events like the one that `smallest_detectable` is about, in words."""
+        return (
+            f'an event like "{self.detectable_on}"' if self.detectable_on else "an event like this"
+        )
 
     def chart(self) -> Any:
-        """The claimed curve, the measured one, and the confidence region of the point tested.
+        """The claimed curve, the measured one, and the witness as counted, with its confidence region.
 
-        Of a monitor: the log of the evidence against draws.
+        Of a monitor: the log of the evidence against draws. Needs the extra "report".
         """
         from dpassay import charts
 
@@ -192,15 +202,32 @@ class Verdict(Shown):
         grid = np.linspace(0.0, 1.0, 801)
         lines = {"claimed": (grid, np.asarray(self.claim.tradeoff(grid)))}
         if self.curve is not None:
-            lines["measured"] = (self.curve.x, self.curve.y)
+            lines["measured (estimate)"] = (self.curve.x, self.curve.y)
         band = self.curve.band if self.curve is not None else None
-        point = self.point
+        tested = self.point
+        i, n, j, m = self.counted
         return charts.tradeoff(
             lines,
             band=None if band is None else (band.x, band.lower, band.upper),
-            box=None if point is None else point.box,
-            outline=None if point is None else point.outline,
-            at=None if point is None else point.alpha,
+            box=None if tested is None else tested.box,
+            outline=None if tested is None else tested.outline,
+            point=(j / m, 1 - i / n) if tested is None else (tested.alpha, tested.beta),
+        )
+
+    @property
+    def counted(self) -> tuple[int, int, int, int]:
+        """The counts of the witness as those of a test: hits and runs under one input, then the other.
+
+        An event and its complement are the same test. Of the possible readings this is the one that is
+        most against the claim; a claim that is not symmetric is about both orders of the pair.
+        """
+        w = self.witness
+        orders = [(w.hits_p, w.n_p, w.hits_q, w.n_q)]
+        if not self.claim.symmetric:
+            orders.append((w.hits_q, w.n_q, w.hits_p, w.n_p))
+        readings = [c for i, n, j, m in orders for c in ((i, n, j, m), (n - i, n, m - j, m))]
+        return max(
+            readings, key=lambda c: float(self.claim.tradeoff(c[2] / c[3])) - 1 + c[0] / c[1]
         )
 
     def __str__(self) -> str:
@@ -216,7 +243,7 @@ class Verdict(Shown):
         return "\n".join([first, *(f"  {name}: {text}" for name, text in rows)])
 
     def _remarks(self) -> Rows:
-        """When it stopped, what it would have caught, and the notes."""
+        """When it stopped, what it would have detected, and the notes."""
         rows = [] if self.draws is None else [("stopped", f"after {self.draws:,} draws a side")]
         if self.unlearned:
             rows.append(("note", UNLEARNED))
@@ -248,6 +275,7 @@ class Verdict(Shown):
             about=self.about,
             title=_TITLES[self.tone],
             sentence=_sentence(self),
+            plain=_plain(self),
             facts=_facts(self),
             witness=str(self.witness.event),
             pair=self.witness.pair or self.about.pair,
@@ -261,6 +289,33 @@ class Verdict(Shown):
             replay=replay,
             checks=_checks(self, replay),
         )
+
+
+class Verdicts(list[Verdict]):
+    """The verdicts of several claims: a list that prints as a table."""
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Claim, result, certified bound and p-value of each."""
+        return [
+            (
+                str(one.claim),
+                one.tone.label,
+                f"{one.claim.symbol} ≥ {number(one.lower_bound)}",
+                f"p ≤ {one.p_value:.2g}",
+                str(one.witness),
+            )
+            for one in self
+        ]
+
+    def __str__(self) -> str:
+        return as_text(_COLUMNS, self.rows())
+
+    def _repr_html_(self) -> str:
+        return as_html(_COLUMNS, self.rows())
+
+    def report(self, path: str | Path, **options: Any) -> None:
+        """Write all of them as one HTML page; the options are those of `dpassay.report.write`."""
+        write_report(path, self, **options)
 
 
 # --- what is said of a verdict
@@ -308,8 +363,8 @@ def _sentence(verdict: Verdict) -> str:
             return f"The claim of {claim} is false: {found}, {confidence}."
         case Status.BLIND:
             why = f"This audit could not have refuted {claim}: {verdict.blind}."
-            return f"{why} All it certifies, {confidence}, is that {found}."
-    return f"The draws do not refute {claim}: all they certify, {confidence}, is that {found}."
+            return f"{why} It certifies only that {found}, {confidence}."
+    return f"The draws do not refute {claim}. They certify only that {found}, {confidence}."
 
 
 def second_bound(verdict: Verdict) -> str:
@@ -352,6 +407,22 @@ def _facts(verdict: Verdict) -> Facts:
     return facts
 
 
+def _plain(verdict: Verdict) -> Rows:
+    limits = [_meaning(verdict), _scope(verdict)]
+    if verdict.tone is Status.BLIND:
+        limits = [f"{capital(verdict.blind)}.", *limits]
+    return plain_words(
+        verdict.claim,
+        verdict.tone,
+        verdict.witness,
+        verdict.lower_bound,
+        verdict.confidence,
+        verdict.guarantee,
+        limits,
+        _of_canaries(verdict),
+    )
+
+
 def _detectable(verdict: Verdict) -> tuple[str, str]:
     """The smallest detectable parameter, and on what it would be detected."""
     least = verdict.smallest_detectable
@@ -360,9 +431,9 @@ def _detectable(verdict: Verdict) -> tuple[str, str]:
     if least is None:
         return "not computed", "by this method"
     if not math.isfinite(least):
-        return "none", "no excess is sure to be caught"
-    where = "" if verdict.about.units else f"on an event like {verdict.detectable_on or 'this'}, "
-    return f"{verdict.claim.symbol} = {number(least)}", f"{where}9 times in 10"
+        return "none", "no excess is detected with probability 0.9"
+    where = "" if verdict.about.units else f"on {verdict.alike}, "
+    return f"{verdict.claim.symbol} = {number(least)}", f"{where}with probability 0.9"
 
 
 def _predicted(pairs: Sequence[tuple[str, float]]) -> PairTable | None:
@@ -370,8 +441,8 @@ def _predicted(pairs: Sequence[tuple[str, float]]) -> PairTable | None:
     if not pairs:
         return None
     return PairTable(
-        "The pairs that were looked at, with the bound that training draws predicted for each. The "
-        "pair with the largest was tested on fresh draws.",
+        "The pairs that were tried, with the bound that training draws predicted for each. The pair with "
+        "the largest was tested on fresh draws.",
         ("pair", "predicted bound"),
         [(name, number(bound)) for name, bound in pairs],
     )
@@ -384,12 +455,12 @@ def _meaning(verdict: Verdict) -> str:
             return f"If the claim were true, a verdict of violation would come up {rate}."
         case Status.BLIND:
             return (
-                "This speaks neither for the claim nor against it: an audit that cannot refute what is "
-                "false says nothing by not refuting it."
+                "This is evidence neither for the claim nor against it: the audit could not have refuted "
+                "a false claim."
             )
     return (
-        "“No violation detected” never means private: other inputs, other events or more draws "
-        "may still refute the claim."
+        "“No violation detected” does not mean private: other inputs, other events or more draws may "
+        "still refute the claim."
     )
 
 
@@ -397,29 +468,31 @@ def _scope(verdict: Verdict) -> str:
     """What a violation is about, what helps a blind audit, and what a clear one would have detected."""
     match verdict.tone:
         case Status.VIOLATION if _of_canaries(verdict):
-            about = "the training that was run and of these canaries"
-            return f"It speaks of {about}; the bound is a floor, and the truth may be worse."
+            about = "this training run and these canaries"
+            return f"It is about {about}. The bound is a lower bound; the true value may be larger."
         case Status.VIOLATION:
             return (
-                "It speaks of the pair of inputs that was tested, and so of the mechanism if the claim "
-                "calls them neighbours; the bound is a floor, and the truth may be worse."
+                "It is about the pair of inputs that was tested, and so about the mechanism if the claim "
+                "calls them neighbours. The bound is a lower bound; the true value may be larger."
             )
         case Status.BLIND if verdict.remedy:
             return f"{capital(verdict.remedy)}."
         case Status.BLIND if _of_canaries(verdict):
-            return "More canaries, another number of guesses or a lower confidence may let it see."
+            return "More canaries, another number of guesses or a lower confidence may help."
         case Status.BLIND:
             return (
-                "More draws (dpassay plan says how many), another loss to score the outputs by, or a "
-                "lower confidence may let it see."
+                "More draws (dpassay plan says how many), another score of the outputs (loss=) or a "
+                "lower confidence may help."
             )
     if verdict.unlearned:
         return f"{capital(UNLEARNED)}."
     if verdict.smallest_detectable is None:
-        return "How large an excess would have been caught was not computed."
+        return "The smallest detectable excess was not computed."
     if not verdict.caught:
-        return "With so few draws no excess, however large, is sure to be caught."
-    return f"An actual {verdict.caught}; what is less, or shows on other events, may have gone unnoticed."
+        return "With so few draws no excess, however large, would be detected with probability 0.9."
+    return (
+        f"An actual {verdict.caught}. A smaller excess, or one on other events, may go undetected."
+    )
 
 
 def _checks(verdict: Verdict, replay: str) -> Rows:
@@ -428,8 +501,8 @@ def _checks(verdict: Verdict, replay: str) -> Rows:
         return []
     w, claim = verdict.witness, verdict.claim
     fresh = (
-        "On fresh draws: save the result and count its event again. Nothing is searched for, so nothing "
-        "is paid for a search."
+        "On fresh draws: save the result as JSON and count its event again. Nothing is searched for, so "
+        "the whole error probability goes to one test."
     )
     steps = [(fresh, replay)] if replay else []
     try:

@@ -37,7 +37,7 @@ class PairUpper(Record):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Verification(Shown, Tabular):
-    """Whether a claim was shown to hold on the pairs given, and up to which δ.
+    """Whether a claim was verified on the given pairs, and up to which δ.
 
     `upper` is certified for all pairs at once: δ at the ε that is claimed, in the worse direction of the
     worst pair. For claims about a whole curve it is by how much δ(ε) may exceed the claimed one at any
@@ -115,15 +115,15 @@ class Verification(Shown, Tabular):
         """The result in a few words."""
         if self.confirmed:
             return self.holds
-        return f"{self.claim} was not shown to hold on {self.where}"
+        return f"{self.claim} was not verified on {self.where}"
 
     def __str__(self) -> str:
         lines = [self.headline]
         if self.holds:
             shown = "" if self.confirmed else f"{self.holds}: "
             lines.append(
-                f"  {shown}{self.bound} with {level(self.confidence)} confidence ({self.guarantee}), and "
-                "of other inputs nothing is said"
+                f"  {shown}{self.bound} with {level(self.confidence)} confidence ({self.guarantee}); it "
+                "says nothing about other inputs"
             )
         if self.reason:
             lines.append(f"  why: {self.reason}")
@@ -149,7 +149,7 @@ class Verification(Shown, Tabular):
             summary=summary,
             rows=rows,
             about=self.about,
-            title=f"{'Holds' if self.confirmed else 'Not shown to hold'} on {self.where}",
+            title=f"{'Verified' if self.confirmed else 'Not verified'} on {self.where}",
             sentence=_sentence(self),
             facts=_facts(self),
             pair=None if many else worst.pair,
@@ -167,11 +167,13 @@ def _sentence(found: Verification) -> str:
     if found.confirmed:
         shown = f"{found.holds}: {found.bound}, {confidence}."
     elif found.holds:
-        partly = f"{found.claim} was not shown in full. What the draws show, {confidence}"
+        partly = (
+            f"{found.claim} was not verified. The draws verify a weaker statement, {confidence}"
+        )
         shown = f"{partly}: {found.holds}."
     else:
-        shown = f"The draws show nothing of {found.claim} on {found.where}."
-    return f"{shown} Of other inputs nothing is said."
+        shown = f"The draws verify nothing about {found.claim} on {found.where}."
+    return f"{shown} It says nothing about other inputs."
 
 
 def _facts(found: Verification) -> Facts:
@@ -180,18 +182,22 @@ def _facts(found: Verification) -> Facts:
     shown = "nothing" if found.upper >= 1 else f"{found.symbol} ≤ {rounded_up(found.upper)}"
     return [
         ("Claim", str(found.claim), f"on {found.where}"),
-        ("Shown", shown, f"with {percent(found.confidence)} confidence, {found.guarantee}; {over}"),
+        (
+            "Verified",
+            shown,
+            f"with {percent(found.confidence)} confidence, {found.guarantee}; {over}",
+        ),
         ("Outputs", f"{worst.cells:,}", "counted one by one"),
-        ("Other outputs", rounded_up(worst.unseen), "of the draws; all of them count against it"),
+        ("Other outputs", rounded_up(worst.unseen), "of the draws; they count against the claim"),
     ]
 
 
 def _pair_table(found: Verification) -> PairTable:
-    caption = "The pair that was looked at."
+    caption = "The pair that was tested."
     if len(found.pairs) > 1:
         caption = (
-            "The pairs that were looked at, the worst first. The bound of each holds with the stated "
-            "confidence, and so does the largest of them for all."
+            "The pairs that were tested, the largest bound first. Each bound holds with the stated "
+            "confidence, and so does the largest of them for all pairs at once."
         )
     return PairTable(
         caption,
@@ -205,11 +211,11 @@ def _pair_table(found: Verification) -> PairTable:
 
 def _meaning(found: Verification) -> tuple[str, str]:
     scope = (
-        f"It speaks of {found.where} and of no other inputs: a claim about a mechanism is about all "
-        "neighbouring inputs, and those that nobody tried may break it."
+        f"It is about {found.where} and no other inputs. A claim about a mechanism is about all "
+        "neighbouring inputs; others may violate it."
     )
     if not found.holds:
-        said = "That a claim was not shown does not speak against it; dpassay audit tries to refute it."
+        said = "A claim that was not verified may still be true; dpassay audit tries to refute it."
         return said, scope
     rate = error_rate(found.confidence, found.guarantee, "verifications")
     said = "If δ were larger than the bound on one of the pairs, a bound like this would come up"

@@ -22,8 +22,8 @@ GUARANTEES = {
     Guarantee.HEURISTIC: "heuristic: nothing is guaranteed",
 }
 NOT_A_BOUND = (
-    "Estimates are read off a sample and may lie above or below the truth. Only an audit makes a "
-    "statement with an error probability."
+    "Estimates are computed from a sample and may lie above or below the true values. Only an audit "
+    "makes a statement with an error probability."
 )
 
 Rows = list[tuple[str, str]]
@@ -54,6 +54,8 @@ class ResultView:
     about: About
     title: str = ""  # a few words
     sentence: str = ""
+    #: For readers who know no statistics: a heading and a sentence each.
+    plain: Sequence[tuple[str, str]] = ()
     facts: Sequence[tuple[str, str, str]] = ()
     witness: str = ""
     pair: Any = None
@@ -108,7 +110,7 @@ def error_rate(confidence: float, guarantee: Guarantee, results: str) -> str:
     return {
         Guarantee.EXACT: f"in at most {rate} of {results}",
         Guarantee.ASYMPTOTIC: f"in about {rate} of {results} with this many draws",
-        Guarantee.HEURISTIC: "at a rate nobody has bounded",
+        Guarantee.HEURISTIC: "at an unknown rate",
     }[guarantee]
 
 

@@ -44,6 +44,7 @@ from dpassay.sampling.files import frame_pair, read_pair
 from dpassay.sampling.job import stream
 from dpassay.sampling.samples import Batch, Samples, warned
 from dpassay.sampling.store_files import Damaged, Entry, Part, arrow, list_parts, manifest_of
+from dpassay.sampling.text_tables import Marks
 
 
 def from_samples(
@@ -54,6 +55,8 @@ def from_samples(
     columns: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     max_bytes: int | None = None,
+    decimal: str = ".",
+    thousands: str = "",
     rng: Seed = 0,
 ) -> Samples:
     """Outputs that were collected elsewhere, as a pool of draws.
@@ -61,12 +64,13 @@ def from_samples(
     `p` and `q` are arrays or tables of outputs on the first and the second input, or paths of .csv,
     .jsonl, .parquet or .npy files, one output a row. Columns of files and frames are matched by name;
     `columns` says which of them are outputs, `drop` which are not (an identifier, a time stamp). Of a
-    file at most `max_bytes` are read, also decompressed: 2 GiB unless more are asked for. Rows are
+    file at most `max_bytes` are read, also decompressed: 2 GiB unless more are asked for. Numbers in
+    text files have a `decimal` mark ("." or ",") and may have a separator of `thousands`. Rows are
     shuffled by the seed, since files may be sorted. The two may differ in length. Every row must be an
     independent run of the mechanism: copied rows are refused.
     """
     seed = seed_of(rng)
-    sides, files = _read(p, q, columns, drop, max_bytes)
+    sides, files = _read(p, q, columns, drop, max_bytes, Marks(decimal, thousands).check())
     _check_alike(sides)
     batch = Batch.of(*sides)
     if shared := shared_rows(batch.p, batch.q):
@@ -106,13 +110,14 @@ def _read(
     columns: Sequence[str] | None,
     drop: Sequence[str] | None,
     max_bytes: int | None,
+    marks: Marks,
 ) -> tuple[list[Outputs], tuple[Origin, ...]]:
     """Both sides as outputs, and the files they came from."""
     files = [isinstance(side, (str, Path)) for side in (p, q)]
     if any(files) and not all(files):
         raise InvalidInput("p and q must both be files, or neither")
     tables = (
-        read_pair(p, q, columns=columns, drop=drop, max_bytes=max_bytes)
+        read_pair(p, q, columns=columns, drop=drop, max_bytes=max_bytes, marks=marks)
         if all(files)
         else frame_pair(p, q, columns=columns, drop=drop)
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpassay._typing import FloatArray
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.templates import number_columns
+from dpassay.outputs.templates import Template, leaves_of, number_columns
 from dpassay.sampling.copies import MANY, copied, row_hashes
 
 #: Rows looked at for correlations, and the z-score past which one is no accident.
@@ -63,14 +63,22 @@ def _most_correlated(side: Outputs) -> tuple[float, str]:
         found.append((_lag_one(_kind_ranks(side)), len(side), "of the kinds of output"))
     for code, template in enumerate(side.structures[:50]):
         columns = number_columns(template)[:_COLUMNS]
+        names = _column_names(template)
         rows = side if side.codes is None else side[np.flatnonzero(side.codes == code)]
         for column in columns if len(rows) >= 20 else ():
             words = f"over {len(rows):,} draws"
-            words += f" of column {column + 1}" if len(columns) > 1 else ""
+            words += f" of column {names.get(column, column + 1)}" if len(columns) > 1 else ""
             found.append((_lag_one(rows.value_of(column)), len(rows), words))
     found = [one for one in found if abs(one[0]) * math.sqrt(one[1]) > _Z]
     best = max(found, key=lambda one: abs(one[0]), default=(0.0, 0, ""))
     return best[0], best[2]
+
+
+def _column_names(template: Template) -> dict[int, str]:
+    """The names of the columns of a row of a table, by their place among its leaves."""
+    if template[0] != "dict" or any(len(list(leaves_of(child))) != 1 for _, child in template[1]):
+        return {}
+    return {k: repr(name) for k, (name, _) in enumerate(template[1])}
 
 
 def _kind_ranks(side: Outputs) -> FloatArray:

@@ -29,10 +29,11 @@ from dpassay.sampling.columns import (
     pyarrow_for,
     repeated,
 )
-from dpassay.sampling.text_tables import NO_TEXT, of_text, read_text
+from dpassay.sampling.text_tables import NO_TEXT, PLAIN, Marks, of_text, read_text
 
 _TEXT = (".csv", ".tsv", ".txt")
 _LINES = (".jsonl", ".ndjson")
+_SHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
 #: What of pyarrow reads a format.
 _MODULES = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc"}
 #: The most bytes that are read of a file unless more are asked for, and read at a time.
@@ -67,12 +68,12 @@ class Limit:
             )
 
 
-def load(path: str | Path, max_bytes: int | None = None) -> Content:
+def load(path: str | Path, max_bytes: int | None = None, marks: Marks = PLAIN) -> Content:
     """The columns of a file, and what it is; a file that cannot be used is an UnreadableFile."""
     limit = Limit(MAX_BYTES if max_bytes is None else checks.whole("max_bytes", max_bytes))
     shown = repr(str(path))
     try:
-        return _load(Path(path), shown, limit)
+        return _load(Path(path), shown, limit, marks)
     except Unreadable as error:
         raise UnreadableFile(f"{shown}{error}") from None
     except OSError as error:
@@ -81,7 +82,7 @@ def load(path: str | Path, max_bytes: int | None = None) -> Content:
         raise UnreadableFile(f"{shown} cannot be read: {error}") from error
 
 
-def _load(file: Path, shown: str, limit: Limit) -> Content:
+def _load(file: Path, shown: str, limit: Limit, marks: Marks) -> Content:
     """Read a file once: what is hashed is what is read."""
     compression = _COMPRESSED.get(file.suffix.lower())
     suffix = Path(file.stem).suffix.lower() if compression else file.suffix.lower()
@@ -93,7 +94,7 @@ def _load(file: Path, shown: str, limit: Limit) -> Content:
         data = limit.read(stream)
     if not data:
         raise Unreadable("is empty")
-    names, columns = _parsed(data, suffix, compression, limit)
+    names, columns = _parsed(data, suffix, compression, limit, marks)
     rows = columns[0].rows if columns else 0
     if rows == 0:
         raise Unreadable("holds no outputs" + (": a header alone" if suffix in _TEXT else ""))
@@ -123,6 +124,11 @@ def _check_path(file: Path, suffix: str, compression: str | None) -> None:
         raise Unreadable("does not exist")
     if suffix == ".npz":
         raise Unreadable("may hold several arrays; save one as .npy")
+    if suffix in _SHEETS:
+        raise Unreadable(
+            "is a spreadsheet, which holds formats, formulas and several sheets besides numbers; save "
+            "the sheet with the outputs as CSV (in Excel: File, Save As, CSV UTF-8) and give that file"
+        )
     text = suffix in (*_TEXT, *_LINES)
     if not (text or suffix in (*_MODULES, ".npy")) or (compression and not text):
         raise Unreadable(
@@ -131,7 +137,7 @@ def _check_path(file: Path, suffix: str, compression: str | None) -> None:
         )
 
 
-def _parsed(data: bytes, suffix: str, compression: str | None, limit: Limit) -> _Read:
+def _parsed(data: bytes, suffix: str, compression: str | None, limit: Limit, marks: Marks) -> _Read:
     if suffix == ".npy":
         return _read_npy(data)
     pa = pyarrow_for(f"reading {suffix} files", _MODULES.get(suffix, "csv"))
@@ -140,7 +146,7 @@ def _parsed(data: bytes, suffix: str, compression: str | None, limit: Limit) -> 
     if compression:
         data = _decompressed(pa, data, compression, limit)
     if suffix in _TEXT:
-        return read_text(data, suffix)
+        return read_text(data, suffix, marks)
     return _read_json_lines(pa, data)
 
 

@@ -4,7 +4,7 @@ Text (.csv, .tsv, .txt, also compressed), JSON lines (.jsonl), .parquet, .feathe
 pickled) hold the same table if they hold the same content:
 
 - Numbers that are whole are integers, written 1, 1.0 or 1e0; beyond 64 bits they are Python's. Numbers
-  with a decimal comma or with separators ("1,5", "1 234") are refused.
+  with a decimal comma or with separators ("1,5", "1 234") are refused unless `Marks` says so.
 - A cell without a value is an outcome: blank, NA, N/A, null, NULL, None and Parquet's null are None,
   and so is a blank line in a file of one column. "nan" and "inf" are the floats.
 - ISO 8601 dates are such if every cell of their column is; times are in UTC, to the microsecond.
@@ -42,6 +42,7 @@ from dpassay.sampling.refusals import (
     refuse_repeated_header,
     refuse_writing,
 )
+from dpassay.sampling.text_tables import PLAIN, Marks
 
 
 def read_table(path: str | Path, max_bytes: int | None = None) -> Table:
@@ -56,6 +57,7 @@ def read_pair(
     columns: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     max_bytes: int | None = None,
+    marks: Marks = PLAIN,
 ) -> tuple[Table, Table]:
     """The tables in two files, with the same columns in the same order and of the same types.
 
@@ -71,7 +73,7 @@ def read_pair(
     if _same_file(p_path, q_path):
         same = "are the same file"
     else:
-        p, q = load(p_path, max_bytes), load(q_path, max_bytes)
+        p, q = load(p_path, max_bytes, marks), load(q_path, max_bytes, marks)
         if p.origin.sha256 == q.origin.sha256 and not may_coincide(_rows(p.table())):
             same = "have the same content, byte for byte"
     if same:

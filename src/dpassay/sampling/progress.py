@@ -30,6 +30,7 @@ class Progress:
         self._start = time.monotonic()
         self._next_line = FIRST_LINE
         self._bar: Any = None
+        self._cell: Any = None
         self._task: Any = None
 
     def __enter__(self) -> Self:
@@ -46,7 +47,10 @@ class Progress:
             self._whole.part(amount, self.label, self._asked)
             return
         if self._asked is None and not sys.stderr.isatty():
-            self._say()
+            if "ipykernel" in sys.modules:
+                self._draw()
+            else:
+                self._say()
             return
         if self._bar is None and time.monotonic() - self._start > PATIENCE:
             self._show()
@@ -79,6 +83,23 @@ class Progress:
             file=sys.stderr,
             flush=True,
         )
+
+    def _draw(self) -> None:
+        """A bar in a notebook, redrawn once a second; it needs no widgets."""
+        from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]
+
+        passed = time.monotonic() - self._start
+        if passed < max(PATIENCE, self._next_line - FIRST_LINE):
+            return
+        self._next_line = passed + 1 + FIRST_LINE
+        bar = HTML(
+            f'<progress max="{self.total}" value="{self.done}"></progress> {self.label or "drawing"}: '
+            f"{self.done:,} of {self.total:,} {self.unit} ({self._rate()})"
+        )
+        if self._cell is None:
+            self._cell = display(bar, display_id=True)
+        else:
+            self._cell.update(bar)
 
     def _show(self) -> None:
         from rich import console, progress

@@ -60,8 +60,8 @@ def refuse_identifiers(p: Content, q: Content) -> None:
         if why:
             rest = [other for other in p.called if other != name]
             raise UnreadableFile(
-                f"{p.column(name)} {why}. It tells any two tables apart, whatever the mechanism does, "
-                f"and would look like a violation; leave it out with {option('drop', [name])}, or name "
+                f"{p.column(name)} {why}. It differs between any two tables, whatever the mechanism "
+                f"does, and would look like a violation; leave it out with {option('drop', [name])}, or name "
                 f"the columns that are outputs with {option('columns', rest)}"
             )
 
@@ -76,8 +76,8 @@ def refuse_writing(p: Content, q: Content) -> None:
             if found := rule(a, b):
                 raise UnreadableFile(
                     f"{p.column(name)} holds {found[0]} in {p.shown} and {found[1]} in {q.shown}: a "
-                    "difference in writing would look like a violation. Write both in the same way; if "
-                    "the outputs do differ so, give arrays to from_samples"
+                    "formatting difference would look like a violation. Format both files in the same "
+                    "way; if the outputs do differ so, pass arrays to from_samples"
                 )
 
 

@@ -7,12 +7,13 @@ import io
 import itertools
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import AnyArray, BoolArray
+from dpassay.errors import InvalidInput
 from dpassay.sampling.columns import (
     Column,
     Unreadable,
@@ -42,7 +43,53 @@ def _arrow() -> Any:
     return pyarrow_for("reading text", "compute", "csv")
 
 
-def read_text(data: bytes, suffix: str) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
+class Marks(NamedTuple):
+    """How numbers are written: the decimal mark, and what separates thousands."""
+
+    decimal: str = "."
+    thousands: str = ""
+
+    def check(self) -> Marks:
+        """Refuse marks that cannot be told apart from digits or from each other."""
+        checks.one_of("decimal", self.decimal, (".", ","))
+        allowed = ("", ".", ",", " ", "'", "’", "_", "\u00a0", "\u202f")
+        checks.one_of("thousands", self.thousands, allowed)
+        if self.decimal == self.thousands:
+            raise InvalidInput(f"decimal and thousands must differ, both are {self.decimal!r}")
+        return self
+
+    def plain(self, cells: Any, where: str) -> Any:
+        """Cells of text, numbers in them rewritten with a decimal point and without separators."""
+        if self == PLAIN:
+            return cells
+        pc = _arrow().compute
+        point, group = re.escape(self.decimal), re.escape(self.thousands)
+        whole = f"([0-9]{{1,3}}({group}[0-9]{{3}})+|[0-9]*)" if group else "[0-9]*"
+        number = f"[+-]?{whole}({point}[0-9]*)?([eE][+-]?[0-9]+)?"
+        trimmed = pc.utf8_trim_whitespace(cells)
+        if self.decimal == ",":
+            odd = np.flatnonzero(_matches(trimmed, _NUMBER) & ~_matches(trimmed, number))
+            if odd.size:
+                raise Unreadable(
+                    f"holds {checks.shown(trimmed[int(odd[0])].as_py())}, a number with a decimal point, "
+                    "but decimal=',' was given; write all numbers in the same way",
+                    where,
+                )
+        plain = pc.replace_substring(trimmed, self.thousands, "") if group else trimmed
+        plain = pc.replace_substring(plain, self.decimal, ".")
+        found = _arrow().array(_matches(trimmed, number))
+        if isinstance(cells, _arrow().ChunkedArray):
+            plain, trimmed = plain.combine_chunks(), trimmed.combine_chunks()
+        return pc.if_else(found, plain, trimmed)
+
+
+#: 1234.5
+PLAIN = Marks()
+
+
+def read_text(
+    data: bytes, suffix: str, marks: Marks = PLAIN
+) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
     """Names, or None without a header, and columns."""
     if b"\0" in data[:_BLOCK]:
         raise Unreadable(NO_TEXT)
@@ -51,7 +98,7 @@ def read_text(data: bytes, suffix: str) -> tuple[tuple[str, ...] | None, tuple[C
         raise Unreadable("is empty")
     if not data.endswith((b"\n", b"\r")):
         data += b"\n"  # Arrow does not see a row alone without it
-    delimiter, width = _sniffed(data, suffix)
+    delimiter, width = _sniffed(data, suffix, marks)
     table = _cells(data, delimiter, width)
     last = table.column(width - 1)
     if width > 1 and last[0].as_py() == "" and last.unique().to_pylist() == [""]:
@@ -61,13 +108,13 @@ def read_text(data: bytes, suffix: str) -> tuple[tuple[str, ...] | None, tuple[C
         # numpy puts a # before a header, and pandas nothing over an index
         names = (first[0].removeprefix("#").strip() or "1", *first[1:])
         body = tuple(
-            of_text(column.slice(1), f"column {name!r}")
+            of_text(column.slice(1), f"column {name!r}", marks)
             for name, column in zip(names, table.columns, strict=True)
         )
         if _is_header(first, body):
             return names, body
     columns = enumerate(table.columns, 1)
-    return None, tuple(of_text(column, f"column {k}") for k, column in columns)
+    return None, tuple(of_text(column, f"column {k}", marks) for k, column in columns)
 
 
 def _may_be_header(first: tuple[str, ...]) -> bool:
@@ -97,14 +144,15 @@ def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise Unreadable(f"cannot be read: {error}", f"line {reader.line_num + 1}") from None
 
 
-def _sniffed(data: bytes, suffix: str) -> tuple[str, int]:
+def _sniffed(data: bytes, suffix: str, marks: Marks) -> tuple[str, int]:
     """The delimiter, and how many cells the first row has.
 
     The delimiter is the first of tab, semicolon and comma that splits the rows at the top into equally
     many cells, or else splits the first row; .tsv is separated by tabs.
     """
     firsts: list[tuple[str, int]] = []
-    for mark in "\t" if suffix == ".tsv" else "\t;,":
+    comma = "" if "," in marks else ","  # a comma in numbers separates no cells
+    for mark in "\t" if suffix == ".tsv" else f"\t;{comma}":
         head = itertools.islice(_rows(data, mark), _SNIFFED)
         widths = [len(row) for _, row in head]
         if widths[0] > 1 and len(set(widths) - {0}) == 1:
@@ -155,9 +203,10 @@ def _counted(cells: int) -> str:
     return "1 cell" if cells == 1 else f"{cells} cells"
 
 
-def of_text(cells: Any, where: str) -> Column:
+def of_text(cells: Any, where: str, marks: Marks = PLAIN) -> Column:
     """A column of text cells, typed."""
     pa = _arrow()
+    cells = marks.plain(cells, where)
     numbers = _numbers(cells)
     if numbers is not None:
         return Column(numbers)
@@ -187,9 +236,9 @@ def _typed(cells: Any, where: str) -> AnyArray:
     if separated.size:
         raise Unreadable(
             f"holds {checks.shown(cells[int(separated[0])].as_py())}, which looks like a number with a "
-            "decimal comma or separators, or like several numbers; write numbers with a decimal point "
-            "and without separators (1234.5), and separate cells by commas, semicolons or tabs "
-            "(np.savetxt(…, delimiter=','))",
+            "decimal comma or separators, or like several numbers. Say how numbers are written with "
+            "decimal=',' (--decimal ,) or thousands=' ' (--thousands ' '); separate cells by commas, "
+            "semicolons or tabs (np.savetxt(…, delimiter=','))",
             where,
         )
     mixed = np.array(cells.to_numpy(zero_copy_only=False))

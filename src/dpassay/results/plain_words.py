@@ -1,0 +1,96 @@
+"""A verdict for readers who know no statistics: what is claimed, what was counted, how sure it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.provenance import Guarantee
+from dpassay.results.rounding import number
+from dpassay.results.view import Rows, error_rate, percent
+from dpassay.results.witness import Witness
+from dpassay.tables import Status
+
+
+def plain_words(
+    claim: Claim,
+    status: Status,
+    witness: Witness,
+    lower_bound: float,
+    confidence: float,
+    guarantee: Guarantee,
+    limits: Sequence[str],
+    canaries: bool = False,
+) -> Rows:
+    """Headings and sentences; `limits` says what the verdict does not show."""
+    rows = [("What is claimed", _claimed(claim))]
+    if not canaries:
+        rows.append(("What was counted", _counted(witness)))
+        if compared := _compared(claim, status, witness):
+            rows.append(("What the claim allows", compared))
+    if status is Status.VIOLATION:
+        rate = error_rate(confidence, guarantee, "audits")
+        rows.append(
+            ("How sure this is", f"A mechanism that keeps its claim is called a violation {rate}.")
+        )
+        if claim.point is not None and claim.point[1] == 0:
+            rows.append(("What it means for a person", _person(claim, lower_bound, confidence)))
+    else:
+        rows.append(("What this does not show", " ".join(limits)))
+    return rows
+
+
+def _claimed(claim: Claim) -> str:
+    if claim.point is None:
+        how = "how well anybody can tell from one output which of the two inputs was used"
+        return f"{claim} limits {how}."
+    epsilon, delta = claim.point
+    more = f", plus a probability of {number(delta)}" if delta else ""
+    return (
+        f"{claim}: one person's data may make no set of outputs more than {_factor(epsilon)} times as "
+        f"likely{more}."
+    )
+
+
+def _counted(w: Witness) -> str:
+    return (
+        f"Outputs with this property: {w.event}. They came in {w.hits_p:,} of {w.n_p:,} runs "
+        f"({_share(w.p)}) on the first input, and in {w.hits_q:,} of {w.n_q:,} ({_share(w.q)}) on the "
+        "second."
+    )
+
+
+def _compared(claim: Claim, status: Status, w: Witness) -> str:
+    """What the claim allows where the event is likelier, beside what was counted there."""
+    rare, often = sorted((w.p, w.q))
+    if claim.directional and w.p < w.q:
+        return ""
+    allowed = float(1 - claim.tradeoff(rare))
+    said = f"Where one input has {_share(rare)}, at most {_share(allowed)} on the other. "
+    match status:
+        case Status.VIOLATION if often > allowed:
+            return said + f"{_share(often)} is more, by more than chance explains."
+        case Status.VIOLATION:
+            return ""
+    if often <= allowed:
+        return said + f"{_share(often)} is within that."
+    return said + f"{_share(often)} is more, but chance may explain the difference."
+
+
+def _person(claim: Claim, lower_bound: float, confidence: float) -> str:
+    return (
+        "Somebody who sees one output can change their odds about one person's data by a factor of at "
+        f"least {_factor(lower_bound)} (with {percent(confidence)} confidence). The claim allows "
+        f"{_factor(claim.value)}."
+    )
+
+
+def _factor(epsilon: float) -> str:
+    """e^ε with three digits."""
+    return f"{math.exp(epsilon):.3g}" if epsilon < 700 else "∞"
+
+
+def _share(rate: float) -> str:
+    """A share of runs in percent, with three digits."""
+    return percent(float(f"{rate:.3g}"))
