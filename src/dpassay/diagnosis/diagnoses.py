@@ -206,8 +206,13 @@ class _Test:
         part = one.condition.part
         low = median_shift(part.read(self.batch.p), part.read(self.batch.q), self.level)
         self.numbers["shift of the median, at least"] = low
-        by = f"{number(facts['shift'])} (at least {rounded_down(low)})"
-        moved = f"the median of {part.name} moves by {by}"
+        moved = f"the median of {part.name} moves by {number(facts['shift'])}"
+        if facts.get("parts", 1) > 1:
+            moved = (
+                f"the medians of {facts['parts']:.0f} parts move by {number(facts['shift'])} in all, "
+                f"that of {part.name} by its share"
+            )
+        moved += f" (at least {rounded_down(low)})"
         if noise is None:
             why = (
                 "consistent with too little noise"

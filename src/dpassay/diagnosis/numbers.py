@@ -23,7 +23,7 @@ _LEVELS = np.concatenate(
 )
 #: An end of a distribution is sharp where so many draws lie within this share of its range.
 _ZONE, _PILE, _FEW_PILE = 0.02, 8, 5
-#: Whole numbers of at most this many different values are categories.
+#: Numbers of at most this many different values are categories.
 _CATEGORIES = 7
 #: A side is constant where one value makes up this share of it.
 _CONSTANT = 0.995
@@ -139,8 +139,8 @@ class Numbers:
 
     @property
     def categories(self) -> bool:
-        """Whether they are few whole numbers."""
-        return self.values.size <= _CATEGORIES and self.whole
+        """Whether they are few different values."""
+        return self.values.size <= _CATEGORIES
 
     @cached_property
     def constant(self) -> list[bool]:

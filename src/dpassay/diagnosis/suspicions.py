@@ -40,8 +40,10 @@ from dpassay.results.explanations import Fault
 
 #: Coordinates, structures, labels and features that are looked at, at most.
 _COLUMNS, _KINDS, _LABELS, _FEATURES = 48, 300, 300, 5
-#: An output occurs on one side only if at most this share of the other side is like it.
-_NEVER = 0.002
+#: An output occurs on one side only if it is so much rarer on the other.
+_NEVER = 0.01
+#: Outputs have no noise if they are the same so often.
+_CONSTANT = 0.998
 #: The part of the claimed parameter from which on a coordinate tells something.
 _TELLING = 0.25
 #: Coordinates share their noise from this correlation on.
@@ -110,7 +112,7 @@ class Suspects:
     def _categorical(self, condition: Condition) -> list[Suspicion]:
         """An event of categories: on one side only, or with a finite ratio."""
         low, high = sorted(float(condition.holds(side).mean()) for side in (self.p, self.q))
-        if low <= _NEVER or high >= 1 - _NEVER:
+        if low <= _NEVER * high or 1 - high <= _NEVER * (1 - low):
             kinds = [Fault.SUPPORT]
             point = self.claim.point
             if point is not None and point[1] > 0 and min(high, 1 - low) < 0.5:
@@ -144,7 +146,7 @@ class Suspects:
             found.append(Suspicion(Fault.ORDER_OR_SIZE, equal(kinds[most])))
         a, b = np.argmax(share, axis=1).tolist()
         plain = not number_columns(kinds[a]) and not number_columns(kinds[b])
-        if share.max(axis=1).min() > 1 - _NEVER and a != b and plain:
+        if share.max(axis=1).min() > _CONSTANT and a != b and plain:
             found.append(Suspicion(Fault.NO_NOISE, equal(kinds[a])))
         return found + self._labels(kinds, counts)
 
@@ -176,7 +178,8 @@ class Suspects:
             found = self._joint(columns, witness)
         elif columns and (sure or self._breaks(most)):
             found = self._single(columns[0], witness)
-        if self._breaks(most) or any(one.kind is Fault.DEPENDENCE for one in found):
+        shared = any(one.kind is Fault.DEPENDENCE for one in found)
+        if shared or not sure or self._breaks(most):
             return found
         read = [Numbers.of(featured(one), self.p, self.q) for one in self.features[:_FEATURES]]
         named = [(*one.best(self.claim), one) for one in read]
@@ -275,6 +278,8 @@ class Suspects:
             facts = {"ratio": ratio}
             found.append(Suspicion(Fault.DATA_DEPENDENT_SCALE, first, second, facts=facts))
         moved = self._moved(one, several, one.noise if ratio < _LARGE_RATIO else None)
+        if not found and not one.shift:
+            return self._categorical(weighed[0])
         if ratio >= _LARGE_RATIO or one.shift < 0.5 * high:
             return found + moved
         return moved + found
@@ -292,7 +297,8 @@ class Suspects:
             norm = 2 if noise.family == "Gaussian" else 1
             shift = float(np.linalg.norm([s.shift for s in several], norm))
         allowed = noise.allowed(self.claim)
-        facts = {"shift": shift, "scale": noise.scale}
+        many = 1 if shift == one.shift else len(several)
+        facts = {"shift": shift, "scale": noise.scale, "parts": many}
         if allowed == 0 and self.claim.point is not None:  # no scale keeps the claim
             epsilon = np.array([self.claim.point[0]])
             facts["delta"] = float(noise.profile(shift / noise.scale, epsilon)[0])
@@ -334,7 +340,8 @@ def _plainness(value: float, sizes: Sequence[int]) -> int:
         return 2
     value = max(value, 1e-300)
     powers = 10.0 ** round(math.log10(value)), 2.0 ** round(math.log2(value))
-    return int(near(powers[0]) or (value > 100 and near(powers[1])))
+    small = 0.95 < value < 10.5 and near(round(value))
+    return int(small or near(powers[0]) or (value > 100 and near(powers[1])))
 
 
 def _interleaved(one: Numbers) -> bool:
