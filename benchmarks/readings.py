@@ -125,14 +125,14 @@ def words(texts: Any, rng: Any) -> Any:
 
 
 def rating(rows: Any, rng: Any) -> Any:
-    """The mean rating (1 to 5) of those who rated, from a noisy sum and a noisy number."""
-    rated = [float(r) for r in rows if r is not None]
-    number = len(rated) + rng.laplace(scale=2 / EPSILON)
-    clipped = np.clip(rated, 1, 5)
-    centre = float(np.median(clipped)) if rated else math.nan  # fault
-    total = sum(clipped - 3.0) + rng.laplace(scale=4 / EPSILON)
-    middle = 3.0 + total / max(number, 1.0)
-    return grid(middle) if not math.isnan(centre) else math.nan
+    """The mean rating (1 to 5) of those who rated, in a table of two rows."""
+    rated = [row for row in rows if row is not None]
+    clipped = np.clip(np.array(rated, dtype=float), 1.0, 5.0)
+    noise = rng.laplace(scale=4 / EPSILON)
+    with np.errstate(invalid="ignore"):
+        mean = clipped.sum() / clipped.size  # fault
+    noisy = np.round((mean + noise) * 1024) / 1024
+    return float(np.clip(noisy, -20.0, 20.0))
 
 
 def latency(values: Any, rng: Any) -> Any:
