@@ -44,9 +44,7 @@ class Keeping:
     def _first(self, outputs: AnyOutputs) -> Outputs:
         width = max(outputs.numbers.shape[1], 1)
         k = min(math.ceil(self.share * len(outputs)), max(_NUMBERS // width, 1))
-        if isinstance(outputs, Resident):  # on a device: no block is copied as a whole
-            return outputs.first(min(k, len(outputs) // 2))
-        return outputs[:k].copy()
+        return outputs.first(k) if isinstance(outputs, Resident) else outputs[:k].copy()
 
 
 def joined(kept: Kept) -> Batch | None:

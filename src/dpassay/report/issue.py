@@ -93,7 +93,7 @@ def _causes(causes: list[Explanation]) -> list[str]:
 
 def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None) -> list[str]:
     """A script that counts a readable event."""
-    able = [one for one in causes if one.condition]
+    able = [one for one in causes if one.condition and set(SHARES) <= dict(one.numbers).keys()]
     if not able:
         return ["Count how often the event above happens on each of the two inputs."]
     inputs = [_literal(one) for one in pair or (None, None)]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
@@ -103,6 +106,9 @@ class Picture(Record):
         same = all(one.shape == (self.x.size,) and one.size for one in lists)
         named = len(self.labels) in (0, self.x.size) and len(self.inside) in (0, self.x.size)
         checks.require(same and named, "the lists of a picture must be equally long")
+        finite = all(np.isfinite(one).all() for one in lists)
+        ends = not any(end is not None and math.isnan(end) for end in (self.low, self.high))
+        checks.require(finite and ends, "the numbers of a picture must be finite")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
