@@ -308,7 +308,10 @@ def belief(witness: Witness, claim: Claim, gamma: float, guarantee: Guarantee) -
             found.append((often / (often + rare), allowed, often, first, happens))
     if not found:
         return None
-    posterior, allowed, often, first, happens = max(found, key=lambda way: way[0] - way[1])
+    # the strongest that exceeds what is allowed
+    posterior, allowed, often, first, happens = max(
+        found, key=lambda way: (way[0] > way[1], way[0])
+    )
     return Belief(
         posterior=posterior,
         allowed=allowed,

@@ -15,6 +15,8 @@ from dpassay.privacy.provenance import Guarantee, level
 from dpassay.records import Record
 from dpassay.results.rounding import rounded_down, rounded_up
 
+#: Explanations that a terminal shows.
+_SAID = 2
 #: Names of numbers: what the event of an explanation alone certifies, and how often it happened.
 ALONE = "certified by this event"
 SHARES = "share, first input", "share, second input"
@@ -170,12 +172,11 @@ class Belief(Record):
             checks.real(name, getattr(self, name), at_least=0.0, at_most=1.0)
 
     def __str__(self) -> str:
-        side = "first" if self.first else "second"
         event = "the witness event" if self.happens else "that the witness event does not happen"
         return (
-            f"who gives both inputs 50% and sees {event} gives the {side} at least "
-            f"{rounded_down(100 * self.posterior)}% afterwards; that happens in at least "
-            f"{rounded_down(100 * self.frequency)} of 100 releases on it, where the claim allows at most "
+            f"seeing {event} raises the probability of the {'first' if self.first else 'second'} input "
+            f"from 50% to at least {rounded_down(100 * self.posterior)}%, in at least "
+            f"{rounded_down(100 * self.frequency)} of 100 of its releases; the claim allows "
             f"{rounded_up(self.allowed, 100)}% ({self.guarantee}, {level(self.confidence)} confidence)"
         )
 
@@ -185,7 +186,7 @@ def explained(
 ) -> list[tuple[str, str]]:
     """Rows for a terminal: the causes, where to look for the first, what it means for a person."""
     rows = []
-    for k, one in enumerate(diagnosis):
+    for k, one in enumerate(diagnosis[:_SAID]):
         if one.kind is Fault.NONE:
             rows.append(("looked", one.sentence))
         else:
