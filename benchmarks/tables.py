@@ -114,6 +114,7 @@ def main() -> None:
         audits,
         bank,
         bits,
+        diagnoses,
         dp_sgd,
         engines,
         fdp,

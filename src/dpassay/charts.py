@@ -141,11 +141,13 @@ def densities(
     *,
     event: Sequence[tuple[float, float]] = (),
     part: str = "output",
+    needed: FloatArray | None = None,
     hover: bool = False,
 ) -> Any:
-    """The two densities, with the intervals of an event shaded."""
+    """The two densities, with the intervals of an event shaded; `needed` would keep the claim."""
     alt = altair()
     lines = {"first input": (x, p), "second input": (x, q)}
+    lines |= {} if needed is None else {"needed by the claim": (x, needed)}
     y = alt.Y("y:Q", title="density", axis=alt.Axis(format=".6~g"))
     drawn = _lines(lines, _output_axis(x, part), y, (part, "density"), hover)
     return _finish(_shade(event, x, part) + drawn, height=160)

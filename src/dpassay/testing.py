@@ -36,6 +36,7 @@ from dpassay.hunting.hunts import hunt
 from dpassay.hunting.result import Hunt, compared
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import Guarantee
+from dpassay.results.explanations import explained
 from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict, second_bound
 from dpassay.results.verification import Verification
@@ -351,4 +352,5 @@ def _refuted(verdict: Verdict, flake: float) -> str:
     lines.append(str(w))
     if w.event.of_representation:
         lines.append(BITS)
+    lines += [f"{name}: {text}" for name, text in explained(verdict.diagnosis, verdict.belief)]
     return "\n  ".join(lines)

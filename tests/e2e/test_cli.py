@@ -61,6 +61,7 @@ def test_version_and_help(capsys):
         "one-run",
         "plan",
         "replay",
+        "report",
         "zoo",
         "demo",
     ):

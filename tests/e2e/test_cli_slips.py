@@ -60,6 +60,7 @@ STATUSES = {
     "bound": "0 2 3 130",
     "estimate": "0 2 3 130",
     "plan": "0 2 3",
+    "report": "0 2 3",
     "zoo": "0",
     "demo": "0 2 3 130",
 }

@@ -26,6 +26,7 @@ from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import best_detectable, smallest_detectable
+from dpassay.diagnosis.diagnoses import belief, diagnose, looked_at
 from dpassay.errors import InvalidInput, NotEnoughDraws
 from dpassay.learning.separation import evenest_share, separates
 from dpassay.loss.features import feature_curve
@@ -49,6 +50,8 @@ from dpassay.sampling.samples import Batch, Live, Samples, Sizes, Source, source
 _UNEVEN = 0.05
 #: The share of the draws that learn, and the most per side that do: more improve no choice.
 _TRAIN, _ENOUGH = 0.25, 50_000
+#: The part of a bound that a cause has to reach to explain it.
+_MOST = 0.8
 
 
 class Options(TypedDict, total=False):
@@ -199,7 +202,33 @@ def _verdict(
         budget=(*found.budget, *rest),
         pairs=choice.pairs,
         about=_about(choice, counted, claims, found),
+        **_diagnosis(choice, counted, found, gamma, claim if violated else None),
     )
+
+
+def _diagnosis(
+    choice: Selection, counted: Counted, found: Certificate, gamma: float, claim: Claim | None
+) -> dict[str, Any]:
+    """Why a claim was refuted and what that means for a person; without a claim what was looked at."""
+    witness, sure = (
+        found.best.witness(choice.source.pair),
+        Guarantee.EXACT.given(choice.source.doubts),
+    )
+    if claim is None:
+        return {"diagnosis": looked_at(choice.learner, witness.event)}
+    return {
+        "diagnosis": diagnose(
+            choice.learner.batch,
+            counted.kept,
+            claim,
+            witness.pair,
+            witness.event,
+            gamma,
+            sure,
+            choice.learner.known_features(),
+        ),
+        "belief": belief(witness, claim, gamma, sure),
+    }
 
 
 def _blind(
@@ -284,6 +313,7 @@ def bound(
         bar.say("bounding", max(test.test))
         (choice,), (counted,) = choices, count(choices, test)
     seen = certify(choice, counted, gamma, second=False)
+    reached = family.at(float(f"{_MOST * seen.lower:.3g}")) if seen.lower > 0 else None
     return LowerBound(
         value=seen.lower,
         confidence=confidence,
@@ -295,6 +325,7 @@ def bound(
         budget=tuple(seen.budget),
         pairs=choice.pairs,
         about=_about(choice, counted, 1, seen),
+        diagnosis=_diagnosis(choice, counted, seen, gamma, reached)["diagnosis"],
     )
 
 

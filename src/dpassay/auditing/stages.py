@@ -27,6 +27,7 @@ from dpassay.auditing.second_bounds import SECOND, second_bound
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
+from dpassay.diagnosis.draws import Keeping, Kept
 from dpassay.errors import MechanismError
 from dpassay.learning.cross_fit import CrossFit, select
 from dpassay.learning.event_selection import EventCriterion, SelectedEvent, select_events
@@ -224,9 +225,11 @@ class Counted:
 
     counts: IntArray
     scores: list[tuple[FloatArray, FloatArray]]
+    kept: Kept = ()
 
     def __add__(self, other: Counted) -> Counted:
-        return Counted(self.counts + other.counts, self.scores + other.scores)
+        both = self.counts + other.counts, self.scores + other.scores
+        return Counted(*both, self.kept + other.kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,11 +259,11 @@ def count(choices: Sequence[Selection], budget: Budget) -> list[Counted]:
     """Fresh draws on the chosen pairs, seen through the choices."""
     seen: list[Counted | None] = [None] * len(choices)
     for one in pair_counters(choices):
-        source, group, counter = one.source, one.group, one.counter
+        source, group, counter = one.source, one.group, Keeping.of(one.counter, budget.test)
         try:
-            for part in source.blocks(budget.test, counter):
+            for part, some in source.blocks(budget.test, counter):
                 for k, counted in zip(group, part, strict=True):
-                    before = seen[k]
+                    before, counted = seen[k], replace(counted, kept=some)
                     seen[k] = counted if before is None else before + counted
         except (
             MechanismError

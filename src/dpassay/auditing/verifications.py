@@ -19,17 +19,20 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds.upper_delta import worse_direction
+from dpassay.diagnosis.diagnoses import diagnose
+from dpassay.diagnosis.draws import Keeping, Kept
 from dpassay.errors import InvalidInput
 from dpassay.learning.betting_cells import Cells, outside, why_trivial
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.pairs import Relation
+from dpassay.privacy.pairs import Pair, Relation
 from dpassay.privacy.provenance import About, Guarantee
+from dpassay.results.explanations import Explanation
 from dpassay.results.verification import PairUpper, Verification
 from dpassay.sampling.budget import split
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import Whole
-from dpassay.sampling.samples import Source, sources
+from dpassay.sampling.samples import Batch, Source, sources
 
 #: The share of the draws that say which outputs there are, and the most per side that do.
 TRAIN, ENOUGH = 0.2, 250_000
@@ -74,6 +77,7 @@ def verify(
     notes: list[str] = []
     doubts: list[str] = []
     first: Source | None = None
+    held: tuple[Batch, Kept, Claim, Pair] | None = None  # what a diagnosis of the worst pair needs
     drawn = (0, 0)
     many = len(pairs) if isinstance(pairs, list) else 1
     with Whole(0) as bar:
@@ -87,11 +91,15 @@ def verify(
             budget = split(source, n, share, least=(4, 4), most=most)
             bar.total = max(bar.total, many * max(budget.total))
             bar.label = f"pair {len(found) + 1} of {many}" if many > 1 else ""
-            cells = Cells.learn(source.deal(budget.learn))
+            batch = source.deal(budget.learn)
+            kept: Kept = ()
+            cells = Cells.learn(batch)
             counts = np.zeros((2, len(cells) + 1), dtype=np.int64)
-            for part in source.blocks(budget.test, cells):
-                counts += part
+            for part, some in source.blocks(budget.test, Keeping.of(cells, budget.test)):
+                counts, kept = counts + part, kept + some
             upper = _exceeded(counts, asked, target, gamma)
+            if upper > max((one.upper for one in found), default=-1.0):
+                held = batch, kept, asked, source.pair
             one = PairUpper(pair=source.pair, upper=upper, cells=len(cells), unseen=outside(counts))
             found.append(one)
             notes += [note for note in source.notes if note not in notes]
@@ -114,6 +122,7 @@ def verify(
         reason="" if confirmed else _NEVER if target is None else _why(worst, allowed, single),
         pairs=tuple(found),
         budget=((_SPENT, gamma),),
+        diagnosis=() if confirmed or held is None else _diagnosis(*held, gamma, guarantee),
         about=About(
             method="the largest limit of a set of outputs",
             guarantee=guarantee,
@@ -125,6 +134,14 @@ def verify(
             digest=first.digest,
         ),
     )
+
+
+def _diagnosis(
+    batch: Batch, kept: Kept, claim: Claim, pair: Pair, gamma: float, guarantee: Guarantee
+) -> tuple[Explanation, ...]:
+    """The causes of a violation; nothing where none of them breaks the claim on fresh draws."""
+    found = diagnose(batch, kept, claim, pair, None, gamma, guarantee)
+    return found if any(one.alone > claim.value for one in found) else ()
 
 
 _SPENT = (

@@ -261,7 +261,7 @@ def replay(
     """
     from dpassay.auditing.replays import replay as run
 
-    listed = _earlier(verdict)
+    listed = earlier(verdict)
     drawn = where.target is not None or where.command is not None
     if not drawn and where.samples is None and where.store is None:
         raise InvalidInput(
@@ -286,7 +286,7 @@ def replay(
     deliver(again, out, f"{PLAN} or a lower --confidence")
 
 
-def _earlier(path: Path) -> list[Any]:
+def earlier(path: Path) -> list[Any]:
     """What was written with --json: one result, or the verdicts of several claims."""
     from dpassay.hunting.result import Hunt
     from dpassay.records import Record

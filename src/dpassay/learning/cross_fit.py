@@ -22,6 +22,7 @@ from dpassay.loss.fit import Loss, fit
 from dpassay.loss.ranking_loss import RankingLoss
 from dpassay.loss.training import Training
 from dpassay.outputs.letters import text_of
+from dpassay.outputs.named_features import Feature
 from dpassay.outputs.templates import children, leaves_of
 from dpassay.sampling.samples import Batch
 
@@ -239,6 +240,10 @@ class CrossFit:
     def known_scores(self, index: int) -> Scores | None:
         """The scores by a candidate where it was tried, and could be."""
         return self._scores.get(index)
+
+    def known_features(self) -> list[Feature]:
+        """The named features that tell most, where some score has looked for them."""
+        return [one for one, _ in self.training.__dict__.get("features", ())]
 
     @property
     def readable(self) -> list[int]:

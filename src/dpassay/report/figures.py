@@ -20,6 +20,7 @@ from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.report.embed import drawing
+from dpassay.results.explanations import Explanation
 from dpassay.results.profile import Profile
 from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
@@ -319,6 +320,37 @@ def _rare(x: FloatArray, density: FloatArray, draws: int) -> list[tuple[float, f
     edges = np.flatnonzero(np.diff(np.concatenate([[0], few.astype(int), [0]])))
     ends = np.concatenate([[x[0]], (x[:-1] + x[1:]) / 2, [x[-1]]])
     return list(zip(ends[edges[::2]].tolist(), ends[edges[1::2]].tolist(), strict=True))
+
+
+def cause(key: str, diagnosis: Sequence[Explanation]) -> list[Figure]:
+    """The part of the output that the first explanation with a picture is about, on the two inputs."""
+    seen = next((one.picture for one in diagnosis if one.picture is not None), None)
+    if seen is None:
+        return []
+    title = f"Where it shows: {seen.part}"
+    about = f"How {seen.part} is distributed on the two inputs, counted in draws."
+    columns = [seen.part, "first input", "second input"]
+    rows = [
+        [seen.labels[k] if seen.labels else number(seen.x[k]), number(seen.p[k]), number(seen.q[k])]
+        for k in (range(seen.x.size) if seen.labels else _some(seen.x.size))
+    ]
+    if seen.labels:
+        inside = list(seen.inside) or None
+        draw = partial(charts.masses, seen.labels, seen.p, seen.q, inside=inside)
+        marked = f"{about} Full colour: the event of the explanation."
+        return [figure(key, title, marked, about, draw, columns, rows, hover=False)]
+    low, high = (
+        (-np.inf if seen.low is None else seen.low),
+        (np.inf if seen.high is None else seen.high),
+    )
+    marked = f"{about} Shaded: the event of the explanation." if low < high else about
+    if seen.needed is not None:
+        marked += " The third line is the noise, around the first input, that would keep the claim."
+    shaded = [(low, high)] if low < high else []
+    draw = partial(
+        charts.densities, seen.x, seen.p, seen.q, event=shaded, part=seen.part, needed=seen.needed
+    )
+    return [figure(key, title, marked, about, draw, columns, rows)]
 
 
 def _likely_part(curve: LossCurve, shaded: Sequence[tuple[float, float]]) -> LossCurve:

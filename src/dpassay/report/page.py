@@ -262,7 +262,8 @@ def _verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
         method = [("Estimates", profile.about.method)]
     if verdict.witness.event.of_representation and curve is not None:
         of_values = [replace(one, caption=f"{one.caption} {OF_VALUES}") for one in of_values]
-    drawn = [*figures.evidence(f"{key}-evidence", verdict), *of_values]
+    shown = figures.cause(f"{key}-cause", verdict.diagnosis) if verdict.violated else []
+    drawn = [*shown, *figures.evidence(f"{key}-evidence", verdict), *of_values]
     view = verdict.view(_file("verdict", key))
     listed = figures.event_table(verdict.witness.event)
     return Section(key, view, verdict.to_json(), drawn, method, event=listed)

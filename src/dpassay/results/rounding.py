@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 
-def rounded_up(value: float) -> str:
-    """An upper bound with four significant digits, never less than the value."""
-    return _rounded(value, 1) if 0 < value < 1 else number(value)
+def rounded_up(value: float, scale: float = 1.0) -> str:
+    """An upper bound with four significant digits, never less than the value, times a scale."""
+    return _rounded(scale * value, 1) if 0 < value < 1 else number(scale * value)
 
 
 def rounded_down(value: float) -> str:

@@ -21,6 +21,7 @@ from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
 from dpassay.results import blindness
 from dpassay.results.estimates import TradeoffPoint
+from dpassay.results.explanations import Belief, Explanation, explained
 from dpassay.results.plain_words import plain_words
 from dpassay.results.profile import Profile
 from dpassay.results.rounding import number, rounded_down
@@ -129,6 +130,10 @@ class Verdict(Shown):
     profile: Profile | None = field(default=None, repr=False)
     #: The pairs that were looked at, with the bound the training draws predicted for each.
     pairs: tuple[tuple[str, float], ...] = field(default=(), repr=False)
+    #: The causes that the draws support, the strongest first, or what was looked at; and what the
+    #: witness means for a person.
+    diagnosis: tuple[Explanation, ...] = field(default=(), repr=False)
+    belief: Belief | None = field(default=None, repr=False)
     #: Of a monitor: draws a side when it stopped, and the log of the evidence on the way, a row
     #: (draws, log) for each time it was computed.
     draws: int | None = None
@@ -239,7 +244,8 @@ class Verdict(Shown):
         )
         rows = [("blind", self.blind)] if self.blind else []
         rows += [] if self.second is None else [("and at the same time", str(self.second))]
-        rows += [("witness", str(self.witness)), *self._remarks()]
+        rows += [("witness", str(self.witness)), *explained(self.diagnosis, self.belief)]
+        rows += self._remarks()
         return "\n".join([first, *(f"  {name}: {text}" for name, text in rows)])
 
     def _remarks(self) -> Rows:
@@ -271,7 +277,12 @@ class Verdict(Shown):
             status=self.tone,
             headline=self.headline,
             summary=summary,
-            rows=[*self.witness.rows(), *about_rows(self.about, ()), *self._remarks()],
+            rows=[
+                *self.witness.rows(),
+                *explained(self.diagnosis, self.belief),
+                *about_rows(self.about, ()),
+                *self._remarks(),
+            ],
             about=self.about,
             title=_TITLES[self.tone],
             sentence=_sentence(self),
@@ -285,6 +296,8 @@ class Verdict(Shown):
             else GUARANTEES[self.guarantee],
             budget=self.budget,
             meaning=(_meaning(self), _scope(self)),
+            diagnosis=self.diagnosis,
+            belief="" if self.belief is None else str(self.belief),
             file=file,
             replay=replay,
             checks=_checks(self, replay),

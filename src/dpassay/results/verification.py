@@ -10,6 +10,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
+from dpassay.results.explanations import Explanation, explained
 from dpassay.results.rounding import number, rounded_up
 from dpassay.results.view import (
     GUARANTEES,
@@ -56,6 +57,8 @@ class Verification(Shown, Tabular):
     pairs: tuple[PairUpper, ...] = field(repr=False)
     #: How the error probability 1 − confidence is spent.
     budget: tuple[tuple[str, float], ...] = ()
+    #: Of a claim that was not shown: the causes that break it on the worst pair, if some do.
+    diagnosis: tuple[Explanation, ...] = field(default=(), repr=False)
     about: About
 
     def __post_init__(self) -> None:
@@ -127,6 +130,7 @@ class Verification(Shown, Tabular):
             )
         if self.reason:
             lines.append(f"  why: {self.reason}")
+        lines += [f"  {name}: {text}" for name, text in explained(self.diagnosis)]
         return "\n".join(lines) + self.about.noted
 
     def view(self, file: str = "verification.json") -> ResultView:
@@ -141,7 +145,7 @@ class Verification(Shown, Tabular):
         if worst.cells:
             others = f"{rounded_up(worst.unseen)} of the draws are others"
             rows.append(("outputs", f"{worst.cells:,} counted one by one; {others}"))
-        rows += about_rows(self.about, self.about.notes)
+        rows += [*explained(self.diagnosis), *about_rows(self.about, self.about.notes)]
         rows.append(("scope", f"{self.where}, and no other inputs"))
         return ResultView(
             status=self.tone,
@@ -158,6 +162,7 @@ class Verification(Shown, Tabular):
             guarantee=GUARANTEES[self.guarantee],
             budget=self.budget,
             meaning=_meaning(self),
+            diagnosis=self.diagnosis,
             file=file,
         )
 

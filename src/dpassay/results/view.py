@@ -13,6 +13,7 @@ from typing import Any
 
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import About, Guarantee, level
+from dpassay.results.explanations import Explanation
 from dpassay.tables import Status
 
 #: What a guarantee means.
@@ -63,6 +64,9 @@ class ResultView:
     pairs: PairTable | None = None
     guarantee: str = ""
     budget: Sequence[tuple[str, float]] = ()
+    #: The causes that the draws support, or what was looked at; what a witness means for a person.
+    diagnosis: Sequence[Explanation] = ()
+    belief: str = ""
     meaning: Sequence[str] = ()
     #: The file that keeps its JSON, and the command that checks it on fresh draws.
     file: str

@@ -1,0 +1,348 @@
+"""`diagnose`: what the draws say about the cause of a violation; `belief`: what it means for a person.
+
+Training draws chose the suspicions, testing draws that were kept back them. Each suspicion has an equal
+share of γ, the error probability of the verdict, which is spent once more: all that is said to be exact
+holds with probability 1 − γ, over all audits, those included that find no violation and say nothing.
+Diagnosis and verdict share draws, not error probability: together they hold with probability 1 − 2γ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import bdtrik
+
+from dpassay._typing import FloatArray
+from dpassay.diagnosis.draws import Kept, joined, some
+from dpassay.diagnosis.numbers import limits, shown
+from dpassay.diagnosis.parts import Condition, coordinates
+from dpassay.diagnosis.suspicions import Suspects, Suspicion
+from dpassay.learning.cross_fit import CrossFit
+from dpassay.outputs.events import Event
+from dpassay.outputs.named_features import Feature
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.pairs import Pair
+from dpassay.privacy.provenance import Guarantee
+from dpassay.results.explanations import ALONE, SHARES, Belief, Explanation, Fault, Picture
+from dpassay.results.rounding import number, rounded_down, rounded_up
+from dpassay.results.witness import Witness
+from dpassay.sampling.samples import Batch
+
+#: Explanations that are given.
+_GIVEN = 3
+#: Bins of a picture, and bars.
+_BINS, _BARS = 48, 12
+#: Parts of the output that are listed.
+_LISTED = 4
+#: How the sentence about an event begins.
+_BEGINNINGS = {
+    Fault.NO_NOISE: "an exact value comes back: ",
+    Fault.DEPENDENCE: "the same noise is in both: ",
+    Fault.DELTA: "outputs that δ does not pay for: ",
+    Fault.SCALE: "the outputs differ more than the claim allows, consistent with too little noise: ",
+    Fault.SHIFT: "the outputs differ more than the claim allows, consistent with a record that counts "
+    "for more than the noise is for: ",
+}
+
+
+def diagnose(
+    train: Batch,
+    test: Kept,
+    claim: Claim,
+    pair: Pair | None,
+    event: Event | None,
+    gamma: float,
+    guarantee: Guarantee,
+    features: Sequence[Feature] = (),
+) -> tuple[Explanation, ...]:
+    """The few explanations that the draws support, the strongest first.
+
+    train      draws that the search used, which choose the explanations
+    test       draws that it did not use, which back them; without any, all of it is heuristic
+    event      that of the witness
+    gamma      the error probability of all that is said to be exact
+    features   named features that a search found telling
+    """
+    seen = some(train.p, train.q)
+    suspects = Suspects(seen.p, seen.q, claim, event, pair, features).all()[:_GIVEN]
+    fresh = joined(test) or seen
+    sure = guarantee if test else Guarantee.HEURISTIC
+    level = gamma / max(len(suspects), 1)
+    return tuple(
+        _Test(one, fresh, claim, level, sure, pictured=k == 0).explanation()
+        for k, one in enumerate(suspects)
+    )
+
+
+@dataclass
+class _Test:
+    """One suspicion on draws that did not suggest it."""
+
+    one: Suspicion
+    batch: Batch
+    claim: Claim
+    level: float
+    guarantee: Guarantee
+    pictured: bool
+    numbers: dict[str, float] = field(default_factory=dict)
+
+    def explanation(self) -> Explanation:
+        """What can be said of it."""
+        one, level = self.one, self.level
+        plain = one.other is None and not one.parts and not one.facts
+        if not plain:  # two statements: of the event alone, and of spreads, parts or a shift
+            self.level = level / 2
+        self.numbers = {**one.facts, ALONE: self._alone(one.condition, self.level)}
+        self._limits(self._counts(one.condition))
+        if one.other is not None:
+            sentence, exact = self._spreads(one.other)
+        elif one.parts:
+            sentence, exact = self._parts()
+        elif one.facts:
+            sentence, exact = self._moved()
+        else:
+            sentence, exact = self._event(), True
+        exact = exact and self.guarantee is not Guarantee.HEURISTIC
+        return Explanation(
+            kind=one.kind,
+            sentence=sentence,
+            hint=one.kind.hint,
+            part=one.condition.part.name,
+            condition=one.condition.expression if one.other is None else "",
+            numbers=tuple(self.numbers.items()),
+            guarantee=self.guarantee if exact else Guarantee.HEURISTIC,
+            confidence=1 - level if exact else None,
+            picture=self._picture() if self.pictured else None,
+        )
+
+    def _counts(
+        self, condition: Condition, other: Condition | None = None
+    ) -> tuple[int, int, int, int]:
+        """Hits and draws on either side."""
+        p, q = self.batch.p, self.batch.q
+        i = int(np.count_nonzero(condition.holds(p)))
+        return i, len(p), int(np.count_nonzero((other or condition).holds(q))), len(q)
+
+    def _alone(self, condition: Condition, level: float) -> float:
+        """What an event certifies of the parameter by itself."""
+        i, n, j, m = self._counts(condition)
+        return float(shown(self.claim, i, n, j, m, level))
+
+    def _limits(self, counts: tuple[int, int, int, int]) -> tuple[str, str, float, float]:
+        """On which input an event is likelier, on which not, and how likely at least and at most."""
+        i, n, j, m = counts
+        (p0, p1), (q0, q1) = limits(i, n, self.level / 2), limits(j, m, self.level / 2)
+        self.numbers |= dict(zip(SHARES, (i / n, j / m), strict=True))
+        if i * m >= j * n:
+            return "first", "second", float(p0), float(q1)
+        return "second", "first", float(q0), float(p1)
+
+    def _event(self) -> str:
+        """An event that is much likelier on one side."""
+        one, counts = self.one, self._counts(self.one.condition)
+        likelier, other, low, high = self._limits(counts)
+        i, n, j, m = counts
+        a, b = (i / n, j / m) if likelier == "first" else (j / m, i / n)
+        what = one.condition.words
+        if one.kind is Fault.REPRESENTATION:
+            what = "the low-order bits of the numbers tell: the witness event happens"
+        never = f"in {number(100 * b)}%" if b else "never"
+        said = (
+            f"{_BEGINNINGS.get(one.kind, '')}{what} in {number(100 * a)}% of the outputs on the "
+            f"{likelier} input (at least {rounded_down(100 * low)}%), {never} on the {other} (at most "
+            f"{rounded_up(high, 100)}%)"
+        )
+        if one.kind is Fault.DELTA and self.claim.point is not None:
+            epsilon = self.claim.point[0]
+            delta = max(0.0, low - math.exp(epsilon) * high)
+            self.numbers["delta, at least"] = delta
+            return f"{said}; at ε = {number(epsilon)} that takes δ ≥ {rounded_down(delta)}"
+        theta = self.numbers[ALONE]
+        if theta > self.claim.value:
+            said += f"; this alone shows {self.claim.symbol} ≥ {rounded_down(theta)}"
+        return said
+
+    def _spreads(self, other: Condition) -> tuple[str, bool]:
+        """The outputs lie closer together on one input."""
+        one = self.one
+        narrow, wide, low, high = self._limits(self._counts(one.condition, other))
+        half = (one.condition.high - one.condition.low) / 2
+        said = (
+            f"{one.condition.part.name} spreads about {number(one.facts['ratio'])} times as widely on "
+            f"the {wide} input: within {number(half)} of its median lie at least "
+            f"{rounded_down(100 * low)}% of the outputs on the {narrow} input and at most "
+            f"{rounded_up(high, 100)}% on the {wide}"
+        )
+        return said, low > high
+
+    def _parts(self) -> tuple[str, bool]:
+        """What each part shows by itself."""
+        one, level, symbol = self.one, self.level / len(self.one.parts), self.claim.symbol
+        ranked = sorted(((self._alone(c, level), c.part.name) for c in one.parts), reverse=True)
+        self.numbers |= {f"certified by {name}": theta for theta, name in ranked}
+        if one.kind is Fault.UNPROTECTED:
+            (most, name), (next_most, _) = ranked[:2]
+            said = (
+                f"{name} alone shows {symbol} ≥ {rounded_down(most)}; what the draws show of each of the "
+                f"other {len(ranked) - 1} parts is no more than {symbol} ≥ {rounded_down(next_most)}"
+            )
+            return said, most > self.claim.value
+        listed = ", ".join(
+            f"{symbol} ≥ {rounded_down(theta)} by {name}" for theta, name in ranked[:_LISTED]
+        )
+        said = (
+            f"no part breaks the claim alone, and together they do ({listed}"
+            f"{' …' * (len(ranked) > _LISTED)}): consistent with {len(ranked)} parts that each use all "
+            f"of {symbol}"
+        )
+        return said, False
+
+    def _moved(self) -> tuple[str, bool]:
+        """The median moves further than the noise hides."""
+        one, facts, noise = self.one, self.one.facts, self.one.noise
+        part = one.condition.part
+        low = median_shift(part.read(self.batch.p), part.read(self.batch.q), self.level)
+        self.numbers["shift of the median, at least"] = low
+        moved = f"the median of {part.name} moves by {number(facts['shift'])}"
+        if facts.get("parts", 1) > 1:
+            moved = (
+                f"the medians of {facts['parts']:.0f} parts move by {number(facts['shift'])} in all, "
+                f"that of {part.name} by its share"
+            )
+        moved += f" (at least {rounded_down(low)})"
+        if noise is None:
+            why = (
+                "consistent with too little noise"
+                if one.kind is Fault.SCALE
+                else "more than is hidden"
+            )
+            return f"{moved}: {why}", False
+        fits = f"consistent with {noise.family} noise of scale {number(noise.scale)}"
+        if one.kind is Fault.DELTA:
+            holds = (
+                f"; the claim holds with it at δ ≈ {number(facts['delta'])}"
+                if "delta" in facts
+                else ""
+            )
+            return f"{fits}, which keeps {self.claim} at no scale{holds}", False
+        needed, covered = facts["needed scale"], facts["protected shift"]
+        if one.kind is Fault.SCALE:
+            at = f"{self.claim} at the observed shift of {number(facts['shift'])} needs {number(needed)}"
+            return f"{fits} where {at}, {number(needed / noise.scale)} times as much", False
+        hidden = f"with which {self.claim} hides a shift of {number(covered)}"
+        return f"{moved}; {fits}, {hidden}", low > covered
+
+    def _picture(self) -> Picture | None:
+        """The part on the two inputs, with the event."""
+        condition, noise = self.one.condition, self.one.noise
+        sides = [condition.part.read(side) for side in (self.batch.p, self.batch.q)]
+        both = np.concatenate(sides)
+        both = both[~np.isnan(both)]
+        values = np.unique(both)
+        if values.size <= _BARS:
+            named = bool(condition.said)
+            words = (condition.words if v else "any other output" for v in values)
+            return Picture(
+                part=condition.part.name,
+                x=values,
+                p=np.array([np.mean(sides[0] == v) for v in values]),
+                q=np.array([np.mean(sides[1] == v) for v in values]),
+                labels=tuple(words) if named else tuple(map(number, values)),
+                inside=tuple(condition.of(values).tolist()),
+            )
+        low, high = np.quantile(both, [0.005, 0.995]).tolist()
+        edges = np.linspace(low, high, _BINS + 1)
+        width, middle = edges[1] - edges[0], (edges[1:] + edges[:-1]) / 2
+        if not width > 0:
+            return None
+        p, q = (np.histogram(side, edges)[0] / (len(side) * width) for side in sides)
+        needed = None
+        if self.one.kind is Fault.SCALE and noise is not None:
+            factor = self.one.facts["needed scale"] / noise.scale
+            needed = noise.density(middle, float(np.nanmedian(sides[0])), factor)
+        return Picture(
+            part=condition.part.name,
+            x=middle,
+            p=p,
+            q=q,
+            needed=needed,
+            low=condition.low if np.isfinite(condition.low) else None,
+            high=condition.high if np.isfinite(condition.high) else None,
+        )
+
+
+def median_shift(x: FloatArray, y: FloatArray, level: float) -> float:
+    """A lower limit of the distance of two medians, from order statistics: exact at every sample size.
+
+    x₍ᵣ₎ is above the median only if at most r − 1 draws are at or below that: with probability
+    P(Bin(n, ½) ≤ r − 1) at most. Both sides have a limit below and above, at level/4 each.
+    """
+    ends = []
+    for side in (np.sort(x[~np.isnan(x)]), np.sort(y[~np.isnan(y)])):
+        r = math.floor(bdtrik(level / 4, side.size, 0.5)) if side.size > 1 else 0
+        if r < 1:
+            return 0.0
+        ends.append((side[r - 1], side[-r]))
+    (x0, x1), (y0, y1) = ends
+    return float(max(y0 - x1, x0 - y1, 0.0))
+
+
+def belief(witness: Witness, claim: Claim, gamma: float, guarantee: Guarantee) -> Belief | None:
+    """What somebody learns who sees the event, or that it does not happen, from its certified limits.
+
+    With equal odds before, P(first | E) = P(E) / (P(E) + Q(E)). Two exact intervals of level γ/2 hold
+    together, so that event or complement, and the input, may be chosen by looking at them.
+    """
+    p0, p1 = limits(witness.hits_p, witness.n_p, gamma / 2)
+    q0, q1 = limits(witness.hits_q, witness.n_q, gamma / 2)
+    ways = [(p0, q1, True, True), (1 - p1, 1 - q0, True, False)]
+    if not claim.directional:
+        ways += [(q0, p1, False, True), (1 - q1, 1 - p0, False, False)]
+    found = []
+    for often, rare, first, happens in ways:
+        if often > rare:
+            allowed = often / (often + float(claim.region_inverse(often)))
+            found.append((often / (often + rare), allowed, often, first, happens))
+    if not found:
+        return None
+    # the strongest that exceeds what is allowed
+    posterior, allowed, often, first, happens = max(
+        found, key=lambda way: (way[0] > way[1], way[0])
+    )
+    return Belief(
+        posterior=posterior,
+        allowed=allowed,
+        frequency=often,
+        first=first,
+        happens=happens,
+        confidence=1 - gamma,
+        guarantee=guarantee,
+    )
+
+
+def looked_at(learner: CrossFit, event: Event) -> tuple[Explanation, ...]:
+    """What was looked at where nothing was refuted, in the form of an explanation."""
+    known = (k for k in range(len(learner.names)) if learner.known_scores(k) is not None)
+    tried = [str(learner.names[k]) for k in known]
+    bits = "bits" in learner.names
+    features = len(learner.known_features())
+    outputs = learner.batch.p
+    width = len(coordinates(outputs.structures[0], outputs))
+    kinds = len(outputs.structures)
+    parts = [f"{len(tried)} scores ({', '.join(tried)})" if tried else "the output as it is"]
+    parts += [f"{width:,} coordinates"] if width > 1 else []
+    parts += [f"{kinds:,} kinds of output"] if kinds > 1 else []
+    parts += [f"the {features} most telling named features"] if features else []
+    parts += ["the floating-point representation"] if bits else []
+    numbers = {"scores": len(tried), "coordinates": width, "kinds of output": kinds}
+    numbers |= {"named features": features, "floating-point representation": bits}
+    return (
+        Explanation(
+            kind=Fault.NONE,
+            sentence=f"{'; '.join(parts)}; the event tested is: {event}",
+            numbers=tuple((name, float(value)) for name, value in numbers.items()),
+        ),
+    )

@@ -1,0 +1,212 @@
+"""One number on both sides: its centre, spread and ends, the family of its noise, and the best event."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from dpassay._typing import FloatArray
+from dpassay.bounds import binomial_limits
+from dpassay.diagnosis.parts import Condition, Part
+from dpassay.privacy.claims import Claim, GaussianDP
+
+#: The error probability of a limit while suspicions are weighed, which states nothing.
+_WEIGHED = 0.02
+#: Quantiles at which thresholds are tried.
+_LEVELS = np.concatenate(
+    [[0.0005, 0.002, 0.005], np.linspace(0.01, 0.99, 50), [0.995, 0.998, 0.9995]]
+)
+#: An end of a distribution is sharp where so many draws lie within this share of its range.
+_ZONE, _PILE, _FEW_PILE = 0.02, 8, 5
+#: Numbers of at most this many different values are categories.
+_CATEGORIES = 7
+#: A side is constant where one value makes up this share of it.
+_CONSTANT = 0.995
+#: ε at which privacy profiles are compared.
+_EPSILONS = np.linspace(0.0, 10.0, 81)
+
+
+def limits(hits: Any, n: int, gamma: float) -> tuple[Any, Any]:
+    """Lower and upper Clopper–Pearson limits of a probability, which hold together."""
+    return binomial_limits.lower(hits, n, gamma / 2), binomial_limits.upper(hits, n, gamma / 2)
+
+
+def shown(claim: Claim, i: Any, n: int, j: Any, m: int, gamma: float = _WEIGHED) -> Any:
+    """A lower bound on the claim's parameter from the counts of an event, in either direction.
+
+    It holds with probability 1 − γ: two Clopper–Pearson intervals of level γ/2 each.
+    """
+    (p0, p1), (q0, q1) = limits(i, n, gamma / 2), limits(j, m, gamma / 2)
+    found = [claim.needed(p0, q1), claim.needed(1 - p1, 1 - q0)]
+    if not claim.directional:
+        found += [claim.needed(q0, p1), claim.needed(1 - q1, 1 - p0)]
+    return np.max(found, axis=0)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A family of noise that fits, and its scale."""
+
+    family: str
+    scale: float
+
+    def density(self, x: FloatArray, centre: float, factor: float) -> FloatArray:
+        """The density around a centre, the scale multiplied by a factor."""
+        b = factor * self.scale
+        z = (x - centre) / b
+        if self.family == "Gaussian":
+            return np.asarray(np.exp(-(z**2) / 2) / (b * math.sqrt(2 * math.pi)))
+        return np.asarray(np.exp(-np.abs(z)) / (2 * b))
+
+    def profile(self, shift: float, epsilon: FloatArray) -> FloatArray:
+        """δ(ε) of this noise around two centres that are `shift` scales apart."""
+        if self.family == "Gaussian":
+            return np.asarray(GaussianDP(shift).delta_at(epsilon))
+        return np.asarray(-np.expm1(np.minimum(epsilon - shift, 0.0) / 2))
+
+    def allowed(self, claim: Claim) -> float:
+        """The largest shift, in scales, with which the claim holds; 0 if none does."""
+        if self.family == "Gaussian" and claim.point is not None and claim.point[1] == 0:
+            return 0.0
+        limit = np.asarray(claim.delta_at(_EPSILONS)) + 1e-9
+        low, high = 0.0, 50.0
+        for _ in range(24):
+            middle = (low + high) / 2
+            keeps = np.all(self.profile(middle, _EPSILONS) <= limit)
+            low, high = (middle, high) if keeps else (low, middle)
+        return low if low > 1e-6 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A part of the outputs on both sides, sorted, without outputs that lack it."""
+
+    part: Part
+    x: FloatArray
+    y: FloatArray
+    n: int  # draws, with those that lack it
+    m: int
+
+    @classmethod
+    def of(cls, part: Part, p: Any, q: Any) -> Numbers:
+        """Read it."""
+        x, y = (np.sort(found[~np.isnan(found)]) for found in (part.read(p), part.read(q)))
+        return cls(part, x, y, len(p), len(q))
+
+    @property
+    def sides(self) -> tuple[FloatArray, FloatArray]:
+        return self.x, self.y
+
+    @cached_property
+    def centres(self) -> tuple[float, float]:
+        """The two medians."""
+        return float(self.x[self.x.size // 2]), float(self.y[self.y.size // 2])
+
+    @cached_property
+    def spreads(self) -> tuple[float, float]:
+        """Mean distances from the medians."""
+        a, b = (float(np.abs(s - c).mean()) for s, c in zip(self.sides, self.centres, strict=True))
+        return a, b
+
+    @property
+    def shift(self) -> float:
+        return abs(self.centres[1] - self.centres[0])
+
+    @cached_property
+    def modes(self) -> list[tuple[float, float]]:
+        """The most frequent value of each side, and its share."""
+        found = []
+        for side in self.sides:
+            values, often = np.unique(side, return_counts=True)
+            top = int(np.argmax(often))
+            found.append((float(values[top]), float(often[top] / side.size)))
+        return found
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """The different values of both sides."""
+        return np.unique(np.concatenate(self.sides))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all are whole numbers."""
+        return bool(np.array_equal(self.values, np.round(self.values)))
+
+    @property
+    def categories(self) -> bool:
+        """Whether they are few different values."""
+        return self.values.size <= _CATEGORIES
+
+    @cached_property
+    def constant(self) -> list[bool]:
+        """Whether each side is nearly always the same."""
+        return [share >= _CONSTANT for _, share in self.modes]
+
+    @property
+    def atoms(self) -> bool:
+        """Whether a single value makes up much of a side, as where outputs are clamped."""
+        ends = self.values[0], self.values[-1]
+        return any(s > 0.2 and (not self.whole or v in ends) for v, s in self.modes)
+
+    def weigh(self, condition: Condition, claim: Claim) -> float:
+        """What an event shows on these draws."""
+        i, j = (int(np.count_nonzero(condition.of(side))) for side in self.sides)
+        return float(shown(claim, i, self.n, j, self.m))
+
+    def best(self, claim: Claim) -> tuple[Condition, float]:
+        """The threshold that shows most, and how much."""
+        cuts = np.unique(np.quantile(np.concatenate(self.sides), _LEVELS, method="inverted_cdf"))
+        i, j = (side.size - np.searchsorted(side, cuts, side="left") for side in self.sides)
+        found = shown(claim, i, self.n, j, self.m)
+        top = int(np.argmax(found))
+        return Condition(self.part, low=float(cuts[top])), float(found[top])
+
+    def beyond_ends(self) -> list[Condition]:
+        """What lies beyond a sharp end of one side: where noise is cut off, or outputs are clamped."""
+        found = []
+        for side, other in (self.sides, self.sides[::-1]):
+            low, high = float(side[0]), float(side[-1])
+            zone, least = _ZONE * (high - low), _PILE if side.size >= 500 else _FEW_PILE
+            if high <= low:
+                continue
+            if other[-1] > high and np.count_nonzero(side >= high - zone) >= least:
+                found.append(
+                    Condition(self.part, low=float(other[np.searchsorted(other, high, "right")]))
+                )
+            if other[0] < low and np.count_nonzero(side <= low + zone) >= least:
+                found.append(Condition(self.part, high=low))
+        return found
+
+    @cached_property
+    def noise(self) -> Noise | None:
+        """Laplace or Gaussian noise, if one of them fits both sides."""
+        rest = np.sort(
+            np.concatenate([s - c for s, c in zip(self.sides, self.centres, strict=True)])
+        )
+        size = float(np.abs(rest).mean())
+        if not size > 0 or self.atoms:
+            return None
+        discrete = self.whole and size < 50
+        if discrete:  # discrete Laplace with P(k) ∝ aᵏ: E|k| = 2a/(1 − a²)
+            size = -1 / math.log((math.sqrt(1 + size**2) - 1) / size)
+        z, decay = np.abs(rest) / size, math.exp(-1 / size)
+        tail = np.exp(-z) * (decay / (1 + decay) if discrete else 0.5)  # beyond rest
+        laplace = np.where(rest < 0, tail / (decay if discrete else 1.0), 1 - tail)
+        deviation = float(rest.std())
+        gaussian = ndtr((rest + 0.5 * discrete) / deviation)
+        last = np.append(rest[1:] != rest[:-1], True)  # of equal values the last
+        places = np.arange(1, rest.size + 1) / rest.size
+        fits = [
+            (float(np.abs(under - places)[last].max()), Noise(name, scale))
+            for name, scale, under in (
+                ("Laplace", size, laplace),
+                ("Gaussian", deviation, gaussian),
+            )
+        ]
+        distance, best = min(fits, key=lambda one: one[0])
+        return best if distance < max(0.025, 1.7 / math.sqrt(rest.size)) else None

@@ -1,0 +1,219 @@
+"""Parts of outputs that can be read alone: a coordinate, a key, the size, a named feature.
+
+A part is a number for each output and depends on that output alone, so that comparing it with a threshold
+is an event. Each comes with its name and, where there is one, a Python expression that computes it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dpassay._typing import BoolArray, FloatArray, IntArray
+from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.events import Event
+from dpassay.outputs.named_features import Feature, NamedFeatures
+from dpassay.outputs.templates import NUMBER, Template, children, leaves_of, show, written
+
+#: Leaves that stand for a failure.
+_FAILURES = {"nan", "inf", "-inf", "outcome"}
+#: Leaves of a structure that are read one by one, at most.
+_LEAVES = 256
+
+
+@dataclass(frozen=True)
+class Part:
+    """One number of each output; NaN where an output has none."""
+
+    name: str
+    code: str  # an expression of `output`; empty where there is none
+    read: Callable[[Outputs], FloatArray]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """low ≤ part < high; a single value where both are the same."""
+
+    part: Part
+    low: float = -np.inf
+    high: float = np.inf
+    #: The expression and the words, where they are not a comparison of the part.
+    code: str = ""
+    said: str = ""
+
+    def of(self, x: FloatArray) -> BoolArray:
+        """Which values fulfil it."""
+        if self.low == self.high:
+            return np.asarray(x == self.low)
+        return np.asarray((x >= self.low) & (x < self.high))
+
+    def holds(self, outputs: Outputs) -> BoolArray:
+        """Which outputs fulfil it."""
+        return self.of(self.part.read(outputs))
+
+    def _compared(self, name: str, form: Callable[[float], str], equal: str, most: str) -> str:
+        if self.low == self.high:
+            return f"{name} {equal} {form(self.low)}"
+        if np.isneginf(self.low):
+            return f"{name} < {form(self.high)}"
+        if np.isposinf(self.high):
+            return f"{name} {'≥' if most == '≤' else '>='} {form(self.low)}"
+        return f"{form(self.low)} {most} {name} < {form(self.high)}"
+
+    @property
+    def words(self) -> str:
+        """As a person reads it."""
+        return self.said or self._compared(self.part.name, written, "=", "≤")
+
+    @property
+    def expression(self) -> str:
+        """As Python reads it; empty where it cannot be written."""
+        if self.code or not self.part.code:
+            return self.code
+        return self._compared(self.part.code, repr, "==", "<=")
+
+
+def by_structure(value: Callable[[Template], float]) -> Callable[[Outputs], FloatArray]:
+    """A number that the structure of an output decides."""
+
+    def read(outputs: Outputs) -> FloatArray:
+        table = np.array([value(one) for one in outputs.structures], dtype=float)
+        return np.full(len(outputs), table[0]) if outputs.codes is None else table[outputs.codes]
+
+    return read
+
+
+@lru_cache(maxsize=1 << 14)
+def fails(template: Template) -> bool:
+    """Whether it holds NaN, ±∞, or stands for an exception or a time-out."""
+    return any(leaf[0] in _FAILURES for leaf in leaves_of(template))
+
+
+@lru_cache(maxsize=1 << 14)
+def size(template: Template) -> int:
+    """How many values it has."""
+    return sum(1 for _ in leaves_of(template))
+
+
+@lru_cache(maxsize=1 << 14)
+def labels(template: Template) -> frozenset[tuple[str, str]]:
+    """Its keys, and its values that are no numbers: as words and as expressions."""
+    if size(template) > _LEAVES:
+        return frozenset()
+    return frozenset(_labels(template, "output"))
+
+
+def _labels(template: Template, code: str) -> Iterator[tuple[str, str]]:
+    match template[0]:
+        case "number":
+            return
+        case "dict":
+            for key, child in template[1]:
+                yield f"the key {key!r}", f"{key!r} in {code}"
+                yield from _labels(child, f"{code}[{key!r}]")
+        case "seq" | "set" | "object":
+            for child in children(template):
+                if child[0] in ("str", "none"):
+                    shown = show(child)
+                    yield f"the value {shown}", f"{shown} in {code}"
+        case _:
+            yield f"the value {show(template)}", f"{code} == {show(template)}"
+
+
+SIZE = Part("the number of values in the output", "", by_structure(size))
+_FAILING = Part("failures", "", by_structure(fails))
+
+
+def failing(example: Template) -> Condition:
+    """That an output holds NaN or ±∞, or that there is none; named by an example."""
+    leaf = next(one for one in leaves_of(example) if fails(one))
+    if leaf[0] == "outcome":
+        return Condition(_FAILING, 1, 1, "", f"the mechanism fails ({show(leaf)})")
+    code = "not np.all(np.isfinite(output))"
+    return Condition(_FAILING, 1, 1, code, f"the output holds {show(leaf)}")
+
+
+def equal(template: Template) -> Condition:
+    """That an output has this structure; for outputs without numbers, that it is this one."""
+    part = Part("the output", "", by_structure(lambda one: float(one == template)))
+    text = show(template)
+    words = template[0] in ("seq", "str") and all(leaf[0] == "str" for leaf in leaves_of(template))
+    return Condition(part, 1, 1, f"output == {text}" * words, f"the output is {text[:200]}")
+
+
+def structures(p: Outputs, q: Outputs) -> tuple[list[Template], IntArray]:
+    """The structures that occur, and how often on each side."""
+    sides = (np.zeros(len(s), dtype=int) if s.codes is None else s.codes for s in (p, q))
+    counts = np.array([np.bincount(codes, minlength=len(p.structures)) for codes in sides])
+    seen = np.flatnonzero(counts.sum(axis=0))
+    return [p.structures[k] for k in seen], counts[:, seen]
+
+
+def sorted_difference(kinds: Sequence[Template], difference: FloatArray) -> float:
+    """How far two distributions over lists are apart once the lists are sorted; ∞ for no lists."""
+    if any(one[0] != "seq" for one in kinds):
+        return np.inf
+    total: Counter[Template] = Counter()
+    for one, by in zip(kinds, difference, strict=True):
+        total[tuple(sorted(leaves_of(one)))] += by
+    return float(np.abs(list(total.values())).sum())
+
+
+def labelled(label: tuple[str, str]) -> Part:
+    """1 where an output has a key or a value that is no number."""
+    return Part(label[0], label[1], by_structure(lambda one: float(label in labels(one))))
+
+
+def witnessed(event: Event) -> Part:
+    """1 where the event of the witness happens."""
+    return Part("the witness event", "", lambda outputs: event.holds(outputs).astype(float))
+
+
+def featured(feature: Feature) -> Part:
+    """The value of a named feature."""
+    chosen = NamedFeatures.of((feature,))
+    return Part(feature.name, "", lambda outputs: chosen.values(outputs)[:, 0])
+
+
+def coordinates(template: Template, near: Outputs) -> list[Part]:
+    """The numbers of outputs of one structure, in their order.
+
+    Numbers that no double holds are read as distances from one that is near.
+    """
+
+    def part(column: int, code: str) -> Part:
+        origin = 0.0 if near.rest is None else float(near.numbers[0, column])
+
+        def read(outputs: Outputs) -> FloatArray:
+            own = np.array([one == template for one in outputs.structures])
+            use = own[0] if outputs.codes is None else own[outputs.codes]
+            if column >= outputs.numbers.shape[1]:
+                return np.full(len(outputs), np.nan)
+            return np.where(use, outputs.value_of(column, origin), np.nan)
+
+        name = "the output" if code == "output" else code
+        if origin:
+            name, code = f"{name} − {int(origin)}", f"{code} - {int(origin)}"
+        return Part(name, code, read)
+
+    named = enumerate(_paths(template, "output"))
+    return [part(column, code) for column, (code, leaf) in named if leaf == NUMBER]
+
+
+def _paths(template: Template, code: str) -> Iterator[tuple[str, Template]]:
+    """All leaves, each with the expression that computes it."""
+    match template[0]:
+        case "dict":
+            inner = [(f"{code}[{key!r}]", child) for key, child in template[1]]
+        case "object":
+            inner = [(f"{code}.{name}", child) for name, child in template[2]]
+        case _:
+            inner = [(f"{code}[{k}]", child) for k, child in enumerate(children(template))]
+    if not inner:
+        yield code, template
+    for place, child in inner:
+        yield from _paths(child, place)

@@ -1,0 +1,363 @@
+"""What training draws suggest: causes, the most specific first, each with the event that would show it.
+
+Nothing here is certain. Which causes are looked at, in which part and in which order, is decided on
+training draws alone; `diagnoses` says on others how sure each is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpassay._typing import FloatArray
+from dpassay.diagnosis.numbers import Noise, Numbers, shown
+from dpassay.diagnosis.parts import (
+    SIZE,
+    Condition,
+    Part,
+    coordinates,
+    equal,
+    failing,
+    fails,
+    featured,
+    labelled,
+    labels,
+    sorted_difference,
+    structures,
+    witnessed,
+)
+from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.events import Event
+from dpassay.outputs.named_features import Feature
+from dpassay.outputs.templates import Template, number_columns
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.pairs import Pair, Relation
+from dpassay.results.explanations import Fault
+
+#: Coordinates, structures, labels and features that are looked at, at most.
+_COLUMNS, _KINDS, _LABELS, _FEATURES = 48, 300, 300, 5
+#: An output occurs on one side only if it is so much rarer on the other.
+_NEVER = 0.01
+#: Outputs have no noise if they are the same so often.
+_CONSTANT = 0.998
+#: The part of the claimed parameter from which on a coordinate tells something.
+_TELLING = 0.25
+#: Coordinates share their noise from this correlation on.
+_SAME = 0.99
+#: Spreads differ from this ratio on, and decide from the second one on.
+_RATIO, _LARGE_RATIO = 1.2, 1.5
+#: Noise is too small if the claim needs so much more of it.
+_EXCESS = 1.02
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """A cause, and the event that would show it: on the second input another one, if that is said."""
+
+    kind: Fault
+    condition: Condition
+    other: Condition | None = None
+    parts: tuple[Condition, ...] = ()  # an event for each, where several parts are compared
+    noise: Noise | None = None
+    facts: dict[str, float] = field(default_factory=dict)
+
+
+#: A number with the threshold that shows most, and how much it shows.
+Weighed = tuple[Condition, float, Numbers]
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """Training draws, the claim that they refute, the event of the witness, and the pair."""
+
+    p: Outputs
+    q: Outputs
+    claim: Claim
+    event: Event | None
+    pair: Pair | None
+    features: Sequence[Feature] = ()
+
+    def all(self) -> list[Suspicion]:
+        """Every cause that the draws suggest, the most specific first, each kind once."""
+        witness = None
+        if self.event is not None:
+            witness = Condition(witnessed(self.event), 1, 1, "", "the witness event happens")
+        found = []
+        if witness is not None and self.event is not None and self.event.of_representation:
+            found.append(Suspicion(Fault.REPRESENTATION, witness))
+        found += self._structural()
+        found += self._numerical(witness, sure=not found)
+        if not found and witness is not None:  # the witness is all there is
+            found = self._categorical(witness)
+        for one in found:
+            if one.kind is Fault.DATA_DEPENDENT_SCALE and one.facts["ratio"] > _LARGE_RATIO:
+                found = [one, *found]  # a grid that shows in the bits follows the scale
+        first: dict[Fault, Suspicion] = {}
+        for one in found:
+            first.setdefault(one.kind, one)
+        return list(first.values())
+
+    def _breaks(self, theta: float) -> bool:
+        return theta > self.claim.value
+
+    def _weighed(self, hits: Any) -> Any:
+        """What events with these counts show."""
+        i, j = np.round(hits).astype(np.int64)
+        return shown(self.claim, i, len(self.p), j, len(self.q))
+
+    def _categorical(self, condition: Condition) -> list[Suspicion]:
+        """An event of categories: on one side only, or with a finite ratio."""
+        low, high = sorted(float(condition.holds(side).mean()) for side in (self.p, self.q))
+        if low <= _NEVER * high or 1 - high <= _NEVER * (1 - low):
+            kinds = [Fault.SUPPORT]
+            point = self.claim.point
+            if point is not None and point[1] > 0 and min(high, 1 - low) < 0.5:
+                kinds = [Fault.DELTA, Fault.SUPPORT]
+        else:
+            kinds = [Fault.SCALE, Fault.SHIFT] if self._simple else [Fault.SHIFT, Fault.SCALE]
+        return [Suspicion(kind, condition) for kind in kinds]
+
+    @property
+    def _simple(self) -> bool:
+        """Whether the inputs are values, and not collections of records."""
+        return self.pair is not None and not any(hasattr(one, "__len__") for one in self.pair)
+
+    # --- structures
+
+    def _structural(self) -> list[Suspicion]:
+        """Failures, the order and the number of values, outputs without noise, keys and categories."""
+        kinds, counts = structures(self.p, self.q)
+        if len(kinds) == 1:
+            return []
+        top = np.argsort(-counts.sum(axis=0), kind="stable")[:_KINDS]
+        kinds, counts = [kinds[k] for k in top], counts[:, top]
+        bad = [k for k, one in enumerate(kinds) if fails(one)]
+        if bad and self._breaks(self._weighed(counts[:, bad].sum(axis=1))):
+            return [Suspicion(Fault.FAILURE, failing(kinds[bad[0]]))]
+        found = []
+        share = counts / [[len(self.p)], [len(self.q)]]
+        apart = share[0] - share[1]
+        most = int(np.argmax(np.abs(apart)))
+        if sorted_difference(kinds, apart) < 0.25 * np.abs(apart).sum() > 0.1:
+            found.append(Suspicion(Fault.ORDER_OR_SIZE, equal(kinds[most])))
+        a, b = np.argmax(share, axis=1).tolist()
+        plain = not number_columns(kinds[a]) and not number_columns(kinds[b])
+        if share.max(axis=1).min() > _CONSTANT and a != b and plain:
+            found.append(Suspicion(Fault.NO_NOISE, equal(kinds[a])))
+        return found + self._labels(kinds, counts)
+
+    def _labels(self, kinds: Sequence[Template], counts: Any) -> list[Suspicion]:
+        """Keys and values that tell; or the number of values, if that tells more."""
+        size = Numbers.of(SIZE, self.p, self.q)
+        cut, by_size = size.best(self.claim)
+        listed = sorted({label for one in kinds for label in labels(one)})[:_LABELS]
+        has = np.array([[label in labels(one) for label in listed] for one in kinds], dtype=float)
+        weighed = self._weighed(counts @ has) if listed else np.zeros(1)
+        best = int(np.argmax(weighed))
+        found = []
+        if self._breaks(weighed[best]):
+            part = labelled(listed[best])
+            said = f"the output has {part.name}"
+            found = self._categorical(Condition(part, 1, 1, part.code, said))
+        if self._breaks(by_size) and weighed[best] < 0.9 * by_size:
+            found = [Suspicion(Fault.ORDER_OR_SIZE, cut), *found]
+        return found
+
+    # --- numbers
+
+    def _numerical(self, witness: Condition | None, *, sure: bool) -> list[Suspicion]:
+        """Causes in the numbers; unless `sure`, only if they break the claim by themselves."""
+        columns = [(*one.best(self.claim), one) for one in self._columns()]
+        most = max((theta for _, theta, _ in columns), default=0.0)
+        found: list[Suspicion] = []
+        if len(columns) > 1:
+            found = self._joint(columns, witness)
+        elif columns and (sure or self._breaks(most)):
+            found = self._single(columns[0], witness)
+        shared = any(one.kind is Fault.DEPENDENCE for one in found)
+        if shared or not sure or self._breaks(most):
+            return found
+        read = [Numbers.of(featured(one), self.p, self.q) for one in self.features[:_FEATURES]]
+        named = [(*one.best(self.claim), one) for one in read]
+        best = max(named, key=lambda one: one[1], default=None)
+        if best is None or not self._breaks(best[1]):
+            return found
+        own = self._categorical(best[0])
+        return (own if own[-1].kind is Fault.SUPPORT else self._scales(best, ())) + found
+
+    def _columns(self) -> list[Numbers]:
+        """The coordinates of the structure that both sides have most."""
+        kinds, counts = structures(self.p, self.q)
+        both = counts.min(axis=0)
+        if both.max() < 20:
+            return []
+        near = self.p if self.p.rest is not None else self.q
+        parts = coordinates(kinds[int(np.argmax(both))], near)
+        columns = [Numbers.of(part, self.p, self.q) for part in parts[: 8 * _COLUMNS]]
+        if len(columns) > _COLUMNS:
+            columns.sort(key=lambda one: -one.shift / max(*one.spreads, 1e-300))
+        return columns[:_COLUMNS]
+
+    def _joint(self, columns: Sequence[Weighed], witness: Condition | None) -> list[Suspicion]:
+        """Several coordinates: noise that they share, one that leaks, or leaks that add up."""
+        theta = np.array([one for _, one, _ in columns])
+        best = columns[int(np.argmax(theta))]
+        found = self._shared(columns, float(theta.max()))
+        telling = [one for one in columns if one[1] > _TELLING * self.claim.value]
+        guilty = [one for one in columns if self._breaks(one[1])]
+        if not guilty and len(telling) < 2:
+            return found
+        single = self._single(best, witness, [one for _, _, one in telling])
+        if not guilty:
+            parts = tuple(cut for cut, _, _ in telling)
+            return [*found, Suspicion(Fault.COMPOSITION, best[0], parts=parts), *single]
+        quiet = [one for one in columns if one[1] <= _TELLING * self.claim.value]
+        if len(guilty) > 1 or not quiet:
+            return found + single
+        part = Suspicion(Fault.UNPROTECTED, best[0], parts=tuple(cut for cut, _, _ in columns))
+        others = float(np.median([max(one.spreads) for _, _, one in quiet]))
+        small = max(best[2].spreads) * _LARGE_RATIO < others and not any(best[2].constant)
+        return found + ([part, *single] if small else [*single[:1], part, *single[1:]])
+
+    def _shared(self, columns: Sequence[Weighed], most: float) -> list[Suspicion]:
+        """Two coordinates with the same noise, whose difference or sum shows more than either."""
+        parts = [one.part for _, _, one in columns if not any(one.constant)]
+        rest = []
+        for side in (self.p, self.q):
+            read = np.stack([part.read(side) for part in parts]) if parts else np.zeros((0, 1))
+            read = read[:, ~np.isnan(read).any(axis=0)]
+            rest.append(read - read.mean(axis=1, keepdims=True))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            same = np.atleast_2d(np.nan_to_num(np.corrcoef(np.hstack(rest))))
+        pairs = np.argwhere(np.triu(np.abs(same) > _SAME, 1))[:_COLUMNS].tolist()
+        joint = [_difference(parts[a], parts[b], same[a, b] > 0) for a, b in pairs]
+        cuts = [Numbers.of(part, self.p, self.q).best(self.claim) for part in joint]
+        cut, theta = max(cuts, key=lambda one: one[1], default=(None, 0.0))
+        if cut is None or theta <= max(most, self.claim.value):
+            return []
+        return [Suspicion(Fault.DEPENDENCE, cut)]
+
+    def _single(
+        self, weighed: Weighed, witness: Condition | None, several: Sequence[Numbers] = ()
+    ) -> list[Suspicion]:
+        """Causes in one number; `several` are those that carry the leak together."""
+        cut, _, one = weighed
+        found: list[Suspicion] = []
+        for (value, _), constant, other in zip(
+            one.modes, one.constant, one.sides[::-1], strict=True
+        ):
+            if constant and np.mean(other == value) < 0.5 and not found:
+                found.append(Suspicion(Fault.NO_NOISE, Condition(one.part, value, value)))
+        if one.categories:
+            each = [Condition(one.part, value, value) for value in one.values.tolist()]
+            best = max(each, key=lambda condition: one.weigh(condition, self.claim))
+            broken = self._breaks(one.weigh(best, self.claim))
+            return found + self._categorical(best if broken else cut)
+        if witness is not None and _interleaved(one):
+            found.append(Suspicion(Fault.REPRESENTATION, witness))
+        ends = [(one.weigh(end, self.claim), end) for end in one.beyond_ends()]
+        theta, end = max(ends, key=lambda end: end[0], default=(0.0, cut))
+        if self._breaks(theta) and not any(one.constant):
+            found += self._categorical(end)
+        return found + self._scales(weighed, several)
+
+    def _scales(self, weighed: Weighed, several: Sequence[Numbers]) -> list[Suspicion]:
+        """Spreads that differ, a shift that is too large, or noise that is too small."""
+        one = weighed[2]
+        low, high = sorted(one.spreads)
+        ratio = max(high, 1e-300) / max(low, 1e-300)
+        found: list[Suspicion] = []
+        error = 5.0 / math.sqrt(min(one.x.size, one.y.size))  # about four standard errors of log
+        if math.log(ratio) > max(math.log(_RATIO), error) and not one.atoms:
+            half = math.sqrt(low * high)
+            first, second = (Condition(one.part, c - half, c + half) for c in one.centres)
+            facts = {"ratio": ratio}
+            found.append(Suspicion(Fault.DATA_DEPENDENT_SCALE, first, second, facts=facts))
+        moved = self._moved(one, several, one.noise if ratio < _LARGE_RATIO else None)
+        if not found and not one.shift:
+            return self._categorical(weighed[0])
+        if ratio >= _LARGE_RATIO or one.shift < 0.5 * high:
+            return found + moved
+        return moved + found
+
+    def _moved(
+        self, one: Numbers, several: Sequence[Numbers], noise: Noise | None
+    ) -> list[Suspicion]:
+        """A shift against the noise: which of the two is wrong draws do not tell."""
+        condition = Condition(one.part, low=sum(one.centres) / 2)
+        shift = one.shift
+        if noise is None:
+            kinds = (Fault.SHIFT, Fault.SCALE)
+            return [Suspicion(kind, condition, facts={"shift": shift}) for kind in kinds]
+        if len(several) > 1 and np.ptp([max(s.spreads) for s in several]) < 0.3 * max(one.spreads):
+            norm = 2 if noise.family == "Gaussian" else 1
+            shift = float(np.linalg.norm([s.shift for s in several], norm))
+        allowed = noise.allowed(self.claim)
+        many = 1 if shift == one.shift else len(several)
+        facts = {"shift": shift, "scale": noise.scale, "parts": many}
+        if allowed == 0 and self.claim.point is not None:  # no scale keeps the claim
+            epsilon = np.array([self.claim.point[0]])
+            facts["delta"] = float(noise.profile(shift / noise.scale, epsilon)[0])
+            return [Suspicion(Fault.DELTA, condition, noise=noise, facts=facts)]
+        if shift <= _EXCESS * noise.scale * allowed:
+            return []
+        covered = noise.scale * allowed
+        facts |= {"protected shift": covered, "needed scale": shift / max(allowed, 1e-9)}
+        pair = [Suspicion(kind, condition, noise=noise, facts=facts) for kind in _SHIFT_OR_SCALE]
+        return pair if self._shift_first(shift, covered) else pair[::-1]
+
+    def _shift_first(self, shift: float, covered: float) -> bool:
+        """Whether the sensitivity is more likely wrong than the noise.
+
+        Only their ratio shows. A sensitivity that somebody declared is a plain number: so the noise is
+        believed if the shift that it covers is as plain as the one that was observed.
+        """
+        if self.pair is None or not self._simple:
+            sizes = [len(one) for one in self.pair or () if hasattr(one, "__len__")]
+            return _plainness(covered, sizes) >= max(_plainness(shift, sizes), 1)
+        if self.pair.relation is Relation.SENSITIVITY_ONE:
+            return shift > 1.1
+        try:
+            return shift > 1.1 * abs(float(self.pair.first - self.pair.second))
+        except (TypeError, ValueError, OverflowError):
+            return False
+
+
+_SHIFT_OR_SCALE = (Fault.SHIFT, Fault.SCALE)
+
+
+def _plainness(value: float, sizes: Sequence[int]) -> int:
+    """2 for 1 or 2, or these divided by the number of records; 1 for other round numbers."""
+
+    def near(other: float) -> bool:
+        return abs(value - other) <= 0.05 * other
+
+    if any(near(k / n) for k in (1, 2) for n in (1, *sizes) if n):
+        return 2
+    value = max(value, 1e-300)
+    powers = 10.0 ** round(math.log10(value)), 2.0 ** round(math.log2(value))
+    small = 0.95 < value < 10.5 and near(round(value))
+    return int(small or near(powers[0]) or (value > 100 and near(powers[1])))
+
+
+def _interleaved(one: Numbers) -> bool:
+    """Whether repeated numbers that are not whole differ between the sides, but not their range."""
+    if one.whole or not 20 <= one.values.size <= 0.1 * (one.x.size + one.y.size):
+        return False
+    for side, other in (one.sides, one.sides[::-1]):
+        inner = side[(side >= other[0]) & (side <= other[-1])]
+        if inner.size > 0.5 * side.size and np.mean(~np.isin(inner, other)) > 0.1:
+            return True
+    return False
+
+
+def _difference(a: Part, b: Part, positive: bool) -> Part:
+    def read(outputs: Outputs) -> FloatArray:
+        return a.read(outputs) - b.read(outputs) if positive else a.read(outputs) + b.read(outputs)
+
+    sign, word = ("-", "−") if positive else ("+", "+")
+    return Part(f"{a.name} {word} {b.name}", f"{a.code} {sign} {b.code}", read)

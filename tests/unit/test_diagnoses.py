@@ -1,0 +1,187 @@
+"""What a diagnosis says of known faults, and how often its exact statements are wrong."""
+
+import math
+
+import numpy as np
+import pytest
+from benchmarks.faults import faults, sgd_faults
+from scipy.stats import binom
+
+import dpassay as dp
+from dpassay.diagnosis.diagnoses import belief, diagnose, median_shift
+from dpassay.diagnosis.draws import Keeping, joined
+from dpassay.outputs.canonical import all_of
+from dpassay.results.explanations import ALONE, Fault
+from dpassay.sampling.samples import Batch
+from dpassay.testing import PrivacyViolation, assert_private
+
+QUIET = dp.Sampling(progress=False)
+KNOWN = {one.name: one for one in (*faults(), *sgd_faults())}
+
+
+def audited(name, seed, **options):
+    one = KNOWN[name]
+    settings = {"n": 8000, "confidence": 0.99, "rng": seed, "sampling": QUIET} | options
+    return dp.audit(one.broken, one.pair, one.claim, relation=one.relation, **settings)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_first_explanation_is_the_known_cause(name, seed):
+    verdict = audited(name, seed + 5)
+    assert verdict.violated
+    assert verdict.diagnosis[0].kind == KNOWN[name].cause
+    assert all(one.hint and one.sentence for one in verdict.diagnosis)
+
+
+def test_exact_statements_hold_as_often_as_they_say(seeds):
+    """Laplace noise of scale ½: ε = 2, the median moves by 1, and all event probabilities are known."""
+    gamma, wrong, runs = 0.2, 0, 120
+    for seed in seeds[:runs]:
+        scale = dp.zoo.Laplace(0.5)
+        found = dp.audit(
+            scale, (0.0, 1.0), "eps=1", n=1000, confidence=1 - gamma, loss="values", rng=seed,
+            sampling=QUIET,
+        )  # fmt: skip
+        exact = [one for one in found.diagnosis if one.guarantee is dp.Guarantee.EXACT]
+        numbers = [dict(one.numbers) for one in exact]
+        bad = [n for n in numbers if n[ALONE] > 2 or n.get("shift of the median, at least", 0) > 1]
+        wrong += bool(bad)
+    assert wrong <= binom.ppf(1 - 1e-3, runs, gamma)
+
+
+def test_the_median_shift_is_below_the_truth(seeds):
+    rng = np.random.default_rng(seeds[0])
+    found = [
+        median_shift(rng.normal(size=60), rng.normal(1.0, 2.0, size=80), 0.2) for _ in range(400)
+    ]
+    assert sum(one > 1.0 for one in found) <= binom.ppf(1 - 1e-3, 400, 0.2)
+    assert np.mean([one > 0 for one in found]) > 0.2
+    assert median_shift(np.zeros(0), np.ones(5), 0.05) == 0
+    assert median_shift(np.full(9, np.nan), np.ones(50), 0.05) == 0
+
+
+def test_verdicts_do_not_depend_on_the_diagnosis(seed, monkeypatch):
+    one = audited("a count with half the noise", seed)
+    monkeypatch.setattr("dpassay.auditing.audits.diagnose", lambda *_: ())
+    other = audited("a count with half the noise", seed)
+    assert other.diagnosis == ()
+    assert (one.p_value, one.lower_bound, one.witness) == (
+        other.p_value,
+        other.lower_bound,
+        other.witness,
+    )
+
+
+def test_no_draws_are_added(seed):
+    drawn = 0
+
+    def counted(data, size, rng):
+        nonlocal drawn
+        drawn += size
+        return np.round(data + rng.laplace(scale=0.5, size=size), 6)
+
+    verdict = dp.audit(counted, (0.0, 1.0), "eps=1", n=4000, rng=seed, sampling=QUIET)
+    assert verdict.diagnosis
+    assert drawn == 8000
+
+
+def test_samples_are_diagnosed_by_the_draws_that_test(seed):
+    rng = np.random.default_rng(seed)
+    samples = dp.from_samples(
+        rng.laplace(scale=0.5, size=6000), 1 + rng.laplace(scale=0.5, size=6000)
+    )
+    verdict = dp.audit(samples, claim="eps=1", loss="values")
+    assert {one.kind for one in verdict.diagnosis} == {Fault.SCALE, Fault.SHIFT}
+    assert any(one.guarantee is dp.Guarantee.EXACT for one in verdict.diagnosis)
+
+
+def test_without_testing_draws_nothing_is_exact(seed):
+    rng = np.random.default_rng(seed)
+    batch = Batch.of(all_of(rng.laplace(size=2000)), all_of(4 + rng.laplace(size=2000)))
+    found = diagnose(batch, (), dp.PureDP(1.0), None, None, 0.05, dp.Guarantee.EXACT)
+    assert found
+    assert all(one.guarantee is dp.Guarantee.HEURISTIC for one in found)
+    assert all(one.confidence is None for one in found)
+
+
+def test_kept_draws_are_a_bounded_share_of_each_block():
+    blocks = [np.arange(20_000.0) + 20_000 * k for k in range(3)]
+    keeping = Keeping.of(lambda p, q: len(p), (60_000, 60_000))
+    parts = [keeping(all_of(x), all_of(-x)) for x in blocks]
+    assert [used for used, _ in parts] == [20_000] * 3
+    batch = joined(sum((kept for _, kept in parts), ()))
+    assert batch.sizes == (8000, 8000)
+    assert {int(x // 20_000) for x in batch.p.numbers[:, 0]} == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "kind"),
+    [
+        ((["a"] * 300, ["b"] * 300), Fault.NO_NOISE),
+        (([None] * 300, [1.0] * 300), Fault.SUPPORT),
+        (([1.0] * 300, [float("nan")] * 300), Fault.FAILURE),
+        (([(1, 2)] * 299 + [(1,)], [(1, 2, 3)] * 299 + [(1,)]), Fault.ORDER_OR_SIZE),
+        (([2**60 + 1] * 300, [2**60] * 300), Fault.NO_NOISE),
+    ],
+)
+def test_outputs_of_any_kind_are_diagnosed(outputs, kind):
+    verdict = dp.audit(dp.from_samples(*outputs), claim="eps=1")
+    assert verdict.violated
+    assert verdict.diagnosis[0].kind is kind
+
+
+def test_a_belief_follows_from_the_limits_of_the_witness():
+    verdict = audited("randomized response at 2ε", 1)
+    found = belief(verdict.witness, verdict.claim, 0.05, dp.Guarantee.EXACT)
+    truth = 1 / (1 + math.exp(-2))
+    assert 0.85 < found.posterior < truth
+    assert 0.85 < found.frequency < truth
+
+    assert f"{100 * truth:.0f}" not in str(found)
+
+
+def test_the_claim_allows_what_it_says_of_beliefs():
+    """For pure DP and a rare event the odds may become e^ε and no more."""
+    verdict = dp.audit_counts(300, 10_000, 3, 10_000, "eps=1")
+    found = belief(verdict.witness, verdict.claim, 0.05, dp.Guarantee.EXACT)
+    assert found.allowed == pytest.approx(math.e / (1 + math.e))
+    assert (found.first, found.happens) == (True, True)
+    assert 0.96 < found.posterior < 300 / 303
+
+
+def test_what_was_looked_at_is_said_where_nothing_is_refuted(seed):
+    (one,) = dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=4000, rng=seed).diagnosis
+    assert one.kind is Fault.NONE
+    assert "scores" in one.sentence
+    assert dict(one.numbers)["scores"] >= 2
+    assert dict(one.numbers)["coordinates"] == 1
+
+
+def test_failed_verifications_name_causes_only_if_the_claim_is_broken(seed):
+    one = KNOWN["discrete noise for 2ε"]
+    broken = dp.verify(
+        one.broken, one.pair, "eps=1, delta=1e-3", n=20_000, rng=seed, sampling=QUIET
+    )
+    assert not broken.confirmed
+    assert broken.diagnosis[0].kind is Fault.SCALE
+    assert "cause: scale" in str(broken)
+    weak = dp.verify(one.fixed, one.pair, "eps=1, delta=1e-4", n=4000, rng=seed, sampling=QUIET)
+    assert not weak.confirmed
+    assert weak.diagnosis == ()
+
+
+def test_bounds_and_assertions_carry_a_diagnosis(seed):
+    one = KNOWN["one column of five with little noise"]
+    bound = dp.bound(one.broken, one.pair, "eps", n=8000, rng=seed, sampling=QUIET)
+    assert bound.diagnosis[0].kind is Fault.UNPROTECTED
+    with pytest.raises(PrivacyViolation, match="unprotected part: output\\[2\\]"):
+        assert_private(one.broken, one.pair, one.claim, n=8000)
+
+
+def test_a_diagnosis_goes_to_json_and_back(seed):
+    for name in ("a threshold for a larger δ", "a count with half the noise"):
+        verdict = audited(name, seed)
+        again = dp.Verdict.from_json(verdict.to_json())
+        assert again == verdict
+        assert again.diagnosis[0].picture is not None
+        assert str(again.belief) == str(verdict.belief)
