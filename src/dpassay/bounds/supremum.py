@@ -243,7 +243,7 @@ def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int
         # the gap falls with the square of their number
         more = math.ceil(1.05 * (count - 1) * math.sqrt(excess)) + 1
         count = min(max(count + 1, more), _MOST_LINES)
-    # validity does not depend on the slope being right: each line is raised above g on its interval
+    # a tangent is nowhere below g; each line is raised to g at some places, in case a slope is wrong
     piece = edges[:-1, None] + np.diff(edges)[:, None] * _ALONG
     short = claim.region(piece, theta) - (height[:, None] + slope[:, None] * piece)
     height = height + 1e-13 + np.maximum(short.max(axis=1), 0.0)
