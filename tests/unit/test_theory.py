@@ -23,7 +23,7 @@ def test_modules_and_test_files_exist(page):
         assert found.is_file(), f"{page} names {path}"
 
 
-@pytest.mark.parametrize("page", PAGES[1:])
+@pytest.mark.parametrize("page", PAGES)
 def test_tests_that_are_named_exist(page):
     named = set(re.findall(r"[`\"](test_[a-z0-9_]+)[`\"]", read(page)))
     assert named
