@@ -265,9 +265,8 @@ def _sup_on_lines(lattice: Lattice, lines: _Lines) -> float:
     values = lattice.tail(q, np.clip(height + slope * q, 0.0, 1.0))
     parts = np.split(values, np.cumsum(counts)[:-1])
     largest = max(float(_finer(part).max()) for part in parts)
-    # errors of the values themselves grow by less than 5 (Lebesgue's constant). Ehlich & Zeller: a
-    # polynomial is at most its largest absolute value on N Chebyshev points divided by cos(π·degree/2N);
-    # with all errors added it is nowhere negative
+    # errors of the values grow by less than 5 (Lebesgue's constant). Ehlich & Zeller: |polynomial| is at
+    # most its maximum on N Chebyshev points / cos(π·degree/2N); with all errors added it is not negative
     errors = 5 * (window.cut_off + lattice.slack * float(values.max(initial=0.0)))
     return (largest + tolerance + errors) / math.cos(math.pi / (2 * _FINER))
 
