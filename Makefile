@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 # Words that mean something in this project alone; `make check` refuses them.
 PRIVATE_WORDS := promise[sd]?|promising|cautious|bold(er|est)?|purse|wagers?|corridor|chapters?|stakes?|standings?|few_kinds
 
-.PHONY: help venv map demo test test-wheel test-floor test-torch test-libraries test-slow test-browser check format bench bench-full peers libraries docs reproduce clean
+.PHONY: help venv map demo test test-wheel test-floor test-torch test-libraries test-slow test-browser check format bench bench-full peers libraries docs paper reproduce clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -94,6 +94,11 @@ docs: venv  ## the documentation: spelling, links and warnings are errors (LINKS
 	$(if $(LINKS),$(BIN)/python -m sphinx -q -b linkcheck docs docs/_build/links)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
+
+paper: venv  ## the technical report as a PDF, its tables read from the results in the repository
+	mkdir -p docs/_build
+	$(BIN)/python -c "import typst; typst.compile('docs/paper/report.typ', output='docs/_build/report.pdf', root='.', ignore_system_fonts=True)"
+	@echo 'docs/_build/report.pdf'
 
 reproduce: venv  ## the papers' figures and tables, into papers/mine (WHAT=pure/fig4, pure, all; RUNS=1000; SEED=1; WRITE=1)
 	RUNS='$(RUNS)' SEED='$(SEED)' WRITE='$(WRITE)' $(BIN)/python -m papers $(WHAT)

@@ -1,5 +1,7 @@
 """The outcomes that count as far from a claim as the one seen."""
 
+import bisect
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from dpassay.bounds.ordering import (
     contour,
     critical_values,
     kl,
+    observed_distance,
     seen_contour,
     window_of,
 )
@@ -130,3 +133,25 @@ def test_the_ordering_does_not_depend_on_the_draws(claim, seed):
         found.append(np.where(inside, region_of(window, claim)(q), np.nan))
     spread = np.nanmax(found, axis=0) - np.nanmin(found, axis=0)
     assert np.nanmax(spread) < 1e-13
+
+
+def test_the_boundary_does_not_fall_where_the_critical_value_does():
+    """The smallest i with T ≥ z(j) falls with j here; that of the region does not, and is no larger."""
+    claim, n, m = dp.ApproximateDP(0.5, 0.1), 1000, 10**5
+    level = critical_values(n, m, 0.05)
+
+    def reached(i, j):
+        inside = i / n <= claim.region(j / m)
+        return not inside and observed_distance(window(i, n, j, m), claim) >= level(j) ** 2
+
+    least = [
+        bisect.bisect_left(range(n + 1), True, key=lambda i, j=j: reached(i, j)) for j in range(6)
+    ]
+    assert least == [120, 120, 119, 119, 119, 118]
+    region = contour(window(118, n, 3, m), claim, lambda j: level(j) ** 2)(np.arange(6))
+    assert np.all(np.diff(region) >= 0)
+    assert np.all(region <= least)
+
+
+def window(i, n, j, m):
+    return window_of(Counts(i, n, j, m), 5e-5)

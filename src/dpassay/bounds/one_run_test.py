@@ -159,9 +159,7 @@ def refutes(claim: Claim, guessed: Guessed, gamma: float, theta: float | None = 
 def lower_bound(claim: Claim, guessed: Guessed, gamma: float) -> float:
     """The largest value of the claim's parameter that is refuted at level γ; 0 if none is.
 
-    It holds with probability 1 − γ. A value above the truth is refuted by v or more right guesses, for
-    some v: the union of such sets over all those values is one of them, with probability γ at most. If
-    the number of guesses depends on the output, what a value refutes every smaller one refutes too.
+    It holds with probability 1 − γ: the sets that refute values above the truth are nested.
 
     >>> from dpassay import ApproximateDP
     >>> round(lower_bound(ApproximateDP(0.0, 1e-5), Guessed(1000, 1000, 600), 0.05), 3)

@@ -243,7 +243,7 @@ def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int
         # the gap falls with the square of their number
         more = math.ceil(1.05 * (count - 1) * math.sqrt(excess)) + 1
         count = min(max(count + 1, more), _MOST_LINES)
-    # validity does not depend on the slope being right: each line is raised above g on its interval
+    # a tangent is nowhere below g; each line is raised to g at some places, in case a slope is wrong
     piece = edges[:-1, None] + np.diff(edges)[:, None] * _ALONG
     short = claim.region(piece, theta) - (height[:, None] + slope[:, None] * piece)
     height = height + 1e-13 + np.maximum(short.max(axis=1), 0.0)
@@ -265,9 +265,8 @@ def _sup_on_lines(lattice: Lattice, lines: _Lines) -> float:
     values = lattice.tail(q, np.clip(height + slope * q, 0.0, 1.0))
     parts = np.split(values, np.cumsum(counts)[:-1])
     largest = max(float(_finer(part).max()) for part in parts)
-    # errors of the values themselves grow by less than 5 (Lebesgue's constant). Ehlich & Zeller: a
-    # polynomial is at most its largest absolute value on N Chebyshev points divided by cos(π·degree/2N);
-    # with all errors added it is nowhere negative
+    # errors of the values grow by less than 5 (Lebesgue's constant). Ehlich & Zeller: |polynomial| is at
+    # most its maximum on N Chebyshev points / cos(π·degree/2N); with all errors added it is not negative
     errors = 5 * (window.cut_off + lattice.slack * float(values.max(initial=0.0)))
     return (largest + tolerance + errors) / math.cos(math.pi / (2 * _FINER))
 

@@ -265,9 +265,8 @@ def upper_curve(
 ) -> FloatArray:
     """The same for the worst of some pairs, at all ε of an increasing grid at once: γ is shared equally.
 
-    δ is convex in e^ε, and so is the largest of several: it keeps below the lower hull of its bounds.
-    The hull is of the largest bounds. The largest of hulls, one a pair, would need γ for every pair that
-    is the worst at some ε.
+    δ is convex in e^ε, and so is the largest of several: it keeps below the lower hull of the largest
+    bounds. (The largest of hulls of single pairs need not hold.)
     """
     level = gamma / epsilons.size
     each = np.max([worse_direction(*pair, epsilons, level, swaps) for pair in counts], axis=0)

@@ -6,7 +6,6 @@ The loss is learned on a part of the draws and counted on the rest.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -145,10 +144,7 @@ def certified(found: Any, eps: FloatArray, gamma: float) -> FloatArray:
 
 
 def bounded_above(
-    cells: Sequence[IntArray],
-    eps: FloatArray,
-    gamma: float,
-    swaps: tuple[bool, ...] = (False, True),
+    cells: list[IntArray], eps: FloatArray, gamma: float, swaps: tuple[bool, ...] = (False, True)
 ) -> FloatArray | None:
     """Bounds on the δ of the worst pair at all ε at once; None if most draws of a pair are in no cell."""
     if any(why_trivial(outside(pair)) for pair in cells):
