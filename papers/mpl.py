@@ -103,9 +103,9 @@ def sizes_of(lab: Lab, name: str) -> tuple[int, int]:
 
 
 def ecdf(values: list[float], **labels: Any) -> list[Row]:
-    """At most 200 points of the empirical distribution function."""
+    """At most 60 points of the empirical distribution function."""
     v = np.sort(np.minimum(values, 99.0))
-    at = np.unique(np.linspace(0, v.size - 1, min(v.size, 200)).astype(int))
+    at = np.unique(np.linspace(0, v.size - 1, min(v.size, 60)).astype(int))
     return [{**labels, "LB": float(v[0]), "P(LB ≤ z)": 0.0}] + [
         {**labels, "LB": float(v[k]), "P(LB ≤ z)": float((k + 1) / v.size)} for k in at
     ]

@@ -229,9 +229,9 @@ def density(kind):
 @pytest.mark.parametrize("kind", ["kernel", "mixture"])
 def test_any_density_estimator_serves_above_three_dimensions(kind, seed):
     exact = dp.GaussianDP(0.4 * math.sqrt(5)).tradeoff(ALPHA)
-    curve = dp.tradeoff.estimate(five, FIVE, n=8000, loss=density(kind), rng=seed)
-    # 4000 draws a side count: within .03 of the curve of the score, which loses a little of the truth
-    assert np.abs(curve(ALPHA) - exact).max() < 0.05
+    curve = dp.tradeoff.estimate(five, FIVE, n=3000, loss=density(kind), rng=seed)
+    # 1500 draws a side count: within .05 of the curve of the score, which loses a little of the truth
+    assert np.abs(curve(ALPHA) - exact).max() < 0.08
     assert np.all(
         curve.band.upper >= dp.GaussianDP(0.4 * math.sqrt(5)).tradeoff(curve.band.x) - 1e-9
     )
@@ -253,7 +253,7 @@ def test_points_and_audits_take_a_density_estimator(seed):
         dp.GaussianDP(0.4 * math.sqrt(5)).tradeoff(point.alpha), abs=0.04
     )
     for loss in ("knn", density("mixture")):
-        verdict = dp.tradeoff.audit(five, FIVE, dp.GaussianDP(0.3), n=24_000, loss=loss, rng=seed)
+        verdict = dp.tradeoff.audit(five, FIVE, dp.GaussianDP(0.3), n=9_000, loss=loss, rng=seed)
         assert verdict.violated
 
 

@@ -64,7 +64,7 @@ class Binning:
             if len(free) > max(SIZES):
                 raise NotApplicable(
                     f"outputs have {len(free)} coordinates; kernel densities serve up to {max(SIZES)}. "
-                    "dp.estimate, dp.audit and dp.tradeoff.estimate(…, loss=…) learn a score of them"
+                    'dp.estimate, dp.audit and dp.tradeoff.estimate(…, loss="knn") learn a score'
                 )
             axes.append(axes_for([side.numbers(key) for side in sides]))
         return cls(layout, tuple(axes))

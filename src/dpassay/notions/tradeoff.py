@@ -113,12 +113,7 @@ def estimate(
             x, y = _perturbed(ratio, p, q, perturbation, thresholds)
         band = None if confidence is None else _band(score_p, score_q, confidence)
         return TradeoffCurve(x, y, band=band, about=about)
-    try:
-        tally = tally_draws(source, draws) if batch is None else tally_of(batch.p, batch.q)
-    except NotApplicable as error:
-        raise NotApplicable(
-            f'{error}: loss=sklearn.neighbors.KernelDensity(), loss="knn" or loss="mlp"'
-        ) from None
+    tally = tally_draws(source, draws) if batch is None else tally_of(batch.p, batch.q)
     masses = GridLoss.of(tally, density).masses()
     about = About.of(source, "PLRT", Guarantee.HEURISTIC, tally.n, tally.notes)
     if plain:
