@@ -9,12 +9,15 @@ from __future__ import annotations
 import importlib
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 import dpassay as dp
-from dpassay.blackbox.inputs import Integer, Reals, Strings
+from dpassay.blackbox.inputs import Category, Integer, Real, Reals, Strings, Table
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,54 @@ def diffprivlib_geometric() -> tuple[Any, str]:
     return dp.from_function(mechanisms.Geometric(epsilon=1.0, sensitivity=1).randomise), "eps=1"
 
 
-RELEASES = {
+def diffprivlib_mean() -> tuple[Any, str]:
+    """The mean of numbers from 0 to 1."""
+    tools = importlib.import_module("diffprivlib.tools")
+    return dp.from_function(lambda data: tools.mean(data, epsilon=1.0, bounds=(0, 1))), "eps=1"
+
+
+def diffprivlib_histogram() -> tuple[Any, str]:
+    """Counts in five bins, where a record may be replaced."""
+    tools = importlib.import_module("diffprivlib.tools")
+
+    def run(data: Any) -> Any:
+        return tools.histogram(data, epsilon=1.0, bins=5, range=(0, 1))[0]
+
+    return dp.from_function(run), "eps=1"
+
+
+def fitted(name: str, read: Callable[[Any], Any], **options: Any) -> Callable[[], tuple[Any, str]]:
+    """A model of diffprivlib, fitted to rows of a number and a class."""
+
+    def make() -> tuple[Any, str]:
+        model = getattr(importlib.import_module("diffprivlib.models"), name)
+
+        def run(data: Any) -> Any:
+            x = np.array([[row["x"]] for row in data])
+            y = np.array([row["y"] for row in data])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return read(model(epsilon=1.0, **options).fit(x, y))
+
+        return dp.from_function(run), "eps=1"
+
+    return make
+
+
+def pydp_count() -> tuple[Any, str]:
+    """The number of rows, with the library's default settings."""
+    algorithms = importlib.import_module("pydp.algorithms.laplacian")
+
+    def run(data: Any) -> Any:
+        return algorithms.Count(epsilon=1.0, dtype="int").quick_result(list(data))
+
+    return dp.from_function(run), "eps=1"
+
+
+_CLASSES = Table({"x": Real(0, 1), "y": Category([0, 1, 2])}, rows=12)
+_FAR = Table({"x": Real(1000, 1001), "y": Category([0, 1])}, rows=8)
+
+RELEASES: dict[str, Release] = {
     "opendp-threshold": Release(
         opendp_threshold, Strings(longest=10, length=(0, 10)), "add_remove"
     ),
@@ -57,6 +107,38 @@ RELEASES = {
         diffprivlib_nanmean, Reals(0, 1, 10), "replace", {"outside": True, "loss": "values"}
     ),
     "diffprivlib-geometric": Release(diffprivlib_geometric, Integer(0, 2**60), "query"),
+    "diffprivlib-mean": Release(
+        diffprivlib_mean, Reals(0, 1, 10), "replace", {"outside": True, "loss": "values"}
+    ),
+    "diffprivlib-histogram": Release(diffprivlib_histogram, Reals(0, 1, 10), "replace"),
+    "diffprivlib-naive-bayes": Release(
+        fitted(
+            "GaussianNB",
+            lambda m: [*m.class_count_.tolist(), *m.theta_[:, 0].tolist()],
+            bounds=(1000, 1001),
+        ),
+        _FAR,
+        "replace",
+        {"loss": "values", "seconds": 60},
+    ),
+    "diffprivlib-logistic": Release(
+        fitted("LogisticRegression", lambda m: m.coef_.ravel().round(6).tolist(), data_norm=1.0),
+        _CLASSES,
+        "replace",
+        {"seconds": 60},
+    ),
+    "diffprivlib-forest": Release(
+        fitted(
+            "RandomForestClassifier",
+            lambda m: m.predict_proba([[0.5]]).ravel().tolist(),
+            n_estimators=10,
+            bounds=(0, 1),
+        ),
+        _CLASSES,
+        "replace",
+        {"seconds": 120},
+    ),
+    "pydp-count": Release(pydp_count, Reals(0, 1, (0, 20)), "add_remove"),
 }
 
 
@@ -69,7 +151,8 @@ def main() -> None:
         found = dp.hunt(
             mechanism, asked.space, claim, relation=asked.relation, rng=0, **asked.options
         )
-        print(f"{name}, {claim}, {time.process_time() - start:.0f} s\n{found}")
+        seconds = time.process_time() - start
+        print(f"{name}, {claim}, {found.draws:,} calls, {seconds:.0f} s\n{found}", flush=True)
     if not sys.argv[1:]:
         print("\n".join(RELEASES))
 

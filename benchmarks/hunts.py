@@ -1,22 +1,29 @@
-"""Hunts: planted bugs found, their corrected twins left alone, with the default settings."""
+"""Hunts: planted bugs found, their corrected twins left alone, with the default settings.
+
+Also what coupled draws change, queries that only structured pairs break, and budgets that are kept.
+"""
 
 from __future__ import annotations
 
 import statistics
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 from scipy.stats import binom
 
 import dpassay as dp
 from benchmarks.planted import Planted, bugs
+from benchmarks.planted_more import faults, sparse_vector
 from benchmarks.tables import markdown, table
 from dpassay.hunting.result import compared
 from dpassay.results.rounding import number
 
 #: Hunts of each pipeline, with a bug and without.
-RUNS, TWINS = 10, 10
+RUNS, TWINS, FEWER = 10, 10, 2
 QUIET = dp.Sampling(progress=False)
 
 
@@ -48,16 +55,26 @@ def run(planted: Planted, *, broken: bool, seed: int) -> Run:
 @table("hunt-planted")
 def planted_bugs() -> str:
     """Planted bugs: how many of ten hunts find each, and what they show."""
+    return _found(bugs(), RUNS)
+
+
+@table("hunt-more")
+def more_faults() -> str:
+    """Twenty more, which no hunt was tuned on."""
+    return _found(faults(), FEWER)
+
+
+def _found(several: Iterable[Planted], many: int) -> str:
     rows = []
-    for planted in bugs():
-        runs = [run(planted, broken=True, seed=seed) for seed in range(RUNS)]
+    for planted in several:
+        runs = [run(planted, broken=True, seed=seed) for seed in range(many)]
         hits = [one.found for one in runs if one.found.violated]
         bounds = [one.verdict.lower_bound for one in hits]
         middle = sorted(hits, key=lambda one: one.verdict.lower_bound)[len(hits) // 2 :][:1]
         rows.append(
             [
                 planted.name,
-                f"{len(hits)} of {RUNS}",
+                f"{len(hits)} of {many}",
                 number(statistics.median(bounds)) if bounds else "",
                 f"{statistics.median(one.found.draws for one in runs):,.0f}",
                 f"{statistics.median(one.seconds for one in runs):.1f}",
@@ -85,16 +102,130 @@ def _shown(found: dp.Hunt) -> str:
 @table("hunt-twins")
 def twins() -> str:
     """The same pipelines without their bugs: how many hunts call them violations."""
+    return _left_alone(bugs(), TWINS)
+
+
+@table("hunt-more-twins")
+def more_twins() -> str:
+    """The same of the twenty."""
+    return _left_alone(faults(), FEWER)
+
+
+def _left_alone(several: Iterable[Planted], many: int) -> str:
     rows, wrong = [], 0
-    for planted in bugs():
-        runs = [run(planted, broken=False, seed=seed) for seed in range(TWINS)]
+    for planted in several:
+        runs = [run(planted, broken=False, seed=seed) for seed in range(many)]
         hits = sum(one.found.violated for one in runs)
         wrong += hits
         bounds = [one.found.verdict.lower_bound for one in runs]
         claimed = runs[0].found.verdict.claim.value
-        rows.append([planted.name, f"{hits} of {TWINS}", number(max(bounds)), number(claimed)])
-    total = len(rows) * TWINS
+        rows.append([planted.name, f"{hits} of {many}", number(max(bounds)), number(claimed)])
+    total = len(rows) * many
     limit = int(binom.ppf(0.999, total, 0.05))
     rows.append([f"all (limit: {limit})", f"{wrong} of {total}", "", ""])
     headings = ["pipeline without", "called violations", "largest bound", "claimed"]
     return markdown(headings, rows)
+
+
+@table("hunt-queries")
+def queries() -> str:
+    """The sparse vector technique without stopping: the hunted pair beside the best made by hand."""
+    mechanism, rows = sparse_vector(True), []
+    for k in (6, 12, 40):
+        half = np.arange(k) < k // 2
+        by_hand = [
+            (half * 1.0, 1.0 - half),
+            (half - 0.5, 0.5 - half),
+            (np.zeros(k), np.where(half, 1.0, -1.0)),
+        ]
+        hand = [
+            dp.audit(mechanism, pair, "eps=1", n=50_000, rng=seed, sampling=QUIET).lower_bound
+            for pair in by_hand
+            for seed in range(FEWER)
+        ]
+        best = max(statistics.mean(hand[i : i + FEWER]) for i in range(0, len(hand), FEWER))
+        asked = replace(faults()[0], space=dp.inputs.Reals(-5, 5, k))
+        runs = [run(asked, broken=True, seed=seed) for seed in range(FEWER)]
+        again = [
+            dp.audit(
+                mechanism, one.found.pair, "eps=1", n=50_000, rng=seed, sampling=QUIET
+            ).lower_bound
+            for one in runs
+            for seed in range(FEWER)
+        ]
+        mean = statistics.mean(again)
+        seconds = statistics.median(one.seconds for one in runs)
+        rows.append([k, number(best), number(mean), f"{mean / best:.2f}", f"{seconds:.1f}"])
+    return markdown(["queries", "best by hand", "hunted pair", "ratio", "seconds"], rows)
+
+
+#: Mechanisms of the comparison with and without coupled draws.
+COMPARED = (
+    "an int32 sum wraps around", "float32 accumulates far from zero", "clamped after the sum",
+    "duplicates are dropped", "a weight that nobody clamps", "noisy max with its value",
+    "noise for a row more or less", "unary encoding flips one bit", "the first half as a sample",
+    "one noise for two answers",
+)  # fmt: skip
+
+
+def uncoupled(mechanism: Any) -> Any:
+    """The mechanism with a generator of its own, which nobody can seed."""
+
+    def run(data: Any, size: int, rng: Any) -> Any:
+        return mechanism(data, size, np.random.default_rng())
+
+    return run
+
+
+@table("hunt-coupling")
+def coupling() -> str:
+    """The best predicted bound after so many draws, with coupled draws and without."""
+    rows = []
+    for planted in [*bugs(), *faults()]:
+        if planted.name not in COMPARED:
+            continue
+        cells: list[str] = []
+        for one in (planted, replace(planted, broken=uncoupled(planted.broken))):
+            at, bounds = run(one, broken=True, seed=0).found.path()
+            best = [max(bounds[at <= draws], default=0.0) for draws in (20_000, 50_000, 200_000)]
+            cells += [number(float(value)) for value in best]
+        rows.append([planted.name, *cells])
+    headings = [
+        f"{how}, {n}" for how in ("coupled", "not") for n in ("20,000", "50,000", "200,000")
+    ]
+    return markdown(["mechanism", *headings], rows)
+
+
+def slow(cost: float) -> Any:
+    """A sum of which a call takes some time."""
+
+    def run(data: Any, rng: Any) -> float:
+        time.sleep(cost)
+        return float(np.round(data.sum() + rng.laplace(scale=1.0), 3))
+
+    return dp.from_function(run)
+
+
+@table("hunt-budgets")
+def budgets() -> str:
+    """Times that were asked for and taken, over mechanisms of 1 ms to 2 s a call."""
+    rows = []
+    for cost, asked in (
+        *((0.001, s) for s in (1, 2, 3, 5, 10, 20, 60)),
+        *((0.01, s) for s in (2, 5, 10, 20, 30)),
+        *((0.1, s) for s in (15, 30, 45, 60)),
+        *((0.3, s) for s in (40, 60)),
+        (0.5, 60),
+        (2.0, 60),
+    ):
+        start = time.perf_counter()
+        try:
+            found = dp.hunt(
+                slow(cost), dp.inputs.Reals(0, 1, 5), "eps=1", seconds=asked, rng=0, sampling=QUIET
+            )
+            said = f"{found.tried} pairs, {found.draws:,} draws"
+        except dp.errors.NotEnoughDraws:
+            said = "refused: too short"
+        took = time.perf_counter() - start
+        rows.append([f"{cost:g}", asked, f"{took:.1f}", f"{took / asked:.2f}", said])
+    return markdown(["seconds a call", "asked for", "took", "ratio", ""], rows)

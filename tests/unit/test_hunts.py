@@ -356,3 +356,69 @@ def test_a_hunt_that_finds_nothing_says_what_its_looks_could_miss():
     assert not found.violated
     assert any("is easily missed" in note for note in found.notes)
     assert "easily missed" in str(found)
+
+
+def test_a_claim_with_delta_gets_the_draws_that_show_it(seed):
+    """A key is released with probability 0.012, and δ is 0.003: a thousand draws do not tell."""
+
+    def keys(data, size, rng):
+        out = [{} for _ in range(size)]
+        for key, count in data.items():
+            for k in np.flatnonzero(count + rng.laplace(size=size) > 4.73).tolist():
+                out[k][key] = 1
+        return out
+
+    space = dp.inputs.Counts(["a", "b", "c"])
+    found = dp.hunt(
+        keys, space, "eps=1, delta=0.003", relation="add_remove", rng=seed, sampling=QUIET
+    )
+    assert found.violated
+    assert sorted(map(len, found.pair)) == [0, 1]
+
+
+def test_a_slow_mechanism_gets_a_screening_and_a_verdict(seed):
+    def slow(data, size, rng):
+        return noisy(4 * data.max(), 1.0, size, rng)
+
+    found = dp.hunt(slow, UNIT, "eps=1", budget=600, rng=seed, sampling=QUIET)
+    assert found.violated
+    assert found.draws <= 600
+    assert found.tried > 30
+
+
+def test_the_first_line_of_an_exception_that_is_not_empty_is_shown(seed):
+    def strict(data, size, rng):
+        if data.max() > 1:
+            raise ValueError("\n\n  too large\nsee the manual")
+        return clamped_sum(data, size, rng)
+
+    found = dp.hunt(strict, UNIT, "eps=1", outside=True, rng=seed, **SMALL)
+    assert any(one.outcome == "refused: ValueError: too large" for one in found.log)
+
+
+def test_the_search_is_described_by_kinds_of_pairs_and_charted(seed):
+    found = dp.hunt(squared_sum, UNIT, "eps=1", rng=seed, **SMALL)
+    assert sum(one.tried for one in found.families) == found.tried
+    bounds = [one.bound for one in found.families]
+    assert bounds == sorted(bounds, reverse=True)
+    assert max(one.difference for one in found.families) > 3
+    at, predicted = found.path()
+    assert at.size == sum(one.bound is not None for one in found.log)
+    assert np.all(np.diff(at) >= 0)
+    assert max(predicted) > 3
+    assert "predicted bound" in found.chart().to_json()
+
+
+def test_all_attributes_of_one_person_are_changed_at_once(seed):
+    """Randomised response on three attributes with ε = 1/2 each: two of them keep the claim."""
+
+    def reports(data, size, rng):
+        bits = np.array([value == "yes" for value in data[0].values()])
+        return np.where(rng.random((size, 3)) < 1 / (1 + np.exp(-0.5)), bits, ~bits).astype(int)
+
+    answer = dp.inputs.Category(["no", "yes"])
+    space = dp.inputs.Table({"a": answer, "b": answer, "c": answer}, rows=1)
+    found = dp.hunt(reports, space, "eps=1.1", rng=seed, sampling=QUIET)
+    assert found.violated
+    (one,), (two,) = found.pair
+    assert all(one[name] != two[name] for name in "abc")
