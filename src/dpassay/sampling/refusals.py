@@ -61,8 +61,8 @@ def refuse_identifiers(p: Content, q: Content) -> None:
             rest = [other for other in p.called if other != name]
             raise UnreadableFile(
                 f"{p.column(name)} {why}. It differs between any two tables, whatever the mechanism "
-                f"does, and would look like a violation; leave it out with {option('drop', [name])}, or name "
-                f"the columns that are outputs with {option('columns', rest)}"
+                f"does, and would look like a violation; leave it out with {option('drop', [name])}, or "
+                f"name the columns that are outputs with {option('columns', rest)}"
             )
 
 
