@@ -90,7 +90,7 @@ test-libraries:  ## a few cases of OpenDP, in its environment (under 3 minutes)
 	.libraries/opendp/bin/python -m pytest tests/libraries
 
 docs: venv  ## the documentation: spelling, links and warnings are errors (LINKS=1: also links to other sites)
-	$(BIN)/codespell README.md CONTRIBUTING.md CHANGELOG.md docs src
+	$(BIN)/codespell README.md CONTRIBUTING.md CHANGELOG.md docs
 	$(if $(LINKS),$(BIN)/python -m sphinx -q -b linkcheck docs docs/_build/links)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'

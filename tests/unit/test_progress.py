@@ -1,12 +1,15 @@
 """What is said while draws are made."""
 
 import re
+import sys
+import types
 
 import pytest
 import rich.progress
 from tests.helpers import laplace_mechanism
 
 import dpassay as dp
+from dpassay.sampling import progress
 
 PAIR = (0.0, 1.0)
 PAIRS = [(0.0, 0.5), (0.0, 1.0), (0.0, 0.7)]
@@ -176,3 +179,30 @@ def test_a_bar_is_taken_down_when_the_mechanism_fails(bars):
 def test_what_is_asked_to_be_quiet_is_quiet(bars):
     dp.audit(BOX, PAIRS, "eps=2", n=4000, rng=0, sampling=dp.Sampling(progress=False))
     assert bars.shown == []
+
+
+def test_notebooks_have_a_bar_of_their_own(monkeypatch):
+    drawn = []
+
+    class Handle:
+        def update(self, bar):
+            drawn.append(bar)
+
+    def display(bar, display_id):
+        drawn.append(bar)
+        return Handle()
+
+    fake = types.SimpleNamespace(HTML=str, display=display)
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", fake)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.Progress(1000, "testing") as bar:
+        for _ in range(10):
+            now[0] += 0.5
+            bar.advance(100)
+    assert drawn[0].startswith('<progress max="1000" value="100">')
+    assert "1,000 of 1,000 draws" in drawn[-1] or "900 of 1,000 draws" in drawn[-1]
+    assert 4 <= len(drawn) <= 6  # once a second

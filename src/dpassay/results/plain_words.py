@@ -4,40 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.provenance import Guarantee
 from dpassay.results.rounding import number
 from dpassay.results.view import Rows, error_rate, percent
 from dpassay.results.witness import Witness
 from dpassay.tables import Status
 
+if TYPE_CHECKING:
+    from dpassay.results.verdict import Verdict
 
-def plain_words(
-    claim: Claim,
-    status: Status,
-    witness: Witness,
-    lower_bound: float,
-    confidence: float,
-    guarantee: Guarantee,
-    limits: Sequence[str],
-    canaries: bool = False,
-) -> Rows:
+
+def plain_words(verdict: Verdict, limits: Sequence[str]) -> Rows:
     """Headings and sentences; `limits` says what the verdict does not show."""
+    claim, sure = verdict.claim, verdict.confidence
     rows = [("What is claimed", _claimed(claim))]
-    if not canaries:
-        rows.append(("What was counted", _counted(witness)))
-        if compared := _compared(claim, status, witness):
+    if not verdict.about.units:  # canaries are guessed, not counted
+        rows.append(("What was counted", _counted(verdict.witness)))
+        if compared := _compared(claim, verdict.tone, verdict.witness):
             rows.append(("What the claim allows", compared))
-    if status is Status.VIOLATION:
-        rate = error_rate(confidence, guarantee, "audits")
-        rows.append(
-            ("How sure this is", f"A mechanism that keeps its claim is called a violation {rate}.")
+    if verdict.tone is not Status.VIOLATION:
+        return [*rows, ("What this does not show", " ".join(limits))]
+    rate = error_rate(sure, verdict.guarantee, "audits")
+    rows.append(
+        ("How sure this is", f"A mechanism that keeps its claim is called a violation {rate}.")
+    )
+    if claim.point is not None and claim.point[1] == 0:
+        factors = _factor(verdict.lower_bound), _factor(claim.value)
+        said = (
+            "Somebody who sees one output can change their odds about one person's data by a factor of "
+            f"at least {factors[0]} (with {percent(sure)} confidence). The claim allows {factors[1]}."
         )
-        if claim.point is not None and claim.point[1] == 0:
-            rows.append(("What it means for a person", _person(claim, lower_bound, confidence)))
-    else:
-        rows.append(("What this does not show", " ".join(limits)))
+        rows.append(("What it means for a person", said))
     return rows
 
 
@@ -76,14 +75,6 @@ def _compared(claim: Claim, status: Status, w: Witness) -> str:
     if often <= allowed:
         return said + f"{_share(often)} is within that."
     return said + f"{_share(often)} is more, but chance may explain the difference."
-
-
-def _person(claim: Claim, lower_bound: float, confidence: float) -> str:
-    return (
-        "Somebody who sees one output can change their odds about one person's data by a factor of at "
-        f"least {_factor(lower_bound)} (with {percent(confidence)} confidence). The claim allows "
-        f"{_factor(claim.value)}."
-    )
 
 
 def _factor(epsilon: float) -> str:

@@ -138,8 +138,7 @@ class Profile(Shown, Tabular):
             *(f"δ({e:g}) ≈ {number(self.delta(e))}" for e in (0.0, 0.5, 1.0) if e <= end),
             *(self.renyi_said(order) for order in (2.0, 8.0) if order <= last),
             *(f"T({a:g}) ≈ {number(self.tradeoff(a))}" for a in (0.01, 0.05)),
-            f"{self.about.method}, {self.about.draws}; estimates, not bounds; dpassay audit gives "
-            "certified bounds",
+            f"{self.about.method}, {self.about.draws}; estimates, not bounds (dpassay audit certifies)",
             *(f"note: {note}" for note in self.about.notes),
             *map(str, self.about.files),
         ]

@@ -270,6 +270,7 @@ class Verdict(Shown):
         if self.second is not None:
             summary.append(f"and {second_bound(self)}; both hold at once")
         exact = self.guarantee is Guarantee.EXACT
+        meaning = _meaning(self), _scope(self)
         replay = ""
         if self.violated and not self.witness.event.live:
             replay = replay_command(self.about, file, self.confidence)
@@ -286,7 +287,7 @@ class Verdict(Shown):
             about=self.about,
             title=_TITLES[self.tone],
             sentence=_sentence(self),
-            plain=_plain(self),
+            plain=plain_words(self, [*[f"{capital(self.blind)}."] * bool(self.blind), *meaning]),
             facts=_facts(self),
             witness=str(self.witness.event),
             pair=self.witness.pair or self.about.pair,
@@ -295,7 +296,7 @@ class Verdict(Shown):
             if exact and _of_canaries(self)
             else GUARANTEES[self.guarantee],
             budget=self.budget,
-            meaning=(_meaning(self), _scope(self)),
+            meaning=meaning,
             diagnosis=self.diagnosis,
             belief="" if self.belief is None else str(self.belief),
             file=file,
@@ -418,22 +419,6 @@ def _facts(verdict: Verdict) -> Facts:
     for side, hits, n in zip(sides, (w.hits_p, w.hits_q), (w.n_p, w.n_q), strict=True):
         facts.append((f"Witness, {side}", f"{100 * hits / n:.3g}%", f"{hits:,} of {n:,} {units}"))
     return facts
-
-
-def _plain(verdict: Verdict) -> Rows:
-    limits = [_meaning(verdict), _scope(verdict)]
-    if verdict.tone is Status.BLIND:
-        limits = [f"{capital(verdict.blind)}.", *limits]
-    return plain_words(
-        verdict.claim,
-        verdict.tone,
-        verdict.witness,
-        verdict.lower_bound,
-        verdict.confidence,
-        verdict.guarantee,
-        limits,
-        _of_canaries(verdict),
-    )
 
 
 def _detectable(verdict: Verdict) -> tuple[str, str]:
