@@ -290,7 +290,7 @@ class Suspects:
         """A shift against the noise: which of the two is wrong draws do not tell."""
         condition = Condition(one.part, low=sum(one.centres) / 2)
         shift = one.shift
-        if noise is None:
+        if noise is None or not math.isfinite(shift):
             kinds = (Fault.SHIFT, Fault.SCALE)
             return [Suspicion(kind, condition, facts={"shift": shift}) for kind in kinds]
         if len(several) > 1 and np.ptp([max(s.spreads) for s in several]) < 0.3 * max(one.spreads):
@@ -338,7 +338,7 @@ def _plainness(value: float, sizes: Sequence[int]) -> int:
 
     if any(near(k / n) for k in (1, 2) for n in (1, *sizes) if n):
         return 2
-    value = max(value, 1e-300)
+    value = min(max(value, 1e-300), 1e300)
     powers = 10.0 ** round(math.log10(value)), 2.0 ** round(math.log2(value))
     small = 0.95 < value < 10.5 and near(round(value))
     return int(small or near(powers[0]) or (value > 100 and near(powers[1])))
