@@ -44,6 +44,9 @@ _COLUMNS, _KINDS, _LABELS, _FEATURES = 48, 300, 300, 5
 _NEVER = 0.01
 #: Outputs have no noise if they are the same so often.
 _CONSTANT = 0.998
+#: The error probability at which keys and failures are weighed: each stands for itself, and rare ones
+#: are to be named too. Thresholds of numbers, of which the best is taken, are weighed with less.
+_LAX = 0.2
 #: The part of the claimed parameter from which on a coordinate tells something.
 _TELLING = 0.25
 #: Coordinates share their noise from this correlation on.
@@ -107,7 +110,7 @@ class Suspects:
     def _weighed(self, hits: Any) -> Any:
         """What events with these counts show."""
         i, j = np.round(hits).astype(np.int64)
-        return shown(self.claim, i, len(self.p), j, len(self.q))
+        return shown(self.claim, i, len(self.p), j, len(self.q), _LAX)
 
     def _categorical(self, condition: Condition) -> list[Suspicion]:
         """An event of categories: on one side only, or with a finite ratio."""
