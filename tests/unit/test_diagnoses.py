@@ -122,12 +122,26 @@ def test_kept_draws_are_a_bounded_share_of_each_block():
         (([1.0] * 300, [float("nan")] * 300), Fault.FAILURE),
         (([(1, 2)] * 299 + [(1,)], [(1, 2, 3)] * 299 + [(1,)]), Fault.ORDER_OR_SIZE),
         (([2**60 + 1] * 300, [2**60] * 300), Fault.NO_NOISE),
+        (([1e307] * 300, [5e-324] * 300), Fault.NO_NOISE),
+        ((["x" * 5000] * 300, ["y" * 5000] * 300), Fault.NO_NOISE),
+        (([{"a": None}] * 300, [{"`": None}] * 300), Fault.NO_NOISE),
     ],
 )
 def test_outputs_of_any_kind_are_diagnosed(outputs, kind):
     verdict = dp.audit(dp.from_samples(*outputs), claim="eps=1")
     assert verdict.violated
     assert verdict.diagnosis[0].kind is kind
+    assert max(len(one.sentence) for one in verdict.diagnosis) < 700
+    assert dp.Verdict.from_json(verdict.to_json()) == verdict
+
+
+@pytest.mark.parametrize("large", [1e300, 1e307, 1e-310])
+def test_numbers_near_the_ends_of_doubles_are_diagnosed(seed, large):
+    rng = np.random.default_rng(seed)
+    sides = (large * np.clip(rng.laplace(size=3000) + shift, -1, 1) for shift in (0.0, 3.0))
+    verdict = dp.audit(dp.from_samples(*sides), claim="eps=1", loss="values")
+    assert verdict.violated
+    assert dp.Verdict.from_json(verdict.to_json()) == verdict
 
 
 def test_a_belief_follows_from_the_limits_of_the_witness():

@@ -18,7 +18,7 @@ from scipy.special import bdtrik
 from dpassay._typing import FloatArray
 from dpassay.diagnosis.draws import Kept, joined, some
 from dpassay.diagnosis.numbers import limits, shown
-from dpassay.diagnosis.parts import Condition, coordinates
+from dpassay.diagnosis.parts import Condition, coordinates, short
 from dpassay.diagnosis.suspicions import Suspects, Suspicion
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.outputs.events import Event
@@ -67,14 +67,15 @@ def diagnose(
     features   named features that a search found telling
     """
     seen = some(train.p, train.q)
-    suspects = Suspects(seen.p, seen.q, claim, event, pair, features).all()[:_GIVEN]
-    fresh = joined(test) or seen
-    sure = guarantee if test else Guarantee.HEURISTIC
-    level = gamma / max(len(suspects), 1)
-    return tuple(
-        _Test(one, fresh, claim, level, sure, pictured=k == 0).explanation()
-        for k, one in enumerate(suspects)
-    )
+    with np.errstate(all="ignore"):  # numbers may be as large as a double
+        suspects = Suspects(seen.p, seen.q, claim, event, pair, features).all()[:_GIVEN]
+        fresh = joined(test) or seen
+        sure = guarantee if test else Guarantee.HEURISTIC
+        level = gamma / max(len(suspects), 1)
+        return tuple(
+            _Test(one, fresh, claim, level, sure, pictured=k == 0).explanation()
+            for k, one in enumerate(suspects)
+        )
 
 
 @dataclass
@@ -110,7 +111,7 @@ class _Test:
             kind=one.kind,
             sentence=sentence,
             hint=one.kind.hint,
-            part=one.condition.part.name,
+            part=short(one.condition.part.name),
             condition=one.condition.expression if one.other is None else "",
             numbers=tuple(self.numbers.items()),
             guarantee=self.guarantee if exact else Guarantee.HEURISTIC,
@@ -246,7 +247,7 @@ class _Test:
             named = bool(condition.said)
             words = (condition.words if v else "any other output" for v in values)
             return Picture(
-                part=condition.part.name,
+                part=short(condition.part.name),
                 x=values,
                 p=np.array([np.mean(sides[0] == v) for v in values]),
                 q=np.array([np.mean(sides[1] == v) for v in values]),
@@ -256,7 +257,7 @@ class _Test:
         low, high = np.quantile(both, [0.005, 0.995]).tolist()
         edges = np.linspace(low, high, _BINS + 1)
         width, middle = edges[1] - edges[0], (edges[1:] + edges[:-1]) / 2
-        if not width > 0:
+        if not 1e-290 < width < np.inf:
             return None
         p, q = (np.histogram(side, edges)[0] / (len(side) * width) for side in sides)
         needed = None
@@ -264,7 +265,7 @@ class _Test:
             factor = self.one.facts["needed scale"] / noise.scale
             needed = noise.density(middle, float(np.nanmedian(sides[0])), factor)
         return Picture(
-            part=condition.part.name,
+            part=short(condition.part.name),
             x=middle,
             p=p,
             q=q,

@@ -189,7 +189,7 @@ class Numbers:
             np.concatenate([s - c for s, c in zip(self.sides, self.centres, strict=True)])
         )
         size = float(np.abs(rest).mean())
-        if not size > 0 or self.atoms:
+        if not 0 < size < np.inf or self.atoms:
             return None
         discrete = self.whole and size < 50
         if discrete:  # discrete Laplace with P(k) ∝ aᵏ: E|k| = 2a/(1 − a²)
@@ -197,7 +197,7 @@ class Numbers:
         z, decay = np.abs(rest) / size, math.exp(-1 / size)
         tail = np.exp(-z) * (decay / (1 + decay) if discrete else 0.5)  # beyond rest
         laplace = np.where(rest < 0, tail / (decay if discrete else 1.0), 1 - tail)
-        deviation = float(rest.std())
+        deviation = min(float(rest.std()), 1e300)
         gaussian = ndtr((rest + 0.5 * discrete) / deviation)
         last = np.append(rest[1:] != rest[:-1], True)  # of equal values the last
         places = np.arange(1, rest.size + 1) / rest.size

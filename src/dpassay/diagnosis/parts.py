@@ -23,6 +23,13 @@ from dpassay.outputs.templates import NUMBER, Template, children, leaves_of, sho
 _FAILURES = {"nan", "inf", "-inf", "outcome"}
 #: Leaves of a structure that are read one by one, at most.
 _LEAVES = 256
+#: Characters of a part's name, at most.
+_LONG = 200
+
+
+def short(text: str) -> str:
+    """A text that may hold anything an output holds, cut where it is long."""
+    return text if len(text) <= _LONG else f"{text[: _LONG - 1]}…"
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ class Condition:
     @property
     def words(self) -> str:
         """As a person reads it."""
-        return self.said or self._compared(self.part.name, written, "=", "≤")
+        return short(self.said or self._compared(self.part.name, written, "=", "≤"))
 
     @property
     def expression(self) -> str:
@@ -142,7 +149,7 @@ def equal(template: Template) -> Condition:
     part = Part("the output", "", by_structure(lambda one: float(one == template)))
     text = show(template)
     words = template[0] in ("seq", "str") and all(leaf[0] == "str" for leaf in leaves_of(template))
-    return Condition(part, 1, 1, f"output == {text}" * words, f"the output is {text[:200]}")
+    return Condition(part, 1, 1, f"output == {text}" * words, f"the output is {text}")
 
 
 def structures(p: Outputs, q: Outputs) -> tuple[list[Template], IntArray]:

@@ -44,6 +44,9 @@ _COLUMNS, _KINDS, _LABELS, _FEATURES = 48, 300, 300, 5
 _NEVER = 0.01
 #: Outputs have no noise if they are the same so often.
 _CONSTANT = 0.998
+#: The error probability at which keys and failures are weighed: each stands for itself, and rare ones
+#: are to be named too. Thresholds of numbers, of which the best is taken, are weighed with less.
+_LAX = 0.2
 #: The part of the claimed parameter from which on a coordinate tells something.
 _TELLING = 0.25
 #: Coordinates share their noise from this correlation on.
@@ -107,7 +110,7 @@ class Suspects:
     def _weighed(self, hits: Any) -> Any:
         """What events with these counts show."""
         i, j = np.round(hits).astype(np.int64)
-        return shown(self.claim, i, len(self.p), j, len(self.q))
+        return shown(self.claim, i, len(self.p), j, len(self.q), _LAX)
 
     def _categorical(self, condition: Condition) -> list[Suspicion]:
         """An event of categories: on one side only, or with a finite ratio."""
@@ -290,7 +293,7 @@ class Suspects:
         """A shift against the noise: which of the two is wrong draws do not tell."""
         condition = Condition(one.part, low=sum(one.centres) / 2)
         shift = one.shift
-        if noise is None:
+        if noise is None or not math.isfinite(shift):
             kinds = (Fault.SHIFT, Fault.SCALE)
             return [Suspicion(kind, condition, facts={"shift": shift}) for kind in kinds]
         if len(several) > 1 and np.ptp([max(s.spreads) for s in several]) < 0.3 * max(one.spreads):
@@ -338,7 +341,7 @@ def _plainness(value: float, sizes: Sequence[int]) -> int:
 
     if any(near(k / n) for k in (1, 2) for n in (1, *sizes) if n):
         return 2
-    value = max(value, 1e-300)
+    value = min(max(value, 1e-300), 1e300)
     powers = 10.0 ** round(math.log10(value)), 2.0 ** round(math.log2(value))
     small = 0.95 < value < 10.5 and near(round(value))
     return int(small or near(powers[0]) or (value > 100 and near(powers[1])))
