@@ -19,7 +19,7 @@ import numpy as np
 from dpassay._typing import FloatArray, IntArray
 from dpassay.outputs.array_features import block_rows, blocks, widths
 from dpassay.outputs.canonical import Outputs, concatenate
-from dpassay.outputs.features import FAMILIES, OF_REPEATED
+from dpassay.outputs.features import FAMILIES, OF_REPEATED, VALUE
 from dpassay.outputs.leaves import Hashes, LeafTable, changes
 from dpassay.outputs.named_features import Feature, words_of
 from dpassay.outputs.targets import Target
@@ -69,7 +69,8 @@ def best_features(
         for (family, width), (owner, keys, value, first, second) in extracted.items()
         for limit, key, at in _limits(owner, keys, value, n, m, z2, most)
     ]
-    found.sort(key=lambda one: -one[0])
+    # of features with the same values, as of a column of one number, that number is the plainest
+    found.sort(key=lambda one: (-one[0], (one[1], one[5]) != ("summaries", VALUE)))
     chosen: dict[float, Feature] = {}  # features of the same limit have the same values, mostly
     for limit, family, key, width, one, two in found:
         if limit in chosen:

@@ -177,7 +177,7 @@ STATISTICS = (
     *("last less first", "number of odd numbers", "number of negative zeros"),
 )
 #: Place of the statistic that stands alone for columns of one number.
-_VALUE = STATISTICS.index("value")
+VALUE = STATISTICS.index("value")
 
 
 def _of_columns(t: LeafTable, number: int, places: int, wanted: Wanted) -> LeafTable:
@@ -260,7 +260,7 @@ def _summary(t: LeafTable, searching: bool) -> Triples:
     by = np.argsort(t.column[by_value[at]], kind="stable")  # equal keys together
     leaf = by_value[at][by]
     single = count.max(initial=1) == 1  # then most statistics are the number itself
-    use = range(_VALUE if searching and single else 0, len(columns))
+    use = range(VALUE if searching and single else 0, len(columns))
     return (
         np.tile(t.owner[leaf], len(use)),
         np.concatenate([mix(8, t.column[leaf], np.full(leaf.size, k)) for k in use]),
