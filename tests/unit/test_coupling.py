@@ -58,6 +58,14 @@ def test_equal_outputs_differ_by_nothing_and_a_column_without_noise_by_the_most(
     assert difference(Coupled(batch, 0.0)) == MOST
 
 
+def test_outputs_at_the_end_of_the_range_are_compared():
+    def huge(data, size, rng):
+        return data * rng.choice([-1.7e308, 1.7e308], size=size)
+
+    with np.errstate(all="ignore"):
+        assert difference(coupled(huge, (1.0, -1.0))) == MOST
+
+
 def test_a_scale_that_depends_on_the_data_shows_without_a_shift():
     def scaled(data, size, rng):
         return data * rng.laplace(size=size)

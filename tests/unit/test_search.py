@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.hunting.rows import Records, RowCandidate
-from dpassay.hunting.schema import row_schema
+from dpassay.hunting.rows import Records
+from dpassay.hunting.schema import RowCandidate, row_schema
 from dpassay.hunting.screening import (
     DrawBudget,
     Effort,

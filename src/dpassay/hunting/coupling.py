@@ -219,8 +219,11 @@ def _shift(x: FloatArray, y: FloatArray, same: bool) -> float:
         spread = np.sqrt((x.var(axis=0, ddof=1) + y.var(axis=0, ddof=1)) / 2)
         size = np.abs(moves.mean(axis=0)) / spread
     some = np.abs(moves).max(axis=0, initial=0.0) > 0
-    if (some & ~(spread > 1e-12 * np.abs(moves).max(axis=0))).any():
-        return MOST  # a column without noise
+    if (
+        not np.isfinite(spread).all()
+        or (some & ~(spread > 1e-12 * np.abs(moves).max(axis=0))).any()
+    ):
+        return MOST  # a column without noise, or at the end of the range of doubles
     columns = np.flatnonzero(some)
     if not columns.size:
         return 0.0

@@ -166,7 +166,8 @@ class Search:
         """Try pairs whose coupled difference is larger than that of the best, if there are any."""
         self._screen([*waiting[: int(self._room)], self.best[0].candidate])
         self._screen(self._ascended(rng))
-        least = (1 + _GAIN) * self.screened[self.best[0].candidate.key].rank[1]
+        own = self.screened.get(self.best[0].candidate.key)
+        least = (1 + _GAIN) * max(own.order[1], 0.0) if own is not None else MOST_DIFFERENT
         known = {one.candidate.key for one in self.best}
         better = [
             one.candidate for one in _ordered(self.screened.values()) if one.order[1] >= least
