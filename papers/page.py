@@ -97,7 +97,7 @@ def _paper(
     records = {item.key: _load(results, item) for item in items}
     for item in items:
         record = records[item.key]
-        said = "not run" if record is None else "same" if record["same"] else "**different**"
+        said = "not run" if record is None else _mark(item, record)
         measured = record["measured"] if record else ""
         text += f"| [{item.name}: {item.title}](#{item.paper}{item.name}) | {said} | {measured} |\n"
     pictures = [item for item in items if (results / item.paper / f"{item.name}.svg").exists()]
@@ -120,11 +120,17 @@ def _summary(item: Item, record: Row | None) -> str:
     link = f"[{item.key}](#{item.key.replace('/', '')})"
     if record is None:
         return f"| {link} | | {_absent(item)} | | | {item.paper_seconds} |\n"
-    same = "same" if record["same"] else "different"
+    same = _mark(item, record)
     return (
         f"| {link} | {record['runs']} | {same} | {record['seconds_one_run']} | "
         f"{record['seconds_all_runs']:g} | {item.paper_seconds} |\n"
     )
+
+
+def _mark(item: Item, record: Row) -> str:
+    """Same or different; that it was with other settings, where they changed since the run."""
+    same = "same" if record["same"] else "different"
+    return same if record["paper"]["setting"] == item.setting else f"{same}, with earlier settings"
 
 
 def _absent(item: Item) -> str:
@@ -144,6 +150,9 @@ def _section(item: Item, record: Row | None, folder: str, anchor: str = '<a id="
     text += f"- **The paper:** {item.reports}\n- **Settings:** {item.setting}\n"
     text += f"- **Measured:** {record['measured']}\n"
     text += f"- **{'Same' if record['same'] else 'Different'}.** {item.why}\n"
+    earlier = record["paper"]["setting"]
+    if earlier != item.setting:
+        text += f"- **Not run again since its settings changed.** They were: {earlier}\n"
     taken = f"{record['seconds_one_run']} a run, {record['seconds_all_runs']:g} for all {record['runs']}"
     taken = (
         taken if record["runs"] else f"{record['seconds_one_run']}, nothing simulated repeatedly"
