@@ -43,8 +43,8 @@ _BEGINNINGS = {
     Fault.DEPENDENCE: "the same noise is in both: ",
     Fault.DELTA: "outputs that δ does not pay for: ",
     Fault.SCALE: "the outputs differ more than the claim allows, consistent with too little noise: ",
-    Fault.SHIFT: "the outputs differ more than the claim allows, consistent with a record that counts "
-    "for more than the noise is for: ",
+    Fault.SHIFT: "the outputs differ more than the claim allows, consistent with one record that "
+    "changes the result by more than the noise is made for: ",
 }
 
 
@@ -187,15 +187,15 @@ class _Test:
         if one.kind is Fault.UNPROTECTED:
             (most, name), (next_most, _) = ranked[:2]
             said = (
-                f"{name} alone shows {symbol} ≥ {rounded_down(most)}; what the draws show of each of the "
-                f"other {len(ranked) - 1} parts is no more than {symbol} ≥ {rounded_down(next_most)}"
+                f"{name} alone shows {symbol} ≥ {rounded_down(most)}; the largest bound of the other "
+                f"{len(ranked) - 1} parts is {symbol} ≥ {rounded_down(next_most)}"
             )
             return said, most > self.claim.value
         listed = ", ".join(
             f"{symbol} ≥ {rounded_down(theta)} by {name}" for theta, name in ranked[:_LISTED]
         )
         said = (
-            f"no part breaks the claim alone, and together they do ({listed}"
+            f"no part is shown to break the claim alone, and together they do ({listed}"
             f"{' …' * (len(ranked) > _LISTED)}): consistent with {len(ranked)} parts that each use all "
             f"of {symbol}"
         )

@@ -211,7 +211,7 @@ def of_scores(scorer: Scorer, cut: float, above: bool) -> Event:
     sign = "≥" if above else "≤"
     words = None if ranking is None else ranking.words(cut, above)
     return Event(
-        words=words or f"the {scorer.name} loss is {sign} {cut:.4g}",
+        words=words or f"the {scorer.name} score is {sign} {cut:.4g}",
         ranking=ranking,
         cut=cut,
         above=above,

@@ -175,9 +175,10 @@ class Belief(Record):
         event = "the witness event" if self.happens else "that the witness event does not happen"
         return (
             f"seeing {event} raises the probability of the {'first' if self.first else 'second'} input "
-            f"from 50% to at least {rounded_down(100 * self.posterior)}%, in at least "
-            f"{rounded_down(100 * self.frequency)} of 100 of its releases; the claim allows "
-            f"{rounded_up(self.allowed, 100)}% ({self.guarantee}, {level(self.confidence)} confidence)"
+            f"from 50% to at least {rounded_down(100 * self.posterior)}%; on that input it happens in at "
+            f"least {rounded_down(100 * self.frequency)} of 100 releases, and for an event so frequent the "
+            f"claim allows {rounded_up(self.allowed, 100)}% ({self.guarantee}, {level(self.confidence)} "
+            "confidence)"
         )
 
 

@@ -243,7 +243,7 @@ class Verdict(Shown):
             f"(p ≤ {self.p_value:.2g}{exact})"
         )
         rows = [("blind", self.blind)] if self.blind else []
-        rows += [] if self.second is None else [("and at the same time", str(self.second))]
+        rows += [] if self.second is None else [("and", f"{second_bound(self)}; both hold at once")]
         rows += [("witness", str(self.witness)), *explained(self.diagnosis, self.belief)]
         rows += self._remarks()
         return "\n".join([first, *(f"  {name}: {text}" for name, text in rows)])
