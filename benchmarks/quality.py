@@ -216,7 +216,7 @@ def _by_baybox(mechanism: Any, pair: Any, epsilon: float, n: int, seed: int) -> 
 def _by_eureka(mechanism: Any, pair: Any, epsilon: float, n: int, seed: int) -> bool | None:
     """δ̂(ε) above 0 by more than Corollary 2 allows for, where it applies."""
     found = dp.spectrum.estimate(
-        mechanism, pair, epsilons=[epsilon], classifier="knn", plug_in="counts", n=n, rng=seed
+        mechanism, pair, epsilons=[epsilon], loss="knn", plug_in="counts", n=n, rng=seed
     )
     return None if found.accuracy is None else bool(found.y[0] > found.accuracy[0])
 

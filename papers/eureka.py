@@ -126,7 +126,7 @@ def accuracy(seed: int, n: int) -> list[float]:
         (0.0, 1.0),
         epsilons=eps,
         n=n,
-        classifier="knn",
+        loss="knn",
         plug_in="counts",
         rng=seed,
     )

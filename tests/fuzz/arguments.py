@@ -247,7 +247,7 @@ def calls() -> tuple[Call, ...]:
             _drawn(
                 pair=PAIR,
                 epsilons=[0.0, 0.5],
-                classifier="auto",
+                loss="auto",
                 confidence=0.9,
                 plug_in="auto",
                 train=0.5,

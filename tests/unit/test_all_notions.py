@@ -67,7 +67,7 @@ def test_any_classifier_gives_the_same_answer_through_either_door(n, seed):
     forest = RandomForestClassifier(20, min_samples_leaf=60, random_state=0)
     mechanism = zoo.Laplace(0.8)
     one = dp.estimate(mechanism, PAIR, n=n, loss=forest, rng=seed)
-    other = dp.spectrum.estimate(mechanism, PAIR, n=n, classifier=forest, rng=seed)
+    other = dp.spectrum.estimate(mechanism, PAIR, n=n, loss=forest, rng=seed)
     truth = mechanism.delta(0.0, PAIR)
     assert one.delta(0.0) == pytest.approx(truth, abs=0.03)
     assert one.delta(0.0) == pytest.approx(float(other(0.0)), abs=0.04)

@@ -121,7 +121,7 @@ def test_neighbours_of_ties_are_not_taken_from_one_input_alone(seeds):
             mechanism.pair,
             n=4000,
             epsilons=[0.3],
-            classifier=KNeighborsClassifier(25),
+            loss=KNeighborsClassifier(25),
             rng=seed,
         )
         assert truth / 2 < found.y[0] < truth + 0.06

@@ -186,7 +186,7 @@ def test_every_verb_runs_on_a_process_pool(seed):
         five = (np.zeros(5), np.eye(5)[0])
         assert dp.audit(box, five, "mu=.3", n=4000, **way).violated
         dp.spectrum.estimate(box, PAIR, n=4000, **way)
-        dp.spectrum.estimate(box, PAIR, n=4000, classifier="knn", **way)
+        dp.spectrum.estimate(box, PAIR, n=4000, loss="knn", **way)
         dp.renyi.lower_bound(box, PAIR, order=2, n=4000, method=dp.renyi.Variational(), **way)
         dp.renyi.estimate(box, PAIR, order=2, n=4000, **way)
         dp.pure.lower_bound(box, PAIR, n=4000, **way)

@@ -50,7 +50,7 @@ def test_estimates_are_near_the_exact_spectrum(mechanism, error, seed):
 @pytest.mark.parametrize("plug_in", ["auto", "smooth", "counts"])
 def test_every_classifier_serves_every_epsilon(classifier, plug_in, seed):
     spectrum = dp.spectrum.estimate(
-        zoo.Gaussian(), PAIR, n=20_000, classifier=classifier, plug_in=plug_in, rng=seed
+        zoo.Gaussian(), PAIR, n=20_000, loss=classifier, plug_in=plug_in, rng=seed
     )
     assert np.abs(spectrum.y - zoo.Gaussian().delta(EPS, PAIR)).max() < 0.06
     assert classifier in spectrum.about.method
@@ -136,7 +136,7 @@ def test_swapping_the_inputs_changes_nothing_but_the_direction(seed):
 
 
 def test_corollary_2_is_stated_for_nearest_neighbours(seed):
-    spectrum = dp.spectrum.estimate(zoo.Laplace(), PAIR, n=10_000, classifier="knn", rng=seed)
+    spectrum = dp.spectrum.estimate(zoo.Laplace(), PAIR, n=10_000, loss="knn", rng=seed)
     width = math.sqrt(math.log(4 / 0.05) / 10_000)
     constant = 24 * (1 + 2 / math.sqrt(2 - math.sqrt(3)) - 1) + 2
     assert spectrum.accuracy[0] == pytest.approx(constant * width)
@@ -195,7 +195,7 @@ def test_a_set_of_pairs_keeps_a_first_look_of_each(dealt, seed):
     assert one.y[0] == pytest.approx(exact, abs=0.02)
 
 
-@pytest.mark.parametrize("given", [{"classifier": "knn"}, {"train": 0.5, "classifier": "logistic"}])
+@pytest.mark.parametrize("given", [{"loss": "knn"}, {"train": 0.5, "loss": "logistic"}])
 def test_who_asks_for_a_share_that_trains_gets_it(dealt, given, seed):
     spectrum = dp.spectrum.estimate(
         zoo.Gaussian(), (np.zeros(3), np.eye(3)[0]), n=12_000, rng=seed, **given
@@ -313,8 +313,8 @@ def test_previous_results_are_not_run_again(seed):
 
 
 def test_a_classifier_nobody_knows_is_named_as_one():
-    with pytest.raises(InvalidInput, match="classifier must be one of 'auto'.*got 'knnn'"):
-        dp.spectrum.estimate(dp.zoo.Laplace(), (0.0, 1.0), n=1000, classifier="knnn")
+    with pytest.raises(InvalidInput, match="loss must be one of 'auto'.*got 'knnn'"):
+        dp.spectrum.estimate(dp.zoo.Laplace(), (0.0, 1.0), n=1000, loss="knnn")
 
 
 def test_a_failing_pair_does_not_lose_the_others(seed):
@@ -373,7 +373,7 @@ def test_errors():
         (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=100, plug_in="rough"), "plug_in"),
         (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=100, train=2.0), "train"),
         (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=10), "n"),
-        (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=100, classifier="forest"), "forest"),
+        (lambda: dp.spectrum.estimate(zoo.Laplace(), PAIR, n=100, loss="forest"), "forest"),
         (lambda: dp.spectrum.relative(noisy_count, [], n=100), "database"),
         (lambda: dp.spectrum.distributional(noisy_count, coins, [0], n=100), "two values"),
         (lambda: dp.spectrum.distributional(noisy_count, coins, [0, 1], n=100, rows=[9]), "row 9"),
@@ -395,7 +395,7 @@ def test_an_epsilon_beyond_what_numbers_hold(seed):
 def test_corollary_2_is_not_claimed_of_estimates_that_do_not_count(seed):
     def accuracy(plug_in):
         return dp.spectrum.estimate(
-            dp.zoo.Laplace(1.0), (0.0, 1.0), classifier="knn", plug_in=plug_in, n=400, rng=seed
+            dp.zoo.Laplace(1.0), (0.0, 1.0), loss="knn", plug_in=plug_in, n=400, rng=seed
         ).accuracy
 
     assert accuracy("smooth") is None

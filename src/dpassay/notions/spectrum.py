@@ -53,7 +53,7 @@ def estimate(
     *,
     epsilons: npt.ArrayLike | None = None,
     n: int | None = None,
-    classifier: Any = "auto",
+    loss: Any = "auto",
     confidence: float = 0.95,
     plug_in: Literal["auto", "smooth", "counts"] = "auto",
     train: float | None = None,
@@ -65,7 +65,7 @@ def estimate(
 
     epsilons    the grid, 41 points in [0, 2] by default; up to four are bounded by the exact joint test
     n           draws per side, training included
-    classifier  "auto" (a quadratic loss or kernel densities where outputs have up to two free
+    loss        "auto" (a quadratic loss or kernel densities where outputs have up to two free
                 coordinates, frequencies where they have none, else the best of logistic regression
                 and boosting), "kde", "polynomial", "knn", "logistic", "boosting", "mlp", "torch", or any
                 scikit-learn classifier
@@ -88,7 +88,7 @@ def estimate(
     eps = _grid(epsilons)
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     gamma = 1 - checks.probability("confidence", confidence)
-    options = Options.of(eps, classifier, plug_in, train, direction)
+    options = Options.of(eps, loss, plug_in, train, direction)
     found = count_thresholds(
         source, None if n is None else checks.whole("n", n, at_least=40), options
     )
@@ -152,7 +152,7 @@ def relative(
     *,
     epsilons: npt.ArrayLike | None = None,
     n: int,
-    classifier: Any = "auto",
+    loss: Any = "auto",
     confidence: float = 0.95,
     plug_in: Literal["auto", "smooth", "counts"] = "auto",
     previous: SetSpectrum | None = None,
@@ -198,7 +198,7 @@ def relative(
             reused += known[key]
         else:
             jobs += [(key, pair, black_box) for pair in pairs]
-    options = Options.of(eps, classifier, plug_in, None, "both")
+    options = Options.of(eps, loss, plug_in, None, "both")
     return _union(jobs, reused, options, n, confidence, rng, sampling)
 
 
@@ -211,7 +211,7 @@ def distributional(
     n: int,
     rows: Iterable[int] | None = None,
     batched: bool = False,
-    classifier: Any = "auto",
+    loss: Any = "auto",
     confidence: float = 0.95,
     plug_in: Literal["auto", "smooth", "counts"] = "auto",
     rng: Seed = None,
@@ -257,7 +257,7 @@ def distributional(
             for a, b in itertools.combinations(given, 2):
                 name = f"population {population.name or k}, row {row}"
                 jobs.append((name, Pair(a, b, Relation.DISTRIBUTIONAL, name), box))
-    options = Options.of(eps, classifier, plug_in, None, "both")
+    options = Options.of(eps, loss, plug_in, None, "both")
     return _union(jobs, [], options, n, confidence, rng, sampling)
 
 

@@ -46,7 +46,7 @@ class Options:
     """Where and how δ(ε) of a pair is estimated."""
 
     eps: FloatArray
-    classifier: Any
+    loss: Any
     plug_in: str
     train: float
     swaps: tuple[bool, ...]  # the directions asked for: whether the inputs are swapped
@@ -56,18 +56,18 @@ class Options:
 
     @classmethod
     def of(
-        cls, eps: FloatArray, classifier: Any, plug_in: str, train: float | None, direction: str
+        cls, eps: FloatArray, loss: Any, plug_in: str, train: float | None, direction: str
     ) -> Options:
         """Options from what a caller gave."""
         checks.one_of("plug_in", plug_in, ("auto", "smooth", "counts"))
         checks.one_of("direction", direction, tuple(SWAPS))
-        if isinstance(classifier, str):
-            checks.one_of("classifier", classifier, ("auto", "values", *NAMES))
-        neighbours = isinstance(classifier, str) and classifier == "knn"
+        if isinstance(loss, str):
+            checks.one_of("loss", loss, ("auto", "values", *NAMES))
+        neighbours = isinstance(loss, str) and loss == "knn"
         share = train if train is not None else 0.5 if neighbours else 0.25
         checks.probability("train", share)
         keep = train is not None or neighbours
-        return cls(eps, classifier, plug_in, share, SWAPS[direction], keep)
+        return cls(eps, loss, plug_in, share, SWAPS[direction], keep)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,12 +163,12 @@ def count_thresholds(source: Source, n: int | None, options: Options) -> Thresho
     look, more = first_look(budget.learn)
     with Whole(budget.draws(1)):
         batch = source.deal(look)
-        learner = CrossFit(batch, options.classifier, source.rng)
+        learner = CrossFit(batch, options.loss, source.rng)
         if learner.on_cells:
             return _on_grid(source, learner, more, budget.test, options)
         test = budget.test
         if max(more) and options.keep:
-            learner = CrossFit(batch.with_more(source.deal(more)), options.classifier, source.rng)
+            learner = CrossFit(batch.with_more(source.deal(more)), options.loss, source.rng)
         elif max(more):  # the first draws have trained the score: the others count
             test = test[0] + more[0], test[1] + more[1]
         return _by_scores(source, learner, test, options)

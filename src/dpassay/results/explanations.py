@@ -176,9 +176,9 @@ class Belief(Record):
         return (
             f"seeing {event} raises the probability of the {'first' if self.first else 'second'} input "
             f"from 50% to at least {rounded_down(100 * self.posterior)}%; on that input it happens in at "
-            f"least {rounded_down(100 * self.frequency)} of 100 releases, and for an event so frequent the "
-            f"claim allows {rounded_up(self.allowed, 100)}% ({self.guarantee}, {level(self.confidence)} "
-            "confidence)"
+            f"least {rounded_down(100 * self.frequency)} of 100 releases, and for an event so frequent "
+            f"the claim allows {rounded_up(self.allowed, 100)}% ({self.guarantee}, "
+            f"{level(self.confidence)} confidence)"
         )
 
 
