@@ -38,7 +38,7 @@ def cells() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
     for rows in (10, 100, 1000):
         histogram = zoo.NoiselessHistogram(rows)
         out[f"noiseless histogram, {rows} rows"] = (histogram, histogram.pair, million)
-    net = {"n": 400_000, "classifier": "mlp"}
+    net = {"n": 400_000, "loss": "mlp"}
     out["Laplace, 50 dimensions, neural net"] = (zoo.Laplace(), fifty, net)
     out["Gaussian σ = 1, 50 dimensions, neural net"] = (zoo.Gaussian(), fifty, net)
     out["Laplace, 50 dimensions, auto"] = (zoo.Laplace(), fifty, {"n": 400_000})

@@ -56,12 +56,12 @@ def exact(name: str, eps: Any = EPS) -> Any:
 def spectrum(seed: int, name: str, how: str, n: int) -> list[list[float]]:
     """δ̂ and its certified lower curve on the grid."""
     box, pair = mechanism(name)
-    options: dict[str, Any] = {"classifier": how}
+    options: dict[str, Any] = {"loss": how}
     if how == SQUARE_ROOT:
         from sklearn.neighbors import KNeighborsClassifier
 
         near = KNeighborsClassifier(max(1, round(math.sqrt(n))))  # n/2 of either side train
-        options = {"classifier": near, "plug_in": "counts", "train": 0.5}
+        options = {"loss": near, "plug_in": "counts", "train": 0.5}
     elif how == "knn":
         options |= {"plug_in": "counts"}
     elif how == "mlp":
