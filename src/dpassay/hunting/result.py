@@ -60,7 +60,7 @@ class Hunt(Shown):
     tried: int  # pairs
     draws: int  # all of them, the verdict's included
     notes: tuple[str, ...] = ()
-    families: tuple[Family, ...] = field(default=(), repr=False)  # the most promising first
+    families: tuple[Family, ...] = field(default=(), repr=False)  # those that predict most first
     suspicions: tuple[str, ...] = ()  # calls of the generator that depend on the data, and where
 
     @property

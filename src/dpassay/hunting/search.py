@@ -103,6 +103,7 @@ class Search:
     first: int  # draws a side of the first step
     best: list[Trial] = field(default_factory=list)
     screened: dict[str, Trial] = field(default_factory=dict)  # by coupled draws
+    most: int = MOST  # pairs of a round, of which a quarter goes on
 
     def run(self, *, outside: bool, rng: np.random.Generator) -> None:
         """Go on until the budget is spent, or a violation is predicted and no round improves on it."""
@@ -116,10 +117,15 @@ class Search:
         if self.screening.budget.total < FEWEST:
             self._few_draws([*inside, *beyond])
             return
+        self.most = many
+        if self.coupled:  # as many as coupled draws can rank
+            many = int(
+                max(many, min(_COUPLING * self.screening.budget.total / (4 * self.coupled), MOST))
+            )
         self._round([*inside[:many], *beyond[:many]])
         if not self._done:
             self._singled_out(inside)
-        catalogue, waiting = (inside + beyond)[: 2 * many], inside[many:] + beyond[many:]
+        catalogue, waiting = (inside + beyond)[: 2 * self.most], inside[many:] + beyond[many:]
         improving = True
         while improving and not self._done:
             before = self._bound
@@ -131,10 +137,10 @@ class Search:
             children = self._ascended(rng) if self.coupled else []
             children += [space.mutated(one, rng) for one in parents for _ in range(_CHILDREN)]
             children = [one for one in children if outside or not one.outside]
-            again = [*parents, *catalogue, *children[: many // 4]]
+            again = [*parents, *catalogue, *children[: self.most // 4]]
             if (rise := self._rise(len(again))) >= _LEAST:
                 self._enlarged_round(again, int(rise * self.first))
-            elif not self._further_round(children, waiting, max(many // 2, 2), rng):
+            elif not self._further_round(children, waiting, max(self.most // 2, 2), rng):
                 return
             improving = not self._conclusive or self._bound >= (1 + _GAIN) * before
 
@@ -283,7 +289,7 @@ class Search:
             if self._done:
                 return
         others = [one for one in seen if one not in ahead]
-        self._halve(_kept(others, min(len(others), MOST) // KEEP))
+        self._halve(_kept(others, min(len(others), self.most) // KEEP))
 
     def _halve(self, alive: list[Trial]) -> None:
         """Successive halving: keep the best quarter with four times the draws, step by step."""
