@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from dpassay.cli import doctor, mechanisms, without_mechanism  # noqa: F401  (they register commands)
+from dpassay.cli import mechanisms, without_mechanism, doctor  # noqa: F401, I001  (they register commands)
 from dpassay.cli.app import Stopped, app
 from dpassay.cli.options import held
 from dpassay.cli.supervisor import say

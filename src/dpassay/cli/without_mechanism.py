@@ -123,10 +123,10 @@ def plan(
     excess: Annotated[
         float, typer.Option(help="By how much the truth exceeds it, relatively.")
     ] = 0.1,
-    power: Annotated[float, typer.Option(help="The probability of catching that.")] = 0.9,
+    power: Annotated[float, typer.Option(help="The probability of detecting that.")] = 0.9,
     confidence: Confidence = 0.95,
     event: Annotated[
-        float | None, typer.Option(help="Probability of the telling event on the rarer side.")
+        float | None, typer.Option(help="Probability of the event on the rarer side.")
     ] = None,
     json: Json = None,
 ) -> None:
