@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from dpassay.cli import mechanisms, without_mechanism, doctor  # noqa: F401, I001  (they register commands)
+from dpassay.cli import mechanisms, without_mechanism, doctor  # noqa: F401  # isort: skip
 from dpassay.cli.app import Stopped, app
 from dpassay.cli.options import held
 from dpassay.cli.supervisor import say
