@@ -47,7 +47,7 @@ def tradeoff(
     diagonal = _data([{"x": 0.0, "y": 1.0}, {"x": 1.0, "y": 0.0}])
     diagonal = diagonal.mark_line(strokeDash=[2, 4], strokeWidth=1, color=INK, opacity=0.5)
     parts = [*_band(band, x, y), diagonal.encode(x="x:Q", y="y:Q")]
-    parts += _lines(lines, x, y, ("α", "β"), hover, () if point is None else ("witness (counted)",))
+    parts += _lines(lines, x, y, ("α", "β"), hover, () if point is None else ("witness",))
     if outline is not None:
         ring = [*outline.tolist(), outline[0].tolist()]
         corners = [{"x": a, "y": b, "order": k} for k, (a, b) in enumerate(ring)]
@@ -190,7 +190,7 @@ def masses(
         for k in shown
         for side, mass in (("first input", p[k]), ("second input", q[k]))
     ]
-    square = alt.Legend(symbolType="square", symbolSize=140)
+    square = alt.Legend(symbolType="square", symbolSize=140, columns=1)
     tooltip = ["output:N", alt.Tooltip("side:N", title="on the"), _figures("probability")]
     bars = _data(rows).mark_bar()
     chart = bars.encode(
@@ -279,7 +279,7 @@ def _band(band: tuple[FloatArray, FloatArray, FloatArray] | None, x: Any, y: Any
 def _outputs() -> Any:
     # in the order of the data: a list to sort by would become an expression with the outputs in it
     alt = altair()
-    return alt.Y("output:N", sort=None, title=None, axis=alt.Axis(labelLimit=280, ticks=False))
+    return alt.Y("output:N", sort=None, title=None, axis=alt.Axis(ticks=False))
 
 
 def _member(inside: Sequence[bool] | None, k: int) -> dict[str, str | float]:

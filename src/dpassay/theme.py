@@ -35,6 +35,7 @@ CONFIG: dict[str, Any] = {
         "titleFontWeight": "normal",
         "titlePadding": 12,
     },
+    "axisY": {"labelLimit": 280},
     "legend": {
         "labelColor": INK,
         "titleColor": INK,

@@ -140,7 +140,7 @@ def test_a_tooltip_names_the_curve(visit):
     tip = page.locator("#tooltip")
     tip.wait_for()
     assert {"curve", "α", "β"} <= set(tip.locator("span").all_inner_texts())
-    assert tip.locator("b").first.inner_text() in {"measured", "claimed"}
+    assert tip.locator("b").first.inner_text() in {"estimate", "claimed"}
 
 
 def test_the_download_is_the_verdict(visit, made):

@@ -49,7 +49,7 @@ def test_tests_without_a_result_stand_in_the_table(visit, many):
         more=[row("test_raises", LONG)],
         lead=("violation", "1 test failed", "Of 3 privacy tests, 1 failed."),
     )
-    cells = page.locator(".overview td[data-column=result]")
+    cells = page.locator(".overview td[data-column=verdict]")
     assert cells.count() == many + 1
     assert cells.last.inner_text().endswith(LONG.strip())
     assert page.locator(".overview a").count() == many

@@ -156,7 +156,7 @@ def test_a_verdict_writes_its_page_and_draws_its_witness(tmp_path):
     assert "In plain words" in page
     assert "A mechanism that keeps its claim is called a violation in at most 5% of audits." in page
     drawn = str(verdict.chart().to_dict())
-    assert "witness (counted)" in drawn
+    assert "'witness'" in drawn
     i, n, j, m = verdict.counted
     assert {i, n - i} & {verdict.witness.hits_p}
     assert j / m < i / n

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from dpassay._version import __version__
 from dpassay.errors import MechanismRaised
@@ -21,7 +21,23 @@ class Stopped(Exception):
     """Ctrl-C with its message, which some versions of typer would drop."""
 
 
-class _Group(TyperGroup):
+class _Flags:
+    """Help that shows no value for flags, typer's own included."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """All options, that of help too."""
+        found = super().get_params(ctx)  # type: ignore[misc]
+        for one in found:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return found
+
+
+class _Command(_Flags, TyperCommand):
+    pass
+
+
+class _Group(_Flags, TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         try:
@@ -49,8 +65,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-#: What help shows for the value of an option; nothing for a flag.
-_VALUES: dict[Any, str] = {bool: "", int: "N", float: "NUMBER", str: "TEXT", Path: "PATH"}
+#: What help shows for the value of an option.
+_VALUES: dict[Any, str] = {int: "N", float: "NUMBER", str: "TEXT", Path: "PATH"}
 
 
 def _version(asked: bool) -> None:
@@ -127,7 +143,7 @@ def command(*without: str, **defaults: Any) -> Callable[[Body], Body]:
         run.__name__, run.__doc__ = body.__name__, _unwrapped(body.__doc__ or "")
         run.__annotations__ = {one.name: one.annotation for one in spread}
         run.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
-        app.command()(run)
+        app.command(cls=_Command)(run)
         return body
 
     return register

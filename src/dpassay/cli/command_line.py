@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from dpassay.cli import doctor, mechanisms, reports, without_mechanism  # noqa: F401  (they register)
+from dpassay.cli import mechanisms, without_mechanism, reports, doctor  # noqa: F401  # isort: skip
 from dpassay.cli.app import Stopped, app
 from dpassay.cli.options import held
 from dpassay.cli.supervisor import say

@@ -123,14 +123,14 @@ def plan(
     excess: Annotated[
         float, typer.Option(help="By how much the truth exceeds it, relatively.")
     ] = 0.1,
-    power: Annotated[float, typer.Option(help="The probability of catching that.")] = 0.9,
+    power: Annotated[float, typer.Option(help="The probability of detecting that.")] = 0.9,
     confidence: Confidence = 0.95,
     shape: Annotated[
         str,
         typer.Option(help="How the excess shows: coin (the best case), laplace or gaussian noise."),
     ] = "coin",
     event: Annotated[
-        float | None, typer.Option(help="Probability of the telling event on the rarer side.")
+        float | None, typer.Option(help="Probability of the event on the rarer side.")
     ] = None,
     json: Json = None,
 ) -> None:

@@ -102,7 +102,7 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
     caption = []
     band = None
     if curve is not None:
-        lines["measured (estimate)"] = (curve.x, curve.y)
+        lines["estimate"] = (curve.x, curve.y)
         if curve.band is not None:
             band = curve.band.x, curve.band.lower, curve.band.upper
             caption.append(

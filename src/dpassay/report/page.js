@@ -42,7 +42,10 @@
     const live = document.createElement("div");
     live.className = "live";
     chart.append(live);
-    window.vegaEmbed(live, specs[chart.dataset.chart], options).then(
+    const spec = specs[chart.dataset.chart];
+    const limit = Math.min(280, Math.max(130, 0.4 * chart.clientWidth)); // labels leave room for bars
+    spec.config = { ...spec.config, axisY: { labelLimit: limit } };
+    window.vegaEmbed(live, spec, options).then(
       () => {
         const svg = live.querySelector("svg");
         svg.setAttribute("role", "img");

@@ -207,7 +207,7 @@ class Verdict(Shown):
         grid = np.linspace(0.0, 1.0, 801)
         lines = {"claimed": (grid, np.asarray(self.claim.tradeoff(grid)))}
         if self.curve is not None:
-            lines["measured (estimate)"] = (self.curve.x, self.curve.y)
+            lines["estimate"] = (self.curve.x, self.curve.y)
         band = self.curve.band if self.curve is not None else None
         tested = self.point
         i, n, j, m = self.counted
