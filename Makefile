@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 # Words that mean something in this project alone; `make check` refuses them.
 PRIVATE_WORDS := promise[sd]?|promising|cautious|bold(er|est)?|purse|wagers?|corridor|chapters?|stakes?|standings?|few_kinds
 
-.PHONY: help venv map demo test test-wheel test-floor test-torch test-libraries test-slow test-browser check format bench bench-full peers libraries docs reproduce clean
+.PHONY: help venv map demo test test-wheel test-floor test-torch test-libraries test-slow test-browser check format bench bench-full peers libraries schemas docs reproduce clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -88,6 +88,9 @@ test-libraries:  ## a few cases of OpenDP, in its environment (under 3 minutes)
 	$(PYTHON) -m libraries.environments opendp --make
 	.libraries/opendp/bin/python -m pip install --quiet pytest
 	.libraries/opendp/bin/python -m pytest tests/libraries
+
+schemas: venv  ## the JSON Schemas of results, from the types of the records
+	$(BIN)/python -m tools.schemas
 
 docs: venv  ## the documentation, warnings as errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
