@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 # Words that mean something in this project alone; `make check` refuses them.
 PRIVATE_WORDS := promise[sd]?|promising|cautious|bold(er|est)?|purse|wagers?|corridor|chapters?|stakes?|standings?|few_kinds
 
-.PHONY: help venv map demo test test-wheel test-floor test-torch test-libraries test-slow test-browser check format bench bench-full peers libraries schemas docs reproduce clean
+.PHONY: help venv map demo test test-wheel test-floor test-torch test-libraries test-slow test-browser check check-pyright format bench bench-full peers libraries schemas docs reproduce clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -63,9 +63,15 @@ check: venv  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	cd tests/sample_project && ../../$(BIN)/mypy
 	$(BIN)/lint-imports
 	@! grep -rnwE '$(PRIVATE_WORDS)' src/dpassay --include='*.py' \
 	  || { echo 'the field has other words for these: see "Words" in CONTRIBUTING.md' >&2; exit 1; }
+
+check-pyright:  ## the sample project with pyright, in an environment of its own (its first run fetches the npm package)
+	test -x .venv-pyright/bin/python || $(PYTHON) -m venv .venv-pyright
+	.venv-pyright/bin/python -m pip install --quiet . pyright
+	cd tests/sample_project && ../../.venv-pyright/bin/pyright --pythonpath ../../.venv-pyright/bin/python
 
 format: venv  ## let ruff format and fix
 	$(BIN)/ruff format .
@@ -100,4 +106,4 @@ reproduce: venv  ## the papers' figures and tables, into papers/mine (WHAT=pure/
 	RUNS='$(RUNS)' WRITE='$(WRITE)' $(BIN)/python -m papers $(WHAT)
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-floor .venv-torch .libraries build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build
+	rm -rf $(VENV) .venv-floor .venv-torch .venv-pyright .libraries build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build
