@@ -16,7 +16,7 @@ import dpassay
 from benchmarks.quality import PAPERS, matrix, peer_costs, rates, settings
 from benchmarks.scaling import Cost, costs, exponent
 from benchmarks.speed import comparisons
-from benchmarks.tables import markdown
+from benchmarks.tables import kept, markdown
 
 HERE = Path(__file__).parent
 LATEST, BASELINE = HERE / "latest" / "results.json", HERE / "baseline.json"
@@ -181,6 +181,15 @@ The cost of one bound from scores that are already drawn; memory above that of t
 the peers with the libraries they load:
 
 {peers}
+
+## Installed size and import time
+
+`pip install dpassay` in an empty environment, and processor time of new processes less that of an empty
+one (`python -m benchmarks.tables footprint`). `make release` refuses an environment above the limit, and
+a test refuses an import that takes longer than numpy's. Why scikit-learn, typer and rich are not extras
+is [decided here](dependencies.md).
+
+{kept(PAGE, "footprint")}
 
 ## The papers' seconds
 

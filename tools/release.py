@@ -36,9 +36,11 @@ NAMING = (
     "SECURITY.md",
     "CODE_OF_CONDUCT.md",
     ".github/ISSUE_TEMPLATE/config.yml",
+    ".github/ISSUE_TEMPLATE/violation.yml",
 )
 #: Licences under which dependencies may be distributed with an MIT package, as they name themselves.
 PERMISSIVE = re.compile(r"\b(MIT|BSD|Apache|PSF|Python Software Foundation|ISC|0BSD|CC0|Zlib)\b")
+RECIPROCAL = re.compile(r"GPL|GNU|MPL|Mozilla|EUPL|SSPL|BUSL|Proprietary", re.IGNORECASE)
 #: Variables that would lead from a clone or a fresh environment back to this one.
 _OURS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 #: What the installed environment may weigh, in MB: see docs/dependencies.md.
@@ -144,7 +146,7 @@ def examples(readme: str) -> str:
 def try_wheel(wheel: Path, root: Path, folder: Path) -> Path:
     """Install the wheel where nothing else is and run the README's examples; the interpreter."""
     venv.create(folder / "fresh", with_pip=True)
-    python = next((folder / "fresh").glob("*/python*"))
+    python = folder / "fresh" / ("Scripts" if os.name == "nt" else "bin") / "python"
     run(python, "-m", "pip", "install", "--quiet", wheel, cwd=folder)
     program = folder / "readme.py"
     program.write_text(examples(read(root / "README.md")), encoding="utf-8")
@@ -161,22 +163,26 @@ def list_materials(python: Path, root: Path, dist: Path, version: str) -> None:
     for one in json.loads(text)["components"]:
         terms = one["licenses"][0]["license"]["name"] if one["licenses"] else ""
         lines.append(f"{one['name']} {one['version']}: {terms or 'not named'}\n")
-        if not PERMISSIVE.search(terms):
+        if not PERMISSIVE.search(terms) or RECIPROCAL.search(terms):
             raise Refused(f"{lines[-1].strip()} is no licence that is known to be permissive")
     (dist / "licences.txt").write_text("".join(lines), encoding="utf-8")
     print("".join(f"    {line}" for line in lines), end="")
 
 
-def weigh(python: Path) -> None:
-    """What the installed environment weighs, without pip and setuptools."""
+def weights(python: Path) -> dict[str, float]:
+    """MB of each package that is installed for an interpreter, without pip and setuptools."""
     packages = next(python.parents[1].rglob("site-packages"))
-    tools = ("pip", "setuptools", "pkg_resources")
-    sizes = [
-        file.stat().st_size
-        for file in packages.rglob("*")
-        if file.is_file() and not file.relative_to(packages).parts[0].startswith(tools)
-    ]
-    megabytes = sum(sizes) / 1e6
+    found: dict[str, float] = {}
+    for file in packages.rglob("*"):
+        name = re.split(r"[-.]", file.relative_to(packages).parts[0])[0]
+        if file.is_file() and name not in ("pip", "setuptools", "pkg_resources", "_distutils_hack"):
+            found[name] = found.get(name, 0.0) + file.stat().st_size / 1e6
+    return found
+
+
+def weigh(python: Path) -> None:
+    """Refuse an environment that has become too large."""
+    megabytes = sum(weights(python).values())
     print(f"  installed: {megabytes:.0f} MB, at most {LARGEST}")
     if megabytes > LARGEST:
         raise Refused(f"the installed environment weighs {megabytes:.0f} MB, more than {LARGEST}")

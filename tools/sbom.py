@@ -16,15 +16,15 @@ _TOOLS = {"pip", "setuptools", "wheel"}
 
 
 def licence(found: Distribution) -> str:
-    """The licence as its metadata names it: an SPDX expression, a classifier, or the first line of text."""
+    """The licence as its metadata names it: an SPDX expression, a classifier, or a line of text."""
     about = found.metadata
-    if expression := about.get("License-Expression"):
-        return str(expression)
+    if "License-Expression" in about:
+        return about["License-Expression"]
     listed = [line for line in about.get_all("Classifier") or () if line.startswith("License ::")]
     names = sorted({line.rpartition(" :: ")[2] for line in listed} - {"OSI Approved"})
     if names:
         return " and ".join(names)
-    text = str(about.get("License") or "").strip()
+    text = about["License"].strip() if "License" in about else ""
     return text.splitlines()[0] if text else ""
 
 

@@ -1,0 +1,74 @@
+"""What `pip install dpassay` puts on the disk, and how long it takes to import and to audit once."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import tempfile
+import venv
+from pathlib import Path
+
+from tools.release import LARGEST, ROOT, weights
+
+from benchmarks.tables import markdown, table
+
+#: Packages by what they are installed for.
+_GROUPS = {
+    "numpy, scipy": ("numpy", "scipy"),
+    "scikit-learn and what it needs": ("sklearn", "scikit_learn", "joblib", "narwhals"),
+    "typer, rich and what they need": (
+        *(
+            "typer",
+            "rich",
+            "pygments",
+            "pydantic",
+            "pydantic_core",
+            "click",
+            "shellingham",
+            "mdurl",
+        ),
+        *("markdown_it", "markdown_it_py", "annotated_doc", "annotated_types"),
+        *("typing_extensions", "typing_inspection"),
+    ),
+    "dpassay": ("dpassay",),
+}
+_AUDIT = """
+import dpassay as dp
+dp.audit(lambda x, size, rng: x + rng.laplace(size=size), (0.0, 1.0), "eps=1", n=10_000, rng=0)
+"""
+
+
+def _seconds(python: Path, code: str) -> float:
+    """The median processor time of five processes."""
+    times = []
+    for _ in range(5):
+        before = os.times()
+        subprocess.run([python, "-c", code], check=True)
+        after = os.times()
+        times.append(sum(after[2:4]) - sum(before[2:4]))
+    return statistics.median(times)
+
+
+@table("footprint")
+def footprint() -> str:
+    """Installed size and import time, in an empty environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        python = Path(folder) / "bin" / "python"
+        subprocess.run([python, "-m", "pip", "install", "--quiet", ROOT], check=True)
+        sizes = weights(python)
+        rows: list[list[str]] = []
+        left = dict(sizes)
+        for name, packages in _GROUPS.items():
+            rows.append([name, f"{sum(left.pop(one, 0.0) for one in packages):.0f} MB", ""])
+        rows.append(["others", f"{sum(left.values()):.0f} MB", ""])
+        rows.append(["all", f"**{sum(sizes.values()):.0f} MB**", f"{LARGEST} MB"])
+        bare = _seconds(python, "pass")
+        for words, code, limit in (
+            ("import dpassay", "import dpassay", "numpy's"),
+            ("import numpy", "import numpy", ""),
+            ("import and one audit of 10,000 draws", _AUDIT, ""),
+        ):
+            rows.append([words, f"{1000 * (_seconds(python, code) - bare):.0f} ms", limit])
+    return markdown(["what", "measured", "limit"], rows)
