@@ -144,7 +144,7 @@ def write_page(results: dict[str, Any], top: str) -> None:
 
 {top.strip()}
 
-Certificate on {where}.
+Measured on {where}.
 `make bench` measures all of this again up to n = 10⁶ in under ten minutes (`make bench-full` also 10⁷
 and 10⁸, with 1000 and 20 runs), writes it as JSON beside the code, compares it with the stored baseline
 and rewrites this page. The machine is shared: candidates take turns, and ratios in one run are what to

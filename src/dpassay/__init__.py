@@ -1,4 +1,4 @@
-"""dpassay: how private is this mechanism really? Certificate from its outputs alone.
+"""dpassay: how private is this mechanism really? Measured from its outputs alone.
 
     import dpassay as dp
 
