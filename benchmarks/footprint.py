@@ -44,7 +44,7 @@ def _seconds(python: Path, code: str) -> float:
     times = []
     for _ in range(5):
         before = os.times()
-        subprocess.run([python, "-c", code], check=True)
+        subprocess.run([python, "-I", "-c", code], check=True)
         after = os.times()
         times.append(sum(after[2:4]) - sum(before[2:4]))
     return statistics.median(times)

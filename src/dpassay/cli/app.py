@@ -37,7 +37,7 @@ class _Group(TyperGroup):
 app = typer.Typer(
     name="dpassay",
     cls=_Group,
-    help="How private is this mechanism really? Certificate from its outputs alone.",
+    help="How private is this mechanism really? Measured from its outputs alone.",
     epilog="Exit status: 0 done, and no violation detected; 1 a violation; 2 bad input; 3 an internal "
     "error; 4 an audit that could not have seen anything; 5 a claim that was not confirmed (verify); "
     "130 interrupted.",
