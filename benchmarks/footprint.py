@@ -1,17 +1,22 @@
-"""What `pip install dpassay` puts on the disk, and how long it takes to import and to audit once."""
+"""What `pip install dpassay` puts on the disk, how long it takes to import, and what it is there for."""
 
 from __future__ import annotations
 
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import venv
 from pathlib import Path
+from unittest import mock
 
+import numpy as np
 from tools.release import LARGEST, ROOT, weights
 
+import dpassay as dp
 from benchmarks.tables import markdown, table
+from dpassay._typing import FloatArray
 
 #: Packages by what they are installed for.
 _GROUPS = {
@@ -72,3 +77,25 @@ def footprint() -> str:
         ):
             rows.append([words, f"{1000 * (_seconds(python, code) - bare):.0f} ms", limit])
     return markdown(["what", "measured", "limit"], rows)
+
+
+def _signs(x: float, size: int, rng: np.random.Generator) -> FloatArray:
+    """The fourth of four numbers has the sign of the product of the others, less often on x = 1."""
+    rows = rng.normal(size=(size, 4))
+    sign = np.where(rng.random(size) < 0.3 * x, 1.0, np.sign(rows[:, :3].prod(axis=1)))
+    rows[:, 3] = np.abs(rows[:, 3]) * sign
+    return rows
+
+
+@table("without-scikit-learn")
+def without_scikit_learn() -> str:
+    """The same draws audited with and without scikit-learn."""
+    rows = []
+    for n in (20_000, 100_000):
+        found = []
+        for missing in ({}, {"sklearn.ensemble": None}):
+            with mock.patch.dict(sys.modules, missing):  # as if it were not installed
+                verdict = dp.audit(_signs, (0.0, 1.0), "eps=0.1", n=n, rng=0, loss="values")
+            found.append(f"{verdict.lower_bound:.2f}")
+        rows.append([f"{n:,}", *found])
+    return markdown(["draws a side", "ε ≥, with scikit-learn", "ε ≥, without"], rows)
