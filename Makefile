@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 # Words that mean something in this project alone; `make check` refuses them.
 PRIVATE_WORDS := promise[sd]?|promising|cautious|bold(er|est)?|purse|wagers?|corridor|chapters?|stakes?|standings?|few_kinds
 
-.PHONY: help venv map demo test test-wheel test-floor test-torch test-libraries test-slow test-browser check format bench bench-full peers libraries docs paper reproduce clean
+.PHONY: help venv map demo test test-wheel test-floor test-prereleases test-torch test-libraries test-slow test-browser check check-pyright format bench bench-full peers libraries schemas docs paper reproduce release clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,6 +44,11 @@ test-floor:  ## the unit tests with the lowest versions that pyproject.toml decl
 	  array-api-strict dp-accounting hypothesis pandas polars pytest pytest-xdist
 	.venv-floor/bin/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser' tests/unit tests/e2e/test_cli.py
 
+test-prereleases:  ## the unit tests with pre-releases of all dependencies; it may fail, and says what is to come
+	test -x .venv-prereleases/bin/python || $(PYTHON) -m venv .venv-prereleases
+	.venv-prereleases/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --pre --editable '.[dev]'
+	-.venv-prereleases/bin/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser' tests/unit
+
 test-torch:  ## DP-SGD of examples/ against autograd and Opacus, and arrays of PyTorch; an environment of its own
 	test -x .venv-torch/bin/python || $(PYTHON) -m venv .venv-torch
 	.venv-torch/bin/python -m pip install --quiet --upgrade pip
@@ -63,9 +68,19 @@ check: venv  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	cd tests/sample_project && ../../$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	@! grep -rnwE '$(PRIVATE_WORDS)' src/dpassay --include='*.py' \
 	  || { echo 'the field has other words for these: see "Words" in CONTRIBUTING.md' >&2; exit 1; }
+
+check-pyright:  ## the sample project with pyright, in an environment of its own (its first run fetches the npm package)
+	test -x .venv-pyright/bin/python || $(PYTHON) -m venv .venv-pyright
+	.venv-pyright/bin/python -m pip install --quiet . pyright
+	cd tests/sample_project && ../../.venv-pyright/bin/pyright --pythonpath ../../.venv-pyright/bin/python
 
 format: venv  ## let ruff format and fix
 	$(BIN)/ruff format .
@@ -89,6 +104,9 @@ test-libraries:  ## a few cases of OpenDP, in its environment (under 3 minutes)
 	.libraries/opendp/bin/python -m pip install --quiet pytest
 	.libraries/opendp/bin/python -m pytest tests/libraries
 
+schemas: venv  ## the JSON Schemas of results, from the types of the records
+	$(BIN)/python -m tools.schemas
+
 docs: venv  ## the documentation: spelling, links and warnings are errors (LINKS=1: also links to other sites)
 	$(BIN)/codespell README.md CONTRIBUTING.md CHANGELOG.md docs
 	$(if $(LINKS),$(BIN)/python -m sphinx -q -b linkcheck docs docs/_build/links)
@@ -103,5 +121,8 @@ paper: venv  ## the technical report as a PDF, its tables read from the results 
 reproduce: venv  ## the papers' figures and tables, into papers/mine (WHAT=pure/fig4, pure, all; RUNS=1000; SEED=1; WRITE=1)
 	RUNS='$(RUNS)' SEED='$(SEED)' WRITE='$(WRITE)' $(BIN)/python -m papers $(WHAT)
 
+release: venv  ## everything a release is checked for, from a clean clone, into dist/ (PUBLISH=1 refuses placeholders)
+	$(BIN)/python -m tools.release $(if $(PUBLISH),--publish) $(ARGS)
+
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-floor .venv-torch .libraries build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build
+	rm -rf $(VENV) .venv-floor .venv-torch .venv-pyright .venv-prereleases .libraries build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build

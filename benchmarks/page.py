@@ -16,7 +16,7 @@ import dpassay
 from benchmarks.quality import PAPERS, matrix, peer_costs, rates, settings
 from benchmarks.scaling import Cost, costs, exponent
 from benchmarks.speed import comparisons
-from benchmarks.tables import markdown
+from benchmarks.tables import kept, markdown
 
 HERE = Path(__file__).parent
 LATEST, BASELINE = HERE / "latest" / "results.json", HERE / "baseline.json"
@@ -144,7 +144,7 @@ def write_page(results: dict[str, Any], top: str) -> None:
 
 {top.strip()}
 
-Certificate on {where}.
+Measured on {where}.
 `make bench` measures all of this again up to n = 10⁶ in under ten minutes (`make bench-full` also 10⁷
 and 10⁸, with 1000 and 20 runs), writes it as JSON beside the code, compares it with the stored baseline
 and rewrites this page. The machine is shared: candidates take turns, and ratios in one run are what to
@@ -181,6 +181,15 @@ The cost of one bound from scores that are already drawn; memory above that of t
 the peers with the libraries they load:
 
 {peers}
+
+## Installed size and import time
+
+`pip install dpassay` in an empty environment, and processor time of new processes less that of an empty
+one (`python -m benchmarks.tables footprint`). `make release` refuses an environment above the limit, and
+a test refuses an import that takes longer than numpy's. Why scikit-learn, typer and rich are not extras
+is [decided here](dependencies.md).
+
+{kept(PAGE, "footprint")}
 
 ## The papers' seconds
 

@@ -107,6 +107,13 @@ def fill(name: str, text: str) -> None:
     print(text if not pages else f"{name}: {', '.join(p.name for p in pages)}")
 
 
+def kept(page: Path, name: str) -> str:
+    """A table of a page as it stands, with its marks, for code that writes the page anew."""
+    mark = rf"<!-- table: {name} -->.*?<!-- end: {name} -->"
+    found = re.search(mark, page.read_text(encoding="utf-8"), re.DOTALL)
+    return found[0] if found else f"<!-- table: {name} -->\n<!-- end: {name} -->"
+
+
 def main() -> None:
     """List the tables, or write those asked for."""
     # they register their tables
@@ -118,6 +125,7 @@ def main() -> None:
         dp_sgd,
         engines,
         fdp,
+        footprint,
         hunt_peers,
         hunts,
         monitors,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,16 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 
+#: Names that were here, with their homes: they give a warning until the minor version after next.
+_MOVED = {"About": "privacy.provenance"}
+
 
 def __getattr__(name: str) -> Any:
+    if name in _MOVED:
+        home = f"dpassay.{_MOVED[name]}"
+        said = f"dpassay.{name} is deprecated: from {home} import {name}"
+        warnings.warn(said, DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(home), name)
     if name not in _HOMES:
         raise AttributeError(f"module 'dpassay' has no attribute {name!r}")
     home = ".".join(filter(None, ("dpassay", _HOMES[name])))

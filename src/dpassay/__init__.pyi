@@ -49,7 +49,6 @@ from .privacy.finite_pairs import LossCurve as LossCurve
 from .privacy.finite_pairs import Masses as Masses
 from .privacy.pairs import Pair as Pair
 from .privacy.pairs import Relation as Relation
-from .privacy.provenance import About as About
 from .privacy.provenance import Guarantee as Guarantee
 from .results.estimates import Estimate as Estimate
 from .results.estimates import LowerBound as LowerBound

@@ -5,7 +5,10 @@ strings and NumPy scalars to the array, tuple, enum or float that is declared (J
 record converts its own fields, and a constructor only checks what a user may get wrong.
 
 In JSON a record is an object with its class name under "type" and one
-entry per field; the outermost also carries the schema version. What JSON lacks is tagged, so that
+entry per field; the outermost also carries the schema version and the version of dpassay that wrote it.
+The schema version increases when files of before can no longer be read; a new field with a default value
+is no such change. `python -m tools.schemas` writes the JSON Schema of records from their fields; files of
+the last two minor versions are read (tests/fixtures). What JSON lacks is tagged, so that
 an input of a mechanism comes back unchanged: ``{"$tuple": [...]}``, ``{"$array": [...]}``,
 ``{"$float": "inf"}``. Objects that cannot be rebuilt safely become ``{"$repr": "..."}`` and come back
 as `Opaque`. Nothing is ever unpickled or evaluated.
@@ -16,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -25,6 +29,7 @@ from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 import numpy as np
 
 from dpassay._typing import BoolArray, FloatArray, IntArray
+from dpassay._version import __version__
 from dpassay.annotations import choices, typed
 from dpassay.errors import InvalidInput
 from dpassay.validation import probability, read_json, shown
@@ -73,7 +78,7 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON-ready dictionaries, lists and scalars."""
-        return {"schema": SCHEMA, **encode(self)}
+        return {"schema": SCHEMA, "dpassay": __version__, **encode(self)}
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The record as one JSON object."""
@@ -93,10 +98,18 @@ class Record:
                 f"schema version {schema!r} is {'newer' if newer else 'older'} than this dpassay reads "
                 f"({SCHEMA}); " + ("upgrade" if newer else "run the analysis again")
             )
+        writer = typed(data.get("dpassay", __version__), str, "dpassay")
         try:
-            record = decode({key: value for key, value in data.items() if key != "schema"})
+            record = decode({key: data[key] for key in data if key not in ("schema", "dpassay")})
         except RecursionError:
             raise InvalidInput("not a dpassay record: it is nested too deeply") from None
+        except InvalidInput as error:
+            if _minor(writer) <= _minor(__version__):
+                raise
+            raise InvalidInput(
+                f"{error}; the file was written by dpassay {shown(writer)}, which is newer than this "
+                f"({__version__}): upgrade"
+            ) from None
         if not isinstance(record, cls):
             raise InvalidInput(f"expected a {cls.__name__}, found a {data['type']}")
         return record
@@ -120,6 +133,12 @@ class Record:
         if known is None:
             known = self.__dict__["_hash"] = hash(json.dumps(encode(self)))
         return int(known)
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    """Major and minor version; empty for text that is no version."""
+    found = re.match(r"(\d{1,9})\.(\d{1,9})", version)
+    return tuple(map(int, found.groups())) if found else ()
 
 
 @cache
@@ -203,6 +222,8 @@ def _field(value: Any) -> Any:
     return encode(value)
 
 
+#: Bytes of an array in a file at most: a dtype of text may declare any length.
+_LARGEST = 1 << 30
 #: Types that need no decoding.
 _PLAIN = frozenset({float, int, str, bool, type(None)})
 
@@ -275,10 +296,10 @@ def _untag(tag: str, value: dict[str, Any], where: str) -> Any:
         case "$tuple":
             return tuple(decode(content, where))
         case "$array":
-            dtype = np.dtype(str(value["dtype"]))
-            if dtype.kind not in "biufU":
-                raise _wrong(where, f"array of dtype {value['dtype']!r} is not allowed")
-            return np.array(decode(content, where), dtype=dtype)
+            dtype, items = np.dtype(str(value["dtype"])), decode(content, where)
+            if dtype.kind not in "biufU" or dtype.itemsize * np.size(items) > _LARGEST:
+                raise _wrong(where, f"array of dtype {shown(value['dtype'])} is not allowed")
+            return np.array(items, dtype=dtype)
         case "$dict":
             return {decode(key, where): decode(item, where) for key, item in content}
         case "$repr":

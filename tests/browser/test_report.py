@@ -10,7 +10,7 @@ import pytest
 import dpassay as dp
 from dpassay import report
 from dpassay.outputs.events import Event, Intervals
-from dpassay.privacy.provenance import Origin
+from dpassay.privacy.provenance import About, Origin
 
 pytestmark = pytest.mark.browser
 
@@ -28,7 +28,7 @@ def profile(loss):
         renyi_curve=dp.RenyiCurve(orders, [laplace.renyi(order, pair) for order in orders]),
         tradeoff_curve=dp.TradeoffCurve(alpha, laplace.tradeoff(alpha, pair)),
         loss=loss,
-        about=dp.About(method=HOSTILE, guarantee="heuristic"),
+        about=About(method=HOSTILE, guarantee="heuristic"),
     )
 
 

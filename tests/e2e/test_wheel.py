@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tools.release import LARGEST, weights
+from tools.schemas import schemas
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,3 +29,6 @@ def test_the_wheel_works_in_a_fresh_environment(tmp_path):
     command = str(tmp_path / "fresh" / "bin" / "dpassay")
     assert run(command, "--version", cwd=tmp_path).startswith("dpassay 0.")
     assert "Laplace" in run(command, "zoo", cwd=tmp_path)
+    shipped = "import dpassay, os; print(*os.listdir(dpassay.__path__[0] + '/schemas'))"
+    assert len(run(str(python), "-c", shipped, cwd=tmp_path).split()) == len(schemas())
+    assert sum(weights(python).values()) < LARGEST  # MB

@@ -9,6 +9,7 @@ import dpassay as dp
 from dpassay import charts
 from dpassay.errors import InvalidInput, MissingExtra
 from dpassay.privacy.curves import TradeoffBand
+from dpassay.privacy.provenance import About
 
 MASSES = dp.Masses([0.75, 0.25], [0.25, 0.75])
 X = np.linspace(-3, 4, 3001)
@@ -68,7 +69,7 @@ def profiles():
         "renyi_curve": dp.RenyiCurve([2, 3], [0.5, 0.6]),
         "tradeoff_curve": curve,
     }
-    about = dp.About(method="by hand", guarantee="heuristic")
+    about = About(method="by hand", guarantee="heuristic")
     return {name: dp.Profile(epsilon=1.0, mu=1.0, about=about, **parts) for name in "AB"}
 
 

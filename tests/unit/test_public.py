@@ -1,14 +1,18 @@
 """The public surface, pinned."""
 
+import re
 import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
+
+import pytest
 
 import dpassay
+from dpassay.privacy.provenance import About
 
 PUBLIC = [
-    "About",
     "ApproximateDP",
     "AttackRates",
     "Belief",
@@ -94,6 +98,26 @@ def test_every_public_name_has_a_docstring():
 
 def test_an_unknown_name_is_an_attribute_error():
     assert not hasattr(dpassay, "no_such_thing")
+
+
+def test_a_name_that_has_moved_is_found_with_a_warning_that_says_where():
+    with pytest.warns(DeprecationWarning, match=r"from dpassay\.privacy\.provenance import About"):
+        assert dpassay.About is About
+    assert not set(dpassay._MOVED) & set(PUBLIC)
+
+
+def test_every_public_name_is_listed_in_the_stability_policy():
+    page = (Path(__file__).parents[2] / "docs" / "stability.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"`(\w+)`", page.split("## What is public")[1].split("##")[0]))
+    assert set(PUBLIC) == listed & {*PUBLIC, *dpassay._MOVED}
+
+
+def test_the_sample_project_runs():
+    """Its types are checked by `make check`."""
+    program = Path(__file__).parents[1] / "sample_project" / "release_audit.py"
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr  # dp.audit_counts(450, 1000, 184, 1000, "eps=0.5")
+    assert "violation of 0.5-DP" in done.stdout
 
 
 def test_import_is_lazy():

@@ -6,9 +6,10 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
+from dpassay.privacy.provenance import About
 from dpassay.records import Opaque, Record, decode, encode
 
-ABOUT = dp.About(method="m", guarantee="exact", n=(10, 20), seed=3, notes=("a",))
+ABOUT = About(method="m", guarantee="exact", n=(10, 20), seed=3, notes=("a",))
 PAIR = dp.Pair(np.array([1, 2], dtype=np.int8), (0.5, None), "replace one record", "x")
 
 

@@ -19,7 +19,7 @@ from dpassay.errors import InvalidInput, MissingExtra
 from dpassay.outputs.codes import Part
 from dpassay.outputs.events import Event, Intervals
 from dpassay.outputs.keys import Layout
-from dpassay.privacy.provenance import Origin
+from dpassay.privacy.provenance import About, Origin
 from dpassay.report import embed
 from dpassay.report.page import OF_VALUES, _sorted, overview
 from dpassay.results.verdict import second_bound
@@ -35,7 +35,7 @@ ORIGIN = Origin(
     missing=676,
     modified="2024-02-29T12:00:00+00:00",
 )
-ABOUT = dp.About(method="by hand", guarantee="heuristic", n=(1000, 1000), seed=7)
+ABOUT = About(method="by hand", guarantee="heuristic", n=(1000, 1000), seed=7)
 
 
 def discrete_profile(labels=("yes", "no", HOSTILE, "none")):

@@ -11,7 +11,7 @@ import pytest
 import dpassay as dp
 from dpassay import report
 from dpassay.cli import run
-from dpassay.privacy.provenance import Origin
+from dpassay.privacy.provenance import About, Origin
 from dpassay.results.view import ResultView, small
 from dpassay.tables import Status
 
@@ -114,7 +114,7 @@ def test_rows_of_the_budget_that_are_alike_are_one():
         status=Status.CLEAR,
         headline="",
         summary=(),
-        about=dp.About(method="m", guarantee="exact"),
+        about=About(method="m", guarantee="exact"),
         budget=spent,
         file="v.json",
     )

@@ -10,6 +10,7 @@ import pytest
 
 import dpassay as dp
 from dpassay import report
+from dpassay.privacy.provenance import About
 from dpassay.report.page import overview
 from dpassay.results.rounding import rounded_down, rounded_up
 from dpassay.results.verification import PairUpper
@@ -35,7 +36,7 @@ def verification(upper, claim="eps=1.2, delta=0.01", *, pairs=1, unseen=0.001, r
         reason=reason,
         pairs=found,
         budget=(("the worst pair", 0.05),),
-        about=dp.About(method="m", guarantee=dp.Guarantee.EXACT, n=(100, 100), pair=found[0].pair),
+        about=About(method="m", guarantee=dp.Guarantee.EXACT, n=(100, 100), pair=found[0].pair),
     )
 
 

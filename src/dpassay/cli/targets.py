@@ -7,6 +7,7 @@ import csv
 import difflib
 import importlib
 import importlib.util
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -71,12 +72,16 @@ def _named(place: str, name: str) -> Any:
 
 
 def program(command: str) -> Any:
-    """A program with its arguments, split as a shell would and never run by one."""
+    """A program with its arguments, split as a shell would and never run by one.
+
+    On Windows a backslash is part of a path.
+    """
+    unix = os.name != "nt"
     try:
-        parts = shlex.split(command)
+        parts = shlex.split(command, posix=unix)
     except ValueError as error:
         raise InvalidInput(f"--command cannot be split into words: {error}") from None
-    return from_command(parts)
+    return from_command(parts if unix else [part.strip('"') for part in parts])
 
 
 def _from_module(name: str) -> Any:

@@ -200,7 +200,7 @@ def free_cores() -> Iterator[None]:
     cores = os.cpu_count() or 1
     try:
         busy = os.getloadavg()[0]
-    except OSError:
+    except (AttributeError, OSError):  # Windows has none
         busy = 0.0
     free = max(1, int(cores - busy + 0.5))
     with _threads().limit(limits=free, user_api="openmp"):

@@ -1,0 +1,1 @@
+"""Commands for maintainers: schema files, and what a release is checked for."""
