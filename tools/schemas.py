@@ -252,8 +252,7 @@ def schemas() -> dict[str, str]:
             importlib.import_module(module.name)  # so that all records are known
     made = {one["title"]: one for one in (*map(_of_record, ROOTS), _of_store(), _of_library())}
     return {
-        f"{title}.json": json.dumps(one, ensure_ascii=False) + "\n"
-        for title, one in made.items()
+        f"{title}.json": json.dumps(one, ensure_ascii=False) + "\n" for title, one in made.items()
     }
 
 
