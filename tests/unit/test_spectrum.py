@@ -411,3 +411,20 @@ def test_long_databases_that_print_alike_are_two():
     assert repr(one) == repr(other)
     assert dp.spectrum._fingerprint(one) != dp.spectrum._fingerprint(other)
     assert dp.spectrum._fingerprint(one) == dp.spectrum._fingerprint(one.copy())
+
+
+@pytest.mark.parametrize("count", [1, 4, 5])
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_one_direction_is_bounded_by_itself(direction, count, seeds):
+    """A point mass against a uniform bit: δ(P‖Q) = 1 − e^ε/2 and δ(Q‖P) = ½ are far apart."""
+    epsilons = np.linspace(0.3, 0.6, count)
+    truth = 1 - np.exp(epsilons) / 2 if direction == "forward" else np.full(count, 0.5)
+    wrong = 0
+    for seed in seeds[:20]:
+        rng = np.random.default_rng(seed)
+        draws = dp.from_samples(np.zeros(1000, dtype=int), rng.integers(2, size=1000))
+        found = dp.spectrum.estimate(draws, epsilons=epsilons, direction=direction, rng=seed)
+        wrong += bool(np.any(found.lower > truth))
+        assert np.all(found.lower <= found.upper)
+        assert np.all(found.lower > truth - 0.2)
+    assert wrong <= binom.ppf(1 - 1e-4, 20, 0.05)

@@ -95,7 +95,7 @@ def estimate(
     return Spectrum(
         eps,
         found.delta,
-        lower=certified(found, eps, gamma),
+        lower=certified(found, eps, gamma, options.swaps),
         confidence=confidence,
         upper=bounded_above([found.cells], eps, gamma, options.swaps),
         accuracy=found.accuracy(eps, gamma),

@@ -126,9 +126,15 @@ class ThresholdCounts:
         return np.asarray(_ratio(eps) * width * (24 * (_CONES**d - 1) + 2))
 
 
-def certified(found: Any, eps: FloatArray, gamma: float) -> FloatArray:
-    """Lower bounds on δ at all ε at once, from the hits, misses and totals of the event of each."""
-    if eps.size <= _DECLARED:
+def certified(
+    found: Any, eps: FloatArray, gamma: float, swaps: tuple[bool, ...] = (False, True)
+) -> FloatArray:
+    """Lower bounds on δ at all ε at once, from the hits, misses and totals of the event of each.
+
+    The joint test is about the larger of the two directions: its region follows from the event and from
+    its complement with the inputs swapped. Of a single direction the event alone speaks.
+    """
+    if eps.size <= _DECLARED and len(swaps) > 1:
         rows = zip(eps, found.hits, found.totals[0], found.misses, found.totals[1], strict=True)
         each = gamma / eps.size
         lines = [
