@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dpassay.privacy.claims import Claim
 from dpassay.results.rounding import number
-from dpassay.results.view import Rows, error_rate, percent
+from dpassay.results.view import Rows, capital, error_rate, percent
 from dpassay.results.witness import Witness
 from dpassay.tables import Status
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def plain_words(verdict: Verdict, limits: Sequence[str]) -> Rows:
     """Headings and sentences; `limits` says what the verdict does not show."""
-    claim, sure = verdict.claim, verdict.confidence
+    claim = verdict.claim
     rows = [("What is claimed", _claimed(claim))]
     if not verdict.about.units:  # canaries are guessed, not counted
         rows.append(("What was counted", _counted(verdict.witness)))
@@ -26,17 +26,12 @@ def plain_words(verdict: Verdict, limits: Sequence[str]) -> Rows:
             rows.append(("What the claim allows", compared))
     if verdict.tone is not Status.VIOLATION:
         return [*rows, ("What this does not show", " ".join(limits))]
-    rate = error_rate(sure, verdict.guarantee, "audits")
+    rate = error_rate(verdict.confidence, verdict.guarantee, "audits")
     rows.append(
         ("How sure this is", f"A mechanism that keeps its claim is called a violation {rate}.")
     )
-    if claim.point is not None and claim.point[1] == 0:
-        factors = _factor(verdict.lower_bound), _factor(claim.value)
-        said = (
-            "Somebody who sees one output can change their odds about one person's data by a factor of "
-            f"at least {factors[0]} (with {percent(sure)} confidence). The claim allows {factors[1]}."
-        )
-        rows.append(("What it means for a person", said))
+    if verdict.belief is not None:
+        rows.append(("What it means for a person", f"{capital(str(verdict.belief))}."))
     return rows
 
 

@@ -298,7 +298,6 @@ class Verdict(Shown):
             budget=self.budget,
             meaning=meaning,
             diagnosis=self.diagnosis,
-            belief="" if self.belief is None else str(self.belief),
             file=file,
             replay=replay,
             checks=_checks(self, replay),

@@ -64,9 +64,8 @@ class ResultView:
     pairs: PairTable | None = None
     guarantee: str = ""
     budget: Sequence[tuple[str, float]] = ()
-    #: The causes that the draws support, or what was looked at; what a witness means for a person.
+    #: The causes that the draws support, or what was looked at.
     diagnosis: Sequence[Explanation] = ()
-    belief: str = ""
     meaning: Sequence[str] = ()
     #: The file that keeps its JSON, and the command that checks it on fresh draws.
     file: str
