@@ -233,7 +233,7 @@ class _Test:
         if one.kind is Fault.SCALE:
             at = f"{self.claim} at the observed shift of {number(facts['shift'])} needs {number(needed)}"
             return f"{fits} where {at}, {number(needed / noise.scale)} times as much", False
-        hidden = f"with which {self.claim} hides a shift of {number(covered)}"
+        hidden = f"with which {self.claim} covers a shift of {number(covered)}"
         return f"{moved}; {fits}, {hidden}", low > covered
 
     def _picture(self) -> Picture | None:

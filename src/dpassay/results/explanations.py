@@ -142,7 +142,7 @@ class Explanation(Record):
         """What backs it, in a few words."""
         if self.confidence is None:
             return str(self.guarantee)
-        return f"{self.guarantee}, {level(self.confidence)} confidence"
+        return f"bounds are {self.guarantee}, {level(self.confidence)} confidence"
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.sentence} ({self.backed})"
