@@ -422,3 +422,19 @@ def test_all_attributes_of_one_person_are_changed_at_once(seed):
     assert found.violated
     (one,), (two,) = found.pair
     assert all(one[name] != two[name] for name in "abc")
+
+
+def test_features_that_take_the_pair_get_it_in_a_hunt():
+    """What an analyst knows about the record in which the inputs differ guides the search too."""
+
+    def release(rows, size, rng):
+        return [[round(float(x + rng.laplace(scale=4.0)), 3) for x in rows] for _ in range(size)]
+
+    def moved(output, pair):
+        first, second = pair
+        assert len(first) == len(second) == len(output)
+        return int(any(abs(y - x) < 1e-9 for x, y in zip(second, output, strict=True)))
+
+    space = dp.inputs.Reals(0, 1, length=2)
+    found = dp.hunt(release, space, "eps=1", features=[moved], budget=3000, rng=0)
+    assert not found.verdict.violated

@@ -17,7 +17,7 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
@@ -280,10 +280,6 @@ class FeaturedMechanism:
     def replayable(self) -> bool:
         return bool(getattr(self.mechanism, "replayable", True))
 
-    def on(self, pair: tuple[Any, Any]) -> FeaturedMechanism:
-        """With the pair for those features that take it."""
-        return replace(self, pair=pair)
-
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Each output as {"output": …, feature: value, …}."""
         outputs = self.mechanism(data, size, rng)
@@ -304,6 +300,14 @@ class FeaturedMechanism:
 
     def __str__(self) -> str:
         return str(getattr(self.mechanism, "__qualname__", self.mechanism))
+
+
+def on_pair(mechanism: Any, pair: Iterable[Any]) -> Any:
+    """The mechanism, with the two inputs for those of its features that take them."""
+    if not isinstance(mechanism, FeaturedMechanism):
+        return mechanism
+    first, second = pair
+    return replace(mechanism, pair=(first, second))
 
 
 def with_features(mechanism: Any, features: Any) -> Any:

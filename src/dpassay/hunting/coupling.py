@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray
-from dpassay.blackbox.mechanism import Mechanism, Outcome
+from dpassay.blackbox.mechanism import Mechanism, Outcome, on_pair
 from dpassay.errors import BadOutput, MechanismRaised, MechanismTimedOut
 from dpassay.hunting.calls import Call, RecordingGenerator, suspicion
 from dpassay.outputs.canonical import Outputs, align, concatenate, from_raw
@@ -80,12 +80,16 @@ class Coupling:
 
         With `failing`, an exception or a time-out is an output of its own.
         """
-        alone = failing or getattr(self.mechanism, "one_by_one", False)
+        mechanism = on_pair(self.mechanism, pair)
+        alone = failing or getattr(mechanism, "one_by_one", False)
         calls = n if alone else min(_CALLS, n)
         sizes = [n // calls + (k < n % calls) for k in range(calls)]
         with _restored() if self.shared else contextlib.nullcontext():
             sides = [
-                [self._call(data, size, (key, k), failing) for k, size in enumerate(sizes)]
+                [
+                    self._call(mechanism, data, size, (key, k), failing)
+                    for k, size in enumerate(sizes)
+                ]
                 for data in pair
             ]
         p, q = (concatenate([one.outputs for one in side]) for side in sides)
@@ -97,14 +101,16 @@ class Coupling:
             hint = "different generators bring the same outputs: a constant seed, or no noise"
         return Coupled(Batch.of(p, q), apart, hint)
 
-    def _call(self, data: Any, size: int, key: tuple[int, int], failing: bool) -> _Run:
+    def _call(
+        self, mechanism: Mechanism, data: Any, size: int, key: tuple[int, int], failing: bool
+    ) -> _Run:
         rng = stream(self.seed, ADDRESS, *key)
         if self.recording:
             rng = RecordingGenerator(rng.bit_generator)
         if self.shared:
             _seed_all(hash((self.seed, *key)) % 2**32)
         try:
-            found = call(self.mechanism, data, size, rng, self.timeout)
+            found = call(mechanism, data, size, rng, self.timeout)
         except (MechanismRaised, MechanismTimedOut) as error:
             if not failing:
                 raise

@@ -19,9 +19,9 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay.blackbox.mechanism import (
     BLOCK,
-    FeaturedMechanism,
     Mechanism,
     check_mechanism,
+    on_pair,
     with_features,
 )
 from dpassay.errors import (
@@ -222,13 +222,13 @@ class Live:
         sampling: Sampling | None = None,
         described: dict[str, str] | None = None,
     ) -> None:
-        self.mechanism, self.pair, self.seed = mechanism, pair, seed
+        self.mechanism, self.pair, self.seed = on_pair(mechanism, pair), pair, seed
         self.index = index
         self.sampling = sampling or Sampling()
         self.files: tuple[Origin, ...] = ()
         self.digest = ""
         self._stage = stage
-        self._entry = entry_of(mechanism, pair, self.sampling, described)
+        self._entry = entry_of(self.mechanism, pair, self.sampling, described)
         self._check = CopyCheck()
         self.doubts: tuple[str, ...] = ()
         self.drawn, self.spent = 0, 0.0  # draws a side that were dealt, and the seconds they took
@@ -357,11 +357,8 @@ def sources(
     described = described_for(mechanism, sampling)  # before it is called: its state may change
 
     def live(index: int, pair: Pair) -> Live:
-        found: Mechanism = mechanism
-        if isinstance(mechanism, FeaturedMechanism):
-            found = mechanism.on((pair.first, pair.second))
         return Live(
-            found,
+            mechanism,
             pair.related(relation),
             seed=seed,
             index=index,
