@@ -1,7 +1,7 @@
 """Bets against a claim: an e-process. Its wealth is a test martingale, which may be read at any time.
 
-A claim is a convex set of pairs (P, Q), on any cells. For a guess (P₁, Q₁) let (P₀, Q₀) be the pair in
-the set with the smallest KL(P₁‖P) + KL(Q₁‖Q). Then the factor of a draw x of P and a draw y of Q,
+A claim is a closed convex set of pairs (P, Q), on any cells. For a guess (P₁, Q₁) let (P₀, Q₀) be the
+pair in the set with the smallest KL(P₁‖P) + KL(Q₁‖Q). Then the factor of a draw x of P and a draw y of Q,
 
     e(x, y) = p₁(x)/p₀(x) · q₁(y)/q₀(y),
 
@@ -84,9 +84,9 @@ class RenyiWealth:
     maximum, 0, at β = 1. So the product over pairs of draws is a wealth that exceeds 1/γ with probability
     at most γ, if the divergence is D or less (Markov; bets on means: Waudby-Smith & Ramdas 2024,
     arXiv:2010.09686). The final wealth counts, not the largest on the way: it does not depend on the
-    order of the draws, which a mechanism may have sorted. Only u depends on C, and falls with it: a
-    wealth against C is at least that against every larger one, and the largest C that is refuted is a
-    lower bound.
+    order of the draws, which a mechanism may have sorted. Only u depends on C, and does not
+    rise with it: a wealth against C is at least that against every larger one, and the largest C that is
+    refuted is a lower bound.
 
     Where a share δ (`leak`) of P and of Q may be anything, with s ≤ S, (s^{λ−1} − δS^{λ−1})/(1 − δ) takes
     the place of s^{λ−1} and s^λ/(1 − δ) that of s^λ: their means are on the safe side of those of the
@@ -195,7 +195,7 @@ def _log_factors(
 
 
 def _log_ratio(one: FloatArray, two: FloatArray) -> FloatArray:
-    """The log of one/two; 0 for an empty cell."""
+    """The log of one/two; 0 where both are 0, which `largest_sum` accounts for."""
     return np.log(np.maximum(one, _NOTHING) / np.maximum(two, _NOTHING))
 
 

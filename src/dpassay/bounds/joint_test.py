@@ -5,8 +5,8 @@ increasing. The test orders the outcomes by the likelihood-ratio distance from t
 
     T(i, j)² = min_{p ≤ g(q)} 2 [n kl(i/n, p) + m kl(j/m, q)]      (0 where i/n ≤ g(j/m)),
 
-which grows with i and falls with j, so {T ≥ t} is i ≥ i*(j) for a non-decreasing i*. With C a
-confidence set for (p, q) of level 1 − b (Berger & Boos 1994,
+which does not fall with i and does not rise with j, so {T ≥ t} is i ≥ i*(j) for a non-decreasing i*.
+With C a confidence set for (p, q) of level 1 − b (Berger & Boos 1994,
 doi:10.1080/01621459.1994.10476836),
 
     p-value = b + sup over (p, q) in C with p ≤ g(q) of  P(T ≥ t_obs)
@@ -176,10 +176,10 @@ def evidence(
     """An exact p-value of the claim and a lower confidence bound on its parameter θ (Buehler 1957).
 
     Outcomes are ordered once for all θ, by the θ* at which their T falls to a level that does not depend
-    on θ. T falls with θ for every outcome, so that {θ* ≥ t} is {T_t ≥ level}, above one contour of one
-    claim. Its largest probability under θ is a p-value for θ. It grows with θ, since a larger θ allows
-    more, and the bound is where it passes γ. (The p-values of each claim by its own T are not monotone in
-    θ.) A bound below `beyond` is not computed; with `bound_only` no p-value is (it is 1).
+    on θ. T does not rise with θ, so that {θ* ≥ t} is {T_t ≥ level}, above one contour of one claim. Its
+    largest probability under θ is a p-value for θ. It does not fall with θ, since a larger θ allows more,
+    and the bound is where it passes γ. (The p-values of each claim by its own T are not monotone in θ.)
+    A bound below `beyond` is not computed; with `bound_only` no p-value is (it is 1).
     """
     start = min(claim.needed(counts.i / counts.n, counts.j / counts.m), claim.largest)
     if start <= 0:
@@ -188,7 +188,7 @@ def evidence(
     level = critical_values(counts.n, counts.m, gamma)
     goal = -float(ndtri(gamma))
     theta, seen, scale = _where_distance(window, claim, start, level(counts.j))
-    if seen < 0.4:  # the level varies by no more than that
+    if seen < 0.4:  # the level varies by at most 3/8: for a larger T it stays positive if shifted
         return Evidence(1.0, 0.0)
     # below 0 only at θ = 0: outcomes that do not reach the level are ordered by their distance to it
     lacking = min(seen - level(counts.j), 0.0)

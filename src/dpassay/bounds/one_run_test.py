@@ -109,10 +109,11 @@ def fits(
     r_i ≤ g(h_{i−1}): flip the coin of a right guess, and one guess fewer is right (g is concave, so
     that the mean over coins, orders and guesses obeys it too). From r_v = τv/m and h_v = τ(r − v)/m
     down to 0 each a_{i−1} is taken as small as that allows; if more than probability 1 is needed, τ is
-    impossible. Taking the least at each step needs the least in all: let K_i be the cone spanned by
+    impossible. (g⁻¹(x) is the least q with g(q) ≥ x; an r_i above 1 exceeds the limit r/m by itself.)
+    Taking the least at each step needs the least in all: let K_i be the cone spanned by
     (1, −1) and (i, r − i). If two ways differ by an element of K_i in (r_i, h_i) they differ by one of
     K_{i−1} in (r_{i−1}, h_{i−1}), and its elements have r + h ≥ 0; right guesses beyond v, more mass
-    at a level and a larger τ are all in the cone.
+    at a level and a larger τ are all in the cone. The technical report has the proof in full.
     """
     m, n, v = guessed.canaries, guessed.guesses, guessed.right
     limit = n / m * (1 + _SLACK)

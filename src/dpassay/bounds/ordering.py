@@ -7,8 +7,9 @@ A p-value needs an i* that leaves out no outcome with a larger T, for one T that
 draws. kl is jointly convex and {p ≤ g(q)} is convex, so T² is a convex function of (i, j): i* is
 concave in j for a fixed t, a chord between two solutions lies below it, and more outcomes than needed
 belong to the set. Where g is slow to evaluate, T is that of a function g̃ with corners on the graph of g,
-linear between them, at probabilities p fixed by n and m alone: concave as g is, and growing with the
-claim's parameter as g does.
+linear between them, at probabilities p fixed by n and m alone: on the window concave as g is, and growing
+with the claim's parameter as g does. Left of its first corner, at q < 10⁻³/(n + m) if the window begins
+at j = 0, g̃ is constant. That can only make T of observed counts with j = 0 smaller, and the set larger.
 """
 
 from __future__ import annotations

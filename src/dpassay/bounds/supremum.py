@@ -41,7 +41,7 @@ def supremum(lattice: Lattice, claim: Claim, theta: float | None = None) -> floa
     low, high = max(window.q_low, float(limits[0])), min(window.q_high, float(limits[1]))
     if low > window.q_high:
         return 0.0  # nothing in C satisfies the claim
-    if high <= low:  # past `high` p stays at its limit and F falls with q
+    if high <= low:  # past `high` p stays at its limit and F does not rise with q
         return float(lattice.tail(np.array([low]), np.array([window.p_high]))[0]) + window.cut_off
     return _sup_on_lines(lattice, _tangents(claim, theta, low, high, window.counts.n))
 
@@ -222,7 +222,11 @@ class _Lines:
 
 
 def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int) -> _Lines:
-    """Lines whose minimum is nowhere below g on [low, high], and little above it."""
+    """Lines whose minimum is nowhere below g on [low, high], and little above it.
+
+    On its own piece a line is at most 1: its slope is not negative, and it meets the next line left of
+    where that one touches g ≤ 1. The last one touches g at the end, `high`.
+    """
     ends = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
     count = 3
     while True:

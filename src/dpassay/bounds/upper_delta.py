@@ -105,7 +105,7 @@ def upper_delta(
 
 
 def radius(gamma: float) -> float:
-    """R with ¼ e^{−R²/2} + Φ(−R) = γ, from above.
+    """R with ¼ e^{−R²/2} + Φ(−R) = γ, from above; about 0 for γ ≥ ¾.
 
     >>> round(radius(0.05), 3)
     2.057

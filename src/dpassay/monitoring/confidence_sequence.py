@@ -2,10 +2,10 @@
 
 The same bets have a wealth against every value of the claim's parameter. A value is refuted once that
 has reached 1/γ. The values looked at are fixed beforehand; `lower_bound` is the largest of them up to
-which all are refuted. If it is above the truth, then the first value on the grid that is no less than
-the truth was refuted, which is one of these capitals: probability γ at most, at all times together.
-The claim counts as violated when all values up to its own are refuted, so that one error probability
-covers both.
+which all are refuted, 0 if there is none. If it is above the truth, then the first value on the grid that
+is no less than the truth was refuted, by one of these wealths: probability γ at most, at all times
+together. The claim counts as violated when all values up to its own are refuted, so that one error
+probability covers both. Its p-value can be at most γ before that.
 """
 
 from __future__ import annotations

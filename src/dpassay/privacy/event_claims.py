@@ -50,7 +50,8 @@ class Claim(Record):
     def _validate(self) -> None:
         checks.require(bool(dataclasses.fields(self)), "a claim is of a kind, such as PureDP")
 
-    #: Whether P(E) ≤ g(Q(E)) for every E is equivalent to Q(E) ≤ g(P(E)) for every E.
+    #: Whether P(E) ≤ g(Q(E)) for every E is equivalent to Q(E) ≤ g(P(E)) for every E, or is all that the
+    #: claim says. For f-DP about both orders that is so at gap 0 only, else it is a part of the claim.
     symmetric: ClassVar[bool] = True
     #: Whether P(E) ≤ g(Q(E)) for every event is equivalent to the claim.
     set_by_events: ClassVar[bool] = True
