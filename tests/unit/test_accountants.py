@@ -129,7 +129,7 @@ def test_a_refuted_curve_says_which_epsilons_go_with_it(seed):
     assert other.lower == pytest.approx(again.lower_bound, abs=2e-3)
     assert other.lower > 1.0
     assert dp.zoo.Gaussian(sigma=0.4).delta(other.lower, (0.0, 1.0)) > 1e-5
-    assert f"is refuted at {other.at}" in str(found)
+    assert f"at {other.at}, where the curve claims" in str(found)
     assert sum(share for _, share in found.budget) == pytest.approx(0.05)
 
 

@@ -164,9 +164,9 @@ def test_the_origin_says_what_was_read(write):
         ("a.csv", "x\n1,5\n", "line 2 has 2 cells, the first row 1 cell"),
         ("a.csv", 'x,y\n1,"a\nb"\n1,2,3\n', "line 4 has 3 cells"),
         ("a.csv", "x,x\n1,2\n", "more than one column 'x'"),
-        ("a.csv", b"x\n1\n\xff\n", "not a text file; save it as text in UTF-8"),
-        ("a.csv", b"x\n" + b"1\n" * 5000 + b"\xff\n", "not a text file"),
-        ("a.csv", "x\n1\n".encode("utf-16"), "not a text file"),
+        ("a.csv", b"x\n1\n\xff\n", "not text in UTF-8; is it in another encoding"),
+        ("a.csv", b"x\n" + b"1\n" * 5000 + b"\xff\n", "not text in UTF-8"),
+        ("a.csv", "x\n1\n".encode("utf-16"), "not text in UTF-8"),
         ("a.csv.gz", "x\n1\n", "not compressed as its name says"),
         ("a.xlsx", "zip", "save the sheet with the outputs as CSV"),
         ("a.parquet.gz", "zip", "read from .npy, .csv or .parquet"),
@@ -204,7 +204,7 @@ def test_files_that_are_not_what_they_say(tmp_path):
             read_table(path)
     path = tmp_path / "a.csv"
     path.write_bytes(b"\xff\xfe\x00\x01binary")
-    with pytest.raises(UnreadableFile, match="not a text file"):
+    with pytest.raises(UnreadableFile, match="not text in UTF-8"):
         read_table(path)
     with pytest.raises(UnreadableFile, match="none.csv' does not exist"):
         read_table(tmp_path / "none.csv")
@@ -387,4 +387,20 @@ def test_lines_that_are_no_table_are_refused(tmp_path, text, words):
     path = tmp_path / "p.jsonl"
     path.write_text(text)
     with pytest.raises(UnreadableFile, match=words):
+        read_table(path)
+
+
+def test_numbers_whose_separators_are_not_told_are_refused(tmp_path):
+    """984 and 1.214 are 984 and 1214 in some countries; a number with a unit is no word."""
+    rng = np.random.default_rng(0)
+    whole = rng.integers(600, 2500, size=200)
+    german = [f"{x:,}".replace(",", ".") for x in whole]
+    path = tmp_path / "p.csv"
+    path.write_text("\n".join(["Wert", *german]), encoding="utf-8")
+    with pytest.raises(UnreadableFile, match=r"a decimal, or a whole number with a separator"):
+        read_table(path)
+    path.write_text("\n".join(["Wert", *(f"{x:.3f}" for x in whole / 7)]), encoding="utf-8")
+    read_table(path)
+    path.write_text("\n".join(["Wert", *(f"{x} €" for x in german)]), encoding="utf-8")
+    with pytest.raises(UnreadableFile, match="a number with a unit"):
         read_table(path)

@@ -93,7 +93,7 @@ def test_a_changelog_is_read_by_version():
 def test_the_examples_of_the_readme_are_one_program():
     program = release.examples(release.read(ROOT / "README.md"))
     compile(program, "README.md", "exec")
-    assert "dp.audit(" in program
+    assert "dp.audit_counts(" in program
     assert "assert_private(" in program
 
 

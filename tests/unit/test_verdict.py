@@ -125,10 +125,10 @@ def test_what_is_refuted_is_more_than_what_is_claimed():
     found = dp.audit_counts(600, 1000, 184, 1000, "eps=1, delta=1e-5")
     assert found.violated
     same = replace(found, second=replace(found.second, lower=1e-5))
-    assert "δ > 1e-05, claimed 1e-05" in str(same)
+    assert "δ > 1e-05 at ε = 1, claimed 1e-05" in str(same)
     assert "δ > 1e-05 at ε = 1, claimed 1e-05" in same.view().sentence
     more = replace(found, second=replace(found.second, lower=2e-5))
-    assert "δ ≥ 2e-05, claimed 1e-05" in str(more)
+    assert "δ ≥ 2e-05 at ε = 1, claimed 1e-05" in str(more)
 
 
 def test_one_cell_is_one():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from dpassay import validation as checks
 from dpassay.auditing.audits import Options, audit
@@ -37,7 +37,7 @@ from dpassay.tables import Shown
 _LEAST, _LEARN = 8, 4
 #: Shapes that can be assumed.
 SHAPES = ("coin", "laplace", "gaussian")
-#: Simulated audits, round after round: the last one measures the power that is reported.
+#: Simulated audits, round after round, each with the draws that the rounds before suggest.
 _ROUNDS = (40, 80, 200)
 #: Plans of more draws than these are not simulated.
 _SIMULATED = 1_000_000
@@ -59,7 +59,7 @@ class Plan(Shown):
     event: float
     held_out: int | None
     draws: int | None
-    simulated: float | None = None  # the share of simulated audits of so many draws that refuted
+    simulated: int | None = None  # audits that were simulated to find the draws
     least: int | None = None  # by a pilot: draws if the excess is a standard error larger
     most: int | None = None  # and smaller
 
@@ -84,7 +84,7 @@ class Plan(Shown):
             truth += f" with {self.shape.capitalize()} noise"
         seen = ""
         if self.simulated is not None:
-            seen = f" ({self.simulated:.3g} of {_ROUNDS[-1]} simulated audits)"
+            seen = f" (by {self.simulated:,} simulated audits)"
         return (
             f"about {self.draws:,} draws a side refute {c} with probability {self.power:g}{seen} when "
             f"{truth}, at confidence {level(self.confidence)}: {self.held_out:,} of them test an event "
@@ -105,7 +105,7 @@ class Plan(Shown):
 
 
 def plan(
-    mechanism: Any,
+    mechanism: Any = None,
     pair: Any = None,
     claim: Claim | str | None = None,
     *,
@@ -148,6 +148,8 @@ def plan(
     checks.probability("power", power)
     share = 0.25 if train is None else checks.probability("train", train)
     gamma = 1 - checks.probability("confidence", confidence)
+    if mechanism is None and pair is None:
+        mechanism, claim = claim, None
     if claim is not None:
         check_mechanism(mechanism)
         (source,) = sources(mechanism, pair, rng=rng, sampling=sampling)
@@ -184,7 +186,8 @@ def plan(
     held = draws_needed(float(truth(rarer)), rarer, tested, gamma, power)
     draws, simulated = _with_training(held, share), None
     if assumed is not None and draws is not None and draws <= _SIMULATED:
-        draws, simulated = _simulated(assumed, read, draws, power, confidence, train, rng)
+        draws = _simulated(assumed, read, draws, power, confidence, train, rng)
+        simulated = sum(_ROUNDS)
         held = round(draws * (1 - share))
     return Plan(
         claim=read,
@@ -244,28 +247,30 @@ def _simulated(
     confidence: float,
     train: float | None,
     rng: Seed,
-) -> tuple[int, float]:
-    """Draws at which audits have the power asked for, and the share that refuted in the last round.
+) -> int:
+    """Draws at which audits have the power asked for.
 
-    As a normal quantile the power of a test at level γ is about c √n − Φ⁻¹(1 − γ).
+    The power of a test at level γ is about Φ(c √n − Φ⁻¹(1 − γ)). c is estimated by maximum likelihood
+    from all rounds, the last of which are near the draws that are sought.
     """
     goal, critical = float(ndtri(power)), float(ndtri(confidence))
     seeds = iter(np.random.default_rng(rng).integers(2**62, size=sum(_ROUNDS)).tolist())
-    silent, share = Sampling(progress=False), 0.0
+    silent = Sampling(progress=False)
+    rates = np.geomspace(0.2, 5.0, 400) * (goal + critical) / math.sqrt(draws)  # candidates for c
+    likelihood = np.zeros(rates.size)
     with Progress(sum(_ROUNDS), "simulating", unit="audits") as bar:
-        for turn, runs in enumerate(_ROUNDS):
+        for runs in _ROUNDS:
             hits = 0
             for _ in range(runs):
                 options: Options = {"n": draws, "confidence": confidence, "train": train}
                 options |= {"rng": next(seeds), "sampling": silent}
                 hits += audit(mechanism, (0.0, 1.0), claim, **options).violated
                 bar.advance(1)
-            share = hits / runs
-            if turn + 1 < len(_ROUNDS):
-                z = float(ndtri((hits + 0.5) / (runs + 1)))
-                times = ((goal + critical) / max(z + critical, 0.2)) ** 2
-                draws = max(math.ceil(draws * min(max(times, 0.25), 4.0)), _LEAST)
-    return draws, share
+            z = rates * math.sqrt(draws) - critical
+            likelihood += hits * log_ndtr(z) + (runs - hits) * log_ndtr(-z)
+            best = float(rates[int(np.argmax(likelihood))])
+            draws = max(math.ceil(((goal + critical) / best) ** 2), _LEAST)
+    return draws
 
 
 def _of_pilot(

@@ -41,7 +41,8 @@ class Family(Record):
     tried: int = 0
     difference: float = 0.0  # of outputs with common random numbers, in the scale of ε
     bound: float = 0.0  # predicted
-    seconds: float = 0.0
+    #: Not in files: results are the same wherever they are computed.
+    seconds: float = field(default=0.0, metadata={"live": True})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
