@@ -114,7 +114,7 @@ def one_run(
         confidence=confidence,
         rng=seed,
     )
-    deliver([found], out, "more canaries, other --guesses or a lower --confidence")
+    deliver([found], out, "another run with more canaries, --guesses fixed before looking at its scores")
 
 
 @command()
