@@ -114,7 +114,9 @@ def one_run(
         confidence=confidence,
         rng=seed,
     )
-    deliver([found], out, "another run with more canaries, --guesses fixed before looking at its scores")
+    deliver(
+        [found], out, "another run with more canaries, --guesses fixed before looking at its scores"
+    )
 
 
 @command()
