@@ -296,3 +296,15 @@ def test_a_number_of_guesses_in_quotes_is_named_whole():
     coins = np.random.default_rng(0).random(500) < 0.5
     with pytest.raises(InvalidInput, match="'200'"):
         dp.one_run(coins + 0.0, coins, guesses="200")
+
+
+def test_so_many_are_guessed_that_the_claim_can_be_refuted():
+    """Few confident guesses are the most accurate, and could not refute a large ε if all were right."""
+    rng = np.random.default_rng(0)
+    included = rng.permutation(500) < 250
+    scores = included + rng.normal(size=500)
+    verdict = dp.one_run(scores, included, claim="eps=4, delta=1e-5", rng=0)
+    assert not verdict.violated
+    assert not verdict.blind
+    few = dp.one_run(scores[:40], included[:40], claim="eps=4, delta=1e-5", rng=0)
+    assert few.blind  # none of 30 guesses could

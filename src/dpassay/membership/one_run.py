@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.special import expit
 
 from dpassay import validation as checks
 from dpassay._typing import BoolArray, FloatArray
@@ -295,7 +296,7 @@ def _tests(
 ) -> tuple[list[_Test], list[str]]:
     """The tests, and notes about them."""
     if guesses is None and claim.point is not None:
-        test, note = _learned(runs, gamma, seed)
+        test, note = _learned(runs, claim.point[0], gamma, seed)
         delta = claim.point[1]
         if delta == 0 or bounds.price(test.guessed, 0.0, delta) <= _COSTLY * gamma:
             return [test], [note]
@@ -341,8 +342,11 @@ def _sides(given: Any, canaries: int) -> tuple[int, int]:
     return top, bottom
 
 
-def _learned(runs: list[BoolArray], gamma: float, seed: int) -> tuple[_Test, str]:
-    """Choose on a random quarter of the canaries how many of the rest to guess; and a note about it."""
+def _learned(runs: list[BoolArray], epsilon: float, gamma: float, seed: int) -> tuple[_Test, str]:
+    """Choose on a random quarter of the canaries how many of the rest to guess; and a note about it.
+
+    So few that all of them being right would not refute ε are not considered, if more can be guessed.
+    """
     learn, rest = [], []
     for k, run in enumerate(runs):
         if len(run) < 8:
@@ -364,8 +368,11 @@ def _learned(runs: list[BoolArray], gamma: float, seed: int) -> tuple[_Test, str
             (max(a > 0, math.floor(a * len(p))), max(b > 0, math.floor(b * len(p)))) for p in parts
         ]
 
-    tried = [_test(learn, sides(learn, option), 1.0).guessed for option in options]
     made = np.array([sum(map(sum, sides(rest, option))) for option in options])
+    able = gamma ** (1 / made) > expit(epsilon)
+    if able.any():
+        options, made = [options[k] for k in np.flatnonzero(able)], made[able]
+    tried = [_test(learn, sides(learn, option), 1.0).guessed for option in options]
     # the bound that the rest would give if its guesses were right as often
     rate = np.array([(one.right + 0.5) / (one.guesses + 1) for one in tried])
     best = options[int(np.argmax(clopper_pearson.lower(rate * made, made, gamma)))]
