@@ -202,3 +202,22 @@ def test_a_table_without_the_columns_of_the_canaries_is_refused(table):
     with pytest.raises(InvalidInput, match="none of the columns of the records, a, b"):
         canaries.nearest_rows(table)
     assert canaries.nearest_rows([]).tolist() == [0.0, 0.0]
+
+
+def test_columns_of_a_file_are_named(tmp_path):
+    """Losses are lower for canaries that were trained on, and called as a training script calls them."""
+    rng = np.random.default_rng(0)
+    member = rng.integers(2, size=400)
+    loss = rng.normal(size=400) - 2 * member
+    path = tmp_path / "scores.csv"
+    rows = [f"{x},{c}" for x, c in zip(loss, member, strict=True)]
+    path.write_text("\n".join(["loss,member", *rows]), encoding="utf-8")
+    named = {"score": "loss", "included": "member", "delta": 1e-5, "rng": 0}
+    found = audit_file(path, sign="lower", **named)
+    assert found.value == dp.one_run(-loss, member, delta=1e-5, rng=0).value > 1
+    assert found.about.files[0].columns == ("loss", "member")
+    assert audit_file(path, **named).value == 0
+    with pytest.raises(UnreadableFile, match="--score and --included"):
+        audit_file(path)
+    with pytest.raises(InvalidInput, match="sign"):
+        audit_file(path, sign="down", **named)

@@ -71,9 +71,14 @@ def one_run(
     scores: Annotated[
         Path,
         typer.Argument(
-            help="A file with a row a canary and the columns score and included (0 or 1)."
+            help="A file with a row a canary: its score, and whether it was included (0 or 1)."
         ),
     ],
+    score: Annotated[str, typer.Option(help="The column of the scores.")] = "score",
+    included: Annotated[str, typer.Option(help="The column of the coins.")] = "included",
+    sign: Annotated[
+        str, typer.Option(help="Which scores speak for included: higher, or lower (losses).")
+    ] = "higher",
     claim: Annotated[
         str | None, typer.Option(help='The claim, such as "eps=1, delta=1e-5"; without: a bound.')
     ] = None,
@@ -107,6 +112,9 @@ def one_run(
         raise InvalidInput("a report is of a verdict: give --claim, or leave --report out")
     found = audit_file(
         scores,
+        score=score,
+        included=included,
+        sign=sign,
         max_bytes=max_bytes,
         claim=claim,
         guesses=read_guesses(guesses),

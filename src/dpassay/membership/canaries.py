@@ -190,20 +190,27 @@ def _check_columns(records: Any, data: Any) -> None:
 
 
 def audit_file(
-    path: str | Path, *, max_bytes: int | None = None, **options: Any
+    path: str | Path,
+    *,
+    score: str = "score",
+    included: str = "included",
+    sign: str = "higher",
+    max_bytes: int | None = None,
+    **options: Any,
 ) -> Verdict | LowerBound:
-    """`one_run` of the columns "score" and "included" of a file."""
+    """`one_run` of two columns of a file; with sign="lower" small scores speak for included ones."""
+    checks.one_of("sign", sign, ("higher", "lower"), remedy="lower for losses")
     table = read_table(path, max_bytes)
     names = table.names or ()
-    for wanted in ("score", "included"):
+    for wanted in (score, included):
         if wanted not in names:
             has = ", ".join(map(repr, names)) or "none with a name"
             raise UnreadableFile(
-                f"{str(path)!r} needs the columns score and included, a row a canary, and has {has}; "
-                "name them in a header"
+                f"{str(path)!r} needs the columns {score} and {included}, a row a canary, and has {has}; "
+                "say which they are with --score and --included"
             )
-    score, coins = (table.columns[names.index(name)] for name in ("score", "included"))
-    for name, column in (("score", score), ("included", coins)):
+    scores, coins = (table.columns[names.index(name)] for name in (score, included))
+    for name, column in ((score, scores), (included, coins)):
         if column.dtype.kind not in "bif":
             odd = next((v for v in column.tolist() if not isinstance(v, (bool, int, float))), None)
             at = column.tolist().index(odd) + 1
@@ -211,8 +218,8 @@ def audit_file(
                 f"column {name!r} of {str(path)!r} has {odd!r} in row {at:,}; every canary needs a "
                 "number as its score, and 0 or 1 for included"
             )
-    used = replace(table.origin, columns=("score", "included"))
-    found = one_run(score, coins, **options)
+    used = replace(table.origin, columns=(score, included))
+    found = one_run(scores if sign == "higher" else -scores.astype(float), coins, **options)
     return replace(found, about=replace(found.about, files=(used,)))
 
 
