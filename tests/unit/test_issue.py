@@ -70,7 +70,7 @@ def test_the_command_writes_issues_and_pages(tmp_path, capsys, seed):
     assert run(["report", str(file)]) == 0
     page = (tmp_path / "verdict.html").read_text(encoding="utf-8")
     assert "What the draws say about the cause" in page
-    assert "For a person" in page
+    assert "What it means for a person" in page
     assert "v1-cause" in page
     clear = tmp_path / "clear.json"
     clear.write_text(dp.audit_counts(10, 100, 10, 100, "eps=1").to_json(), encoding="utf-8")
