@@ -69,6 +69,8 @@ def test_curves_beside_a_leak_in_the_bits_say_so(visit):
     page = visit(verdict)
     captions = page.locator("figcaption")
     assert captions.count() >= 4
-    for caption in captions.all():
+    cause, *curves = captions.all()
+    assert "the witness event" in cause.inner_text()  # it is about the bits
+    for caption in curves:
         assert caption.is_visible()
         assert OF_VALUES in caption.inner_text()
