@@ -103,7 +103,7 @@ def estimate(
     *,
     order: float,
     n: int | None = None,
-    method: Softmax = Softmax(),  # noqa: B008  (frozen)
+    method: Softmax = Softmax(),
     direction: Direction = "both",
     rng: Seed = None,
     sampling: Sampling | None = None,
@@ -140,7 +140,7 @@ def lower_bound(
     order: float,
     n: int | None = None,
     confidence: float = 0.95,
-    method: Method = Softmax(),  # noqa: B008
+    method: Method = Softmax(),
     direction: Direction = "both",
     rng: Seed = None,
     sampling: Sampling | None = None,
@@ -184,7 +184,7 @@ def curve(
     orders: npt.ArrayLike,
     n: int | None = None,
     confidence: float = 0.95,
-    method: Method = Softmax(),  # noqa: B008
+    method: Method = Softmax(),
     direction: Direction = "both",
     simultaneous: bool = True,
     rng: Seed = None,
