@@ -54,11 +54,74 @@ def test_a_tuple_of_arrays_is_columns_with_a_canary_a_row():
         ((np.zeros((6, 2)), np.zeros(6)), np.zeros((3, 2)), "data must be one of as many"),
         ((np.zeros((6, 2)), np.zeros(6)), (np.zeros((3, 2)),), "data must be one of as many"),
         (np.zeros((6, 2)), (np.zeros((3, 2)), np.zeros(3)), "data is a tuple of 2 arrays"),
+        ({"x": [1, 2], "y": [1]}, (), r"a dict of the columns x, y.*\[2, 1\] rows"),
+        ({"x": [1, 2]}, {"y": [1]}, "so data must be one of as many, with the same names"),
+        ({"x": [1, 2]}, [1], "so data must be one of as many"),
+        ({"x": 3}, (), r"records\['x'\] must be a list.*got 3"),
+        ({}, (), "at least one canary"),
+        (np.zeros((6, 2)), np.zeros((3, 4)), r"shape \(2,\), and a row of the data \(4,\)"),
+        ({1, 2, 3}, (), r"records must be a list.*got \{1, 2, 3\}"),
+        ([1, 2], 7, "data must be a list.*got 7"),
     ],
 )
 def test_columns_that_do_not_go_together_are_refused(records, data, words):
     with pytest.raises(InvalidInput, match=words):
         dp.Canaries(records, data=data)
+
+
+def test_a_dict_of_columns_gives_a_dict():
+    columns = {"input_ids": np.arange(12).reshape(6, 2), "text": list("abcdef"), "labels": range(6)}
+    data = {"input_ids": np.zeros((1, 2), dtype=int), "text": ["x"], "labels": [9]}
+    canaries = dp.Canaries(columns, data=data, rng=1)
+    kept = canaries.included
+    made = canaries.dataset()
+    assert list(made) == list(columns)
+    assert np.array_equal(made["input_ids"], [[0, 0], *columns["input_ids"][kept]])
+    assert made["text"] == ["x", *np.array(columns["text"])[kept]]
+    assert made["labels"] == [9, *np.arange(6)[kept]]
+    assert len(dp.Canaries(columns, rng=1).dataset()["labels"]) == kept.sum()
+
+
+def test_a_tuple_with_a_list_in_it_is_columns_too():
+    features, labels = np.arange(12.0).reshape(6, 2), list(range(6))
+    canaries = dp.Canaries((features, labels), rng=1)
+    assert len(canaries) == 6
+    assert canaries.dataset()[1] == [y for y in labels if canaries.included[y]]
+
+
+class Squares:
+    """A data set as PyTorch knows it: a length and items by number."""
+
+    def __init__(self, first, count):
+        self.first, self.count = first, count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, k):
+        if not 0 <= k < self.count:
+            raise IndexError(k)
+        return (self.first + k) ** 2
+
+
+def test_a_data_set_gives_a_data_set():
+    canaries = dp.Canaries(Squares(10, 6), data=Squares(0, 3), rng=1)
+    made = canaries.dataset()
+    wanted = [0, 1, 4, *((10 + k) ** 2 for k in np.flatnonzero(canaries.included))]
+    assert len(made) == len(wanted)
+    assert [made[k] for k in range(len(made))] == list(made) == wanted
+    assert made[-1] == made[np.int64(len(made) - 1)] == wanted[-1]
+    with pytest.raises(IndexError):
+        made[len(made)]
+    assert list(dp.Canaries(Squares(10, 6), rng=1).dataset()) == wanted[3:]
+
+
+def test_scores_of_a_model_need_inputs_and_targets():
+    coins = dp.Canaries.from_json(dp.Canaries([1, 2], rng=0).to_json())
+    with pytest.raises(InvalidInput, match="score needs canaries that are inputs and targets"):
+        coins.score(None, None)
+    with pytest.raises(InvalidInput, match="record needs canaries that are inputs and targets"):
+        coins.record(None, None, None)
 
 
 def test_the_record_keeps_seed_and_coins_and_cannot_be_changed():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,11 @@ from dpassay.sampling.files import read_table
 
 #: The address of the coins' randomness.
 _COINS = 1 << 22
+#: What canaries can be.
+_KINDS = (
+    "a list, an array, a tensor, a tuple or dict of columns, or a data set with a length and [k], of "
+    "canaries"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +41,10 @@ class Canaries(Record):
     checked. `to_json` keeps seed and coins, not the records. Train on `dataset()`, compute a membership
     inference score of every canary, included or not, and give the scores to `audit`.
 
-    A list has a canary an item, an array or a data frame a canary a row. A tuple of arrays, such as
-    features and labels `(X, y)`, is columns of equal length, a canary a row; `data` is then such a tuple
-    as well.
+    A list has a canary an item, an array, a tensor or a data frame a canary a row, and a data set of
+    PyTorch (anything with a length and `[k]`) likewise. Columns of equal length, a canary a row, are a
+    tuple such as `(X, y)` or a dict such as `{"input_ids": …, "labels": …}`. `data` is of the same kind,
+    and so is `dataset()`.
 
     >>> canaries = Canaries(["a", "b", "c", "d"], data=["x", "y"], rng=1)
     >>> canaries.dataset()
@@ -56,16 +64,10 @@ class Canaries(Record):
         given: Any = self.included
         records = self.records
         if given is None and records is None:
-            raise InvalidInput("records must be a list or an array of canaries, got None")
+            raise InvalidInput(f"records must be {_KINDS}, got None")
         if records is not None:
-            _check_columns(records, self.data)
-        rows = records[0] if _is_columns(records) else records
-        try:
-            many = len(given if records is None else rows)
-        except Exception:  # an object may raise anything
-            raise InvalidInput(
-                f"records must be a list or an array of canaries, got {checks.shown(records)}"
-            ) from None
+            _check_kinds(records, self.data)
+        many = len(given) if records is None else _count(records)
         if not many:
             raise InvalidInput("records must hold at least one canary, got none")
         # from an address of its own: training with the same seed must not use the same randomness
@@ -86,21 +88,46 @@ class Canaries(Record):
             raise InvalidInput(
                 "a record of coins has no canaries; make Canaries(records, rng=seed)"
             )
-        if is_frame(self.records):
-            return _concatenated(self.data, self.records, self.included)
-        if _is_columns(self.records):
-            data = self.data if len(self.data) else [()] * len(self.records)
-            return tuple(map(self._joined, self.records, data))
-        if isinstance(self.records, np.ndarray):
-            return self._joined(self.records, self.data)
-        return [
-            *self.data,
-            *(r for r, kept in zip(self.records, self.included, strict=True) if kept),
-        ]
+        return _joined(self.data, self.records, self.included)
 
-    def _joined(self, records: Any, data: Any) -> Any:
-        chosen = np.asarray(records)[self.included]
-        return np.concatenate([np.asarray(data), chosen]) if len(data) else chosen
+    def score(
+        self, model: Any, loss_fn: Any, *, batch_size: int = 256, device: Any = None
+    ) -> FloatArray:
+        """−loss of every canary under a trained model of PyTorch: `audit` takes these scores.
+
+        The canaries are pairs of inputs x and targets y (a tuple of two columns, or items that are such
+        pairs), or a dict with a column "labels" and inputs that `model` takes by name. The model is
+        evaluated in eval mode and without gradients; its mode is as before afterwards.
+
+        loss_fn     `loss_fn(model(x), y)` gives a loss a canary: reduction="none"
+        device      where batches go; the device of the model without a word
+        """
+        from dpassay.membership.pytorch import losses
+
+        return -losses(model, loss_fn, self._rows("score"), batch_size, device)
+
+    def record(
+        self, model: Any, loss_fn: Any, optimizer: Any, *, batch_size: int = 64, device: Any = None
+    ) -> Any:
+        """Record white-box scores while a model of PyTorch is trained; the arguments are as in `score`.
+
+        Call it before the first step, and with Opacus after `make_private`. After training the `scores`
+        of what it returns go to `audit` (`dpassay.membership.pytorch.GradientScores`).
+        """
+        from dpassay.membership.pytorch import GradientScores
+
+        rows = self._rows("record")
+        return GradientScores(model, loss_fn, optimizer, rows, batch_size, device)
+
+    def _rows(self, verb: str) -> Any:
+        """The canaries as items or columns that can be cut into batches."""
+        if self.records is None or is_frame(self.records):
+            got = "a data frame" if is_frame(self.records) else "a record of coins alone"
+            raise InvalidInput(
+                f"{verb} needs canaries that are inputs and targets of a model, got {got}; make "
+                "Canaries((X, y), data=…, rng=seed) of tensors or arrays"
+            )
+        return columns_of(self.records) or self.records
 
     def nearest_rows(self, table: Any) -> FloatArray:
         """A score of every canary by a synthetic table: 1 − distance of the nearest row.
@@ -139,11 +166,72 @@ class Canaries(Record):
         )
 
 
-def _is_columns(given: Any) -> bool:
-    """Whether this is a tuple of arrays, a column each."""
-    if not isinstance(given, tuple) or not given:
-        return False
-    return all(len(getattr(one, "shape", ())) > 0 for one in given)
+class JoinedRows:
+    """The items of a data set, then those of another that are included: a map-style data set."""
+
+    def __init__(self, data: Any, records: Any, included: BoolArray) -> None:
+        self._data, self._records = data, records
+        self._chosen = np.flatnonzero(included).tolist()
+
+    def __len__(self) -> int:
+        return len(self._data) + len(self._chosen)
+
+    def __getitem__(self, index: Any) -> Any:
+        k = range(len(self))[operator.index(index)]
+        first = len(self._data)
+        return self._data[k] if k < first else self._records[self._chosen[k - first]]
+
+
+def columns_of(given: Any) -> dict[Any, Any] | None:
+    """Columns by name or by place, of a dict and of a tuple with arrays in it; None of all else."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    sized = isinstance(given, tuple) and all(
+        hasattr(one, "__len__") and not isinstance(one, str) for one in given
+    )
+    if sized and any(len(getattr(one, "shape", ())) > 0 for one in given):
+        return dict(enumerate(given))
+    return None
+
+
+def _is_tensor(value: Any) -> bool:
+    """Whether this is a tensor of PyTorch, which is not imported for it."""
+    return type(value).__module__.startswith("torch") and hasattr(value, "detach")
+
+
+def _count(given: Any, name: str = "records") -> int:
+    """How many records there are."""
+    columns = columns_of(given)
+    rows = given if columns is None else next(iter(columns.values()), ())
+    try:
+        found = len(rows)
+        if hasattr(rows, "__getitem__"):
+            return found
+    except Exception:  # an object may raise anything
+        pass
+    raise InvalidInput(f"{name} must be {_KINDS}, got {checks.shown(given)}")
+
+
+def _joined(data: Any, records: Any, included: BoolArray) -> Any:
+    """Data and the canaries that are included, of the same kind."""
+    columns = columns_of(records)
+    if columns is not None:
+        rest = columns_of(data) or dict.fromkeys(columns, ())
+        made = {name: _joined(rest[name], column, included) for name, column in columns.items()}
+        return made if isinstance(records, Mapping) else tuple(made.values())
+    if is_frame(records):
+        return _concatenated(data, records, included)
+    if _is_tensor(records):
+        import torch
+
+        chosen = records[torch.tensor(included.tolist(), device=records.device)]
+        return torch.cat([data, chosen]) if len(data) else chosen
+    if hasattr(records, "shape"):
+        chosen = np.asarray(records)[included]
+        return np.concatenate([np.asarray(data), chosen]) if len(data) else chosen
+    if isinstance(records, Sequence):
+        return [*data, *(r for r, kept in zip(records, included, strict=True) if kept)]
+    return JoinedRows(data, records, included)
 
 
 def _concatenated(data: Any, records: Any, included: BoolArray) -> Any:
@@ -159,30 +247,51 @@ def _concatenated(data: Any, records: Any, included: BoolArray) -> Any:
     return pandas.concat([data, chosen], ignore_index=True) if len(data) else chosen
 
 
-def _check_columns(records: Any, data: Any) -> None:
-    """Refuse columns of canaries and of data that do not go together."""
-    if is_frame(records) and len(data) and type(data) is not type(records):
+def _check_kinds(records: Any, data: Any) -> None:
+    """Refuse canaries and data that do not go together."""
+    mine, theirs = columns_of(records), columns_of(data)
+    if mine is None and theirs is not None:
         raise InvalidInput(
-            f"the canaries are a data frame, so data must be one too, got {checks.shown(data)}"
+            f"data is {_named(theirs)}, and the canaries are {type(records).__name__}: give them as a "
+            "tuple or a dict of as many, (canary_X, canary_y) for data=(X, y)"
         )
-    if not _is_columns(records):
-        if _is_columns(data):
-            raise InvalidInput(
-                f"data is a tuple of {len(data)} arrays, and the canaries are {type(records).__name__}: "
-                "give them as a tuple of as many arrays, (canary_X, canary_y) for data=(X, y)"
-            )
-        return
-    for name, columns in (("records", records), ("data", data)):
-        lengths = [len(column) for column in columns] if _is_columns(columns) else []
+    for name, columns in (("records", mine or {}), ("data", theirs or {})):
+        lengths = [_count(column, f"{name}[{key!r}]") for key, column in columns.items()]
         if len(set(lengths)) > 1:
             raise InvalidInput(
-                f"{name} is a tuple of arrays, a row a record, and they have {lengths} rows: give arrays "
+                f"{name} is {_named(columns)}, a row a record, and they have {lengths} rows: give arrays "
                 "of one length, or a list in which each item is a record"
             )
-    if len(data) and not (_is_columns(data) and len(data) == len(records)):
+    if not _count(data, "data"):
+        return
+    if mine is not None and (theirs is None or set(theirs) != set(mine)):
         raise InvalidInput(
-            f"the canaries are a tuple of {len(records)} arrays, so data must be one of as many, got "
-            f"{checks.shown(data)}; if each array is a canary, give them as a list"
+            f"the canaries are {_named(mine)}, so data must be one of as many, with the same names if it "
+            f"is a dict, got {checks.shown(data)}; if each array is a canary, give them as a list"
+        )
+    for key, column in (mine or {"": records}).items():
+        _check_rows(column, data if theirs is None else theirs[key])
+
+
+def _named(columns: dict[Any, Any]) -> str:
+    """Columns in words: "a tuple of 2 arrays", "a dict of the columns x, y"."""
+    if isinstance(next(iter(columns)), int):
+        return f"a tuple of {len(columns)} arrays"
+    return f"a dict of the columns {', '.join(map(str, columns))}"
+
+
+def _check_rows(records: Any, data: Any) -> None:
+    """Refuse rows of data that cannot stand in one array, frame or data set with those of canaries."""
+    for words, is_kind in (("a data frame", is_frame), ("a tensor", _is_tensor)):
+        if is_kind(records) and not is_kind(data):
+            raise InvalidInput(
+                f"the canaries are {words}, so data must be one too, got {checks.shown(data)}"
+            )
+    shapes = [getattr(one, "shape", ()) for one in (records, data)]
+    if all(shapes) and not is_frame(records) and shapes[0][1:] != shapes[1][1:]:
+        raise InvalidInput(
+            f"a canary has the shape {tuple(shapes[0][1:])}, and a row of the data "
+            f"{tuple(shapes[1][1:])}; give both in one shape"
         )
 
 
