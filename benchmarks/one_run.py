@@ -52,16 +52,16 @@ def steinke_formula(guessed: Guessed, epsilon: float, delta: float) -> float:
     return min(1.0, bounds.tail(guessed, epsilon) + extra)
 
 
-def steinke(guessed: Guessed, delta: float) -> float:
-    return last(lambda e: steinke_formula(guessed, e, delta) <= GAMMA)
+def steinke(guessed: Guessed, delta: float, gamma: float = GAMMA) -> float:
+    return last(lambda e: steinke_formula(guessed, e, delta) <= gamma)
 
 
 def averaged(guessed: Guessed, delta: float) -> float:
     return last(lambda e: bounds.averaged(guessed, e, delta) <= GAMMA)
 
 
-def curve(guessed: Guessed, delta: float) -> float:
-    level = np.array([GAMMA])
+def curve(guessed: Guessed, delta: float, gamma: float = GAMMA) -> float:
+    level = np.array([gamma])
     return last(lambda e: not bounds.fits(dp.ApproximateDP(e, delta), guessed, level)[0])
 
 

@@ -131,6 +131,7 @@ def main() -> None:
         monitors,
         mpl,
         one_run,
+        one_run_cifar,
         renyi,
         spectra,
         store,
