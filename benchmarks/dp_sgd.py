@@ -130,7 +130,7 @@ def authors() -> str:
 
 @table("dp-sgd-family")
 def family() -> str:
-    """ε that draws of the white-box score of one epoch imply, if the training is DP-SGD with some noise."""
+    """ε implied by draws of the white-box score of one epoch, if this is DP-SGD with some noise."""
     rate, steps, delta, bounds = 0.5, 2, audit_dpsgd.DELTA, 40
 
     def score(canary: int, size: int, rng: np.random.Generator) -> Array:
