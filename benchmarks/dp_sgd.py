@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from examples import audit_dpsgd
@@ -136,7 +137,8 @@ def family() -> str:
     def score(canary: int, size: int, rng: np.random.Generator) -> Array:
         """The log-likelihood ratio of two steps whose sums the canary moves by 1, noise multiplier 1."""
         sums = canary * (rng.random((size, steps)) < rate) + rng.normal(size=(size, steps))
-        return np.log(1 - rate + rate * np.exp(sums - 0.5)).sum(axis=1)
+        ratios: Array = np.log(1 - rate + rate * np.exp(sums - 0.5)).sum(axis=1)
+        return ratios
 
     def accountant(noise: float) -> object:
         return audit_dpsgd.accountant(steps, rate, noise, False)
@@ -147,7 +149,7 @@ def family() -> str:
     for n in (1000, 10_000, 100_000):
         found: dict[str, list[float]] = {"family": [], "": []}
         for seed in range(bounds):
-            options = {"n": n, "loss": "values", "rng": seed}
+            options: dict[str, Any] = {"n": n, "loss": "values", "rng": seed}
             of = f"eps, delta={delta:g}"
             found["family"].append(dp.bound(score, (0, 1), of, family=among, **options).value)
             found[""].append(dp.bound(score, (0, 1), of, **options).value)

@@ -22,6 +22,7 @@ from dpassay.auditing.stages import (
     learn_rare_events,
     pair_counters,
 )
+from dpassay.blackbox.library_objects import claim_on
 from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
@@ -106,7 +107,8 @@ def audit(
     mechanism    a mechanism, or samples (then leave `pairs` out: all draws are used, each once)
     pairs        a pair of neighbouring inputs, or several: the one of most power is tested
     claim        a claim, its text ("eps=1, delta=1e-5"), or a list of them: then a list of verdicts
-                 comes back, each at confidence 1 − (1 − confidence)/how many there are
+                 comes back, each at confidence 1 − (1 − confidence)/how many there are; a mechanism of
+                 OpenDP or diffprivlib states its own
     n            draws per side per pair, training included
     loss         the score of the outputs: "auto", a name ("kde", "knn", "logistic", …) or any
                  scikit-learn classifier; "values" is "auto" without the floating-point
@@ -127,7 +129,7 @@ def audit(
     >>> verdict.violated, verdict.lower_bound > 0.8
     (True, True)
     """
-    claims = _claims(claim)
+    claims = _claims(claim_on(claim, mechanism, pairs))
     if isinstance(details, str):
         checks.one_of("details", details, ("violation",), remedy="or True or False")
     else:
