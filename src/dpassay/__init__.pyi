@@ -45,6 +45,7 @@ from .privacy.claims import ZeroConcentratedDP as ZeroConcentratedDP
 from .privacy.curves import RenyiCurve as RenyiCurve
 from .privacy.curves import Spectrum as Spectrum
 from .privacy.curves import TradeoffCurve as TradeoffCurve
+from .privacy.families import Family as Family
 from .privacy.finite_pairs import LossCurve as LossCurve
 from .privacy.finite_pairs import Masses as Masses
 from .privacy.pairs import Pair as Pair

@@ -158,7 +158,7 @@ def _fail(verdict: Verdict, flake: float, weak: str, found: str = "") -> None:
 def assert_private(
     mechanism: Any,
     pairs: Any,
-    claim: Any,
+    claim: Any = None,
     *,
     n: int | None = None,
     flake: float | None = None,

@@ -21,6 +21,7 @@ PUBLIC = [
     "Estimate",
     "Event",
     "Explanation",
+    "Family",
     "Fault",
     "GaussianDP",
     "Guarantee",

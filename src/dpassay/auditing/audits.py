@@ -22,6 +22,7 @@ from dpassay.auditing.stages import (
     learn_rare_events,
     pair_counters,
 )
+from dpassay.blackbox.library_objects import claim_on
 from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
@@ -33,6 +34,7 @@ from dpassay.loss.features import feature_curve
 from dpassay.notions.all_notions import profile_of
 from dpassay.privacy.claim_parsing import as_claim, parameter
 from dpassay.privacy.claims import Claim
+from dpassay.privacy.families import Family, OrderedClaims, epsilon_at
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import Blind, Cause, blind_search, far_above
@@ -105,7 +107,8 @@ def audit(
     mechanism    a mechanism, or samples (then leave `pairs` out: all draws are used, each once)
     pairs        a pair of neighbouring inputs, or several: the one of most power is tested
     claim        a claim, its text ("eps=1, delta=1e-5"), or a list of them: then a list of verdicts
-                 comes back, each at confidence 1 − (1 − confidence)/how many there are
+                 comes back, each at confidence 1 − (1 − confidence)/how many there are; a mechanism of
+                 OpenDP or diffprivlib states its own
     n            draws per side per pair, training included
     loss         the score of the outputs: "auto", a name ("kde", "knn", "logistic", …) or any
                  scikit-learn classifier; "values" is "auto" without the floating-point
@@ -126,7 +129,7 @@ def audit(
     >>> verdict.violated, verdict.lower_bound > 0.8
     (True, True)
     """
-    claims = _claims(claim)
+    claims = _claims(claim_on(claim, mechanism, pairs))
     if isinstance(details, str):
         checks.one_of("details", details, ("violation",), remedy="or True or False")
     else:
@@ -275,6 +278,7 @@ def bound(
     pairs: Any = None,
     of: Claim | str = "eps",
     *,
+    family: Family | None = None,
     n: int | None = None,
     confidence: float = 0.95,
     loss: Any = "auto",
@@ -290,8 +294,10 @@ def bound(
     It holds with probability `confidence`, for every number of draws; an audit seeks the strongest test
     of a claim instead.
 
-    of  "eps", "eps, delta=1e-5", "delta, eps=1", "mu", "rho" or "renyi(order=2)"; or a claim, whose
-        value does not matter
+    of      "eps", "eps, delta=1e-5", "delta, eps=1", "mu", "rho" or "renyi(order=2)"; or a claim, whose
+            value does not matter
+    family  the mechanism is assumed to be one of these: the bound is then the ε at δ of the last claim
+            of the family that is refuted, and a note says for which value of the parameter
 
     The other arguments are those of `audit`.
 
@@ -300,33 +306,68 @@ def bound(
     >>> 0.9 < found.value <= 1.0
     True
     """
-    family = parameter(of) if isinstance(of, str) else as_claim(of).at(0.0)
+    wanted = parameter(of) if isinstance(of, str) else as_claim(of).at(0.0)
     gamma = 1 - checks.probability("confidence", confidence)
-    asked = _Asked(n, train, seconds, lambda one: learn(*one, gamma, loss, largest=True), [family])
+    among = None if family is None else family.ordered(_delta_of(wanted))
+    tested = wanted if among is None else among
+    asked = _Asked(n, train, seconds, lambda one: learn(*one, gamma, loss, largest=True), [tested])
     found, budget = asked.of(
         mechanism, pairs, rng=rng, sampling=sampling, relation=relation, features=features
     )
     with Whole(budget.draws(len(found)), "learning") as bar:
-        choices = learn(found, [family], budget, gamma, loss, largest=True)
+        choices = learn(found, [tested], budget, gamma, loss, largest=True)
         choices, budget = asked.further(choices, budget, gamma, largest=True)
         test = asked.testing(budget, choices)
         bar.say("bounding", max(test.test))
         (choice,), (counted,) = choices, count(choices, test)
     seen = certify(choice, counted, gamma, second=False)
-    reached = family.at(float(f"{_MOST * seen.lower:.3g}")) if seen.lower > 0 else None
+    about = _about(choice, counted, 1, seen)
+    bounded: dict[str, Any]
+    if family is not None and among is not None:
+        bounded = _of_family(family, among, seen.lower, _delta_of(wanted))
+        about = replace(about, notes=(bounded.pop("note"), *about.notes))
+    else:
+        reached = wanted.at(float(f"{_MOST * seen.lower:.3g}")) if seen.lower > 0 else None
+        bounded = {
+            "value": seen.lower,
+            "claim": wanted.at(seen.lower),
+            "diagnosis": _diagnosis(choice, counted, seen, gamma, reached)["diagnosis"],
+        }
     return LowerBound(
-        value=seen.lower,
         confidence=confidence,
-        notion=family.meaning,
+        notion=wanted.meaning,
         guarantee=Guarantee.EXACT.given(choice.source.doubts),
         pair=choice.source.pair,
         witness=seen.best.witness(choice.source.pair),
-        claim=family.at(seen.lower),
         budget=tuple(seen.budget),
         pairs=choice.pairs,
-        about=_about(choice, counted, 1, seen),
-        diagnosis=_diagnosis(choice, counted, seen, gamma, reached)["diagnosis"],
+        about=about,
+        **bounded,
     )
+
+
+def _delta_of(wanted: Claim) -> float:
+    """The δ at which a family's ε is bounded."""
+    if wanted.point is None or wanted.symbol != "ε":
+        raise InvalidInput(
+            f'with family=, of must be ε at a δ, such as "eps, delta=1e-5", got {wanted.meaning}'
+        )
+    return wanted.point[1]
+
+
+def _of_family(family: Family, among: OrderedClaims, t: float, delta: float) -> dict[str, Any]:
+    """The ε of the last claim that is refuted, that claim, and a note with its parameter."""
+    value = among.last_refuted(t)
+    if value is None:
+        low, high = family.low, family.high
+        return {"value": 0.0, "note": f"no claim is refuted, for {family.name} {low:g} to {high:g}"}
+    claim = among.make(value)
+    side = "above" if among.values[0] > among.values[-1] else "below"
+    note = (
+        f"it assumes that the mechanism is one of the family: its claims for {family.name} {value:.4g} "
+        f"and {side} are refuted, and this is the ε of the last of them"
+    )
+    return {"value": epsilon_at(claim, delta), "claim": claim, "note": note}
 
 
 def _about(choice: Selection, counted: Counted, claims: int, found: Certificate) -> About:

@@ -18,6 +18,7 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
+from dpassay.blackbox.library_objects import claim_on
 from dpassay.bounds.upper_delta import worse_direction
 from dpassay.diagnosis.diagnoses import diagnose
 from dpassay.diagnosis.draws import Keeping, Kept
@@ -67,6 +68,7 @@ def verify(
     >>> found.confirmed, found.holds
     (True, '(1.2, 0.001)-DP holds on this pair')
     """
+    claim = claim_on(claim, mechanism, pairs)
     if claim is None:
         raise InvalidInput('what is claimed? Give a claim such as "eps=1, delta=1e-5"')
     asked = as_claim(claim)

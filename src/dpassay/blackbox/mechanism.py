@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from dpassay import validation as checks
+from dpassay.blackbox.library_objects import adapted
 from dpassay.errors import BadOutput, InvalidInput, MechanismRaised, MechanismTimedOut
 from dpassay.interrupts import held_back
 from dpassay.outputs.templates import Outcome
@@ -327,7 +328,7 @@ def with_features(mechanism: Any, features: Any) -> Any:
     """
     if features is None or (isinstance(features, (list, tuple)) and not features):
         return mechanism
-    check_mechanism(mechanism)
+    mechanism = check_mechanism(mechanism)
     given = [features] if callable(features) else features
     if not isinstance(given, (list, tuple)) or not all(callable(one) for one in given):
         raise InvalidInput(
@@ -357,7 +358,8 @@ def _takes_two(function: Callable[..., Any]) -> bool:
 
 
 def check_mechanism(mechanism: Any) -> Mechanism:
-    """Explain, before the first draw, what is wrong with a mechanism's signature."""
+    """The mechanism; before the first draw it is explained what is wrong with its signature."""
+    mechanism = adapted(mechanism)
     if not callable(mechanism):
         drawn = "; outputs that were drawn already go in as dp.from_samples(p, q), in its place"
         raise InvalidInput(

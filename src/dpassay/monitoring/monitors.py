@@ -16,6 +16,7 @@ from typing import Any
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
+from dpassay.blackbox.library_objects import claim_on
 from dpassay.errors import BadOutput, DependenceWarning, InvalidInput
 from dpassay.monitoring.confidence_sequence import (
     ANYTIME,
@@ -319,7 +320,7 @@ def monitor(
     >>> verdict.violated, verdict.draws < 2000
     (True, True)
     """
-    wanted = as_claim(claim)
+    wanted = as_claim(claim_on(claim, mechanism, pairs))
     gamma = 1 - checks.probability("confidence", confidence)
     how = replace(as_sampling(sampling), progress=False)  # one line for all draws together
     found = list(

@@ -1,0 +1,163 @@
+"""Claims that one parameter orders, such as the accountant's curve for every noise multiplier.
+
+Under the assumption that a mechanism is one of a family, a test of one event bounds the parameter, and
+with it the ε at any δ. That ε may lie far above what the draws certify without the assumption: it
+follows the curve to outputs that were never seen.
+
+Curves are computed for finitely many values of the parameter, t = 0 (the most private) to t = K, and g_t
+is interpolated linearly between them: concave in q, continuous and growing with t, as Theorem 3 of
+docs/theory.md needs for one ordering of the outcomes. A mechanism whose parameter lies between the
+values k − 1 and k keeps g_k, so that a bound on t exceeds k with probability at most γ. The value
+reported is the last one strictly below the bound on t, which is then at most k − 1: on the private side
+of the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpassay import validation as checks
+from dpassay._typing import FloatArray
+from dpassay.errors import InvalidInput
+from dpassay.privacy.claim_parsing import as_claim
+from dpassay.privacy.event_claims import Claim, scalar_or_array
+from dpassay.rootfinding import bisect
+
+#: The number of values of the parameter, from one end of the range to the other.
+_VALUES = 1025
+#: Beyond this ε a curve is said to have none.
+_MOST = 300.0
+
+
+@dataclass(frozen=True)
+class Family:
+    """Claims that one parameter orders, such as the accountant's curve for every noise multiplier.
+
+    claims     a function of the parameter that returns a claim or an accountant; it is asked for at some
+               tens of the 1,025 values between the ends
+    low, high  the range of the parameter, above 0; the mechanism is assumed to be one of these
+    name       what the parameter is called
+
+    Privacy must rise or fall with the parameter all along the range.
+
+    >>> import dpassay as dp
+    >>> gaussian = dp.Family(lambda noise: dp.GaussianDP(1 / noise), 0.5, 2.0, name="noise")
+    >>> found = dp.bound(
+    ...     dp.zoo.Gaussian(1.0), (0.0, 1.0), "eps, delta=1e-5", family=gaussian, n=20_000, rng=0
+    ... )
+    >>> 4.0 < found.value < 4.38  # the truth is 4.377
+    True
+    """
+
+    claims: Callable[[float], Any] = field(repr=False)
+    low: float
+    high: float
+    name: str = "parameter"
+    _made: dict[float, Claim] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not callable(self.claims):
+            raise InvalidInput(
+                "claims must be a function of the parameter that returns a claim or an accountant, got "
+                f"{checks.shown(self.claims)}"
+            )
+        low = checks.real("low", self.low, above=0.0)
+        if not low < checks.real("high", self.high, above=0.0):
+            raise InvalidInput(f"low must be below high, got {self.low:g} and {self.high:g}")
+
+    def ordered(self, delta: float) -> OrderedClaims:
+        """The claims from the most private one on, by their ε at δ."""
+        values = np.geomspace(self.low, self.high, _VALUES)
+        at_low, at_high = (epsilon_at(self._at(float(v)), delta) for v in values[[0, -1]])
+        if at_low == at_high:
+            raise InvalidInput(
+                f"ε is {at_low:g} at δ = {delta:g} for {self.name} = {self.low:g} and for {self.high:g}; "
+                "the claims must differ: is the parameter used, and is δ above 0?"
+            )
+        return OrderedClaims(self._at, values if at_low < at_high else values[::-1])
+
+    def _at(self, value: float) -> Claim:
+        if value in self._made:
+            return self._made[value]
+        claim = self._made[value] = as_claim(self.claims(value))
+        if not claim.set_by_events or claim.directional:
+            raise InvalidInput(
+                f"{self.name} = {value:g} gives {claim}; a family needs claims about events and both "
+                "orders of the inputs: what an accountant says of ε and δ, trade-off functions, or μ"
+            )
+        return claim
+
+
+def epsilon_at(claim: Claim, delta: float) -> float:
+    """The least ε at which a claim allows this δ, from above; ∞ if there is none."""
+
+    def enough(epsilon: float) -> bool:
+        return float(claim.delta_at(epsilon)) <= delta
+
+    return bisect(enough, _MOST, 0.0)[0] if enough(_MOST) else math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedClaims(Claim):
+    """A family as one claim with the parameter t: see the module. Curves are made when first needed."""
+
+    make: Callable[[float], Claim] = field(repr=False)
+    values: FloatArray = field(repr=False)
+    t: float = 0.0
+    symmetric = False  # between two values the mixture of two symmetric curves is not
+
+    @property
+    def parameter(self) -> str:
+        return "t"
+
+    @property
+    def largest(self) -> float:
+        return float(len(self.values) - 1)
+
+    def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
+        t = min(float(self._theta(theta)), self.largest)
+        k, share = int(t), t % 1
+        region, slope = self.make(float(self.values[k])).region_and_slope(q)
+        if share:
+            above = self.make(float(self.values[k + 1])).region_and_slope(q)
+            region = (1 - share) * np.minimum(region, 1.0) + share * np.minimum(above[0], 1.0)
+            slope = (1 - share) * slope + share * above[1]
+        return region, slope
+
+    def region_inverse(self, p: npt.ArrayLike, theta: Any = None) -> Any:
+        """From below: `region` there is at most p."""
+        p = np.asarray(p, dtype=float)
+        low = bisect(
+            lambda q: self.region_and_slope(q, theta)[0] <= p, np.zeros(p.shape), np.ones(p.shape)
+        )[0]
+        return scalar_or_array(
+            np.where(self.region_and_slope(np.zeros(p.shape), theta)[0] >= p, 0.0, low)
+        )
+
+    def needed(self, p: npt.ArrayLike, q: npt.ArrayLike) -> Any:
+        """From above, up to a quarter of a step: every t costs a curve."""
+
+        def least(x: float, y: float) -> float:
+            def allows(t: float) -> bool:
+                return bool(self.region(y, t) >= x)
+
+            if allows(0.0):
+                return 0.0
+            return (
+                bisect(allows, self.largest, 0.0, steps=12)[0] if allows(self.largest) else math.inf
+            )
+
+        return scalar_or_array(np.vectorize(least, otypes=[float])(p, q))
+
+    def last_refuted(self, t: float) -> float | None:
+        """The last value of the parameter strictly below a bound on t; None if there is none."""
+        return float(self.values[math.ceil(t) - 1]) if t > 0 else None
+
+    def __str__(self) -> str:
+        return f"one of {len(self.values)} claims"

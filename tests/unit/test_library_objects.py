@@ -1,0 +1,105 @@
+"""Objects of other libraries as mechanisms that state their own claim (real ones: tests/libraries)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpassay as dp
+from dpassay import testing
+from dpassay.errors import InvalidInput
+
+
+def measurement(metric: str, measure: str, value: Any, kind: str = "f64") -> Any:
+    """What dpassay looks at in an OpenDP measurement; the privacy map is d ↦ value(d)."""
+    rng = np.random.default_rng(0)
+    return SimpleNamespace(
+        input_metric=metric,
+        output_measure=measure,
+        input_distance_type=kind,
+        map=value,
+        invoke=lambda data: round(float(np.sum(data)) + rng.laplace(), 6),
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "pair", "distance"),
+    [
+        ("AbsoluteDistance(f64)", (0.5, 2.0), 1.5),
+        ("L1Distance(f64)", ([0.0, 1.0], [2.0, 0.0]), 3.0),
+        ("L2Distance(f64)", ([0.0, 0.0], [3.0, 4.0]), 5.0),
+        ("SymmetricDistance()", ([1, 2, 2], [2, 2, 2]), 2),
+        ("ChangeOneDistance()", ([1, 2, 2], [2, 2, 2]), 1),
+        ("HammingDistance()", ([1, 2, 2], [2, 2, 1]), 2),
+        ("DiscreteDistance()", ("a", "b"), 1),
+    ],
+)
+def test_the_privacy_map_is_asked_at_the_distance_of_the_pair(metric, pair, distance):
+    kind = "f64" if "f64" in metric else "u32"
+    asked = []
+
+    def privacy_map(d: Any) -> float:
+        asked.append(d)
+        return 1.0
+
+    box = measurement(metric, "MaxDivergence", privacy_map, kind)
+    box.invoke = lambda data: 0
+    assert dp.audit(box, pair, n=200, rng=0).claim.epsilon == 1.0
+    assert asked == [distance]
+    assert isinstance(asked[0], float if kind == "f64" else int)
+
+
+@pytest.mark.parametrize(
+    ("measure", "value", "claim"),
+    [
+        ("MaxDivergence", 1.5, "1.5-DP"),
+        ("Approximate(MaxDivergence)", (1.5, 1e-6), "(1.5, 1e-06)-DP"),
+        ("ZeroConcentratedDivergence", 0.5, "0.5-zCDP"),
+        ("Approximate(ZeroConcentratedDivergence)", (0.5, 1e-6), "(0.5, 1e-06)-zCDP"),
+        ("SmoothedMaxDivergence", SimpleNamespace(delta=dp.GaussianDP(1.0).delta_at), "f-DP"),
+        ("RenyiDivergence", lambda order: 0.1 * order, "Rényi DP at 9 orders (1.25 to 64)"),
+    ],
+)
+def test_measures_become_claims(measure, value, claim):
+    box = measurement("AbsoluteDistance(f64)", measure, lambda d: value)
+    assert str(dp.audit(box, (0.0, 1.0), n=400, rng=0).claim) == claim
+
+
+def test_every_verb_takes_the_claim_from_the_object():
+    box = measurement("AbsoluteDistance(f64)", "MaxDivergence", lambda d: 0.2 * d)
+    assert dp.audit(box, (0.0, 1.0), n=2000, rng=0).violated
+    assert dp.monitor(box, (0.0, 1.0), max_n=2000, rng=0).violated
+    assert not dp.verify(box, (0.0, 1.0), n=2000, rng=0).confirmed
+    with pytest.raises(testing.PrivacyViolation):
+        testing.assert_private(box, (0.0, 1.0), n=2000, seed=0)
+    assert not dp.audit(box, (0.0, 1.0), "eps=1.5", n=500, rng=0).violated
+    assert dp.bound(box, (0.0, 1.0), n=2000, rng=0).value > 0.5
+    with pytest.raises(
+        InvalidInput, match=r"claims different things about these pairs \(0.2-DP, 0.4"
+    ):
+        dp.audit(box, [(0.0, 1.0), (0.0, 2.0)], n=2000, rng=0)
+
+
+def test_what_an_object_does_not_say_is_asked_for():
+    box = measurement("PartitionDistance()", "MaxDivergence", lambda d: 1.0)
+    with pytest.raises(InvalidInput, match="the metric PartitionDistance.*give claim="):
+        dp.audit(box, (0.0, 1.0), n=100)
+    box = measurement("AbsoluteDistance(f64)", "MaxDivergence", lambda d: 1.0)
+    with pytest.raises(InvalidInput, match=r"have no AbsoluteDistance.*\[1\]"):
+        dp.audit(box, ([1], [2]), n=100)
+
+
+def test_a_mechanism_with_a_sensitivity():
+    rng = np.random.default_rng(0)
+    box = SimpleNamespace(
+        epsilon=0.3, delta=0.0, sensitivity=1, randomise=lambda x: round(x + rng.laplace(), 6)
+    )
+    verdict = dp.audit(box, (0.0, 1.0), n=2000, rng=0)
+    assert (str(verdict.claim), verdict.violated) == ("0.3-DP", True)
+    with pytest.raises(InvalidInput, match="are 2 apart.*sensitivity 1"):
+        dp.audit(box, (0.0, 2.0), n=2000)
+    box.delta = 1e-3
+    assert str(dp.audit(box, (0.0, 1.0), n=500, rng=0).claim) == "(0.3, 0.001)-DP"
