@@ -293,16 +293,6 @@ class Certificate:
         """The event that shows most."""
         return max(self.tests, key=lambda test: (test.lower, -test.p_value))
 
-    @property
-    def able(self) -> EventTest:
-        """The event on which the smallest value is detected, if it shows there in full."""
-        return min((self.best, *self.tests), key=lambda test: test.detectable)
-
-    @property
-    def reach(self) -> float:
-        """The smallest value of the parameter that one of the tests detects, showing in full."""
-        return min(self.able.detectable, self.least)
-
     @cached_property
     def detectable_by_event(self) -> list[float]:
         """The smallest value that each event detects at its level, if the strongest shows it in full.

@@ -57,34 +57,21 @@ class Claim(Record):
     set_by_events: ClassVar[bool] = True
     #: Whether `region` and `slope` are closed forms, cheap to evaluate.
     quick: ClassVar[bool] = True
-
-    @property
-    def directional(self) -> bool:
-        """Whether the claim is only about the first input against the second."""
-        return False
+    #: Whether the claim is only about the first input against the second.
+    directional: ClassVar[bool] = False
+    #: The name of θ (the larger θ, the weaker the claim), its symbol, and its largest value.
+    parameter: ClassVar[str] = "epsilon"
+    symbol: ClassVar[str] = "ε"
+    largest: ClassVar[float] = math.inf
 
     # --- the parameter θ
-
-    @property
-    def parameter(self) -> str:
-        """The name of θ. The larger θ, the weaker the claim."""
-        return "epsilon"
-
-    @property
-    def symbol(self) -> str:
-        return "ε"
 
     @property
     def meaning(self) -> str:
         """The symbol of θ, with what is held fixed."""
         return self.symbol
 
-    @property
-    def largest(self) -> float:
-        """The largest value that θ can have."""
-        return math.inf
-
-    @property
+    @cached_property
     def value(self) -> float:
         """The claimed θ."""
         return float(getattr(self, self.parameter))
@@ -270,11 +257,11 @@ class EpsilonDeltaClaim(Claim):
     """Base of the claims P(E) ≤ e^ε Q(E) + δ. `point_at` says which of the two θ is."""
 
     def point_at(self, theta: Any) -> tuple[Any, Any]:
-        raise NotImplementedError
+        return theta, 0.0
 
     def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
         """min(e^ε q + δ, 1 − e^{−ε}(1 − δ − q), 1); e^ε, then e^{−ε}, then 0."""
-        epsilon, delta = self.point_at(self._theta(theta))
+        epsilon, delta = self.point_at(self.value if theta is None else theta)
         ratio, rest = _exp(epsilon), 1.0 - delta
         inside = q < rest
         lines = np.minimum(ratio * q + delta, (delta + q) / ratio - np.expm1(-epsilon))
@@ -343,9 +330,6 @@ class PureDP(EpsilonDeltaClaim):
     def __post_init__(self) -> None:
         self._set(epsilon=checks.real("epsilon", self.epsilon, at_least=0.0))
 
-    def point_at(self, theta: Any) -> tuple[Any, Any]:
-        return theta, 0.0
-
     def __str__(self) -> str:
         return f"{digits(self.epsilon)}-DP"
 
@@ -371,25 +355,14 @@ class ApproximateDP(EpsilonDeltaClaim):
         self._set(epsilon=checks.real("epsilon", self.epsilon, at_least=0.0))
         self._set(delta=checked_delta(self.delta))
         checks.one_of("headline", self.headline, ("epsilon", "delta"))
-
-    @property
-    def parameter(self) -> str:
-        return self.headline
-
-    @property
-    def symbol(self) -> str:
-        return "ε" if self.headline == "epsilon" else "δ"
+        if self.headline == "delta":  # just below 1, where nothing would be claimed
+            self._set(parameter="delta", symbol="δ", largest=1.0 - 1e-12)
 
     @property
     def meaning(self) -> str:
         if self.headline == "epsilon":
             return f"ε at δ = {digits(self.delta)}"
         return f"δ at ε = {digits(self.epsilon)}"
-
-    @property
-    def largest(self) -> float:
-        """For δ just below 1, where nothing would be claimed."""
-        return math.inf if self.headline == "epsilon" else 1.0 - 1e-12
 
     def point_at(self, theta: Any) -> tuple[Any, Any]:
         return (theta, self.delta) if self.headline == "epsilon" else (self.epsilon, theta)
