@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.auditing.second_bounds import SECOND, second_bound
+from dpassay.auditing.counts import SECOND, second_bound
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts

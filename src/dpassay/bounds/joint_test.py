@@ -230,11 +230,6 @@ def evidence_of(
     return found
 
 
-def lower_bounds(tests: Iterable[tuple[Counts, float]], claim: Claim) -> list[float]:
-    """The lower confidence bounds of `evidence_of`, without p-values."""
-    return [found.lower_bound for found in evidence_of(tests, claim, bound_only=True)]
-
-
 def lower_bound(counts: Counts, claim: Claim, gamma: float) -> float:
     """The lower confidence bound on the claim's parameter."""
     return evidence(counts, claim, gamma).lower_bound
@@ -245,14 +240,11 @@ def _where_distance(
 ) -> tuple[float, float, float]:
     """The θ, from below, at which T of the counts falls to the level; T there; and dθ/dT.
 
-    θ = 0 where T is below the level even there.
+    θ = 0 where T is below the level even there. From `start` on the claim allows what was observed.
     """
-    c = window.counts
 
     def distance(theta: float) -> float:
-        if c.i / c.n <= claim.region(c.j / c.m, theta):
-            return 0.0
-        return math.sqrt(observed_distance(window, claim, theta))
+        return 0.0 if theta >= start else math.sqrt(observed_distance(window, claim, theta))
 
     low, at_low, high, at_high = 0.0, distance(0.0), start, 0.0
     if not math.isfinite(start):

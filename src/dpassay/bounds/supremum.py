@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.fft import dct
@@ -227,7 +228,7 @@ def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int
         height = value - slope * touch
         cross = np.clip(np.diff(height) / -np.diff(slope), touch[:-1], touch[1:])
         edges = np.concatenate([[low], cross, [high]])
-        gap = height[:-1] + slope[:-1] * cross - claim.region(cross, theta)
+        gap = height[:-1] + slope[:-1] * cross - claim.region_and_slope(cross, theta)[0]
         noise = math.sqrt(max(float(np.min(value * (1 - value))), 1 / n) / n)
         excess = float(np.max(gap, initial=0.0)) / (_GAP * noise)
         if excess <= 1 or count >= _MOST_LINES:
@@ -237,7 +238,8 @@ def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int
         count = min(max(count + 1, more), _MOST_LINES)
     # a tangent is nowhere below g; each line is raised to g at some places, in case a slope is wrong
     piece = edges[:-1, None] + np.diff(edges)[:, None] * _ALONG
-    short = claim.region(piece, theta) - (height[:, None] + slope[:, None] * piece)
+    g, _ = claim.region_and_slope(piece, theta)
+    short = np.minimum(g, 1.0) - (height[:, None] + slope[:, None] * piece)
     height = height + 1e-13 + np.maximum(short.max(axis=1), 0.0)
     keep = (edges[1:] > edges[:-1]) | (edges.size == 2)
     return _Lines(edges[:-1][keep], edges[1:][keep], height[keep], slope[keep])
@@ -271,7 +273,7 @@ def _finer(values: FloatArray) -> FloatArray:
     return np.asarray(dct(terms, type=3))
 
 
-#: Parameters ρ of ellipses with foci ±1, and 24-gons around them, the upper halves (the rest is conjugate).
+#: Parameters ρ of ellipses with foci ±1, and the upper halves of 24-gons around them.
 _RHO = np.array([1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0, 200.0, 1000.0])
 _ANGLE = np.arange(13) * (np.pi / 12)
 _POLYGONS = np.add(
