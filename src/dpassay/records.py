@@ -181,7 +181,12 @@ def encode(value: Any) -> Any:
         value = value.item()
     match value:
         case Record():
-            return _encode_record(value)
+            entries = {"type": type(value).__name__}
+            for field in dataclasses.fields(value):  # type: ignore[arg-type]
+                if not field.metadata.get("live"):  # those belong to this process alone
+                    write = encode if field.metadata.get("verbatim") else _field
+                    entries[field.name] = write(getattr(value, field.name))
+            return entries
         case None | bool():
             return value
         case str() | int():  # of enums the value
@@ -200,15 +205,6 @@ def encode(value: Any) -> Any:
                 return {key: encode(item) for key, item in value.items()}
             return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
     return {"$repr": shown(value, 200)}
-
-
-def _encode_record(record: Record) -> dict[str, Any]:
-    entries = {"type": type(record).__name__}
-    for field in dataclasses.fields(record):  # type: ignore[arg-type]
-        if not field.metadata.get("live"):  # those belong to this process alone
-            write = encode if field.metadata.get("verbatim") else _field
-            entries[field.name] = write(getattr(record, field.name))
-    return entries
 
 
 def _field(value: Any) -> Any:

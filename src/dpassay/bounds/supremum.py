@@ -7,7 +7,6 @@ where g is a line, and a polynomial is pinned down by its values at Chebyshev po
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -200,18 +199,10 @@ def _after_stirling(k: FloatArray) -> FloatArray:
     return np.where(k < 64, exact, 0.5 * np.log(many) + 1 / (12 * many) - 1 / (360 * many**3))
 
 
-@dataclass(frozen=True)
-class _Lines:
-    """p = height + slope·q on [low, high], for each line."""
-
-    low: FloatArray
-    high: FloatArray
-    height: FloatArray
-    slope: FloatArray
-
-
-def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int) -> _Lines:
+def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int) -> FloatArray:
     """Lines whose minimum is nowhere below g on [low, high], and little above it.
+
+    A column is a line: p = height + slope·q on [low, high]. The rows are low, high, height and slope.
 
     On its own piece a line is at most 1: its slope is not negative, and it meets the next line left of
     where that one touches g ≤ 1. The last one touches g at the end, `high`.
@@ -242,21 +233,18 @@ def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int
     short = np.minimum(g, 1.0) - (height[:, None] + slope[:, None] * piece)
     height = height + 1e-13 + np.maximum(short.max(axis=1), 0.0)
     keep = (edges[1:] > edges[:-1]) | (edges.size == 2)
-    return _Lines(edges[:-1][keep], edges[1:][keep], height[keep], slope[keep])
+    return np.array([edges[:-1], edges[1:], height, slope])[:, keep]
 
 
-def _sup_on_lines(lattice: Lattice, lines: _Lines) -> float:
+def _sup_on_lines(lattice: Lattice, lines: FloatArray) -> float:
     window = lattice.window
     tolerance = _TOLERANCE * window.spent
     counts = _degrees(lines, window.counts, tolerance)
     if counts.max() > _MOST:
         return 1.0  # no certificate at this cost
-    low, half, height, slope = (
-        np.repeat(of_line, counts)
-        for of_line in (lines.low, (lines.high - lines.low) / 2, lines.height, lines.slope)
-    )
+    low, high, height, slope = np.repeat(lines, counts, axis=1)
     points = [np.cos((np.arange(count) + 0.5) * (np.pi / count)) for count in counts]  # Chebyshev's
-    q = low + half * (1 + np.concatenate(points))
+    q = low + (high - low) / 2 * (1 + np.concatenate(points))
     values = lattice.tail(q, np.clip(height + slope * q, 0.0, 1.0))
     parts = np.split(values, np.cumsum(counts)[:-1])
     largest = max(float(_finer(part).max()) for part in parts)
@@ -281,16 +269,14 @@ _POLYGONS = np.add(
 ) / (2 * math.cos(np.pi / 24))
 
 
-def _degrees(lines: _Lines, c: Counts, tolerance: float) -> IntArray:
+def _degrees(lines: FloatArray, c: Counts, tolerance: float) -> IntArray:
     """How many Chebyshev points keep the interpolation error of F below the tolerance, on each line.
 
     If |F| ≤ B on the ellipse with foci `low`, `high` and parameter ρ, the error in K points is at
     most 4 B ρ^{1−K} / (ρ − 1). B is convex in z, so its maximum over the ellipse is at most that
     over the corners of a polygon around it.
     """
-    low, high, height, slope = (
-        values[:, None, None] for values in (lines.low, lines.high, lines.height, lines.slope)
-    )
+    low, high, height, slope = lines[:, :, None, None]
     z = (low + high) / 2 + (high - low) / 2 * _POLYGONS
     p = height + slope * z
     log_bound = c.m * np.log(np.max(np.abs(z) + np.abs(1 - z), axis=2))

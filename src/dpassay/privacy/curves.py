@@ -348,9 +348,7 @@ class RenyiCurve(Shown, Tabular):
         Rényi divergence does not refute it.
         """
         checks.probability("delta", delta)
-        lam = self.x
-        eps = self.y + np.log1p(-1 / lam) - (math.log(delta) + np.log(lam)) / (lam - 1)
-        return max(0.0, float(np.min(eps)))
+        return epsilon_of_renyi(self.x, self.y, delta)
 
     def chart(self, **others: Any) -> Any:
         """An Altair chart of ε(λ), with the lower bounds, and other curves given by name."""
@@ -376,6 +374,19 @@ class RenyiCurve(Shown, Tabular):
                 f"{level(self.confidence)} {scope}{backing}"
             )
         return said + _estimated_by(self.about)
+
+
+# --- conversions
+
+
+def epsilon_of_renyi(order: FloatArray, divergence: FloatArray, delta: float) -> float:
+    """The ε for which D_λ ≤ ε(λ) at these orders implies (ε, δ)-DP.
+
+    ε(λ) + log((λ − 1)/λ) − (log δ + log λ)/(λ − 1), the smallest over the orders (Canonne, Kamath &
+    Steinke 2020, arXiv:2004.00010, Proposition 12).
+    """
+    spent = (math.log(delta) + np.log(order)) / (order - 1)
+    return max(float(np.min(divergence + np.log1p(-1 / order) - spent)), 0.0)
 
 
 # --- arrays of curves
@@ -434,11 +445,6 @@ def lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     slopes = np.diff(y) / np.diff(x)
     if x.size <= 2 or np.all(np.diff(slopes) > 0):
         return _frozen(x), _frozen(y)
-    keep = _hull_indices(x, y)
-    return _frozen(x[keep]), _frozen(y[keep])
-
-
-def _hull_indices(x: FloatArray, y: FloatArray) -> list[int]:
     xs, ys = x.tolist(), y.tolist()  # scalar arithmetic on lists is several times faster
     hull: list[int] = []
     for i in range(len(xs)):
@@ -449,7 +455,7 @@ def _hull_indices(x: FloatArray, y: FloatArray) -> list[int]:
             else:
                 break
         hull.append(i)
-    return hull
+    return _frozen(x[hull]), _frozen(y[hull])
 
 
 def _frozen(array: FloatArray) -> FloatArray:
