@@ -61,9 +61,7 @@ class TradeoffCurve(Shown, Tabular):
 
     def __call__(self, alpha: npt.ArrayLike) -> Any:
         """T(α), exact for the piecewise linear curve."""
-        alpha = checks.doubles("alpha", alpha)
-        value = np.interp(alpha, self.x, self.y)
-        return value if alpha.ndim else float(value)
+        return checks.scalar_or_array(np.interp(checks.doubles("alpha", alpha), self.x, self.y))
 
     def inverse(self) -> TradeoffCurve:
         """T⁻¹: the same pair with the roles of the two distributions exchanged (exact)."""
@@ -85,8 +83,7 @@ class TradeoffCurve(Shown, Tabular):
             factor = np.exp(eps)
             knot = np.searchsorted(slopes, -factor, side="left")
             gain = (1 - self.y[knot]) - np.where(self.x[knot] > 0, factor * self.x[knot], 0.0)
-        out = np.clip(gain, 0.0, 1.0)
-        return out if eps.ndim else float(out)
+        return checks.scalar_or_array(np.clip(gain, 0.0, 1.0))
 
     def spectrum(self, epsilons: npt.ArrayLike) -> Spectrum:
         """δ(ε) in the worse of the two directions (exact for the piecewise linear curve)."""
@@ -218,17 +215,14 @@ class Spectrum(Shown, Tabular):
     def __call__(self, epsilon: npt.ArrayLike) -> Any:
         """δ(ε) inside the grid, interpolated on the safe (upper) side."""
         eps = _inside("epsilon", epsilon, self.x, "dp.spectrum.estimate(…, epsilons=[…])")
-        value = np.interp(np.exp(eps), np.exp(self.x), self.y)
-        return value if eps.ndim else float(value)
+        return checks.scalar_or_array(np.interp(np.exp(eps), np.exp(self.x), self.y))
 
     def certified(self, epsilon: npt.ArrayLike) -> Any:
         """The certified lower bound at ε: δ falls with ε, so the next grid point's bound holds."""
         if self.lower is None:
             raise InvalidInput("this spectrum carries no certified lower curve")
-        eps = checks.doubles("epsilon", epsilon)
-        at = np.searchsorted(self.x, eps, side="left")
-        value = np.concatenate([self.lower, [0.0]])[at]
-        return value if eps.ndim else float(value)
+        at = np.searchsorted(self.x, checks.doubles("epsilon", epsilon), side="left")
+        return checks.scalar_or_array(np.append(self.lower, 0.0)[at])
 
     def certified_upper(self, epsilon: npt.ArrayLike) -> Any:
         """The certified upper bound at ε: δ is convex in t = e^ε, and falls no faster than t rises.
@@ -244,8 +238,7 @@ class Spectrum(Shown, Tabular):
         eps, first = checks.doubles("epsilon", epsilon), math.exp(self.x[0])
         t = np.exp(np.minimum(eps, self.x[-1]))
         chords = np.interp(t, np.exp(self.x), self.upper)
-        value = np.minimum(chords + np.maximum(first - t, 0.0), 1.0)
-        return value if eps.ndim else float(value)
+        return checks.scalar_or_array(np.minimum(chords + np.maximum(first - t, 0.0), 1.0))
 
     def epsilon(self, delta: float) -> float:
         """The smallest ε with δ(ε) ≤ delta by this curve (∞ if its grid ends before)."""
@@ -337,8 +330,7 @@ class RenyiCurve(Shown, Tabular):
     def __call__(self, order: npt.ArrayLike) -> Any:
         """ε(λ) inside the grid, interpolated on the safe (upper) side."""
         lam = _inside("order", order, self.x, "dp.renyi.curve(…, orders=[…])")
-        value = np.interp(lam, self.x, (self.x - 1) * self.y) / (lam - 1)
-        return value if lam.ndim else float(value)
+        return checks.scalar_or_array(np.interp(lam, self.x, (self.x - 1) * self.y) / (lam - 1))
 
     def approximate_dp(self, delta: float) -> float:
         """The ε for which this curve implies (ε, δ)-DP.

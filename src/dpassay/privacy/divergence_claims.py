@@ -11,7 +11,6 @@ both tails keep their digits. Root searches end on the outer side: nothing a cla
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -32,9 +31,9 @@ from dpassay.privacy.event_claims import (
     checked_delta,
     digits,
     probabilities,
-    scalar_or_array,
 )
 from dpassay.rootfinding import bisect
+from dpassay.validation import scalar_or_array
 
 #: Logits beyond this are probabilities 0 and 1.
 _LARGEST_LOGIT = 745.0
@@ -352,7 +351,7 @@ class RenyiCurveDP(DivergenceClaim):
     symbol: ClassVar[str] = "factor"
 
     def __post_init__(self) -> None:
-        orders, epsilons = (_listed(n, getattr(self, n)) for n in ("orders", "epsilons"))
+        orders, epsilons = (checks.listed(n, getattr(self, n)) for n in ("orders", "epsilons"))
         if len(orders) != len(epsilons):
             raise InvalidInput(
                 f"orders and epsilons must be equally many, got {len(orders)} and {len(epsilons)}"
@@ -451,9 +450,3 @@ class ZeroConcentratedDP(DivergenceClaim):
 def _checked_order(order: Any) -> float:
     remedy = "order 1 is KL and ∞ is pure DP: use PureDP"
     return checks.real("order", order, above=1.0, remedy=remedy)
-
-
-def _listed(name: str, values: Any) -> Sequence[Any]:
-    if isinstance(values, (str, bytes)) or not np.iterable(values):
-        raise InvalidInput(f"{name} must be a list of numbers, got {checks.shown(values)}")
-    return list(values)

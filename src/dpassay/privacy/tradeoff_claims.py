@@ -26,9 +26,9 @@ from dpassay.privacy.event_claims import (
     digits,
     probabilities,
     profile_points,
-    scalar_or_array,
 )
 from dpassay.rootfinding import bisect
+from dpassay.validation import scalar_or_array
 
 #: The largest ε at δ = SMALL_DELTA that is reported beside a gap.
 _LARGE_EPSILON = 300.0
