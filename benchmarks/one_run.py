@@ -78,7 +78,7 @@ def reference() -> str:
         guessed = Guessed(m, r, v)
         claim = dp.ApproximateDP(0.0, delta)
         best = bounds.lower_bound(claim, guessed, GAMMA)
-        ceiling = bounds.lower_bound(claim, guessed.perfect(), GAMMA)
+        ceiling = bounds.lower_bound(claim, Guessed(m, r, r), GAMMA)
         values = [way(guessed, delta) for way in (steinke, averaged, curve)]
         cells = [f"{value:.4f}" for value in (*values, best, ceiling)]
         cells[3] = f"**{cells[3]}**"

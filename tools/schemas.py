@@ -23,8 +23,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import dpassay
 from dpassay._typing import BoolArray, FloatArray, IntArray
-from dpassay.annotations import choices
-from dpassay.records import SCHEMA, Record
+from dpassay.records import SCHEMA, Record, choices
 from dpassay.sampling.store_files import FORMAT, Entry
 from libraries.cases import Audited
 

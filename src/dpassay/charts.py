@@ -32,11 +32,10 @@ def tradeoff(
     band: tuple[FloatArray, FloatArray, FloatArray] | None = None,
     box: tuple[float, float, float, float] | None = None,
     outline: FloatArray | None = None,
-    at: float | None = None,
     point: tuple[float, float] | None = None,
     hover: bool = False,
 ) -> Any:
-    """Trade-off curves with a band, a confidence box or outline, a point and a vertical line.
+    """Trade-off curves with a band, a confidence box or outline, and a point.
 
     With `hover`, here and below, the chart answers a pointer with the nearest point of a line.
     """
@@ -59,7 +58,7 @@ def tradeoff(
         corners = [dict(zip(("x", "x2", "y", "y2"), box, strict=True))]
         region = _data(corners).mark_rect(color=PALETTE[5], opacity=0.35, stroke=PALETTE[5])
         parts.append(region.encode(x="x:Q", x2="x2:Q", y="y:Q", y2="y2:Q"))
-    parts += _rule(at) + _mark(point, ("α counted", "β counted"), "circle")
+    parts += _mark(point, ("α counted", "β counted"), "circle")
     return _finish(parts, width=380, height=380)
 
 
@@ -122,7 +121,6 @@ def loss(
     *,
     labels: Sequence[str] | None = None,
     location: float | None = None,
-    truth: Line | None = None,
     part: str = "output",
 ) -> Any:
     """The two output distributions above, the privacy loss below; `part` names what of outputs x is."""
@@ -130,7 +128,7 @@ def loss(
         both = masses(labels, p, q, part=part), mass_loss(labels, p, q, ell, part=part)
     else:
         above = densities(x, p, q, part=part)
-        both = above, loss_line(x, ell, location=location, truth=truth, part=part)
+        both = above, loss_line(x, ell, location=location, part=part)
     return column(both)
 
 
@@ -158,7 +156,6 @@ def loss_line(
     ell: FloatArray,
     *,
     location: float | None = None,
-    truth: Line | None = None,
     event: Sequence[tuple[float, float]] = (),
     rare: Sequence[tuple[float, float]] = (),
     part: str = "output",
@@ -166,12 +163,13 @@ def loss_line(
 ) -> Any:
     """|log p/q| along the outputs: the intervals of an event shaded, those of rare outputs grey."""
     lines = {"estimate": (x, np.abs(ell))}
-    if truth is not None:
-        lines["exact loss"] = truth
     y = altair().Y("y:Q", title="|log p/q|, estimated")
     drawn = _lines(lines, _output_axis(x, part), y, (part, "|log p/q|"), hover)
-    hidden = _shade(rare, x, part, PALETTE[4], 0.45)
-    return _finish(_shade(event, x, part) + drawn + hidden + _rule(location), height=160)
+    drawn += _shade(rare, x, part, PALETTE[4], 0.45)
+    if location is not None:
+        rule = _data([{"x": location}]).mark_rule(strokeDash=[4, 3], color=PALETTE[5])
+        drawn.append(rule.encode(x="x:Q"))
+    return _finish(_shade(event, x, part) + drawn, height=160)
 
 
 def masses(
@@ -388,13 +386,6 @@ def _thin(x: FloatArray, y: FloatArray, points: int = _POINTS) -> tuple[list[flo
 
 def _figures(name: str, title: str | None = None) -> Any:
     return altair().Tooltip(f"{name}:Q", title=title or name, format=".4~g")
-
-
-def _rule(at: float | None) -> list[Any]:
-    """A vertical line."""
-    if at is None:
-        return []
-    return [_data([{"x": at}]).mark_rule(strokeDash=[4, 3], color=PALETTE[5]).encode(x="x:Q")]
 
 
 def _mark(point: tuple[float, float] | None, titles: tuple[str, str], shape: str) -> list[Any]:

@@ -16,6 +16,7 @@ as `Opaque`. Nothing is ever unpickled or evaluated.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -24,13 +25,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, partial
-from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from dpassay._typing import BoolArray, FloatArray, IntArray
 from dpassay._version import __version__
-from dpassay.annotations import choices, typed
 from dpassay.errors import InvalidInput
 from dpassay.validation import probability, read_json, shown
 
@@ -56,7 +57,7 @@ class Record:
         for name, convert in _conversions(type(self)):  # type: ignore[arg-type]
             value = getattr(self, name)
             if value is not None:
-                self._set(**{name: convert(value)})
+                object.__setattr__(self, name, convert(value))
 
     def _validate(self) -> None:
         """Refuse, in records from files, what no analysis produces, such as an index out of range."""
@@ -166,12 +167,12 @@ def _conversion(hint: Any) -> Callable[[Any], Any] | None:
         inner = get_args(hint)
         arrays = inner and inner[0] in (FloatArray, IntArray)
         item = _conversion(inner[0]) if arrays else None
-        return lambda value: tuple((item or _tuples)(one) for one in value)
+        return _tuples if item is None else lambda value: tuple(map(item, value))
     return None
 
 
 def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value
+    return tuple(_tuples(one) if isinstance(one, (list, tuple)) else one for one in value)
 
 
 def encode(value: Any) -> Any:
@@ -180,7 +181,12 @@ def encode(value: Any) -> Any:
         value = value.item()
     match value:
         case Record():
-            return _encode_record(value)
+            entries = {"type": type(value).__name__}
+            for field in dataclasses.fields(value):  # type: ignore[arg-type]
+                if not field.metadata.get("live"):  # those belong to this process alone
+                    write = encode if field.metadata.get("verbatim") else _field
+                    entries[field.name] = write(getattr(value, field.name))
+            return entries
         case None | bool():
             return value
         case str() | int():  # of enums the value
@@ -199,15 +205,6 @@ def encode(value: Any) -> Any:
                 return {key: encode(item) for key, item in value.items()}
             return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
     return {"$repr": shown(value, 200)}
-
-
-def _encode_record(record: Record) -> dict[str, Any]:
-    entries = {"type": type(record).__name__}
-    for field in dataclasses.fields(record):  # type: ignore[arg-type]
-        if not field.metadata.get("live"):  # those belong to this process alone
-            write = encode if field.metadata.get("verbatim") else _field
-            entries[field.name] = write(getattr(record, field.name))
-    return entries
 
 
 def _field(value: Any) -> Any:
@@ -306,3 +303,81 @@ def _untag(tag: str, value: dict[str, Any], where: str) -> Any:
             return Opaque(str(content))
         case _:
             raise _wrong(where, f"unknown tag {shown(tag)}")
+
+
+# --- values from JSON against the type annotations of a record
+
+#: Arrays: what they are called, their dtype, and the kinds that a list of JSON may become.
+_ARRAYS: tuple[tuple[Any, str, Any, str], ...] = (
+    (FloatArray, "a list of numbers", np.float64, "iuf"),
+    (IntArray, "a list of whole numbers of 64 bits", np.int64, "iu"),
+    (BoolArray, "a list of true and false", np.bool_, "b"),
+)
+_CALLED = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
+
+
+def choices(hint: Any) -> tuple[Any, ...]:
+    """The alternatives of a union; of another annotation the annotation itself."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def typed(value: Any, hint: Any, where: str) -> Any:
+    """The value as an annotation declares it; else an error that names the place."""
+    kinds = [kind for kind in choices(hint) if kind is not type(None)]
+    if hint is Any or (value is None and len(kinds) < len(choices(hint))):
+        return value
+    if len(kinds) == 1:
+        return _one(value, kinds[0], where)
+    for kind in kinds:
+        with contextlib.suppress(InvalidInput):
+            return _one(value, kind, where)
+    raise _misfit(where, value, " or ".join(map(_called, kinds)))
+
+
+def _one(value: Any, kind: Any, where: str) -> Any:
+    for array, words, dtype, allowed in _ARRAYS:
+        if kind == array:
+            with contextlib.suppress(ValueError, OverflowError):  # rows of different lengths
+                found = np.asarray(value)
+                if isinstance(value, (list, tuple)) and (
+                    found.dtype.kind in allowed or not found.size
+                ):
+                    return found.astype(dtype)
+            raise _misfit(where, value, words)
+    if get_origin(kind) is tuple and isinstance(value, (list, tuple)):
+        inner = get_args(kind)
+        kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
+        if len(kinds) == len(value):
+            pairs = enumerate(zip(value, kinds, strict=True))
+            return tuple(typed(item, one, f"{where}[{k}]") for k, (item, one) in pairs)
+    if isinstance(kind, type) and _is(value, kind):
+        return kind(value) if kind is float or issubclass(kind, Enum) else value
+    raise _misfit(where, value, _called(kind))
+
+
+def _is(value: Any, kind: type) -> bool:
+    if kind is float:
+        return type(value) is float or (type(value) is int and abs(value) < 2**1023)
+    if kind is str:  # JSON may hold a lone surrogate, which UTF-8 does not
+        return isinstance(value, str) and value.encode(errors="ignore").decode() == value
+    if issubclass(kind, Enum):
+        return isinstance(value, str) and value in {one.value for one in kind}
+    return type(value) is kind if kind in (int, bool) else isinstance(value, kind)
+
+
+def _called(kind: Any) -> str:
+    """The name of a type in an error message."""
+    for array, words, *_ in _ARRAYS:
+        if kind == array:
+            return words
+    if get_origin(kind) is tuple:
+        inner = get_args(kind)
+        return "a list" if inner[-1] is Ellipsis else f"a list of {len(inner)}"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "one of " + ", ".join(repr(str(one)) for one in kind)
+    name = getattr(kind, "__name__", str(kind))
+    return _CALLED.get(kind, f"a {name}")
+
+
+def _misfit(where: str, value: Any, allowed: str) -> InvalidInput:
+    return InvalidInput(f"{where} must be {allowed}, got {shown(value)}")

@@ -121,6 +121,11 @@ def doubles(name: str, values: Any) -> FloatArray:
     return found
 
 
+def scalar_or_array(found: Any) -> Any:
+    """A float for an array without dimensions: scalars in give a float out."""
+    return found if isinstance(found, np.ndarray) and found.ndim else float(found)
+
+
 def listed(name: str, values: Any) -> list[Any]:
     """Return the items of any iterable as a list."""
     try:

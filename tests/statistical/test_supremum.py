@@ -43,7 +43,7 @@ def test_groups_of_counts_are_bounded_from_above_and_their_total_from_below(grou
     groups(most)
     n, cut_off = 4000, 1e-9
     first, last = (int(end) for end in count_range(n, p, cut_off))
-    found = module._masses(n, first, last, cut_off)
+    found = module.Grouped(n, first, last, cut_off)
     assert found.step > 1
     low, mass, total, more = found.mass_and_total(np.array([p]))
     starts = found.starts[low[0] :][: mass.shape[1]]

@@ -25,7 +25,7 @@ def all_charts():
     curve = MASSES.tradeoff_curve()
     return {
         "tradeoff": curve.chart(exact=lambda a: laplace.tradeoff(a, (0.0, 1.0))),
-        "box": charts.tradeoff({"a": (curve.x, curve.y)}, box=(0.1, 0.2, 0.3, 0.4), at=0.15),
+        "box": charts.tradeoff({"a": (curve.x, curve.y)}, box=(0.1, 0.2, 0.3, 0.4)),
         "spectrum": curve.spectrum(np.linspace(0, 2, 41)).chart(),
         "renyi": dp.RenyiCurve([2, 3, 4], [0.5, 0.6, 0.7], lower=[0.4, 0.5, 0.6]).chart(),
         "loss": continuous.chart(0.5),

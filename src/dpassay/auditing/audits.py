@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
@@ -39,14 +38,15 @@ from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import Blind, Cause, blind_search, far_above
 from dpassay.results.estimates import LowerBound
+from dpassay.results.explanations import Explanation
 from dpassay.results.profile import Profile
 from dpassay.results.verdict import Verdict, Verdicts
-from dpassay.results.witness import BITS
+from dpassay.results.witness import BITS, Witness
 from dpassay.sampling.budget import Budget, Clock, split
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.identity import same_inputs
 from dpassay.sampling.progress import Whole
-from dpassay.sampling.samples import Batch, Live, Samples, Sizes, Source, sources
+from dpassay.sampling.samples import Batch, Live, Samples, Sizes, sources
 
 #: Where no event holds this share of the draws, the outputs themselves may make an audit blind.
 _UNEVEN = 0.05
@@ -129,26 +129,18 @@ def audit(
     >>> verdict.violated, verdict.lower_bound > 0.8
     (True, True)
     """
-    claims = _claims(claim_on(claim, mechanism, pairs))
+    given = claim_on(claim, mechanism, pairs)
+    claims = [as_claim(one) for one in (given if isinstance(given, (list, tuple)) else [given])]
+    if not claims:
+        raise InvalidInput("claim is an empty list: there is nothing to refute")
     if isinstance(details, str):
         checks.one_of("details", details, ("violation",), remedy="or True or False")
     else:
         checks.flag("details", details)
     gamma = (1 - checks.probability("confidence", confidence)) / len(claims)
-    asked = _Asked(n, train, seconds, lambda one: learn(*one, gamma, loss), claims)
-    found, budget = asked.of(
-        mechanism, pairs, rng=rng, sampling=sampling, relation=relation, features=features
-    )
-    planned = budget.test
-    for one in claims:
-        check_conclusive(one, planned, gamma)
-    with Whole(budget.draws(len(found)), "learning") as bar:
-        choices = learn(found, claims, budget, gamma, loss)
-        choices, budget = asked.further(choices, budget, gamma)
-        test = asked.testing(budget, choices)
-        bar.say("testing", len(pair_counters(choices)) * max(test.test))
-        seen = count(choices, test)
-    planned = planned if asked.clock is None else test.test
+    how = {"n": n, "train": train, "seconds": seconds, "loss": loss}
+    drawn = {"rng": rng, "sampling": sampling, "relation": relation, "features": features}
+    choices, seen, planned = _counted(mechanism, pairs, claims, gamma, **how, **drawn)
     verdicts = [
         _verdict(choice, counted, planned, gamma, len(claims))
         for choice, counted in zip(choices, seen, strict=True)
@@ -186,6 +178,10 @@ def _verdict(
     """What the fresh draws say about a claim; `planned` is how many there were to be."""
     claim, found = choice.claim, certify(choice, counted, gamma)
     violated = found.p_value <= gamma
+    witness, sure = (
+        found.best.witness(choice.source.pair),
+        Guarantee.EXACT.given(choice.source.doubts),
+    )
     blind = _blind(choice, found, violated, planned, gamma)
     rest = [(f"the other {claims - 1} claims", gamma * (claims - 1))] if claims > 1 else []
     return Verdict(
@@ -197,41 +193,29 @@ def _verdict(
         p_value=found.p_value,
         lower_bound=found.lower,
         confidence=1 - gamma * claims,
-        guarantee=Guarantee.EXACT.given(choice.source.doubts),
-        witness=found.best.witness(choice.source.pair),
+        guarantee=sure,
+        witness=witness,
         smallest_detectable=found.detectable,
         detectable_on=found.detectable_on,
         second=None if found.second is None else found.second.given(violated),
         budget=(*found.budget, *rest),
         pairs=choice.pairs,
         about=_about(choice, counted, claims, found),
-        **_diagnosis(choice, counted, found, gamma, claim if violated else None),
+        diagnosis=_diagnosis(choice, counted, witness, gamma, claim if violated else None),
+        belief=belief(witness, claim, gamma, sure) if violated else None,
     )
 
 
 def _diagnosis(
-    choice: Selection, counted: Counted, found: Certificate, gamma: float, claim: Claim | None
-) -> dict[str, Any]:
-    """Why a claim was refuted and what that means for a person; without a claim what was looked at."""
-    witness, sure = (
-        found.best.witness(choice.source.pair),
-        Guarantee.EXACT.given(choice.source.doubts),
-    )
+    choice: Selection, counted: Counted, witness: Witness, gamma: float, claim: Claim | None
+) -> tuple[Explanation, ...]:
+    """Why a claim was refuted; without a claim what was looked at."""
+    learner, sure = choice.learner, Guarantee.EXACT.given(choice.source.doubts)
     if claim is None:
-        return {"diagnosis": looked_at(choice.learner, witness.event)}
-    return {
-        "diagnosis": diagnose(
-            choice.learner.batch,
-            counted.kept,
-            claim,
-            witness.pair,
-            witness.event,
-            gamma,
-            sure,
-            choice.learner.known_features(),
-        ),
-        "belief": belief(witness, claim, gamma, sure),
-    }
+        return looked_at(learner, witness.event)
+    event = witness.pair, witness.event
+    known = learner.known_features()
+    return diagnose(learner.batch, counted.kept, claim, *event, gamma, sure, known)
 
 
 def _blind(
@@ -310,18 +294,12 @@ def bound(
     gamma = 1 - checks.probability("confidence", confidence)
     among = None if family is None else family.ordered(_delta_of(wanted))
     tested = wanted if among is None else among
-    asked = _Asked(n, train, seconds, lambda one: learn(*one, gamma, loss, largest=True), [tested])
-    found, budget = asked.of(
-        mechanism, pairs, rng=rng, sampling=sampling, relation=relation, features=features
-    )
-    with Whole(budget.draws(len(found)), "learning") as bar:
-        choices = learn(found, [tested], budget, gamma, loss, largest=True)
-        choices, budget = asked.further(choices, budget, gamma, largest=True)
-        test = asked.testing(budget, choices)
-        bar.say("bounding", max(test.test))
-        (choice,), (counted,) = choices, count(choices, test)
+    how = {"n": n, "train": train, "seconds": seconds, "loss": loss}
+    drawn = {"rng": rng, "sampling": sampling, "relation": relation, "features": features}
+    found = _counted(mechanism, pairs, [tested], gamma, largest=True, **how, **drawn)
+    (choice,), (counted,), _ = found
     seen = certify(choice, counted, gamma, second=False)
-    about = _about(choice, counted, 1, seen)
+    about, witness = _about(choice, counted, 1, seen), seen.best.witness(choice.source.pair)
     bounded: dict[str, Any]
     if family is not None and among is not None:
         bounded = _of_family(family, among, seen.lower, _delta_of(wanted))
@@ -331,14 +309,14 @@ def bound(
         bounded = {
             "value": seen.lower,
             "claim": wanted.at(seen.lower),
-            "diagnosis": _diagnosis(choice, counted, seen, gamma, reached)["diagnosis"],
+            "diagnosis": _diagnosis(choice, counted, witness, gamma, reached),
         }
     return LowerBound(
         confidence=confidence,
         notion=wanted.meaning,
         guarantee=Guarantee.EXACT.given(choice.source.doubts),
         pair=choice.source.pair,
-        witness=seen.best.witness(choice.source.pair),
+        witness=witness,
         budget=tuple(seen.budget),
         pairs=choice.pairs,
         about=about,
@@ -416,79 +394,80 @@ def _notes(choice: Selection, claims: int) -> list[str]:
     return notes
 
 
-# --- borders
+# --- what both verbs do
 
 
-@dataclass
-class _Asked:
-    """How many draws were asked for, and how they are shared out."""
-
-    n: int | None
-    train: float | None
-    seconds: float | None
-    learn: Callable[[tuple[list[Source], Sequence[Claim], Budget]], object]
-    claims: Sequence[Claim]
-    clock: Clock | None = None
-
-    def of(self, mechanism: Any, pairs: Any, **options: Any) -> tuple[list[Source], Budget]:
-        """The pairs to look at, and the draws to make on each."""
-        n, train, seconds = self.n, self.train, self.seconds
-        if train is not None:
-            checks.probability("train", train)
-        if not isinstance(mechanism, Samples):
-            check_mechanism(mechanism)
-        if (n is None) == (seconds is None) and not isinstance(mechanism, Samples):
+def _counted(
+    mechanism: Any,
+    pairs: Any,
+    claims: Sequence[Claim],
+    gamma: float,
+    *,
+    n: int | None,
+    train: float | None,
+    seconds: float | None,
+    loss: Any,
+    largest: bool = False,
+    **options: Any,
+) -> tuple[list[Selection], list[Counted], Sizes]:
+    """What training draws chose for each claim, its counts on fresh draws, and how many were planned."""
+    if train is not None:
+        checks.probability("train", train)
+    if not isinstance(mechanism, Samples):
+        check_mechanism(mechanism)
+        if (n is None) == (seconds is None):
             raise InvalidInput("give n, the draws per side per pair, or seconds, the time to spend")
-        if seconds is not None:
-            self.clock = Clock(checks.real("seconds", seconds, above=0.0))
-        found = list(sources(mechanism, pairs, **options))
-        if not found:
-            raise InvalidInput("there is no pair to look at: the iterator is empty")
-        share, most = (_TRAIN, _ENOUGH) if train is None else (train, None)
-        if self.clock is None:
-            return found, split(found[0], n, share, least=(4, 4), most=most)
-        first = found[0]
-        if not isinstance(first, Live):
-            raise InvalidInput("seconds is for mechanisms: samples are already drawn")
-        return found, self.clock.learning(first, len(found), share, most, partial(self._try, first))
+    clock = None if seconds is None else Clock(checks.real("seconds", seconds, above=0.0))
+    found = list(sources(mechanism, pairs, **options))
+    if not found:
+        raise InvalidInput("there is no pair to look at: the iterator is empty")
+    first, (share, most) = found[0], (_TRAIN, _ENOUGH) if train is None else (train, None)
+    if clock is None:
+        budget = split(first, n, share, least=(4, 4), most=most)
+    elif not isinstance(first, Live):
+        raise InvalidInput("seconds is for mechanisms: samples are already drawn")
+    else:
+        live = first
 
-    def _try(self, source: Live, batch: Batch) -> None:
-        """Learn from a pilot, to see how long it takes."""
-        pilot = Samples(batch.p, batch.q, pair=source.pair, seed=source.seed)
-        budget = Budget(batch.sizes, batch.sizes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self.learn(([pilot], self.claims, budget))
+        def learn_pilot(batch: Batch) -> None:
+            """To see how long it takes."""
+            pilot = Samples(batch.p, batch.q, pair=live.pair, seed=live.seed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                learn(
+                    [pilot], claims, Budget(batch.sizes, batch.sizes), gamma, loss, largest=largest
+                )
 
-    def further(
-        self, choices: list[Selection], budget: Budget, gamma: float, *, largest: bool = False
-    ) -> tuple[list[Selection], Budget]:
-        """A further look at rare events, where the draws are counted and not the seconds."""
-        if self.clock is not None:
-            return choices, budget
-        return learn_rare_events(choices, budget, gamma, largest=largest)
-
-    def testing(self, budget: Budget, choices: Sequence[Selection]) -> Budget:
-        """The draws that test: as asked for, or what fits into the time that is left."""
-        if self.clock is None:
-            return budget
-        found = pair_counters(choices)
-        start = time.perf_counter()
-        size = 0
-        for look in found:  # on training draws, to see how long it takes
-            batch = choices[look.group[0]].learner.batch
-            look.counter(batch.p, batch.q)
-            size += min(batch.sizes)
-        use = (time.perf_counter() - start) / size
-        live = [look.source for look in found if isinstance(look.source, Live)]
-        return self.clock.testing(budget, live, use)
+        budget = clock.learning(live, len(found), share, most, learn_pilot)
+    planned = budget.test
+    if not largest:
+        for one in claims:
+            check_conclusive(one, planned, gamma)
+    with Whole(budget.draws(len(found)), "learning") as bar:
+        choices = learn(found, claims, budget, gamma, loss, largest=largest)
+        if clock is None:  # rare events are for draws that are counted, not for seconds
+            choices, budget = learn_rare_events(choices, budget, gamma, largest=largest)
+        else:
+            budget = _in_time(clock, budget, choices)
+            planned = budget.test
+        bar.say(
+            "bounding" if largest else "testing", len(pair_counters(choices)) * max(budget.test)
+        )
+        return choices, count(choices, budget), planned
 
 
-def _claims(given: Any) -> list[Claim]:
-    listed = list(given) if isinstance(given, (list, tuple)) else [given]
-    if not listed:
-        raise InvalidInput("claim is an empty list: there is nothing to refute")
-    return [as_claim(one) for one in listed]
+def _in_time(clock: Clock, budget: Budget, choices: Sequence[Selection]) -> Budget:
+    """The draws that test in the time that is left."""
+    found, size = pair_counters(choices), 0
+    start = time.perf_counter()
+    for look in found:  # on training draws, to see how long it takes
+        batch = choices[look.group[0]].learner.batch
+        look.counter(batch.p, batch.q)
+        size += min(batch.sizes)
+    use = (time.perf_counter() - start) / size
+    return clock.testing(
+        budget, [look.source for look in found if isinstance(look.source, Live)], use
+    )
 
 
 def check_conclusive(claim: Claim, test: tuple[int, int], gamma: float) -> None:

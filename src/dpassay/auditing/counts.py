@@ -1,12 +1,12 @@
-"""Verdicts from the counts of one event."""
+"""Verdicts from the counts of one event; and the bound on δ beside ε, or on ε beside δ."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from dpassay import validation as checks
-from dpassay.auditing.second_bounds import SECOND, second_bound
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import smallest_detectable
@@ -16,8 +16,36 @@ from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import why_blind
+from dpassay.results.estimates import SecondBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
+
+#: The share of γ spent on the bound that is not the headline of an (ε, δ) claim or of a curve.
+SECOND = 0.1
+
+
+def second_bound(tests: Sequence[tuple[Counts, float]], claim: Claim) -> SecondBound | None:
+    """The largest bound on another parameter that the same counts give, each with a share of its γ.
+
+    For an (ε, δ) claim that is the parameter which is not its headline. For a curve, whose gap means
+    little to people, it is ε at a δ that is fixed for all audits. A tenth of γ pays for it, whatever
+    comes out: both bounds hold at once.
+    """
+    other = claim.turned()
+    if other is None or not tests:
+        return None
+    tests = [(counts, SECOND * gamma) for counts, gamma in tests]
+    bounds = [one.lower_bound for one in joint.evidence_of(tests, other, bound_only=True)]
+    lower = max(bounds)
+    counts, level = tests[bounds.index(lower)]
+    at = "" if claim.point is not None or other.point is None else f"δ = {other.point[1]:g}"
+    return SecondBound(
+        symbol=other.symbol,
+        claimed=other.value,
+        lower=lower,
+        smallest_detectable=smallest_detectable(counts, other, level),
+        at=at,
+    )
 
 
 @dataclass(frozen=True)

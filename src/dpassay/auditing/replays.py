@@ -62,11 +62,14 @@ def replay(
     seen: set[str] = set()
     notes: tuple[str, ...] = ()
     if isinstance(witness, (Verdict, LowerBound)):
-        before = witness.about.files
-        _refuse_guesses(witness.about)
+        before, seen = witness.about.files, _prints(witness.about)
+        if witness.about.units == "canaries":
+            raise InvalidInput(
+                "guesses about the canaries of one run have no event to count again: train once more "
+                "with fresh coins (dp.Canaries) and give the new scores to dp.one_run (dpassay one-run)"
+            )
     if isinstance(witness, Verdict):
         claim = witness.claim if claim is None else claim
-        seen = _prints(witness.about)
         witness = witness.witness
     elif isinstance(witness, LowerBound):
         if witness.witness is None:
@@ -76,7 +79,6 @@ def replay(
             )
         if claim is None:
             claim, notes = witness.claim, (_reached(witness),)
-        seen = _prints(witness.about)
         witness = witness.witness
     if not isinstance(witness, Witness):
         raise InvalidInput(
@@ -160,14 +162,6 @@ def _reached(bound: LowerBound) -> str:
 def _prints(about: About) -> set[str]:
     """What tells the draws of a result apart: their own digest, and those of their files."""
     return {about.digest, *(origin.sha256 for origin in about.files)} - {""}
-
-
-def _refuse_guesses(about: About) -> None:
-    if about.units == "canaries":
-        raise InvalidInput(
-            "guesses about the canaries of one run have no event to count again: train once more with "
-            "fresh coins (dp.Canaries) and give the new scores to dp.one_run (dpassay one-run)"
-        )
 
 
 def named(origin: Origin) -> bool:

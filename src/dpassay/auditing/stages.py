@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.auditing.second_bounds import SECOND, second_bound
+from dpassay.auditing.counts import SECOND, second_bound
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
@@ -38,7 +38,7 @@ from dpassay.outputs.events import Event
 from dpassay.outputs.resident import AnyOutputs, brought_here
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
-from dpassay.results.verdict import SecondBound
+from dpassay.results.estimates import SecondBound
 from dpassay.results.witness import Witness
 from dpassay.sampling.budget import Budget
 from dpassay.sampling.samples import Samples, Sizes, Source
@@ -118,7 +118,12 @@ def learn(
         batch = source.deal(budget.learn)
         learner = CrossFit(batch, loss, source.rng, lean=lean, ordered=True, pair=source.pair)
         for k, claim in enumerate(claims):
-            choice = _choose(source, learner, claim, budget, gamma, largest)
+            criterion = EventCriterion(claim, budget.test, gamma, largest=largest)
+            events, divergence = tuple(select_events(learner, criterion)), None
+            if len(claim.orders):
+                test = min(budget.test)
+                divergence = _learn_divergence(learner, claim, test, gamma, events[0], largest)
+            choice = Selection(claim, source, learner, events, divergence, ())
             tried[k].append((str(source.pair), choice.predicted))
             held = best[k]
             if held is None or choice.rank > held.rank:
@@ -153,17 +158,6 @@ def learn_rare_events(
             events = (event,) if event is not None and better else choice.events
             found[k] = replace(choice, events=events, spent_on_rare=sizes)
     return found, rest if any(max(choice.spent_on_rare) for choice in found) else budget
-
-
-def _choose(
-    source: Source, learner: CrossFit, claim: Claim, budget: Budget, gamma: float, largest: bool
-) -> Selection:
-    events = select_events(learner, EventCriterion(claim, budget.test, gamma, largest=largest))
-    divergence = None
-    if len(claim.orders):
-        test = min(budget.test)
-        divergence = _learn_divergence(learner, claim, test, gamma, events[0], largest)
-    return Selection(claim, source, learner, tuple(events), divergence, ())
 
 
 def _learn_divergence(
@@ -212,10 +206,8 @@ class Counter:
         out = []
         for events, loss in zip(self.events, self.losses, strict=True):
             counts = [[event.count(p), len(p), event.count(q), len(q)] for event in events]
-            scores = (
-                None if loss is None else (loss.score(brought_here(p)), loss.score(brought_here(q)))
-            )
-            out.append(Counted(np.array(counts), [] if scores is None else [scores]))
+            scored = [] if loss is None else [(loss, brought_here(p), brought_here(q))]
+            out.append(Counted(np.array(counts), [(s.score(a), s.score(b)) for s, a, b in scored]))
         return out
 
 
@@ -265,9 +257,8 @@ def count(choices: Sequence[Selection], budget: Budget) -> list[Counted]:
                 for k, counted in zip(group, part, strict=True):
                     before, counted = seen[k], replace(counted, kept=some)
                     seen[k] = counted if before is None else before + counted
-        except (
-            MechanismError
-        ) as error:  # counts are all that is kept of these draws: keep the others
+        except MechanismError as error:
+            # counts are all that is kept of these draws: keep the others
             learned = choices[group[0]].learner.batch
             error.samples = Samples(learned.p, learned.q, pair=source.pair, seed=source.seed)
             raise
@@ -293,16 +284,6 @@ class Certificate:
         """The event that shows most."""
         return max(self.tests, key=lambda test: (test.lower, -test.p_value))
 
-    @property
-    def able(self) -> EventTest:
-        """The event on which the smallest value is detected, if it shows there in full."""
-        return min((self.best, *self.tests), key=lambda test: test.detectable)
-
-    @property
-    def reach(self) -> float:
-        """The smallest value of the parameter that one of the tests detects, showing in full."""
-        return min(self.able.detectable, self.least)
-
     @cached_property
     def detectable_by_event(self) -> list[float]:
         """The smallest value that each event detects at its level, if the strongest shows it in full.
@@ -321,17 +302,6 @@ class Certificate:
             for one, (value, _) in zip(least, seen, strict=True)
         ]
 
-    @cached_property
-    def sharpest(self) -> EventTest:
-        """The event that detects the smallest value; of equal ones the one that shows most."""
-        least = min(self.detectable_by_event)
-        able = [
-            test
-            for test, one in zip(self.tests, self.detectable_by_event, strict=True)
-            if one <= least
-        ]
-        return self.best if self.best in able else able[0]
-
     @property
     def detectable(self) -> float:
         """The smallest value of the parameter that one of the tests detects, at its own level."""
@@ -340,7 +310,9 @@ class Certificate:
     @property
     def detectable_on(self) -> str:
         """The event on which that is detected, where it is not the one that shows most."""
-        return "" if self.sharpest is self.best else str(self.sharpest.found.event)
+        smallest, found = min(self.detectable_by_event), self.detectable_by_event
+        able = [test for test, one in zip(self.tests, found, strict=True) if one <= smallest]
+        return "" if self.best in able else str(able[0].found.event)
 
 
 def certify(

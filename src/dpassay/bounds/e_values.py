@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -152,19 +152,6 @@ class RenyiWealth:
 # --- bets
 
 
-class Bet(Protocol):
-    """One way to bet on cells, with a guess from counts of the past; a pick says which cells."""
-
-    @property
-    def weight(self) -> float:
-        """Its part of the initial wealth, relative to others."""
-
-    def gained(
-        self, claim: Claim, thetas: FloatArray, past: Past, picks: IntArray, hits: Past
-    ) -> FloatArray:
-        """What later draws with these `hits` in the cells added to the log-wealth, by θ and row."""
-
-
 def _log_factors(
     project: Projection, largest: LargestSum, a: FloatArray, b: FloatArray, draws: FloatArray
 ) -> Past:
@@ -199,12 +186,18 @@ def _log_ratio(one: FloatArray, two: FloatArray) -> FloatArray:
     return np.log(np.maximum(one, _NOTHING) / np.maximum(two, _NOTHING))
 
 
-def _guesses(counts: FloatArray, prior: AnyArray | float, many: int) -> Past:
-    """Cell probabilities of either side from counts, repeated for so many θ along a new first axis."""
-    guess = counts + prior
+def _gained(
+    project: Projection, largest: LargestSum, parts: FloatArray, prior: AnyArray | float, many: int
+) -> FloatArray:
+    """What hits add to the log-wealth, for so many θ, by guesses from the past, in the same cells.
+
+    `parts` are counts of P and Q in the past, and hits of P and Q: (4, rows, cells).
+    """
+    guess = parts[:2] + prior
     guess = guess / guess.sum(axis=-1, keepdims=True)
     a, b = (np.broadcast_to(side, (many, *side.shape)) for side in guess)
-    return a, b
+    x, y = _log_factors(project, largest, a, b, parts[0].sum(axis=-1))
+    return np.asarray((parts[2] * x + parts[3] * y).sum(axis=-1))
 
 
 def clearance(claim: Claim, pair: AnyArray, theta: float | None = None) -> FloatArray:
@@ -243,9 +236,7 @@ class TailsBet:
         limits = np.asarray(claim.renyi(math.inf, thetas))[:, None]  # of log p/q
         allowed = partial(project_cells, limits), partial(largest_sum_on_cells, limits)
         prior = _PRIOR * (np.diff(ends, axis=1, prepend=0) > 0)  # none for a part without cells
-        a, b = _guesses(parts[:2], prior, len(thetas))
-        x, y = _log_factors(*allowed, a, b, parts[0].sum(axis=-1))
-        return np.asarray((parts[2] * x + parts[3] * y).sum(axis=-1))
+        return _gained(*allowed, parts, prior, len(thetas))
 
 
 @dataclass(frozen=True)
@@ -266,17 +257,14 @@ class EventBet:
         parts = np.stack([above, below] if self.top else [below, above], axis=-1)  # (4, rows, 2)
         if self.second:  # the side on which it is too likely comes first
             parts = parts[[1, 0, 3, 2]]
-        a, b = _guesses(parts[:2], _PRIOR, len(thetas))
         regions = regions_of(claim, tuple(thetas.tolist()))
-        which = np.broadcast_to(np.arange(len(thetas))[:, None], a.shape[:-1])
+        which = np.broadcast_to(np.arange(len(thetas))[:, None], (len(thetas), len(below[0])))
 
         def project(a: FloatArray, b: FloatArray, near: float) -> Past:
             p, q = regions.nearest(which, a[..., 0], b[..., 0])
             return np.stack([p, 1 - p], axis=-1), np.stack([q, 1 - q], axis=-1)
 
-        allowed = project, partial(regions.largest_sum, which)
-        x, y = _log_factors(*allowed, a, b, parts[0].sum(axis=-1))
-        return np.asarray((parts[2] * x + parts[3] * y).sum(axis=-1))
+        return _gained(project, partial(regions.largest_sum, which), parts, _PRIOR, len(thetas))
 
 
 @dataclass(frozen=True)
@@ -293,11 +281,8 @@ class MomentBet:
         self, claim: Claim, thetas: FloatArray, past: Past, picks: IntArray, hits: Past
     ) -> FloatArray:
         """One θ after the other."""
-        found = []
-        for theta in thetas.tolist():
-            x, y = self.log_factors(claim, past, picks, theta)
-            found.append((hits[0] * x + hits[1] * y).sum(axis=1))
-        return np.array(found)
+        each = (self.log_factors(claim, past, picks, theta) for theta in thetas.tolist())
+        return np.array([(hits[0] * x + hits[1] * y).sum(axis=1) for x, y in each])
 
     def log_factors(
         self, claim: Claim, past: Past, picks: IntArray, theta: float | None = None
@@ -337,6 +322,12 @@ def _moment(order: float, limit: float, leak: float, a: FloatArray, b: FloatArra
     best = growth.argmax(axis=1)
     size = np.where(growth[rows, best] > 0, sizes[rows, best], 0.0)[:, None]
     return np.log1p(size * u), np.log1p(size * v)
+
+
+#: One way to bet on cells, with a guess from counts of the past; a pick says which cells. `weight` is its
+#: part of the initial wealth, relative to others; `gained` is what later draws with these `hits` in the
+#: cells added to the log-wealth, by θ and row.
+Bet: TypeAlias = TailsBet | EventBet | MomentBet
 
 
 def bets_against(claim: Claim) -> tuple[Bet, ...]:

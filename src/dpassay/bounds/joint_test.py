@@ -230,11 +230,6 @@ def evidence_of(
     return found
 
 
-def lower_bounds(tests: Iterable[tuple[Counts, float]], claim: Claim) -> list[float]:
-    """The lower confidence bounds of `evidence_of`, without p-values."""
-    return [found.lower_bound for found in evidence_of(tests, claim, bound_only=True)]
-
-
 def lower_bound(counts: Counts, claim: Claim, gamma: float) -> float:
     """The lower confidence bound on the claim's parameter."""
     return evidence(counts, claim, gamma).lower_bound
@@ -245,14 +240,11 @@ def _where_distance(
 ) -> tuple[float, float, float]:
     """The θ, from below, at which T of the counts falls to the level; T there; and dθ/dT.
 
-    θ = 0 where T is below the level even there.
+    θ = 0 where T is below the level even there. From `start` on the claim allows what was observed.
     """
-    c = window.counts
 
     def distance(theta: float) -> float:
-        if c.i / c.n <= claim.region(c.j / c.m, theta):
-            return 0.0
-        return math.sqrt(observed_distance(window, claim, theta))
+        return 0.0 if theta >= start else math.sqrt(observed_distance(window, claim, theta))
 
     low, at_low, high, at_high = 0.0, distance(0.0), start, 0.0
     if not math.isfinite(start):
@@ -327,13 +319,14 @@ def hoeffding_box(c: Counts, gamma: float) -> Region:
     """Hoeffding's box (as BayBox has it): half-widths √(ln(4/γ)/2n), each side with its own n."""
     w_p, w_q = (math.sqrt(math.log(4 / gamma) / (2 * n)) for n in (c.n, c.m))
     alpha, beta = c.j / c.m, 1 - c.i / c.n
-    return _clipped(alpha - w_q, alpha + w_q, beta - w_p, beta + w_p)
+    ends = np.array([alpha - w_q, alpha + w_q, beta - w_p, beta + w_p])
+    return Region(*ends.clip(0.0, 1.0).tolist())
 
 
 def clopper_pearson_box(c: Counts, gamma: float) -> Region:
     """Clopper–Pearson intervals, γ/4 for each of the four limits."""
     side = gamma / 4
-    return _clipped(
+    return Region(
         clopper_pearson.lower(c.j, c.m, side),
         clopper_pearson.upper(c.j, c.m, side),
         1 - clopper_pearson.upper(c.i, c.n, side),
@@ -411,7 +404,3 @@ def point_p_values(c: Counts, points: FloatArray) -> FloatArray:
         below = np.concatenate([[0.0], cumulated[index]])[cheaper]
         out[index] = 1.0 - float(np.sum(mass_j[index] * below))
     return out
-
-
-def _clipped(low_a: float, high_a: float, low_b: float, high_b: float) -> Region:
-    return Region(max(low_a, 0.0), min(high_a, 1.0), max(low_b, 0.0), min(high_b, 1.0))

@@ -26,7 +26,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betainc, betaincinv, expit, gammaln, log_expit, logit, ndtr
 
-from dpassay._typing import AnyArray, BoolArray, FloatArray
+from dpassay._typing import BoolArray, FloatArray
 from dpassay.privacy.claims import Claim
 from dpassay.rootfinding import bisect
 
@@ -50,10 +50,6 @@ class Guessed:
     guesses: int
     right: int
     least: int = 0
-
-    def perfect(self) -> Guessed:
-        """The same with all guesses right."""
-        return replace(self, right=self.guesses)
 
 
 def tail(guessed: Guessed, epsilon: float) -> float:
@@ -96,7 +92,10 @@ def price(guessed: Guessed, epsilon: float, delta: float) -> float:
     k = np.arange(guessed.least or r)
     low, high = (0, k) if guessed.least else (np.maximum(k - (r - v), 0), np.minimum(k, v - 1))
     x = np.clip(np.floor((k + 1) * expit(epsilon)), low, high)
-    mean = float(np.mean(_binomial(x, k, epsilon)))
+    # P(Bin(k, e^ε/(1 + e^ε)) = x), rounded up
+    choose = gammaln(k + 1.0) - gammaln(x + 1) - gammaln(k - x + 1)
+    log = choose + x * log_expit(epsilon) + (k - x) * log_expit(-epsilon)
+    mean = float(np.mean(np.exp(log) * (1 + _SLACK)))
     return guessed.canaries * delta * float(expit(-epsilon)) * mean
 
 
@@ -201,7 +200,7 @@ def evidence(claim: Claim, guessed: Guessed, gamma: float) -> Evidence:
         chance = max(chance, math.nextafter(gamma, 1.0))
         if lower >= claim.value > 0:
             lower = math.nextafter(claim.value, 0.0)
-    ceiling = lower_bound(claim, guessed.perfect(), gamma)
+    ceiling = lower_bound(claim, replace(guessed, right=guessed.guesses), gamma)
     return Evidence(refuted, chance, lower, ceiling, detectable(claim, guessed, gamma))
 
 
@@ -254,11 +253,3 @@ def _curve_p_value(claim: Claim, guessed: Guessed, most: float) -> float:
             return low
         low, high = float(grid[possible[-1]]), float(grid[min(possible[-1] + 1, 23)])
     return high
-
-
-def _binomial(k: AnyArray, n: AnyArray | int, epsilon: float) -> FloatArray:
-    """P(Bin(n, e^ε/(1 + e^ε)) = k), rounded up."""
-    n = np.asarray(n, dtype=float)
-    choose = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    log = choose + k * log_expit(epsilon) + (n - k) * log_expit(-epsilon)
-    return np.asarray(np.exp(log) * (1 + _SLACK))

@@ -32,6 +32,8 @@ from dpassay.privacy.claims import Claim
 _KNOTS, _BEND = 128, 2e-3
 #: Points of a search for the projection, and the largest error of half of T².
 _ALONG, _DISTANCE = np.linspace(0.0, 1.0, 34), 5e-6
+#: Probabilities are kept off 0 and 1 by this much, so that logarithms exist.
+_INSIDE = 1e-300, 1 - 1e-16
 
 
 @dataclass(frozen=True)
@@ -183,11 +185,6 @@ def _between(knots: FloatArray, parts: FloatArray) -> FloatArray:
     return np.setdiff1d(new.round(), knots)
 
 
-def observed_distance(window: Window, claim: Claim, theta: float | None = None) -> float:
-    """T² of the observed counts, from below."""
-    return _distance(window.counts, _boundary(window, claim, theta))
-
-
 #: g and its slope, fast enough to be called thousands of times.
 Boundary: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
@@ -215,23 +212,19 @@ def _boundary(window: Window, claim: Claim, theta: float | None = None) -> Bound
     return chords
 
 
-def _inside(g: FloatArray) -> FloatArray:
-    """Probabilities kept off 0 and 1, so that logarithms exist."""
-    return np.minimum(np.maximum(g, 1e-300), 1 - 1e-16)
-
-
 def kl(x: FloatArray | float, p: FloatArray) -> FloatArray:
     """Binary Kullback–Leibler divergence, with 0 log 0 = 0."""
     found: FloatArray = np.maximum(rel_entr(x, p) + rel_entr(1 - x, 1 - p), 0.0)
     return found
 
 
-def _distance(c: Counts, boundary: Boundary) -> float:
+def observed_distance(window: Window, claim: Claim, theta: float | None = None) -> float:
     """T² of the observed counts, from below, by a search for their projection along p = g(q).
 
     From q = j/m on, the derivative of the distance changes its sign once, from − to +, and does so
     before q reaches i/n, since g(q) ≥ q.
     """
+    c, boundary = window.counts, _boundary(window, claim, theta)
     x, y = c.i / c.n, c.j / c.m
     low = float(logit(max(y, 1e-300)))
     high = min(max(float(logit(min(x, 1 - 1e-16))), low + 1e-9), 40.0)
@@ -240,7 +233,7 @@ def _distance(c: Counts, boundary: Boundary) -> float:
         u[-1] = high  # to the last digit: where g comes up to 1 it matters
         q = expit(u)
         p, slope = boundary(q)
-        p = _inside(p)
+        p = p.clip(*_INSIDE)
         # the derivative of the distance by u
         with np.errstate(over="ignore"):
             pull = c.n * (x - p) / (p * (1 - p)) * slope
@@ -254,7 +247,7 @@ def _distance(c: Counts, boundary: Boundary) -> float:
             break
     q = expit(np.array([low, high]))
     # the claim also allows p below g(q)
-    p = np.minimum(_inside(boundary(q)[0]), max(x, 1e-300))
+    p = np.minimum(boundary(q)[0].clip(*_INSIDE), max(x, 1e-300))
     found = 2 * float(np.min(c.n * kl(x, p) + c.m * kl(y, q)))
     return max(found - 4 * _DISTANCE, 1e-12)  # from below: outcomes with the same T count as well
 
@@ -276,10 +269,11 @@ def _contour_p(y: FloatArray, target: FloatArray, c: Counts, boundary: Boundary)
         width: FloatArray = np.array(np.inf)
         for turn in range(20):
             p, slope = boundary(q)
-            p = _inside(p)
+            p = p.clip(*_INSIDE)
             multiplier = c.m * np.maximum(q - y, 0.0) / (slope * q * (1 - q))
             x = np.minimum(p + multiplier * p * (1 - p) / c.n, 1.0)
-            distance = c.n * kl(x, p) + c.m * kl(y, q)
+            first, second = kl(np.array([x, y]), np.array([p, q]))
+            distance = c.n * first + c.m * second
             reached = (x >= 1) | (distance >= target / 2)
             low, high = np.where(reached, low, q), np.where(reached, q, high)
             here = np.log(q - y), np.log(distance / (target / 2))
@@ -299,7 +293,7 @@ def _contour_p(y: FloatArray, target: FloatArray, c: Counts, boundary: Boundary)
                 break
     q = np.where(c.m * kl(y, q) > target / 2, low, q)
     rest = np.maximum(target / 2 - c.m * kl(y, q), 0.0) / c.n
-    return _kl_inverse(_inside(boundary(q)[0]), rest, beyond=1.0 + 2.0 / c.n)
+    return _kl_inverse(boundary(q)[0].clip(*_INSIDE), rest, beyond=1.0 + 2.0 / c.n)
 
 
 def _kl_reach(p: FloatArray, divergence: FloatArray | float) -> FloatArray:

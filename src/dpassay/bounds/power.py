@@ -75,11 +75,9 @@ def shown(c: Counts, claim: Claim) -> tuple[float, float]:
     """The value of the claim's parameter at the observed frequencies, and about its standard error."""
     p, q = (min(max(hits / n, 0.5 / n), 1 - 0.5 / n) for hits, n in ((c.i, c.n), (c.j, c.m)))
     less, more = p - math.sqrt(p * (1 - p) / c.n), q + math.sqrt(q * (1 - q) / c.m)
-    value = claim.needed(p, q)
-    error = math.hypot(
-        value - claim.needed(max(less, 0.0), q), value - claim.needed(p, min(more, 1.0))
-    )
-    return value, error
+    at = np.array([[p, max(less, 0.0), p], [q, q, min(more, 1.0)]])
+    value, with_less, with_more = claim.needed(*at).tolist()
+    return value, math.hypot(value - with_less, value - with_more)
 
 
 def _kept(hits: int, n: int) -> float:
@@ -158,6 +156,7 @@ def normal_limit(
     q: FloatArray, n: FloatArray | int, m: FloatArray | int, claim: Claim
 ) -> tuple[FloatArray, FloatArray]:
     """g(q), and the standard error of i/n − g(j/m) where the claim just holds."""
-    allowed, slope = np.asarray(claim.region(q)), claim.slope(q)
+    allowed, slope = claim.region_and_slope(q)
+    allowed = allowed.clip(0.0, 1.0)
     variance = allowed * (1 - allowed) / n + slope**2 * q * (1 - q) / m
     return allowed, np.sqrt(np.maximum(variance, 1e-18))

@@ -101,7 +101,7 @@ def largest_sum_on_cells(epsilon: float | FloatArray, x: FloatArray, y: FloatArr
     By duality it is the least ν + η with (x − ν) p + (y − η) q ≤ 0 for p/q = r and 1/r, r = e^ε, on
     every cell, so that ν r + η ≥ max (r x + y) and ν + r η ≥ max (x + r y).
     """
-    ratio = np.asarray(_ratio(epsilon))[..., None]
+    ratio = np.asarray(np.exp(np.minimum(epsilon, 600.0)))[..., None]
     both = (x * ratio + y).max(axis=-1) + (x + y * ratio).max(axis=-1)
     return np.asarray(both / (1 + ratio[..., 0]))
 
@@ -170,10 +170,6 @@ def regions_of(claim: Claim, thetas: tuple[float, ...]) -> Regions:
     return Regions(last + 1 - sizes, last, steps, value, rise, start, end, top, *rooms)
 
 
-def _ratio(epsilon: float | FloatArray) -> FloatArray:
-    return np.exp(np.minimum(epsilon, 600.0))
-
-
 # --- cells
 
 
@@ -186,7 +182,7 @@ def project_cells(
     allowed, else p = e^ε q with q = (a + b)/(ν e^ε + 2 − ν), or its mirror image. Σp − Σq falls with ν,
     and passes 0 where both are 1: Newton's steps inside a bracket find it.
     """
-    ratio = np.asarray(_ratio(epsilon))[..., None]
+    ratio = np.asarray(np.exp(np.minimum(epsilon, 600.0)))[..., None]
     inside = np.all((a <= ratio * b) & (b <= ratio * a), axis=-1)
     if inside.all():
         return a, b

@@ -7,8 +7,6 @@ where g is a line, and a polynomial is pinned down by its values at Chebyshev po
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -59,8 +57,13 @@ class Lattice:
 
     def __init__(self, window: Window, least: Contour) -> None:
         c, self.window = window.counts, window
-        self.j = _masses(c.m, window.first_j, window.last_j, window.cut_off)
-        self.i = _masses(c.n, window.first_i, window.last_i, window.cut_off)
+        self.j, self.i = (
+            (LogBinomial if last - first < _COUNTED else Grouped)(n, first, last, window.cut_off)
+            for n, first, last in (
+                (c.m, window.first_j, window.last_j),
+                (c.n, window.first_i, window.last_i),
+            )
+        )
         self.row = np.clip((least(self.j.starts) - self.i.first) // self.i.step, 0, self.i.size)
         self.slack = 0.0  # the largest relative error of `tail`, which is never too small
 
@@ -84,13 +87,6 @@ class Lattice:
             excess = math.log(float(np.max(most[0] * most[1] / least))) + more_j + more_i
             self.slack = max(self.slack, math.expm1(excess))
         return out
-
-
-def _masses(n: int, first: int, last: int, cut_off: float) -> LogBinomial:
-    """The masses on a window of counts, one by one or in groups."""
-    if last - first < _COUNTED:
-        return LogBinomial(n, first, last, cut_off)
-    return Grouped(n, first, last, cut_off)
 
 
 class LogBinomial:
@@ -124,21 +120,18 @@ class LogBinomial:
         logs -= logs[np.arange(p.size), np.clip(mode - low, 0, width - 1)][:, None]
         return low, logs
 
-    def mass(self, p: FloatArray) -> tuple[IntArray, FloatArray]:
-        """For each success probability its first count, and in a row the masses from there."""
-        low, logs = self._rows(p, _logit(p))
-        return low, np.exp(logs, out=logs)
-
     def mass_and_total(
         self, p: FloatArray
     ) -> tuple[IntArray, FloatArray, FloatArray | None, float]:
-        """`mass`; their total from below, None if it is their sum; and the log of the largest factor by
-        which a mass is too large."""
-        return *self.mass(p), None, 0.0
+        """For each success probability its first count, and in a row the masses from there; their total
+        from below, None if it is their sum; and the log of the largest factor by which a mass is too
+        large."""
+        low, logs = self._rows(p, logit(p).clip(-745.0, 745.0))
+        return low, np.exp(logs, out=logs), None, 0.0
 
     def masses(self, p: FloatArray) -> FloatArray:
         """The probabilities of all counts of the window, a row for each success probability."""
-        first, found = self.mass(p)
+        first, found, *_ = self.mass_and_total(p)
         out = np.zeros((p.size, self.size))
         np.put_along_axis(out, first[:, None] + np.arange(found.shape[1]), found, axis=1)
         return np.asarray(out / found.sum(axis=1, keepdims=True))
@@ -173,7 +166,7 @@ class Grouped(LogBinomial):
         """Where the groups of each p begin, masses from above and their sum from below, all ÷ b; and the
         log of how many times too large a mass may be: by the bound on sinh, and by the tangent, which at
         k counts from the middle is at most k²/2 times the largest second difference of log C above."""
-        b, odds = self.step, _logit(p)
+        b, odds = self.step, logit(p).clip(-745.0, 745.0)
         low, logs = self._rows(p, odds - self._odds)
         # Jensen: the mean of b numbers on a chord, of which the first is its lower end
         share = (b - 1) / (2 * b)
@@ -184,11 +177,6 @@ class Grouped(LogBinomial):
         logs += squares
         more = float(squares.max()) + b**2 / 8 * self._bend
         return low, np.exp(logs, out=logs), total, more
-
-
-def _logit(p: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.clip(logit(p), -745.0, 745.0))
 
 
 def _log_masses(k: FloatArray, n: int, centre: float) -> FloatArray:
@@ -211,18 +199,10 @@ def _after_stirling(k: FloatArray) -> FloatArray:
     return np.where(k < 64, exact, 0.5 * np.log(many) + 1 / (12 * many) - 1 / (360 * many**3))
 
 
-@dataclass(frozen=True)
-class _Lines:
-    """p = height + slope·q on [low, high], for each line."""
-
-    low: FloatArray
-    high: FloatArray
-    height: FloatArray
-    slope: FloatArray
-
-
-def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int) -> _Lines:
+def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int) -> FloatArray:
     """Lines whose minimum is nowhere below g on [low, high], and little above it.
+
+    A column is a line: p = height + slope·q on [low, high]. The rows are low, high, height and slope.
 
     On its own piece a line is at most 1: its slope is not negative, and it meets the next line left of
     where that one touches g ≤ 1. The last one touches g at the end, `high`.
@@ -239,7 +219,7 @@ def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int
         height = value - slope * touch
         cross = np.clip(np.diff(height) / -np.diff(slope), touch[:-1], touch[1:])
         edges = np.concatenate([[low], cross, [high]])
-        gap = height[:-1] + slope[:-1] * cross - claim.region(cross, theta)
+        gap = height[:-1] + slope[:-1] * cross - claim.region_and_slope(cross, theta)[0]
         noise = math.sqrt(max(float(np.min(value * (1 - value))), 1 / n) / n)
         excess = float(np.max(gap, initial=0.0)) / (_GAP * noise)
         if excess <= 1 or count >= _MOST_LINES:
@@ -249,23 +229,22 @@ def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int
         count = min(max(count + 1, more), _MOST_LINES)
     # a tangent is nowhere below g; each line is raised to g at some places, in case a slope is wrong
     piece = edges[:-1, None] + np.diff(edges)[:, None] * _ALONG
-    short = claim.region(piece, theta) - (height[:, None] + slope[:, None] * piece)
+    g, _ = claim.region_and_slope(piece, theta)
+    short = np.minimum(g, 1.0) - (height[:, None] + slope[:, None] * piece)
     height = height + 1e-13 + np.maximum(short.max(axis=1), 0.0)
     keep = (edges[1:] > edges[:-1]) | (edges.size == 2)
-    return _Lines(edges[:-1][keep], edges[1:][keep], height[keep], slope[keep])
+    return np.array([edges[:-1], edges[1:], height, slope])[:, keep]
 
 
-def _sup_on_lines(lattice: Lattice, lines: _Lines) -> float:
+def _sup_on_lines(lattice: Lattice, lines: FloatArray) -> float:
     window = lattice.window
     tolerance = _TOLERANCE * window.spent
     counts = _degrees(lines, window.counts, tolerance)
     if counts.max() > _MOST:
         return 1.0  # no certificate at this cost
-    low, half, height, slope = (
-        np.repeat(of_line, counts)
-        for of_line in (lines.low, (lines.high - lines.low) / 2, lines.height, lines.slope)
-    )
-    q = low + half * (1 + np.concatenate([_chebyshev(count) for count in counts]))
+    low, high, height, slope = np.repeat(lines, counts, axis=1)
+    points = [np.cos((np.arange(count) + 0.5) * (np.pi / count)) for count in counts]  # Chebyshev's
+    q = low + (high - low) / 2 * (1 + np.concatenate(points))
     values = lattice.tail(q, np.clip(height + slope * q, 0.0, 1.0))
     parts = np.split(values, np.cumsum(counts)[:-1])
     largest = max(float(_finer(part).max()) for part in parts)
@@ -275,11 +254,6 @@ def _sup_on_lines(lattice: Lattice, lines: _Lines) -> float:
     return (largest + tolerance + errors) / math.cos(math.pi / (2 * _FINER))
 
 
-def _chebyshev(count: int) -> FloatArray:
-    """Chebyshev points."""
-    return np.asarray(np.cos((np.arange(count) + 0.5) * (np.pi / count)))
-
-
 def _finer(values: FloatArray) -> FloatArray:
     """The interpolant of values at Chebyshev points, on a finer set of them, by cosine transforms."""
     terms = np.zeros(_FINER * values.size)
@@ -287,30 +261,22 @@ def _finer(values: FloatArray) -> FloatArray:
     return np.asarray(dct(terms, type=3))
 
 
+#: Parameters ρ of ellipses with foci ±1, and the upper halves of 24-gons around them.
 _RHO = np.array([1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0, 200.0, 1000.0])
+_ANGLE = np.arange(13) * (np.pi / 12)
+_POLYGONS = np.add(
+    np.outer(_RHO + 1 / _RHO, np.cos(_ANGLE)), 1j * np.outer(_RHO - 1 / _RHO, np.sin(_ANGLE))
+) / (2 * math.cos(np.pi / 24))
 
 
-def _polygons() -> Any:
-    """24-gons around the ellipses with foci ±1, their upper halves (the rest is conjugate)."""
-    angle = np.arange(13) * (np.pi / 12)
-    wide, tall = (_RHO + 1 / _RHO) / 2, (_RHO - 1 / _RHO) / 2
-    ellipse = wide[:, None] * np.cos(angle) + 1j * tall[:, None] * np.sin(angle)
-    return ellipse / math.cos(np.pi / 24)
-
-
-_POLYGONS = _polygons()
-
-
-def _degrees(lines: _Lines, c: Counts, tolerance: float) -> IntArray:
+def _degrees(lines: FloatArray, c: Counts, tolerance: float) -> IntArray:
     """How many Chebyshev points keep the interpolation error of F below the tolerance, on each line.
 
     If |F| ≤ B on the ellipse with foci `low`, `high` and parameter ρ, the error in K points is at
     most 4 B ρ^{1−K} / (ρ − 1). B is convex in z, so its maximum over the ellipse is at most that
     over the corners of a polygon around it.
     """
-    low, high, height, slope = (
-        values[:, None, None] for values in (lines.low, lines.high, lines.height, lines.slope)
-    )
+    low, high, height, slope = lines[:, :, None, None]
     z = (low + high) / 2 + (high - low) / 2 * _POLYGONS
     p = height + slope * z
     log_bound = c.m * np.log(np.max(np.abs(z) + np.abs(1 - z), axis=2))

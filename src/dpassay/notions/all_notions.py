@@ -70,21 +70,29 @@ def estimate(
     index, scores = _score(learner)
     fitted = learner.fitted(index)
     counts = scores_over(source, fitted, score_edges(scores, _CELLS), rest)
-    n_p, n_q = counts.sum(axis=1).tolist()
-    return _profile(
-        source,
-        learner,
-        GridLoss.of(_tally_of_scores(counts)),
-        (n_p + look[0], n_q + look[1]),
-        f"{fitted.name} score",
-        (_note(fitted.name),),
-    )
+    return _of_scores(source, learner, fitted.name, counts, look)
 
 
 def profile_of(source: Source, learner: CrossFit) -> Profile:
-    """Estimate every notion from the draws a learner has."""
-    grid, name, notes = _grid_loss(learner)
-    return _profile(source, learner, grid, grid.tally.n, name, notes)
+    """Every notion from the draws a learner has: by a loss on cells, or by a classifier's scores."""
+    if _is_on_cells(learner):
+        made = grid_loss(learner)
+        return _profile(source, learner, made, made.tally.n, made.name)
+    index, scores = _score(learner)
+    edges = score_edges(scores, _CELLS)
+    cells = [np.searchsorted(edges, side, side="right") for side in scores]
+    counts = np.array([np.bincount(cell, minlength=edges.size + 1) for cell in cells])
+    return _of_scores(source, learner, learner.fitted(index).name, counts, (0, 0))
+
+
+def _of_scores(
+    source: Source, learner: CrossFit, name: str, counts: IntArray, others: Sizes
+) -> Profile:
+    """From counts of a score in cells, a row a side; `others` are draws that are not among them."""
+    n_p, n_q = counts.sum(axis=1).tolist()
+    said = f"all curves are those of a learned score, that of {name}, on draws it was not fitted to"
+    made, n = GridLoss.of(_tally_of_scores(counts)), (n_p + others[0], n_q + others[1])
+    return _profile(source, learner, made, n, f"{name} score", (said,))
 
 
 def _profile(
@@ -103,7 +111,9 @@ def _profile(
     reach, rare = _support(masses, finite, epsilon, min(grid.tally.n))
     curve = _thinned(masses.tradeoff_curve())
     both = curve.symmetrise()
-    said = *notes, *rare, *_left_out(learner)
+    bits = "dp.audit also tests the floating-point representation"  # which may leak
+    left_out = [f"these are estimates for the values; {bits}"] if learner.families[1] else []
+    said = *notes, *rare, *left_out
     about = About.of(source, f"plug-in of the {name} loss", Guarantee.HEURISTIC, n, said)
     about = replace(about, files=source.files)
     delta = np.maximum(masses.delta(eps), masses.swap().delta(eps))
@@ -145,12 +155,9 @@ def _support(
         few = np.sum(weight**2 / (n * np.minimum(pair.p, pair.q)), axis=1) > 1 / _DECIDE
         whole, held = np.asarray(raw.renyi(ORDERS)), np.asarray(pair.renyi(ORDERS))
         doubtful |= few | (np.isfinite(whole) & (whole > _UNCAPPED * held + 0.01))
-    beyond = ORDERS[doubtful]
-    reach = (
-        float(ORDERS[~np.logical_or.accumulate(doubtful)].max(initial=1.0))
-        if beyond.size
-        else math.inf
-    )
+    beyond, reach = ORDERS[doubtful], math.inf
+    if beyond.size:
+        reach = float(ORDERS[beyond[0] > ORDERS].max(initial=1.0))
     if not beyond.size and masses.epsilon() <= 1.1 * epsilon:
         return reach, ()
     orders = f", and Rényi ε at orders of {beyond[0]:g} and more," if beyond.size else ""
@@ -159,28 +166,6 @@ def _support(
         f"and δ(ε) where below {1 / n:.1g}{orders} may be larger too"
     )
     return reach, (said,)
-
-
-def _left_out(learner: CrossFit) -> tuple[str, ...]:
-    """A note where the floating-point representation may leak, which these estimates ignore."""
-    if not learner.families[1]:
-        return ()
-    return (
-        "these are estimates for the values; dp.audit also tests the floating-point representation",
-    )
-
-
-def _grid_loss(learner: CrossFit) -> tuple[GridLoss, str, tuple[str, ...]]:
-    """A loss on cells: directly for few coordinates, else of a classifier's scores."""
-    if _is_on_cells(learner):
-        made = grid_loss(learner)
-        return made, made.name, ()
-    index, scores = _score(learner)
-    name = learner.fitted(index).name
-    edges = score_edges(scores, _CELLS)
-    cells = [np.searchsorted(edges, side, side="right") for side in scores]
-    counts = np.array([np.bincount(cell, minlength=edges.size + 1) for cell in cells])
-    return GridLoss.of(_tally_of_scores(counts)), f"{name} score", (_note(name),)
 
 
 def _is_on_cells(learner: CrossFit) -> bool:
@@ -203,10 +188,6 @@ def _score(learner: CrossFit) -> tuple[int, Scores]:
     return index, scores
 
 
-def _note(name: str) -> str:
-    return f"all curves are those of a learned score, that of {name}, on draws it was not fitted to"
-
-
 class _Distance:
     """Prefers the scores with the most different distributions (Kolmogorov & Smirnov)."""
 
@@ -222,14 +203,7 @@ class _Distance:
 
 
 def _tally_of_scores(counts: IntArray) -> CellCounts:
-    """Counts of scores in cells, a row a side, with cells joined until the odds rise with the score."""
-    levels, joined = np.unique(_rising(counts), return_inverse=True)
-    sides = [np.bincount(joined, weights=side, minlength=levels.size) for side in counts]
-    return tally_of_levels(levels, np.array(sides).round().astype(np.int64))
-
-
-def _rising(counts: IntArray) -> FloatArray:
-    """The share of the first side in every cell, cells joined until it rises with the score.
+    """Counts of scores in cells, a row a side, with cells joined until the odds rise with the score.
 
     What is left is the concave hull of the ROC curve on these cells.
     """
@@ -238,7 +212,10 @@ def _rising(counts: IntArray) -> FloatArray:
     a, b = counts / counts.sum(axis=1, keepdims=True)
     weight = a + b
     share = np.divide(a, weight, out=np.full(a.size, 0.5), where=weight > 0)
-    return np.asarray(isotonic_regression(share, sample_weight=np.maximum(weight, 1e-12)))
+    rising = isotonic_regression(share, sample_weight=np.maximum(weight, 1e-12))
+    levels, joined = np.unique(rising, return_inverse=True)
+    sides = [np.bincount(joined, weights=side, minlength=levels.size) for side in counts]
+    return tally_of_levels(levels, np.array(sides).round().astype(np.int64))
 
 
 def _capped(masses: Masses, epsilon: float) -> Masses:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -205,26 +205,17 @@ def _worst(loss: GridLoss, region: Any, floor: float | None, caution: float) -> 
             best = Worst(value, float(careful[cell]), sign, loss, block, cell)
     if best is None:
         raise InvalidInput(f"no draw fell into the region {checks.shown(region)}")
-    if _deterministic(loss):
-        p, q = float(best.block.p[best.cell]), float(best.block.q[best.cell])
-        value = 0.0 if p == q else math.inf
-        return Worst(value, value, best.sign, loss, best.block, best.cell)
+    block = loss.blocks[-1]
+    single = np.count_nonzero(block.p) == np.count_nonzero(block.q) == 1
+    if len(loss.blocks) == 1 and block.axes is None and single:  # each side has one output only
+        value = 0.0 if block.p[best.cell] == block.q[best.cell] else math.inf
+        return replace(best, value=value, careful=value)
     return best
 
 
 def careful_epsilon(loss: GridLoss) -> float:
     """ε̂ of a fitted loss, at the output where it most exceeds its standard errors."""
     return _worst(loss, None, None, _errors(loss, None)).value
-
-
-def _deterministic(loss: GridLoss) -> bool:
-    """Whether each side only returned one output."""
-    block = loss.blocks[-1]
-    return (
-        len(loss.blocks) == 1
-        and block.axes is None
-        and np.count_nonzero(block.p) == np.count_nonzero(block.q) == 1
-    )
 
 
 def _standard_error(block: GridPart, n_p: int, n_q: int) -> FloatArray:

@@ -160,8 +160,6 @@ def lower_bound(
     """
     lam = _orders([order])[0]
     gamma = 1 - checks.probability("confidence", confidence)
-    checks.one_of("direction", direction, tuple(SWAPS))
-    _check_method(method)
     found = list(sources(mechanism, pairs, rng=rng, sampling=sampling))
     if not found:
         raise InvalidInput("there is no pair to test: the iterator is empty")
@@ -197,8 +195,6 @@ def curve(
     """
     lam = _orders(orders)
     gamma = 1 - checks.probability("confidence", confidence)
-    checks.one_of("direction", direction, tuple(SWAPS))
-    _check_method(method)
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     each = gamma / (lam.size if checks.flag("simultaneous", simultaneous) else 1)
     bounds = _bounds([source], lam, n, each, method, direction)
@@ -231,9 +227,15 @@ def _bounds(
     direction: str,
 ) -> Bounds:
     """Bounds at error γ for each order, with pairs in any number."""
-    if isinstance(method, Variational):
-        return _variational_bounds(found, orders, n, gamma, method, SWAPS[direction])
-    return _softmax_bounds(found, orders, n, gamma, method, SWAPS[direction])
+    swaps = SWAPS[checks.one_of("direction", direction, tuple(SWAPS))]
+    match method:
+        case Variational():
+            return _variational_bounds(found, orders, n, gamma, method, swaps)
+        case Softmax():
+            return _softmax_bounds(found, orders, n, gamma, method, swaps)
+    raise InvalidInput(
+        f"method must be dp.renyi.Softmax(…) or dp.renyi.Variational(…), got {checks.shown(method)}"
+    )
 
 
 # --- variational
@@ -444,21 +446,9 @@ def _warnings(points: Sequence[Point], tally: CellCounts) -> tuple[str, ...]:
 
 def _orders(orders: npt.ArrayLike) -> FloatArray:
     array = np.atleast_1d(checks.doubles("orders", orders))
-    if (
-        array.ndim != 1
-        or array.size == 0
-        or not np.all(array > 1)
-        or not np.all(np.isfinite(array))
-    ):
+    if array.ndim != 1 or array.size == 0 or not np.all((array > 1) & np.isfinite(array)):
         raise InvalidInput(
             f"a Rényi order must be a finite number above 1, got {checks.shown(orders)}; order 1 is "
             "Kullback–Leibler and ∞ is pure DP"
         )
     return np.sort(array)
-
-
-def _check_method(method: Any) -> None:
-    if not isinstance(method, (Softmax, Variational)):
-        raise InvalidInput(
-            f"method must be dp.renyi.Softmax(…) or dp.renyi.Variational(…), got {checks.shown(method)}"
-        )

@@ -47,7 +47,8 @@ _RENYI = re.compile(
     rf"\s*(?:=|<=|≤)\s*({_NUMBER})",
     re.IGNORECASE,
 )
-#: What a claim is printed as: "1-DP", "(1, 1e-05)-DP", "(2, 0.1)-Rényi DP".
+#: What a claim is printed as: "1-DP", "(1, 1e-05)-DP", "(2, 0.1)-Rényi DP"; and the names of the numbers.
+_PRINTED_NAMES = {"dp": ("epsilon", "delta"), "zcdp": ("rho", "delta"), "gdp": ("mu",)}
 _PRINTED = re.compile(
     rf"(?:({_NUMBER})|\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*\))\s*-\s*(DP|GDP|zCDP|R[ée]nyi\s+DP)",
     re.IGNORECASE,
@@ -161,17 +162,12 @@ def parameter(text: str) -> Claim:
     asked = _NAMES.get(first.lower())
     held = [(_TERM.fullmatch(part), part) for part in others]
     values = {_NAMES.get(term[1].lower(), ""): _number(term[2]) for term, _ in held if term}
-    match asked, sorted(values), all(term for term, _ in held) and len(held) == len(values):
-        case "epsilon", [], True:
-            return PureDP(0.0)
-        case "epsilon", ["delta"], True:
-            return ApproximateDP(0.0, values["delta"])
-        case "delta", ["epsilon"], True:
-            return ApproximateDP(values["epsilon"], 0.0, headline="delta")
-        case "mu", [], True:
-            return GaussianDP(0.0)
-        case "rho", [] | ["delta"], True:
-            return ZeroConcentratedDP(0.0, **values)
+    if all(term for term, _ in held) and len(held) == len(values):
+        match asked, sorted(values):
+            case ("epsilon" | "rho", [] | ["delta"]) | ("mu", []):
+                return _with(text, {str(asked): 0.0, **values})
+            case "delta", ["epsilon"]:
+                return ApproximateDP(values["epsilon"], 0.0, headline="delta")
     raise InvalidInput(f"cannot tell what to bound from {text!r}; give {_PARAMETERS}")
 
 
@@ -216,7 +212,12 @@ def _read(text: str) -> Claim:
         )
     text = _POWER.sub(lambda m: f"{m[1] or 1}e{(m[2] or m[3] or m[4]).translate(_RAISED)}", text)
     if found := _PRINTED.fullmatch(text.strip()):
-        return _printed(text, found)
+        kind, numbers = found[4].lower(), [_number(found[k]) for k in (1, 2, 3) if found[k]]
+        names = _PRINTED_NAMES.get(kind, ("order", "epsilon"))
+        if len(numbers) > len(names) or (kind not in _PRINTED_NAMES and len(numbers) == 1):
+            needs = "one parameter" if kind == "gdp" else "an order and an epsilon"
+            raise InvalidInput(f"{found[4]} has {needs}, got {text!r}")
+        return _with(text, dict(zip(names, numbers, strict=False)))
     if found := _TUPLE.fullmatch(text.strip()):
         return ApproximateDP(_number(found[1]), _number(found[2]))
     if found := re.fullmatch(r"\(([^()]*=[^()]*)\)", text.strip()):
@@ -224,16 +225,22 @@ def _read(text: str) -> Claim:
     parts = re.split(r"[,;]", text) if "(" in text else _BETWEEN.split(text.strip())
     if renyi := _renyi_of_text(text, parts):
         return renyi
-    values = _values(text, parts)
+    return _with(text, _values(text, parts))
+
+
+def _with(text: str, values: dict[str, float]) -> Claim:
+    """The claim with these parameters."""
     match sorted(values):
         case ["epsilon"]:
-            return PureDP(values["epsilon"])
+            return PureDP(**values)
         case ["delta", "epsilon"]:
-            return ApproximateDP(values["epsilon"], values["delta"])
+            return ApproximateDP(**values)  # type: ignore[arg-type]
+        case ["epsilon", "order"]:
+            return RenyiDP(**values)
         case ["rho"] | ["delta", "rho"]:
             return ZeroConcentratedDP(**values)
         case ["mu"]:
-            return GaussianDP(values["mu"])
+            return GaussianDP(**values)
         case ["delta"]:
             raise InvalidInput(f"the claim {text!r} has a delta but no eps; write eps=0, {text}")
         case names:
@@ -275,27 +282,6 @@ def _values(text: str, parts: list[str]) -> dict[str, float]:
     return values
 
 
-def _printed(text: str, found: re.Match[str]) -> Claim:
-    """The claim whose printed form this is."""
-    numbers = [_number(found[k]) for k in (1, 2, 3) if found[k]]
-    match found[4].lower(), len(numbers):
-        case "dp", 1:
-            return PureDP(*numbers)
-        case "dp", _:
-            return ApproximateDP(numbers[0], numbers[1])
-        case "zcdp", _:
-            return ZeroConcentratedDP(*numbers)
-        case "gdp", 1:
-            return GaussianDP(*numbers)
-        case "gdp", _:
-            raise InvalidInput(f"Gaussian DP has one parameter, got {text!r}; write 1-GDP")
-        case _, 2:
-            return RenyiDP(*numbers)
-    raise InvalidInput(
-        f"Rényi DP has an order and an epsilon, got {text!r}; write (2, 0.1)-Rényi DP"
-    )
-
-
 # --- privacy accountants
 
 #: The δ at which an accountant that only gives ε is evaluated: the large ones constrain the events that
@@ -306,7 +292,15 @@ _DELTAS = np.concatenate([np.linspace(0.95, 0.05, 37), np.geomspace(0.04, 1e-9, 
 def from_accountant(accountant: Any) -> Claim | None:
     """The claim of an accountant; None if the object is not recognised as one."""
     try:
-        return _stated(accountant)
+        orders, rdp = (_either(accountant, name, f"_{name}") for name in ("orders", "rdp"))
+        if orders is not None and rdp is not None:
+            return _renyi(orders, rdp)
+        for name in ("get_delta_for_epsilon", "get_delta"):
+            if callable(ask := getattr(accountant, name, None)):
+                return TradeoffDP.from_delta(ask)
+        if callable(ask := getattr(accountant, "get_epsilon", None)):
+            return _by_epsilon(accountant, ask)
+        return None
     except DpassayError:
         raise
     except Exception as error:  # objects raise what they like
@@ -314,18 +308,6 @@ def from_accountant(accountant: Any) -> Claim | None:
             f"a {type(accountant).__name__} cannot be read as a privacy accountant "
             f"({type(error).__name__}: {error})"
         ) from error
-
-
-def _stated(accountant: Any) -> Claim | None:
-    orders, rdp = (_either(accountant, name, f"_{name}") for name in ("orders", "rdp"))
-    if orders is not None and rdp is not None:
-        return _renyi(orders, rdp)
-    for name in ("get_delta_for_epsilon", "get_delta"):
-        if callable(ask := getattr(accountant, name, None)):
-            return TradeoffDP.from_delta(ask)
-    if callable(ask := getattr(accountant, "get_epsilon", None)):
-        return _by_epsilon(accountant, ask)
-    return None
 
 
 def _either(thing: Any, *names: str) -> Any:

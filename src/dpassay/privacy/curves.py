@@ -61,9 +61,7 @@ class TradeoffCurve(Shown, Tabular):
 
     def __call__(self, alpha: npt.ArrayLike) -> Any:
         """T(α), exact for the piecewise linear curve."""
-        alpha = checks.doubles("alpha", alpha)
-        value = np.interp(alpha, self.x, self.y)
-        return value if alpha.ndim else float(value)
+        return checks.scalar_or_array(np.interp(checks.doubles("alpha", alpha), self.x, self.y))
 
     def inverse(self) -> TradeoffCurve:
         """T⁻¹: the same pair with the roles of the two distributions exchanged (exact)."""
@@ -85,8 +83,7 @@ class TradeoffCurve(Shown, Tabular):
             factor = np.exp(eps)
             knot = np.searchsorted(slopes, -factor, side="left")
             gain = (1 - self.y[knot]) - np.where(self.x[knot] > 0, factor * self.x[knot], 0.0)
-        out = np.clip(gain, 0.0, 1.0)
-        return out if eps.ndim else float(out)
+        return checks.scalar_or_array(np.clip(gain, 0.0, 1.0))
 
     def spectrum(self, epsilons: npt.ArrayLike) -> Spectrum:
         """δ(ε) in the worse of the two directions (exact for the piecewise linear curve)."""
@@ -218,17 +215,14 @@ class Spectrum(Shown, Tabular):
     def __call__(self, epsilon: npt.ArrayLike) -> Any:
         """δ(ε) inside the grid, interpolated on the safe (upper) side."""
         eps = _inside("epsilon", epsilon, self.x, "dp.spectrum.estimate(…, epsilons=[…])")
-        value = np.interp(np.exp(eps), np.exp(self.x), self.y)
-        return value if eps.ndim else float(value)
+        return checks.scalar_or_array(np.interp(np.exp(eps), np.exp(self.x), self.y))
 
     def certified(self, epsilon: npt.ArrayLike) -> Any:
         """The certified lower bound at ε: δ falls with ε, so the next grid point's bound holds."""
         if self.lower is None:
             raise InvalidInput("this spectrum carries no certified lower curve")
-        eps = checks.doubles("epsilon", epsilon)
-        at = np.searchsorted(self.x, eps, side="left")
-        value = np.concatenate([self.lower, [0.0]])[at]
-        return value if eps.ndim else float(value)
+        at = np.searchsorted(self.x, checks.doubles("epsilon", epsilon), side="left")
+        return checks.scalar_or_array(np.append(self.lower, 0.0)[at])
 
     def certified_upper(self, epsilon: npt.ArrayLike) -> Any:
         """The certified upper bound at ε: δ is convex in t = e^ε, and falls no faster than t rises.
@@ -244,8 +238,7 @@ class Spectrum(Shown, Tabular):
         eps, first = checks.doubles("epsilon", epsilon), math.exp(self.x[0])
         t = np.exp(np.minimum(eps, self.x[-1]))
         chords = np.interp(t, np.exp(self.x), self.upper)
-        value = np.minimum(chords + np.maximum(first - t, 0.0), 1.0)
-        return value if eps.ndim else float(value)
+        return checks.scalar_or_array(np.minimum(chords + np.maximum(first - t, 0.0), 1.0))
 
     def epsilon(self, delta: float) -> float:
         """The smallest ε with δ(ε) ≤ delta by this curve (∞ if its grid ends before)."""
@@ -337,8 +330,7 @@ class RenyiCurve(Shown, Tabular):
     def __call__(self, order: npt.ArrayLike) -> Any:
         """ε(λ) inside the grid, interpolated on the safe (upper) side."""
         lam = _inside("order", order, self.x, "dp.renyi.curve(…, orders=[…])")
-        value = np.interp(lam, self.x, (self.x - 1) * self.y) / (lam - 1)
-        return value if lam.ndim else float(value)
+        return checks.scalar_or_array(np.interp(lam, self.x, (self.x - 1) * self.y) / (lam - 1))
 
     def approximate_dp(self, delta: float) -> float:
         """The ε for which this curve implies (ε, δ)-DP.
@@ -348,9 +340,7 @@ class RenyiCurve(Shown, Tabular):
         Rényi divergence does not refute it.
         """
         checks.probability("delta", delta)
-        lam = self.x
-        eps = self.y + np.log1p(-1 / lam) - (math.log(delta) + np.log(lam)) / (lam - 1)
-        return max(0.0, float(np.min(eps)))
+        return epsilon_of_renyi(self.x, self.y, delta)
 
     def chart(self, **others: Any) -> Any:
         """An Altair chart of ε(λ), with the lower bounds, and other curves given by name."""
@@ -376,6 +366,19 @@ class RenyiCurve(Shown, Tabular):
                 f"{level(self.confidence)} {scope}{backing}"
             )
         return said + _estimated_by(self.about)
+
+
+# --- conversions
+
+
+def epsilon_of_renyi(order: FloatArray, divergence: FloatArray, delta: float) -> float:
+    """The ε for which D_λ ≤ ε(λ) at these orders implies (ε, δ)-DP.
+
+    ε(λ) + log((λ − 1)/λ) − (log δ + log λ)/(λ − 1), the smallest over the orders (Canonne, Kamath &
+    Steinke 2020, arXiv:2004.00010, Proposition 12).
+    """
+    spent = (math.log(delta) + np.log(order)) / (order - 1)
+    return max(float(np.min(divergence + np.log1p(-1 / order) - spent)), 0.0)
 
 
 # --- arrays of curves
@@ -434,11 +437,6 @@ def lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     slopes = np.diff(y) / np.diff(x)
     if x.size <= 2 or np.all(np.diff(slopes) > 0):
         return _frozen(x), _frozen(y)
-    keep = _hull_indices(x, y)
-    return _frozen(x[keep]), _frozen(y[keep])
-
-
-def _hull_indices(x: FloatArray, y: FloatArray) -> list[int]:
     xs, ys = x.tolist(), y.tolist()  # scalar arithmetic on lists is several times faster
     hull: list[int] = []
     for i in range(len(xs)):
@@ -449,7 +447,7 @@ def _hull_indices(x: FloatArray, y: FloatArray) -> list[int]:
             else:
                 break
         hull.append(i)
-    return hull
+    return _frozen(x[hull]), _frozen(y[hull])
 
 
 def _frozen(array: FloatArray) -> FloatArray:

@@ -11,7 +11,6 @@ both tails keep their digits. Root searches end on the outer side: nothing a cla
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -23,6 +22,7 @@ import numpy.typing as npt
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
+from dpassay.privacy.curves import epsilon_of_renyi
 from dpassay.privacy.event_claims import (
     SMALL_DELTA,
     ApproximateDP,
@@ -31,9 +31,9 @@ from dpassay.privacy.event_claims import (
     checked_delta,
     digits,
     probabilities,
-    scalar_or_array,
 )
 from dpassay.rootfinding import bisect
+from dpassay.validation import scalar_or_array
 
 #: Logits beyond this are probabilities 0 and 1.
 _LARGEST_LOGIT = 745.0
@@ -65,11 +65,6 @@ class DivergenceClaim(Claim):
     @cached_property
     def _units(self) -> FloatArray:
         return self._unit(self._solved)
-
-    @cached_property
-    def _strictest(self) -> float:
-        """ρ = ε(λ)/λ for θ = 1 at the order where that is smallest."""
-        return float(np.min(self._units / self._solved))
 
     def _edges(self, given: FloatArray, theta: Any, direction: float) -> FloatArray:
         """`_edge` for every order, along the first axis."""
@@ -181,8 +176,8 @@ class DivergenceClaim(Claim):
         return GaussianDP(self.as_epsilon(self.value))
 
     def as_epsilon(self, value: float) -> float:
-        """μ = √(2ρ), ρ = ε(λ)/λ."""
-        return math.sqrt(2 * value * self._strictest)
+        """μ = √(2ρ), ρ = ε(λ)/λ at the order where that is smallest."""
+        return math.sqrt(2 * value * float(np.min(self._units / self._solved)))
 
 
 def _first_axis(values: FloatArray, dimensions: int) -> FloatArray:
@@ -356,7 +351,7 @@ class RenyiCurveDP(DivergenceClaim):
     symbol: ClassVar[str] = "factor"
 
     def __post_init__(self) -> None:
-        orders, epsilons = (_listed(n, getattr(self, n)) for n in ("orders", "epsilons"))
+        orders, epsilons = (checks.listed(n, getattr(self, n)) for n in ("orders", "epsilons"))
         if len(orders) != len(epsilons):
             raise InvalidInput(
                 f"orders and epsilons must be equally many, got {len(orders)} and {len(epsilons)}"
@@ -384,16 +379,10 @@ class RenyiCurveDP(DivergenceClaim):
         return np.where(orders[at] == order, epsilons[at], math.inf)
 
     def turned(self) -> ApproximateDP:
-        """ε at δ = 10⁻⁵, from above, as accountants convert it: a factor means little to people.
-
-        ε(λ) + log((λ − 1)/λ) − (log δ + log λ)/(λ − 1), the smallest over the orders (Canonne, Kamath &
-        Steinke 2020, arXiv:2004.00010, Proposition 12).
-        """
-        lam, stated = np.array(self.orders), self.factor * np.array(self.epsilons)
-        spent = (math.log(SMALL_DELTA) + np.log(lam)) / (lam - 1)
-        return ApproximateDP(
-            max(float(np.min(stated + np.log1p(-1 / lam) - spent)), 0.0), SMALL_DELTA
-        )
+        """ε at δ = 10⁻⁵, from above, as accountants convert it: a factor means little to people."""
+        stated = self.factor * np.array(self.epsilons)
+        epsilon = epsilon_of_renyi(np.array(self.orders), stated, SMALL_DELTA)
+        return ApproximateDP(epsilon, SMALL_DELTA)
 
     def __str__(self) -> str:
         first, last, many = self.orders[0], self.orders[-1], len(self.orders)
@@ -461,9 +450,3 @@ class ZeroConcentratedDP(DivergenceClaim):
 def _checked_order(order: Any) -> float:
     remedy = "order 1 is KL and ∞ is pure DP: use PureDP"
     return checks.real("order", order, above=1.0, remedy=remedy)
-
-
-def _listed(name: str, values: Any) -> Sequence[Any]:
-    if isinstance(values, (str, bytes)) or not np.iterable(values):
-        raise InvalidInput(f"{name} must be a list of numbers, got {checks.shown(values)}")
-    return list(values)

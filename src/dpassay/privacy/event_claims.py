@@ -30,6 +30,7 @@ from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy.curves import gaussian_tradeoff
 from dpassay.records import Record
+from dpassay.validation import scalar_or_array
 
 #: A privacy profile is tabulated at this many ε, up to where δ is this close to its infimum, or this ε.
 _PROFILE_POINTS, _NEGLIGIBLE, _MAX_EPSILON = 65, 1e-6, 50.0
@@ -57,34 +58,21 @@ class Claim(Record):
     set_by_events: ClassVar[bool] = True
     #: Whether `region` and `slope` are closed forms, cheap to evaluate.
     quick: ClassVar[bool] = True
-
-    @property
-    def directional(self) -> bool:
-        """Whether the claim is only about the first input against the second."""
-        return False
+    #: Whether the claim is only about the first input against the second.
+    directional: ClassVar[bool] = False
+    #: The name of θ (the larger θ, the weaker the claim), its symbol, and its largest value.
+    parameter: ClassVar[str] = "epsilon"
+    symbol: ClassVar[str] = "ε"
+    largest: ClassVar[float] = math.inf
 
     # --- the parameter θ
-
-    @property
-    def parameter(self) -> str:
-        """The name of θ. The larger θ, the weaker the claim."""
-        return "epsilon"
-
-    @property
-    def symbol(self) -> str:
-        return "ε"
 
     @property
     def meaning(self) -> str:
         """The symbol of θ, with what is held fixed."""
         return self.symbol
 
-    @property
-    def largest(self) -> float:
-        """The largest value that θ can have."""
-        return math.inf
-
-    @property
+    @cached_property
     def value(self) -> float:
         """The claimed θ."""
         return float(getattr(self, self.parameter))
@@ -248,11 +236,6 @@ def probabilities(values: npt.ArrayLike) -> FloatArray:
     return array
 
 
-def scalar_or_array(found: Any) -> Any:
-    """A float for an array without dimensions: scalars in give a float out."""
-    return found if isinstance(found, np.ndarray) and found.ndim else float(found)
-
-
 def digits(value: float) -> str:
     """The shortest text that is read back as the same number."""
     return repr(float(value)).removesuffix(".0")
@@ -267,15 +250,24 @@ def checked_delta(delta: Any) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EpsilonDeltaClaim(Claim):
-    """Base of the claims P(E) ≤ e^ε Q(E) + δ. `point_at` says which of the two θ is."""
+    """Base of the claims P(E) ≤ e^ε Q(E) + δ, with `epsilon` and `delta`, of which one is θ."""
+
+    def _line(self, theta: Any) -> tuple[Any, Any, Any]:
+        """e^ε, ε and δ. Past e^700 nothing changes but the overflow."""
+        own: Any = self
+        theta = self.value if theta is None else theta
+        epsilon, delta = (own.epsilon, theta) if self.parameter == "delta" else (theta, own.delta)
+        if isinstance(epsilon, float):  # several times faster
+            return math.exp(min(epsilon, 700.0)), epsilon, delta
+        return np.exp(np.minimum(epsilon, 700.0)), epsilon, delta
 
     def point_at(self, theta: Any) -> tuple[Any, Any]:
-        raise NotImplementedError
+        return self._line(theta)[1:]
 
     def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
         """min(e^ε q + δ, 1 − e^{−ε}(1 − δ − q), 1); e^ε, then e^{−ε}, then 0."""
-        epsilon, delta = self.point_at(self._theta(theta))
-        ratio, rest = _exp(epsilon), 1.0 - delta
+        ratio, epsilon, delta = self._line(theta)
+        rest = 1.0 - delta
         inside = q < rest
         lines = np.minimum(ratio * q + delta, (delta + q) / ratio - np.expm1(-epsilon))
         slope = np.where(q < rest / (ratio + 1.0), ratio, np.where(inside, 1 / ratio, 0.0))
@@ -284,8 +276,8 @@ class EpsilonDeltaClaim(Claim):
     def tradeoff(self, alpha: npt.ArrayLike, theta: Any = None) -> Any:
         """max(0, 1 − δ − e^ε α, e^{−ε}(1 − δ − α))."""
         alpha = probabilities(alpha)
-        epsilon, delta = self.point_at(self._theta(theta))
-        ratio, rest = _exp(epsilon), 1.0 - delta
+        ratio, _, delta = self._line(theta)
+        rest = 1.0 - delta
         lines = np.maximum(rest - ratio * alpha, (rest - alpha) / ratio)
         return scalar_or_array(np.maximum(lines, 0.0))
 
@@ -295,9 +287,8 @@ class EpsilonDeltaClaim(Claim):
         δ: the larger of p − e^ε q and 1 − q − e^ε (1 − p), at least 0.
         """
         p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
-        epsilon, delta = self.point_at(self.value)
+        ratio, _, delta = self._line(None)
         if self.parameter == "delta":
-            ratio = _exp(epsilon)
             lines = p - ratio * q, 1 - q - ratio * (1 - p)
         else:
             lines = _log_ratio(p - delta, q), _log_ratio(1 - delta - q, 1 - p)
@@ -339,12 +330,10 @@ class PureDP(EpsilonDeltaClaim):
     """
 
     epsilon: float
+    delta: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         self._set(epsilon=checks.real("epsilon", self.epsilon, at_least=0.0))
-
-    def point_at(self, theta: Any) -> tuple[Any, Any]:
-        return theta, 0.0
 
     def __str__(self) -> str:
         return f"{digits(self.epsilon)}-DP"
@@ -371,28 +360,14 @@ class ApproximateDP(EpsilonDeltaClaim):
         self._set(epsilon=checks.real("epsilon", self.epsilon, at_least=0.0))
         self._set(delta=checked_delta(self.delta))
         checks.one_of("headline", self.headline, ("epsilon", "delta"))
-
-    @property
-    def parameter(self) -> str:
-        return self.headline
-
-    @property
-    def symbol(self) -> str:
-        return "ε" if self.headline == "epsilon" else "δ"
+        if self.headline == "delta":  # just below 1, where nothing would be claimed
+            self._set(parameter="delta", symbol="δ", largest=1.0 - 1e-12)
 
     @property
     def meaning(self) -> str:
         if self.headline == "epsilon":
             return f"ε at δ = {digits(self.delta)}"
         return f"δ at ε = {digits(self.epsilon)}"
-
-    @property
-    def largest(self) -> float:
-        """For δ just below 1, where nothing would be claimed."""
-        return math.inf if self.headline == "epsilon" else 1.0 - 1e-12
-
-    def point_at(self, theta: Any) -> tuple[Any, Any]:
-        return (theta, self.delta) if self.headline == "epsilon" else (self.epsilon, theta)
 
     def turned(self) -> ApproximateDP | None:
         """δ at this ε for ε at this δ, and the other way round; none where δ is 0."""
@@ -406,13 +381,6 @@ class ApproximateDP(EpsilonDeltaClaim):
     def __str__(self) -> str:
         said = f"({digits(self.epsilon)}, {digits(self.delta)})-DP"
         return said if self.headline == "epsilon" else f"{said} in δ"
-
-
-def _exp(epsilon: Any) -> Any:
-    """e^ε. Past e^700 nothing changes but the overflow."""
-    if isinstance(epsilon, float):  # several times faster
-        return math.exp(min(epsilon, 700.0))
-    return np.exp(np.minimum(epsilon, 700.0))
 
 
 def _log_ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claim_parsing import as_claim
-from dpassay.privacy.event_claims import Claim, scalar_or_array
+from dpassay.privacy.event_claims import Claim
 from dpassay.rootfinding import bisect
 
 #: The number of values of the parameter, from one end of the range to the other.
@@ -110,15 +110,13 @@ class OrderedClaims(Claim):
     make: Callable[[float], Claim] = field(repr=False)
     values: FloatArray = field(repr=False)
     t: float = 0.0
-    symmetric = False  # between two values the mixture of two symmetric curves is not
+    symmetric: ClassVar[bool] = (
+        False  # between two values the mixture of two symmetric curves is not
+    )
+    parameter: ClassVar[str] = "t"
 
-    @property
-    def parameter(self) -> str:
-        return "t"
-
-    @property
-    def largest(self) -> float:
-        return float(len(self.values) - 1)
+    def __post_init__(self) -> None:
+        self._set(largest=float(len(self.values) - 1))
 
     def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
         t = min(float(self._theta(theta)), self.largest)
@@ -136,7 +134,7 @@ class OrderedClaims(Claim):
         low = bisect(
             lambda q: self.region_and_slope(q, theta)[0] <= p, np.zeros(p.shape), np.ones(p.shape)
         )[0]
-        return scalar_or_array(
+        return checks.scalar_or_array(
             np.where(self.region_and_slope(np.zeros(p.shape), theta)[0] >= p, 0.0, low)
         )
 
@@ -153,7 +151,7 @@ class OrderedClaims(Claim):
                 bisect(allows, self.largest, 0.0, steps=12)[0] if allows(self.largest) else math.inf
             )
 
-        return scalar_or_array(np.vectorize(least, otypes=[float])(p, q))
+        return checks.scalar_or_array(np.vectorize(least, otypes=[float])(p, q))
 
     def last_refuted(self, t: float) -> float | None:
         """The last value of the parameter strictly below a bound on t; None if there is none."""

@@ -154,9 +154,7 @@ class LossCurve(Shown, Tabular):
         """ℓ(t) for a continuous output, linear between grid points."""
         if self.labels is not None:
             raise InvalidInput("the outputs are discrete: look them up in `.labels` and `.y`")
-        t = checks.doubles("t", t)
-        value = np.interp(t, self.x, self.y)
-        return value if t.ndim else float(value)
+        return checks.scalar_or_array(np.interp(checks.doubles("t", t), self.x, self.y))
 
     def chart(self, location: float | None = None) -> Any:
         """Densities above, loss below, as in the figures of the local approach."""

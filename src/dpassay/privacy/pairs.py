@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
@@ -115,63 +115,53 @@ _ENTRY = 30
 def difference(first: Any, second: Any) -> str:
     """ "two lists of 200 that differ at [137]: 0.0 against 1.0"; empty if unknown."""
     try:
-        found = _first(first, second)
-        return "" if found is None else f"{_kinds(first, second)}{found}"
+        if not (_many(first) and _many(second)):
+            return ""
+        names = {type(x).__name__ for x in (first, second)}
+        kind = {"ndarray": "array"}.get(name := names.pop(), name) if len(names) == 1 else "input"
+        a, b = _listed(first), _listed(second)
+        sizes = " and ".join(f"{size:,}" for size in dict.fromkeys((len(a), len(b))))
+        found = _words(a, b)
+        return "" if found is None else f"two {kind}s of {sizes}{found}"
     except Exception:  # inputs are objects of other people; a message must not fail for them
         return ""
 
 
-def _first(a: Any, b: Any) -> str | None:
-    """The words for the differences; None if there are none, or the inputs cannot be compared."""
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        for one, other, which in ((a, b, "first"), (b, a, "second")):
-            alone = [key for key in one if key not in other]
-            if alone:
-                return f", of which only the {which} has [{shown(alone[0], _ENTRY)}]"
-        return _differing([k for k in a if not _same(a[k], b[k])], a, b)
-    if _many(a) and _many(b):
-        one, other = _listed(a), _listed(b)
-        if len(one) == len(other):
-            return _differing(_unequal(one, other), one, other)
-        return _lacking(one, other)
-    return None
-
-
-def _differing(where: Sequence[Any], a: Any, b: Any) -> str | None:
+def _words(a: Any, b: Any) -> str | None:
+    """What one input has alone, or where they differ; None if they do not."""
+    mapped = isinstance(a, Mapping)
+    for one, other, which in ((a, b, "first"), (b, a, "second")):
+        if mapped and (alone := [key for key in one if key not in other]):
+            return f", of which only the {which} has [{shown(alone[0], _ENTRY)}]"
+        if not mapped and len(one) == len(other) + 1:
+            at = next(iter(_unequal(one[:-1], other)), len(other))
+            same = not _unequal(one[at + 1 :], other[at:])
+            return f", of which only the {which} has [{at}], {_entry(one[at])}" if same else ""
+    if len(a) != len(b):
+        return ""
+    where = _unequal(a, b)
     if not where:
         return None
-    key, path = where[0], f"[{shown(where[0], _ENTRY)}]"
-    x, y = a[key], b[key]
-    while _many(x) and _many(y) and len(_listed(x)) == len(_listed(y)):  # the entry in the row
+    x, y, path, key = a, b, "", where[0]
+    while True:  # down to the entry in the row
+        path, x, y = f"{path}[{shown(key, _ENTRY)}]", x[key], y[key]
+        if not (_many(x) and _many(y)) or isinstance(x, Mapping) or len(x) != len(y):
+            break
         x, y = _listed(x), _listed(y)
-        inner = _unequal(x, y)
-        path, x, y = f"{path}[{inner[0]}]", x[inner[0]], y[inner[0]]
+        key = _unequal(x, y)[0]
     more = f" and {len(where) - 1} more" if len(where) > 1 else ""
     return f" that differ at {path}{more}: {_entry(x)} against {_entry(y)}"
 
 
-def _lacking(a: Any, b: Any) -> str:
-    """One of the two is longer; if by one entry, which one that is."""
-    (long, short), which = ((a, b), "first") if len(a) > len(b) else ((b, a), "second")
-    if len(long) == len(short) + 1:
-        early = _unequal(long[: len(short)], short)
-        at = early[0] if early else len(short)
-        if not _unequal(long[at + 1 :], short[at:]):
-            return f", of which only the {which} has [{at}], {_entry(long[at])}"
-    return ""
-
-
-def _unequal(a: Any, b: Any) -> list[int]:
-    """The indices at which two equally long sequences differ."""
-    if len(a) == 0:
-        return []
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape:
+def _unequal(a: Any, b: Any) -> list[Any]:
+    """The keys, or the indices, at which two equally long collections differ."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape and len(a):
         with np.errstate(invalid="ignore"):
             apart = a != b
             if a.dtype.kind == b.dtype.kind == "f":
                 apart &= ~(np.isnan(a) & np.isnan(b))
-        return [int(k) for k in np.flatnonzero(apart.reshape(len(a), -1).any(axis=1))]
-    return [k for k, (x, y) in enumerate(zip(a, b, strict=True)) if not _same(x, y)]
+        return np.flatnonzero(apart.reshape(len(a), -1).any(axis=1)).tolist()
+    return [k for k in (a if isinstance(a, Mapping) else range(len(a))) if not _same(a[k], b[k])]
 
 
 def _same(x: Any, y: Any) -> bool:
@@ -180,22 +170,15 @@ def _same(x: Any, y: Any) -> bool:
 
 
 def _many(value: Any) -> bool:
-    if isinstance(value, (str, bytes)):
-        return False
-    sequence = isinstance(value, (list, tuple)) or hasattr(value, "to_numpy")
-    return sequence or (isinstance(value, np.ndarray) and value.ndim > 0)
+    """Whether it has entries: a list, a mapping, an array, or a table of another library."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, (list, tuple, Mapping)) or hasattr(value, "to_numpy")
 
 
 def _listed(value: Any) -> Any:
     """A table of another library as an array of its rows."""
     return np.asarray(value.to_numpy()) if hasattr(value, "to_numpy") else value
-
-
-def _kinds(a: Any, b: Any) -> str:
-    names = {type(x).__name__ for x in (a, b)}
-    kind = {"ndarray": "array"}.get(name := names.pop(), name) if len(names) == 1 else "input"
-    sizes = dict.fromkeys((len(a), len(b)))
-    return f"two {kind}s of {' and '.join(f'{size:,}' for size in sizes)}"
 
 
 def _entry(value: Any) -> str:

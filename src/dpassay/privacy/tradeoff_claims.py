@@ -26,9 +26,9 @@ from dpassay.privacy.event_claims import (
     digits,
     probabilities,
     profile_points,
-    scalar_or_array,
 )
 from dpassay.rootfinding import bisect
+from dpassay.validation import scalar_or_array
 
 #: The largest ε at δ = SMALL_DELTA that is reported beside a gap.
 _LARGE_EPSILON = 300.0
@@ -68,7 +68,7 @@ class TradeoffDP(Claim):
 
     def __post_init__(self) -> None:
         self._set(gap=checks.real("gap", self.gap, at_least=0.0))
-        checks.flag("ordered", self.ordered)
+        self._set(directional=checks.flag("ordered", self.ordered))
         if not isinstance(self.f, TradeoffCurve):
             make = _curve_of_function if callable(self.f) else _curve_of_points
             curve = make(self.f)
@@ -89,10 +89,6 @@ class TradeoffDP(Claim):
         True
         """
         return cls(_curve_of_profile(f))
-
-    @property
-    def directional(self) -> bool:
-        return self.ordered
 
     def turned(self) -> ApproximateDP | None:
         """ε at δ = 10⁻⁵, from above, for a claim about both orders: few readers know what a gap means."""

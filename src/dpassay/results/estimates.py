@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpassay import validation as checks
@@ -11,8 +11,9 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee, level
+from dpassay.records import Record
 from dpassay.results.explanations import Explanation, explained
-from dpassay.results.rounding import number
+from dpassay.results.rounding import number, rounded_down
 from dpassay.results.view import ResultView, about_rows, replay_command
 from dpassay.results.witness import Witness
 from dpassay.tables import Shown, Status
@@ -104,6 +105,39 @@ class LowerBound(Shown):
             file=file,
             replay=replay_command(about, file) if replayable else "",
         )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SecondBound(Record):
+    """A lower bound on another parameter, which shares the error probability of the first.
+
+    For an (ε, δ) claim that is the parameter which is not its headline; for a curve ε at a small δ.
+    """
+
+    symbol: str
+    claimed: float
+    lower: float
+    smallest_detectable: float
+    #: What is held fixed, where it is not the claim's own parameter: "δ = 1e-05".
+    at: str = ""
+
+    def given(self, violated: bool) -> SecondBound:
+        """The bound; at least what is claimed if the claim is refuted, which says that it is exceeded.
+
+        That a curve is refuted does not say at which ε.
+        """
+        exceeded = violated and not self.at
+        return replace(self, lower=max(self.lower, self.claimed)) if exceeded else self
+
+    def __str__(self) -> str:
+        if self.at:
+            return f"every {self.symbol} below {rounded_down(self.lower)} is refuted at {self.at}"
+        return f"{self.symbol} {self.sign} {number(self.lower)}, claimed {number(self.claimed)}"
+
+    @property
+    def sign(self) -> str:
+        """How `lower` bounds the parameter: strictly, where it is the refuted value itself."""
+        return ">" if self.lower == self.claimed > 0 else "≥"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -57,8 +57,7 @@ class Profile(Shown, Tabular):
         inside = self.spectrum(np.minimum(eps, last))
         least = 1 / min(self.about.n) if self.about.n else 0.0
         further = np.maximum(np.asarray(self.tradeoff_curve.delta(eps)), least)
-        found = np.where(eps <= last, inside, np.minimum(further, end))
-        return found if eps.ndim else float(found)
+        return checks.scalar_or_array(np.where(eps <= last, inside, np.minimum(further, end)))
 
     def renyi(self, order: Any) -> Any:
         """The Rényi divergence at an order, the worse of the two directions; see `renyi_reach`."""

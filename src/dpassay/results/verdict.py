@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,8 @@ from dpassay.privacy.claim_parsing import claim as parse_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffCurve
 from dpassay.privacy.provenance import About, Guarantee, level
-from dpassay.records import Record
 from dpassay.results import blindness
-from dpassay.results.estimates import TradeoffPoint
+from dpassay.results.estimates import SecondBound, TradeoffPoint
 from dpassay.results.explanations import Belief, Explanation, explained
 from dpassay.results.plain_words import plain_words
 from dpassay.results.profile import Profile
@@ -59,39 +58,6 @@ _EXACT_FOR_CANARIES = (
     "exact: it holds for every number of canaries, provided that a fair coin of its own decided whether "
     "each was included, and that the guesses use nothing about the coins but the trained model"
 )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SecondBound(Record):
-    """A lower bound on another parameter, which shares the error probability of the first.
-
-    For an (ε, δ) claim that is the parameter which is not its headline; for a curve ε at a small δ.
-    """
-
-    symbol: str
-    claimed: float
-    lower: float
-    smallest_detectable: float
-    #: What is held fixed, where it is not the claim's own parameter: "δ = 1e-05".
-    at: str = ""
-
-    def given(self, violated: bool) -> SecondBound:
-        """The bound; at least what is claimed if the claim is refuted, which says that it is exceeded.
-
-        That a curve is refuted does not say at which ε.
-        """
-        exceeded = violated and not self.at
-        return replace(self, lower=max(self.lower, self.claimed)) if exceeded else self
-
-    def __str__(self) -> str:
-        if self.at:
-            return f"every {self.symbol} below {rounded_down(self.lower)} is refuted at {self.at}"
-        return f"{self.symbol} {self.sign} {number(self.lower)}, claimed {number(self.claimed)}"
-
-    @property
-    def sign(self) -> str:
-        """How `lower` bounds the parameter: strictly, where it is the refuted value itself."""
-        return ">" if self.lower == self.claimed > 0 else "≥"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
