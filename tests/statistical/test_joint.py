@@ -243,6 +243,30 @@ def test_bounds_cover_on_sides_of_different_size(claims, n, m):
 
 
 @pytest.mark.parametrize(
+    "claims",
+    [
+        dp.RenyiDP(3, 0.3),
+        dp.RenyiCurveDP([1.5, 4.0], [0.2, 0.6]),
+        dp.ZeroConcentratedDP(0.2, delta=0.1),
+        dp.ApproximateDP(0.3, 0.2, "delta"),
+    ],
+    ids=str,
+)
+def test_bounds_of_divergences_and_of_delta_cover(claims):
+    """Orderings by chords of the region, and probability that anything may happen with."""
+    n, m = 8, 6
+    bounds = np.array(
+        [
+            [lower_bound(Counts(i, n, j, m), claims, 0.05) for j in range(m + 1)]
+            for i in range(n + 1)
+        ]
+    )
+    for theta in (0.0, 0.05, 0.2, 0.5):
+        assert (bounds > theta).any()
+        assert size(n, m, claims.at(theta), bounds > theta).max() <= 0.05
+
+
+@pytest.mark.parametrize(
     "claims", [dp.PureDP(1), dp.ApproximateDP(0.3, 0.0, "delta"), dp.GaussianDP(1)]
 )
 def test_bound_is_that_of_a_slow_search(claims, seed):
