@@ -50,7 +50,7 @@ from dpassay.sampling.samples import Batch, Live, Samples, Sizes, Source, source
 _UNEVEN = 0.05
 #: The share of the draws that learn, and the most per side that do: more improve no choice.
 _TRAIN, _ENOUGH = 0.25, 50_000
-#: The part of a bound that a cause has to reach to explain it.
+#: The part of the predicted bound that a cause has to reach to explain it.
 _MOST = 0.8
 
 
@@ -226,8 +226,9 @@ def _diagnosis(
             gamma,
             sure,
             choice.learner.known_features(),
+            len(found.tests),
         ),
-        "belief": belief(witness, claim, gamma, sure),
+        "belief": belief(witness, claim, gamma, sure, len(found.tests)),
     }
 
 
@@ -313,7 +314,9 @@ def bound(
         bar.say("bounding", max(test.test))
         (choice,), (counted,) = choices, count(choices, test)
     seen = certify(choice, counted, gamma, second=False)
-    reached = family.at(float(f"{_MOST * seen.lower:.3g}")) if seen.lower > 0 else None
+    hoped = _MOST * choice.predicted  # by training draws, which choose what is looked at
+    known = seen.lower > 0 and 0 < hoped < np.inf
+    reached = family.at(float(f"{hoped:.3g}")) if known else None
     return LowerBound(
         value=seen.lower,
         confidence=confidence,
