@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import json
 import math
 import re
@@ -255,11 +256,21 @@ def _wrong(where: str, text: str) -> InvalidInput:
 
 
 _hints = cache(get_type_hints)
+#: Where records are that a process may be given before anything has imported them.
+_HOMES = {
+    "AttackRates": "dpassay.membership.attacks",
+    "MonitorState": "dpassay.monitoring.monitors",
+    "Plan": "dpassay.auditing.plans",
+    "SetSpectrum": "dpassay.notions.spectrum",
+    "Verification": "dpassay.results.verification",
+}
 
 
 def _record(value: dict[str, Any], where: str) -> Record:
     """The record that an object with a "type" describes; every field is checked against its type."""
     kind = value["type"]
+    if isinstance(kind, str) and kind not in Record._types and kind in _HOMES:
+        importlib.import_module(_HOMES[kind])
     cls = Record._types.get(kind) if isinstance(kind, str) else None
     if cls is None or not hasattr(cls, "__dataclass_fields__"):
         raise _wrong(where, f"unknown record type {shown(kind)}")

@@ -70,6 +70,27 @@ def test_size_at_one_in_a_million(claim):
     assert size(20, 20, claim, rejected).max() <= 1e-6
 
 
+@pytest.mark.parametrize("claim", [CLAIMS[k] for k in (1, 3, 4, 8)], ids=str)
+@pytest.mark.parametrize("by_bound", [False, True])
+def test_size_inside_of_the_claim_too(claim, by_bound):
+    """Where regions need not be monotone the boundary alone would not do."""
+    n, m, gamma = 9, 8, 0.05
+    rejected = table(n, m, claim, gamma) <= gamma
+    if by_bound:  # the p-value that audits report
+        found = [
+            [evidence(Counts(i, n, j, m), claim, gamma).p_value for j in range(m + 1)]
+            for i in range(n + 1)
+        ]
+        rejected = np.array(found) <= gamma
+    assert rejected.any()
+    q = np.linspace(0.0, 1.0, 201)
+    p = np.linspace(0.0, 1.0, 81)[:, None] * claim.region(q)
+    on_p = binom.pmf(np.arange(n + 1), n, p[..., None])
+    on_q = binom.pmf(np.arange(m + 1), m, q[:, None])
+    sizes = np.einsum("lki,ij,kj->lk", on_p, rejected.astype(float), on_q)
+    assert sizes.max() <= gamma
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 @pytest.mark.parametrize(("n", "m"), [(60, 60), (60, 37), (30, 60)])
@@ -217,6 +238,30 @@ def test_bounds_cover_on_sides_of_different_size(claims, n, m):
         ]
     )
     for theta in (0.02, 0.1, 0.3, 0.6, 0.9):
+        assert size(n, m, claims.at(theta), bounds > theta).max() <= 0.05
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        dp.RenyiDP(3, 0.3),
+        dp.RenyiCurveDP([1.5, 4.0], [0.2, 0.6]),
+        dp.ZeroConcentratedDP(0.2, delta=0.1),
+        dp.ApproximateDP(0.3, 0.2, "delta"),
+    ],
+    ids=str,
+)
+def test_bounds_of_divergences_and_of_delta_cover(claims):
+    """Orderings by chords of the region, and probability that anything may happen with."""
+    n, m = 8, 6
+    bounds = np.array(
+        [
+            [lower_bound(Counts(i, n, j, m), claims, 0.05) for j in range(m + 1)]
+            for i in range(n + 1)
+        ]
+    )
+    for theta in (0.0, 0.05, 0.2, 0.5):
+        assert (bounds > theta).any()
         assert size(n, m, claims.at(theta), bounds > theta).max() <= 0.05
 
 

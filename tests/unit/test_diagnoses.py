@@ -1,6 +1,7 @@
 """What a diagnosis says of known faults, and how often its exact statements are wrong."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from benchmarks.faults import faults, sgd_faults
 from scipy.stats import binom
 
 import dpassay as dp
+from dpassay.auditing import audits
 from dpassay.diagnosis.diagnoses import belief, diagnose, median_shift
 from dpassay.diagnosis.draws import Keeping, joined
 from dpassay.outputs.canonical import all_of
@@ -152,6 +154,66 @@ def test_a_belief_follows_from_the_limits_of_the_witness():
     assert 0.85 < found.frequency < truth
 
     assert f"{100 * truth:.0f}" not in str(found)
+
+
+def a_shift_and_a_rare_output(x, size, rng):
+    out = 0.3 * x + rng.laplace(size=size)
+    rare = rng.random(size) < 0.004 * (x > 0)
+    return np.where(rare, 100 + rng.random(size), out)
+
+
+def test_an_event_that_testing_draws_chose_is_paid_for(seed):
+    made = (
+        dp.audit(
+            a_shift_and_a_rare_output, (0.0, 1.0), "eps=0.2", n=20_000, loss="values", rng=one,
+            sampling=QUIET,
+        )
+        for one in range(seed, seed + 5)
+    )  # fmt: skip
+    counted = ((v, sum("test of an event" in words for words, _ in v.budget)) for v in made)
+    verdict, events = next((v, many) for v, many in counted if many > 1 and v.violated)
+    alone = belief(verdict.witness, verdict.claim, 0.05, dp.Guarantee.EXACT)
+    found = belief(verdict.witness, verdict.claim, 0.05, dp.Guarantee.EXACT, events)
+    assert verdict.belief.frequency == pytest.approx(found.frequency, rel=1e-9)
+    assert verdict.belief.posterior == pytest.approx(found.posterior, rel=1e-9)
+    assert found.frequency < alone.frequency
+    assert found.confidence == alone.confidence == 0.95
+
+
+def test_explanations_of_something_that_was_chosen_have_a_part_of_the_error(seed):
+    rng = np.random.default_rng(seed)
+    train, test = (
+        Batch.of(all_of(rng.laplace(size=2000)), all_of(4 + rng.laplace(size=2000)))
+        for _ in range(2)
+    )
+    claim, sure = dp.PureDP(1.0), dp.Guarantee.EXACT
+    one, four, quarter = (
+        diagnose(train, ((test.p, test.q),), claim, None, None, gamma, sure, chosen=chosen)
+        for gamma, chosen in ((0.05, 1), (0.05, 4), (0.0125, 1))
+    )
+    assert [x.numbers for x in four] == [x.numbers for x in quarter]
+    assert [x.confidence for x in four] == [x.confidence for x in one]
+    assert all(a.alone < b.alone for a, b in zip(four, one, strict=True) if b.alone)
+    assert any(x.alone for x in four)
+
+
+def test_the_bound_of_the_testing_draws_does_not_choose_its_causes(seed, monkeypatch):
+    asked, exact = [], audits.certify
+
+    def lower(*given, **options):
+        found = exact(*given, **options)
+        return replace(found, lower=0.5 * found.lower)
+
+    def listen(train, test, claim, *rest):
+        asked.append(claim)
+        return diagnose(train, test, claim, *rest)
+
+    monkeypatch.setattr(audits, "diagnose", listen)
+    for way in (exact, lower):
+        monkeypatch.setattr(audits, "certify", way)
+        dp.bound(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps", n=4000, rng=seed, sampling=QUIET)
+    assert len(asked) == 2
+    assert asked[0] == asked[1]
 
 
 def test_the_claim_allows_what_it_says_of_beliefs():

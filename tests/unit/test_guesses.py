@@ -170,6 +170,12 @@ def test_three_coins_cannot_exceed_the_p_value():
     assert bounds.p_value(dp.ApproximateDP(0.0, delta), Guessed(3, 3, 1)) >= attained
 
 
+@pytest.mark.parametrize("v", [1, 2, 3])
+def test_three_coins_attain_the_averaged_bound(v):
+    true = worst(3, list(guesses_of(3, 3)), [(0.0, 0.05)], lambda s, g: right(s, g) >= v)
+    assert bounds.averaged(Guessed(3, 3, v), 0.0, 0.05) == pytest.approx(true, abs=1e-6)
+
+
 @pytest.mark.parametrize(("m", "r", "v"), [(2, 2, 2), (2, 1, 1), (3, 2, 2)])
 def test_no_mechanism_under_a_curve_exceeds_its_bound(m, r, v):
     limits = [(0.3, 0.1), (1.0, 0.02)]

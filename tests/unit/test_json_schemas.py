@@ -118,19 +118,27 @@ def test_files_of_the_last_two_minor_versions_are_read_and_validate(path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["spectrum_relative", "hunt", "monitor-state", "verdict_boosting", "verdict_letters", "plan"],
+    ("name", "home"),
+    [
+        ("spectrum_relative", "dp.Spectrum"),
+        ("hunt", "dp.Hunt"),
+        ("monitor-state", "dp.Monitor"),
+        ("verdict_boosting", "dp.Verdict"),
+        ("verdict_letters", "dp.Verdict"),
+        ("plan", "dp.Plan"),
+        ("plan", "Record"),
+        ("verification", "Record"),
+        ("attack-rates", "Record"),
+        ("monitor-state", "Record"),
+    ],
 )
-def test_a_file_is_read_by_a_process_that_has_done_nothing_else(name):
-    code = """
-import json, pathlib, sys
+def test_a_file_is_read_by_a_process_that_has_done_nothing_else(name, home):
+    code = f"""
+import pathlib, sys
 import dpassay as dp
+from dpassay.records import Record
 
-text = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")
-kind = json.loads(text)["type"]
-homes = {"SetSpectrum": "spectrum", "MonitorState": "Monitor"}
-home = getattr(dp, homes[kind]) if kind in homes else dp
-(home if kind == "MonitorState" else getattr(home, kind)).from_json(text)
+{home}.from_json(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
 """
     subprocess.run([sys.executable, "-c", code, FOLDER / VERSION / f"{name}.json"], check=True)
 

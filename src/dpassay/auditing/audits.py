@@ -52,7 +52,7 @@ from dpassay.sampling.samples import Batch, Live, Samples, Sizes, sources
 _UNEVEN = 0.05
 #: The share of the draws that learn, and the most per side that do: more improve no choice.
 _TRAIN, _ENOUGH = 0.25, 50_000
-#: The part of a bound that a cause has to reach to explain it.
+#: The part of the predicted bound that a cause has to reach to explain it.
 _MOST = 0.8
 
 
@@ -177,7 +177,7 @@ def _verdict(
 ) -> Verdict:
     """What the fresh draws say about a claim; `planned` is how many there were to be."""
     claim, found = choice.claim, certify(choice, counted, gamma)
-    violated = found.p_value <= gamma
+    violated, tests = found.p_value <= gamma, len(found.tests)
     witness, sure = (
         found.best.witness(choice.source.pair),
         Guarantee.EXACT.given(choice.source.doubts),
@@ -201,21 +201,26 @@ def _verdict(
         budget=(*found.budget, *rest),
         pairs=choice.pairs,
         about=_about(choice, counted, claims, found),
-        diagnosis=_diagnosis(choice, counted, witness, gamma, claim if violated else None),
-        belief=belief(witness, claim, gamma, sure) if violated else None,
+        diagnosis=_diagnosis(choice, counted, witness, gamma, claim if violated else None, tests),
+        belief=belief(witness, claim, gamma, sure, tests) if violated else None,
     )
 
 
 def _diagnosis(
-    choice: Selection, counted: Counted, witness: Witness, gamma: float, claim: Claim | None
+    choice: Selection,
+    counted: Counted,
+    witness: Witness,
+    gamma: float,
+    claim: Claim | None,
+    tests: int,
 ) -> tuple[Explanation, ...]:
-    """Why a claim was refuted; without a claim what was looked at."""
+    """Why a claim was refuted; without a claim what was looked at. One of `tests` events is the witness."""
     learner, sure = choice.learner, Guarantee.EXACT.given(choice.source.doubts)
     if claim is None:
         return looked_at(learner, witness.event)
     event = witness.pair, witness.event
     known = learner.known_features()
-    return diagnose(learner.batch, counted.kept, claim, *event, gamma, sure, known)
+    return diagnose(learner.batch, counted.kept, claim, *event, gamma, sure, known, tests)
 
 
 def _blind(
@@ -305,11 +310,13 @@ def bound(
         bounded = _of_family(family, among, seen.lower, _delta_of(wanted))
         about = replace(about, notes=(bounded.pop("note"), *about.notes))
     else:
-        reached = wanted.at(float(f"{_MOST * seen.lower:.3g}")) if seen.lower > 0 else None
+        hoped = _MOST * choice.predicted  # by training draws, which choose what is looked at
+        known = seen.lower > 0 and 0 < hoped < np.inf
+        reached = wanted.at(float(f"{hoped:.3g}")) if known else None
         bounded = {
             "value": seen.lower,
             "claim": wanted.at(seen.lower),
-            "diagnosis": _diagnosis(choice, counted, witness, gamma, reached),
+            "diagnosis": _diagnosis(choice, counted, witness, gamma, reached, len(seen.tests)),
         }
     return LowerBound(
         confidence=confidence,

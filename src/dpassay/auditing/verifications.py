@@ -124,7 +124,9 @@ def verify(
         reason="" if confirmed else _NEVER if target is None else _why(worst, allowed, single),
         pairs=tuple(found),
         budget=((_SPENT, gamma),),
-        diagnosis=() if confirmed or held is None else _diagnosis(*held, gamma, guarantee),
+        diagnosis=()
+        if confirmed or held is None
+        else _diagnosis(*held, gamma, guarantee, len(found)),
         about=About(
             method="the largest limit of a set of outputs",
             guarantee=guarantee,
@@ -139,10 +141,19 @@ def verify(
 
 
 def _diagnosis(
-    batch: Batch, kept: Kept, claim: Claim, pair: Pair, gamma: float, guarantee: Guarantee
+    batch: Batch,
+    kept: Kept,
+    claim: Claim,
+    pair: Pair,
+    gamma: float,
+    guarantee: Guarantee,
+    pairs: int,
 ) -> tuple[Explanation, ...]:
-    """The causes of a violation; nothing where none of them breaks the claim on fresh draws."""
-    found = diagnose(batch, kept, claim, pair, None, gamma, guarantee)
+    """The causes of a violation; nothing where none of them breaks the claim on fresh draws.
+
+    The draws that back them chose the worst of the pairs.
+    """
+    found = diagnose(batch, kept, claim, pair, None, gamma, guarantee, chosen=pairs)
     return found if any(one.alone > claim.value for one in found) else ()
 
 

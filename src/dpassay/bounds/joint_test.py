@@ -6,15 +6,17 @@ increasing. The test orders the outcomes by the likelihood-ratio distance from t
     T(i, j)² = min_{p ≤ g(q)} 2 [n kl(i/n, p) + m kl(j/m, q)]      (0 where i/n ≤ g(j/m)),
 
 which does not fall with i and does not rise with j, so {T ≥ t} is i ≥ i*(j) for a non-decreasing i*.
-With C a confidence set for (p, q) of level 1 − b (Berger & Boos 1994,
+With C = [p₋, p₊] × [q₋, q₊] a confidence set for (p, q) of level 1 − b (Berger & Boos 1994,
 doi:10.1080/01621459.1994.10476836),
 
     p-value = b + sup over (p, q) in C with p ≤ g(q) of  P(T ≥ t_obs)
-            = b + sup over q in C of  F(q) = Σ_j Bin(j; m, q) · P(Bin(n, g(q)) ≥ i*(j)),
+            = b + sup over q in [q₋, q₊] with p₋ ≤ g(q) ≤ p₊ of
+                  F(q) = Σ_j Bin(j; m, q) · P(Bin(n, g(q)) ≥ i*(j)),
 
-exact at every sample size: the ordering only decides the power. The supremum is certified, not
-gridded. On the steps where it is needed g is replaced by a few of its tangents (never below g), so
-that F is a polynomial in q on each of them; a polynomial obeys
+or b + P(T ≥ t_obs) at (p₊, q₋) if g(q₋) > p₊, or b if g(q₊) < p₋. It is exact at every sample size: the
+ordering only decides the power. The supremum is certified, not gridded. On the steps where it is needed g
+is replaced by a few of its tangents (never below g), so that F is a polynomial in q on each of them; a
+polynomial obeys
 
     |F(z)| ≤ (|z| + |1−z|)^m (|p(z)| + |1−p(z)|)^n    for complex z,
 

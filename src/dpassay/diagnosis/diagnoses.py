@@ -4,6 +4,7 @@ Training draws chose the suspicions, testing draws that were kept back them. Eac
 share of γ, the error probability of the verdict, which is spent once more: all that is said to be exact
 holds with probability 1 − γ, over all audits, those included that find no violation and say nothing.
 Diagnosis and verdict share draws, not error probability: together they hold with probability 1 − 2γ.
+Where testing draws chose the event or the pair that is spoken of, each that they chose from has its part.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def diagnose(
     gamma: float,
     guarantee: Guarantee,
     features: Sequence[Feature] = (),
+    chosen: int = 1,
 ) -> tuple[Explanation, ...]:
     """The few explanations that the draws support, the strongest first.
 
@@ -65,6 +67,7 @@ def diagnose(
     event      that of the witness
     gamma      the error probability of all that is said to be exact
     features   named features that a search found telling
+    chosen     from how many events or pairs the testing draws chose this one
     """
     seen = some(train.p, train.q)
     with np.errstate(all="ignore"):  # numbers may be as large as a double
@@ -73,7 +76,7 @@ def diagnose(
         sure = guarantee if test else Guarantee.HEURISTIC
         level = gamma / max(len(suspects), 1)
         return tuple(
-            _Test(one, fresh, claim, level, sure, pictured=k == 0).explanation()
+            _Test(one, fresh, claim, level / chosen, sure, 1 - level, k == 0).explanation()
             for k, one in enumerate(suspects)
         )
 
@@ -87,15 +90,16 @@ class _Test:
     claim: Claim
     level: float
     guarantee: Guarantee
+    confidence: float
     pictured: bool
     numbers: dict[str, float] = field(default_factory=dict)
 
     def explanation(self) -> Explanation:
         """What can be said of it."""
-        one, level = self.one, self.level
+        one = self.one
         plain = one.other is None and not one.parts and not one.facts
         if not plain:  # two statements: of the event alone, and of spreads, parts or a shift
-            self.level = level / 2
+            self.level /= 2
         self.numbers = {**one.facts, ALONE: self._alone(one.condition, self.level)}
         self._limits(self._counts(one.condition))
         if one.other is not None:
@@ -115,7 +119,7 @@ class _Test:
             condition=one.condition.expression if one.other is None else "",
             numbers=tuple(self.numbers.items()),
             guarantee=self.guarantee if exact else Guarantee.HEURISTIC,
-            confidence=1 - level if exact else None,
+            confidence=self.confidence if exact else None,
             picture=self._picture() if self.pictured else None,
         )
 
@@ -291,14 +295,17 @@ def median_shift(x: FloatArray, y: FloatArray, level: float) -> float:
     return float(max(y0 - x1, x0 - y1, 0.0))
 
 
-def belief(witness: Witness, claim: Claim, gamma: float, guarantee: Guarantee) -> Belief | None:
+def belief(
+    witness: Witness, claim: Claim, gamma: float, guarantee: Guarantee, chosen: int = 1
+) -> Belief | None:
     """What somebody learns who sees the event, or that it does not happen, from its certified limits.
 
     With equal odds before, P(first | E) = P(E) / (P(E) + Q(E)). Two exact intervals of level γ/2 hold
-    together, so that event or complement, and the input, may be chosen by looking at them.
+    together, so that event or complement, and the input, may be chosen by looking at them. The witness
+    may be one of several events that was `chosen` so: then each of them has its part of γ.
     """
-    p0, p1 = limits(witness.hits_p, witness.n_p, gamma / 2)
-    q0, q1 = limits(witness.hits_q, witness.n_q, gamma / 2)
+    p0, p1 = limits(witness.hits_p, witness.n_p, gamma / chosen / 2)
+    q0, q1 = limits(witness.hits_q, witness.n_q, gamma / chosen / 2)
     ways = [(p0, q1, True, True), (1 - p1, 1 - q0, True, False)]
     if not claim.directional:
         ways += [(q0, p1, False, True), (1 - q1, 1 - p0, False, False)]

@@ -163,7 +163,8 @@ def relative(
 
     Every database of T is compared with each database that has one record less, in both directions;
     `n` draws per side per pair. The certified curve holds for all pairs at once (union bound).
-    `previous` is a result for another set: its databases are not run again (Proposition 2). A pair on
+    `previous` is a result for another set: its databases are not run again (Proposition 2). The sets must
+    not be chosen by looking at results: the certified curves are for pairs fixed beforehand. A pair on
     which the mechanism fails is listed in `failures`, and the others are kept. Draws are kept as in
     `estimate`, of one pair at a time.
 
