@@ -34,6 +34,7 @@ from dpassay.auditing.verifications import verify
 from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
 from dpassay.hunting.hunts import hunt
 from dpassay.hunting.result import Hunt, compared
+from dpassay.privacy.claim_parsing import several
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import Guarantee
 from dpassay.results.explanations import explained
@@ -98,14 +99,8 @@ _SUITE: Any = "suite"
 
 
 def _one(claim: Any) -> Any:
-    """The claim; several, or two numbers, are refused."""
-    if isinstance(claim, tuple) and len(claim) == 2 and all(type(c) in (int, float) for c in claim):
-        epsilon, delta = claim
-        raise InvalidInput(
-            f'two numbers are no claim; write "eps={epsilon:g}, delta={delta:g}" or '
-            f"dp.ApproximateDP({epsilon:g}, {delta:g})"
-        )
-    if isinstance(claim, (list, tuple)):
+    """The claim; several are refused."""
+    if several(claim):
         raise InvalidInput("an assertion takes one claim; write one for each")
     return claim
 

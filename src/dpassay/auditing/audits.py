@@ -31,7 +31,7 @@ from dpassay.errors import InvalidInput, NotEnoughDraws
 from dpassay.learning.separation import evenest_share, separates
 from dpassay.loss.features import feature_curve
 from dpassay.notions.all_notions import profile_of
-from dpassay.privacy.claim_parsing import as_claim, parameter
+from dpassay.privacy.claim_parsing import as_claim, parameter, several
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import About, Guarantee
@@ -152,7 +152,7 @@ def audit(
     ]
     if details:
         verdicts = _detailed(verdicts, choices, details == "violation")
-    return Verdicts(verdicts) if isinstance(claim, (list, tuple)) else verdicts[0]
+    return Verdicts(verdicts) if several(claim) else verdicts[0]
 
 
 def _detailed(
@@ -215,7 +215,7 @@ def _diagnosis(
         Guarantee.EXACT.given(choice.source.doubts),
     )
     if claim is None:
-        return {"diagnosis": looked_at(choice.learner, witness.event)}
+        return {"diagnosis": looked_at(choice.learner)}
     return {
         "diagnosis": diagnose(
             choice.learner.batch,
@@ -346,7 +346,7 @@ def _about(choice: Selection, counted: Counted, claims: int, found: Certificate)
 def _method(choice: Selection) -> str:
     names = list(dict.fromkeys(found.score for found in choice.events))
     events = "an event" if len(choice.events) == 1 else f"{len(choice.events)} events"
-    event = f"{events} found by {' and '.join(names)}"
+    event = f"{events} (score: {', '.join(names)})"
     if choice.divergence is None:
         return f"exact joint test of {event}"
     said = f"variational bound with {choice.divergence.loss.name}"
@@ -444,7 +444,7 @@ class _Asked:
 
 
 def _claims(given: Any) -> list[Claim]:
-    listed = list(given) if isinstance(given, (list, tuple)) else [given]
+    listed = list(given) if several(given) else [given]
     if not listed:
         raise InvalidInput("claim is an empty list: there is nothing to refute")
     return [as_claim(one) for one in listed]

@@ -317,7 +317,7 @@ def _their_columns(results: list[Any]) -> str | None:
 
 @command(
     *("pairs", "neighbours", "relation", "samples", "store", "columns", "drop", "max_bytes"),
-    *("decimal", "thousands", "feature", "seed", "json", "report"),
+    *("decimal", "thousands", "encoding", "feature", "seed", "json", "report"),
 )
 def draw(
     *,

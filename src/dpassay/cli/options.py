@@ -211,6 +211,9 @@ class Where:
         str,
         typer.Option(metavar="MARK", help="What separates thousands in --samples, if anything."),
     ] = ""
+    encoding: Annotated[
+        str, typer.Option(metavar="NAME", help="The encoding of the text in --samples: cp1252 …")
+    ] = "utf-8"
     max_bytes: MaxBytes = None
     command: Program = None
 
@@ -253,6 +256,7 @@ class Where:
             max_bytes=self.max_bytes,
             decimal=self.decimal,
             thousands=self.thousands,
+            encoding=self.encoding,
             rng=seed,
         )
 

@@ -324,7 +324,7 @@ def belief(witness: Witness, claim: Claim, gamma: float, guarantee: Guarantee) -
     )
 
 
-def looked_at(learner: CrossFit, event: Event) -> tuple[Explanation, ...]:
+def looked_at(learner: CrossFit) -> tuple[Explanation, ...]:
     """What was looked at where nothing was refuted, in the form of an explanation."""
     known = (k for k in range(len(learner.names)) if learner.known_scores(k) is not None)
     tried = [str(learner.names[k]) for k in known]
@@ -333,7 +333,11 @@ def looked_at(learner: CrossFit, event: Event) -> tuple[Explanation, ...]:
     outputs = learner.batch.p
     width = len(coordinates(outputs.structures[0], outputs))
     kinds = len(outputs.structures)
-    parts = [f"{len(tried)} scores ({', '.join(tried)})" if tried else "the output as it is"]
+    parts = [
+        f"{len(tried)} scores of the output ({', '.join(tried)})"
+        if tried
+        else "the output as it is"
+    ]
     parts += [f"{width:,} coordinates"] if width > 1 else []
     parts += [f"{kinds:,} kinds of output"] if kinds > 1 else []
     parts += [f"the {features} most telling named features"] if features else []
@@ -343,7 +347,7 @@ def looked_at(learner: CrossFit, event: Event) -> tuple[Explanation, ...]:
     return (
         Explanation(
             kind=Fault.NONE,
-            sentence=f"{'; '.join(parts)}; the event tested is: {event}",
+            sentence="; ".join(parts),
             numbers=tuple((name, float(value)) for name, value in numbers.items()),
         ),
     )

@@ -189,7 +189,7 @@ def explained(
     rows = []
     for k, one in enumerate(diagnosis[:_SAID]):
         if one.kind is Fault.NONE:
-            rows.append(("looked", one.sentence))
+            rows.append(("searched", one.sentence))
         else:
             rows.append(("cause" if k == 0 else "or", str(one)))
             rows += [("look at", one.hint)] if k == 0 else []
