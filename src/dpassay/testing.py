@@ -294,19 +294,23 @@ def assert_holds(
 
 
 def _more_draws(found: Verification) -> str:
-    """How many draws could verify the claim; nothing where that cannot be said.
+    """How many draws could verify the claim; nothing where none do, or that cannot be said.
 
     Where the true δ is far below the claimed one the bound falls about as 1/n.
     """
     point = found.claim.point
-    if point is None or found.about.n is None or found.upper >= 1:
+    if (
+        point is None
+        or not point[1]
+        or found.about.n is None
+        or found.upper >= 1
+        or found.diagnosis
+    ):
         return ""
-    if point[1] == 0:
-        return "\n  sampling cannot establish δ = 0: state a small δ that you accept"
     draws = min(found.about.n) * found.upper / point[1]
     return (
-        f"\n  at least about {float(f'{draws:.1g}'):,.0f} draws a side are needed, and enough only if "
-        "the true δ is well below the claimed one; a larger ε in the claim needs fewer"
+        f"\n  to verify it takes at least about {float(f'{draws:.1g}'):,.0f} draws a side, more if the "
+        "true δ is near the claimed one; with a larger ε in the claim it takes fewer"
     )
 
 

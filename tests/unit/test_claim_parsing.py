@@ -182,11 +182,11 @@ def test_zero_may_be_written_with_an_exponent():
 
 
 def test_a_tuple_of_two_numbers_is_an_epsilon_and_a_delta():
-    for given in ((4.0, 1e-5), (4, np.float64(1e-5))):
-        assert dp.claim(given) == dp.ApproximateDP(4.0, 1e-5)
+    for one in ((4.0, 1e-5), (4, np.float64(1e-5))):
+        assert dp.claim(one) == dp.ApproximateDP(4.0, 1e-5)
     assert dp.audit(dp.zoo.Laplace(1.0), (0, 1), (1.0, 1e-5), n=500, rng=0).claim.point == (1, 1e-5)
     with pytest.raises(InvalidInput, match="delta must be .*got 4.0"):
         dp.claim((1e-5, 4.0))
-    for given in ((1.0,), (1.0, 2.0, 3.0), [4.0, 1e-5]):
+    for one in ((1.0,), (1.0, 2.0, 3.0), [4.0, 1e-5]):
         with pytest.raises(InvalidInput, match="a tuple"):
-            dp.claim(given)
+            dp.claim(one)

@@ -35,8 +35,8 @@ _TEXT = (".csv", ".tsv", ".txt")
 _LINES = (".jsonl", ".ndjson")
 _SHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
 _SHEET = (
-    "is a spreadsheet, which is not read: save the sheet with the outputs as CSV (in Excel: File, Save As, "
-    "CSV UTF-8; in LibreOffice: File, Save As, Text CSV) and give that file"
+    "is a spreadsheet, which is not read: save the sheet with the outputs as CSV (in Excel: File, Save "
+    "As, CSV UTF-8; in LibreOffice: File, Save As, Text CSV) and give that file"
 )
 #: What of pyarrow reads a format.
 _MODULES = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc"}
