@@ -187,8 +187,8 @@ class _Test:
         if one.kind is Fault.UNPROTECTED:
             (most, name), (next_most, _) = ranked[:2]
             said = (
-                f"{name} alone shows {symbol} ≥ {rounded_down(most)}; the largest bound of the other "
-                f"{len(ranked) - 1} parts is {symbol} ≥ {rounded_down(next_most)}"
+                f"{name} alone shows {symbol} ≥ {rounded_down(most)}; every other part alone shows "
+                f"{symbol} ≥ {rounded_down(next_most)} at most"
             )
             return said, most > self.claim.value
         listed = ", ".join(
@@ -231,8 +231,8 @@ class _Test:
             return f"{fits}, which keeps {self.claim} at no scale{holds}", False
         needed, covered = facts["needed scale"], facts["protected shift"]
         if one.kind is Fault.SCALE:
-            at = f"{self.claim} at the observed shift of {number(facts['shift'])} needs {number(needed)}"
-            return f"{fits} where {at}, {number(needed / noise.scale)} times as much", False
+            at = f"for the observed shift of {number(facts['shift'])}, {self.claim} needs "
+            return f"{fits}; {at}{number(needed)}, {number(needed / noise.scale)} times as much", False
         hidden = f"with which {self.claim} covers a shift of {number(covered)}"
         return f"{moved}; {fits}, {hidden}", low > covered
 

@@ -171,6 +171,7 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             if np.count_nonzero(table.rows == table.rows[first]) == 1:
                 whole = column(first) == "the items"
                 return f"x{place}" if whole else f"item {place} of {column(first)}"
-            return f"the sum of the numbers in row {place}"
+            alone = table.place[table.owner == table.owner[first]].max() == 0
+            return "the sum of all numbers" if alone else f"the sum of the numbers in row {place}"
         case _:
             return f"the correlation of {column(first)} and {column(second)}"

@@ -30,7 +30,10 @@ _FINER = 0.5
 #: The share of either file that must be words which differ in case alone.
 _CAPITALS = 0.05
 #: What the last row of a spreadsheet is called.
-_SUMMARIES = ("total", "totals", "sum", "mean", "average", "count", "all")
+_SUMMARIES = (
+    *("total", "totals", "grand total", "sum", "mean", "average", "count", "all"),
+    *("summe", "gesamt", "insgesamt", "mittelwert", "somme", "moyenne", "suma", "totale"),
+)
 
 
 def refuse_repeated_header(p: Content, q: Content) -> None:
@@ -104,9 +107,10 @@ def _index_like(column: Column) -> str:
     if n < _FEW or kind not in ("numbers", "dates", "words", "bytes"):
         return ""
     if kind in ("words", "bytes"):
-        return (
-            f"holds {kind} that are all different, as identifiers are" if _different(values) else ""
-        )
+        runs, distinct = 1 + np.count_nonzero(values[1:] != values[:-1]), len(set(values.tolist()))
+        same = "all different" if distinct == n else "the same in a row only"
+        told = 2 * distinct > n and runs == distinct
+        return f"holds {kind} that are {same}, as identifiers and time stamps are" if told else ""
     before, after = values[:-1], values[1:]
     for way, holds in (("rises", after > before), ("falls", after < before)):
         if np.all(holds):
