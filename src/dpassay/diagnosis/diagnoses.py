@@ -232,7 +232,10 @@ class _Test:
         needed, covered = facts["needed scale"], facts["protected shift"]
         if one.kind is Fault.SCALE:
             at = f"for the observed shift of {number(facts['shift'])}, {self.claim} needs "
-            return f"{fits}; {at}{number(needed)}, {number(needed / noise.scale)} times as much", False
+            return (
+                f"{fits}; {at}{number(needed)}, {number(needed / noise.scale)} times as much",
+                False,
+            )
         hidden = f"with which {self.claim} covers a shift of {number(covered)}"
         return f"{moved}; {fits}, {hidden}", low > covered
 
@@ -334,7 +337,7 @@ def looked_at(learner: CrossFit) -> tuple[Explanation, ...]:
     width = len(coordinates(outputs.structures[0], outputs))
     kinds = len(outputs.structures)
     parts = [
-        f"{len(tried)} scores of the output ({', '.join(tried)})"
+        f"{len(tried)} score{'s' * (len(tried) > 1)} of the output ({', '.join(tried)})"
         if tried
         else "the output as it is"
     ]
