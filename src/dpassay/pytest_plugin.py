@@ -37,12 +37,8 @@ _OPTIONS = {
 def pytest_addoption(parser: Any) -> None:
     """`--dp-report=out.html`, and settings for the configuration file."""
     group = parser.getgroup("dpassay")
-    group.addoption(
-        "--dp-report",
-        metavar="PATH",
-        default=None,
-        help="write one HTML report of all assertions of dpassay.testing",
-    )
+    what = "write one HTML report of all assertions of dpassay.testing"
+    group.addoption("--dp-report", metavar="PATH", default=None, help=what)
     parser.addini("dp_report", "where to write the report, as --dp-report", default="")
     for name, (_, _, what) in _OPTIONS.items():
         parser.addini(f"dp_{name}", what)

@@ -22,13 +22,10 @@ held = contextlib.ExitStack()
 
 def whole(text: str | int) -> int:
     """A whole number: 20000, 20_000 or 2e4."""
-    try:
-        value = float(str(text).replace("_", ""))
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is no whole number; write 20000 or 2e4") from None
-    if not value.is_integer():
-        raise typer.BadParameter(f"{text!r} is no whole number; write 20000 or 2e4")
-    return int(value)
+    with contextlib.suppress(ValueError):
+        if (value := float(str(text).replace("_", ""))).is_integer():
+            return int(value)
+    raise typer.BadParameter(f"{text!r} is no whole number; write 20000 or 2e4")
 
 
 Target = Annotated[
