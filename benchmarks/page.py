@@ -172,7 +172,7 @@ Broken mechanisms and their correct twins, 20 000 draws a side on one pair each,
 {results["matrix_runs"]} audits a cell, error probability .05; the claims of most correct ones are tight,
 and refuted as often as that allows (`python -m benchmarks.tables audit-matrix` has 10⁵ draws at .001).
 BayBox has a third of the draws for each of its stages. The constant of Eureka's Corollary 2 makes its
-error bound exceed 1 at this size, so that it refutes nothing; it does not speak of outputs without a
+error bound exceed 1 at this size, so that it refutes nothing; it does not cover outputs without a
 dimension.
 
 {caught}

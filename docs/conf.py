@@ -38,8 +38,8 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 72
 autodoc_preserve_defaults = True
 autodoc_type_aliases = {
-    name: name for name in ("Seed", "FloatArray", "IntArray", "ArrayLike", "Direction", "Line")
-}
+    name: name for name in ("Seed", "FloatArray", "IntArray", "Direction", "Line")
+} | {"npt.ArrayLike": "ArrayLike"}
 html_static_path = ["_static"]
 html_css_files = ["own.css"]
 #: "name   what it is": a parameter in a docstring, with lines that go on further in.
@@ -138,8 +138,18 @@ def _without_overloads(self: ModuleAnalyzer) -> None:
     self.overloads = {}
 
 
+def _by_name(app: Any, *about: Any) -> tuple[str | None, str | None]:
+    """A signature that calls types by the names they have in the code."""
+    *_, signature, returned = about
+    found = (
+        re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", one or "") for one in (signature, returned)
+    )
+    return next(found) or None, next(found) or None
+
+
 def setup(app: Any) -> None:
     """Connect the hooks."""
+    app.connect("autodoc-process-signature", _by_name)
     app.connect("builder-inited", _papers)
     app.add_directive("run", Run)
     ModuleAnalyzer.analyze = _without_overloads  # type: ignore[method-assign]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 import pytest
@@ -36,12 +37,8 @@ _OPTIONS = {
 def pytest_addoption(parser: Any) -> None:
     """`--dp-report=out.html`, and settings for the configuration file."""
     group = parser.getgroup("dpassay")
-    group.addoption(
-        "--dp-report",
-        metavar="PATH",
-        default=None,
-        help="write one HTML report of all assertions of dpassay.testing",
-    )
+    what = "write one HTML report of all assertions of dpassay.testing"
+    group.addoption("--dp-report", metavar="PATH", default=None, help=what)
     parser.addini("dp_report", "where to write the report, as --dp-report", default="")
     for name, (_, _, what) in _OPTIONS.items():
         parser.addini(f"dp_{name}", what)
@@ -98,7 +95,8 @@ def pytest_runtest_call(item: Any) -> Iterator[None]:
     for marker in reversed(list(item.iter_markers("privacy"))):  # the nearest last
         odd = set(marker.kwargs) - set(_OPTIONS)
         if odd or marker.args:
-            said = f"{item.nodeid}: the marker is {_MARKER.partition(':')[0]}"
+            given = ", ".join(sorted(odd)) or "an argument without a name"
+            said = f"{item.nodeid}: the marker is {_MARKER.partition(':')[0]}, got {given}"
             pytest.fail(said, pytrace=False)
         found |= {_OPTIONS[k][0]: v for k, v in marker.kwargs.items()}
     with settings.using(**found):
@@ -215,7 +213,7 @@ class _Collector:
             command=f"pytest --dp-report={self.path}",
             table=rows,
             more=[
-                self._row(one.test, one.claim, "nothing", f"no result: {one.text}")
+                self._row(one.test, one.claim, "nothing", shorten(f"no result: {one.text}", 120))
                 for one in self._without()
             ],
             lead=self._lead(),

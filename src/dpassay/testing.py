@@ -34,6 +34,7 @@ from dpassay.auditing.verifications import verify
 from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
 from dpassay.hunting.hunts import hunt
 from dpassay.hunting.result import Hunt, compared
+from dpassay.privacy.claim_parsing import several
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import Guarantee
 from dpassay.results.explanations import explained
@@ -98,14 +99,8 @@ _SUITE: Any = "suite"
 
 
 def _one(claim: Any) -> Any:
-    """The claim; several, or two numbers, are refused."""
-    if isinstance(claim, tuple) and len(claim) == 2 and all(type(c) in (int, float) for c in claim):
-        epsilon, delta = claim
-        raise InvalidInput(
-            f'two numbers are no claim; write "eps={epsilon:g}, delta={delta:g}" or '
-            f"dp.ApproximateDP({epsilon:g}, {delta:g})"
-        )
-    if isinstance(claim, (list, tuple)):
+    """The claim; several are refused."""
+    if several(claim):
         raise InvalidInput("an assertion takes one claim; write one for each")
     return claim
 
@@ -299,19 +294,23 @@ def assert_holds(
 
 
 def _more_draws(found: Verification) -> str:
-    """How many draws could verify the claim; nothing where that cannot be said.
+    """How many draws could verify the claim; nothing where none do, or that cannot be said.
 
     Where the true δ is far below the claimed one the bound falls about as 1/n.
     """
     point = found.claim.point
-    if point is None or found.about.n is None or found.upper >= 1:
+    if (
+        point is None
+        or not point[1]
+        or found.about.n is None
+        or found.upper >= 1
+        or found.diagnosis
+    ):
         return ""
-    if point[1] == 0:
-        return "\n  sampling cannot establish δ = 0: state a small δ that you accept"
     draws = min(found.about.n) * found.upper / point[1]
     return (
-        f"\n  at least about {float(f'{draws:.1g}'):,.0f} draws a side are needed, and enough only if "
-        "the true δ is well below the claimed one; a larger ε in the claim needs fewer"
+        f"\n  to verify it takes at least about {float(f'{draws:.1g}'):,.0f} draws a side, more if the "
+        "true δ is near the claimed one; with a larger ε in the claim it takes fewer"
     )
 
 

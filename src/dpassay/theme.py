@@ -88,6 +88,14 @@ def _classes() -> dict[str, Any]:
                 whole.config = _over(CONFIG, whole.config)
             return super(Themed, whole).to_dict(*args, context=context, **options)  # type: ignore[misc]
 
+        def save(self, fp: Any, format: str | None = None, **options: Any) -> None:
+            """As altair does, on white; HTML holds all that it needs."""
+            if str(format or fp).endswith("html"):
+                options.setdefault("inline", True)
+            whole = self.copy(deep=False)  # type: ignore[attr-defined]
+            whole.config = _over({"background": "white"}, whole.config)
+            super(Themed, whole).save(fp, format, **options)  # type: ignore[misc]
+
         def __or__(self, other: Any) -> Any:
             return row([self, other])
 

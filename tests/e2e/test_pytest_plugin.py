@@ -87,7 +87,7 @@ def test_no_remedy_is_named_that_cannot_help(pair, output, said):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"claim": (1, 1e-5)}, 'write "eps=1, delta=1e-05" or dp.ApproximateDP'),
+        ({"claim": (1e-5, 2.0)}, "delta must be a number"),
         ({"claim": ("eps=1", "mu=1")}, "takes one claim"),
         ({"claim": "eps=1", "sampling": {"workers": 2}}, r"sampling must be a dp\.Sampling, got "),
     ],

@@ -190,7 +190,7 @@ def test_the_command_line_ends_as_an_audit_does(scores, capsys):
     assert "1,000 rows of score, included" in out
     status, out, _ = said(capsys, "one-run", str(scores), "--claim", "eps=6", "--guesses", "100+50")
     assert status == 4
-    assert "even if all guesses are right" in out
+    assert "if all guesses were right" in out
     assert said(capsys, "one-run", str(scores), "--claim", "eps=2", "--guesses", "600")[0] == 0
     status, out, _ = said(capsys, "one-run", str(scores), "--delta", "1e-5", "--json", "-")
     assert status == 0
@@ -199,7 +199,7 @@ def test_the_command_line_ends_as_an_audit_does(scores, capsys):
     assert bound == audit_file(scores, delta=1e-5, rng=0)
     status, out, _ = said(capsys, "one-run", str(scores), "--guesses", "100,200")
     assert status == 0
-    assert "the ceiling of this audit" in out
+    assert "the most that these canaries could have shown" in " ".join(out.split())
 
 
 def test_files_that_cannot_be_used_are_refused(scores, tmp_path, capsys):

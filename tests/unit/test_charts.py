@@ -1,4 +1,5 @@
 import html
+import json
 import re
 import sys
 
@@ -226,3 +227,14 @@ def test_rare_outputs_have_a_grey_bar_without_a_number():
     assert "∞" not in text
     assert "'shown': 'rare'" in text
     assert "∞" in str(dp.charts.mass_loss(["a", "b", "c"], p, q, ell).to_dict())
+
+
+def test_saved_charts_have_a_background_and_html_needs_no_network(tmp_path):
+    chart = charts.spectrum({"a": (np.array([0.0, 1.0]), np.array([0.5, 0.1]))})
+    chart.save(tmp_path / "a.json")
+    assert json.loads((tmp_path / "a.json").read_text())["config"]["background"] == "white"
+    chart.save(tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    assert len(page) > 500_000
+    assert not re.search(r"""(src|href)=["']?http""", page)
+    assert chart.to_dict()["config"]["background"] == "transparent"  # as pages embed it

@@ -1,5 +1,6 @@
 """Claims from text, and what is printed is read back."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -178,3 +179,14 @@ def test_a_number_that_would_be_read_as_infinity_is_refused():
 
 def test_zero_may_be_written_with_an_exponent():
     assert dp.claim("eps=0e-999, delta=0.0e5") == dp.ApproximateDP(0, 0)
+
+
+def test_a_tuple_of_two_numbers_is_an_epsilon_and_a_delta():
+    for one in ((4.0, 1e-5), (4, np.float64(1e-5))):
+        assert dp.claim(one) == dp.ApproximateDP(4.0, 1e-5)
+    assert dp.audit(dp.zoo.Laplace(1.0), (0, 1), (1.0, 1e-5), n=500, rng=0).claim.point == (1, 1e-5)
+    with pytest.raises(InvalidInput, match="delta must be .*got 4.0"):
+        dp.claim((1e-5, 4.0))
+    for one in ((1.0,), (1.0, 2.0, 3.0), [4.0, 1e-5]):
+        with pytest.raises(InvalidInput, match="a tuple"):
+            dp.claim(one)

@@ -358,3 +358,12 @@ def test_relations_between_parts_are_features():
 def test_numbers_of_one_name_are_summed_over_lists_inside_of_rows():
     orders = [{"items": [{"p": 2}, {"p": 5}]}, {"items": [{"p": 1}]}]
     assert named([orders])[0, "summaries", "the sum of any p"] == 8
+
+
+def test_counted_values_are_said_to_occur():
+    one = Feature("values", 1, "the number of times that city = 'Suva'")
+    assert one.event(1.0, True) == "city = 'Suva' occurs"
+    assert one.event(1.0, False) == "city = 'Suva' does not occur"
+    assert one.event(3.0, True) == "city = 'Suva' occurs at least 3 times"
+    assert one.event(3.0, False) == "city = 'Suva' occurs fewer than 3 times"
+    assert Feature("summaries", 1, "x1").event(0.5, False) == "x1 is < 0.5"

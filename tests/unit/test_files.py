@@ -232,6 +232,7 @@ HOURS = [START + datetime.timedelta(hours=int(k) + 0.5) for k in range(N)]
         ([HOURS[k // 10] for k in range(N)], "dates in order"),
         ([HOURS[k - 100] for k in SHUFFLED], "dates that are all different"),
         ([f"run{k}" for k in SHUFFLED], "words that are all different"),
+        ([f"1.5.24 {4 * k // 5:03}s" for k in range(N)], "words that are the same in a row only"),
         ([2**70 + k for k in range(N)], "rises from row to row"),
         ([k if k != 3 else None for k in range(N)], "rises from row to row"),
         ([str(k) if k != 3 else "total" for k in range(N)], "rises from row to row"),

@@ -138,15 +138,17 @@ def test_the_ceiling_is_said_and_makes_a_verdict_blind():
     scores, included = gaussian(1000, 9.0, 0)
     verdict = dp.one_run(scores, included, claim="eps=5", guesses=20, rng=0)
     assert verdict.tone == "blind"
-    assert "ε ≥ 1.823 is certified even if all guesses are right" in verdict.blind
-    assert "all right would be ε ≥ 1.823" in str(verdict)
+    assert "could have shown is ε ≥ 1.823, if all guesses were right" in verdict.blind
+    assert "claimed ε = 5; the most that these canaries could have shown is ε ≥ 1.823" in str(
+        verdict
+    )
     seen = dp.one_run(scores, included, claim="eps=1", guesses=20, rng=0)
     assert seen.violated
     assert not seen.blind
     assert seen.p_value <= 0.05
     assert seen.lower_bound >= 1.0
     bound = dp.one_run(scores, included, guesses=100, delta=1e-5)
-    assert "the ceiling of this audit" in str(bound)
+    assert "the most that these canaries could have shown" in str(bound)
     assert bound.value == pytest.approx(
         bounds.lower_bound(dp.ApproximateDP(0.0, 1e-5), Guessed(1000, 100, 100), 0.05)
     )

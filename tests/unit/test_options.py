@@ -21,7 +21,7 @@ WITHOUT = {
     "replay": {"pair", "pairs", "neighbours", "relation", "errors_are_outputs", "report"},
     "draw": {
         *("pairs", "neighbours", "relation", "samples", "store", "columns", "drop", "max_bytes"),
-        *("decimal", "thousands"),
+        *("decimal", "thousands", "encoding"),
         *("feature", "seed", "json", "report"),
     },
 }

@@ -14,12 +14,12 @@ P, Q = RNG.laplace(size=(2, 2000))
 
 @pytest.fixture
 def lines(tmp_path):
-    """Two files of one column, a cell a line."""
+    """Two files, by default of one column, a row a line."""
 
-    def to(*sides):
+    def to(*sides, header="x"):
         paths = [tmp_path / f"{name}.csv" for name in "pq"]
         for path, cells in zip(paths, sides, strict=True):
-            path.write_text("\n".join(["x", *map(str, cells)]) + "\n")
+            path.write_text("\n".join([header, *map(str, cells)]) + "\n")
         return paths
 
     return to
@@ -134,8 +134,12 @@ def test_words_that_differ_in_capitals_alone_are_refused(lines):
 
 def test_rows_that_are_no_runs_are_refused(lines):
     plain = np.round(P, 3).tolist(), np.round(Q, 3).tolist()
-    with pytest.raises(UnreadableFile, match="'Total' among its numbers.*a row of totals"):
+    with pytest.raises(UnreadableFile, match="'Total' in its last row only.*a row of totals"):
         read_pair(*lines(plain[0], [*plain[1], "Total"]))
+    rows = [[f"{k},{x}" for k, x in enumerate(side)] for side in plain]
+    read_pair(*lines(*rows, header="id,x"), drop=["id"])
+    with pytest.raises(UnreadableFile, match="'id' of p.csv holds 'All' in its last row only"):
+        read_pair(*lines([*rows[0], "All,7"], rows[1], header="id,x"), drop=["id"])
     with pytest.raises(UnreadableFile, match="p.csv has 'x' in its first row .* a repeated header"):
         read_pair(*lines([*plain[0][:50], "x", *plain[0][50:]], plain[1]))
     read_pair(*lines([*plain[0], "error"], plain[1]))  # an outcome

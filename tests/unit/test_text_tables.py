@@ -164,7 +164,21 @@ def test_marks_say_how_numbers_are_written():
 def test_marks_that_do_not_fit_are_refused():
     with pytest.raises(Unreadable, match=r"holds '1\.5', a number with a decimal point"):
         numbers("x;y\n1,5;1\n1.5;2\n", decimal=",")
-    with pytest.raises(dp.errors.InvalidInput, match="must differ"):
+    with pytest.raises(dp.errors.InvalidInput, match=r"must differ.*is the decimal mark '\.'"):
         Marks(",", ",").check()
+    with pytest.raises(dp.errors.InvalidInput, match="add --decimal ,"):
+        Marks(thousands=".").check()
+    with pytest.raises(dp.errors.InvalidInput, match="encoding must be .* got 'cp12520'"):
+        Marks(encoding="cp12520").check()
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "latin-1", "UTF8"])
+def test_text_in_other_encodings_is_read(encoding):
+    german = Marks(",", ".", encoding).check()
+    names, columns = read_text("Größe;x\ngroß;1.234,5\nklein;2\n".encode(encoding), ".csv", german)
+    assert names == ("Größe", "x")
+    assert [column.array().tolist() for column in columns] == [["groß", "klein"], [1234.5, 2.0]]
+    with pytest.raises(Unreadable, match="is not text in ascii"):
+        read_text("ü\n".encode(encoding), ".csv", Marks(encoding="ascii").check())
     with pytest.raises(dp.errors.InvalidInput, match="decimal"):
         Marks(";").check()

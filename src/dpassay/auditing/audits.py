@@ -31,7 +31,7 @@ from dpassay.errors import InvalidInput, NotEnoughDraws
 from dpassay.learning.separation import evenest_share, separates
 from dpassay.loss.features import feature_curve
 from dpassay.notions.all_notions import profile_of
-from dpassay.privacy.claim_parsing import as_claim, parameter
+from dpassay.privacy.claim_parsing import as_claim, parameter, several
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.families import Family, OrderedClaims, epsilon_at
 from dpassay.privacy.pairs import Relation
@@ -130,7 +130,7 @@ def audit(
     (True, True)
     """
     given = claim_on(claim, mechanism, pairs)
-    claims = [as_claim(one) for one in (given if isinstance(given, (list, tuple)) else [given])]
+    claims = [as_claim(one) for one in (given if several(given) else [given])]
     if not claims:
         raise InvalidInput("claim is an empty list: there is nothing to refute")
     if isinstance(details, str):
@@ -147,7 +147,7 @@ def audit(
     ]
     if details:
         verdicts = _detailed(verdicts, choices, details == "violation")
-    return Verdicts(verdicts) if isinstance(claim, (list, tuple)) else verdicts[0]
+    return Verdicts(verdicts) if several(claim) else verdicts[0]
 
 
 def _detailed(
@@ -214,10 +214,10 @@ def _diagnosis(
     claim: Claim | None,
     tests: int,
 ) -> tuple[Explanation, ...]:
-    """Why a claim was refuted; without a claim what was looked at. One of `tests` events is the witness."""
+    """Why a claim was refuted, or what was looked at; one of `tests` events is the witness."""
     learner, sure = choice.learner, Guarantee.EXACT.given(choice.source.doubts)
     if claim is None:
-        return looked_at(learner, witness.event)
+        return looked_at(learner)
     event = witness.pair, witness.event
     known = learner.known_features()
     return diagnose(learner.batch, counted.kept, claim, *event, gamma, sure, known, tests)
@@ -372,7 +372,7 @@ def _about(choice: Selection, counted: Counted, claims: int, found: Certificate)
 def _method(choice: Selection) -> str:
     names = list(dict.fromkeys(found.score for found in choice.events))
     events = "an event" if len(choice.events) == 1 else f"{len(choice.events)} events"
-    event = f"{events} found by {' and '.join(names)}"
+    event = f"{events} (score: {', '.join(names)})"
     if choice.divergence is None:
         return f"exact joint test of {event}"
     said = f"variational bound with {choice.divergence.loss.name}"

@@ -366,7 +366,7 @@ class EventTest:
     def budget(self, other: SecondBound | None) -> list[tuple[str, float]]:
         """What the error probability is spent on, in words."""
         at = "" if self.found.order is None else f", at order {self.found.order:.3g}"
-        own = f"exact joint test of an event found by {self.found.score}{at}", self.level
+        own = f"exact joint test of an event (score: {self.found.score}){at}", self.level
         return [own] if other is None else [own, (f"the bound on {other.symbol}", self.spent)]
 
     @cached_property

@@ -177,11 +177,9 @@ def _why(worst: PairUpper, allowed: float, single: bool) -> str:
             "count; more draws, a larger share that trains, or coarser outputs leave fewer"
         )
     if not single:
-        return (
-            "a curve that falls to 0 is never shown in full: lower it by the δ that will do (gap=)"
-        )
+        return "sampling cannot establish a curve that falls to 0: accept a δ on top of it (gap=)"
     if allowed == 0:
-        return "no number of draws shows δ = 0: claim the δ that will do"
+        return "sampling cannot establish δ = 0: state a small δ that you accept"
     return ""
 
 

@@ -379,7 +379,9 @@ def check_mechanism(mechanism: Any) -> Mechanism:
                 signature.bind(*arguments)
             except TypeError:
                 continue
-            hint = "if it returns one output per call, wrap it: dp.from_function(…)"
+            hint = (
+                f"if it returns one output per call, wrap it: dp.from_function({_name(mechanism)})"
+            )
         raise InvalidInput(f"{_name(mechanism)}{signature} is not a mechanism; {hint}") from None
     parameters = signature.parameters.values()
     names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]

@@ -22,13 +22,16 @@ class Stopped(Exception):
 
 
 class _Flags:
-    """Help that shows no value for flags, typer's own included."""
+    """Help that shows no value for flags, typer's own included, and no types for arguments."""
 
     def get_params(self, ctx: Any) -> Any:
         """All options, that of help too."""
         found = super().get_params(ctx)  # type: ignore[misc]
         for one in found:
-            if getattr(one, "is_flag", False):
+            if one.param_type_name == "argument":
+                one.metavar = one.name.upper()
+                one.display_type_rich = lambda **_: ""  # versions of typer that show <path>
+            elif one.is_flag:
                 one.metavar = ""
         return found
 

@@ -28,17 +28,8 @@ _USAGE: Any = typer.BadParameter.__mro__[2]
 
 #: Endings of files of outputs.
 _DATA = (
-    ".npy",
-    ".csv",
-    ".parquet",
-    ".tsv",
-    ".txt",
-    ".npz",
-    ".jsonl",
-    ".ndjson",
-    ".feather",
-    ".arrow",
-    ".xlsx",
+    *(".npy", ".npz", ".csv", ".tsv", ".txt", ".parquet", ".jsonl"),
+    *(".ndjson", ".feather", ".arrow", ".xlsx"),
 )
 
 

@@ -94,9 +94,7 @@ def monitor(
     max_n: Annotated[
         int | None,
         typer.Option(
-            parser=whole,
-            metavar="N",
-            help="The most draws per side per pair; 100000, or all of --samples.",
+            parser=whole, metavar="N", help="The most draws per side; 100000, or all of --samples."
         ),
     ] = None,
     confidence: Confidence = 0.95,
@@ -207,9 +205,7 @@ def verify(
 def estimate(
     *,
     where: Where,
-    n: Annotated[
-        int | None, typer.Option(parser=whole, metavar="N", help="Draws per side.")
-    ] = None,
+    n: N = None,
     loss: Annotated[
         str, typer.Option(help="auto, kde, polynomial, knn, logistic, boosting …")
     ] = "auto",
@@ -239,9 +235,7 @@ def replay(
     n: Annotated[
         int | None,
         typer.Option(
-            parser=whole,
-            metavar="N",
-            help="Fresh draws per side; 20000, or all of --samples.",
+            parser=whole, metavar="N", help="Fresh draws per side; 20000, or all of --samples."
         ),
     ] = None,
     confidence: Confidence = 0.95,
@@ -317,7 +311,7 @@ def _their_columns(results: list[Any]) -> str | None:
 
 @command(
     *("pairs", "neighbours", "relation", "samples", "store", "columns", "drop", "max_bytes"),
-    *("decimal", "thousands", "feature", "seed", "json", "report"),
+    *("decimal", "thousands", "encoding", "feature", "seed", "json", "report"),
 )
 def draw(
     *,

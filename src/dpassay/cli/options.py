@@ -22,13 +22,10 @@ held = contextlib.ExitStack()
 
 def whole(text: str | int) -> int:
     """A whole number: 20000, 20_000 or 2e4."""
-    try:
-        value = float(str(text).replace("_", ""))
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is no whole number; write 20000 or 2e4") from None
-    if not value.is_integer():
-        raise typer.BadParameter(f"{text!r} is no whole number; write 20000 or 2e4")
-    return int(value)
+    with contextlib.suppress(ValueError):
+        if (value := float(str(text).replace("_", ""))).is_integer():
+            return int(value)
+    raise typer.BadParameter(f"{text!r} is no whole number; write 20000 or 2e4")
 
 
 Target = Annotated[
@@ -211,6 +208,9 @@ class Where:
         str,
         typer.Option(metavar="MARK", help="What separates thousands in --samples, if anything."),
     ] = ""
+    encoding: Annotated[
+        str, typer.Option(metavar="NAME", help="The encoding of the text in --samples: cp1252 …")
+    ] = "utf-8"
     max_bytes: MaxBytes = None
     command: Program = None
 
@@ -253,6 +253,7 @@ class Where:
             max_bytes=self.max_bytes,
             decimal=self.decimal,
             thousands=self.thousands,
+            encoding=self.encoding,
             rng=seed,
         )
 

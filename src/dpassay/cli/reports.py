@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from dpassay.cli.app import app
+from dpassay.cli.app import command
 from dpassay.cli.delivery import write_report
 from dpassay.cli.mechanisms import earlier
 from dpassay.errors import InvalidInput
 from dpassay.results.verdict import Verdict
 
 
-@app.command()
+@command()
 def report(
     result: Annotated[Path, typer.Argument(help="A result that was written with --json.")],
     issue: Annotated[

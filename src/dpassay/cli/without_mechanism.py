@@ -15,14 +15,7 @@ from rich.table import Table
 from dpassay.blackbox import zoo as mechanisms
 from dpassay.cli.app import command
 from dpassay.cli.delivery import PLAN, deliver, write_json, write_report
-from dpassay.cli.options import (
-    Confidence,
-    Json,
-    MaxBytes,
-    Out,
-    Report,
-    Seed,
-)
+from dpassay.cli.options import Confidence, Json, MaxBytes, Out, Report, Seed
 from dpassay.errors import InvalidInput, NoClosedForm
 from dpassay.privacy.claims import Claim, GaussianDP, RenyiDP
 from dpassay.results.rounding import number
@@ -54,15 +47,9 @@ def counts(
     from dpassay.auditing.counts import audit_counts
     from dpassay.privacy.claim_parsing import claim as read_claim
 
-    verdict = audit_counts(
-        hits_p,
-        n_p,
-        hits_q,
-        n_q,
-        read_claim(claim),
-        confidence=confidence,
-        likelier=likelier,  # type: ignore[arg-type]
-    )
+    side: Any = likelier
+    counted = hits_p, n_p, hits_q, n_q
+    verdict = audit_counts(*counted, read_claim(claim), confidence=confidence, likelier=side)
     deliver([verdict], out, f"{PLAN}, another event or a lower --confidence")
 
 
@@ -216,12 +203,8 @@ def demo(
     rows, verdicts = [], []
     for name, truth, verdict, right in tour(n=n, seed=seed):
         tone = verdict.tone
-        first = (
-            name,
-            str(verdict.claim),
-            truth,
-            f"{verdict.claim.symbol} ≥ {number(verdict.lower_bound)}",
-        )
+        bound = f"{verdict.claim.symbol} ≥ {number(verdict.lower_bound)}"
+        first = name, str(verdict.claim), truth, bound
         colour = tone.label if tone is Status.CLEAR else f"[{tone.terminal}]{tone.label}[/]"
         table.add_row(*first, colour, "✓" if right else "[red]✗[/red]")
         cells = (*first, tone.label, "yes" if right else "no")
@@ -275,17 +258,10 @@ def tour(*, n: int, seed: int) -> Iterator[tuple[str, str, Verdict, bool]]:
     from dpassay.auditing.audits import audit
     from dpassay.sampling.draw import Sampling
 
+    how: Any = {"n": n, "details": True, "sampling": Sampling(progress=False)}
     for index, (name, mechanism, given) in enumerate(cast()):
         claim = mechanism.claim if given is None else given
-        verdict = audit(
-            mechanism,
-            mechanism.pair,
-            claim,
-            n=n,
-            rng=seed + index,
-            details=True,
-            sampling=Sampling(progress=False),
-        )
+        verdict = audit(mechanism, mechanism.pair, claim, rng=seed + index, **how)
         false = not mechanism.correct
         if given is not None:
             false = _true_value(mechanism, claim) > claim.value + 1e-9

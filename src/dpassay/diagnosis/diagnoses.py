@@ -191,8 +191,8 @@ class _Test:
         if one.kind is Fault.UNPROTECTED:
             (most, name), (next_most, _) = ranked[:2]
             said = (
-                f"{name} alone shows {symbol} ≥ {rounded_down(most)}; the largest bound of the other "
-                f"{len(ranked) - 1} parts is {symbol} ≥ {rounded_down(next_most)}"
+                f"{name} alone shows {symbol} ≥ {rounded_down(most)}; every other part alone shows "
+                f"{symbol} ≥ {rounded_down(next_most)} at most"
             )
             return said, most > self.claim.value
         listed = ", ".join(
@@ -235,8 +235,11 @@ class _Test:
             return f"{fits}, which keeps {self.claim} at no scale{holds}", False
         needed, covered = facts["needed scale"], facts["protected shift"]
         if one.kind is Fault.SCALE:
-            at = f"{self.claim} at the observed shift of {number(facts['shift'])} needs {number(needed)}"
-            return f"{fits} where {at}, {number(needed / noise.scale)} times as much", False
+            at = f"for the observed shift of {number(facts['shift'])}, {self.claim} needs "
+            return (
+                f"{fits}; {at}{number(needed)}, {number(needed / noise.scale)} times as much",
+                False,
+            )
         hidden = f"with which {self.claim} covers a shift of {number(covered)}"
         return f"{moved}; {fits}, {hidden}", low > covered
 
@@ -331,7 +334,7 @@ def belief(
     )
 
 
-def looked_at(learner: CrossFit, event: Event) -> tuple[Explanation, ...]:
+def looked_at(learner: CrossFit) -> tuple[Explanation, ...]:
     """What was looked at where nothing was refuted, in the form of an explanation."""
     known = (k for k in range(len(learner.names)) if learner.known_scores(k) is not None)
     tried = [str(learner.names[k]) for k in known]
@@ -340,7 +343,11 @@ def looked_at(learner: CrossFit, event: Event) -> tuple[Explanation, ...]:
     outputs = learner.batch.p
     width = len(coordinates(outputs.structures[0], outputs))
     kinds = len(outputs.structures)
-    parts = [f"{len(tried)} scores ({', '.join(tried)})" if tried else "the output as it is"]
+    parts = [
+        f"{len(tried)} score{'s' * (len(tried) > 1)} of the output ({', '.join(tried)})"
+        if tried
+        else "the output as it is"
+    ]
     parts += [f"{width:,} coordinates"] if width > 1 else []
     parts += [f"{kinds:,} kinds of output"] if kinds > 1 else []
     parts += [f"the {features} most telling named features"] if features else []
@@ -350,7 +357,7 @@ def looked_at(learner: CrossFit, event: Event) -> tuple[Explanation, ...]:
     return (
         Explanation(
             kind=Fault.NONE,
-            sentence=f"{'; '.join(parts)}; the event tested is: {event}",
+            sentence="; ".join(parts),
             numbers=tuple((name, float(value)) for name, value in numbers.items()),
         ),
     )

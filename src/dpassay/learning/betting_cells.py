@@ -364,6 +364,6 @@ def why_trivial(share: float) -> str:
         return ""
     said = "the outputs" if share > 0.999 else f"{share:.0%} of the outputs"
     return (
-        f"{said} are no values that repeat, and no number of draws bounds δ from above for those; round "
-        "in the release itself, which can only lower δ, to show more"
+        f"{said} are values that hardly repeat, and no number of draws bounds δ from above for those; "
+        "round in the release itself, which can only lower δ, and verify that"
     )

@@ -394,20 +394,27 @@ def _result(
     p_values = [one.p_value / test.share for one, test in zip(found, tests, strict=True)]
     best = max(range(len(tests)), key=lambda k: (found[k].lower_bound, -p_values[k]))
     lower = max(one.lower_bound for one in found)
-    ceiling = max(one.ceiling for one in found)
+    ceiling, r = max(
+        (one.ceiling, of.guessed.guesses) for one, of in zip(found, tests, strict=True)
+    )
     test, symbol = tests[best], claim.symbol
-    m, r = test.guessed.canaries, test.guessed.guesses
+    m = test.guessed.canaries
     delta = claim.point[1] if claim.point is not None and symbol == "ε" else 0.0
     at = f", δ = {digits(delta)}" if delta else ""
     note = (
-        f"the ceiling of this audit is {symbol} ≥ {number(ceiling)}: no more is certified if all "
-        f"guesses are right ({m:,} canaries, {r:,} guesses{at})"
+        f"the most that these canaries could have shown is {symbol} ≥ {number(ceiling)}, if all {r:,} "
+        f"guesses were right ({m:,} canaries{at})"
     )
+    if claimed and claim.parameter == "gap":
+        note += "; for a certified ε beside the accountant's, give one point of it: claim=(ε, δ)"
+    elif claimed:
+        values = f"certified {symbol} ≥ {number(lower)}, claimed {symbol} = {number(claim.value)}"
+        note = f"{values}; {note}"
     about = replace(about, n=(m, m), notes=(note, *about.notes))
     common: dict[str, Any] = {
         "confidence": confidence,
         "guarantee": about.guarantee,
-        "witness": _witness(test, symbol, found[best].ceiling),
+        "witness": _witness(test),
         "budget": tuple((one.words, level) for one, level in zip(tests, levels, strict=True)),
         "about": about,
     }
@@ -426,12 +433,11 @@ def _result(
     )
 
 
-def _witness(test: _Test, symbol: str, ceiling: float) -> Witness:
+def _witness(test: _Test) -> Witness:
     """The event "guessed", counted on the canaries that were included and on those left out."""
     words = (
-        f"guessed to be {'included' if test.above else 'left out'}; {test.guessed.right:,} of "
-        f"{test.guessed.guesses:,} guesses are right, and all right would be {symbol} ≥ "
-        f"{number(ceiling)}"
+        f"guessed to be {'included' if test.above else 'left out'} ({test.guessed.right:,} of "
+        f"{test.guessed.guesses:,} guesses are right)"
     )
     p, n, q, m = test.counts
     event = Event(words=words, live=True)
@@ -442,7 +448,7 @@ def _blind(claim: Claim, ceiling: float, detectable: float, canaries: int) -> st
     """Why the claim could not have been refuted, in words; empty if it could have been."""
     if detectable == math.inf:
         return (
-            f"from these {canaries:,} canaries no more than {claim.symbol} ≥ {number(ceiling)} "
-            "is certified even if all guesses are right"
+            f"the most that these {canaries:,} canaries could have shown is {claim.symbol} ≥ "
+            f"{number(ceiling)}, if all guesses were right"
         )
     return "" if math.isnan(detectable) else far_only(claim, detectable)

@@ -16,10 +16,13 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.features import FAMILIES, STATISTICS
 from dpassay.outputs.leaves import LeafTable
 from dpassay.outputs.targets import Target
+from dpassay.outputs.templates import written
 from dpassay.records import Record
 
 #: Families that are not made of triples of leaves.
 _OTHERS = ("blocks", "block rows", "target")
+#: How the names of counted values begin.
+_TIMES = "the number of times that "
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,15 @@ class Feature(Record):
     target: Target | None = (
         None  # the record that rows are compared with; `key` counts its features
     )
+
+    def event(self, at: float, above: bool) -> str:
+        """{feature ≥ at}, or {feature < at}, in words."""
+        if self.family != "values":
+            return f"{self.name} is {'≥' if above else '<'} {written(at)}"
+        how = "occurs" if above else "does not occur"
+        if at != 1:
+            how = f"occurs {'at least' if above else 'fewer than'} {written(at)} times"
+        return f"{self.name.removeprefix(_TIMES)} {how}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +142,7 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
 
     match family:
         case "values":
-            return f"the number of times that {holds(first)}"
+            return f"{_TIMES}{holds(first)}"
         case "anywhere":
             return f"the number of occurrences of {table.text(first)}"
         case "rows" | "distinct":
@@ -159,6 +171,7 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             if np.count_nonzero(table.rows == table.rows[first]) == 1:
                 whole = column(first) == "the items"
                 return f"x{place}" if whole else f"item {place} of {column(first)}"
-            return f"the sum of the numbers in row {place}"
+            alone = table.place[table.owner == table.owner[first]].max() == 0
+            return "the sum of all numbers" if alone else f"the sum of the numbers in row {place}"
         case _:
             return f"the correlation of {column(first)} and {column(second)}"

@@ -17,8 +17,7 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.codes import Part
 from dpassay.outputs.keys import KeyedDraws
 from dpassay.outputs.letters import Letters
-from dpassay.outputs.named_features import NamedFeatures
-from dpassay.outputs.templates import written
+from dpassay.outputs.named_features import Feature, NamedFeatures
 from dpassay.records import Record
 
 #: Atoms of a coordinate that get an indicator of their own.
@@ -291,14 +290,13 @@ class Steps(Record):
         at = np.searchsorted(self.start, rows[:, 0], side="right") - 1
         return np.asarray(self.value[np.maximum(at, 0)])
 
-    def words(self, name: str, cut: float, above: bool) -> str:
+    def words(self, feature: Feature, cut: float, above: bool) -> str:
         """{score ≥ cut}, or {score ≤ cut}, as a comparison of the feature."""
         inside = self.value >= cut if above else self.value <= cut
         if inside.all() or not inside.any():
-            return f"{name} is {'anything' if inside.all() else 'none that was seen'}"
-        if inside[-1]:
-            return f"{name} is ≥ {written(float(self.start[int(np.argmax(inside))]))}"
-        return f"{name} is < {written(float(self.start[int(np.argmin(inside))]))}"
+            return f"{feature.name} is {'anything' if inside.all() else 'none that was seen'}"
+        first = np.argmax(inside) if inside[-1] else np.argmin(inside)
+        return feature.event(float(self.start[first]), bool(inside[-1]))
 
 
 Model: TypeAlias = Polynomial | Trees | Tables | Steps
@@ -349,7 +347,7 @@ class Ranking(Record):
                 return _tables(cells, model, cut, above)
             case NamedFeatures(features=(feature,)), Steps() as model:
                 level = (cut - self.line[0]) / self.line[1]
-                return model.words(feature.name, level, above == (self.line[1] > 0))
+                return model.words(feature, level, above == (self.line[1] > 0))
             case NamedFeatures() as chosen, Polynomial() as model:
                 order = np.argsort(-np.abs(model.linear), kind="stable")[:_LISTED]
                 listed = "; ".join(chosen.features[k].name for k in order)

@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ _NAMES = {
 
 
 def claim(given: Any) -> Claim:
-    """A privacy claim from text, also as claims are printed, or from a privacy accountant.
+    """A privacy claim from text, also as claims are printed, a tuple (ε, δ), or a privacy accountant.
 
     >>> claim("eps=1, delta=1e-5")
     ApproximateDP(epsilon=1.0, delta=1e-05)
@@ -115,12 +116,14 @@ def claim(given: Any) -> Claim:
             f"{given.__name__} is a class; a claim is one of its objects, such as dp.PureDP(1.0), or an "
             "accountant that has taken its steps"
         )
+    if isinstance(given, tuple) and not several(given):
+        return ApproximateDP(*given)
     if not isinstance(given, str):
         if (stated := from_accountant(given)) is not None:
             return stated
         raise InvalidInput(
-            f"a claim must be dp.PureDP(1.0) or the like, text such as {_FORMS}, or a privacy "
-            f"accountant, got {checks.shown(given)}"
+            f"a claim must be dp.PureDP(1.0) or the like, text such as {_FORMS}, a tuple (ε, δ), or a "
+            f"privacy accountant, got {checks.shown(given)}"
         )
     if not given.strip():
         raise InvalidInput(f"a claim must be text such as {_FORMS}, got {checks.shown(given)}")
@@ -134,6 +137,13 @@ def claim(given: Any) -> Claim:
             )
         return replace(plain, headline=_NAMES[found[2].lower()])
     return _read(text)
+
+
+def several(given: Any) -> bool:
+    """Whether these are several claims: a list, or a tuple that is not (ε, δ)."""
+    point = isinstance(given, tuple) and len(given) == 2
+    point = point and all(isinstance(one, Real) for one in given)
+    return isinstance(given, (list, tuple)) and not point
 
 
 #: The same for callers that have a variable named claim.

@@ -58,15 +58,8 @@ def write(
     True
     """
     check_place(path)
-    page = render(
-        results,
-        profile=profile,
-        title=title,
-        command=command,
-        table=table,
-        more=more,
-        lead=lead,
-    )
+    top: dict[str, Any] = {"title": title, "command": command, "table": table, "lead": lead}
+    page = render(results, profile=profile, more=more, **top)
     # the page contains hashes of its scripts: line ends must not be translated
     Path(path).write_bytes(page.encode("utf-8"))
 

@@ -85,13 +85,10 @@ def notions(key: str, profile: Profile, verdict: Verdict | None) -> list[Figure]
     """δ(ε), the output distributions, the privacy loss and the Rényi curve of a profile."""
     claim = None if verdict is None else verdict.claim
     event = None if verdict is None else verdict.witness.event
+    draws, loss = sum(profile.about.n or ()), profile.loss
     return [
         spectrum(f"{key}-spectrum", profile.spectrum, claim),
-        *(
-            []
-            if profile.loss is None
-            else losses(key, profile.loss, event, sum(profile.about.n or ()))
-        ),
+        *([] if loss is None else losses(key, loss, event, draws)),
         renyi(f"{key}-renyi", profile.renyi_curve, claim),
     ]
 
@@ -339,10 +336,8 @@ def cause(key: str, diagnosis: Sequence[Explanation]) -> list[Figure]:
         draw = partial(charts.masses, seen.labels, seen.p, seen.q, inside=inside)
         marked = f"{about} Full colour: the event of the explanation."
         return [figure(key, title, marked, about, draw, columns, rows, hover=False)]
-    low, high = (
-        (-np.inf if seen.low is None else seen.low),
-        (np.inf if seen.high is None else seen.high),
-    )
+    low = -np.inf if seen.low is None else seen.low
+    high = np.inf if seen.high is None else seen.high
     marked = f"{about} Shaded: the event of the explanation." if low < high else about
     if seen.needed is not None:
         marked += " The third line is the noise, around the first input, that would keep the claim."
@@ -395,12 +390,13 @@ def _discrete_losses(
     title, what = "Output probabilities", "each output comes"
     if of_feature:
         title, what = "Values of the feature", f"{curve.part} takes each value"
+    shade: dict[str, Any] = {"inside": inside, "part": " · ".join(first)}
     masses = figure(
         f"{key}-masses",
         title,
         f"How often {what} on the two inputs, estimated from the training draws.{note}",
         f"How often {what} on the first and the second input",
-        partial(charts.masses, labels, p, q, inside=inside, part=" · ".join(first)),
+        partial(charts.masses, labels, p, q, **shade),
         columns,
         rows,
         hover=False,
@@ -417,13 +413,7 @@ def _discrete_losses(
             "The log-ratio of the two estimated probabilities of each output: how much it says about "
             f"which input was used. {_NOT_CERTIFIED} Grey: rare outputs, in fewer than {_RARE} draws.",
             "Estimated absolute privacy loss of each output",
-            partial(
-                charts.mass_loss,
-                *(labels, p, q, ell),
-                inside=inside,
-                rare=rare.tolist(),
-                part=" · ".join(first),
-            ),
+            partial(charts.mass_loss, *(labels, p, q, ell), **shade, rare=rare.tolist()),
             [*first, "|log p/q|", "training draws"],
             [[*cells[k], number(float(abs(ell[k]))), f"{often[k]:,.0f}"] for k in shown],
             hover=False,

@@ -74,12 +74,8 @@ class Section:
         names = ("rows", "columns", "cells without a value", "bytes", "modified", "SHA-256")
         columns = [
             (
-                f"{one.rows:,}",
-                ", ".join(one.columns),
-                f"{one.missing:,}",
-                f"{one.bytes:,}",
-                one.modified,
-                one.sha256,
+                *(f"{one.rows:,}", ", ".join(one.columns), f"{one.missing:,}", f"{one.bytes:,}"),
+                *(one.modified, one.sha256),
             )
             for one in files
         ]
@@ -142,9 +138,7 @@ def render(
         command=command,
         made=f"{datetime.date.today():%d %B %Y}".lstrip("0"),
         versions=[
-            ("dpassay", __version__),
-            ("numpy", np.__version__),
-            ("scipy", scipy.__version__),
+            *(("dpassay", __version__), ("numpy", np.__version__), ("scipy", scipy.__version__)),
             ("python", platform.python_version()),
         ],
         policy=embed.policy(*scripts),

@@ -12,7 +12,7 @@ from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
-from dpassay.results.explanations import Explanation, explained
+from dpassay.results.explanations import Explanation
 from dpassay.results.rounding import number, rounded_down
 from dpassay.results.view import ResultView, about_rows, replay_command
 from dpassay.results.witness import Witness
@@ -69,7 +69,8 @@ class LowerBound(Shown):
     budget: tuple[tuple[str, float], ...] = ()
     #: The pairs that were looked at, with the bound the training draws predicted for each.
     pairs: tuple[tuple[str, float], ...] = field(default=(), repr=False)
-    #: What explains four fifths of the bound, the strongest first, or what was looked at.
+    #: What explains four fifths of the bound, the strongest first, or what was looked at. It is not
+    #: printed: without a claim there is no fault.
     diagnosis: tuple[Explanation, ...] = field(default=(), repr=False)
     about: About
 
@@ -81,7 +82,6 @@ class LowerBound(Shown):
     def __str__(self) -> str:
         where = f" (at output {self.location})" if self.location is not None else ""
         shown = "" if self.witness is None else f"\nwitness: {self.witness}"
-        shown += "".join(f"\n{name}: {text}" for name, text in explained(self.diagnosis))
         return (
             f"{self.notion} ≥ {number(self.value)} with {level(self.confidence, 100)}% confidence"
             f"{where}, {self.guarantee} guarantee ({self.about.method}){shown}" + self.about.noted
@@ -98,7 +98,6 @@ class LowerBound(Shown):
             summary=[f"{bound} ({self.guarantee})"],
             rows=[
                 *(w.rows() if w else []),
-                *explained(self.diagnosis),
                 *about_rows(about, about.notes, about.method),
             ],
             about=about,

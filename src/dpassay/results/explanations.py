@@ -174,10 +174,11 @@ class Belief(Record):
     def __str__(self) -> str:
         event = "the witness event" if self.happens else "that the witness event does not happen"
         return (
-            f"seeing {event} raises the probability of the {'first' if self.first else 'second'} input "
-            f"from 50% to at least {rounded_down(100 * self.posterior)}%; on that input it happens in at "
-            f"least {rounded_down(100 * self.frequency)} of 100 releases, and for an event so frequent "
-            f"the claim allows {rounded_up(self.allowed, 100)}% ({self.guarantee}, "
+            f"whoever holds both inputs for equally likely and sees {event} learns that it was the "
+            f"{'first' if self.first else 'second'} with probability at least "
+            f"{rounded_down(100 * self.posterior)}%, where the claim allows "
+            f"{rounded_up(self.allowed, 100)}%; on that input it is seen in at least "
+            f"{rounded_down(100 * self.frequency)} of 100 releases ({self.guarantee}, "
             f"{level(self.confidence)} confidence)"
         )
 
@@ -189,7 +190,7 @@ def explained(
     rows = []
     for k, one in enumerate(diagnosis[:_SAID]):
         if one.kind is Fault.NONE:
-            rows.append(("looked", one.sentence))
+            rows.append(("searched", one.sentence))
         else:
             rows.append(("cause" if k == 0 else "or", str(one)))
             rows += [("look at", one.hint)] if k == 0 else []

@@ -150,6 +150,10 @@ class Verdict(Shown):
         if least is None or not math.isfinite(least) or self.blind or self.unlearned:
             return ""
         detected = "would be detected with probability 0.9"
+        if _of_canaries(self):
+            return (
+                f"{self.claim.symbol} = {number(least)} {detected} by guesses as good as it allows"
+            )
         if self.claim.set_by_events:
             return f"{self.claim.symbol} = {number(least)} on {self.alike} {detected}"
         return f"{self.claim.symbol} ≈ {number(least)} {detected}"
@@ -202,7 +206,7 @@ class Verdict(Shown):
         )
 
     def __str__(self) -> str:
-        bound = f"{self.claim.symbol} ≥ {number(self.lower_bound)}"
+        bound = _bound(self)
         exact = f", {self.guarantee}" if self.violated else ""
         first = (
             f"{self.headline}: {bound} with {level(self.confidence)} confidence "
@@ -227,7 +231,7 @@ class Verdict(Shown):
 
     def view(self, file: str = "verdict.json") -> ResultView:
         """All there is to say; `file` is the name of its JSON in the commands that read it."""
-        bound = f"{self.claim.symbol} ≥ {number(self.lower_bound)}"
+        bound = _bound(self)
         summary = [capital(self.blind)] if self.blind else []
         summary.append(
             f"{bound} with confidence {level(self.confidence)} "
@@ -325,12 +329,17 @@ def _of_canaries(verdict: Verdict) -> bool:
     return verdict.about.units == "canaries"
 
 
+def _bound(verdict: Verdict) -> str:
+    what = " (type-II error below the claimed curve)" if verdict.claim.parameter == "gap" else ""
+    return f"{verdict.claim.symbol} ≥ {number(verdict.lower_bound)}{what}"
+
+
 def _sentence(verdict: Verdict) -> str:
     claim, bound = verdict.claim, number(verdict.lower_bound)
     confidence = with_confidence(verdict.confidence, verdict.guarantee)
     match claim.parameter:
         case "gap":
-            found = f"the mechanism falls short of the claimed curve by at least {bound}"
+            found = f"the trade-off curve lies at least {bound} below the claimed one"
         case "factor":
             found = f"at some order the divergence is at least {bound} times what is claimed"
         case _:
@@ -372,7 +381,7 @@ def _facts(verdict: Verdict) -> Facts:
         ("Claim", str(claim), "what was tested"),
         (
             "Certified bound",
-            f"{claim.symbol} ≥ {number(verdict.lower_bound)}",
+            _bound(verdict),
             f"with {percent(verdict.confidence)} confidence, {verdict.guarantee}",
         ),
     ]

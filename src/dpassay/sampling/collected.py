@@ -57,6 +57,7 @@ def from_samples(
     max_bytes: int | None = None,
     decimal: str = ".",
     thousands: str = "",
+    encoding: str = "utf-8",
     rng: Seed = 0,
 ) -> Samples:
     """Outputs that were collected elsewhere, as a pool of draws.
@@ -65,12 +66,13 @@ def from_samples(
     .jsonl, .parquet or .npy files, one output a row. Columns of files and frames are matched by name;
     `columns` says which of them are outputs, `drop` which are not (an identifier, a time stamp). Of a
     file at most `max_bytes` are read, also decompressed: 2 GiB unless more are asked for. Numbers in
-    text files have a `decimal` mark ("." or ",") and may have a separator of `thousands`. Rows are
-    shuffled by the seed, since files may be sorted. The two may differ in length. Every row must be an
-    independent run of the mechanism: copied rows are refused.
+    text files have a `decimal` mark ("." or ",") and may have a separator of `thousands`; `encoding` is
+    that of the text ("cp1252"). Rows are shuffled by the seed, since files may be sorted. The two may
+    differ in length. Every row must be an independent run of the mechanism: copied rows are refused.
     """
     seed = seed_of(rng)
-    sides, files = _read(p, q, columns, drop, max_bytes, Marks(decimal, thousands).check())
+    marks = Marks(decimal, thousands, encoding).check()
+    sides, files = _read(p, q, columns, drop, max_bytes, marks)
     _check_alike(sides)
     batch = Batch.of(*sides)
     if shared := shared_rows(batch.p, batch.q):

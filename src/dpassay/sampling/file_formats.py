@@ -34,6 +34,10 @@ from dpassay.sampling.text_tables import NO_TEXT, PLAIN, Marks, of_text, read_te
 _TEXT = (".csv", ".tsv", ".txt")
 _LINES = (".jsonl", ".ndjson")
 _SHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
+_SHEET = (
+    "is a spreadsheet, which is not read: save the sheet with the outputs as CSV (in Excel: File, Save "
+    "As, CSV UTF-8; in LibreOffice: File, Save As, Text CSV) and give that file"
+)
 #: What of pyarrow reads a format.
 _MODULES = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc"}
 #: The most bytes that are read of a file unless more are asked for, and read at a time.
@@ -125,10 +129,7 @@ def _check_path(file: Path, suffix: str, compression: str | None) -> None:
     if suffix == ".npz":
         raise Unreadable("may hold several arrays; save one as .npy")
     if suffix in _SHEETS:
-        raise Unreadable(
-            "is a spreadsheet, which holds formats, formulas and several sheets besides numbers; save "
-            "the sheet with the outputs as CSV (in Excel: File, Save As, CSV UTF-8) and give that file"
-        )
+        raise Unreadable(_SHEET)
     text = suffix in (*_TEXT, *_LINES)
     if not (text or suffix in (*_MODULES, ".npy")) or (compression and not text):
         raise Unreadable(
@@ -146,6 +147,8 @@ def _parsed(data: bytes, suffix: str, compression: str | None, limit: Limit, mar
     if compression:
         data = _decompressed(pa, data, compression, limit)
     if suffix in _TEXT:
+        if data.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0")):  # .xlsx or .xls under another name
+            raise Unreadable(_SHEET)
         return read_text(data, suffix, marks)
     return _read_json_lines(pa, data)
 

@@ -40,6 +40,7 @@ from dpassay.sampling.refusals import (
     option,
     refuse_identifiers,
     refuse_repeated_header,
+    refuse_totals,
     refuse_writing,
 )
 from dpassay.sampling.text_tables import PLAIN, Marks
@@ -154,6 +155,8 @@ def _matched(
     p: Content, q: Content, wanted: list[str] | None, unwanted: list[str] | None
 ) -> tuple[Table, Table]:
     """Both tables with the same columns, of which nothing but the outputs tells them apart."""
+    for side in (p, q):
+        refuse_totals(side)
     p, q = _same_columns(*_chosen(p, q, wanted, unwanted))
     if wanted is None:
         refuse_identifiers(p, q)

@@ -30,7 +30,10 @@ _FINER = 0.5
 #: The share of either file that must be words which differ in case alone.
 _CAPITALS = 0.05
 #: What the last row of a spreadsheet is called.
-_SUMMARIES = ("total", "totals", "sum", "mean", "average", "count", "all")
+_SUMMARIES = (
+    *("total", "totals", "grand total", "sum", "mean", "average", "count", "all"),
+    *("summe", "gesamt", "insgesamt", "mittelwert", "somme", "moyenne", "suma", "totale"),
+)
 
 
 def refuse_repeated_header(p: Content, q: Content) -> None:
@@ -67,10 +70,7 @@ def refuse_identifiers(p: Content, q: Content) -> None:
 
 
 def refuse_writing(p: Content, q: Content) -> None:
-    """Refuse rows of totals, and columns that were written in two ways."""
-    for side in (p, q):
-        for name, column in zip(side.called, side.columns, strict=True):
-            _refuse_totals(column, name, side)
+    """Refuse columns that were written in two ways."""
     for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
         for rule in (_kinds, _digits, _no_number, _capitals):
             if found := rule(a, b):
@@ -107,9 +107,10 @@ def _index_like(column: Column) -> str:
     if n < _FEW or kind not in ("numbers", "dates", "words", "bytes"):
         return ""
     if kind in ("words", "bytes"):
-        return (
-            f"holds {kind} that are all different, as identifiers are" if _different(values) else ""
-        )
+        runs, distinct = 1 + np.count_nonzero(values[1:] != values[:-1]), len(set(values.tolist()))
+        same = "all different" if distinct == n else "the same in a row only"
+        told = 2 * distinct > n and runs == distinct
+        return f"holds {kind} that are {same}, as identifiers and time stamps are" if told else ""
     before, after = values[:-1], values[1:]
     for way, holds in (("rises", after > before), ("falls", after < before)):
         if np.all(holds):
@@ -130,18 +131,18 @@ def _different(values: AnyArray) -> bool:
     return len(set(values.tolist())) == len(values)
 
 
-def _refuse_totals(column: Column, name: str, side: Content) -> None:
-    """Refuse the row of totals that a spreadsheet adds at the end."""
-    values = column.values
-    if values.dtype.kind != "O" or 2 * column.kinds["numbers"] < len(values):
-        return
-    words = [value for value in values.tolist() if isinstance(value, str)]
-    if len(words) == 1 and values[-1] == words[0] and words[0].casefold() in _SUMMARIES:
-        raise UnreadableFile(
-            f"{side.column(name)} of {side.shown} holds {words[0]!r} among its numbers, which looks like "
-            "a row of totals: it would count as an output. Remove that row; if it is an output, give "
-            "arrays to from_samples"
-        )
+def refuse_totals(side: Content) -> None:
+    """Refuse the row of totals that a spreadsheet adds at the end, also in columns that are left out."""
+    for name, column in zip(side.called, side.columns, strict=True):
+        values = column.array()
+        last = values[-1] if len(values) else None
+        label = isinstance(last, str) and last.casefold() in _SUMMARIES
+        if label and np.count_nonzero(values == last) == 1:
+            raise UnreadableFile(
+                f"{side.column(name)} of {side.shown} holds {last!r} in its last row only, which looks "
+                "like a row of totals: it would count as an output. Remove that row; if it is an output, "
+                "give arrays to from_samples"
+            )
 
 
 _Written = tuple[str, str] | None  # what either file holds, if that is a difference in writing

@@ -40,7 +40,10 @@ _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}.*"
 _GROUPS = 20  # numbers that may have a separator, from which on it is asked for
 _SNIFFED = 100  # rows that tell the delimiter, and cells that tell a type
 _BLOCK = 1 << 24  # bytes of text parsed at a time; a row must fit
-NO_TEXT = "is not text in UTF-8; is it in another encoding, such as cp1252? Save it in UTF-8"
+NO_TEXT = (
+    "is not text in UTF-8; save it in UTF-8, or name its encoding: cp1252 is usual in Western Europe, "
+    "utf-16 for Excel's Unicode text (--encoding cp1252, encoding= in Python)"
+)
 
 
 def _arrow() -> Any:
@@ -48,10 +51,11 @@ def _arrow() -> Any:
 
 
 class Marks(NamedTuple):
-    """How numbers are written: the decimal mark, and what separates thousands."""
+    """How text is written: the decimal mark, what separates thousands, and the encoding."""
 
     decimal: str = "."
     thousands: str = ""
+    encoding: str = "utf-8"
 
     def check(self) -> Marks:
         """Refuse marks that cannot be told apart from digits or from each other."""
@@ -59,8 +63,28 @@ class Marks(NamedTuple):
         allowed = ("", ".", ",", " ", "'", "’", "_", "\u00a0", "\u202f")
         checks.one_of("thousands", self.thousands, allowed)
         if self.decimal == self.thousands:
-            raise InvalidInput(f"decimal and thousands must differ, both are {self.decimal!r}")
+            other = "," if self.decimal == "." else "."
+            raise InvalidInput(
+                f"decimal and thousands must differ, both are {self.decimal!r}; is the decimal mark "
+                f"{other!r}? Then add --decimal {other} (decimal={other!r} in Python)"
+            )
+        try:
+            "".encode(self.encoding)
+        except (LookupError, TypeError, ValueError):
+            raise InvalidInput(
+                f"encoding must be one that Python knows, such as 'cp1252', 'latin-1' or 'utf-16', got "
+                f"{checks.shown(self.encoding)}"
+            ) from None
         return self
+
+    def as_utf8(self, data: bytes) -> bytes:
+        """The same text in UTF-8."""
+        try:
+            return data.decode(self.encoding).encode()
+        except UnicodeError:
+            raise Unreadable(
+                f"is not text in {self.encoding}; is it in another encoding?"
+            ) from None
 
     def plain(self, cells: Any, where: str) -> Any:
         """Cells of text, numbers in them rewritten with a decimal point and without separators."""
@@ -95,6 +119,8 @@ def read_text(
     data: bytes, suffix: str, marks: Marks = PLAIN
 ) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
     """Names, or None without a header, and columns."""
+    if marks.encoding != PLAIN.encoding:
+        data, marks = marks.as_utf8(data), marks._replace(encoding=PLAIN.encoding)
     if b"\0" in data[:_BLOCK]:
         raise Unreadable(NO_TEXT)
     data = data.removeprefix(b"\xef\xbb\xbf")
@@ -259,8 +285,8 @@ def _typed(cells: Any, where: str) -> AnyArray:
         marks = "--decimal , --thousands ." if "." in cell else "--decimal , or --thousands ' '"
         raise Unreadable(
             f"holds {checks.shown(cell)}, which looks like a number with a decimal comma or separators, "
-            f"or like several numbers. Say how numbers are written, such as {marks} (decimal=, "
-            "thousands= in Python); separate cells by commas, semicolons or tabs "
+            f"or like several numbers. If it is one, say how numbers are written: {marks} (decimal=, "
+            "thousands= in Python). If it is several, separate cells by commas, semicolons or tabs "
             "(np.savetxt(…, delimiter=','))",
             where,
         )
