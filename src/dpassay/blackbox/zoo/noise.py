@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.blackbox.zoo.base import Law, Truth, ZooMechanism, gaussian, laplace, on_grid, real
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP, ZeroConcentratedDP
-from dpassay.privacy.curves import gaussian_tradeoff
+from dpassay.privacy.event_claims import scalar_or_array
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.pairs import Pair, Relation
 
@@ -77,31 +76,24 @@ class LaplacePair:
         return np.where(a < np.exp(-s) / 2, 1 - np.exp(s) * a, right)
 
 
-@dataclass(frozen=True)
-class GaussianPair:
-    """Normal noise around two inputs at distance μ, in units of σ."""
+class GaussianOutputs(ZooMechanism):
+    """Normal outputs of one spread on all inputs, `mu` of it apart: what μ-GDP allows, exactly."""
 
-    mu: float
+    unbounded: ClassVar[bool] = True
 
-    def epsilon(self) -> float:
-        """0 for equal inputs, else ∞: the loss is unbounded in the tails."""
-        return 0.0 if self.mu == 0 else math.inf
+    def mu(self, pair: Any) -> float:
+        """The distance of the two means, in standard deviations."""
+        raise NotImplementedError
 
-    def delta(self, epsilon: npt.ArrayLike) -> Any:
-        """Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), in log space."""
-        eps, mu = np.asarray(epsilon, dtype=float), self.mu
-        if mu == 0:
-            return -np.expm1(np.minimum(eps, 0.0))
-        top, bottom = log_ndtr(mu / 2 - eps / mu), eps + log_ndtr(-mu / 2 - eps / mu)
-        return np.exp(top) * -np.expm1(bottom - top)
+    def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
+        return GaussianDP(self.mu(pair)).delta_at(epsilon)
 
-    def renyi(self, order: npt.ArrayLike) -> Any:
+    def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
         """λμ²/2."""
-        return np.asarray(order, dtype=float) * self.mu**2 / 2
+        return scalar_or_array(np.asarray(order, dtype=float) * self.mu(pair) ** 2 / 2)
 
-    def tradeoff(self, alpha: npt.ArrayLike) -> Any:
-        """Φ(Φ⁻¹(1 − α) − μ)."""
-        return gaussian_tradeoff(alpha, self.mu)
+    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
+        return GaussianDP(self.mu(pair)).tradeoff(alpha)
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,7 +141,7 @@ class WrongSensitivityLaplace(Laplace):
 
 
 @dataclass(frozen=True, repr=False)
-class Gaussian(ZooMechanism):
+class Gaussian(GaussianOutputs):
     """data + N(0, σ²) noise; 1/σ-GDP for L2-sensitivity 1.
 
     >>> round(float(Gaussian(sigma=1.0).delta(1.0, (0.0, 1.0))), 4)
@@ -174,9 +166,6 @@ class Gaussian(ZooMechanism):
     def mu(self, pair: Any) -> float:
         """‖Δ‖₂ / σ."""
         return float(np.linalg.norm(shift(pair))) / self.sigma
-
-    def truth(self, pair: Any) -> Truth:
-        return GaussianPair(self.mu(pair))
 
 
 @dataclass(frozen=True, repr=False)

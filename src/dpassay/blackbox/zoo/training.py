@@ -20,7 +20,6 @@ from scipy.special import ndtr, ndtri
 from dpassay._typing import FloatArray
 from dpassay.blackbox.zoo.base import (
     Law,
-    Truth,
     ZooMechanism,
     gaussian,
     grid_step,
@@ -29,7 +28,7 @@ from dpassay.blackbox.zoo.base import (
     real,
     whole,
 )
-from dpassay.blackbox.zoo.noise import Gaussian, GaussianPair, Laplace, shape_of
+from dpassay.blackbox.zoo.noise import Gaussian, GaussianOutputs, Laplace, shape_of
 from dpassay.errors import MissingExtra, NoClosedForm
 from dpassay.privacy.claims import Claim, GaussianDP, TradeoffDP
 from dpassay.privacy.pairs import Pair, Relation
@@ -166,7 +165,7 @@ class Subsampled(_Subsampled):
 
 
 @dataclass(frozen=True, repr=False)
-class NoisyGradientDescent(ZooMechanism):
+class NoisyGradientDescent(GaussianOutputs):
     """Gradient descent on ½(θ − x)² with N(0, 2·step·sigma²) noise in every step.
 
     θ_{k+1} = (1 − η) θ_k + η x̄ + √(2η) N(0, σ²): the last iterate is Gaussian.
@@ -198,9 +197,10 @@ class NoisyGradientDescent(ZooMechanism):
     @property
     def claim(self) -> Claim:
         """μ for ten records in [0, 1]."""
-        return GaussianDP(self._mu(self.pair))
+        return GaussianDP(self.mu(self.pair))
 
-    def _mu(self, pair: Any) -> float:
+    def mu(self, pair: Any) -> float:
+        """D_λ = λ(2 − η)(1 − a^K) / (4σ²m²(1 + a^K)), a = 1 − η, for one of m records changed by 1."""
         factor, spread = self._last()
         first, second = (factor * float(np.mean(data)) for data in pair)
         return abs(first - second) / spread
@@ -208,10 +208,6 @@ class NoisyGradientDescent(ZooMechanism):
     def law(self, data: Any) -> Law:
         factor, spread = self._last()
         return gaussian(factor * float(np.mean(data)), spread)
-
-    def truth(self, pair: Any) -> Truth:
-        """D_λ = λ(2 − η)(1 − a^K) / (4σ²m²(1 + a^K)), a = 1 − η, for one of m records changed by 1."""
-        return GaussianPair(self._mu(pair))
 
 
 @dataclass(frozen=True, repr=False)
