@@ -218,7 +218,8 @@ class DiscreteGaussian(ZooMechanism):
     unbounded: ClassVar[bool] = True
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        values, cumulated = _discrete_gaussian(self.sigma)
+        values, weight = _discrete_gaussian(self.sigma)
+        cumulated = np.cumsum(weight) / weight.sum()
         places = np.searchsorted(cumulated, rng.random(size=shape_of(data, size)), side="right")
         return np.asarray(data, dtype=np.int64) + values[np.minimum(places, values.size - 1)]
 
@@ -229,19 +230,17 @@ class DiscreteGaussian(ZooMechanism):
     def masses(self, pair: Any) -> Masses:
         """All integers within 38 σ: beyond, a double holds nothing."""
         by = round(single_shift(shift(pair)))
-        reach = math.ceil(38 * self.sigma)
-        k = np.arange(-reach, reach + by + 1)
-        p, q = (np.exp(-((k - centre) ** 2) / (2 * self.sigma**2)) for centre in (0, by))
+        weight = _discrete_gaussian(self.sigma)[1]
+        p, q = (np.pad(weight, sides) for sides in ((0, by), (by, 0)))
         keep = (p > 0) & (q > 0)
         return Masses(p[keep] / p.sum(), q[keep] / q.sum())
 
 
 @lru_cache(maxsize=16)
 def _discrete_gaussian(sigma: float) -> tuple[Any, FloatArray]:
-    reach = math.ceil(38 * sigma)
-    k = np.arange(-reach, reach + 1)
-    weight = np.exp(-(k**2) / (2 * sigma**2))
-    return k, np.cumsum(weight) / weight.sum()
+    """The integers within 38 σ, and a weight for each."""
+    k = np.arange(-math.ceil(38 * sigma), math.ceil(38 * sigma) + 1)
+    return k, np.exp(-(k**2) / (2 * sigma**2))
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -331,16 +330,12 @@ class TruncatedLaplace(ZooMechanism):
         return ApproximateDP(eps, float(self.delta(eps, (0.0, 1.0))))
 
     def law(self, data: Any) -> Law:
-        whole, full = laplace(float(data), self.scale), -math.expm1(-self.bound / self.scale)
-        low, high = float(data) - self.bound, float(data) + self.bound
+        centre, whole = float(data), laplace(float(data), self.scale)
+        low, high = centre - self.bound, centre + self.bound
         outside = math.exp(-self.bound / self.scale) / 2
 
         def cdf(t: FloatArray) -> FloatArray:
-            return np.where(
-                t <= low, 0.0, np.where(t >= high, 1.0, (whole.cdf(t) - outside) / full)
-            )
+            inner = (whole.cdf(t) - outside) / (1 - 2 * outside)
+            return np.where(t <= low, 0.0, np.where(t >= high, 1.0, inner))
 
-        def sf(t: FloatArray) -> FloatArray:
-            return np.where(t <= low, 1.0, np.where(t >= high, 0.0, (whole.sf(t) - outside) / full))
-
-        return Law(cdf, sf, (low, float(data), high), 0.0)
+        return Law(cdf, lambda t: cdf(2 * centre - t), (low, centre, high), 0.0)

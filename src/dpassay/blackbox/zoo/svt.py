@@ -286,14 +286,15 @@ class NumericalSVT(ZooMechanism):
             raise NoClosedForm(f"{self} is known exactly for cutoff 1 only")
         first, second = (np.asarray(data, dtype=float) for data in pair)
         choose = [first_above(self, answers) for answers in (first, second)]
-        p, q = [], []
-        for k in range(first.size):
-            by = float(abs(first[k] - second[k]))
-            numbers = masses_of_laws(
-                laplace(0.0, self.number_scale), laplace(by, self.number_scale)
+        noise = laplace(0.0, self.number_scale)
+        # up or down, the pairs (p, q) of a number are the same
+        moved = (laplace(float(by), self.number_scale) for by in np.abs(first - second))
+        numbers = [masses_of_laws(noise, other) for other in moved]
+        sides = [[one.p for one in numbers], [one.q for one in numbers]]
+        parts = [
+            np.concatenate(
+                [*(w * cells for w, cells in zip(chosen, side, strict=False)), chosen[-1:]]
             )
-            p.append(choose[0][k] * numbers.p)
-            q.append(choose[1][k] * numbers.q)  # up or down, the pairs (p, q) are the same
-        p.append(choose[0][-1:])
-        q.append(choose[1][-1:])
-        return Masses(np.concatenate(p), np.concatenate(q))
+            for chosen, side in zip(choose, sides, strict=True)
+        ]
+        return Masses(*parts)

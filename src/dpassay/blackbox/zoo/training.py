@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 from dpassay._typing import FloatArray
 from dpassay.blackbox.zoo.base import (
@@ -138,12 +137,11 @@ class Subsampled(_Subsampled):
         """C((m/r) T + (1 − m/r)(1 − α)) for a Gaussian inner mechanism and ten records."""
         if not isinstance(self.inner, Gaussian):
             return None
-        share, mu = self.size / 10, 1 / self.inner.sigma
-        base = Gaussian(1 / mu)
+        share, base = self.size / 10, GaussianDP(1 / self.inner.sigma)
 
         def curve(alpha: npt.ArrayLike) -> Any:
             a = np.asarray(alpha, dtype=float)
-            return share * base.tradeoff(a, (0.0, 1.0)) + (1 - share) * (1 - a)
+            return share * base.tradeoff(a) + (1 - share) * (1 - a)
 
         symmetric = TradeoffDP(curve, ordered=True).f.symmetrise()
         return TradeoffDP(list(zip(symmetric.x, symmetric.y, strict=True)))
@@ -261,16 +259,6 @@ class ToyDPSGD(ZooMechanism):
         means, weights = (part.tolist() for part in self._shifts(data))
         parts = [(w, gaussian(m, self._spread)) for m, w in zip(means, weights, strict=True)]
         return replace(mixture(parts), breaks=(0.0, max(means)), reach=12 * self._spread)
-
-    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
-        """Σ_I w_I Φ(Φ⁻¹(1 − α) − μ_I/σ̄) for zeros as the null hypothesis, which is closed."""
-        first, second = (self._shifts(data) for data in pair)
-        if second[0].size > 1 or np.any(first[0] < 0):
-            return super().tradeoff(alpha, pair)
-        a = np.asarray(alpha, dtype=float)
-        z = -ndtri(np.atleast_1d(a))[:, None] - first[0][None, :] / self._spread
-        value = ndtr(z) @ first[1]
-        return value.reshape(a.shape) if a.ndim else float(value[0])
 
 
 @dataclass(frozen=True, repr=False)
