@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -296,7 +296,7 @@ class _Naive:
     flaw: ClassVar[str] = "which doubles come out depends on the input, whatever their values"
     unbounded: ClassVar[bool] = True
 
-    def masses(self, pair: Any) -> Masses:
+    def masses(self, pair: Any) -> NoReturn:
         """Not known: they depend on how the noise is computed."""
         raise NoClosedForm(f"which doubles {self} returns, and how often, is not known exactly")
 
