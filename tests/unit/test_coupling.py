@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.hunting.calls import RecordingGenerator, suspicion
-from dpassay.hunting.coupling import MOST, Coupled, Coupling, difference
+from dpassay.hunting.coupling import (
+    MOST,
+    Coupled,
+    Coupling,
+    RecordingGenerator,
+    difference,
+    suspicion,
+)
 from dpassay.outputs.canonical import from_raw
 from dpassay.sampling.samples import Batch
 

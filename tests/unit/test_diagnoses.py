@@ -11,7 +11,7 @@ from scipy.stats import binom
 import dpassay as dp
 from dpassay.auditing import audits
 from dpassay.diagnosis.diagnoses import belief, diagnose, median_shift
-from dpassay.diagnosis.draws import Keeping, joined
+from dpassay.diagnosis.parts import Keeping, joined
 from dpassay.outputs.canonical import all_of
 from dpassay.results.explanations import ALONE, Fault
 from dpassay.sampling.samples import Batch

@@ -27,7 +27,7 @@ from dpassay.auditing.counts import SECOND, second_bound
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
-from dpassay.diagnosis.draws import Keeping, Kept
+from dpassay.diagnosis.parts import Keeping, Kept
 from dpassay.errors import MechanismError
 from dpassay.learning.cross_fit import CrossFit, select
 from dpassay.learning.event_selection import EventCriterion, SelectedEvent, select_events

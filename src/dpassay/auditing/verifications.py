@@ -21,7 +21,7 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.blackbox.library_objects import claim_on
 from dpassay.bounds.upper_delta import worse_direction
 from dpassay.diagnosis.diagnoses import diagnose
-from dpassay.diagnosis.draws import Keeping, Kept
+from dpassay.diagnosis.parts import Keeping, Kept
 from dpassay.errors import InvalidInput
 from dpassay.learning.betting_cells import Cells, outside, why_trivial
 from dpassay.privacy.claim_parsing import as_claim

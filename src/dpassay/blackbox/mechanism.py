@@ -65,6 +65,7 @@ class FunctionMechanism:
 
     function: Callable[..., Any]
     takes_rng: bool
+    by_name: bool = False  # whether it takes its generator as `rng=` alone
     block: ClassVar[int] = CALLS
     one_by_one: ClassVar[bool] = True
     pool: ClassVar[str] = "processes"
@@ -79,17 +80,12 @@ class FunctionMechanism:
         return [one.copy() if isinstance(one, np.ndarray) else one for one in outputs]
 
     def _one(self, data: Any, rng: np.random.Generator) -> Any:
+        if self.by_name:
+            return self.function(data, rng=rng)
         return self.function(data, rng) if self.takes_rng else self.function(data)
 
     def __str__(self) -> str:
         return str(getattr(self.function, "__qualname__", self.function))
-
-
-class KeywordMechanism(FunctionMechanism):
-    """A function that takes its generator by the name `rng`."""
-
-    def _one(self, data: Any, rng: np.random.Generator) -> Any:
-        return self.function(data, rng=rng)
 
 
 def from_function(function: Callable[..., Any]) -> FunctionMechanism:
@@ -109,39 +105,25 @@ def from_function(function: Callable[..., Any]) -> FunctionMechanism:
     if not callable(function):
         raise InvalidInput(f"function must be callable, got {checks.shown(function)}")
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        signature = inspect.signature(function)
     except (TypeError, ValueError):  # a builtin without a signature
         return FunctionMechanism(function, takes_rng=False)
+    parameters = list(signature.parameters.values())
     positional = [p for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
     if not positional and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
         raise InvalidInput(
-            f"{_name(function)} must take (data) or (data, rng), but takes "
-            f"{inspect.signature(function)}"
+            f"{_name(function)} must take (data) or (data, rng), but takes {signature}"
         )
-    return _wrapped(function, positional[1:2], parameters[1:])
-
-
-def _wrapped(
-    function: Callable[..., Any],
-    second: list[inspect.Parameter],
-    others: list[inspect.Parameter],
-) -> FunctionMechanism:
-    """The mechanism, by the second positional parameter, if any, and all parameters but the data."""
+    second, others = positional[1:2], parameters[1:]
     by_name = any(p.name == "rng" and p.kind is not p.POSITIONAL_ONLY for p in others)
-    missing = [p for p in others if _is_required(p) and p.name != "rng"]
+    required = [p for p in others if p.default is p.empty and p.name != "rng"]
+    missing = [p for p in required if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if not missing:
         in_place = any(p.name == "rng" for p in second)
-        if by_name and not in_place:
-            return KeywordMechanism(function, takes_rng=True)
-        return FunctionMechanism(function, takes_rng=in_place)
+        return FunctionMechanism(function, by_name or in_place, by_name and not in_place)
     if missing == second and not by_name and _is_generator(missing[0]):
         return FunctionMechanism(function, takes_rng=True)
     raise _cannot_be_wrapped(function, [p.name for p in missing], by_name)
-
-
-def _is_required(parameter: inspect.Parameter) -> bool:
-    variable = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    return parameter.default is parameter.empty and not variable
 
 
 def _is_generator(parameter: inspect.Parameter) -> bool:

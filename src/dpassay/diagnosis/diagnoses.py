@@ -17,9 +17,8 @@ import numpy as np
 from scipy.special import bdtrik
 
 from dpassay._typing import FloatArray
-from dpassay.diagnosis.draws import Kept, joined, some
 from dpassay.diagnosis.numbers import limits, shown
-from dpassay.diagnosis.parts import Condition, coordinates, short
+from dpassay.diagnosis.parts import Condition, Kept, coordinates, joined, short, some
 from dpassay.diagnosis.suspicions import Suspects, Suspicion
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.outputs.events import Event

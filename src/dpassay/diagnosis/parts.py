@@ -1,23 +1,28 @@
-"""Parts of outputs that can be read alone: a coordinate, a key, the size, a named feature.
+"""Draws for a diagnosis, and parts of outputs: a coordinate, a key, the size, a named feature.
 
-A part is a number for each output and depends on that output alone, so that comparing it with a threshold
-is an event. Each comes with its name and, where there is one, a Python expression that computes it.
+A bounded number of the draws that test is kept while they are counted. A part is a number for each output
+and depends on that output alone, so that comparing it with a threshold is an event. Each comes with its
+name and, where there is one, a Python expression that computes it.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dpassay._typing import BoolArray, FloatArray, IntArray
-from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.events import Event
 from dpassay.outputs.named_features import Feature, NamedFeatures
+from dpassay.outputs.resident import AnyOutputs, Resident
 from dpassay.outputs.templates import NUMBER, Template, children, leaves_of, show, written
+from dpassay.sampling.samples import Batch, Sizes
 
 #: Leaves that stand for a failure.
 _FAILURES = {"nan", "inf", "-inf", "outcome"}
@@ -25,6 +30,12 @@ _FAILURES = {"nan", "inf", "-inf", "outcome"}
 _LEAVES = 256
 #: Characters of a part's name, at most.
 _LONG = 200
+#: Draws a side that are looked at, training or testing, at most; and numbers in them.
+_DRAWS, _NUMBERS = 8000, 1 << 20
+#: With more structures than these fewer draws are looked at: each of them is read by itself.
+_KINDS, _FEW = 500, 1500
+
+Kept: TypeAlias = tuple[tuple[Outputs, Outputs], ...]
 
 
 def short(text: str) -> str:
@@ -224,3 +235,56 @@ def _paths(template: Template, code: str) -> Iterator[tuple[str, Template]]:
         yield code, template
     for place, child in inner:
         yield from _paths(child, place)
+
+
+# --- draws
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What is made of a block of draws, and a share of the block itself."""
+
+    use: Callable[[Any, Any], Any]
+    share: float
+
+    @classmethod
+    def of(cls, use: Callable[[Any, Any], Any], sizes: Sizes) -> Keeping:
+        """Keep as many of `sizes` draws as a diagnosis looks at."""
+        return cls(use, min(1.0, _DRAWS / max(sizes)))
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether draws may stay where they are."""
+        return bool(getattr(self.use, "anywhere", False))
+
+    def __call__(self, p: AnyOutputs, q: AnyOutputs) -> tuple[Any, Kept]:
+        return self.use(p, q), ((self._first(p), self._first(q)),)
+
+    def _first(self, outputs: AnyOutputs) -> Outputs:
+        width = max(outputs.numbers.shape[1], 1)
+        k = min(math.ceil(self.share * len(outputs)), max(_NUMBERS // width, 1))
+        return outputs.first(k) if isinstance(outputs, Resident) else outputs[:k].copy()
+
+
+def joined(kept: Kept) -> Batch | None:
+    """All draws that were kept, as far as they are looked at."""
+    if not kept:
+        return None
+    return some(*(concatenate([block[side] for block in kept]) for side in (0, 1)))
+
+
+def some(p: Outputs, q: Outputs) -> Batch:
+    """As many draws as are looked at, over one table of the structures that occur in them."""
+    most = min(_DRAWS, max(_NUMBERS // max(p.numbers.shape[1], 1), 200))
+    if len(p.structures) + len(q.structures) > _KINDS:
+        most = min(most, _FEW)
+    return Batch.of(_used(p[:most]), _used(q[:most]))
+
+
+def _used(side: Outputs) -> Outputs:
+    """Without structures that do not occur."""
+    if side.codes is None:
+        return side
+    seen, codes = np.unique(side.codes, return_inverse=True)
+    kinds = tuple(side.structures[k] for k in seen)
+    return Outputs(side.numbers, kinds, codes.astype(np.int32), side.rest, side.containers)

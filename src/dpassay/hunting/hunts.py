@@ -6,7 +6,7 @@ import contextlib
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -22,8 +22,7 @@ from dpassay.hunting.result import Hunt, Tried
 from dpassay.hunting.rows import Records
 from dpassay.hunting.schema import row_schema
 from dpassay.hunting.screening import FEWEST, DrawBudget, Effort, Screening, Trial
-from dpassay.hunting.search import MORE, Log, Search
-from dpassay.hunting.shrinking import SHRINK, Shrinking
+from dpassay.hunting.search import SHRINK, Log, Search, Shrinking
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation, as_relation
@@ -31,24 +30,20 @@ from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
 from dpassay.sampling.budget import Clock
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
-from dpassay.sampling.job import call
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Live
 
 __all__ = ["Hunt", "Tried", "hunt"]
 
 
-#: Draws a side of the first step of a round: a part of the budget, at least and at most.
-_STEP, _STEPS = 1 / 4000, (30, 100)
 #: The part of the draws of a verdict that test, as `audit` shares them out.
 _TEST = 0.75
 #: The address of the randomness that makes inputs; the draws on pairs have other addresses.
 _INPUTS = 1 << 22
 #: The fewest draws of a hunt; with a time budget the most.
 LEAST, _MOST = 100, 20_000_000
-#: Pairs on which the cost of a draw is measured for a time budget; the part of it from which on one call
-#: is slow, and is all the measurement there is.
-_PILOTS, _SLOW = 2, 0.005
+#: Pairs on which the cost of a draw is measured for a time budget.
+_PILOTS = 2
 #: Seconds of a draw from which on computing takes little of the time.
 _CHEAP = 1e-3
 #: The verdict has at least this part of a time budget; draws a side if that is too little, and at least.
@@ -179,14 +174,13 @@ def _searched(screening: Screening, bar: Whole, outside: bool) -> tuple[Log, Tri
             bar.label = f"hunting, {symbol} ≥ {number(best)} predicted at best"
         bar.advance(budget.spent - bar.done)
 
-    first = min(max(int(_STEP * budget.total), _STEPS[0]), _STEPS[1])
     log = Log(tell)
-    search = Search(screening, log, first)
+    search = Search(screening, log)
     try:
         search.run(outside=outside, rng=stream(screening.seed, _INPUTS))
         top = search.top
         if top.conclusive:
-            top = Shrinking(screening, log, MORE * search.coupled).run(top)
+            top = Shrinking(search).run(top)
     except KeyboardInterrupt:
         if not log.last:
             raise
@@ -211,8 +205,8 @@ def _verdict(
 ) -> Verdict:
     """The audit of one pair on streams that no trial has: the draws kept for it, or all that is left."""
     budget, how = screening.budget, screening.sampling
-    left = max((budget.total - budget.spent) // 2, _LEAST_TEST)
-    n = left if planned is None else min(planned, left)
+    n = max((budget.total - budget.spent) // 2, _LEAST_TEST)
+    n = n if planned is None else min(planned, n)
     bar.say("learning", 2 * n)
     audited = partial(
         audit,
@@ -230,7 +224,14 @@ def _verdict(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # overflow and the like, on hostile inputs
         try:
-            found = audited(n=n) if clock is None else _in_time(audited, clock)
+            if clock is None:
+                found = audited(n=n)
+            else:
+                found = audited(seconds=max(clock.left, _VERDICT * clock.seconds))
+        except NotEnoughDraws:
+            if clock is None:
+                raise
+            found = audited(n=_SMALL)
         except MechanismError as error:
             error.add_note(
                 "it failed in the last draws of a hunt and never before; to count that as an output, "
@@ -239,14 +240,6 @@ def _verdict(
             raise
     budget.spent += sum(found.about.n or ())
     return found
-
-
-def _in_time(audited: Callable[..., Any], clock: Clock) -> Any:
-    """The audit in the time that is left; if learning alone takes longer than that, a small one."""
-    try:
-        return audited(seconds=max(clock.left, _VERDICT * clock.seconds))
-    except NotEnoughDraws:
-        return audited(n=_SMALL)
 
 
 class _Status(StrEnum):
@@ -267,14 +260,13 @@ def _listed(log: Log, top: Trial) -> Iterator[tuple[_Status, Tried]]:
         if key == top.candidate.key:
             status = _Status.TESTED
         outcome = f"{status}: {trial.rejected}" if status is _Status.REFUSED else str(status)
-        thorough = trial.effort in (Effort.THOROUGH, Effort.COMPLETE)
         yield (
             status,
             Tried(
                 name=trial.pair.name,
                 pair=str(replace(trial.pair, name="")),
                 draws=log.draws[key],
-                bound=trial.bound if thorough else None,
+                bound=None if trial.effort is Effort.COUPLED else trial.bound,
                 outcome=outcome + ("; failures are outputs" if trial.failed else ""),
                 at=trial.at,
             ),
@@ -325,24 +317,15 @@ def _timed_budget(
     mechanism: Mechanism, pairs: Records | Queries, clock: Clock, seed: int, how: Sampling
 ) -> DrawBudget:
     """The draws that fit into a time, in half of it if they are cheap: then computing takes the rest."""
-    random = stream(seed, _INPUTS, 1)
-    cost, part = 1e-9, 0.5  # seconds a draw
+    random, cost = stream(seed, _INPUTS, 1), 1e-9  # seconds a draw
     for index in range(_PILOTS):
         pair = pairs.pair(pairs.random(random))  # type: ignore[arg-type]
         live = Live(mechanism, pair, seed=seed, index=_INPUTS + index, sampling=how)
         with contextlib.suppress(MechanismError):
-            for again in range(2):  # the first call may load something
-                start = clock.elapsed
-                call(mechanism, pair[0], 1, stream(seed, _INPUTS, 2, index, again), how.timeout)
-                took = clock.elapsed - start
-                if took < _SLOW * clock.seconds:
-                    break
-            if took >= _SLOW * clock.seconds:
-                cost = took
-                break
             cost = max(cost, clock.pilot(live)[1] / 2)
-    if cost > _CHEAP:
-        part = 0.95
+        if cost > _CHEAP:
+            break
+    part = 0.95 if cost > _CHEAP else 0.5
     total = part * max(clock.left, 0.0) / cost
     if total < LEAST:
         needed = clock.elapsed + 1.2 * LEAST * cost / part

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from dpassay.blackbox.inputs import Cell, Integer, Real
+from dpassay.blackbox.inputs import Integer, Real
 from dpassay.errors import InvalidInput
 from dpassay.hunting import values
 from dpassay.hunting.schema import Candidate, Origin, Rows, RowSchema
@@ -39,11 +39,6 @@ class QueryCandidate(Candidate):
         """The answers on the neighbouring data."""
         return tuple(map(_moved, self.base, self.shift))
 
-    @property
-    def key(self) -> str:
-        """Equal for equal pairs only."""
-        return repr((self.base, self.shift))
-
 
 def _moved(x: Any, d: Any) -> Any:
     """x + d, rounded towards x: the sum in doubles must not be farther from x than d."""
@@ -53,45 +48,27 @@ def _moved(x: Any, d: Any) -> Any:
     return y
 
 
-@dataclass(frozen=True)
 class Queries:
     """Vectors of numbers under a bound on how far neighbours are apart."""
 
-    schema: RowSchema
-    sensitivity: float
-    norm: str = "each"
     alike: ClassVar[float] = 0.97  # of a coupled difference: every answer that differs adds to it
 
-    def __post_init__(self) -> None:
-        if len(self.schema.cells) != 1 or not isinstance(self.schema.cells[0], (Real, Integer)):
+    def __init__(self, schema: RowSchema, sensitivity: float, norm: str = "each") -> None:
+        cell = schema.cells[0]
+        if len(schema.cells) != 1 or not isinstance(cell, (Real, Integer)):
             raise InvalidInput(
                 'relation="query" is for numbers: Real, Integer, Reals or Integers, not tables or text'
             )
-        if isinstance(self.schema.cells[0], Integer) and self.sensitivity != int(self.sensitivity):
+        if isinstance(cell, Integer) and sensitivity != int(sensitivity):
             raise InvalidInput(
-                f"answers that are integers differ by integers: sensitivity is {self.sensitivity:g}"
+                f"answers that are integers differ by integers: sensitivity is {sensitivity:g}"
             )
-
-    @property
-    def _cell(self) -> Cell:
-        return self.schema.cells[0]
-
-    @property
-    def _unit(self) -> Any:
-        """The sensitivity, an integer for integers."""
-        return (int if isinstance(self._cell, Integer) else float)(self.sensitivity)
-
-    @property
-    def _start(self) -> Any:
-        """Zero, or the lower bound."""
-        zero = 0 * self._unit
-        return zero if values.holds(self._cell, zero) else values.extremes(self._cell)[0]
-
-    @property
-    def _lengths(self) -> list[int]:
-        """One answer, a few, and as many as there may be."""
-        least, most = self.schema.length
-        return sorted({max(least, 1), min(max(least, 5), most), most})
+        self.schema, self.norm, self.cell = schema, norm, cell
+        self.sensitivity: Any = (int if isinstance(cell, Integer) else float)(sensitivity)
+        zero = 0 * self.sensitivity
+        self.start = zero if values.holds(cell, zero) else values.extremes(cell)[0]
+        least, most = schema.length  # one answer, a few, and as many as there may be
+        self.lengths = sorted({max(least, 1), min(max(least, 5), most), most})
 
     def pair(self, found: QueryCandidate) -> Pair:
         return self.schema.pair(found, Relation.SENSITIVITY)
@@ -99,17 +76,17 @@ class Queries:
     def _fit(self, found: QueryCandidate) -> QueryCandidate | None:
         """The candidate with neighbours inside the space unless its base is not; None if none differ."""
         shift = []
-        outside = not all(values.holds(self._cell, x) for x in found.base)
+        outside = not all(values.holds(self.cell, x) for x in found.base)
         for x, d in zip(found.base, found.shift, strict=True):
-            inside = values.holds(self._cell, x + d) or outside
-            back = values.holds(self._cell, x - d)
+            inside = values.holds(self.cell, x + d) or outside
+            back = values.holds(self.cell, x - d)
             shift.append(d if inside else -d if back else 0 * d)
         kept = replace(found, shift=tuple(shift), outside=outside)
         return None if repr(kept.shifted) == repr(kept.base) else kept
 
     def _shifts(self, size: int) -> Iterator[tuple[str, Answers]]:
         """Patterns of the largest differences there may be."""
-        s = self._unit
+        s = self.sensitivity
         zero = 0 * s
         yield "the first answer", (s, *[zero] * (size - 1))
         if size == 1:
@@ -132,11 +109,11 @@ class Queries:
     def catalogue(self, rng: np.random.Generator, *, outside: bool) -> list[QueryCandidate]:
         """Every pattern of differences on every kind of answers, in turns."""
         found = []
-        for size in self._lengths:
+        for size in self.lengths:
             shifts = list(self._shifts(size))
             for turn, (name, shift) in enumerate(shifts if size > 1 else []):
                 kind = "answers that change places"  # the two inputs mirror each other
-                base = tuple(self._start - min(d, 0 * d) for d in shift)
+                base = tuple(self.start - min(d, 0 * d) for d in shift)
                 one = QueryCandidate(base, shift, entry=f"{kind}; {name} changed", kind=kind)
                 found.append((turn // 2, self._fit(one)))
             for k, (kind, base) in enumerate(self._bases(size, rng, outside)):
@@ -150,11 +127,11 @@ class Queries:
     def _bases(
         self, size: int, rng: np.random.Generator, outside: bool
     ) -> Iterator[tuple[str, Answers]]:
-        for one in values.hostile(self._cell):
+        for one in values.hostile(self.cell):
             if not one.outside or outside:
                 yield f"answers: {one.name}", (one.value,) * size
         if size > 1:
-            high, start, step = values.extremes(self._cell)[1], self._start, self._unit
+            high, start, step = values.extremes(self.cell)[1], self.start, self.sensitivity
             ramp = tuple(min(start + k * step, high) for k in range(size))
             yield "answers a step apart", ramp
             yield "answers a step apart, falling", ramp[::-1]
@@ -165,12 +142,12 @@ class Queries:
             yield "answers at random", self._typical(size, rng)
 
     def _typical(self, size: int, rng: np.random.Generator) -> Answers:
-        return tuple(values.typical(self._cell, rng) for _ in range(size))
+        return tuple(values.typical(self.cell, rng) for _ in range(size))
 
     def random(self, rng: np.random.Generator) -> QueryCandidate:
         """Answers at random, differing in a pattern."""
         for _ in range(100):
-            size = int(rng.choice(self._lengths))
+            size = int(rng.choice(self.lengths))
             shifts = list(self._shifts(size))
             _, shift = shifts[int(rng.integers(len(shifts)))]
             found = self._fit(QueryCandidate(self._typical(size, rng), shift, entry="at random"))
@@ -192,12 +169,12 @@ class Queries:
                 shift[index] = -shift[index]
                 new = replace(found, shift=tuple(shift))
             case 3:
-                by = values.changed(self._cell, base[index], rng) - base[index]
+                by = values.changed(self.cell, base[index], rng) - base[index]
                 moved = tuple(x + by for x in base)
-                inside = all(values.holds(self._cell, x) for x in moved)
+                inside = all(values.holds(self.cell, x) for x in moved)
                 new = replace(found, base=moved) if inside else found
             case _:
-                base[index] = values.changed(self._cell, base[index], rng)
+                base[index] = values.changed(self.cell, base[index], rng)
                 new = replace(found, base=tuple(base))
         return self._fit(replace(new, origin=Origin.MUTATED)) or found
 
@@ -206,7 +183,7 @@ class Queries:
         options: list[QueryCandidate] = []
         base, shift, size = found.base, found.shift, len(found.base)
         for value in {repr(x): x for x in base}.values():
-            for plain in values.simpler(self._cell, value)[:6]:
+            for plain in values.simpler(self.cell, value)[:6]:
                 new = tuple(plain if repr(x) == repr(value) else x for x in base)
                 options.append(replace(found, base=new))
         if size > max(self.schema.length[0], 1):

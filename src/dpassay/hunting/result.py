@@ -28,7 +28,7 @@ class Tried(Record):
     name: str  # in the catalogue
     pair: str
     draws: int  # on both sides
-    bound: float | None = None  # predicted by the last trial; None if that was a quick one
+    bound: float | None = None  # predicted by the last trial; None if that was of coupled draws
     outcome: str
     at: int = 0  # draws of the hunt until then
 

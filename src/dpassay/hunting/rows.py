@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,32 +26,25 @@ _SMALL, _MANY = 5, 600
 _ALIKE = 12
 
 
-@dataclass(frozen=True)
 class Records:
-    """Inputs of rows under a relation."""
+    """Inputs of rows under a relation; `user` is the column that says whose a row is."""
 
-    schema: RowSchema
-    relation: Relation
-    user: int | None = None  # the column that says whose a row is
     alike: ClassVar[float] = 0.8  # the part of a coupled difference that a simpler pair must have
 
-    def __post_init__(self) -> None:
-        least, most = self.schema.length
-        if self._grows and least == most:
+    def __init__(self, schema: RowSchema, relation: Relation, user: int | None = None) -> None:
+        self.schema, self.relation, self.user = schema, relation, user
+        least, most = schema.length
+        grows = relation in (Relation.ADD_REMOVE, Relation.ONE_USER)
+        if grows and least == most:
             raise InvalidInput(
-                f"the relation {str(self.relation)!r} changes the number of rows, but all inputs have "
+                f"the relation {str(relation)!r} changes the number of rows, but all inputs have "
                 f'{most}: use relation="replace", or let the length vary'
             )
-
-    @property
-    def _grows(self) -> bool:
-        return self.relation in (Relation.ADD_REMOVE, Relation.ONE_USER)
-
-    @property
-    def _common_length(self) -> tuple[int, int]:
-        """The least and the most common rows."""
-        least, most = self.schema.length
-        return (least if self._grows else max(least - 1, 0)), most - 1
+        self.least, self.most = least if grows else max(least - 1, 0), most - 1  # common rows
+        self.ends = [tuple(values.extremes(cell)[k] for cell in schema.cells) for k in (0, 1)]
+        # the columns whose values are neither counts of a row nor names of users
+        reserved = (schema.multiplicity, user)
+        self.value_columns = [k for k in range(len(schema.cells)) if k not in reserved]
 
     def pair(self, found: RowCandidate) -> Pair:
         return self.schema.pair(found, self.relation)
@@ -61,7 +54,7 @@ class Records:
     def catalogue(self, rng: np.random.Generator, *, outside: bool) -> list[RowCandidate]:
         """Special pairs first; then every hostile value before every background, in turns."""
         special = [self._fit(one, rng) for one in self._special(rng)]
-        columns = [list(self._hostile(k, rng, outside)) for k in self._value_columns]
+        columns = [list(self._hostile(k, rng, outside)) for k in self.value_columns]
         changes = _in_turn([*columns, list(self._known(rng))])
         kinds, rest = list(Background), list[RowCandidate]()
         for turn, (k, change) in itertools.product(range(len(kinds)), enumerate(changes)):
@@ -70,16 +63,10 @@ class Records:
             kind = kinds[(turn + k) % len(kinds)]
             common = self._background(kind, change.second[0], rng)
             at = (0, len(common))[int(rng.integers(2))]
-            entry = f"{change.entry}; {kind}" if self._common_length[1] else change.entry
+            entry = f"{change.entry}; {kind}" if self.most else change.entry
             kept = replace(change, common=common, at=at, entry=entry, kind=change.entry)
             rest.append(self._fit(kept, rng))
         return _once([one for one in _in_turn([special, rest]) if outside or not one.outside])
-
-    @property
-    def _value_columns(self) -> list[int]:
-        """The columns whose values are neither counts of a row nor names of users."""
-        reserved = (self.schema.multiplicity, self.user)
-        return [k for k in range(len(self.schema.cells)) if k not in reserved]
 
     def _hostile(self, k: int, rng: np.random.Generator, outside: bool) -> Iterator[RowCandidate]:
         """Every hostile value of a column, in each way in which a row may change."""
@@ -127,8 +114,7 @@ class Records:
 
     def _special(self, rng: np.random.Generator) -> Iterator[RowCandidate]:
         """Pairs that no single value makes special."""
-        least, most = self._common_length
-        low, high = self._end(0), self._end(1)
+        least, most, (low, high) = self.least, self.most, self.ends
         if most:
             yield from self._changes("the largest sum there can be", high, 0, rng, (high,) * most)
             yield from self._changes("the least sum there can be", low, 0, rng, (low,) * most)
@@ -145,7 +131,7 @@ class Records:
             for one in self._changes("few rows", self._typical(rng), 0, rng):
                 yield one.sharing(tuple(self._typical(rng) for _ in range(count)))
         if most:
-            for k in self._value_columns:
+            for k in self.value_columns:
                 yield from self._classes(k, rng)
                 yield from self._twins(k, rng)
         for name, part in (("a large number before small ones", 0.3), ("numbers that round", 0.7)):
@@ -161,16 +147,16 @@ class Records:
         for value in inside[:6]:
             others = [one for one in inside if repr(one) != repr(value)]
             crowd = _with(self._typical(rng), k, others[int(rng.integers(len(others)))])
-            common = (crowd,) * min(self._common_length[1], _SMALL)
-            for end in (0, 1):
-                row = _with(self._end(end), k, value)
+            common = (crowd,) * min(self.most, _SMALL)
+            for end in self.ends:
+                row = _with(end, k, value)
                 yield from self._changes("the only member of a class", row, k, rng, common)
 
     def _twins(self, k: int, rng: np.random.Generator) -> Iterator[RowCandidate]:
         """Two words that a normalisation makes one."""
         for name, one, other in values.twins(self.schema.cells[k])[: 2 * len(values.TWINS)]:
             row, twin = (_with(self._typical(rng), k, word) for word in (one, other))
-            common = (twin,) * min(self._common_length[1], _SMALL)
+            common = (twin,) * min(self.most, _SMALL)
             yield from self._changes(name, row, k, rng, common)
             if self.relation is Relation.ONE_USER:
                 around = self._background(Background.RANDOM, row, rng)
@@ -178,7 +164,7 @@ class Records:
 
     def _background(self, kind: Background, row: Row, rng: np.random.Generator) -> Rows:
         """The common rows of a kind."""
-        least, most = self._common_length
+        least, most, (low, high) = self.least, self.most, self.ends
         few = max(least, min(most, _SMALL))
         match kind:
             case Background.NONE:
@@ -186,12 +172,11 @@ class Records:
             case Background.EQUAL:
                 return (row,) * few
             case Background.LOWER:
-                return (self._end(0),) * few
+                return (low,) * few
             case Background.UPPER:
-                return (self._end(1),) * (most if rng.random() < 0.5 else min(1, most))
+                return (high,) * (most if rng.random() < 0.5 else min(1, most))
             case Background.HALVES:
-                half = most // 2
-                return (self._end(0),) * half + (self._end(1),) * half
+                return (low,) * (most // 2) + (high,) * (most // 2)
             case Background.MANY:
                 return tuple(self._typical(rng) for _ in range(most))
         if self.schema.known:
@@ -203,30 +188,23 @@ class Records:
     def _typical(self, rng: np.random.Generator) -> Row:
         return tuple(values.typical(cell, rng) for cell in self.schema.cells)
 
-    def _end(self, side: int) -> Row:
-        return tuple(values.extremes(cell)[side] for cell in self.schema.cells)
-
     def _extreme(self, rng: np.random.Generator) -> Row:
         """Each cell at one of its ends."""
-        picks = rng.integers(2, size=len(self.schema.cells))
-        return tuple(
-            values.extremes(cell)[int(side)]
-            for cell, side in zip(self.schema.cells, picks, strict=True)
-        )
+        picks = rng.integers(2, size=len(self.schema.cells)).tolist()
+        return tuple(self.ends[side][k] for k, side in enumerate(picks))
 
     def _scaled(self, part: float) -> Row:
         """A row whose numbers are this part of the last digit that float32 keeps of the upper bound."""
-        row = list(self._end(0))
-        for k, cell in enumerate(self.schema.cells):
-            high = values.extremes(cell)[1]
-            if isinstance(high, float):
-                tiny = part * abs(high) * 2.0**-23
-                row[k] = tiny if values.holds(cell, tiny) else row[k]
+        row = list(self.ends[0])
+        for k, high in enumerate(self.ends[1]):
+            tiny = part * abs(high) * 2.0**-23 if isinstance(high, float) else None
+            if tiny is not None and values.holds(self.schema.cells[k], tiny):
+                row[k] = tiny
         return tuple(row)
 
     def _fit(self, found: RowCandidate, rng: np.random.Generator) -> RowCandidate:
         """The candidate within the lengths of the space."""
-        least, most = self._common_length
+        least, most = self.least, self.most
         own = [rows[: most + 1 - least] for rows in (found.first, found.second)]
         common = found.common[: max(most + 1 - max(map(len, own)), 0)]
         common += tuple(self._typical(rng) for _ in range(least - len(common)))
@@ -270,23 +248,9 @@ class Records:
         return replace(self._fit(found, rng), origin=Origin.MUTATED)
 
     def _mutated_once(self, found: RowCandidate, rng: np.random.Generator) -> RowCandidate:
-        """With other common rows, or a value changed in a row that differs."""
+        """With fewer, more or other common rows, or a value changed in a row that differs."""
         k = int(rng.integers(len(self.schema.cells)))
-        other = self._mutated_common(found, k, rng)
-        if other is not None:
-            return other
-        if self.relation is Relation.EDIT_CELL:
-            (first,), (second,) = found.first, found.second
-            k = next((c for c, x in enumerate(first) if repr(x) != repr(second[c])), k)
-        if found.second and (not found.first or rng.random() < 0.5):
-            return replace(found, second=self._one_changed(found.second, k, rng))
-        return replace(found, first=self._one_changed(found.first, k, rng))
-
-    def _mutated_common(
-        self, found: RowCandidate, k: int, rng: np.random.Generator
-    ) -> RowCandidate | None:
-        """Fewer, more or other common rows; None in one case of eight, or if it does not apply."""
-        common, most = found.common, self._common_length[1]
+        common, most = found.common, self.most
         match int(rng.integers(8)):
             case 0 if common:
                 return found.sharing(common[: len(common) // 2])
@@ -298,12 +262,17 @@ class Records:
                 row = (found.second or found.first)[0]
                 return found.sharing((row,) * max(len(common), 1))
             case 4 if most:
-                return found.sharing((self._end(int(rng.integers(2))),) * max(len(common), 1))
+                return found.sharing((self.ends[int(rng.integers(2))],) * max(len(common), 1))
             case 5 if common:
                 return replace(found, at=(0, len(common))[int(rng.integers(2))])
             case 6 if most and len(common) < most:
                 return found.sharing((*common, self._typical(rng)))
-        return None
+        if self.relation is Relation.EDIT_CELL:
+            (first,), (second,) = found.first, found.second
+            k = next((c for c, x in enumerate(first) if repr(x) != repr(second[c])), k)
+        if found.second and (not found.first or rng.random() < 0.5):
+            return replace(found, second=self._one_changed(found.second, k, rng))
+        return replace(found, first=self._one_changed(found.first, k, rng))
 
     def _one_changed(self, rows: Rows, k: int, rng: np.random.Generator) -> Rows:
         """The rows with another value in a column of one of them."""
@@ -322,14 +291,14 @@ class Records:
                 one
                 for one in fit
                 if one.key != found.key
-                and len(one.common) >= self._common_length[0]
+                and len(one.common) >= self.least
                 and repr(one.first) != repr(one.second)
             ]
         )
 
     def _fewer(self, found: RowCandidate) -> Iterator[RowCandidate]:
         common = found.common
-        size = len(common) - self._common_length[0]
+        size = len(common) - self.least
         while size >= 1:
             for start in range(0, len(common), size)[:8]:
                 yield found.sharing((*common[:start], *common[start + size :]))
@@ -340,7 +309,7 @@ class Records:
 
     def _alike(self, found: RowCandidate) -> Iterator[RowCandidate]:
         if len(set(map(repr, found.common))) > 1:
-            for row in (self._end(0), found.common[0]):
+            for row in (self.ends[0], found.common[0]):
                 yield found.sharing((row,) * len(found.common))
         if found.at != len(found.common):
             yield replace(found, at=len(found.common))

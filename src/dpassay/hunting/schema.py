@@ -79,6 +79,11 @@ class Candidate:
         """The rows of either input."""
         raise NotImplementedError
 
+    @property
+    def key(self) -> str:
+        """Equal for equal pairs only."""
+        return repr(self.sides())
+
 
 class Background(StrEnum):
     """The common rows around the rows that differ."""
@@ -109,11 +114,6 @@ class RowCandidate(Candidate):
         """With other common rows; the rows that differ keep their place, as far as there is one."""
         end = self.at >= len(self.common)
         return replace(self, common=common, at=len(common) if end else min(self.at, len(common)))
-
-    @property
-    def key(self) -> str:
-        """Equal for equal pairs only."""
-        return repr(self.sides())
 
 
 @dataclass(frozen=True)

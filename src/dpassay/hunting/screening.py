@@ -26,20 +26,15 @@ from dpassay.errors import (
     MechanismRaised,
     MechanismTimedOut,
 )
-from dpassay.hunting.coupling import Coupling, codes_of, difference
+from dpassay.hunting.coupling import Coupling, difference
 from dpassay.hunting.queries import Queries
 from dpassay.hunting.rows import Records
-from dpassay.learning.hit_rates import HitRates
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.budget import Budget, Clock
 from dpassay.sampling.draw import Sampling
 from dpassay.sampling.samples import Batch, Live
 
-#: Columns that a quick trial scores, of how many at most.
-_COLUMNS, _WIDE = 8, 200
-#: Categories of output are scored by all draws up to this many, else each draw by the others.
-_FEW = 12
 #: Fewer draws a side are not worth starting workers for.
 _ALONE = 1000
 #: With more draws a side no trial fits what is slow to fit. The verdict tries everything.
@@ -50,16 +45,12 @@ _LEAN = 10_000
 _TRIES = 8
 #: A budget of fewer draws is for one screening and the verdict.
 FEWEST = 5000
-#: How much longer a complete trial takes than one without what is slow to fit, before one was made.
-_SLOWER = 4.0
 
 
 class Effort(Enum):
     """What is computed from the draws of a trial."""
 
-    PILOT = auto()  # nothing: a time budget is measured out
     COUPLED = auto()  # how far apart outputs with the same randomness are
-    QUICK = auto()  # the test statistic that simple scores predict
     THOROUGH = auto()  # the bound that an audit would learn without what is slow to fit
     COMPLETE = auto()  # the bound that an audit would learn
 
@@ -67,43 +58,26 @@ class Effort(Enum):
 class DrawBudget:
     """What a hunt may spend, in draws or in seconds, and what it has spent.
 
-    With a clock, `total` is what a pilot expects, and what is left follows from the time that is left and
-    from what draws took so far, with what is computed from them.
+    With a clock, `total` is what a pilot expects at `cost` seconds a draw, and what is left follows from
+    the time that is left and from what draws took so far, with what is computed from them.
     """
 
     def __init__(self, total: int, clock: Clock | None = None, cost: float = 0.0) -> None:
-        self.total, self.clock = total, clock
+        self.total, self.clock, self.cost = total, clock, cost
         self.spent = 0
         self._began = clock.elapsed if clock is not None else 0.0
-        # draws of the pilot and of the largest trial of every effort, and seconds a draw
-        self._costs: dict[Effort, tuple[int, float]] = {Effort.PILOT: (0, cost)}
 
-    def affords(self, draws: int, share: float, effort: Effort = Effort.THOROUGH) -> bool:
+    def affords(self, draws: int, share: float) -> bool:
         """Whether a trial with so many draws stays within this share of the budget."""
-        if self.clock is not None:
-            cost = self._costs[Effort.PILOT][1]
-            if effort in self._costs:
-                cost = max(cost, self._costs[effort][1])
-            elif effort is Effort.COMPLETE and Effort.THOROUGH in self._costs:
-                cost = max(cost, _SLOWER * self._costs[Effort.THOROUGH][1])
-            if self.clock.elapsed + draws * cost > share * self.clock.seconds:
-                return False
         return draws <= self.left(share)
 
     def left(self, share: float) -> float:
         """The draws that are left of this share; none when this share of the time is over."""
         if self.clock is None:
             return share * self.total - self.spent
+        took = (self.clock.elapsed - self._began) / max(self.spent, 1)
         time_left = share * self.clock.seconds - self.clock.elapsed
-        cost = self._costs[Effort.PILOT][1]
-        if self.spent:
-            cost = max(cost, (self.clock.elapsed - self._began) / self.spent)
-        return max(time_left, 0.0) / cost if cost else 0.0
-
-    def record(self, effort: Effort, draws: int, seconds: float) -> None:
-        """Note what a trial took: large ones tell best what others of their effort will take."""
-        if draws >= self._costs.get(effort, (0, 0.0))[0]:
-            self._costs[effort] = draws, seconds / draws
+        return max(time_left, 0.0) / max(self.cost, took, 1e-12)
 
 
 @dataclass(frozen=True)
@@ -118,7 +92,7 @@ class Trial:
     conclusive: bool = False  # a violation is predicted beyond the noise of these draws
     failed: bool = False  # draws may fail, which is an output
     rejected: str = ""  # why the pair was refused; empty if it was not
-    effort: Effort = Effort.PILOT
+    effort: Effort = Effort.COUPLED
     seconds: float = 0.0  # that it took
     at: int = 0  # the draws of the hunt when it was made
     suspicion: str = ""  # a call of the generator that depends on the data
@@ -157,7 +131,7 @@ class Screening:
             )
             self.coupling = found
             for key, candidate in enumerate(candidates[:_TRIES]):
-                if not self.budget.affords(2 * n, 1.0, Effort.COUPLED):
+                if not self.budget.affords(2 * n, 1.0):
                     return
                 self.budget.spent += 2 * n
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -186,9 +160,7 @@ class Screening:
                 break
             except (MechanismRaised, MechanismTimedOut) as error:
                 trial = replace(trial, rejected=_reason(error))
-        seconds = time.perf_counter() - start
-        self.budget.record(effort, 2 * n, seconds)
-        return replace(trial, seconds=seconds, at=self.budget.spent)
+        return replace(trial, seconds=time.perf_counter() - start, at=self.budget.spent)
 
     def _error_modes(self, candidate: Any) -> list[str]:
         """How failures are handled, in turn: first as errors, then as outputs where they count."""
@@ -231,23 +203,16 @@ class Screening:
             return found.batch, replace(trial, rank=rank, suspicion=found.suspicion)
         index = next(self._streams)
         source = Live(self.mechanism, trial.pair, seed=self.seed, index=index, sampling=how)
-        n, test = (trial.n, trial.n), (self.test, self.test)
-        if effort in (Effort.THOROUGH, Effort.COMPLETE):
-            lean = effort is Effort.THOROUGH or trial.n > _LEAN
-            (choice,) = learn(
-                [source], [self.claim], Budget(n, test), self.gamma, self.loss, lean=lean
-            )
-            rank, bound = choice.events[0].rank, choice.events[0].threshold.bound
-            conclusive = rank[0] == 2
-            if choice.divergence is not None:
-                rank, bound = choice.rank, choice.divergence.bound
-                conclusive = bound > self.claim.value
-            seen = replace(trial, rank=rank, bound=bound, conclusive=conclusive)
-            return choice.learner.batch, seen
-        batch = source.deal(n)
-        claim = self.claim if self.claim.set_by_events else self.claim.gaussian_proxy()
-        score = quick_score(batch, claim, self.test)
-        return batch, replace(trial, rank=(0, score))
+        budget = Budget((trial.n, trial.n), (self.test, self.test))
+        lean = effort is Effort.THOROUGH or trial.n > _LEAN
+        (choice,) = learn([source], [self.claim], budget, self.gamma, self.loss, lean=lean)
+        rank, bound = choice.events[0].rank, choice.events[0].threshold.bound
+        conclusive = rank[0] == 2
+        if choice.divergence is not None:
+            rank, bound = choice.rank, choice.divergence.bound
+            conclusive = bound > self.claim.value
+        seen = replace(trial, rank=rank, bound=bound, conclusive=conclusive)
+        return choice.learner.batch, seen
 
 
 def _always_fails(batch: Batch) -> bool:
@@ -261,76 +226,3 @@ def _reason(error: MechanismError) -> str:
     text = text.partition(": it raised ")[2] or text.partition(": one call ")[2] or text
     first, *rest = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     return f"{first} {rest[0]}" if first.endswith(":") and rest else first.rstrip(":")
-
-
-# --- scores of few draws
-
-
-def _category_counts(batch: Batch) -> np.ndarray[Any, Any]:
-    """How many draws there are of every category of output, a row a side."""
-    many = len(batch.p.structures)
-    return np.array([np.bincount(codes_of(side), minlength=many) for side in (batch.p, batch.q)])
-
-
-def _numbers(batch: Batch) -> list[tuple[Any, Any]]:
-    """The numbers that may tell the sides apart, a column each."""
-    found = []
-    for column in range(min(batch.p.numbers.shape[1], _WIDE)):
-        origin = float(batch.p.numbers[0, column])
-        p, q = (side.value_of(column, origin) for side in (batch.p, batch.q))
-        spread = float(p.std() + q.std())
-        found.append((-abs(float(p.mean() - q.mean())) / (spread or 1e-300), column, (p, q)))
-    found.sort(key=lambda one: one[:2])
-    return [two for _, _, two in found[:_COLUMNS]]
-
-
-def quick_score(batch: Batch, claim: Claim, test: int) -> float:
-    """The largest predicted test statistic of an event about a category of output or about one number.
-
-    In standard errors of the draws that predict it, less what the largest over several thresholds owes to
-    chance (`HitRates`). Fitting the scores of an audit to 30 draws would take 20 to 100 times as long.
-    """
-    scores = [(two, True) for two in _numbers(batch)]
-    if len(scores) > 1:
-        scores.append((_combined(batch), False))
-    counts = _category_counts(batch)
-    if counts.shape[1] > 1:
-        scores.append((_categories(batch, counts), False))
-    return _largest_z(scores, claim, test)
-
-
-def _largest_z(scores: list[tuple[Any, bool]], claim: Claim, test: int) -> float:
-    """The largest statistic of any threshold of any score; some have events in both tails."""
-    best = -math.inf
-    for one, tails in scores:
-        rates = HitRates.of(one, claim.directional, (test, test), tails=tails)
-        best = max(best, rates.strongest(claim, 1.0).z / rates.noise)
-    return best
-
-
-def _combined(batch: Batch) -> tuple[Any, Any]:
-    """All numbers at once, by the linear discriminant of the other half of the draws."""
-    sides = [np.asarray(side.numbers[:, :_WIDE], dtype=float) for side in (batch.p, batch.q)]
-    largest = np.max([np.abs(side).max(axis=0) for side in sides], axis=0)
-    sides = [side / np.maximum(largest, 1e-300) for side in sides]
-    halves = [[side[k::2] for side in sides] for k in (0, 1)]
-    scores = [np.zeros(len(side)) for side in sides]
-    for k, other in ((0, halves[1]), (1, halves[0])):
-        centred = np.concatenate([side - side.mean(axis=0) for side in other])
-        scale = centred.std(axis=0) + 1e-12
-        gap = (other[0].mean(axis=0) - other[1].mean(axis=0)) / scale
-        spread = np.cov(centred / scale, rowvar=False) + 0.1 * np.eye(gap.size)
-        weights = np.linalg.solve(spread, gap) / scale
-        for side in (0, 1):
-            scores[side][k::2] = halves[k][side] @ weights - other[0].mean(axis=0) @ weights
-    return scores[0], scores[1]
-
-
-def _categories(batch: Batch, counts: Any) -> tuple[Any, Any]:
-    """log p/q of the categories of output; if there are many, each draw by the other draws."""
-    own = 1.0 if counts.shape[1] > _FEW else 0.0
-    p, q = (counts + 0.5).astype(float)
-    return (
-        np.log(np.maximum(p - own, 0.5) / q)[codes_of(batch.p)],
-        np.log(p / np.maximum(q - own, 0.5))[codes_of(batch.q)],
-    )

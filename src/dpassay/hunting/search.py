@@ -9,9 +9,12 @@ Where the mechanism's randomness can be repeated (`coupling`), the first step co
 random numbers, which ranks hundreds of pairs for what a few cost otherwise; others are made of the best
 by coordinate ascent on that difference.
 
-Few draws do not show what happens in one output of a hundred. While the budget allows, the next round has
-four times the draws of the one before, on the catalogue, the best candidates and others like them: an
-easy case costs little, and the last round about as much as all others.
+Few draws do not show what happens in one output of a hundred: all steps have draws in proportion to the
+budget.
+
+The pair found is shrunk as in property-based testing (MacIver & Donaldson,
+doi:10.4230/LIPIcs.ECOOP.2020.13): the first simpler pair on which fresh draws predict most of the bound
+replaces the one before. What is simpler, and in which order it is tried: `rows`, `queries` and `values`.
 """
 
 from __future__ import annotations
@@ -31,12 +34,10 @@ from dpassay.results.blindness import far_above
 
 #: The share of the budget that the search may spend; the rest is for shrinking and the verdict.
 SEARCH = 0.65
-#: Draws a side of the steps of a round, relative to the first.
-STEPS = (1, 4, 16, 64)
+#: Draws a side of the first step of a round (a part of the budget, at least), and others relative to it.
+_FIRST, _FEWEST_DRAWS, STEPS = 1 / 4000, 30, (1, 4, 16, 64)
 #: Pairs of the first round at most, the share of the budget that is for it, the part a step keeps.
 MOST, FIRST, KEEP = 120, 0.35, 4
-#: From this many draws a side on they are scored as an audit does.
-_SCORED = 2000
 #: Pairs at most that are tried first.
 _AHEAD = 3
 #: Coupled draws a side, at least and at most, by a share of the budget; the share of it for all of them.
@@ -55,10 +56,16 @@ _SINGLED, _EVENTS, _SINGLED_PART = 2, 10, 1 / 20
 _LARGE_EPSILON = 300.0
 #: Candidates that others are made of, and how many of each.
 _PARENTS, _CHILDREN = 6, 6
-#: The catalogue is tried again with so many times the draws, at least, and while that can go on.
-_LEAST, _RISE = 2.5, 4.0
 #: A round that raises the best bound by less than this part of it was the last, if it is conclusive.
 _GAIN = 0.1
+#: The share of the budget that is spent when shrinking ends.
+SHRINK = 0.75
+#: Draws a side of a trial, tried in turn until they show what the search saw.
+_SIZES = (200, 400, 1000, 3000, 10_000)
+#: The part of the bound that a simpler pair must keep; one that shows some of it gets another trial.
+_KEPT, _SOME = 0.8, 0.2
+#: Trials of simpler pairs at most.
+_TRIALS = 150
 
 
 @dataclass
@@ -100,53 +107,40 @@ class Search:
 
     screening: Screening
     log: Log
-    first: int  # draws a side of the first step
     best: list[Trial] = field(default_factory=list)
     screened: dict[str, Trial] = field(default_factory=dict)  # by coupled draws
     most: int = MOST  # pairs of a round, of which a quarter goes on
 
     def run(self, *, outside: bool, rng: np.random.Generator) -> None:
         """Go on until the budget is spent, or a violation is predicted and no round improves on it."""
-        space = self.screening.space
+        space, total = self.screening.space, self.screening.budget.total
         listed = space.catalogue(rng, outside=outside)
         inside = [one for one in listed if not one.outside]
         beyond = [one for one in listed if one.outside]
-        many = int(min(max(FIRST * self.screening.budget.total / self._cost, 4), MOST))
+        many = int(min(max(FIRST * total / self._cost, 4), MOST))
         inside += [space.random(rng) for _ in range(many - len(inside))]
         self.screening.couple(inside)
-        if self.screening.budget.total < FEWEST:
+        if total < FEWEST:
             self._few_draws([*inside, *beyond])
             return
         self.most = many
         if self.coupled:  # as many as coupled draws can rank
-            many = int(
-                max(many, min(_COUPLING * self.screening.budget.total / (4 * self.coupled), MOST))
-            )
+            many = int(max(many, min(_COUPLING * total / (4 * self.coupled), MOST)))
         self._round([*inside[:many], *beyond[:many]])
         if not self._done:
             self._singled_out(inside)
-        catalogue, waiting = (inside + beyond)[: 2 * self.most], inside[many:] + beyond[many:]
-        improving = True
+        waiting, improving = inside[many:] + beyond[many:], True
         while improving and not self._done:
             before = self._bound
             if self.coupled and self._conclusive:
                 self._ahead_of_best(waiting, rng)
-                improving = self._bound >= (1 + _GAIN) * before
-                continue
-            parents = [one.candidate for one in self.best[:_PARENTS]]
-            children = self._ascended(rng) if self.coupled else []
-            children += [space.mutated(one, rng) for one in parents for _ in range(_CHILDREN)]
-            children = [one for one in children if outside or not one.outside]
-            again = [*parents, *catalogue, *children[: self.most // 4]]
-            if (rise := self._rise(len(again))) >= _LEAST:
-                self._enlarged_round(again, int(rise * self.first))
-            elif not self._further_round(children, waiting, max(self.most // 2, 2), rng):
+            elif not self._further_round(waiting, outside, rng):
                 return
             improving = not self._conclusive or self._bound >= (1 + _GAIN) * before
 
     def _few_draws(self, candidates: Sequence[Any]) -> None:
         """Screen as many as a small budget allows, and leave the rest to the verdict on the best."""
-        effort, n = (Effort.COUPLED, self.coupled) if self.coupled else (Effort.QUICK, _FEW)
+        effort, n = (Effort.COUPLED, self.coupled) if self.coupled else (Effort.THOROUGH, _FEW)
         many = max(int(_SMALL * self.screening.budget.total / (2 * n)), 2)
         self._keep(self._tried(effort, candidates[:many], n))
 
@@ -184,7 +178,7 @@ class Search:
     def _screen(self, candidates: Iterable[Any]) -> list[Trial]:
         """Coupled draws on those that had none, and more on the best; else independent draws on all."""
         if not self.coupled:
-            return self._tried(Effort.QUICK, candidates, self.first)
+            return self._tried(Effort.THOROUGH, candidates, self.first)
         fresh = {one.key: one for one in candidates}
         new = [one for key, one in fresh.items() if key not in self.screened]
         self._tried(Effort.COUPLED, new, self.coupled)
@@ -211,34 +205,25 @@ class Search:
             found.append(one.candidate)
         return found
 
-    def _further_round(
-        self, children: list[Any], waiting: list[Any], many: int, rng: np.random.Generator
-    ) -> bool:
-        """A round on new candidates, some taken from `waiting`; False if the budget has none left."""
-        if self._affordable < many:
+    def _further_round(self, waiting: list[Any], outside: bool, rng: np.random.Generator) -> bool:
+        """A round on others like the best and some of `waiting`; False if the budget has none left."""
+        space, many = self.screening.space, max(self.most // 2, 2)
+        children = self._ascended(rng) if self.coupled else []
+        children += [
+            space.mutated(one.candidate, rng)
+            for one in self.best[:_PARENTS]
+            for _ in range(_CHILDREN)
+        ]
+        if self.screening.budget.left(SEARCH) < many * self._cost:
             return False
-        children = children[: many * 2 // 3]
+        children = [one for one in children if outside or not one.outside][: many * 2 // 3]
         fill = many - len(children)
         if self.coupled:  # all that coupled draws can rank
             fill = max(fill, min(len(waiting), int(self._room)))
         others, waiting[:fill] = waiting[:fill], []
-        others += [self.screening.space.random(rng) for _ in range(fill - len(others))]
+        others += [space.random(rng) for _ in range(fill - len(others))]
         self._round([*children, *others])
         return True
-
-    def _rise(self, pairs: int) -> float:
-        """How many times the draws the next round may have: all that are left if none could follow."""
-        most = self._affordable / pairs
-        return min(most, _RISE) if self._conclusive or most >= 3 * _RISE else most
-
-    def _enlarged_round(self, candidates: Sequence[Any], first: int) -> None:
-        """A round with more draws; earlier ones count no more, unless they alone are conclusive."""
-        held, self.best, self.first = self.best, [], first
-        try:
-            self._round(candidates)
-        finally:  # an interruption loses nothing
-            if not self.best or (held and held[0].conclusive and not self._conclusive):
-                self._keep(held)
 
     @property
     def top(self) -> Trial:
@@ -267,15 +252,15 @@ class Search:
         return self._conclusive and far_above(self.screening.claim, self._bound)
 
     @property
+    def first(self) -> int:
+        """Draws a side of the first step."""
+        return max(int(_FIRST * self.screening.budget.total), _FEWEST_DRAWS)
+
+    @property
     def _cost(self) -> float:
         """The draws of a round, for every pair in it."""
         steps = sum(step * math.pow(KEEP, -k) for k, step in enumerate(STEPS))
         return 2 * self.first * steps
-
-    @property
-    def _affordable(self) -> float:
-        """Pairs that a round may have, by its cost."""
-        return self.screening.budget.left(SEARCH) / self._cost
 
     def _round(self, candidates: Sequence[Any]) -> None:
         """Screen all with few draws; the best of those inside and outside the space come first."""
@@ -295,8 +280,7 @@ class Search:
         """Successive halving: keep the best quarter with four times the draws, step by step."""
         for step in STEPS[1:]:
             n = step * self.first
-            effort = Effort.QUICK if step == STEPS[1] and n < _SCORED else Effort.THOROUGH
-            effort = Effort.COMPLETE if step == STEPS[-1] else effort
+            effort = Effort.COMPLETE if step == STEPS[-1] else Effort.THOROUGH
             found = self._tried(effort, (one.candidate for one in alive), n)
             if not found:
                 break
@@ -307,7 +291,7 @@ class Search:
         """Trials of the candidates while the budget lasts."""
         found = []
         for candidate in candidates:
-            if not self.screening.budget.affords(2 * n, SEARCH, effort):
+            if not self.screening.budget.affords(2 * n, SEARCH):
                 break
             trial = self.log.add(self.screening.trial(effort, candidate, n))
             found.append(trial)
@@ -346,3 +330,80 @@ def _kept(trials: Sequence[Trial], places: int = 0) -> list[Trial]:
             kept.append(one)
             names.add(one.candidate.name)
     return kept
+
+
+@dataclass
+class Shrinking:
+    """Replaces the pair found by simpler ones that break the mechanism about as badly."""
+
+    search: Search
+    _least: float = 0.0  # the coupled difference that simpler pairs must have
+
+    def run(self, found: Trial) -> Trial:
+        """The simplest pair that was found; the one given if none is as good."""
+        seen = self._reference(found)
+        if seen is None:
+            return found
+        if self.search.coupled:
+            own = self._difference(found.candidate, found.failed)
+            self._least = self.search.screening.space.alike * own
+        chain, least = [seen], _KEPT * min(seen.bound, found.bound)
+        tried = {found.candidate.key}
+        last = self.search.log.trials + _TRIALS
+        while (better := self._step(chain[-1], least, tried, last)) is not None:
+            chain.append(better)
+        return self._confirmed(found, chain[1:])
+
+    def _affords(self, draws: int) -> bool:
+        return self.search.screening.budget.affords(draws, SHRINK)
+
+    def _trial(self, found: Trial, candidate: Any, n: int) -> Trial:
+        """A trial of the effort that showed what was found."""
+        trial = self.search.screening.trial(found.effort, candidate, n, failing=found.failed)
+        return self.search.log.add(trial)
+
+    def _difference(self, candidate: Any, failing: bool) -> float:
+        """How far apart coupled outputs on a pair are; 0 once the budget is spent."""
+        n = MORE * self.search.coupled
+        if not self._affords(2 * n):
+            return 0.0
+        trial = self.search.screening.trial(Effort.COUPLED, candidate, n, failing=failing)
+        return 0.0 if trial.rejected else max(trial.rank[1], 0.0)
+
+    def _reference(self, found: Trial) -> Trial | None:
+        """A trial with as few draws as show that the pair breaks the claim; None if none do."""
+        for n in _SIZES:
+            if not self._affords(2 * n):
+                return None
+            seen = self._trial(found, found.candidate, n)
+            if seen.conclusive and seen.bound >= _KEPT * found.bound:
+                return seen
+        return None
+
+    def _step(self, found: Trial, least: float, tried: set[str], last: int) -> Trial | None:
+        """The first simpler pair that does as well."""
+        for simpler in self.search.screening.space.simpler(found.candidate):
+            if simpler.key in tried or (simpler.outside and not found.candidate.outside):
+                continue
+            tried.add(simpler.key)
+            if self._least and self._difference(simpler, found.failed) < self._least:
+                continue
+            for n in (found.n, 4 * found.n):
+                needed = 2 * n + 8 * found.n  # this trial, and one that confirms
+                if not self._affords(needed) or self.search.log.trials >= last:
+                    return None
+                seen = self._trial(found, simpler, n)
+                if seen.conclusive and seen.bound >= least:
+                    return replace(seen, n=found.n)
+                if seen.bound < _SOME * least:
+                    break
+        return None
+
+    def _confirmed(self, found: Trial, chain: list[Trial]) -> Trial:
+        """The simplest of a chain that more draws confirm: each was chosen for what its draws showed."""
+        while chain and self._affords(8 * chain[-1].n):
+            again = self._trial(found, chain[-1].candidate, 4 * chain[-1].n)
+            if again.conclusive and again.bound >= _KEPT * found.bound:
+                return again
+            chain = chain[: len(chain) // 2]
+        return found

@@ -113,22 +113,16 @@ def attack_rates(
     checks.flag("separate_runs", separate_runs)
     guarantee = Guarantee.EXACT if separate_runs else Guarantee.HEURISTIC
 
-    def rate(name: str, value: float, lower: float, upper: float) -> Rate:
-        return Rate(
-            name=name,
-            value=value,
-            lower=lower,
-            upper=upper,
-            confidence=confidence,
-            guarantee=guarantee,
-        )
+    def rate(name: str, found: tuple[float, float, float]) -> Rate:
+        numbers = dict(zip(("value", "lower", "upper"), found, strict=True))
+        return Rate(name=name, confidence=confidence, guarantee=guarantee, **numbers)
 
     rates = [fpr] if isinstance(fpr, numbers.Real) else checks.listed("fpr", fpr)
     for one in rates:
         checks.probability("fpr", one)
     return AttackRates(
-        auc=rate("AUC", *_auc(x, y, gamma)),
-        tpr=tuple(rate(f"TPR at FPR {one:g}", *_tpr(x, y, float(one), gamma)) for one in rates),
+        auc=rate("AUC", _auc(x, y, gamma)),
+        tpr=tuple(rate(f"TPR at FPR {one:g}", _tpr(x, y, float(one), gamma)) for one in rates),
         n=(x.size, y.size),
     )
 

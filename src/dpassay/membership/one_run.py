@@ -422,10 +422,16 @@ def _result(
         return LowerBound(value=lower, notion=claim.meaning, pair=_PAIR, **common)
     violated = any(one.refuted for one in found)
     detectable = min(one.detectable for one in found)
+    blind = "" if violated or math.isnan(detectable) else far_only(claim, detectable)
+    if detectable == math.inf and not violated:
+        blind = (
+            f"the most that these {m:,} canaries could have shown is {symbol} ≥ {number(ceiling)}, if all "
+            "guesses were right"
+        )
     return Verdict(
         claim=claim,
         violated=violated,
-        blind="" if violated else _blind(claim, ceiling, detectable, m),
+        blind=blind,
         p_value=min(1.0, *p_values),
         lower_bound=lower,
         smallest_detectable=None if math.isnan(detectable) else detectable,
@@ -442,13 +448,3 @@ def _witness(test: _Test) -> Witness:
     p, n, q, m = test.counts
     event = Event(words=words, live=True)
     return Witness(event=event, pair=_PAIR, hits_p=p, n_p=n, hits_q=q, n_q=m)
-
-
-def _blind(claim: Claim, ceiling: float, detectable: float, canaries: int) -> str:
-    """Why the claim could not have been refuted, in words; empty if it could have been."""
-    if detectable == math.inf:
-        return (
-            f"the most that these {canaries:,} canaries could have shown is {claim.symbol} ≥ "
-            f"{number(ceiling)}, if all guesses were right"
-        )
-    return "" if math.isnan(detectable) else far_only(claim, detectable)

@@ -60,12 +60,6 @@ class ConfidenceSequence:
         """The log of the average wealth after each row."""
         return _averaged([process.path(theta) for process in self.processes])
 
-    @property
-    def now(self) -> float:
-        """The log-evidence by now."""
-        path = self.path()
-        return float(path[-1]) if path.size else 0.0
-
     def look(self) -> None:
         """After draws were brought."""
         path = self.path()

@@ -181,9 +181,12 @@ class EProcess:
     def bring(self, p: Outputs, q: Outputs, orders: Orders | None = None) -> None:
         """Bet on as many draws of either side, in this order; the first ones are training draws.
 
-        With `orders` in a random one instead, which takes a process that is `settled`. If it fails or is
-        interrupted, nothing was brought: no draw is ever bet on twice.
+        With `orders` in a random one instead. If it fails or is interrupted, nothing was brought: no draw
+        is ever bet on twice.
         """
+        if orders is not None and not self.settled(len(p)):
+            p, q = (side[rng.permutation(len(p))] for side, rng in zip((p, q), orders, strict=True))
+            orders = None
         before = self.mark()
         try:
             self._bring(p, q, orders)

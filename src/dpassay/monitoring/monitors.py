@@ -200,7 +200,7 @@ class Monitor:
         If the claim is true, its mean is at most 1 at every stopping time that the paired draws decide;
         draws that wait for a partner (`waiting`) must not influence it. `violated` has no such condition.
         """
-        return math.exp(min(self._sequence.now, 700.0))
+        return math.exp(min(self._sequence.seen, 700.0))
 
     @property
     def log_evidence(self) -> tuple[FloatArray, FloatArray]:
@@ -284,6 +284,7 @@ class Monitor:
         found._brought = SeenBatches(state.brought)
         if not process.consistent():
             raise InvalidInput("the evidence in this JSON does not follow from its counts")
+        sequence.look()
         return found
 
 
@@ -378,12 +379,8 @@ class _Run:
         before = [process.mark() for process in processes]
         try:
             for source, process, batch in zip(self.found, processes, drawn, strict=True):
-                orders = [source.rng((1 << 24) + 2 * self.draws + k) for k in (0, 1)]
-                if process.settled(size):
-                    process.bring(batch.p, batch.q, (orders[0], orders[1]))
-                else:
-                    shuffled = [order.permutation(size) for order in orders]
-                    process.bring(batch.p[shuffled[0]], batch.q[shuffled[1]])
+                first, second = (source.rng((1 << 24) + 2 * self.draws + k) for k in (0, 1))
+                process.bring(batch.p, batch.q, (first, second))
             self.sequence.look()
         except BaseException:
             for process, mark in zip(processes, before, strict=True):

@@ -6,7 +6,6 @@ of inputs, `.epsilon(pair)`, `.delta(epsilon, pair)`, `.renyi(order, pair)` and
 """
 
 from dpassay.blackbox.zoo.base import ZooMechanism
-from dpassay.blackbox.zoo.broken import NaiveGaussian, NaiveLaplace, RaisesOnOne, StringOnOne
 from dpassay.blackbox.zoo.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -18,11 +17,15 @@ from dpassay.blackbox.zoo.noise import (
 )
 from dpassay.blackbox.zoo.releases import (
     KaryRandomizedResponse,
+    NaiveGaussian,
+    NaiveLaplace,
     NoiselessHistogram,
     NoisyHistogram,
     ProposeTestRelease,
+    RaisesOnOne,
     RandomizedResponse,
     ShuffledRandomizedResponse,
+    StringOnOne,
 )
 from dpassay.blackbox.zoo.selection import (
     ContinuousExponential,

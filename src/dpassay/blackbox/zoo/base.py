@@ -22,6 +22,7 @@ from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import Claim, PureDP
+from dpassay.privacy.event_claims import scalar_or_array
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.pairs import Pair
 
@@ -220,7 +221,12 @@ class ZooMechanism:
         p, q = (self.probabilities(data) for data in pair)
         if p is not None and q is not None:
             return Masses(p, q)
-        return _masses_of_laws(self, *(_key(data) for data in pair))
+        arrays = (np.asarray(data, dtype=float) for data in pair)
+        return _cached_masses(self, *((one.shape, one.tobytes()) for one in arrays))
+
+    def _masses(self, first: Any, second: Any) -> Masses:
+        """The masses of two inputs as arrays; they are computed once."""
+        return masses(self.law(first), self.law(second))
 
     def truth(self, pair: Any) -> Truth:
         """What knows all divergences of a pair: its masses, or closed forms."""
@@ -234,15 +240,15 @@ class ZooMechanism:
 
     def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
         """The exact δ(ε) of the first input against the second."""
-        return _scalar_or_array(self.truth(pair).delta(epsilon))
+        return scalar_or_array(self.truth(pair).delta(epsilon))
 
     def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
         """The exact Rényi divergence of the first input from the second."""
-        return _scalar_or_array(self.truth(pair).renyi(order))
+        return scalar_or_array(self.truth(pair).renyi(order))
 
     def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
         """The exact trade-off function, with the second input as null hypothesis."""
-        return _scalar_or_array(self.truth(pair).tradeoff(alpha))
+        return scalar_or_array(self.truth(pair).tradeoff(alpha))
 
     def __repr__(self) -> str:
         inner = ", ".join(
@@ -251,18 +257,7 @@ class ZooMechanism:
         return f"{type(self).__name__}({inner})"
 
 
-def _scalar_or_array(value: Any) -> Any:
-    return value if np.ndim(value) else float(value)
-
-
-def _key(data: Any) -> tuple[Any, ...]:
-    array = np.asarray(data, dtype=float)
-    return (array.shape, array.tobytes())
-
-
-@lru_cache(maxsize=64)
-def _masses_of_laws(
-    mechanism: ZooMechanism, first: tuple[Any, ...], second: tuple[Any, ...]
-) -> Masses:
-    laws = (mechanism.law(np.frombuffer(raw).reshape(shape)[()]) for shape, raw in (first, second))
-    return masses(*laws)
+@lru_cache(maxsize=128)
+def _cached_masses(mechanism: ZooMechanism, *keys: tuple[tuple[int, ...], bytes]) -> Masses:
+    first, second = (np.frombuffer(raw).reshape(shape)[()] for shape, raw in keys)
+    return mechanism._masses(first, second)

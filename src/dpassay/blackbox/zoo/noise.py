@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.blackbox.zoo.base import Law, Truth, ZooMechanism, gaussian, laplace, on_grid, real
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP, ZeroConcentratedDP
-from dpassay.privacy.curves import gaussian_tradeoff
+from dpassay.privacy.event_claims import scalar_or_array
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.pairs import Pair, Relation
 
@@ -77,31 +76,24 @@ class LaplacePair:
         return np.where(a < np.exp(-s) / 2, 1 - np.exp(s) * a, right)
 
 
-@dataclass(frozen=True)
-class GaussianPair:
-    """Normal noise around two inputs at distance μ, in units of σ."""
+class GaussianOutputs(ZooMechanism):
+    """Normal outputs of one spread on all inputs, `mu` of it apart: what μ-GDP allows, exactly."""
 
-    mu: float
+    unbounded: ClassVar[bool] = True
 
-    def epsilon(self) -> float:
-        """0 for equal inputs, else ∞: the loss is unbounded in the tails."""
-        return 0.0 if self.mu == 0 else math.inf
+    def mu(self, pair: Any) -> float:
+        """The distance of the two means, in standard deviations."""
+        raise NotImplementedError
 
-    def delta(self, epsilon: npt.ArrayLike) -> Any:
-        """Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), in log space."""
-        eps, mu = np.asarray(epsilon, dtype=float), self.mu
-        if mu == 0:
-            return -np.expm1(np.minimum(eps, 0.0))
-        top, bottom = log_ndtr(mu / 2 - eps / mu), eps + log_ndtr(-mu / 2 - eps / mu)
-        return np.exp(top) * -np.expm1(bottom - top)
+    def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
+        return GaussianDP(self.mu(pair)).delta_at(epsilon)
 
-    def renyi(self, order: npt.ArrayLike) -> Any:
+    def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
         """λμ²/2."""
-        return np.asarray(order, dtype=float) * self.mu**2 / 2
+        return scalar_or_array(np.asarray(order, dtype=float) * self.mu(pair) ** 2 / 2)
 
-    def tradeoff(self, alpha: npt.ArrayLike) -> Any:
-        """Φ(Φ⁻¹(1 − α) − μ)."""
-        return gaussian_tradeoff(alpha, self.mu)
+    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
+        return GaussianDP(self.mu(pair)).tradeoff(alpha)
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,7 +141,7 @@ class WrongSensitivityLaplace(Laplace):
 
 
 @dataclass(frozen=True, repr=False)
-class Gaussian(ZooMechanism):
+class Gaussian(GaussianOutputs):
     """data + N(0, σ²) noise; 1/σ-GDP for L2-sensitivity 1.
 
     >>> round(float(Gaussian(sigma=1.0).delta(1.0, (0.0, 1.0))), 4)
@@ -174,9 +166,6 @@ class Gaussian(ZooMechanism):
     def mu(self, pair: Any) -> float:
         """‖Δ‖₂ / σ."""
         return float(np.linalg.norm(shift(pair))) / self.sigma
-
-    def truth(self, pair: Any) -> Truth:
-        return GaussianPair(self.mu(pair))
 
 
 @dataclass(frozen=True, repr=False)
@@ -229,7 +218,8 @@ class DiscreteGaussian(ZooMechanism):
     unbounded: ClassVar[bool] = True
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        values, cumulated = _discrete_gaussian(self.sigma)
+        values, weight = _discrete_gaussian(self.sigma)
+        cumulated = np.cumsum(weight) / weight.sum()
         places = np.searchsorted(cumulated, rng.random(size=shape_of(data, size)), side="right")
         return np.asarray(data, dtype=np.int64) + values[np.minimum(places, values.size - 1)]
 
@@ -240,19 +230,17 @@ class DiscreteGaussian(ZooMechanism):
     def masses(self, pair: Any) -> Masses:
         """All integers within 38 σ: beyond, a double holds nothing."""
         by = round(single_shift(shift(pair)))
-        reach = math.ceil(38 * self.sigma)
-        k = np.arange(-reach, reach + by + 1)
-        p, q = (np.exp(-((k - centre) ** 2) / (2 * self.sigma**2)) for centre in (0, by))
+        weight = _discrete_gaussian(self.sigma)[1]
+        p, q = (np.pad(weight, sides) for sides in ((0, by), (by, 0)))
         keep = (p > 0) & (q > 0)
         return Masses(p[keep] / p.sum(), q[keep] / q.sum())
 
 
 @lru_cache(maxsize=16)
 def _discrete_gaussian(sigma: float) -> tuple[Any, FloatArray]:
-    reach = math.ceil(38 * sigma)
-    k = np.arange(-reach, reach + 1)
-    weight = np.exp(-(k**2) / (2 * sigma**2))
-    return k, np.cumsum(weight) / weight.sum()
+    """The integers within 38 σ, and a weight for each."""
+    k = np.arange(-math.ceil(38 * sigma), math.ceil(38 * sigma) + 1)
+    return k, np.exp(-(k**2) / (2 * sigma**2))
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -342,16 +330,12 @@ class TruncatedLaplace(ZooMechanism):
         return ApproximateDP(eps, float(self.delta(eps, (0.0, 1.0))))
 
     def law(self, data: Any) -> Law:
-        whole, full = laplace(float(data), self.scale), -math.expm1(-self.bound / self.scale)
-        low, high = float(data) - self.bound, float(data) + self.bound
+        centre, whole = float(data), laplace(float(data), self.scale)
+        low, high = centre - self.bound, centre + self.bound
         outside = math.exp(-self.bound / self.scale) / 2
 
         def cdf(t: FloatArray) -> FloatArray:
-            return np.where(
-                t <= low, 0.0, np.where(t >= high, 1.0, (whole.cdf(t) - outside) / full)
-            )
+            inner = (whole.cdf(t) - outside) / (1 - 2 * outside)
+            return np.where(t <= low, 0.0, np.where(t >= high, 1.0, inner))
 
-        def sf(t: FloatArray) -> FloatArray:
-            return np.where(t <= low, 1.0, np.where(t >= high, 0.0, (whole.sf(t) - outside) / full))
-
-        return Law(cdf, sf, (low, float(data), high), 0.0)
+        return Law(cdf, lambda t: cdf(2 * centre - t), (low, centre, high), 0.0)

@@ -185,12 +185,6 @@ class ContinuousExponential(ZooMechanism):
         """The exact ε on [1, 2]."""
         return PureDP(self.epsilon(self.pair))
 
-    def epsilon(self, pair: Any) -> float:
-        """λ|s − s'| plus the log-ratio of the two normalising constants."""
-        s, other = (float(data) for data in pair)
-        first, second = (math.log(2 - math.exp(-self.rate * data)) for data in (s, other))
-        return self.rate * abs(s - other) + abs(first - second)
-
     def law(self, data: Any) -> Law:
         """Exponential on either side of s, cut at 0."""
         s, lam = float(data), self.rate

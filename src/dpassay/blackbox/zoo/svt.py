@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -134,26 +133,20 @@ class SVT(ZooMechanism):
                 return Pair(_ONES, 2 * half, Relation.SENSITIVITY_ONE)
         return Pair(half, 1 - half, Relation.SENSITIVITY_ONE)
 
-    def masses(self, pair: Any) -> Masses:
+    def _masses(self, first: Any, second: Any) -> Masses:
         """By quadrature over the threshold noise, which all answers share."""
-        first, second = (np.asarray(data, dtype=float) for data in pair)
         if first.shape != second.shape:
             raise InvalidInput("both inputs must answer the same number of queries")
-        return _svt_masses(self, tuple(first.tolist()), tuple(second.tolist()))
-
-
-@lru_cache(maxsize=128)
-def _svt_masses(svt: SVT, first: tuple[float, ...], second: tuple[float, ...]) -> Masses:
-    pair = np.array([first, second])
-    if svt.variant == 5:
-        return Masses(*_without_query_noise(svt, pair))
-    if svt.variant == 6:
-        return Masses(*_without_cutoff(svt, pair))
-    if svt.cutoff > 1:
-        raise NoClosedForm(f"{svt} is known exactly for cutoff 1 only")
-    if svt.variant == 3:
-        return Masses(*(_with_numbers(svt, data, pair) for data in pair))
-    return Masses(*(first_above(svt, data) for data in pair))
+        pair = np.array([first, second])
+        if self.variant == 5:
+            return Masses(*_without_query_noise(self, pair))
+        if self.variant == 6:
+            return Masses(*_without_cutoff(self, pair))
+        if self.cutoff > 1:
+            raise NoClosedForm(f"{self} is known exactly for cutoff 1 only")
+        if self.variant == 3:
+            return Masses(*(_with_numbers(self, data, pair) for data in pair))
+        return Masses(*(first_above(self, data) for data in pair))
 
 
 def _nodes(svt: SVT | NumericalSVT, answers: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -293,14 +286,15 @@ class NumericalSVT(ZooMechanism):
             raise NoClosedForm(f"{self} is known exactly for cutoff 1 only")
         first, second = (np.asarray(data, dtype=float) for data in pair)
         choose = [first_above(self, answers) for answers in (first, second)]
-        p, q = [], []
-        for k in range(first.size):
-            by = float(abs(first[k] - second[k]))
-            numbers = masses_of_laws(
-                laplace(0.0, self.number_scale), laplace(by, self.number_scale)
+        noise = laplace(0.0, self.number_scale)
+        # up or down, the pairs (p, q) of a number are the same
+        moved = (laplace(float(by), self.number_scale) for by in np.abs(first - second))
+        numbers = [masses_of_laws(noise, other) for other in moved]
+        sides = [[one.p for one in numbers], [one.q for one in numbers]]
+        parts = [
+            np.concatenate(
+                [*(w * cells for w, cells in zip(chosen, side, strict=False)), chosen[-1:]]
             )
-            p.append(choose[0][k] * numbers.p)
-            q.append(choose[1][k] * numbers.q)  # up or down, the pairs (p, q) are the same
-        p.append(choose[0][-1:])
-        q.append(choose[1][-1:])
-        return Masses(np.concatenate(p), np.concatenate(q))
+            for chosen, side in zip(choose, sides, strict=True)
+        ]
+        return Masses(*parts)

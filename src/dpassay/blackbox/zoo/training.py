@@ -15,12 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 from dpassay._typing import FloatArray
 from dpassay.blackbox.zoo.base import (
     Law,
-    Truth,
     ZooMechanism,
     gaussian,
     grid_step,
@@ -29,7 +27,7 @@ from dpassay.blackbox.zoo.base import (
     real,
     whole,
 )
-from dpassay.blackbox.zoo.noise import Gaussian, GaussianPair, Laplace, shape_of
+from dpassay.blackbox.zoo.noise import Gaussian, GaussianOutputs, Laplace, shape_of
 from dpassay.errors import MissingExtra, NoClosedForm
 from dpassay.privacy.claims import Claim, GaussianDP, TradeoffDP
 from dpassay.privacy.pairs import Pair, Relation
@@ -139,12 +137,11 @@ class Subsampled(_Subsampled):
         """C((m/r) T + (1 − m/r)(1 − α)) for a Gaussian inner mechanism and ten records."""
         if not isinstance(self.inner, Gaussian):
             return None
-        share, mu = self.size / 10, 1 / self.inner.sigma
-        base = Gaussian(1 / mu)
+        share, base = self.size / 10, GaussianDP(1 / self.inner.sigma)
 
         def curve(alpha: npt.ArrayLike) -> Any:
             a = np.asarray(alpha, dtype=float)
-            return share * base.tradeoff(a, (0.0, 1.0)) + (1 - share) * (1 - a)
+            return share * base.tradeoff(a) + (1 - share) * (1 - a)
 
         symmetric = TradeoffDP(curve, ordered=True).f.symmetrise()
         return TradeoffDP(list(zip(symmetric.x, symmetric.y, strict=True)))
@@ -166,7 +163,7 @@ class Subsampled(_Subsampled):
 
 
 @dataclass(frozen=True, repr=False)
-class NoisyGradientDescent(ZooMechanism):
+class NoisyGradientDescent(GaussianOutputs):
     """Gradient descent on ½(θ − x)² with N(0, 2·step·sigma²) noise in every step.
 
     θ_{k+1} = (1 − η) θ_k + η x̄ + √(2η) N(0, σ²): the last iterate is Gaussian.
@@ -198,9 +195,10 @@ class NoisyGradientDescent(ZooMechanism):
     @property
     def claim(self) -> Claim:
         """μ for ten records in [0, 1]."""
-        return GaussianDP(self._mu(self.pair))
+        return GaussianDP(self.mu(self.pair))
 
-    def _mu(self, pair: Any) -> float:
+    def mu(self, pair: Any) -> float:
+        """D_λ = λ(2 − η)(1 − a^K) / (4σ²m²(1 + a^K)), a = 1 − η, for one of m records changed by 1."""
         factor, spread = self._last()
         first, second = (factor * float(np.mean(data)) for data in pair)
         return abs(first - second) / spread
@@ -208,10 +206,6 @@ class NoisyGradientDescent(ZooMechanism):
     def law(self, data: Any) -> Law:
         factor, spread = self._last()
         return gaussian(factor * float(np.mean(data)), spread)
-
-    def truth(self, pair: Any) -> Truth:
-        """D_λ = λ(2 − η)(1 − a^K) / (4σ²m²(1 + a^K)), a = 1 − η, for one of m records changed by 1."""
-        return GaussianPair(self._mu(pair))
 
 
 @dataclass(frozen=True, repr=False)
@@ -265,16 +259,6 @@ class ToyDPSGD(ZooMechanism):
         means, weights = (part.tolist() for part in self._shifts(data))
         parts = [(w, gaussian(m, self._spread)) for m, w in zip(means, weights, strict=True)]
         return replace(mixture(parts), breaks=(0.0, max(means)), reach=12 * self._spread)
-
-    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
-        """Σ_I w_I Φ(Φ⁻¹(1 − α) − μ_I/σ̄) for zeros as the null hypothesis, which is closed."""
-        first, second = (self._shifts(data) for data in pair)
-        if second[0].size > 1 or np.any(first[0] < 0):
-            return super().tradeoff(alpha, pair)
-        a = np.asarray(alpha, dtype=float)
-        z = -ndtri(np.atleast_1d(a))[:, None] - first[0][None, :] / self._spread
-        value = ndtr(z) @ first[1]
-        return value.reshape(a.shape) if a.ndim else float(value[0])
 
 
 @dataclass(frozen=True, repr=False)
