@@ -26,9 +26,8 @@ from dpassay.bounds.e_values import Bet, EventBet, MomentBet, clearance
 from dpassay.learning.cross_fit import CrossFit, Scores
 from dpassay.loss.fit import Loss
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.events import Event, Intervals, of_keys
+from dpassay.outputs.events import Event, Intervals, Partition, of_keys
 from dpassay.outputs.keys import Layout, learn
-from dpassay.outputs.partitions import Partition
 from dpassay.privacy.claims import Claim
 from dpassay.sampling.samples import Batch
 

@@ -9,6 +9,8 @@ stopped early is not undervalued.
 Any kind of output becomes a row of numbers (`outputs.score_models.Features`).
 
 A small neural network between the two sides, in PyTorch (an extra); on a GPU if there is one.
+
+A density estimator on either side as a classifier between them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -26,7 +29,7 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput, MissingExtra
-from dpassay.loss.logistic import platt
+from dpassay.loss.ranking_losses import platt
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
@@ -299,3 +302,29 @@ class TorchClassifier:
                 )
                 out.append(self.network(part)[:, 0].cpu().numpy())
         return np.concatenate(out).astype(float)
+
+
+def as_classifier(loss: Any) -> Any:
+    """What has `fit` and `score_samples` becomes a `DensityRatio`; all else is returned as it is."""
+    return DensityRatio(loss) if checks.has(loss, "fit", "score_samples") else loss
+
+
+class DensityRatio:
+    """log p̂ − log q̂; `fit(rows)` and `score_samples(rows)`, log-densities, are what it needs."""
+
+    def __init__(self, density: Any) -> None:
+        self.sides = deepcopy(density), deepcopy(density)
+
+    def fit(self, rows: FloatArray, labels: IntArray) -> DensityRatio:
+        """Fit one to the rows of either label, 0 and 1."""
+        for label, side in enumerate(self.sides):
+            side.fit(rows[labels == label])
+        return self
+
+    def decision_function(self, rows: FloatArray) -> FloatArray:
+        """The log-ratio; 0 where both densities are 0."""
+        log_q, log_p = (np.asarray(side.score_samples(rows), float) for side in self.sides)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(
+                np.nan_to_num(log_p - log_q, nan=0.0, posinf=LARGEST, neginf=-LARGEST)
+            )

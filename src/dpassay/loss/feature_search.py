@@ -17,12 +17,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.outputs.array_features import block_rows, blocks, widths
 from dpassay.outputs.canonical import Outputs, concatenate
-from dpassay.outputs.features import FAMILIES, OF_REPEATED, VALUE
+from dpassay.outputs.features import FAMILIES, OF_REPEATED, VALUE, block_rows, blocks, widths
 from dpassay.outputs.leaves import Hashes, LeafTable, changes
-from dpassay.outputs.named_features import Feature, words_of
-from dpassay.outputs.targets import Target
+from dpassay.outputs.named_features import Feature, Target, words_of
 from dpassay.outputs.templates import written
 
 #: Training draws per side that are searched, of vectors (which other scores serve too) and of all else;

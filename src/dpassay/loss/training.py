@@ -12,12 +12,16 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.loss.cell_counts import Binning, CellCounts
 from dpassay.loss.feature_search import best_features
 from dpassay.outputs.keys import KeyedDraws, Layout, learn
-from dpassay.outputs.named_features import Feature
-from dpassay.outputs.targets import Target, targets_of
+from dpassay.outputs.named_features import Feature, Target, targets_of
 from dpassay.sampling.samples import Batch, Sizes
 
 #: How many named features are kept.
 FEATURES = 40
+
+
+def log_ratio(p: IntArray, q: IntArray, n: Sizes) -> FloatArray:
+    """log p̂/q̂ of counts among n draws of either side, half a draw added to each count."""
+    return np.asarray(np.log((p + 0.5) / (n[0] + 1)) - np.log((q + 0.5) / (n[1] + 1)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,14 +33,17 @@ from dpassay.outputs import foreign_arrays
 from dpassay.outputs.templates import (
     EXACT,
     NUMBER,
+    Leaves,
     Template,
     exact,
+    key_name,
     leaves_of,
     nested,
     number_columns,
+    seconds_and_nanoseconds,
     show,
+    word_leaf,
 )
-from dpassay.outputs.walk import Leaves, key_name, seconds_and_nanoseconds, word_leaf
 
 Codes: TypeAlias = npt.NDArray[np.int32]
 

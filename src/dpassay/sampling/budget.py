@@ -1,6 +1,6 @@
 """Budgets of draws: how n draws, or a time, are divided into training and testing draws.
 
-With n the share is the caller's; `learning.rare_events` may take some of the testing draws. With a time
+With n the share is the caller's; `learning.streaming` may take some of the testing draws. With a time
 budget, `Clock` decides. A pilot measures what a draw costs, with streams of its own and outside any
 store, and decides how many draws train. How many test is decided when learning is done, by the time that
 is left, and before a draw that tests is made. Both are functions of the clock and of draws that the test
