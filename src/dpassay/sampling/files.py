@@ -28,6 +28,7 @@ only. If the outputs do differ so, they can still be given as arrays.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections import Counter
@@ -40,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from dpassay import validation as checks
-from dpassay._typing import AnyArray, IntArray
+from dpassay._typing import AnyArray
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.sampling.columns import (
     KIND_OF_TYPE,
@@ -64,21 +65,6 @@ _DOUBLE, _FLOAT = 15, 6
 _FINER = 0.5
 #: The share of either file that must be words which differ in case alone.
 _CAPITALS = 0.05
-#: What the last row of a spreadsheet is called.
-_SUMMARIES = ("total", "totals", "sum", "mean", "average", "count", "all")
-
-
-def refuse_repeated_header(p: Content, q: Content) -> None:
-    """Refuse a file whose first row is the header of the other but, by what follows, not its own."""
-    for one, other in ((p, q), (q, p)):
-        if other.named and not one.named:
-            first = tuple(column.array()[0] for column in one.columns)
-            if first == other.called:
-                raise UnreadableFile(
-                    f"{one.shown} has {first[0]!r} in its first row and again below, which looks like a "
-                    "repeated header: it would count as an output. Remove it from the rows below; if it "
-                    "is an output, give arrays to from_samples"
-                )
 
 
 def refuse_identifiers(p: Content, q: Content) -> None:
@@ -102,10 +88,7 @@ def refuse_identifiers(p: Content, q: Content) -> None:
 
 
 def refuse_writing(p: Content, q: Content) -> None:
-    """Refuse rows of totals, and columns that were written in two ways."""
-    for side in (p, q):
-        for name, column in zip(side.called, side.columns, strict=True):
-            _refuse_totals(column, name, side)
+    """Refuse columns that were written in two ways."""
     for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
         for rule in (_kinds, _digits, _no_number, _capitals):
             if found := rule(a, b):
@@ -165,20 +148,6 @@ def _different(values: AnyArray) -> bool:
     return len(set(values.tolist())) == len(values)
 
 
-def _refuse_totals(column: Column, name: str, side: Content) -> None:
-    """Refuse the row of totals that a spreadsheet adds at the end."""
-    values = column.values
-    if values.dtype.kind != "O" or 2 * column.kinds["numbers"] < len(values):
-        return
-    words = [value for value in values.tolist() if isinstance(value, str)]
-    if len(words) == 1 and values[-1] == words[0] and words[0].casefold() in _SUMMARIES:
-        raise UnreadableFile(
-            f"{side.column(name)} of {side.shown} holds {words[0]!r} among its numbers, which looks like "
-            "a row of totals: it would count as an output. Remove that row; if it is an output, give "
-            "arrays to from_samples"
-        )
-
-
 _Written = tuple[str, str] | None  # what either file holds, if that is a difference in writing
 
 
@@ -205,7 +174,12 @@ def _digits(a: Column, b: Column) -> _Written:
         return None
     narrow = any(one.dtype == np.float32 for one in values)  # both are compared as such
     values = [one.astype(np.float32 if narrow else np.float64) for one in values]
-    counts = [_digit_counts(one) for one in values]
+    # decimals and significant digits of each number, in its shortest decimal representation
+    shortest = [[Decimal(text).normalize().as_tuple() for text in map(str, one)] for one in values]
+    counts = [
+        np.array([(max(0, -int(number.exponent)), len(number.digits)) for number in one])
+        for one in shortest
+    ]
     full = [bool(np.any(one[:, 1] > (_FLOAT if narrow else _DOUBLE))) for one in counts]
     for k, what in enumerate(("decimals", "significant digits")):
         most = [
@@ -232,12 +206,6 @@ def _finite_numbers(column: Column) -> AnyArray:
     if values.dtype.kind not in "if":
         return np.zeros(0)
     return values if values.dtype.kind == "i" else values[np.isfinite(values)]
-
-
-def _digit_counts(values: AnyArray) -> IntArray:
-    """Decimals and significant digits of each number, in its shortest decimal representation."""
-    found = [Decimal(text).normalize().as_tuple() for text in map(str, values)]
-    return np.array([(max(0, -int(one.exponent)), len(one.digits)) for one in found])
 
 
 def _no_number(a: Column, b: Column) -> _Written:
@@ -305,9 +273,9 @@ def read_pair(
     """
     wanted, unwanted = _choice(columns, drop)
     same = ""
-    if _same_file(p_path, q_path):
-        same = "are the same file"
-    else:
+    with contextlib.suppress(OSError):  # one is missing: said when it is read
+        same = "are the same file" if os.path.samefile(p_path, q_path) else ""
+    if not same:
         p, q = load(p_path, max_bytes, marks), load(q_path, max_bytes, marks)
         if p.origin.sha256 == q.origin.sha256 and not may_coincide(_rows(p.table())):
             same = "have the same content, byte for byte"
@@ -318,7 +286,6 @@ def read_pair(
         )
     if p.origin.file != q.origin.file:
         p, q = (replace(side, shown=side.origin.file) for side in (p, q))
-    refuse_repeated_header(p, q)
     return _matched(p, q, wanted, unwanted)
 
 
@@ -371,13 +338,6 @@ def _listed(name: str, given: Sequence[str] | None) -> list[str] | None:
     if (double := repeated(listed)) is not None:
         raise InvalidInput(f"{name} names {double!r} more than once; name every column once")
     return listed
-
-
-def _same_file(p_path: str | Path, q_path: str | Path) -> bool:
-    try:
-        return os.path.samefile(p_path, q_path)
-    except OSError:  # one is missing: said when it is read
-        return False
 
 
 def _rows(table: Table) -> list[str]:
