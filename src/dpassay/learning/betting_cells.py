@@ -26,7 +26,7 @@ from dpassay.bounds.e_values import Bet, EventBet, MomentBet, clearance
 from dpassay.learning.cross_fit import CrossFit, Scores
 from dpassay.loss.fit import Loss
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.events import Event, Intervals, Partition, of_keys
+from dpassay.outputs.events import Event, Partition, of_keys
 from dpassay.outputs.keys import Layout, learn
 from dpassay.privacy.claims import Claim
 from dpassay.sampling.samples import Batch
@@ -76,9 +76,11 @@ def choose(learner: CrossFit, bets: tuple[Bet, ...], claim: Claim) -> Wager:
         if best is None or _better(growth, most):
             best, most = (index, scores, honest.counts), growth
     if best is None:  # nothing could be fitted: one cell, on which no bet gains or loses
-        everything = np.array([[0, n] for n in learner.batch.sizes])
-        whole = range(len(learner.training.layout))
-        event = of_keys(learner.training.layout, whole, (), True)
+        layout, everything = (
+            learner.training.layout,
+            np.array([[0, n] for n in learner.batch.sizes]),
+        )
+        event = of_keys(layout, range(len(layout)), (), True)
         return Wager(Partition.of("nothing", [event]), everything, (1, 1))
     index, scores, counts = best
     cells = _cut(scores, bets, claim)
@@ -289,14 +291,8 @@ def _events(
 ) -> list[Event]:
     """{score ≥ cut} for each threshold, fitted to all draws; the largest event first."""
     if index < 0:
-        assert learner.plain_numbers is not None
-        key = learner.plain_numbers[0]
-        events = []
-        for cut in cuts:
-            low, high = (cut, np.inf) if index == -1 else (-np.inf, np.nextafter(-cut, np.inf))
-            inside = Intervals(np.array([low]), np.array([high]))
-            events.append(of_keys(learner.training.layout, (), [(key, inside)]))
-        return events
+        sign = 1.0 if index == -1 else -1.0
+        return [learner.number_event(sign * cut, sign > 0) for cut in cuts]
     loss = learner.fitted(index)
     own = np.sort(np.concatenate([loss.score(side) for side in (learner.batch.p, learner.batch.q)]))
     held = np.sort(np.concatenate(scores))
@@ -332,7 +328,6 @@ class Cells:
 
     @classmethod
     def of(cls, layout: Layout) -> Cells:
-        """The cells of a layout."""
         plain = np.array([not any(part.open) for part in layout.parts], dtype=bool)
         closed = plain[layout.parts_of]
         for key in np.flatnonzero(~closed):

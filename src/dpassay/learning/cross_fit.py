@@ -18,8 +18,8 @@ from dpassay.errors import InvalidInput
 from dpassay.loss.cell_counts import SIZES, NotApplicable
 from dpassay.loss.classifier import ClassifierLoss, check_classifier
 from dpassay.loss.fit import Loss, fit
-from dpassay.loss.ranking_losses import RankingLoss
 from dpassay.loss.training import Training
+from dpassay.outputs.events import Event, Intervals, of_keys
 from dpassay.outputs.named_features import Feature
 from dpassay.outputs.representations import text_of
 from dpassay.outputs.templates import children, leaves_of
@@ -68,7 +68,7 @@ def candidates(training: Training) -> list[str]:
     width = training.p.outputs.numbers.shape[1]
     often = len(layout) <= _FEW and draws >= _OFTEN * len(layout)  # each kind by itself
     scattered = not free and width > 1 and len(layout) > draws / 100 and not often
-    many = free > 1 or scattered or (free == 1 and _mixed(training))
+    many = free > 1 or scattered or (free == 1 and width > 1)
     collections = not training.p.outputs.is_plain and _varied(training)
     names = ["feature", "features"] if collections else []
     if len(layout) > 1 and (free or len(layout) <= _FEW):
@@ -88,8 +88,9 @@ def candidates(training: Training) -> list[str]:
         names += ["ranks", "dyadic"]
     if many and draws >= _TREES:
         names.append("boosting")
-    if _many_texts(training):
-        names.append("letters")
+    kinds = training.p.outputs.structures
+    if len(kinds) > _TEXTS and any(text_of(leaf) for leaf in leaves_of(kinds[0])):
+        names.append("letters")  # of text that hardly repeats
     return names
 
 
@@ -106,26 +107,6 @@ def _parted(training: Training) -> bool:
         return True
     some = np.asarray(outputs.numbers[:200], dtype=float)
     return bool(some.size and np.array_equal(some, np.round(some)) and np.ptp(some) > _DIGITS)
-
-
-def representations(training: Training) -> list[str]:
-    """The scores of the floating-point representation of continuous columns."""
-    layout = training.layout
-    numbers = training.p.outputs.numbers
-    if not layout.widest or numbers.dtype.kind != "f":
-        return []
-    return list(_BITS)
-
-
-def _many_texts(training: Training) -> bool:
-    """Whether many outputs hold text of which few repeat."""
-    parts = training.p.outputs.structures
-    return len(parts) > _TEXTS and any(text_of(leaf) for leaf in leaves_of(parts[0]))
-
-
-def _mixed(training: Training) -> bool:
-    """Whether outputs hold more than the one continuous number of a key."""
-    return bool(training.p.outputs.numbers.shape[1] > 1)
 
 
 def _whole_numbers(training: Training) -> bool:
@@ -161,7 +142,6 @@ class CrossFit:
 
     @cached_property
     def training(self) -> Training:
-        """The draws, sorted into keys."""
         found = Training.of(self.batch, thorough=self.thorough, pair=self.pair)
         return found.in_order() if self.ordered and self._auto else found
 
@@ -180,7 +160,9 @@ class CrossFit:
                 own = candidates(self.training)
                 if self.lean:
                     own = [name for name in own if name not in _SLOW]
-                return own + (representations(self.training) if self.loss == "auto" else [])
+                floats = self.training.p.outputs.numbers.dtype.kind == "f"
+                bits = self.loss == "auto" and self.training.layout.widest and floats
+                return [*own, *(_BITS if bits else ())]
             case "bits":
                 return list(_BITS)
         return [self.loss]
@@ -188,11 +170,8 @@ class CrossFit:
     @cached_property
     def families(self) -> tuple[list[int], list[int]]:
         """The candidates that score values, and those that score representations beside them."""
-        own = [k for k, name in enumerate(self.names) if not self._beside(name)]
-        return own, [k for k in range(len(self.names)) if k not in own]
-
-    def _beside(self, name: Any) -> bool:
-        return self._auto and isinstance(name, str) and name in _BITS
+        bits = [k for k, name in enumerate(self.names) if self._auto and name in _BITS]
+        return [k for k in range(len(self.names)) if k not in bits], bits
 
     @cached_property
     def plain_numbers(self) -> tuple[int, Scores] | None:
@@ -212,6 +191,13 @@ class CrossFit:
             found.append(numbers)
         return keys[0], (found[0], found[1])
 
+    def number_event(self, threshold: float, above: bool) -> Event:
+        """{number ≥ threshold} or {number ≤ threshold}, where there are plain numbers."""
+        assert self.plain_numbers is not None
+        ends = (threshold, np.inf) if above else (-np.inf, np.nextafter(threshold, np.inf))
+        inside = Intervals(*(np.array([end]) for end in ends))
+        return of_keys(self.training.layout, (), [(self.plain_numbers[0], inside)])
+
     @property
     def small_support(self) -> bool:
         """Whether outputs are of few categories, and nothing else."""
@@ -227,7 +213,6 @@ class CrossFit:
 
     @property
     def small(self) -> bool:
-        """Whether there are too few draws to be split."""
         return min(self.training.sizes) < _SPLIT
 
     def scores(self, index: int) -> Scores | None:
@@ -261,11 +246,11 @@ class CrossFit:
     def _cross(self, index: int) -> Scores | None:
         a, b = self.training.halves
         try:
-            if self._auto and not self._telling(index):
+            quick = self._auto and self.names[index] in _TABLES
+            if quick and not getattr(self.fitted(index), "telling", True):
                 return None
             if self.in_sample(index):
-                loss = self.fitted(index)
-                return self._scored(loss)
+                return self._scored(self.fitted(index))
             there = fit(self.names[index], a, rng=self.rng(3 * index))
             back = fit(self.names[index], b, rng=self.rng(3 * index + 1))
             if self._auto and not any(getattr(one, "telling", True) for one in (there, back)):
@@ -288,11 +273,6 @@ class CrossFit:
 
     def _scored(self, loss: Loss) -> Scores:
         return loss.score(self.training.p.outputs), loss.score(self.training.q.outputs)
-
-    def _telling(self, index: int) -> bool:
-        """Whether a candidate differs between the sides, where that is quick to compute."""
-        loss = self.fitted(index) if self.names[index] in _TABLES else None
-        return not isinstance(loss, RankingLoss) or loss.telling
 
     def fitted(self, index: int) -> Loss:
         """A candidate fitted to all training draws.

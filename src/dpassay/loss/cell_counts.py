@@ -36,12 +36,10 @@ class Axis:
 
     @property
     def step(self) -> float:
-        """The distance of neighbouring points."""
         return (self.high - self.low) / (self.size - 1)
 
     @property
     def points(self) -> FloatArray:
-        """The grid points."""
         return np.linspace(self.low, self.high, self.size)
 
 
@@ -64,7 +62,6 @@ class Binned:
 
     @property
     def cell(self) -> float:
-        """The volume of a cell."""
         return math.prod(axis.step for axis in self.axes)
 
     def __add__(self, other: Binned) -> Binned:
@@ -77,7 +74,6 @@ class Binned:
         return Binned(self.axes, weights, self.outside + other.outside, counts)
 
     def marginal(self, dimension: int) -> Binned:
-        """The draws along one coordinate."""
         others = tuple(k for k in range(len(self.axes)) if k != dimension)
         return Binned((self.axes[dimension],), self.weights.sum(axis=others), self.outside)
 
@@ -207,7 +203,7 @@ class Binning:
         layout, sides = p.layout, [p, q]
         if layout.widest > max(
             SIZES
-        ):  # too many numbers for densities: combinations serve as keys, rare as they are
+        ):  # too many for densities: combinations are keys, however rare
             layout, *sides = learn(p.outputs, q.outputs, whole=True)
         if not any(any(part.open) for part in layout.parts):
             return cls(layout, (None,) * len(layout))
@@ -245,7 +241,6 @@ class Binning:
 
     @anywhere
     def tally(self, p: AnyOutputs, q: AnyOutputs) -> CellCounts:
-        """What these draws amount to."""
         if isinstance(p, Resident) and isinstance(q, Resident):
             found = self._tally_there(p, q)
             if found is not None:
@@ -289,7 +284,6 @@ class CellCounts:
 
     @property
     def n(self) -> tuple[int, int]:
-        """Draws on each side."""
         return int(self.counts_p.sum()), int(self.counts_q.sum())
 
     @property

@@ -78,7 +78,6 @@ class ClassifierLoss:
         return cls(name, features, model, line)
 
     def score(self, outputs: Outputs) -> FloatArray:
-        """log p̂/q̂ of each output."""
         if len(outputs) == 0:
             return np.zeros(0)
         rows = self.features.rows(outputs)
@@ -89,7 +88,6 @@ class ClassifierLoss:
         return np.clip(scores, -LARGEST, LARGEST)
 
     def event(self, cut: float, above: bool) -> Event:
-        """{loss ≥ cut} or {loss ≤ cut}."""
         return of_scores(self, cut, above)
 
     @property
@@ -124,17 +122,15 @@ def _trees(model: Any) -> Trees:
 
 
 def _log_odds(model: Any, rows: FloatArray) -> FloatArray:
-    if hasattr(model, "predict_log_proba") and type(model).__name__ == "MLPClassifier":
+    name = type(model).__name__
+    if name == "MLPClassifier":
         logs = model.predict_log_proba(rows)
         return np.asarray(logs[:, 1] - logs[:, 0])
-    if hasattr(model, "decision_function") and not hasattr(model, "predict_proba"):
-        return np.asarray(model.decision_function(rows), dtype=float)
-    if hasattr(model, "decision_function") and type(model).__name__ in (
-        "LogisticRegression",
-        "HistGradientBoostingClassifier",
-        "TorchClassifier",
+    # of these two it has the log-odds; of what has no probabilities, something of that order
+    if name in ("LogisticRegression", "HistGradientBoostingClassifier") or not hasattr(
+        model, "predict_proba"
     ):
-        return np.asarray(model.decision_function(rows), dtype=float)  # log-odds by definition
+        return np.asarray(model.decision_function(rows), dtype=float)
     chance = np.clip(model.predict_proba(rows)[:, 1], 1e-12, 1 - 1e-12)
     return np.asarray(np.log(chance) - np.log1p(-chance))
 
@@ -176,7 +172,10 @@ def _resolve(classifier: Any, rng: np.random.Generator, draws: int) -> tuple[str
             )
             return "mlp", model
         case "torch":
-            return "torch", _torch(seed)
+            try:
+                return "torch", TorchClassifier(seed)
+            except ImportError:
+                raise MissingExtra('the "torch" classifier', "torch") from None
         case str():
             checks.one_of("classifier", classifier, PRESETS)
     check_classifier(classifier)
@@ -187,14 +186,6 @@ def _resolve(classifier: Any, rng: np.random.Generator, draws: int) -> tuple[str
     except TypeError:
         model = classifier
     return type(classifier).__name__, model
-
-
-def _torch(seed: int) -> Any:
-
-    try:
-        return TorchClassifier(seed=seed)
-    except ImportError:
-        raise MissingExtra('the "torch" classifier', "torch") from None
 
 
 @contextmanager
@@ -225,24 +216,15 @@ def _threads() -> Any:
 class TorchClassifier:
     """Two hidden layers, Adam, and the epoch that did best on a tenth held out."""
 
-    def __init__(
-        self,
-        *,
-        hidden: int = 128,
-        epochs: int = 40,
-        batch: int = 4096,
-        rate: float = 3e-3,
-        patience: int = 5,
-        seed: int = 0,
-    ) -> None:
-        self.hidden, self.epochs, self.batch = hidden, epochs, batch
+    hidden, epochs, batch, rate, patience = 128, 40, 4096, 3e-3, 5
+
+    def __init__(self, seed: int) -> None:
         import torch
 
-        self.rate, self.patience, self.seed = rate, patience, seed
+        self.seed = seed
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
 
     def fit(self, rows: FloatArray, labels: IntArray) -> TorchClassifier:
-        """Minimise the logistic loss."""
         import torch
         from torch import nn
 
@@ -290,7 +272,6 @@ class TorchClassifier:
         return {k: v.detach().clone() for k, v in self.network.state_dict().items()}
 
     def decision_function(self, rows: FloatArray) -> FloatArray:
-        """The log-odds."""
         import torch
 
         self.network.eval()
@@ -316,7 +297,6 @@ class DensityRatio:
         self.sides = deepcopy(density), deepcopy(density)
 
     def fit(self, rows: FloatArray, labels: IntArray) -> DensityRatio:
-        """Fit one to the rows of either label, 0 and 1."""
         for label, side in enumerate(self.sides):
             side.fit(rows[labels == label])
         return self

@@ -62,7 +62,6 @@ class GridPart:
     density: KernelDensity = _PLAIN
 
     def key(self, cell: int) -> int:
-        """The key a cell belongs to."""
         return int(self.keys[0 if self.axes is not None else cell])
 
     @property
@@ -148,7 +147,6 @@ class GridLoss:
 
     @property
     def name(self) -> str:
-        """What was fitted, for people."""
         grids = [b for b in self.blocks if b.axes is not None]
         if not grids:
             return "frequency"
@@ -156,7 +154,6 @@ class GridLoss:
 
     @property
     def layout(self) -> Layout:
-        """The keys the outputs fall into."""
         return self.tally.binning.layout
 
     def masses(self) -> Masses:
@@ -263,7 +260,6 @@ class GridLoss:
         return self.layout.words(key, [told_apart([number])[0] for number in numbers])
 
     def point(self, block: GridPart, cell: int) -> list[float]:
-        """The free numbers of a cell."""
         axes = block.axes or ()
         index = np.unravel_index(cell, [a.size for a in axes]) if axes else ()
         return [float(a.points[k]) for a, k in zip(axes, index, strict=True)]

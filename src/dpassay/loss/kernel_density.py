@@ -145,12 +145,10 @@ class KernelDensity:
 
     @property
     def shape(self) -> Kernel:
-        """The kernel itself."""
         return KERNELS[self.kernel]
 
     @property
     def separate(self) -> bool:
-        """Whether either input has a bandwidth of its own."""
         return isinstance(self.bandwidth, (tuple, list))
 
     @property
@@ -171,7 +169,6 @@ class KernelDensity:
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """The finite ends of the support."""
         return tuple(float(end) for end in self.support or () if math.isfinite(end))
 
 

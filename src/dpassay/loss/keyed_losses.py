@@ -47,7 +47,6 @@ class Cells:
     loss: FloatArray
 
     def losses(self, numbers: FloatArray) -> FloatArray:
-        """Those of some numbers, a row each."""
         return np.asarray(self.loss[np.searchsorted(self.edges, numbers[:, 0], side="right")])
 
 
@@ -61,7 +60,6 @@ class KeyedLoss:
     name: str
 
     def score(self, outputs: Outputs) -> FloatArray:
-        """log p̂/q̂ of each output."""
         found = self.layout.sort(outputs)
         keys = found.all_keys()
         result = np.asarray(self.levels[keys])
@@ -199,20 +197,25 @@ class KnnLoss(KeyedLoss):
     @classmethod
     def fit(cls, training: Training, k: int | str | None = None) -> KnnLoss:
         """Learn from draws; `k` is a number, "sqrt" for the papers' choice, or None for n^0.8."""
-        layout, first, second = training.layout, training.p, training.q
-        counts = (first.counts(), second.counts())
+        layout, sides = training.layout, (training.p, training.q)
+        counts = (training.p.counts(), training.q.counts())
+        if isinstance(k, str):
+            checks.one_of("k", k, ("sqrt",))
+        elif k is not None:
+            checks.whole("k", k)
         voters = {}
         for key in range(len(layout)) if layout.widest else ():
             free = len(layout.free(key))
             total = int(counts[0][key] + counts[1][key])
             if free and total >= 2:
-                a, b = first.numbers(key), second.numbers(key)
-                voters[key] = Neighbours(_voter(a, b, _k(k, total, free)), training.sizes)
+                own = default_k(total, free) if k is None else k
+                own = max(1, round(math.sqrt(total))) if k == "sqrt" else min(int(own), total)
+                p, q = (side.numbers(key) for side in sides)
+                voters[key] = Neighbours(_voter(p, q, own), training.sizes)
         name = "knn" if voters else "frequency"
         return cls(layout, log_ratio(*counts, training.sizes), voters, name)
 
     def event(self, cut: float, above: bool) -> Event:
-        """{loss ≥ cut} or {loss ≤ cut}."""
         return of_scores(self, cut, above)
 
 
@@ -224,17 +227,7 @@ class Neighbours:
     totals: tuple[int, int]
 
     def losses(self, numbers: FloatArray) -> FloatArray:
-        """The log-ratio of the votes."""
         return log_ratio(*self.voter.votes(numbers), self.totals)
-
-
-def _k(k: int | str | None, total: int, dimension: int) -> int:
-    if k is None:
-        return min(default_k(total, dimension), total)
-    if isinstance(k, str):
-        checks.one_of("k", k, ("sqrt",))
-        return max(1, round(math.sqrt(total)))
-    return min(checks.whole("k", k), total)
 
 
 def _voter(p: FloatArray, q: FloatArray, k: int) -> _Line | _Tree | _Bits:

@@ -59,7 +59,6 @@ class RankingLoss:
         return self.ranking.score(outputs)
 
     def event(self, cut: float, above: bool) -> Event:
-        """{score ≥ cut} or {score ≤ cut}."""
         return of_scores(self, cut, above)
 
 

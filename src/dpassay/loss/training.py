@@ -33,14 +33,12 @@ class Line:
 
     @classmethod
     def of(cls, p: FloatArray, q: FloatArray) -> Line:
-        """Sort them."""
         values = np.concatenate([p, q])
         order = np.argsort(values, kind="stable")  # quick where each side is in order already
         return cls(values[order], np.concatenate([[0], np.cumsum(order < p.size)]))
 
     @property
     def sizes(self) -> Sizes:
-        """Numbers of each side."""
         return int(self.below[-1]), self.values.size - int(self.below[-1])
 
 
@@ -71,17 +69,14 @@ class Training:
 
     @property
     def layout(self) -> Layout:
-        """The keys."""
         return self.p.layout
 
     @property
     def sizes(self) -> Sizes:
-        """Draws on each side."""
         return len(self.p), len(self.q)
 
     @cached_property
     def binning(self) -> Binning:
-        """The grids for densities."""
         return Binning.learn(self.p, self.q) if self.whole is None else self.whole.binning
 
     @cached_property
@@ -116,7 +111,6 @@ class Training:
 
     @cached_property
     def halves(self) -> tuple[Training, Training]:
-        """The first and the second half of either side."""
         a, b = (n // 2 for n in self.sizes)
         return (
             Training(self.p[:a], self.q[:b], self, self.ordered),

@@ -85,11 +85,9 @@ class Outputs:
         return dataclasses.replace(self, numbers=self.numbers.copy())
 
     def structure_of(self, row: int) -> Template:
-        """The structure of one output."""
         return self.structures[0 if self.codes is None else int(self.codes[row])]
 
     def show(self, row: int) -> str:
-        """One output in words."""
         template = self.structure_of(row)
         columns = list(number_columns(template))
         rest = [0.0] * len(columns) if self.rest is None else self.rest[row, columns].tolist()

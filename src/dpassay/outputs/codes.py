@@ -61,7 +61,6 @@ class Part(Record):
 
     @cached_property
     def columns(self) -> tuple[int, ...]:
-        """The columns of its numbers."""
         return number_columns(self.template)
 
     @property
@@ -86,7 +85,6 @@ class Part(Record):
 
     @property
     def space(self) -> int:
-        """How many codes there are."""
         return self.strides[-1]
 
     def values(self, code: int) -> list[float | None]:
@@ -136,10 +134,6 @@ def codes_of(part: Part, rows: AnyArray, columns: int | None = None) -> IntArray
 
     −1 if a discrete column has an unknown value, or if the first columns are a rare combination.
     """
-    if columns is None and not part.renumbered and rows.dtype.kind in "iu" and _gapless(part):
-        packed = _packed(part, rows)
-        if packed is not None:
-            return packed
     total = np.zeros(len(rows), dtype=np.int64)
     unknown = np.zeros(len(rows), dtype=bool)
     for column, atoms in enumerate(part.atoms[:columns]):
@@ -165,35 +159,9 @@ def places(codes: IntArray, known: IntArray) -> IntArray:
     return np.where(known[place] == codes, place, -1)
 
 
-def _gapless(part: Part) -> bool:
-    return not any(part.open) and all(
-        0 < a.size <= SPAN and a[-1] - a[0] == a.size - 1 and whole_numbers(a) for a in part.atoms
-    )
-
-
 def whole_numbers(atoms: FloatArray) -> bool:
     """Whether all atoms are integers."""
     return bool(np.array_equal(atoms, np.floor(atoms)))
-
-
-def _packed(part: Part, numbers: AnyArray) -> IntArray | None:
-    """Rows of small integers as numbers in a mixed radix, by one matrix product.
-
-    None where the product would not be exact in doubles.
-    """
-    low = np.array([atoms[0] for atoms in part.atoms])
-    high = np.array([atoms[-1] for atoms in part.atoms])
-    stride = np.array(part.strides[:-1], dtype=float)
-    largest = float(np.maximum(np.abs(low), np.abs(high)) @ stride)
-    if largest >= 2.0**52:
-        return None
-    kind = np.float32 if largest < 1 << 24 else np.float64
-    with np.errstate(over="ignore", invalid="ignore"):  # numbers out of range are sorted out below
-        codes: IntArray = (numbers.astype(kind) @ stride.astype(kind)).astype(np.int64)
-    codes -= int(low @ stride)
-    if len(numbers) and (numbers.min() < low.max() or numbers.max() > high.min()):
-        codes[((numbers < low) | (numbers > high)).any(axis=1)] = -1
-    return codes
 
 
 def _digits(values: AnyArray, atoms: FloatArray, free: bool) -> IntArray:

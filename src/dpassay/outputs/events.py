@@ -41,11 +41,9 @@ class Scorer(Protocol):
     """Anything that ranks outputs."""
 
     @property
-    def name(self) -> str:
-        """What it is, for people."""
+    def name(self) -> str: ...
 
-    def score(self, outputs: Outputs) -> FloatArray:
-        """A number for each output."""
+    def score(self, outputs: Outputs) -> FloatArray: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,23 +60,18 @@ class Intervals(Record):
         checks.require(rising, "lows and highs must be the ends of increasing intervals")
 
     def holds(self, numbers: FloatArray) -> BoolArray:
-        """Which rows of the free numbers are inside."""
         x = numbers[:, 0]
         if self.lows.size == 1:
             return np.asarray((self.lows[0] <= x) & (x < self.highs[0]))
         place = np.searchsorted(self.lows, x, side="right") - 1
         return np.asarray((place >= 0) & (x < self.highs[np.maximum(place, 0)]))
 
-    @property
-    def _begins(self) -> int:
-        """How many finite ends, modulo 2, are at or below a number inside."""
-        return 0 if self.lows[0] == -np.inf else 1
-
     def count(self, x: Any) -> int:
         """How many finite numbers are inside, wherever they are: the intervals do not overlap."""
         if self.lows.size > _FEW:  # inside where an odd number of ends is not above
             ends = np.stack([self.lows, self.highs], axis=1).ravel()
-            return resident.count(resident.places(ends[np.isfinite(ends)], x) % 2 == self._begins)
+            odd = int(np.isfinite(ends[0]))
+            return resident.count(resident.places(ends[np.isfinite(ends)], x) % 2 == odd)
         # a pass over the draws for every end that is not open
         found = sum(_below(x, high) for high in self.highs.tolist())
         return found - sum(_below(x, low) for low in self.lows.tolist())
@@ -278,7 +271,11 @@ def _listed(layout: Layout, keys: Sequence[int]) -> tuple[list[str], bool]:
         return runs, False
     shown = list(keys)[: _LISTED if len(keys) <= _LISTED else _LISTED - 1]
     names = [
-        _any_number(layout, key) if name == "•" else name
+        name
+        if name != "•"
+        else "any number"
+        if layout.part(key).atoms[0].size == 0
+        else "a number that is not repeated"  # repeated ones are keys of their own
         for key, name in zip(shown, _names(layout, shown), strict=True)
     ]
     free = any(layout.free(k) and "•" in n for k, n in zip(shown, names, strict=True))
@@ -304,11 +301,6 @@ def _runs(layout: Layout, keys: Sequence[int]) -> list[str] | None:
         ends = f"a whole number from {run[0]} to {run[-1]}"
         found += [ends] if run.size > 2 else map(str, run.tolist())
     return found
-
-
-def _any_number(layout: Layout, key: int) -> str:
-    """A free number alone: repeated ones, if there are such, are keys of their own."""
-    return "any number" if layout.part(key).atoms[0].size == 0 else "a number that is not repeated"
 
 
 def _names(layout: Layout, keys: Sequence[int]) -> list[str]:
@@ -376,17 +368,6 @@ def _before(edge: float) -> float | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Levels:
-    """`levels[k]` for numbers with k of the sorted edges at or below them."""
-
-    edges: FloatArray
-    levels: IntArray
-
-    def __call__(self, numbers: FloatArray) -> IntArray:
-        return np.asarray(self.levels[np.searchsorted(self.edges, numbers, side="right")])
-
-
-@dataclass(frozen=True, eq=False)
 class Partition(Record):
     """Cells 0 to K of K nested events, which share one layout or one ranking, written down once."""
 
@@ -425,30 +406,26 @@ class Partition(Record):
         return replace(there, layout=self.layout, ranking=self.ranking, scorer=self.scorer)
 
     def cells(self, outputs: Outputs) -> IntArray:
-        """The cell of each output."""
         scorer = self.scorer if self.scorer is not None else self.ranking
         if scorer is not None:
             scores = scorer.score(outputs)
-            # no event holds where there is no score
-            return self._scores(np.where(np.isnan(scores), -np.inf, scores))
+            scores = np.where(np.isnan(scores), -np.inf, scores)  # without a score no event holds
+            return np.searchsorted(self._cuts, scores, side="right")
         assert self.layout is not None
         found = self.layout.sort(outputs)
         keys = found.all_keys()
         result = self._whole[keys]
-        for key, levels in self._partial.items():
+        for key, (edges, levels) in self._partial.items():
             inside = slice(None) if found.keys is None else keys == key
-            result[inside] += levels(found.numbers(key)[:, 0])
+            result[inside] += levels[np.searchsorted(edges, found.numbers(key)[:, 0], side="right")]
         return result
 
     def counts(self, outputs: Outputs) -> IntArray:
-        """How many outputs each cell has."""
         return np.bincount(self.cells(outputs), minlength=len(self))
 
     @cached_property
-    def _scores(self) -> _Levels:
-        """The number of events by the score."""
-        cuts = np.sort([event.cut for event in self.bare])
-        return _Levels(cuts, np.arange(cuts.size + 1))
+    def _cuts(self) -> FloatArray:
+        return np.sort([event.cut for event in self.bare])
 
     @cached_property
     def _whole(self) -> IntArray:
@@ -461,8 +438,8 @@ class Partition(Record):
         return found
 
     @cached_property
-    def _partial(self) -> dict[int, _Levels]:
-        """By key, the number of events that hold for its number."""
+    def _partial(self) -> dict[int, tuple[FloatArray, IntArray]]:
+        """By key, edges, and how many events hold for a number with k of them at or below it."""
         tests: dict[int, list[FloatArray]] = {}
         for event in self.bare:
             for key, test in event.partial:
@@ -476,5 +453,5 @@ class Partition(Record):
             np.add.at(steps, np.searchsorted(edges, highs) + 1, -1)
             inner = np.isfinite(edges)  # as all numbers are
             levels = np.cumsum(steps)[int(edges[0] == -np.inf) :][: np.count_nonzero(inner) + 1]
-            found[key] = _Levels(edges[inner], levels)
+            found[key] = edges[inner], levels
         return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,6 @@ class Layout(Record):
         return self.codes.size
 
     def part(self, key: int) -> Part:
-        """The part a key belongs to."""
         return self.parts[int(self.parts_of[key])]
 
     def free(self, key: int) -> list[int]:
@@ -156,7 +155,6 @@ class KeyedDraws:
         return KeyedDraws(self.layout, self.outputs[rows], keys)
 
     def all_keys(self) -> IntArray:
-        """The key of each output."""
         return np.zeros(len(self), dtype=np.int64) if self.keys is None else self.keys
 
     def counts(self) -> IntArray:
@@ -264,18 +262,11 @@ def _part(template: Template, numbers: AnyArray, rest: FloatArray, whole: bool) 
         discrete = len(numbers) > 0 and count.sum() >= _DISCRETE * len(numbers)
         if not discrete:
             values = values[count >= max(3, _SHARE * len(numbers))]
-        elif _whole_span(values) < SPAN:
+        elif whole_numbers(values) and values[-1] - values[0] < SPAN:
             values = np.arange(float(values[0]), float(values[-1]) + 1)  # without gaps
         atoms.append(values.astype(float))
         free.append(not discrete)
     return _keyed(Part(template, tuple(atoms), tuple(free), tuple(origins)), numbers, whole)
-
-
-def _whole_span(values: AnyArray) -> float:
-    """The span of sorted whole numbers; ∞ if they are not whole."""
-    if not whole_numbers(values):
-        return np.inf
-    return float(values[-1]) - float(values[0])
 
 
 def _keyed(part: Part, rows: AnyArray, whole: bool) -> Part:
@@ -283,15 +274,12 @@ def _keyed(part: Part, rows: AnyArray, whole: bool) -> Part:
     width = len(part.atoms)
     if part.space >= CODES:
         part = renumbered(part, rows)
-    if width > 1 and not whole and _scattered(part, rows):
-        return Part(part.template, (np.zeros(0),) * width, (True,) * width, part.origins)
+    if width > 1 and not whole:
+        codes = codes_of(part, rows)
+        _, count = repeated(codes[codes >= 0])
+        if count[count >= RARE].sum() < 0.5 * len(rows):
+            return Part(part.template, (np.zeros(0),) * width, (True,) * width, part.origins)
     return part
-
-
-def _scattered(part: Part, rows: AnyArray) -> bool:
-    codes = codes_of(part, rows)
-    _, count = repeated(codes[codes >= 0])
-    return bool(count[count >= RARE].sum() < 0.5 * len(rows))
 
 
 def _look_up(layout: Layout, index: int, codes: IntArray) -> IntArray:
@@ -301,15 +289,9 @@ def _look_up(layout: Layout, index: int, codes: IntArray) -> IntArray:
     known = layout.codes[own]
     space = layout.parts[index].space
     if space <= _TABLE:
-        table = _table(tuple(known.tolist()), tuple(own.tolist()), space)
+        table = np.full(space + 1, -1, dtype=np.int64)
+        table[known] = own
         return table[codes]  # −1 reads the last entry, which is −1
     order = np.argsort(known)
     place = places(codes, known[order])
     return np.where(place < 0, -1, own[order][place])
-
-
-@lru_cache(maxsize=32)
-def _table(known: tuple[int, ...], own: tuple[int, ...], space: int) -> IntArray:
-    table = np.full(space + 1, -1, dtype=np.int64)
-    table[list(known)] = own
-    return table

@@ -120,7 +120,6 @@ class LeafTable:
 
     @property
     def arrays(self) -> tuple[AnyArray, ...]:
-        """Owner, table, place, column, code and number of each leaf."""
         return self.owner, self.table, self.place, self.column, self.code, self.number
 
     def joined(self, other: LeafTable) -> LeafTable:
@@ -163,7 +162,6 @@ class LeafTable:
         return found
 
     def where(self, use: AnyArray) -> LeafTable:
-        """Some of the leaves."""
         return LeafTable(self.size, self.texts, *(x[use] for x in self.arrays))
 
     @cached_property

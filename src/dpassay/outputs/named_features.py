@@ -65,7 +65,6 @@ class Target(Record):
 
     @property
     def names(self) -> list[str]:
-        """What each of `features` is called."""
         many = len(self.columns)
         equal = [
             f"the number of rows equal to ({self.words})"
@@ -223,12 +222,10 @@ class NamedFeatures(Record):
 
     @property
     def size(self) -> int:
-        """How many there are."""
         return len(self.features)
 
     @classmethod
     def of(cls, features: tuple[Feature, ...]) -> NamedFeatures:
-        """As they are."""
         return cls(features, np.zeros(len(features)), np.ones(len(features)))
 
     def standardised(self, rows: FloatArray) -> NamedFeatures:
@@ -237,7 +234,6 @@ class NamedFeatures(Record):
         return NamedFeatures(self.features, rows.mean(axis=0), np.where(spread > 0, spread, 1.0))
 
     def rows(self, outputs: Outputs) -> FloatArray:
-        """One row of features an output."""
         return np.asarray((self.values(outputs) - self.centre) / self.scale)
 
     def values(self, outputs: Outputs) -> FloatArray:

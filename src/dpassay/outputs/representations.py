@@ -80,7 +80,6 @@ class Bits(Record):
 
     @property
     def size(self) -> int:
-        """How many codes an output has."""
         return len(self.columns)
 
     @classmethod
@@ -95,7 +94,6 @@ class Bits(Record):
         return cls(tuple(columns), np.array(origins, dtype=np.int64), mixed)
 
     def rows(self, outputs: Outputs) -> IntArray:
-        """The cell of each coordinate of each output."""
         found = np.empty((len(outputs), len(self.columns)), dtype=np.int64)
         for k, column in enumerate(self.columns):
             numbers = numbers_of(outputs, column)
@@ -136,7 +134,6 @@ class LowestBit(Record):
         checks.require(self.column >= 0, "column must be at least 0")
 
     def rows(self, outputs: Outputs) -> FloatArray:
-        """It, as a column of numbers."""
         return powers(numbers_of(outputs, self.column))[0][:, None] / 100.0
 
     def words(self, cut: float, below: bool) -> str:
@@ -186,7 +183,6 @@ class Letters(Record):
 
     @property
     def size(self) -> int:
-        """How many codes an output has."""
         return (2 + len(self._places)) * self.leaves + (_BIGRAMS if self.leaves == 1 else 0)
 
     @classmethod
@@ -203,7 +199,6 @@ class Letters(Record):
         return [*range(start), *range(-_END, 0)]
 
     def rows(self, outputs: Outputs) -> IntArray:
-        """The codes of each output: worked out once for each structure."""
         seen: Any = [0]
         back: Any = np.zeros(len(outputs), dtype=np.int64)
         if outputs.codes is not None:

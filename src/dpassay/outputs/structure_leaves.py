@@ -67,7 +67,6 @@ class StructureLeaves:
         return table[run], place[run] + step, column[run], codes, values, sources, kinds
 
     def _read(self, template: Template, derived: bool) -> None:
-        """All leaves of a structure."""
         self.next = 0  # the column of `numbers` that comes next
         self.words: list[tuple[str, str]] = []  # column and text
         self.single: list[tuple[str, int, bool]] = []  # path and source of numbers, if in a row
@@ -111,7 +110,6 @@ class StructureLeaves:
         self.count += many
 
     def add_texts(self, table: str, column: str, items: Sequence[str], place: int = 0) -> None:
-        """A run of text."""
         known = {item: self.named(item) for item in set(items)}
         self.add(table, column, len(items), place, code=len(self.codes))
         self.codes += [known[item] for item in items]
