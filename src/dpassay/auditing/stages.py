@@ -116,7 +116,7 @@ def learn(
     tried: list[list[tuple[str, float]]] = [[] for _ in claims]
     for source in found:
         batch = source.deal(budget.learn)
-        learner = CrossFit(batch, loss, source.rng, lean=lean, ordered=True, pair=source.pair)
+        learner = CrossFit(batch, loss, source.rng, lean=lean, pair=source.pair)
         for k, claim in enumerate(claims):
             choice = _choose(source, learner, claim, budget, gamma, largest)
             tried[k].append((str(source.pair), choice.predicted))

@@ -126,14 +126,12 @@ class CrossFit:
         *,
         thorough: bool = False,
         lean: bool = False,
-        ordered: bool = False,
         pair: Any = None,
     ) -> None:
         if not isinstance(loss, str):
             check_classifier(loss)
         self.batch, self.loss, self.rng = batch, loss, rng
         self.thorough, self.lean = thorough, lean
-        self.ordered = ordered  # plain numbers are sorted once for all scores
         self.pair = pair  # the inputs, for features that compare outputs with them
         self.failures: list[str] = []
         self._scores: dict[int, Scores | None] = {}
@@ -142,8 +140,7 @@ class CrossFit:
 
     @cached_property
     def training(self) -> Training:
-        found = Training.of(self.batch, thorough=self.thorough, pair=self.pair)
-        return found.in_order() if self.ordered and self._auto else found
+        return Training.of(self.batch, thorough=self.thorough, pair=self.pair)
 
     @property
     def _auto(self) -> bool:

@@ -73,9 +73,16 @@ class Binned:
         weights = self.weights + other.weights
         return Binned(self.axes, weights, self.outside + other.outside, counts)
 
-    def marginal(self, dimension: int) -> Binned:
-        others = tuple(k for k in range(len(self.axes)) if k != dimension)
-        return Binned((self.axes[dimension],), self.weights.sum(axis=others), self.outside)
+    @property
+    def marginals(self) -> list[Binned]:
+        """The draws along each coordinate."""
+        if len(self.axes) == 1:
+            return [self]
+        others = [tuple(j for j in range(len(self.axes)) if j != k) for k in range(len(self.axes))]
+        return [
+            Binned((axis,), self.weights.sum(axis=rest), self.outside)
+            for axis, rest in zip(self.axes, others, strict=True)
+        ]
 
 
 def bin_linear(values: FloatArray, axes: tuple[Axis, ...]) -> Binned:

@@ -238,11 +238,10 @@ def bandwidth(
     binned: Binned, rule: str | float = "sj", kernel: Kernel = GAUSSIAN
 ) -> tuple[float, ...]:
     """One bandwidth a coordinate; a number is taken as it is."""
-    d = len(binned.axes)
+    sides = binned.marginals
     if not isinstance(rule, str):
-        return (float(rule),) * d
-    change = binned.total ** (1 / 5 - 1 / (d + 4))
-    sides = [binned.marginal(k) if d > 1 else binned for k in range(d)]
+        return (float(rule),) * len(sides)
+    change = binned.total ** (1 / 5 - 1 / (len(sides) + 4))
     if rule == "likelihood":
         return tuple(_likelihood(side, kernel) * change for side in sides)
     change *= (kernel.square / GAUSSIAN.square) ** 0.2
@@ -281,8 +280,7 @@ def _one_side(
     if density.exponent is not None:
         return tuple(w**density.exponent for w in h)
     if inference:
-        marginals = [side.marginal(k) if len(h) > 1 else side for k in range(len(h))]
-        return tuple(undersmooth(w, scale(m)) for w, m in zip(h, marginals, strict=True))
+        return tuple(undersmooth(w, scale(m)) for w, m in zip(h, side.marginals, strict=True))
     return h
 
 

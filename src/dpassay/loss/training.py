@@ -49,7 +49,6 @@ class Training:
     p: KeyedDraws
     q: KeyedDraws
     whole: Training | None = None  # what this is a part of
-    ordered: bool = False  # ascending within each half of a side
     pair: Any = None  # the two inputs, where they are known
 
     @classmethod
@@ -57,15 +56,6 @@ class Training:
         """Find the keys of a batch; `thorough`: values that repeat are looked for in all of it."""
         _, p, q = learn(batch.p, batch.q, thorough=thorough)
         return cls(p, q, pair=pair)
-
-    def in_order(self) -> Training:
-        """Plain numbers ascending within each half of a side: whatever sorts or looks them up is quicker.
-
-        Draws are exchangeable, so that their order says nothing.
-        """
-        if self.p.keys is not None or self.q.keys is not None or self.layout.widest != 1:
-            return self
-        return Training(_ascending(self.p), _ascending(self.q), self.whole, True, self.pair)
 
     @property
     def layout(self) -> Layout:
@@ -113,24 +103,10 @@ class Training:
     def halves(self) -> tuple[Training, Training]:
         a, b = (n // 2 for n in self.sizes)
         return (
-            Training(self.p[:a], self.q[:b], self, self.ordered),
-            Training(self.p[a:], self.q[b:], self, self.ordered),
+            Training(self.p[:a], self.q[:b], self),
+            Training(self.p[a:], self.q[b:], self),
         )
 
     def most(self, n: int) -> Training:
-        """At most `n` draws of either side: the first, or spread evenly over numbers in order."""
-        if max(self.sizes) <= n:
-            return self
-        p, q = (
-            side[np.linspace(0, len(side) - 1, min(n, len(side))).astype(np.int64)]
-            if self.ordered
-            else side[:n]
-            for side in (self.p, self.q)
-        )
-        return Training(p, q, self)
-
-
-def _ascending(side: KeyedDraws) -> KeyedDraws:
-    """Numbers in order, in either half."""
-    x, half = side.numbers(0)[:, 0], len(side) // 2
-    return side[np.concatenate([np.argsort(x[:half]), half + np.argsort(x[half:])])]
+        """The first `n` draws of either side."""
+        return self if max(self.sizes) <= n else Training(self.p[:n], self.q[:n], self)

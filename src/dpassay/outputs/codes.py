@@ -198,13 +198,7 @@ def renumbered(part: Part, rows: AnyArray) -> Part:
 
 
 def repeated(values: AnyArray) -> tuple[AnyArray, IntArray]:
-    """Values that come twice or more, and how often: by counting small integers, else by sorting."""
-    if values.dtype.kind in "iu" and values.size:
-        low = int(values.min())
-        if int(values.max()) - low < 1 << 16:
-            count = np.bincount(values.astype(np.int64) - low)
-            found = np.flatnonzero(count > 1)
-            return found + low, count[found]
+    """Values that come twice or more, and how often."""
     ordered = np.sort(values)
     if not np.any(ordered[1:] == ordered[:-1]):
         return ordered[:0], np.zeros(0, dtype=np.int64)
