@@ -10,8 +10,8 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.loss.feature_search import best_features
 from dpassay.loss.ranking_losses import feature_curve
+from dpassay.loss.training import best_features
 from dpassay.outputs import features as ft
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.leaves import LeafTable

@@ -19,8 +19,7 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput
 from dpassay.outputs import resident
 from dpassay.outputs.canonical import Outputs, from_array
-from dpassay.outputs.codes import Part
-from dpassay.outputs.keys import KeyedDraws, Layout, learn
+from dpassay.outputs.keys import KeyedDraws, Layout, Part, learn
 from dpassay.outputs.resident import AnyOutputs, Resident, anywhere, brought_here
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Sizes, Source

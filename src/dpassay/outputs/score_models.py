@@ -13,8 +13,7 @@ from dpassay import validation as checks
 from dpassay._typing import AnyArray, FloatArray, IntArray
 from dpassay.errors import InvalidInput
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.codes import Part
-from dpassay.outputs.keys import KeyedDraws
+from dpassay.outputs.keys import KeyedDraws, Part
 from dpassay.outputs.named_features import NamedFeatures
 from dpassay.outputs.representations import Bits, Letters, LowestBit
 from dpassay.outputs.templates import written

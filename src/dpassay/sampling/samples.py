@@ -325,18 +325,11 @@ def sources(
     seed = seed_for(rng, sampling)
     described = described_for(mechanism, sampling)  # before it is called: its state may change
 
-    def live(index: int, pair: Pair) -> Live:
-        return Live(
-            mechanism,
-            pair.related(relation),
-            seed=seed,
-            index=index,
-            stage=stage,
-            sampling=sampling,
-            described=described,
-        )
-
-    return (live(index, pair) for index, pair in enumerate(given))
+    options: dict[str, Any] = {"stage": stage, "sampling": sampling, "described": described}
+    return (
+        Live(mechanism, pair.related(relation), seed=seed, index=index, **options)
+        for index, pair in enumerate(given)
+    )
 
 
 def _pairs(pairs: Any) -> Iterable[Pair]:
