@@ -258,8 +258,8 @@ class HitRates:
             # the first step outwards passes all draws that no threshold separates
             first = np.max(tail, axis=1, where=inside, initial=1e-9, keepdims=True)
             many = np.where(inside, 1 + np.log(first / tail), many)
-        many = np.minimum(many, max(self.thresholds.size - 1, 1)).ravel()
-        return np.asarray(self.noise * np.sqrt(2 * np.log(many)))
+        many = np.minimum(many, max(self.thresholds.size - 1, 1))
+        return np.asarray(self.noise * np.sqrt(2 * np.log(many))).ravel()
 
     def index(self, event: ThresholdEvent) -> int:
         orientation = self.orientations.index((event.above, event.swapped))

@@ -19,8 +19,8 @@ never validity: the draws that test are others.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import replace
+from functools import partial, reduce
 from operator import add
 
 import numpy as np
@@ -97,26 +97,14 @@ def score_edges(scores: Scores, cells: int) -> FloatArray:
 def scores_over(source: Source, loss: Loss, edges: FloatArray, rest: Sizes) -> IntArray:
     """How many of the draws that follow have their score in each cell, a row a side."""
     total = np.zeros((2, edges.size + 1), dtype=np.int64)
-    for part in source.blocks(rest, _ScoreCells(loss, edges)):
+    for part in source.blocks(rest, partial(_score_cells, loss, edges)):
         total += part
     return total
 
 
-@dataclass(frozen=True, eq=False)
-class _ScoreCells:
-    loss: Loss
-    edges: FloatArray
-
-    def __call__(self, p: Outputs, q: Outputs) -> IntArray:
-        return np.array(
-            [
-                np.bincount(
-                    np.searchsorted(self.edges, self.loss.score(side), side="right"),
-                    minlength=self.edges.size + 1,
-                )
-                for side in (p, q)
-            ]
-        )
+def _score_cells(loss: Loss, edges: FloatArray, *sides: Outputs) -> IntArray:
+    places = [np.searchsorted(edges, loss.score(side), side="right") for side in sides]
+    return np.array([np.bincount(place, minlength=edges.size + 1) for place in places])
 
 
 #: One in so many of the testing draws is looked at.

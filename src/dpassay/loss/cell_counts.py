@@ -92,7 +92,9 @@ def bin_linear(values: FloatArray, axes: tuple[Axis, ...]) -> Binned:
     """
     x = values if values.ndim == 2 else values[:, None]
     if len(axes) == 1:
-        return _bin_one(x[:, 0], axes[0])
+        found = bin_numbers(x[:, 0], axes[0])
+        assert found is not None
+        return found
     inside = np.ones(len(x), dtype=bool)
     place, share = [], []
     for column, axis in zip(x.T, axes, strict=True):
@@ -113,40 +115,27 @@ def bin_linear(values: FloatArray, axes: tuple[Axis, ...]) -> Binned:
     return Binned(axes, weights.reshape(shape), float(len(x) - inside.sum()))
 
 
-def _bin_one(x: FloatArray, axis: Axis) -> Binned:
-    position = (x - axis.low) * (1.0 / axis.step)
-    outside = 0
-    if position.size and (position.min() < 0 or position.max() > axis.size - 1):
-        inside = (position >= 0) & (position <= axis.size - 1)
-        outside = int(position.size - inside.sum())
-        position = position[inside]
-    whole = position.astype(np.int64)
-    count = np.bincount(whole, minlength=axis.size + 1)
-    right = np.bincount(whole, weights=position - whole, minlength=axis.size + 1)
-    return _shared_out(axis, count, np.asarray(right, dtype=float), outside)
-
-
-def bin_there(x: Any, axis: Axis) -> Binned | None:
-    """`bin_linear` of numbers that are not NumPy's; None where their library does not count."""
+def bin_numbers(x: Any, axis: Axis) -> Binned | None:
+    """`bin_linear` of numbers, wherever they are; None where their library does not count."""
     xp = resident.namespace(x)
     position = (x - axis.low) * (1.0 / axis.step)
-    outside = 0
-    if float(xp.min(position)) < 0 or float(xp.max(position)) > axis.size - 1:
-        inside = (position >= 0) & (position <= axis.size - 1)
-        outside = int(x.shape[0]) - resident.count(inside)
+    inside = (position >= 0) & (position <= axis.size - 1)
+    within = int(np.count_nonzero(inside)) if xp is None else resident.count(inside)
+    outside = int(x.shape[0]) - within
+    if outside:
         position = position[inside]
-    whole = xp.floor(position)
-    place = xp.astype(whole, xp.int64)
-    count = resident.bincount(place, axis.size + 1)
-    right = resident.bincount(place, axis.size + 1, position - whole)
-    if count is None or right is None:
-        return None
-    return _shared_out(axis, count, right, outside)
-
-
-def _shared_out(axis: Axis, count: IntArray, right: FloatArray, outside: int) -> Binned:
-    """The weights of draws by cell: `right` is what goes to the right end of each, of `count` in all."""
-    weights: FloatArray = np.asarray(count - right, dtype=float)
+    if xp is None:
+        whole = position.astype(np.int64)
+        count = np.bincount(whole, minlength=axis.size + 1)
+        right = np.bincount(whole, weights=position - whole, minlength=axis.size + 1)
+    else:
+        whole = xp.floor(position)
+        place = xp.astype(whole, xp.int64)
+        count = resident.bincount(place, axis.size + 1)
+        right = resident.bincount(place, axis.size + 1, position - whole)
+        if count is None or right is None:
+            return None
+    weights: FloatArray = np.asarray(count - right, dtype=float)  # what goes to the left ends
     weights[1:] += right[:-1]
     return Binned((axis,), weights[: axis.size], float(outside), count[: axis.size])
 
@@ -260,7 +249,7 @@ class Binning:
             return None
         origin = self.layout.parts[0].origins[0]
         columns = (side.numbers[:, 0] for side in sides)
-        first, second = (bin_there(x - origin if origin else x, axes[0]) for x in columns)
+        first, second = (bin_numbers(x - origin if origin else x, axes[0]) for x in columns)
         if first is None or second is None:
             return None
         counts = [np.array([len(side), 0]) for side in sides]

@@ -422,16 +422,13 @@ def key_name(key: Any) -> str:
     if isinstance(key, str):
         return f"`{key}" if key.startswith("`") else str(key)
     if isinstance(key, float):
-        return f"`{_number_key(key)}`"
+        whole = math.isfinite(key) and key.is_integer()
+        return f"`{int(key) if whole else repr(float(key))}`"
     walked = Leaves()
     template = walked.walk(key)
     rests = dict(walked.rests)
     numbers = [exact(walked.numbers[k], rests.get(k, 0.0)) for k in number_columns(template)]
     return f"`{show(template, numbers)}`"
-
-
-def _number_key(key: float) -> str:
-    return str(int(key)) if math.isfinite(key) and key.is_integer() else repr(float(key))
 
 
 def word_leaf(word: str | bytes) -> Template:

@@ -54,13 +54,12 @@ def split(
     *,
     least: tuple[int, int] = (2, 2),
     most: int | None = None,
-    name: str = "n",
 ) -> Budget:
     """`n` draws a side, or all that samples hold, of which about `share` train.
 
     At least `least` = (training, testing) on either side, at most `most` training.
     """
-    total = totals(source, n, least=sum(least), name=name)
+    total = totals(source, n, least=sum(least))
     a, b = (
         max(least[0], min(round(share * side), most or side, side - least[1])) for side in total
     )

@@ -132,16 +132,6 @@ def described_for(mechanism: Mechanism, sampling: Sampling | None) -> dict[str, 
     return None if how.store is None else identity(mechanism, how.identity)
 
 
-def entry_of(
-    mechanism: Mechanism, pair: Pair, sampling: Sampling, described: dict[str, str] | None
-) -> Entry | None:
-    """Whose draws they are, for a run that draws into a store."""
-    if sampling.store is None:
-        return None
-    described = described or identity(mechanism, sampling.identity)
-    return Entry.of(mechanism, pair, sampling, described)
-
-
 def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
     """The default use of a block: keep its outputs, whatever the mechanism does to its arrays later."""
     return p.copy(), q.copy()

@@ -100,7 +100,8 @@ class Drawn:
     def of(cls, job: Job, sides: Sides, seconds: float = 0.0) -> Drawn:
         calls = job.layout.calls
         heads = head(sides[0], calls), head(sides[1], calls)
-        return cls(*((None, sides) if calls else (job.use(*sides), None)), heads, seconds)
+        result = None if calls else job.use(*sides)
+        return cls(result, sides if calls else None, heads, seconds)
 
 
 def draw_task(job: Job, task: Task) -> Drawn | Failure:

@@ -41,11 +41,11 @@ from dpassay.sampling.draw import (
     Seed,
     described_for,
     draw_blocks,
-    entry_of,
     keep,
     seed_for,
 )
 from dpassay.sampling.job import stream
+from dpassay.sampling.store_files import Entry
 from dpassay.sampling.tasks import by_calls
 
 T = TypeVar("T")
@@ -214,7 +214,10 @@ class Live(Source):
         self.index, self._stage = index, stage
         self.sampling = sampling or Sampling()
         self.replayable = bool(getattr(self.mechanism, "replayable", True))
-        self._entry = entry_of(self.mechanism, pair, self.sampling, described)
+        described = described or described_for(self.mechanism, self.sampling)
+        self._entry = (
+            None if described is None else Entry.of(self.mechanism, pair, self.sampling, described)
+        )
         self._check = CopyCheck()
         self.drawn, self.spent = 0, 0.0  # draws a side that were dealt, and the seconds they took
 
