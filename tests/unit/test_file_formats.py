@@ -388,3 +388,19 @@ def test_lines_that_are_no_table_are_refused(tmp_path, text, words):
     path.write_text(text)
     with pytest.raises(UnreadableFile, match=words):
         read_table(path)
+
+
+def test_numbers_whose_separators_are_not_told_are_refused(tmp_path):
+    """984 and 1.214 are 984 and 1214 in some countries; a number with a unit is no word."""
+    rng = np.random.default_rng(0)
+    whole = rng.integers(600, 2500, size=200)
+    german = [f"{x:,}".replace(",", ".") for x in whole]
+    path = tmp_path / "p.csv"
+    path.write_text("\n".join(["Wert", *german]), encoding="utf-8")
+    with pytest.raises(UnreadableFile, match=r"a decimal, or a whole number with a separator"):
+        read_table(path)
+    path.write_text("\n".join(["Wert", *(f"{x:.3f}" for x in whole / 7)]), encoding="utf-8")
+    read_table(path)
+    path.write_text("\n".join(["Wert", *(f"{x} €" for x in german)]), encoding="utf-8")
+    with pytest.raises(UnreadableFile, match="a number with a unit"):
+        read_table(path)

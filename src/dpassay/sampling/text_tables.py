@@ -33,7 +33,11 @@ _NUMBER = r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:nan|inf|infin
 #: Numbers with a decimal comma or with separators: 1,5 and 1.234,5 and 1 234 and 1'234.
 _DIGITS = "[+-]?[0-9][0-9.eE+-]*"
 _SEPARATED = f"[+-]?,[0-9]+|{_DIGITS}([, \u00a0\u202f'’_]+{_DIGITS})+"
+_WITH_UNIT = rf"[€$£¥] ?{_DIGITS}[0-9.,]*|{_DIGITS}[0-9.,]* ?[€$£¥]"
+#: Whole numbers below 1000, and numbers that are 1.214 or, with a separator, 1214.
+_SMALL, _GROUPED = "[+-]?[0-9]{1,3}", r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+"
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}.*"
+_GROUPS = 20  # numbers that may have a separator, from which on it is asked for
 _SNIFFED = 100  # rows that tell the delimiter, and cells that tell a type
 _BLOCK = 1 << 24  # bytes of text parsed at a time; a row must fit
 NO_TEXT = "is not text in UTF-8; is it in another encoding, such as cp1252? Save it in UTF-8"
@@ -204,6 +208,8 @@ def of_text(cells: Any, where: str, marks: Marks = PLAIN) -> Column:
     """A column of text cells, typed."""
     pa = _arrow()
     cells = marks.plain(cells, where)
+    if marks == PLAIN:
+        _refuse_grouped(cells, where)
     numbers = _numbers(cells)
     if numbers is not None:
         return Column(numbers)
@@ -212,6 +218,21 @@ def of_text(cells: Any, where: str, marks: Marks = PLAIN) -> Column:
     cells = cells.filter(present)
     mask = np.asarray(present, dtype=bool)
     return Column(_typed(cells, where), None if mask.all() else mask)
+
+
+def _refuse_grouped(cells: Any, where: str) -> None:
+    """Refuse columns of 984 and 1.214, in which no decimal has other than three digits."""
+    either = f"{_SMALL}|{_GROUPED}"
+    if not _matches(cells.slice(0, _SNIFFED), either).all() or not _matches(cells, either).all():
+        return
+    grouped = np.flatnonzero(_matches(cells, _GROUPED))
+    if _GROUPS <= grouped.size < len(cells):
+        raise Unreadable(
+            f"holds {checks.shown(cells[int(grouped[0])].as_py())} beside whole numbers below 1000: a "
+            "decimal, or a whole number with a separator? Say --decimal , --thousands . for the second, "
+            "--thousands , for the first (decimal=, thousands= in Python)",
+            where,
+        )
 
 
 def _typed(cells: Any, where: str) -> AnyArray:
@@ -238,6 +259,13 @@ def _typed(cells: Any, where: str) -> AnyArray:
             f"or like several numbers. Say how numbers are written, such as {marks} (decimal=, "
             "thousands= in Python); separate cells by commas, semicolons or tabs "
             "(np.savetxt(…, delimiter=','))",
+            where,
+        )
+    with_unit = np.flatnonzero(_matches(cells, _WITH_UNIT))
+    if with_unit.size:
+        raise Unreadable(
+            f"holds {checks.shown(cells[int(with_unit[0])].as_py())}, a number with a unit, which would "
+            "be read as a word; write the number alone",
             where,
         )
     mixed = np.array(cells.to_numpy(zero_copy_only=False))
