@@ -124,6 +124,8 @@ def bin_numbers(x: Any, axis: Axis) -> Binned | None:
     outside = int(x.shape[0]) - within
     if outside:
         position = position[inside]
+    count: Any
+    right: Any
     if xp is None:
         whole = position.astype(np.int64)
         count = np.bincount(whole, minlength=axis.size + 1)
