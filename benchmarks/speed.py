@@ -94,7 +94,7 @@ def plain_knn(mechanism: Any, pair: Any, n: int) -> float:
 
 def ours_knn(mechanism: Any, pair: Any, n: int) -> Any:
     """The whole curve by counts of the kNN loss on held-out draws."""
-    from dpassay.loss.knn import KnnLoss
+    from dpassay.loss.keyed_losses import KnnLoss
     from dpassay.loss.training import Training
 
     samples = dp.draw(mechanism, pair, n=2 * n, rng=0)

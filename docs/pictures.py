@@ -15,7 +15,7 @@ import numpy as np
 
 import dpassay as dp
 from dpassay.charts import PALETTE, masses
-from dpassay.outputs.bits import powers
+from dpassay.outputs.representations import powers
 
 IMAGES = Path(__file__).parent / "images"
 DRAWS, REACH, LOWEST = 4000, 2.0, -66

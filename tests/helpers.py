@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 import dpassay as dp
-from dpassay.loss.binned import axes_for, bin_linear
+from dpassay.loss.cell_counts import axes_for, bin_linear
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import align, from_raw
 from dpassay.outputs.keys import learn

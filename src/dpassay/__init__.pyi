@@ -19,7 +19,7 @@ from .blackbox.mechanism import from_function as from_function
 from .blackbox.mechanism import with_features as with_features
 from .hunting.hunts import hunt as hunt
 from .hunting.result import Hunt as Hunt
-from .loss.kernels import KernelDensity as KernelDensity
+from .loss.kernel_density import KernelDensity as KernelDensity
 from .membership.attacks import AttackRates as AttackRates
 from .membership.attacks import attack_rates as attack_rates
 from .membership.canaries import Canaries as Canaries

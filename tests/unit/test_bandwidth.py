@@ -7,9 +7,17 @@ import pytest
 from scipy import stats
 from tests.helpers import binned_of, three_samples
 
-from dpassay.loss.bandwidth import bandwidth, bandwidths, scale, undersmooth
-from dpassay.loss.binned import Binned
-from dpassay.loss.kernels import GAUSSIAN, KERNELS, RULES, KernelDensity
+from dpassay.loss.cell_counts import Binned
+from dpassay.loss.kernel_density import (
+    GAUSSIAN,
+    KERNELS,
+    RULES,
+    KernelDensity,
+    bandwidth,
+    bandwidths,
+    scale,
+    undersmooth,
+)
 
 SAMPLES = three_samples()
 NORMAL = SAMPLES["normal"]

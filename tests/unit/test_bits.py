@@ -8,9 +8,9 @@ import pytest
 from tests.helpers import canonical, objects
 
 import dpassay as dp
-from dpassay.outputs.bits import CELLS, Bits, LowestBit, powers
 from dpassay.outputs.canonical import align
 from dpassay.outputs.events import Event
+from dpassay.outputs.representations import CELLS, Bits, LowestBit, powers
 
 PAIR = (0.0, 1.0)
 #: Draws a side.

@@ -26,7 +26,7 @@ def test_a_candidate_that_fails_is_said_and_does_not_end_the_search(monkeypatch,
     def broken(*arguments, **options):
         raise FloatingPointError("no")
 
-    monkeypatch.setattr("dpassay.loss.dyadic.halve", broken)
+    monkeypatch.setattr("dpassay.loss.keyed_losses.halve", broken)
     verdict = dp.audit(dp.zoo.Laplace(), (0.0, 1.0), "eps=2", n=4000, rng=seed)
     assert verdict.tone == "blind"
     assert "dyadic" in verdict.blind

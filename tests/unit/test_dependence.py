@@ -247,13 +247,3 @@ def test_scores_beside_labels_are_doubted():
         warnings.simplefilter("error")
         dp.from_samples(scores[labels == 1], scores[labels == 0])
         dp.from_samples(labels, rng.integers(2, size=400))
-
-
-def test_outputs_that_stay_for_several_calls_point_to_the_clock(seed):
-    p, q = (np.repeat(np.random.default_rng(seed + k).laplace(size=100), 5) for k in (0, 1))
-    said = [*symptoms(canonical(p), canonical(q))]
-    assert (
-        "80% repeat the one before, digit for digit: is a generator seeded with the time" in said[0]
-    )
-    sticky = np.repeat(np.random.default_rng(seed).integers(0, 2, 100), 5)
-    assert all("the time" not in text for text in symptoms(canonical(sticky), canonical(sticky)))

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import betaln
 from tests.helpers import training
 
-from dpassay.loss.dyadic import DyadicLoss, _averaged_odds, halve
+from dpassay.loss.keyed_losses import DyadicLoss, _averaged_odds, halve
 from dpassay.loss.training import Line
 from dpassay.outputs.events import Event
 

@@ -10,14 +10,13 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.loss.feature_search import best_features
-from dpassay.loss.features import feature_curve
+from dpassay.loss.ranking_losses import feature_curve
+from dpassay.loss.training import best_features
 from dpassay.outputs import features as ft
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.leaves import LeafTable
-from dpassay.outputs.named_features import Feature, NamedFeatures, words_of
+from dpassay.outputs.named_features import Feature, NamedFeatures, targets_of, words_of
 from dpassay.outputs.score_models import Ranking, Steps
-from dpassay.outputs.targets import targets_of
 from dpassay.results.verdict import Verdict
 
 

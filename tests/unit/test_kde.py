@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 from tests.helpers import binned_of, three_samples
 
-from dpassay.loss import kde
-from dpassay.loss.binned import axes_for, bin_linear
+from dpassay.loss.cell_counts import axes_for, bin_linear
+from dpassay.loss.kernel_density import density_at, density_on_grid
 
 SAMPLES = three_samples()
 RNG = np.random.default_rng(4)
@@ -18,7 +18,7 @@ def test_density_on_a_grid_agrees_with_scipy(name):
     values = SAMPLES[name]
     h = 0.3
     binned = binned_of(values, size=16_384)
-    ours = kde.on_grid(binned, (h,))
+    ours = density_on_grid(binned, (h,))
     theirs = stats.gaussian_kde(values, bw_method=h / values.std(ddof=1))(binned.axes[0].points)
     assert ours == pytest.approx(theirs, abs=1e-6)
 
@@ -27,12 +27,12 @@ def test_density_in_two_dimensions_is_the_direct_sum():
     values = RNG.normal(size=(800, 2))
     axes = axes_for([values], size=257)
     h = (0.5, 0.4)
-    ours = kde.on_grid(bin_linear(values, axes), h)
+    ours = density_on_grid(bin_linear(values, axes), h)
     for k in ((128, 128), (100, 170), (60, 90)):
         point = np.array([a.points[i] for a, i in zip(axes, k, strict=True)])
         z = (values - point) / np.array(h)
         slow = np.exp(-0.5 * (z**2).sum(axis=1)).mean() / (2 * np.pi * 0.5 * 0.4)
-        assert kde.at_points(values, point[None, :], h)[0] == pytest.approx(slow)
+        assert density_at(values, point[None, :], h)[0] == pytest.approx(slow)
         assert ours[k] == pytest.approx(slow, abs=1e-4)
 
 
@@ -40,11 +40,11 @@ def test_density_in_three_dimensions_integrates_to_one():
     values = RNG.normal(size=(2000, 3))
     axes = axes_for([values], size=64)
     binned = bin_linear(values, axes)
-    density = kde.on_grid(binned, (0.4, 0.4, 0.4))
+    density = density_on_grid(binned, (0.4, 0.4, 0.4))
     assert density.sum() * binned.cell == pytest.approx(1.0, abs=0.01)
 
 
 def test_density_at_points_is_the_direct_sum():
     points = np.array([[-3.0], [0.0], [2.5]])
     slow = stats.norm.pdf((points - NORMAL[None, :]) / 0.2).mean(axis=1) / 0.2
-    assert kde.at_points(NORMAL[:, None], points, (0.2,)) == pytest.approx(slow)
+    assert density_at(NORMAL[:, None], points, (0.2,)) == pytest.approx(slow)

@@ -9,8 +9,7 @@ from tests.helpers import binned_of, three_samples
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.loss import kde
-from dpassay.loss.kernels import GAUSSIAN, KERNELS
+from dpassay.loss.kernel_density import GAUSSIAN, KERNELS, density_at, density_on_grid
 
 ORDER_TWO = ("gaussian", "epanechnikov", "laplace")
 HALF_LINE = (0.0, math.inf)
@@ -55,23 +54,23 @@ def test_density_on_a_grid_is_that_of_scikit_learn(kernel, sample):
     binned = binned_of(values, size=8192)
     theirs = KernelDensity(kernel=name, bandwidth=h / spread).fit(values[:, None])
     slow = np.exp(theirs.score_samples(binned.axes[0].points[::16, None]))
-    fast = kde.on_grid(binned, (h,), KERNELS[kernel])[::16]
+    fast = density_on_grid(binned, (h,), KERNELS[kernel])[::16]
     # a kink or an edge of the kernel is rounded off within a step of the grid
     assert np.abs(fast - slow).max() < 1e-3 * slow.max()
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_density_on_a_grid_of_two_axes_is_the_direct_sum(kernel):
-    from dpassay.loss.binned import axes_for, bin_linear
+    from dpassay.loss.cell_counts import axes_for, bin_linear
 
     values = np.random.default_rng(1).normal(size=(500, 2))
     axes, h, shape = axes_for([values], size=401), (0.5, 0.4), KERNELS[kernel]
-    fast = kde.on_grid(bin_linear(values, axes), h, shape)
+    fast = density_on_grid(bin_linear(values, axes), h, shape)
     for k in ((200, 200), (150, 250)):
         point = np.array([a.points[i] for a, i in zip(axes, k, strict=True)])
         slow = np.prod(shape.density((values - point) / h), axis=1).mean() / math.prod(h)
         assert fast[k] == pytest.approx(slow, rel=5e-3)
-        assert kde.at_points(values, point[None, :], h, shape)[0] == pytest.approx(slow)
+        assert density_at(values, point[None, :], h, shape)[0] == pytest.approx(slow)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -81,7 +80,7 @@ def test_reflection_is_the_direct_sum_over_draws_and_their_mirror_images(kernel)
     binned = binned_of(values, size=8192)
     both = np.concatenate([values, -values])
     x = binned.axes[0].points
-    fast = kde.on_grid(binned, (h,), shape, HALF_LINE)
+    fast = density_on_grid(binned, (h,), shape, HALF_LINE)
     at = np.searchsorted(x, [0.0, 0.05, 0.2, 1.0])
     slow = np.maximum(shape.density((x[at, None] - both) / h).sum(axis=1) / (800 * h), 0.0)
     assert fast[at] == pytest.approx(slow, rel=0.01)
@@ -95,7 +94,7 @@ def test_variance_near_an_end_is_that_of_simulated_estimates():
     for _ in range(1500):
         values = rng.random(n)[:, None]  # density 1 on [0, 1]
         points = h * distance[:, None]
-        both = (kde.at_points(values, side * points, (h,)) for side in (1, -1))
+        both = (density_at(values, side * points, (h,)) for side in (1, -1))
         found.append(sum(both))
     # a variance from 1500 runs is known to 4 %; the formula leaves out f² and edge effects of order h
     seen = n * np.var(found, axis=0) + 1.0

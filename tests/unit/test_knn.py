@@ -6,7 +6,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.loss.knn import KnnLoss, _Bits, _Line, _Tree, default_k
+from dpassay.loss.keyed_losses import KnnLoss, _Bits, _Line, _Tree, default_k
 from dpassay.loss.training import Line, Training
 from dpassay.outputs.canonical import from_raw
 from dpassay.sampling.samples import Batch
@@ -102,7 +102,7 @@ def test_k_is_a_rule_or_a_number():
     assert default_k(10**6, 1) == round(10**4.8)
     assert default_k(10**6, 5) == 256 or default_k(10**6, 5) < 10**3
     samples = dp.draw(dp.zoo.Laplace(), (0.0, 1.0), n=100, rng=0)
-    assert KnnLoss.fit(training(samples.p, samples.q), "sqrt").voters[0].k == 14
-    assert KnnLoss.fit(training(samples.p, samples.q), 9).voters[0].k == 9
+    assert KnnLoss.fit(training(samples.p, samples.q), "sqrt").pieces[0].voter.k == 14
+    assert KnnLoss.fit(training(samples.p, samples.q), 9).pieces[0].voter.k == 9
     with pytest.raises(InvalidInput, match="k must be one of"):
         KnnLoss.fit(training(samples.p, samples.q), "many")

@@ -12,7 +12,7 @@ from tests.helpers import canonical, objects
 
 import dpassay as dp
 from dpassay.outputs.events import Event
-from dpassay.outputs.letters import Letters, text_of
+from dpassay.outputs.representations import Letters, text_of
 
 PAIR = (0, 1)
 WORDS = ["", "a", "b", "ab", "abc", "abcd", "abcde", "ba" * 20, "x" * 127, "x" * 128, "x" * 129]

@@ -6,7 +6,7 @@ from tests.helpers import training
 
 import dpassay as dp
 from dpassay.loss.cell_counts import tally_of
-from dpassay.loss.logistic import fit_logistic, newton, quadratic
+from dpassay.loss.ranking_losses import fit_logistic, newton, quadratic
 from dpassay.outputs.canonical import from_raw
 
 

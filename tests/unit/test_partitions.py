@@ -5,7 +5,7 @@ import pytest
 from tests.helpers import canonical, objects
 
 from dpassay.learning.cross_fit import CrossFit
-from dpassay.outputs.partitions import Partition
+from dpassay.outputs.events import Partition
 from dpassay.records import Record
 from dpassay.sampling.draw import stream
 from dpassay.sampling.samples import Batch

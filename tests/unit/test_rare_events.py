@@ -6,7 +6,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.learning.rare_events import draws_for_rare_events
+from dpassay.learning.streaming import draws_for_rare_events
 from dpassay.sampling.budget import Budget
 
 PAIR = (0.0, 1.0)

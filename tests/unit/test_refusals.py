@@ -132,20 +132,6 @@ def test_words_that_differ_in_capitals_alone_are_refused(lines):
     read_pair(*lines(RNG.choice(letters, 300), RNG.choice(letters, 300)))
 
 
-def test_rows_that_are_no_runs_are_refused(lines):
-    plain = np.round(P, 3).tolist(), np.round(Q, 3).tolist()
-    with pytest.raises(UnreadableFile, match="'Total' in its last row only.*a row of totals"):
-        read_pair(*lines(plain[0], [*plain[1], "Total"]))
-    rows = [[f"{k},{x}" for k, x in enumerate(side)] for side in plain]
-    read_pair(*lines(*rows, header="id,x"), drop=["id"])
-    with pytest.raises(UnreadableFile, match="'id' of p.csv holds 'All' in its last row only"):
-        read_pair(*lines([*rows[0], "All,7"], rows[1], header="id,x"), drop=["id"])
-    with pytest.raises(UnreadableFile, match="p.csv has 'x' in its first row .* a repeated header"):
-        read_pair(*lines([*plain[0][:50], "x", *plain[0][50:]], plain[1]))
-    read_pair(*lines([*plain[0], "error"], plain[1]))  # an outcome
-    read_pair(*lines(["Total", *plain[0]], ["Total", *plain[1], "Total"]))
-
-
 def test_one_long_row_is_told_from_many_outputs(tmp_path):
     for name, values in (("p", P), ("q", Q)):
         np.save(tmp_path / f"{name}.npy", values[None, :])

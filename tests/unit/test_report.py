@@ -16,9 +16,8 @@ from tests.helpers import laplace_mechanism
 import dpassay as dp
 from dpassay import report
 from dpassay.errors import InvalidInput, MissingExtra
-from dpassay.outputs.codes import Part
 from dpassay.outputs.events import Event, Intervals
-from dpassay.outputs.keys import Layout
+from dpassay.outputs.keys import Layout, Part
 from dpassay.privacy.provenance import About, Origin
 from dpassay.report import embed
 from dpassay.report.page import OF_VALUES, _sorted, overview

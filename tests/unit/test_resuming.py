@@ -14,8 +14,8 @@ from tests.unit.test_store import PAIR, draws, equal
 import dpassay as dp
 from dpassay.errors import MechanismRaised, StoreError, StoreWarning
 from dpassay.sampling import resuming, store_files
-from dpassay.sampling.draw import entry_of
-from dpassay.sampling.store_files import list_parts
+from dpassay.sampling.identity import identity
+from dpassay.sampling.store_files import Entry, list_parts
 
 pytest.importorskip("pyarrow")
 
@@ -273,7 +273,9 @@ def test_a_worker_that_outlives_its_run_saves_nothing_more(tmp_path, seed):
     from dpassay.sampling.tasks import Task
 
     side = from_raw([1.0], 1)
-    entry = entry_of(dp.from_function(one_laplace), Pair(*PAIR), dp.Sampling(store=tmp_path), None)
+    function = dp.from_function(one_laplace)
+    way = dp.Sampling(store=tmp_path)
+    entry = Entry.of(function, Pair(*PAIR), way, identity(function))
     with resuming.open_stage(tmp_path, entry, seed=seed, key=(0, 0)) as stage:
         left = stage.writer
         left.save(Task(0, 1), (side, side))
@@ -291,7 +293,9 @@ def test_without_locks_the_last_to_come_takes_over(tmp_path, seed, monkeypatch):
     from dpassay.sampling.tasks import Task
 
     monkeypatch.setattr(resuming, "fcntl", None)
-    entry = entry_of(dp.from_function(one_laplace), Pair(*PAIR), dp.Sampling(store=tmp_path), None)
+    function = dp.from_function(one_laplace)
+    way = dp.Sampling(store=tmp_path)
+    entry = Entry.of(function, Pair(*PAIR), way, identity(function))
     side = from_raw([1.0], 1)
     with resuming.open_stage(tmp_path, entry, seed=seed, key=(0, 0)) as first:
         first.writer.save(Task(0, 1), (side, side))

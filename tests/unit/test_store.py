@@ -182,12 +182,13 @@ def test_a_state_that_starts_again_with_the_run_is_noticed(tmp_path):
 
         return dp.from_function(own)
 
-    draws(tmp_path, 300, mechanism=fresh())
+    draws(tmp_path / "a", 300, mechanism=fresh())
     with pytest.raises(DependentDraws, match="starts again"):
-        draws(tmp_path, 500, mechanism=fresh())
-    draws(tmp_path, 1000, mechanism=fresh())  # in cells of 2: none of the first is among them
+        draws(tmp_path / "a", 500, mechanism=fresh())
+    for n in (500, 1000):  # in cells of 1 and of 2: none of the first is among the others
+        draws(tmp_path / "b", n, mechanism=fresh())
     with pytest.raises(DependentDraws, match="the mechanism carries a random state"):
-        dp.Store(tmp_path).samples()
+        dp.Store(tmp_path / "b").samples()
 
 
 # --- reading

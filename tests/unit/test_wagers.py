@@ -56,8 +56,8 @@ def test_counts_are_hardly_better_than_draws_to_come(seeds):
     bets = bets_against(claim)
     for seed in seeds[:40]:
         scores = tuple(np.random.default_rng(seed).normal(size=(2, 64)))
-        found = wagers._crossed(scores, bets, claim), wagers._cut(scores, bets, claim)
-        tops = [cells.counts[:, 2] + 0.5 for cells in found]
+        found = wagers._crossed(scores, bets, claim)[0], wagers._cut(scores, bets, claim)[1]
+        tops = [counts[:, 2] + 0.5 for counts in found]
         gap.append([np.log(top[0] / top[1]) for top in tops])
     crossed, own = np.transpose(gap)
     error = 4 / np.sqrt(40)

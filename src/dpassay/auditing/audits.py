@@ -28,8 +28,8 @@ from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import best_detectable, smallest_detectable
 from dpassay.diagnosis.diagnoses import belief, diagnose, looked_at
 from dpassay.errors import InvalidInput, NotEnoughDraws
-from dpassay.learning.separation import evenest_share, separates
-from dpassay.loss.features import feature_curve
+from dpassay.learning.cross_fit import evenest_share, separates
+from dpassay.loss.ranking_losses import feature_curve
 from dpassay.notions.all_notions import profile_of
 from dpassay.privacy.claim_parsing import as_claim, parameter, several
 from dpassay.privacy.claims import Claim

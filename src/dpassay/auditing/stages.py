@@ -31,8 +31,8 @@ from dpassay.diagnosis.parts import Keeping, Kept
 from dpassay.errors import MechanismError
 from dpassay.learning.cross_fit import CrossFit, select
 from dpassay.learning.event_selection import EventCriterion, SelectedEvent, select_events
-from dpassay.learning.rare_events import best_event, draws_for_rare_events, two_tallies
 from dpassay.learning.renyi_function import MomentCriterion, Variation
+from dpassay.learning.streaming import best_event, draws_for_rare_events, two_tallies
 from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event
 from dpassay.outputs.resident import AnyOutputs, brought_here
@@ -116,7 +116,7 @@ def learn(
     tried: list[list[tuple[str, float]]] = [[] for _ in claims]
     for source in found:
         batch = source.deal(budget.learn)
-        learner = CrossFit(batch, loss, source.rng, lean=lean, ordered=True, pair=source.pair)
+        learner = CrossFit(batch, loss, source.rng, lean=lean, pair=source.pair)
         for k, claim in enumerate(claims):
             criterion = EventCriterion(claim, budget.test, gamma, largest=largest)
             events, divergence = tuple(select_events(learner, criterion)), None

@@ -26,9 +26,8 @@ from dpassay.bounds.e_values import Bet, EventBet, MomentBet, clearance
 from dpassay.learning.cross_fit import CrossFit, Scores
 from dpassay.loss.fit import Loss
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.events import Event, Intervals, of_keys
+from dpassay.outputs.events import Event, Partition, of_keys
 from dpassay.outputs.keys import Layout, learn
-from dpassay.outputs.partitions import Partition
 from dpassay.privacy.claims import Claim
 from dpassay.sampling.samples import Batch
 
@@ -58,50 +57,37 @@ class Wager:
     parts: tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """Where a ranking is cut, with counts."""
-
-    cuts: FloatArray
-    counts: IntArray
-    parts: tuple[int, int]
-
-
 def choose(learner: CrossFit, bets: tuple[Bet, ...], claim: Claim) -> Wager:
     """The cells of the score with the largest predicted wealth."""
     best: tuple[int, Scores, IntArray] | None = None
     most: list[float] = []
     for index, scores in _rankings(learner):
-        honest = _crossed(scores, bets, claim)
-        growth = [gain * min(learner.batch.sizes) for gain in _promises(bets, claim, honest)]
-        if best is None or _better(growth, most):
-            best, most = (index, scores, honest.counts), growth
+        counts, parts = _crossed(scores, bets, claim)
+        gains = _promises(bets, claim, counts, parts)
+        growth = [gain * min(learner.batch.sizes) for gain in gains]
+        # the first value of the ladder at which they differ clearly decides
+        apart = [a - b for a, b in zip(growth, most, strict=False) if abs(a - b) > _MARGIN]
+        if best is None or (apart and apart[0] > 0):
+            best, most = (index, scores, counts), growth
     if best is None:  # nothing could be fitted: one cell, on which no bet gains or loses
-        everything = np.array([[0, n] for n in learner.batch.sizes])
-        whole = range(len(learner.training.layout))
-        event = of_keys(learner.training.layout, whole, (), True)
+        layout, everything = (
+            learner.training.layout,
+            np.array([[0, n] for n in learner.batch.sizes]),
+        )
+        event = of_keys(layout, range(len(layout)), (), True)
         return Wager(Partition.of("nothing", [event]), everything, (1, 1))
     index, scores, counts = best
-    cells = _cut(scores, bets, claim)
-    events = _events(learner, index, scores, cells.cuts)
-    if counts.shape != cells.counts.shape:
-        counts = cells.counts
+    cuts, own, parts = _cut(scores, bets, claim)
+    events = _events(learner, index, scores, cuts)
     name = "the output itself" if index < 0 else learner.fitted(index).name
-    return Wager(Partition.of(name, events), counts, cells.parts)
+    counts = counts if counts.shape == own.shape else own
+    return Wager(Partition.of(name, events), counts, parts)
 
 
 def _ladder(claim: Claim) -> tuple[float, ...]:
     """The claim's parameter, and smaller ones: what a lower bound is made of if the claim holds."""
     shares = (0.5, 0.25, 0.0) if claim.quick else (0.25,)
     return (claim.value, *(share * claim.value for share in shares if claim.value > 0))
-
-
-def _better(new: list[float], best: list[float]) -> bool:
-    """Whether one predicts clearly more wealth at the first value of the ladder where they differ."""
-    for one, other in zip(new, best, strict=True):
-        if abs(one - other) > _MARGIN:
-            return one > other
-    return False
 
 
 def pick(
@@ -153,48 +139,48 @@ def _rankings(learner: CrossFit) -> Iterator[tuple[int, Scores]]:
             yield index, scores
 
 
-def _crossed(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
-    """Cells that either half of the draws chose, counted on the other half."""
+def _crossed(
+    scores: Scores, bets: tuple[Bet, ...], claim: Claim
+) -> tuple[IntArray, tuple[int, int]]:
+    """Counts of cells that either half of the draws chose on the other half, and their parts."""
     if any(isinstance(bet, MomentBet) for bet in bets):
-        return _cut(scores, bets, claim)
+        return _cut(scores, bets, claim)[1:]
     parts = [np.split(side, [side.size // 2]) for side in scores]
     halves = [_sorted((p, q)) for p, q in zip(*parts, strict=True)]
     total = np.zeros((2, 3), dtype=np.int64)
     for own, other in (halves, halves[::-1]):
         total += _counted(other, np.array(_ends(own, bets, claim)))
-    return _Cells(np.zeros(2), total, (1, 2))
+    return total, (1, 2)
 
 
-def _cut(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
-    """Cells that all draws chose."""
-    if any(isinstance(bet, MomentBet) for bet in bets):
-        return _even(scores, bets, claim)
+def _cut(
+    scores: Scores, bets: tuple[Bet, ...], claim: Claim
+) -> tuple[FloatArray, IntArray, tuple[int, int]]:
+    """Where all draws cut a ranking, how many are in each cell, and its two parts.
+
+    For moments, cells of even shares with two smaller ones at the ends, and the best to begin at. Else
+    the two best cuts; where there are many draws, also cuts at fixed shares from either end.
+    """
     scores = _sorted(scores)
+    both = _merged(scores)
+    if any(isinstance(bet, MomentBet) for bet in bets):
+        shares = np.concatenate([[_OUTER], np.linspace(0, 1, _CELLS - 1)[1:-1], [1 - _OUTER]])
+        cuts = np.unique(_at_shares(both, shares))
+        cuts = cuts[cuts > both[0]] if cuts.size and cuts[-1] > both[0] else both[-1:]
+        counts = _counted(scores, cuts)
+        at = [1 + _best_event(bet, claim, counts) for bet in bets if isinstance(bet, EventBet)]
+        return cuts, counts, (min(at), max(at))
     cuts = np.array(_ends(scores, bets, claim))
     if min(side.size for side in scores) >= _MANY:
-        cuts = _more(scores, cuts)
+        cuts = np.unique(np.append(_at_shares(both, np.append(_SHARES, 1 - _SHARES)), cuts))
+        cuts = cuts[cuts > both[0]] if cuts[-1] > both[0] else cuts[-1:]
     counts = _counted(scores, cuts)
-    return _Cells(cuts, counts, again(bets, claim, counts, (1, len(cuts))))
+    return cuts, counts, again(bets, claim, counts, (1, len(cuts)))
 
 
-def _more(scores: Scores, cuts: FloatArray) -> FloatArray:
-    """Cuts at fixed shares of the draws from either end, and two more; scores are sorted."""
-    both = _merged(scores)
-    ranks = (np.append(_SHARES, 1 - _SHARES) * (both.size - 1)).round().astype(np.int64)
-    found = np.unique(np.append(both[ranks], cuts))
-    return found[found > both[0]] if found[-1] > both[0] else found[-1:]
-
-
-def _even(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> _Cells:
-    """Cells of even shares, with two smaller ones at the ends; and the best of them to begin at."""
-    scores = _sorted(scores)
-    both = _merged(scores)
-    shares = np.concatenate([[_OUTER], np.linspace(0, 1, _CELLS - 1)[1:-1], [1 - _OUTER]])
-    cuts = np.unique(both[(shares * (both.size - 1)).round().astype(np.int64)])
-    cuts = cuts[cuts > both[0]] if cuts.size and cuts[-1] > both[0] else both[-1:]
-    counts = _counted(scores, cuts)
-    at = [1 + _best_event(bet, claim, counts) for bet in bets if isinstance(bet, EventBet)]
-    return _Cells(cuts, counts, (min(at), max(at)))
+def _at_shares(both: FloatArray, shares: FloatArray) -> FloatArray:
+    """The sorted scores below which there are these shares."""
+    return both[(shares * (both.size - 1)).round().astype(np.int64)]
 
 
 def _ends(scores: Scores, bets: tuple[Bet, ...], claim: Claim) -> tuple[float, float]:
@@ -228,10 +214,12 @@ def _chances(bet: EventBet, counts: IntArray, at: IntArray) -> FloatArray:
     return np.asarray(found[::-1] if bet.second else found)
 
 
-def _promises(bets: tuple[Bet, ...], claim: Claim, cells: _Cells) -> list[float]:
+def _promises(
+    bets: tuple[Bet, ...], claim: Claim, counts: IntArray, parts: tuple[int, int]
+) -> list[float]:
     """About what the bets would have gained a pair, against the claims of the ladder."""
     ends = [
-        _chances(bet, cells.counts, np.array([cells.parts[int(bet.top)]]))
+        _chances(bet, counts, np.array([parts[int(bet.top)]]))
         for bet in bets
         if isinstance(bet, EventBet)
     ]
@@ -241,8 +229,8 @@ def _promises(bets: tuple[Bet, ...], claim: Claim, cells: _Cells) -> list[float]
         gains = [float(np.sum(np.maximum(clearance(claim, chances, theta), 0.0) ** 2 / 2))]
         for bet in bets:
             if isinstance(bet, MomentBet):
-                picks = pick((bet,), claim, cells.counts, cells.parts, theta)
-                gains.append(float(_gains(bet, claim, cells.counts, picks, theta)[0]))
+                picks = pick((bet,), claim, counts, parts, theta)
+                gains.append(float(_gains(bet, claim, counts, picks, theta)[0]))
         found.append(max(gains))
     return found
 
@@ -263,8 +251,7 @@ def _places(both: FloatArray) -> FloatArray:
     if np.count_nonzero(new) > _EVEN + 2 * _ENDS:
         shares = np.linspace(0, 1, _EVEN + 2)[1:-1]
         few = np.geomspace(2 / both.size, shares[0], _ENDS + 1)[:-1]
-        ranks = np.concatenate([few, shares, 1 - few]) * (both.size - 1)
-        return np.unique(both[ranks.round().astype(np.int64)])
+        return np.unique(_at_shares(both, np.concatenate([few, shares, 1 - few])))
     values = both[new]
     return np.asarray(values[1:] if values.size > 1 else values)
 
@@ -290,14 +277,8 @@ def _events(
 ) -> list[Event]:
     """{score ≥ cut} for each threshold, fitted to all draws; the largest event first."""
     if index < 0:
-        assert learner.plain_numbers is not None
-        key = learner.plain_numbers[0]
-        events = []
-        for cut in cuts:
-            low, high = (cut, np.inf) if index == -1 else (-np.inf, np.nextafter(-cut, np.inf))
-            inside = Intervals(np.array([low]), np.array([high]))
-            events.append(of_keys(learner.training.layout, (), [(key, inside)]))
-        return events
+        sign = 1.0 if index == -1 else -1.0
+        return [learner.number_event(sign * cut, sign > 0) for cut in cuts]
     loss = learner.fitted(index)
     own = np.sort(np.concatenate([loss.score(side) for side in (learner.batch.p, learner.batch.q)]))
     held = np.sort(np.concatenate(scores))
@@ -333,7 +314,6 @@ class Cells:
 
     @classmethod
     def of(cls, layout: Layout) -> Cells:
-        """The cells of a layout."""
         plain = np.array([not any(part.open) for part in layout.parts], dtype=bool)
         closed = plain[layout.parts_of]
         for key in np.flatnonzero(~closed):

@@ -7,7 +7,7 @@ is then fitted to all of them. A poor choice costs power, never validity.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -15,14 +15,13 @@ import numpy as np
 
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.loss.binned import SIZES
-from dpassay.loss.cell_counts import NotApplicable
+from dpassay.loss.cell_counts import SIZES, NotApplicable
 from dpassay.loss.classifier import ClassifierLoss, check_classifier
 from dpassay.loss.fit import Loss, fit
-from dpassay.loss.ranking_loss import RankingLoss
 from dpassay.loss.training import Training
-from dpassay.outputs.letters import text_of
+from dpassay.outputs.events import Event, Intervals, of_keys
 from dpassay.outputs.named_features import Feature
+from dpassay.outputs.representations import text_of
 from dpassay.outputs.templates import children, leaves_of
 from dpassay.sampling.samples import Batch
 
@@ -69,7 +68,7 @@ def candidates(training: Training) -> list[str]:
     width = training.p.outputs.numbers.shape[1]
     often = len(layout) <= _FEW and draws >= _OFTEN * len(layout)  # each kind by itself
     scattered = not free and width > 1 and len(layout) > draws / 100 and not often
-    many = free > 1 or scattered or (free == 1 and _mixed(training))
+    many = free > 1 or scattered or (free == 1 and width > 1)
     collections = not training.p.outputs.is_plain and _varied(training)
     names = ["feature", "features"] if collections else []
     if len(layout) > 1 and (free or len(layout) <= _FEW):
@@ -89,8 +88,9 @@ def candidates(training: Training) -> list[str]:
         names += ["ranks", "dyadic"]
     if many and draws >= _TREES:
         names.append("boosting")
-    if _many_texts(training):
-        names.append("letters")
+    kinds = training.p.outputs.structures
+    if len(kinds) > _TEXTS and any(text_of(leaf) for leaf in leaves_of(kinds[0])):
+        names.append("letters")  # of text that hardly repeats
     return names
 
 
@@ -107,26 +107,6 @@ def _parted(training: Training) -> bool:
         return True
     some = np.asarray(outputs.numbers[:200], dtype=float)
     return bool(some.size and np.array_equal(some, np.round(some)) and np.ptp(some) > _DIGITS)
-
-
-def representations(training: Training) -> list[str]:
-    """The scores of the floating-point representation of continuous columns."""
-    layout = training.layout
-    numbers = training.p.outputs.numbers
-    if not layout.widest or numbers.dtype.kind != "f":
-        return []
-    return list(_BITS)
-
-
-def _many_texts(training: Training) -> bool:
-    """Whether many outputs hold text of which few repeat."""
-    parts = training.p.outputs.structures
-    return len(parts) > _TEXTS and any(text_of(leaf) for leaf in leaves_of(parts[0]))
-
-
-def _mixed(training: Training) -> bool:
-    """Whether outputs hold more than the one continuous number of a key."""
-    return bool(training.p.outputs.numbers.shape[1] > 1)
 
 
 def _whole_numbers(training: Training) -> bool:
@@ -146,14 +126,12 @@ class CrossFit:
         *,
         thorough: bool = False,
         lean: bool = False,
-        ordered: bool = False,
         pair: Any = None,
     ) -> None:
         if not isinstance(loss, str):
             check_classifier(loss)
         self.batch, self.loss, self.rng = batch, loss, rng
         self.thorough, self.lean = thorough, lean
-        self.ordered = ordered  # plain numbers are sorted once for all scores
         self.pair = pair  # the inputs, for features that compare outputs with them
         self.failures: list[str] = []
         self._scores: dict[int, Scores | None] = {}
@@ -162,9 +140,7 @@ class CrossFit:
 
     @cached_property
     def training(self) -> Training:
-        """The draws, sorted into keys."""
-        found = Training.of(self.batch, thorough=self.thorough, pair=self.pair)
-        return found.in_order() if self.ordered and self._auto else found
+        return Training.of(self.batch, thorough=self.thorough, pair=self.pair)
 
     @property
     def _auto(self) -> bool:
@@ -181,7 +157,9 @@ class CrossFit:
                 own = candidates(self.training)
                 if self.lean:
                     own = [name for name in own if name not in _SLOW]
-                return own + (representations(self.training) if self.loss == "auto" else [])
+                floats = self.training.p.outputs.numbers.dtype.kind == "f"
+                bits = self.loss == "auto" and self.training.layout.widest and floats
+                return [*own, *(_BITS if bits else ())]
             case "bits":
                 return list(_BITS)
         return [self.loss]
@@ -189,11 +167,8 @@ class CrossFit:
     @cached_property
     def families(self) -> tuple[list[int], list[int]]:
         """The candidates that score values, and those that score representations beside them."""
-        own = [k for k, name in enumerate(self.names) if not self._beside(name)]
-        return own, [k for k in range(len(self.names)) if k not in own]
-
-    def _beside(self, name: Any) -> bool:
-        return self._auto and isinstance(name, str) and name in _BITS
+        bits = [k for k, name in enumerate(self.names) if self._auto and name in _BITS]
+        return [k for k in range(len(self.names)) if k not in bits], bits
 
     @cached_property
     def plain_numbers(self) -> tuple[int, Scores] | None:
@@ -213,6 +188,13 @@ class CrossFit:
             found.append(numbers)
         return keys[0], (found[0], found[1])
 
+    def number_event(self, threshold: float, above: bool) -> Event:
+        """{number ≥ threshold} or {number ≤ threshold}, where there are plain numbers."""
+        assert self.plain_numbers is not None
+        ends = (threshold, np.inf) if above else (-np.inf, np.nextafter(threshold, np.inf))
+        inside = Intervals(*(np.array([end]) for end in ends))
+        return of_keys(self.training.layout, (), [(self.plain_numbers[0], inside)])
+
     @property
     def small_support(self) -> bool:
         """Whether outputs are of few categories, and nothing else."""
@@ -228,7 +210,6 @@ class CrossFit:
 
     @property
     def small(self) -> bool:
-        """Whether there are too few draws to be split."""
         return min(self.training.sizes) < _SPLIT
 
     def scores(self, index: int) -> Scores | None:
@@ -262,11 +243,11 @@ class CrossFit:
     def _cross(self, index: int) -> Scores | None:
         a, b = self.training.halves
         try:
-            if self._auto and not self._telling(index):
+            quick = self._auto and self.names[index] in _TABLES
+            if quick and not getattr(self.fitted(index), "telling", True):
                 return None
             if self.in_sample(index):
-                loss = self.fitted(index)
-                return self._scored(loss)
+                return self._scored(self.fitted(index))
             there = fit(self.names[index], a, rng=self.rng(3 * index))
             back = fit(self.names[index], b, rng=self.rng(3 * index + 1))
             if self._auto and not any(getattr(one, "telling", True) for one in (there, back)):
@@ -289,11 +270,6 @@ class CrossFit:
 
     def _scored(self, loss: Loss) -> Scores:
         return loss.score(self.training.p.outputs), loss.score(self.training.q.outputs)
-
-    def _telling(self, index: int) -> bool:
-        """Whether a candidate differs between the sides, where that is quick to compute."""
-        loss = self.fitted(index) if self.names[index] in _TABLES else None
-        return not isinstance(loss, RankingLoss) or loss.telling
 
     def fitted(self, index: int) -> Loss:
         """A candidate fitted to all training draws.
@@ -358,3 +334,66 @@ class LogLoss:
         """By the paired differences."""
         gain = best - new
         return bool(gain.mean() > gain.std() / math.sqrt(gain.size))
+
+
+#: The chance that some score is said to separate two inputs whose outputs are alike, at most.
+_CHANCE = 0.01
+#: An event that holds this share of the draws is even enough.
+_EVEN = 0.25
+
+
+def separates(learner: CrossFit) -> bool:
+    """Whether some score separated held-back draws of the two inputs better than chance.
+
+    By the distance of Kolmogorov & Smirnov with its exponential bound, shared among the scores. A score
+    that orders the draws it is judged by had as many choices as there are sets of its levels.
+    """
+    found = list(_judged(learner))
+    for (p, q), held_back in found:
+        distance = _distance(p, q) * math.sqrt(p.size * q.size / (p.size + q.size))
+        choices = 0.0 if held_back else np.unique(np.concatenate([p, q])).size * math.log(2)
+        if distance > math.sqrt((math.log(2 * len(found) / _CHANCE) + choices) / 2):
+            return True
+    return False
+
+
+def evenest_share(learner: CrossFit) -> float:
+    """The share of the training draws in the most even event of any score; ¼ stands for more.
+
+    Scores that are tried only where they show a difference are left out: whether they do is chance.
+    """
+    best = 0.0
+    for (p, q), _ in _judged(learner, always=True):
+        a, b = p.size // 2, q.size // 2  # either half has scores of its own
+        halves = np.concatenate([p[:a], q[:b]]), np.concatenate([p[a:], q[b:]])
+        best = max(best, min(_even(half) for half in halves))
+        if best >= _EVEN:
+            break
+    return min(best, _EVEN)
+
+
+def _judged(learner: CrossFit, *, always: bool = False) -> Iterator[tuple[Scores, bool]]:
+    """The scores that the search looked at, and whether they are of draws they were not fitted to."""
+    if learner.plain_numbers is not None:
+        p, q = learner.plain_numbers[1]
+        yield (np.nan_to_num(p, nan=-np.inf), np.nan_to_num(q, nan=-np.inf)), True
+    for index in range(len(learner.names)):
+        if always and learner.tried_if_telling(index):
+            continue
+        scores = learner.known_scores(index)
+        if scores is not None:
+            yield scores, not learner.in_sample(index)
+
+
+def _distance(p: FloatArray, q: FloatArray) -> float:
+    """The largest distance of the two distribution functions."""
+    p, q = np.sort(p), np.sort(q)
+    both = np.concatenate([p, q])
+    ranks = [np.searchsorted(side, both, side="right") / side.size for side in (p, q)]
+    return float(np.max(np.abs(ranks[0] - ranks[1])))
+
+
+def _even(scores: FloatArray) -> float:
+    """The larger of the shares above and below the median: at most a half each."""
+    middle = np.quantile(scores, 0.5, method="lower")
+    return float(max(np.mean(scores > middle), np.mean(scores < middle)))

@@ -20,7 +20,7 @@ from scipy.special import ndtr, ndtri
 from dpassay.learning.cross_fit import CrossFit, Scores, select
 from dpassay.learning.hit_rates import HitRates, PredictedEvents, ThresholdEvent
 from dpassay.loss.fit import Loss
-from dpassay.outputs.events import Event, Intervals, of_keys
+from dpassay.outputs.events import Event
 from dpassay.privacy.claims import Claim
 from dpassay.sampling.samples import Sizes
 
@@ -61,7 +61,6 @@ class EventCriterion:
     counted: dict[int, HitRates] = field(default_factory=dict, repr=False)  # by score
 
     def judge(self, scores: Scores, *, tails: bool = False) -> PredictedEvents:
-        """The best events of a score."""
         # regions of divergence claims are slow: scores are compared by a Gaussian claim like them
         claim = self.claim if self.claim.set_by_events else self.claim.gaussian_proxy()
         found = self.rates(scores, tails=tails).predict(claim, self.gamma, self.caution)
@@ -131,7 +130,10 @@ def _events(
     """The events of some scores that are worth a test."""
     index, predicted = _best(learner, criterion, family)
     if not criterion.claim.set_by_events:
-        threshold = _refined(learner, criterion, index, predicted)
+        threshold = predicted.event
+        if len(criterion.claim.orders) == 1:  # else the Gaussian claim is near
+            rates = criterion.rates(_scores(learner, index))
+            threshold = rates.strongest(criterion.claim, criterion.caution)
         order = _order(criterion, threshold)
         return [replace(_selected(learner, index, predicted, threshold), order=order)]
     conservative = _selected(learner, index, predicted, predicted.event)
@@ -194,16 +196,6 @@ def _scores(learner: CrossFit, index: int | None) -> Scores:
     return found
 
 
-def _refined(
-    learner: CrossFit, criterion: EventCriterion, index: int | None, predicted: PredictedEvents
-) -> ThresholdEvent:
-    """The event of a score that refutes a claim about a divergence best, by the claim itself."""
-    rates = criterion.rates(_scores(learner, index))
-    if len(criterion.claim.orders) > 1:  # regions of many orders: the Gaussian one is near
-        return predicted.event
-    return rates.strongest(criterion.claim, criterion.caution)
-
-
 def _order(criterion: EventCriterion, event: ThresholdEvent) -> float | None:
     """The order at which to test a claim about many: the one at which such an event shows most.
 
@@ -250,12 +242,7 @@ def _selected(
     learner: CrossFit, index: int | None, predicted: PredictedEvents, found: ThresholdEvent
 ) -> SelectedEvent:
     if index is None:
-        t = found.threshold
-        low, high = (t, np.inf) if found.above else (-np.inf, np.nextafter(t, np.inf))
-        assert learner.plain_numbers is not None
-        key = learner.plain_numbers[0]
-        inside = [(key, Intervals(np.array([low]), np.array([high])))]
-        event, name = of_keys(learner.training.layout, (), inside), "the output itself"
+        event, name = learner.number_event(found.threshold, found.above), "the output itself"
     else:
         loss = learner.fitted(index)
         event, name = _event(learner, loss, found), loss.name

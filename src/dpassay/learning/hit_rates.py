@@ -41,8 +41,6 @@ _HOPELESS = 10.0
 #: How far above the critical value z must be predicted for a refutation to count as certain: its own
 #: standard error is 1, and as much again comes from the noise of the training draws.
 _CERTAIN = 3.5
-#: Runs of ascending scores from this length on are merged sooner than sorted.
-_RUN = 8
 #: Further optimistic events must have this share of the best predicted bound, and hold this many times
 #: more draws, or fewer, than one chosen already.
 _NEAR, _APART = 0.6, 1.5
@@ -106,13 +104,11 @@ class PredictedEvents:
 
     @cached_property
     def largest(self) -> ThresholdEvent:
-        """The event with the largest bound."""
         bound, largest = self._largest
         return self.rates.event(largest, self._own, bound)
 
     @cached_property
     def strongest(self) -> ThresholdEvent:
-        """The event with the largest z at the claim."""
         (reach, largest), strongest = self._largest, self._strongest
         if largest != strongest:
             reach = _reach(
@@ -122,7 +118,6 @@ class PredictedEvents:
 
     @property
     def event(self) -> ThresholdEvent:
-        """The event to test."""
         return self.strongest if self.rank[0] == 1 else self.largest
 
 
@@ -143,7 +138,7 @@ class HitRates:
     @classmethod
     def of(cls, scores: Scores, directional: bool, test: Sizes, *, tails: bool) -> HitRates:
         """Count; with `tails` an event may be in either tail of the scores. NaN is in no event."""
-        p, q = (_sorted(side) for side in scores)
+        p, q = (np.sort(side[~np.isnan(side)]) for side in scores)
         n_p, n_q = scores[0].size, scores[1].size
         thresholds = _candidate_thresholds(p, q)
         up, down = [], []  # score ≥ t, score ≤ t
@@ -238,10 +233,6 @@ class HitRates:
         return statistic
 
     @cached_property
-    def _penalty(self) -> FloatArray:
-        return np.asarray(self.noise * np.sqrt(2 * np.log(self._independent())))
-
-    @cached_property
     def _angle(self) -> FloatArray:
         return np.asarray(2 * np.arcsin(np.sqrt(self.high)))
 
@@ -257,8 +248,9 @@ class HitRates:
         z[allowed >= 1.0] = -np.inf
         return z
 
-    def _independent(self) -> FloatArray:
-        """About how many independent events there are up to each, from the middle outwards."""
+    @cached_property
+    def _penalty(self) -> FloatArray:
+        """√(2 log k) standard errors for the about k independent events from the middle up to each."""
         share = np.clip((self.high + self.low) / 2 / self.ranked, 1e-9, 1 - 1e-9)
         share = share.reshape(len(self.orientations), -1)
         many = np.ones(share.shape)
@@ -266,17 +258,16 @@ class HitRates:
             # the first step outwards passes all draws that no threshold separates
             first = np.max(tail, axis=1, where=inside, initial=1e-9, keepdims=True)
             many = np.where(inside, 1 + np.log(first / tail), many)
-        return np.minimum(many, max(self.thresholds.size - 1, 1)).ravel()
+        many = np.minimum(many, max(self.thresholds.size - 1, 1))
+        return np.asarray(self.noise * np.sqrt(2 * np.log(many))).ravel()
 
     def index(self, event: ThresholdEvent) -> int:
-        """The number of one of the events."""
         orientation = self.orientations.index((event.above, event.swapped))
         return orientation * self.thresholds.size + int(
             np.searchsorted(self.thresholds, event.threshold)
         )
 
     def event(self, index: int, z: FloatArray, bound: float) -> ThresholdEvent:
-        """One of the events, with its z and its predicted bound."""
         orientation, k = divmod(index, self.thresholds.size)
         held = float(self.high[index] + self.low[index]) / 2
         low = float(self.low[index])
@@ -297,19 +288,6 @@ class HitRates:
         allowed, spread = normal_limit(low, self.n_high[some], self.n_low[some], claim)
         seen = np.minimum(allowed + (critical + 1.2816) * spread, 1 - 1e-12)
         return int(some[int(np.argmin(claim.needed(seen, low)))])
-
-
-def _sorted(scores: FloatArray) -> FloatArray:
-    """Scores in order, without NaN; merged where they come in a few runs, as of ordered numbers."""
-    unknown = np.isnan(scores)
-    if unknown.any():
-        scores = scores[~unknown]
-    rises = np.count_nonzero(scores[1:] > scores[:-1])
-    falls = np.count_nonzero(scores[1:] < scores[:-1])
-    if falls > rises:
-        scores = scores[::-1]
-    runs = min(rises, falls)
-    return np.sort(scores, kind="stable" if _RUN * runs < scores.size else None)
 
 
 def _candidate_thresholds(p: FloatArray, q: FloatArray) -> FloatArray:

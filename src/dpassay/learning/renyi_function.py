@@ -94,7 +94,6 @@ class Variation:
         return divergence + self.estimate - reached if reached > 0 else math.inf
 
     def _logs(self, score_p: FloatArray, score_q: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """log s of pairs of draws."""
         m = min(len(score_p), len(score_q))
         x, y = (score_q, score_p) if self.swapped else (score_p, score_q)
         sign = -1.0 if self.swapped else 1.0
@@ -206,7 +205,6 @@ class MomentCriterion:
         return self.at(self.order, scores)
 
     def at(self, order: float, scores: Scores) -> Variation:
-        """The same at another order."""
         ways = (
             learn_variation(order, swapped, *scores, self.test, self.gamma, self.leak)
             for swapped in self.swaps

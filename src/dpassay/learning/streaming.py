@@ -3,21 +3,38 @@
 Tallies under one binning add up, so that a loss on cells is fitted to all draws, and which kind of it
 predicts best is asked of all of them. A score of any other kind is fitted to the first look alone; the
 draws that follow are counted by where their scores lie.
+
+**Rare events.** Some ten thousand draws fit a score, and say nothing about events of probability 10⁻⁶.
+Where many millions test, a part of them is tallied first, on the grid of the loss: in constant memory,
+and on the device where the draws are. One half of that part fits a quadratic loss and densities; the
+other half judges them. A quadratic that predicts no worse gives the rates of its events as a model would,
+
+    p̂(E) = Σ_E s σ(ℓ),    q̂(E) = Σ_E s σ(−ℓ),        s the share of both sides in a cell,
+
+so that its three parameters, and not the few draws far out, say where p exceeds what a claim allows.
+Densities are judged by how often their events happen. As in all learning, a poor model costs power and
+never validity: the draws that test are others.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial, reduce
+from operator import add
 
 import numpy as np
+from scipy.special import expit
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.learning.cross_fit import CrossFit, Scores, log_loss
+from dpassay.learning.event_selection import EventCriterion, SelectedEvent
+from dpassay.learning.hit_rates import HitRates
 from dpassay.loss.cell_counts import CellCounts, tallies
 from dpassay.loss.fit import Loss
-from dpassay.loss.grid import GridLoss
+from dpassay.loss.grid import GridLoss, Levels
 from dpassay.outputs.canonical import Outputs
+from dpassay.sampling.budget import Budget
 from dpassay.sampling.samples import Sizes, Source
 
 
@@ -80,23 +97,90 @@ def score_edges(scores: Scores, cells: int) -> FloatArray:
 def scores_over(source: Source, loss: Loss, edges: FloatArray, rest: Sizes) -> IntArray:
     """How many of the draws that follow have their score in each cell, a row a side."""
     total = np.zeros((2, edges.size + 1), dtype=np.int64)
-    for part in source.blocks(rest, _ScoreCells(loss, edges)):
+    for part in source.blocks(rest, partial(_score_cells, loss, edges)):
         total += part
     return total
 
 
-@dataclass(frozen=True, eq=False)
-class _ScoreCells:
-    loss: Loss
-    edges: FloatArray
+def _score_cells(loss: Loss, edges: FloatArray, *sides: Outputs) -> IntArray:
+    places = [np.searchsorted(edges, loss.score(side), side="right") for side in sides]
+    return np.array([np.bincount(place, minlength=edges.size + 1) for place in places])
 
-    def __call__(self, p: Outputs, q: Outputs) -> IntArray:
-        return np.array(
-            [
-                np.bincount(
-                    np.searchsorted(self.edges, self.loss.score(side), side="right"),
-                    minlength=self.edges.size + 1,
-                )
-                for side in (p, q)
-            ]
-        )
+
+#: One in so many of the testing draws is looked at.
+_ONE_IN = 16
+#: Only if they are so many times those that have learned.
+_TIMES = 4
+#: And no more than these: beyond, a tally says where to cut as well as it ever will.
+_MOST = 1 << 28
+
+
+def draws_for_rare_events(budget: Budget) -> Sizes:
+    """How many of the testing draws learn rare events: none unless far more test than have learned."""
+    sizes = min(budget.test[0] // _ONE_IN, _MOST), min(budget.test[1] // _ONE_IN, _MOST)
+    return sizes if min(sizes) >= _TIMES * max(budget.learn) else (0, 0)
+
+
+def two_tallies(
+    source: Source, learner: CrossFit, sizes: Sizes
+) -> tuple[CellCounts, CellCounts] | None:
+    """Two halves of further draws; None where outputs have no grid on one axis."""
+    if "kde" not in learner.names or learner.small_support or learner.training.layout.widest > 1:
+        return None
+    binning = learner.training.binning
+    half = sizes[0] // 2, sizes[1] // 2
+    other = sizes[0] - half[0], sizes[1] - half[1]
+    first, second = (reduce(add, tallies(source, part, binning)) for part in (half, other))
+    return first, second
+
+
+def best_event(
+    halves: tuple[CellCounts, CellCounts], criterion: EventCriterion
+) -> SelectedEvent | None:
+    """The best event of the loss that predicts the second half best."""
+    first, second = halves
+    names = ["kde"] if all(axes is None for axes in first.binning.axes) else ["polynomial", "kde"]
+    loss = GridLoss.named(best_kind(names, first, second), first)
+    levels = loss.levels(second)
+    if levels is None:
+        return None
+    modelled = loss.name == "polynomial"
+    rates = _rates(levels, criterion, modelled)
+    caution = 0.0 if modelled else criterion.caution
+    predicted = rates.predict(criterion.claim, criterion.gamma, caution)
+    if criterion.largest:
+        predicted = replace(predicted, certain=-math.inf)
+    best = predicted.event
+    event = loss.event(best.threshold, best.above)
+    return SelectedEvent(event, best, predicted.rank, f"{loss.name} on more draws")
+
+
+def _rates(levels: Levels, criterion: EventCriterion, modelled: bool) -> HitRates:
+    """How often the events of a loss happen: by its model, or as counted."""
+    thresholds, cell = np.unique(levels.loss, return_inverse=True)
+    n = int(levels.p.sum()), int(levels.q.sum())
+    share = levels.p / n[0], levels.q / n[1]
+    if modelled:
+        pooled = share[0] + share[1]
+        share = pooled * expit(levels.loss), pooled * expit(-levels.loss)
+    sides = [
+        np.asarray(np.bincount(cell.ravel(), weights=side, minlength=thresholds.size), dtype=float)
+        for side in share
+    ]
+    up, down = ([_beyond(side, above) for side in sides] for above in (True, False))
+    orientations = (
+        [(True, False)] if criterion.claim.directional else [(True, False), (False, True)]
+    )
+    if len(orientations) > 1:  # of an event and its complement, which say the same, the rarer one
+        for both in (up, down):
+            small = both[0] + both[1] <= 1.0
+            leads = 0 if both is up else 1
+            both[leads] = np.where(small, both[leads], 0.0)
+            both[1 - leads] = np.where(small, both[1 - leads], 1.0)
+    return HitRates.of_shares(thresholds, orientations, up, down, n, criterion.test)
+
+
+def _beyond(masses: FloatArray, above: bool) -> FloatArray:
+    """The mass of a level and all beyond it, at most 1."""
+    found = np.cumsum(masses[::-1])[::-1] if above else np.cumsum(masses)
+    return np.minimum(found, 1.0)

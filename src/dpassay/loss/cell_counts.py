@@ -1,25 +1,175 @@
-"""Draws as counts on cells: tallies add up, so that draws can be streamed.
+"""Draws as counts on cells, which add up: draws can be streamed, and memory need not grow with n.
 
-A `Binning` says which keys and grids there are; it is learned from a first look at the draws. A
-`CellCounts` is what any number of draws amount to under a binning.
+`Binned` has the weights of draws on a grid (linear binning). A `Binning` says which keys and grids there
+are; it is learned from a first look at the draws. A `CellCounts` is what any number of draws amount to
+under a binning.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput
-from dpassay.loss.binned import SIZES, Axis, Binned, axes_for, bin_linear, bin_there
+from dpassay.outputs import resident
 from dpassay.outputs.canonical import Outputs, from_array
-from dpassay.outputs.codes import Part
-from dpassay.outputs.keys import KeyedDraws, Layout, learn
+from dpassay.outputs.keys import KeyedDraws, Layout, Part, learn
 from dpassay.outputs.resident import AnyOutputs, Resident, anywhere, brought_here
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Sizes, Source
+
+
+@dataclass(frozen=True)
+class Axis:
+    """`size` evenly spaced points from low to high."""
+
+    low: float
+    high: float
+    size: int
+
+    @property
+    def step(self) -> float:
+        return (self.high - self.low) / (self.size - 1)
+
+    @property
+    def points(self) -> FloatArray:
+        return np.linspace(self.low, self.high, self.size)
+
+
+@dataclass(frozen=True, eq=False)
+class Binned:
+    """Weights of draws on a grid. What falls outside is counted in `outside`.
+
+    On one axis `counts` holds how many draws lie in [x_k, x_{k+1}): integers, for certificates.
+    """
+
+    axes: tuple[Axis, ...]
+    weights: FloatArray
+    outside: float = 0.0
+    counts: IntArray | None = None
+
+    @property
+    def total(self) -> float:
+        """How many draws there are, those outside the grid included."""
+        return float(self.weights.sum()) + self.outside
+
+    @property
+    def cell(self) -> float:
+        return math.prod(axis.step for axis in self.axes)
+
+    def __add__(self, other: Binned) -> Binned:
+        if self.axes != other.axes:
+            raise InvalidInput("binned draws on different grids cannot be merged")
+        counts = None
+        if self.counts is not None and other.counts is not None:
+            counts = self.counts + other.counts
+        weights = self.weights + other.weights
+        return Binned(self.axes, weights, self.outside + other.outside, counts)
+
+    @property
+    def marginals(self) -> list[Binned]:
+        """The draws along each coordinate."""
+        if len(self.axes) == 1:
+            return [self]
+        others = [tuple(j for j in range(len(self.axes)) if j != k) for k in range(len(self.axes))]
+        return [
+            Binned((axis,), self.weights.sum(axis=rest), self.outside)
+            for axis, rest in zip(self.axes, others, strict=True)
+        ]
+
+
+def bin_linear(values: FloatArray, axes: tuple[Axis, ...]) -> Binned:
+    """Each draw shares its weight among the corners of its cell, in proportion to nearness.
+
+    Merging is exact, and so is refining: the hat functions of a coarse grid are sums of those of a
+    fine one.
+    """
+    x = values if values.ndim == 2 else values[:, None]
+    if len(axes) == 1:
+        found = bin_numbers(x[:, 0], axes[0])
+        assert found is not None
+        return found
+    inside = np.ones(len(x), dtype=bool)
+    place, share = [], []
+    for column, axis in zip(x.T, axes, strict=True):
+        position = (column - axis.low) / axis.step
+        inside &= (position >= 0) & (position <= axis.size - 1)
+        whole = np.clip(position, 0, axis.size - 2).astype(np.int64)
+        place.append(whole)
+        share.append(position - whole)
+    shape = tuple(axis.size for axis in axes)
+    weights = np.zeros(math.prod(shape))
+    for corner in itertools.product((0, 1), repeat=len(axes)):
+        index = np.zeros(len(x), dtype=np.int64)
+        weight = np.ones(len(x))
+        for up, whole, part, axis in zip(corner, place, share, axes, strict=True):
+            index = index * axis.size + whole + up
+            weight = weight * (part if up else 1 - part)
+        weights += np.bincount(index[inside], weights=weight[inside], minlength=weights.size)
+    return Binned(axes, weights.reshape(shape), float(len(x) - inside.sum()))
+
+
+def bin_numbers(x: Any, axis: Axis) -> Binned | None:
+    """`bin_linear` of numbers, wherever they are; None where their library does not count."""
+    xp = resident.namespace(x)
+    position = (x - axis.low) * (1.0 / axis.step)
+    inside = (position >= 0) & (position <= axis.size - 1)
+    within = int(np.count_nonzero(inside)) if xp is None else resident.count(inside)
+    outside = int(x.shape[0]) - within
+    if outside:
+        position = position[inside]
+    count: Any
+    right: Any
+    if xp is None:
+        whole = position.astype(np.int64)
+        count = np.bincount(whole, minlength=axis.size + 1)
+        right = np.bincount(whole, weights=position - whole, minlength=axis.size + 1)
+    else:
+        whole = xp.floor(position)
+        place = xp.astype(whole, xp.int64)
+        count = resident.bincount(place, axis.size + 1)
+        right = resident.bincount(place, axis.size + 1, position - whole)
+        if count is None or right is None:
+            return None
+    weights: FloatArray = np.asarray(count - right, dtype=float)  # what goes to the left ends
+    weights[1:] += right[:-1]
+    return Binned((axis,), weights[: axis.size], float(outside), count[: axis.size])
+
+
+#: Points per axis by dimension.
+SIZES = {1: 4096, 2: 512, 3: 96}
+
+
+def axes_for(samples: list[FloatArray], *, size: int | None = None) -> tuple[Axis, ...]:
+    """A grid that holds the draws with room for a kernel at both ends.
+
+    Draws far out are left outside rather than allowed to stretch the grid: past six times the
+    distance between the 1 % and 99 % quantiles from the middle there is next to nothing to see.
+    """
+    dimension = samples[0].shape[1]
+    points = size or SIZES[dimension]
+    if size is None and dimension == 1 and sum(map(len, samples)) < 100_000:
+        points //= 4  # few draws: a wide bandwidth, and drawing them costs next to nothing
+    axes = []
+    for k in range(dimension):
+        columns = [sample[:, k] for sample in samples if len(sample)]
+        low, high = min(float(c.min()) for c in columns), max(float(c.max()) for c in columns)
+        some = np.concatenate([c[:: max(1, c.size // 2048)] for c in columns])
+        q1, q99 = np.quantile(some, [0.01, 0.99])
+        middle, reach = (q1 + q99) / 2, 6 * (q99 - q1)
+        if reach > 0:
+            low, high = max(low, middle - reach), min(high, middle + reach)
+        wide = high - low > 1e-290  # else its cells have no width a number could hold
+        room = 0.1 * (high - low) if wide else max(abs(high), 1.0) * 1e-6
+        axes.append(Axis(float(low - room), float(high + room), points))
+    return tuple(axes)
+
 
 #: A key needs this many draws on the two sides together to get a density of its own.
 _FEW = 40
@@ -50,7 +200,7 @@ class Binning:
         layout, sides = p.layout, [p, q]
         if layout.widest > max(
             SIZES
-        ):  # too many numbers for densities: combinations serve as keys, rare as they are
+        ):  # too many for densities: combinations are keys, however rare
             layout, *sides = learn(p.outputs, q.outputs, whole=True)
         if not any(any(part.open) for part in layout.parts):
             return cls(layout, (None,) * len(layout))
@@ -88,7 +238,6 @@ class Binning:
 
     @anywhere
     def tally(self, p: AnyOutputs, q: AnyOutputs) -> CellCounts:
-        """What these draws amount to."""
         if isinstance(p, Resident) and isinstance(q, Resident):
             found = self._tally_there(p, q)
             if found is not None:
@@ -102,7 +251,7 @@ class Binning:
             return None
         origin = self.layout.parts[0].origins[0]
         columns = (side.numbers[:, 0] for side in sides)
-        first, second = (bin_there(x - origin if origin else x, axes[0]) for x in columns)
+        first, second = (bin_numbers(x - origin if origin else x, axes[0]) for x in columns)
         if first is None or second is None:
             return None
         counts = [np.array([len(side), 0]) for side in sides]
@@ -132,7 +281,6 @@ class CellCounts:
 
     @property
     def n(self) -> tuple[int, int]:
-        """Draws on each side."""
         return int(self.counts_p.sum()), int(self.counts_q.sum())
 
     @property

@@ -9,6 +9,8 @@ stopped early is not undervalued.
 Any kind of output becomes a row of numbers (`outputs.score_models.Features`).
 
 A small neural network between the two sides, in PyTorch (an extra); on a GPU if there is one.
+
+A density estimator on either side as a classifier between them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -26,7 +29,7 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput, MissingExtra
-from dpassay.loss.logistic import platt
+from dpassay.loss.ranking_losses import platt
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
@@ -75,7 +78,6 @@ class ClassifierLoss:
         return cls(name, features, model, line)
 
     def score(self, outputs: Outputs) -> FloatArray:
-        """log p̂/q̂ of each output."""
         if len(outputs) == 0:
             return np.zeros(0)
         rows = self.features.rows(outputs)
@@ -86,7 +88,6 @@ class ClassifierLoss:
         return np.clip(scores, -LARGEST, LARGEST)
 
     def event(self, cut: float, above: bool) -> Event:
-        """{loss ≥ cut} or {loss ≤ cut}."""
         return of_scores(self, cut, above)
 
     @property
@@ -121,17 +122,15 @@ def _trees(model: Any) -> Trees:
 
 
 def _log_odds(model: Any, rows: FloatArray) -> FloatArray:
-    if hasattr(model, "predict_log_proba") and type(model).__name__ == "MLPClassifier":
+    name = type(model).__name__
+    if name == "MLPClassifier":
         logs = model.predict_log_proba(rows)
         return np.asarray(logs[:, 1] - logs[:, 0])
-    if hasattr(model, "decision_function") and not hasattr(model, "predict_proba"):
-        return np.asarray(model.decision_function(rows), dtype=float)
-    if hasattr(model, "decision_function") and type(model).__name__ in (
-        "LogisticRegression",
-        "HistGradientBoostingClassifier",
-        "TorchClassifier",
+    # of these two it has the log-odds; of what has no probabilities, something of that order
+    if name in ("LogisticRegression", "HistGradientBoostingClassifier") or not hasattr(
+        model, "predict_proba"
     ):
-        return np.asarray(model.decision_function(rows), dtype=float)  # log-odds by definition
+        return np.asarray(model.decision_function(rows), dtype=float)
     chance = np.clip(model.predict_proba(rows)[:, 1], 1e-12, 1 - 1e-12)
     return np.asarray(np.log(chance) - np.log1p(-chance))
 
@@ -173,7 +172,10 @@ def _resolve(classifier: Any, rng: np.random.Generator, draws: int) -> tuple[str
             )
             return "mlp", model
         case "torch":
-            return "torch", _torch(seed)
+            try:
+                return "torch", TorchClassifier(seed)
+            except ImportError:
+                raise MissingExtra('the "torch" classifier', "torch") from None
         case str():
             checks.one_of("classifier", classifier, PRESETS)
     check_classifier(classifier)
@@ -184,14 +186,6 @@ def _resolve(classifier: Any, rng: np.random.Generator, draws: int) -> tuple[str
     except TypeError:
         model = classifier
     return type(classifier).__name__, model
-
-
-def _torch(seed: int) -> Any:
-
-    try:
-        return TorchClassifier(seed=seed)
-    except ImportError:
-        raise MissingExtra('the "torch" classifier', "torch") from None
 
 
 @contextmanager
@@ -222,24 +216,15 @@ def _threads() -> Any:
 class TorchClassifier:
     """Two hidden layers, Adam, and the epoch that did best on a tenth held out."""
 
-    def __init__(
-        self,
-        *,
-        hidden: int = 128,
-        epochs: int = 40,
-        batch: int = 4096,
-        rate: float = 3e-3,
-        patience: int = 5,
-        seed: int = 0,
-    ) -> None:
-        self.hidden, self.epochs, self.batch = hidden, epochs, batch
+    hidden, epochs, batch, rate, patience = 128, 40, 4096, 3e-3, 5
+
+    def __init__(self, seed: int) -> None:
         import torch
 
-        self.rate, self.patience, self.seed = rate, patience, seed
+        self.seed = seed
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
 
     def fit(self, rows: FloatArray, labels: IntArray) -> TorchClassifier:
-        """Minimise the logistic loss."""
         import torch
         from torch import nn
 
@@ -287,7 +272,6 @@ class TorchClassifier:
         return {k: v.detach().clone() for k, v in self.network.state_dict().items()}
 
     def decision_function(self, rows: FloatArray) -> FloatArray:
-        """The log-odds."""
         import torch
 
         self.network.eval()
@@ -299,3 +283,28 @@ class TorchClassifier:
                 )
                 out.append(self.network(part)[:, 0].cpu().numpy())
         return np.concatenate(out).astype(float)
+
+
+def as_classifier(loss: Any) -> Any:
+    """What has `fit` and `score_samples` becomes a `DensityRatio`; all else is returned as it is."""
+    return DensityRatio(loss) if checks.has(loss, "fit", "score_samples") else loss
+
+
+class DensityRatio:
+    """log p̂ − log q̂; `fit(rows)` and `score_samples(rows)`, log-densities, are what it needs."""
+
+    def __init__(self, density: Any) -> None:
+        self.sides = deepcopy(density), deepcopy(density)
+
+    def fit(self, rows: FloatArray, labels: IntArray) -> DensityRatio:
+        for label, side in enumerate(self.sides):
+            side.fit(rows[labels == label])
+        return self
+
+    def decision_function(self, rows: FloatArray) -> FloatArray:
+        """The log-ratio; 0 where both densities are 0."""
+        log_q, log_p = (np.asarray(side.score_samples(rows), float) for side in self.sides)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(
+                np.nan_to_num(log_p - log_q, nan=0.0, posinf=LARGEST, neginf=-LARGEST)
+            )

@@ -9,12 +9,9 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.loss.classifier import PRESETS, ClassifierLoss
-from dpassay.loss.dyadic import DyadicLoss
-from dpassay.loss.features import fit_features
 from dpassay.loss.grid import GridLoss
-from dpassay.loss.knn import KnnLoss
-from dpassay.loss.logistic import fit_logistic
-from dpassay.loss.tables import fit_tables
+from dpassay.loss.keyed_losses import DyadicLoss, KnnLoss
+from dpassay.loss.ranking_losses import fit_features, fit_logistic, fit_tables
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event

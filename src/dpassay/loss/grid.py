@@ -8,22 +8,42 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, xlogy
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput
-from dpassay.loss import kde
-from dpassay.loss.bandwidth import bandwidths
-from dpassay.loss.binned import Axis, Binned
-from dpassay.loss.cell_counts import CellCounts
-from dpassay.loss.frequencies import without_noise
-from dpassay.loss.kernels import KernelDensity
-from dpassay.loss.logistic import quadratic
+from dpassay.loss.cell_counts import Axis, Binned, CellCounts
+from dpassay.loss.kernel_density import KernelDensity, bandwidths, density_on_grid
+from dpassay.loss.ranking_losses import quadratic
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Intervals, of_keys, of_scores
 from dpassay.outputs.keys import Layout
 from dpassay.outputs.templates import exact, told_apart
 from dpassay.privacy.finite_pairs import LossCurve, Masses
+
+
+def without_noise(
+    p: FloatArray, q: FloatArray, n: tuple[int, int]
+) -> tuple[FloatArray, FloatArray]:
+    """Frequencies of many rare cells, with the noise in their ratios taken out on average.
+
+    Differences of frequencies are noise plus truth, and functionals of a pair add up the noise: two
+    identical distributions on 1000 cells look far from private at 10⁴ draws. Half a draw is added to
+    either count. The log-ratios of cells whose two frequencies do not differ beyond doubt
+    (likelihood-ratio z < 4) are drawn towards 0 by τ²/(τ² + se²), with τ² their variance beyond that
+    of the noise (empirical Bayes). The pooled mass of a cell stays what it is.
+    """
+    i, j = p * n[0], q * n[1]
+    pooled = (i + j) / (n[0] + n[1])
+    z2 = 2 * (xlogy(i, p) + xlogy(j, q) - xlogy(i + j, pooled))
+    doubtful = z2 < 16.0
+    ell = np.log((i + 0.5) / n[0]) - np.log((j + 0.5) / n[1])
+    se2 = 1 / (i + 0.5) + 1 / (j + 0.5)
+    weight = (i + j) * doubtful
+    tau2 = max(0.0, float(np.sum(weight * (ell**2 - se2)) / max(np.sum(weight), 1e-300)))
+    share = expit(ell * np.where(doubtful, tau2 / (tau2 + se2), 1.0))
+    return (p + q) * share, (p + q) * (1 - share)
+
 
 _PLAIN = KernelDensity()
 
@@ -42,7 +62,6 @@ class GridPart:
     density: KernelDensity = _PLAIN
 
     def key(self, cell: int) -> int:
-        """The key a cell belongs to."""
         return int(self.keys[0 if self.axes is not None else cell])
 
     @property
@@ -81,7 +100,7 @@ class GridLoss:
                 inside = (own.total - own.outside) / total
                 on_grid = own.weights.ravel()
                 if inside > 0:
-                    on_grid = kde.on_grid(own, h, density.shape, density.support).ravel()
+                    on_grid = density_on_grid(own, h, density.shape, density.support).ravel()
                 mass = float(on_grid.sum()) * own.cell
                 sides.append(on_grid * (inside / mass if mass > 0 else 0.0))
             least = tuple(map(min, *hs))
@@ -128,7 +147,6 @@ class GridLoss:
 
     @property
     def name(self) -> str:
-        """What was fitted, for people."""
         grids = [b for b in self.blocks if b.axes is not None]
         if not grids:
             return "frequency"
@@ -136,7 +154,6 @@ class GridLoss:
 
     @property
     def layout(self) -> Layout:
-        """The keys the outputs fall into."""
         return self.tally.binning.layout
 
     def masses(self) -> Masses:
@@ -243,7 +260,6 @@ class GridLoss:
         return self.layout.words(key, [told_apart([number])[0] for number in numbers])
 
     def point(self, block: GridPart, cell: int) -> list[float]:
-        """The free numbers of a cell."""
         axes = block.axes or ()
         index = np.unravel_index(cell, [a.size for a in axes]) if axes else ()
         return [float(a.points[k]) for a, k in zip(axes, index, strict=True)]

@@ -1,7 +1,18 @@
-"""The draws a loss is fitted to, with their keys found once for all losses."""
+"""The draws a loss is fitted to, with their keys found once for all losses, and their best features.
+
+Every feature (`outputs.features`) is compared on the two inputs at all its thresholds. What counts is a
+lower limit of the log-ratio of two frequencies,
+
+    log (p̂ − z √(p̂(1−p̂)/n)) − log (q̂ + z √(q̂(1−q̂)/m) + z²/2m),        z² = 2 log(number of features),
+
+in both orientations and for the complements: about what a certificate of that event would show, less the
+price of choosing among many.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,14 +21,170 @@ import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.loss.cell_counts import Binning, CellCounts
-from dpassay.loss.feature_search import best_features
+from dpassay.outputs.canonical import Outputs, concatenate
+from dpassay.outputs.features import FAMILIES, OF_REPEATED, VALUE, block_rows, blocks, widths
 from dpassay.outputs.keys import KeyedDraws, Layout, learn
-from dpassay.outputs.named_features import Feature
-from dpassay.outputs.targets import Target, targets_of
+from dpassay.outputs.leaves import Hashes, LeafTable, changes
+from dpassay.outputs.named_features import Feature, Target, targets_of, words_of
+from dpassay.outputs.templates import written
 from dpassay.sampling.samples import Batch, Sizes
+
+#: Training draws per side that are searched, of vectors (which other scores serve too) and of all else;
+#: and leaves of them.
+_ENOUGH, _LEAVES = (1000, 2500), 400_000
+#: Features among which those that are ranked again were chosen, about.
+_SEARCHED = 10_000
+#: A feature must differ from its most frequent value in this many draws.
+_LEAST = 4
+
+
+def best_features(
+    p: Outputs, q: Outputs, most: int, targets: Sequence[Target] = ()
+) -> list[tuple[Feature, float]]:
+    """The features with the largest limits, the largest first; no two of the same values.
+
+    `targets` are records that rows may be compared with.
+    """
+    width = max(p.numbers.shape[1], 1)
+    plain = p.is_plain and p.structures == q.structures
+    enough = max(min(_ENOUGH[0] if plain else _ENOUGH[1], _LEAVES // width), 200)
+    both = concatenate([_at_most(p, enough), _at_most(q, enough)])
+    n, m = min(len(p), enough), min(len(q), enough)
+    table = LeafTable.of(_at_most(p, enough)).joined(LeafTable.of(_at_most(q, enough)))
+    repeated = table.repeated(_LEAST)
+    tables = {family: repeated if family in OF_REPEATED else table for family in FAMILIES}
+    extracted = {(family, 0): FAMILIES[family](tables[family], None) for family in FAMILIES}
+    if len(repeated) > len(table) / 2:  # else rows do not repeat
+        extracted |= {("block rows", width): block_rows(both, width) for width in widths(both)}
+    dense = [(Feature("blocks", 0, name), column) for name, column in blocks(both).items()]
+    for target in targets:
+        columns = target.features(table).T
+        dense += [
+            (Feature("target", k, name, target=target), column)
+            for k, (name, column) in enumerate(zip(target.names, columns, strict=True))
+        ]
+    every = np.arange(n + m)
+    for k, (_, column) in enumerate(dense):
+        extracted["dense", k] = every, np.full(n + m, k, np.uint64), column, every, every
+    many = sum(changes(triples[1]).size for triples in extracted.values())
+    z2 = 2 * math.log(many + 1)
+    found = [
+        (limit, family, key, width, int(first[at]), int(second[at]))
+        for (family, width), (owner, keys, value, first, second) in extracted.items()
+        for limit, key, at in _limits(owner, keys, value, n, m, z2, most)
+    ]
+    # of features with the same values, as of a column of one number, that number is the plainest
+    found.sort(key=lambda one: (-one[0], (one[1], one[5]) != ("summaries", VALUE)))
+    chosen: dict[float, Feature] = {}  # features of the same limit have the same values, mostly
+    for limit, family, key, width, one, two in found:
+        if limit in chosen:
+            continue
+        if len(chosen) == most:
+            break
+        match family:
+            case "dense":
+                chosen[limit] = dense[width][0]
+                continue
+            case "block rows":
+                row = both.numbers.reshape(-1)[one : one + width]
+                listed = ", ".join(written(float(x)) for x in row)
+                name = f"the number of rows ({listed}), {width} numbers a row"
+            case _:
+                name = words_of(tables[family], family, one, two)
+        chosen[limit] = Feature(family, key, name, width)
+    return [(feature, limit) for limit, feature in chosen.items()]
+
+
+def ranked(values: FloatArray, n: int) -> list[tuple[int, float]]:
+    """Columns by their limits, the largest first, no two of one limit; n rows are of the first side."""
+    every, key = np.arange(len(values)), np.zeros(len(values), dtype=np.uint64)
+    z2 = 2 * math.log(_SEARCHED)
+    found: dict[float, int] = {}
+    for k, column in enumerate(values.T):
+        for limit, _, _ in _limits(every, key, column, n, len(values) - n, z2, 1):
+            found.setdefault(limit, k)
+    return [(found[limit], limit) for limit in sorted(found, reverse=True)]
+
+
+def _at_most(outputs: Outputs, most: int) -> Outputs:
+    """At most so many outputs; the same object where these are all."""
+    return outputs if len(outputs) <= most else outputs[:most]
+
+
+def _limits(
+    owner: IntArray, key: Hashes, value: FloatArray, n: int, m: int, z2: float, most: int
+) -> list[tuple[float, int, int]]:
+    """The largest limit of each of the best features: (limit, key, a triple of it)."""
+    if not owner.size:
+        return []
+    starts = changes(key)
+    sizes = np.diff(np.append(starts, key.size))
+    keep = sizes >= _LEAST
+    rows = np.flatnonzero(np.repeat(keep, sizes))
+    if not rows.size:
+        return []
+    sizes = sizes[keep]
+    starts = np.cumsum(sizes) - sizes
+    group = np.repeat(np.arange(sizes.size), sizes)
+    order = rows[np.lexsort((value[rows], group))]
+    owner, key, value = owner[order], key[order], value[order]
+    first = np.zeros(key.size, dtype=bool)
+    first[starts] = True
+    of_p = np.cumsum(owner < n)
+    of_q = np.arange(1, key.size + 1) - of_p
+    base_p = np.append(0, of_p)[starts][group]
+    base_q = np.append(0, of_q)[starts][group]
+    end_p = of_p[starts + sizes - 1][group]
+    end_q = of_q[starts + sizes - 1][group]
+    # {value ≥ this one}, for positive values; {value ≤ this one}, for negative ones
+    distinct_up = first | np.append(True, value[1:] != value[:-1])
+    distinct_down = np.append(value[1:] != value[:-1], True) | np.append(first[1:], True)
+    before_p, before_q = np.append(0, of_p)[:-1], np.append(0, of_q)[:-1]
+    best = np.full(starts.size, -np.inf)
+    for use, a, b in (
+        (distinct_up & (value > 0), end_p - before_p, end_q - before_q),
+        (distinct_down & (value < 0), of_p - base_p, of_q - base_q),
+    ):
+        at = np.flatnonzero(use)
+        x, y = a[at] / n, b[at] / m
+        limit = np.maximum.reduce(
+            [
+                _limit(x, n, y, m, z2),
+                _limit(y, m, x, n, z2),
+                _limit(1 - x, n, 1 - y, m, z2),
+                _limit(1 - y, m, 1 - x, n, z2),
+            ]
+        )
+        limit[np.minimum(a[at] + b[at], n + m - a[at] - b[at]) < _LEAST] = -np.inf
+        np.maximum.at(best, group[at], limit)
+    top = np.argsort(-best, kind="stable")[:most]
+    return [
+        (float(best[k]), int(key[starts[k]]), int(order[starts[k]]))
+        for k in top
+        if np.isfinite(best[k])
+    ]
+
+
+def _limit(p: FloatArray, n: int, q: FloatArray, m: int, z2: float) -> FloatArray:
+    """A lower limit of log p/q; where there is none, near 0: above it for z-scores above z."""
+    z = math.sqrt(z2)
+    top = p - z * np.sqrt(np.maximum(p * (1 - p), 1e-12) / n)
+    bottom = q + z * np.sqrt(np.maximum(q * (1 - q), 0.0) / m) + z2 / (2 * m)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log(top) - np.log(bottom)
+        spread = np.sqrt(p * (1 - p) / n + q * (1 - q) / m)
+        score = np.where(spread > 0, (p - q) / np.maximum(spread, 1e-12), 0.0)
+    weak = ~(found > 0)
+    return np.where(weak, (np.minimum(score, 50.0) - z) / 1000, found)
+
 
 #: How many named features are kept.
 FEATURES = 40
+
+
+def log_ratio(p: IntArray, q: IntArray, n: Sizes) -> FloatArray:
+    """log p̂/q̂ of counts among n draws of either side, half a draw added to each count."""
+    return np.asarray(np.log((p + 0.5) / (n[0] + 1)) - np.log((q + 0.5) / (n[1] + 1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +196,12 @@ class Line:
 
     @classmethod
     def of(cls, p: FloatArray, q: FloatArray) -> Line:
-        """Sort them."""
         values = np.concatenate([p, q])
         order = np.argsort(values, kind="stable")  # quick where each side is in order already
         return cls(values[order], np.concatenate([[0], np.cumsum(order < p.size)]))
 
     @property
     def sizes(self) -> Sizes:
-        """Numbers of each side."""
         return int(self.below[-1]), self.values.size - int(self.below[-1])
 
 
@@ -47,7 +212,6 @@ class Training:
     p: KeyedDraws
     q: KeyedDraws
     whole: Training | None = None  # what this is a part of
-    ordered: bool = False  # ascending within each half of a side
     pair: Any = None  # the two inputs, where they are known
 
     @classmethod
@@ -56,28 +220,16 @@ class Training:
         _, p, q = learn(batch.p, batch.q, thorough=thorough)
         return cls(p, q, pair=pair)
 
-    def in_order(self) -> Training:
-        """Plain numbers ascending within each half of a side: whatever sorts or looks them up is quicker.
-
-        Draws are exchangeable, so that their order says nothing.
-        """
-        if self.p.keys is not None or self.q.keys is not None or self.layout.widest != 1:
-            return self
-        return Training(_ascending(self.p), _ascending(self.q), self.whole, True, self.pair)
-
     @property
     def layout(self) -> Layout:
-        """The keys."""
         return self.p.layout
 
     @property
     def sizes(self) -> Sizes:
-        """Draws on each side."""
         return len(self.p), len(self.q)
 
     @cached_property
     def binning(self) -> Binning:
-        """The grids for densities."""
         return Binning.learn(self.p, self.q) if self.whole is None else self.whole.binning
 
     @cached_property
@@ -112,27 +264,12 @@ class Training:
 
     @cached_property
     def halves(self) -> tuple[Training, Training]:
-        """The first and the second half of either side."""
         a, b = (n // 2 for n in self.sizes)
         return (
-            Training(self.p[:a], self.q[:b], self, self.ordered),
-            Training(self.p[a:], self.q[b:], self, self.ordered),
+            Training(self.p[:a], self.q[:b], self),
+            Training(self.p[a:], self.q[b:], self),
         )
 
     def most(self, n: int) -> Training:
-        """At most `n` draws of either side: the first, or spread evenly over numbers in order."""
-        if max(self.sizes) <= n:
-            return self
-        p, q = (
-            side[np.linspace(0, len(side) - 1, min(n, len(side))).astype(np.int64)]
-            if self.ordered
-            else side[:n]
-            for side in (self.p, self.q)
-        )
-        return Training(p, q, self)
-
-
-def _ascending(side: KeyedDraws) -> KeyedDraws:
-    """Numbers in order, in either half."""
-    x, half = side.numbers(0)[:, 0], len(side) // 2
-    return side[np.concatenate([np.argsort(x[:half]), half + np.argsort(x[half:])])]
+        """The first `n` draws of either side."""
+        return self if max(self.sizes) <= n else Training(self.p[:n], self.q[:n], self)

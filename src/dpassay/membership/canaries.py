@@ -16,7 +16,7 @@ from dpassay._typing import BoolArray, FloatArray
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.membership.one_run import Guesses, one_run
 from dpassay.outputs.foreign_arrays import is_frame
-from dpassay.outputs.targets import closeness
+from dpassay.outputs.named_features import closeness
 from dpassay.privacy.claims import Claim
 from dpassay.records import Record
 from dpassay.results.estimates import LowerBound

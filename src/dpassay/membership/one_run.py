@@ -425,8 +425,8 @@ def _result(
     blind = "" if violated or math.isnan(detectable) else far_only(claim, detectable)
     if detectable == math.inf and not violated:
         blind = (
-            f"the most that these {m:,} canaries could have shown is {symbol} ≥ {number(ceiling)}, if all "
-            "guesses were right"
+            f"the most that these {m:,} canaries could have shown is {symbol} ≥ {number(ceiling)}, if "
+            "all guesses were right"
         )
     return Verdict(
         claim=claim,

@@ -25,7 +25,7 @@ from dpassay.bounds.e_values import bets_against, gains, log_wealth
 from dpassay.learning.betting_cells import again, choose, pick
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.outputs.canonical import Outputs, concatenate
-from dpassay.outputs.partitions import Partition
+from dpassay.outputs.events import Partition
 from dpassay.outputs.templates import is_template, leaves_of
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair

@@ -28,11 +28,9 @@ from scipy.special import ndtri
 from dpassay import validation as checks
 from dpassay._typing import BoolArray, FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.loss import kde
-from dpassay.loss.bandwidth import undersmooth
 from dpassay.loss.cell_counts import tally_draws
 from dpassay.loss.grid import GridLoss, GridPart
-from dpassay.loss.kernels import KernelDensity
+from dpassay.loss.kernel_density import KernelDensity, density_at, undersmooth
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.keys import Layout
 from dpassay.privacy.provenance import About, Guarantee
@@ -283,7 +281,7 @@ class AtOutput:
             return 0.0
         # reflection at an end of the support: the density at the mirror image of the point is added
         points = [self.point, *((2 * end - self.point[0],) for end in self.density.ends)]
-        found_there = kde.at_points(numbers, np.array(points), self.h, self.density.shape)
+        found_there = density_at(numbers, np.array(points), self.h, self.density.shape)
         return float(found_there.sum() * len(numbers))
 
 

@@ -34,7 +34,7 @@ from dpassay.learning.renyi_function import MomentCriterion
 from dpassay.loss.cell_counts import CellCounts, tally_draws
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
-from dpassay.loss.kernels import KernelDensity
+from dpassay.loss.kernel_density import KernelDensity
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.curves import RenyiCurve
 from dpassay.privacy.pairs import SWAPS, Direction

@@ -26,7 +26,7 @@ from dpassay.learning.streaming import grid_loss
 from dpassay.loss.cell_counts import Binning, CellCounts, first_look, tallies
 from dpassay.loss.fit import NAMES, Loss
 from dpassay.loss.grid import GridLoss
-from dpassay.loss.knn import KnnLoss
+from dpassay.loss.keyed_losses import KnnLoss
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.claims import ApproximateDP
 from dpassay.privacy.finite_pairs import Masses

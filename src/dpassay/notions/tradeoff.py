@@ -28,10 +28,10 @@ from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput
 from dpassay.loss.cell_counts import NotApplicable, tally_draws, tally_of
-from dpassay.loss.density_ratio import as_classifier
+from dpassay.loss.classifier import as_classifier
 from dpassay.loss.fit import Loss, fit
 from dpassay.loss.grid import GridLoss
-from dpassay.loss.kernels import KernelDensity
+from dpassay.loss.kernel_density import KernelDensity
 from dpassay.loss.training import Training
 from dpassay.outputs.events import Event, of_scores
 from dpassay.privacy.claim_parsing import as_claim

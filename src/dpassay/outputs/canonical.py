@@ -33,14 +33,17 @@ from dpassay.outputs import foreign_arrays
 from dpassay.outputs.templates import (
     EXACT,
     NUMBER,
+    Leaves,
     Template,
     exact,
+    key_name,
     leaves_of,
     nested,
     number_columns,
+    seconds_and_nanoseconds,
     show,
+    word_leaf,
 )
-from dpassay.outputs.walk import Leaves, key_name, seconds_and_nanoseconds, word_leaf
 
 Codes: TypeAlias = npt.NDArray[np.int32]
 
@@ -82,11 +85,9 @@ class Outputs:
         return dataclasses.replace(self, numbers=self.numbers.copy())
 
     def structure_of(self, row: int) -> Template:
-        """The structure of one output."""
         return self.structures[0 if self.codes is None else int(self.codes[row])]
 
     def show(self, row: int) -> str:
-        """One output in words."""
         template = self.structure_of(row)
         columns = list(number_columns(template))
         rest = [0.0] * len(columns) if self.rest is None else self.rest[row, columns].tolist()
@@ -257,31 +258,21 @@ def _count(got: str, size: int) -> str:
 def _from_list(items: Sequence[Any]) -> Outputs:
     """A list of outputs: an array only where that changes none of them."""
     kinds = {type(item) for item in items}
-    if kinds <= {float, int, bool, np.float64, np.float32, np.int64, np.bool_} and items:
+    array, leaves = None, items
+    if items and kinds <= {float, int, bool, np.float64, np.float32, np.int64, np.bool_}:
         array = np.asarray(items)
-        if array.dtype.kind != "O" and not _inexact(array, items):
-            return _as_listed(from_array(array))
-    if kinds <= {list, tuple} and len({len(item) for item in items}) == 1 and len(items[0]):
-        leaves = {type(leaf) for item in items for leaf in item}
-        if leaves <= {float, int, bool}:
+    elif kinds <= {list, tuple} and len({len(item) for item in items}) == 1 and len(items[0]):
+        leaves = [leaf for item in items for leaf in item]
+        if {type(leaf) for leaf in leaves} <= {float, int, bool}:
             array = np.asarray(items)
-            if array.dtype.kind != "O" and not _inexact(array, [x for row in items for x in row]):
-                return _as_listed(from_array(array))
-    if kinds == {np.ndarray} and len({(item.shape, item.dtype) for item in items}) == 1:
-        return _as_listed(from_array(np.stack(items)))
-    return _from_objects(items)
-
-
-def _as_listed(outputs: Outputs) -> Outputs:
-    """Items of a list keep what they are: no array has changed them."""
-    return dataclasses.replace(outputs, containers=NUMBERS)
-
-
-def _inexact(array: AnyArray, items: Sequence[Any]) -> bool:
-    """Whether making doubles of these numbers may have changed some of them."""
-    if array.dtype.kind != "f" or not np.any(np.abs(array) >= EXACT):
-        return False
-    return any(isinstance(item, (int, np.integer)) for item in items)
+    elif kinds == {np.ndarray} and len({(item.shape, item.dtype) for item in items}) == 1:
+        array = np.stack(items)
+    if array is None or array.dtype.kind == "O":
+        return _from_objects(items)
+    large = array.dtype.kind == "f" and bool(np.any(np.abs(array) >= EXACT))
+    if large and any(isinstance(leaf, (int, np.integer)) for leaf in leaves):
+        return _from_objects(items)  # doubles may not hold such integers
+    return dataclasses.replace(from_array(array), containers=NUMBERS)  # no array changed an item
 
 
 def from_array(array: AnyArray) -> Outputs:

@@ -4,19 +4,24 @@ An `Event` takes some keys of a layout whole, tests the free numbers of others, 
 of outputs in no key; or it cuts a ranking. All of it is data: it serialises, and nothing is evaluated
 but comparisons, sums and products. Only an event of a classifier that cannot be written down needs the
 process that fitted it.
+
+A `Partition` has a few cells, made of nested events of one ranking. The cell of an output is the
+number of events that hold for it, hence a function of the output alone, also where the events are not
+quite nested.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from dpassay import validation as checks
-from dpassay._typing import BoolArray, FloatArray
+from dpassay._typing import BoolArray, FloatArray, IntArray
 from dpassay.errors import InvalidInput
 from dpassay.outputs import resident
 from dpassay.outputs.canonical import Outputs
@@ -36,11 +41,9 @@ class Scorer(Protocol):
     """Anything that ranks outputs."""
 
     @property
-    def name(self) -> str:
-        """What it is, for people."""
+    def name(self) -> str: ...
 
-    def score(self, outputs: Outputs) -> FloatArray:
-        """A number for each output."""
+    def score(self, outputs: Outputs) -> FloatArray: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,23 +60,18 @@ class Intervals(Record):
         checks.require(rising, "lows and highs must be the ends of increasing intervals")
 
     def holds(self, numbers: FloatArray) -> BoolArray:
-        """Which rows of the free numbers are inside."""
         x = numbers[:, 0]
         if self.lows.size == 1:
             return np.asarray((self.lows[0] <= x) & (x < self.highs[0]))
         place = np.searchsorted(self.lows, x, side="right") - 1
         return np.asarray((place >= 0) & (x < self.highs[np.maximum(place, 0)]))
 
-    @property
-    def _begins(self) -> int:
-        """How many finite ends, modulo 2, are at or below a number inside."""
-        return 0 if self.lows[0] == -np.inf else 1
-
     def count(self, x: Any) -> int:
         """How many finite numbers are inside, wherever they are: the intervals do not overlap."""
         if self.lows.size > _FEW:  # inside where an odd number of ends is not above
             ends = np.stack([self.lows, self.highs], axis=1).ravel()
-            return resident.count(resident.places(ends[np.isfinite(ends)], x) % 2 == self._begins)
+            odd = int(np.isfinite(ends[0]))
+            return resident.count(resident.places(ends[np.isfinite(ends)], x) % 2 == odd)
         # a pass over the draws for every end that is not open
         found = sum(_below(x, high) for high in self.highs.tolist())
         return found - sum(_below(x, low) for low in self.lows.tolist())
@@ -273,7 +271,11 @@ def _listed(layout: Layout, keys: Sequence[int]) -> tuple[list[str], bool]:
         return runs, False
     shown = list(keys)[: _LISTED if len(keys) <= _LISTED else _LISTED - 1]
     names = [
-        _any_number(layout, key) if name == "•" else name
+        name
+        if name != "•"
+        else "any number"
+        if layout.part(key).atoms[0].size == 0
+        else "a number that is not repeated"  # repeated ones are keys of their own
         for key, name in zip(shown, _names(layout, shown), strict=True)
     ]
     free = any(layout.free(k) and "•" in n for k, n in zip(shown, names, strict=True))
@@ -299,11 +301,6 @@ def _runs(layout: Layout, keys: Sequence[int]) -> list[str] | None:
         ends = f"a whole number from {run[0]} to {run[-1]}"
         found += [ends] if run.size > 2 else map(str, run.tolist())
     return found
-
-
-def _any_number(layout: Layout, key: int) -> str:
-    """A free number alone: repeated ones, if there are such, are keys of their own."""
-    return "any number" if layout.part(key).atoms[0].size == 0 else "a number that is not repeated"
 
 
 def _names(layout: Layout, keys: Sequence[int]) -> list[str]:
@@ -368,3 +365,93 @@ def _before(edge: float) -> float | None:
         return None
     last = float(np.nextafter(edge, -np.inf))
     return last if len(repr(last)) + 3 <= len(repr(edge)) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Partition(Record):
+    """Cells 0 to K of K nested events, which share one layout or one ranking, written down once."""
+
+    name: str
+    bare: tuple[Event, ...] = field(repr=False)
+    layout: Layout | None = field(default=None, repr=False)
+    ranking: Ranking | None = field(default=None, repr=False)
+    scorer: Scorer | None = field(default=None, repr=False, metadata={"live": True})
+
+    def _validate(self) -> None:
+        checks.require(self.bare, "a partition needs an event")
+        there = self.layout is not None or self.ranking is not None
+        checks.require(there or self.live, "a partition needs a layout or a ranking")
+        if self.layout is not None:
+            for k in range(len(self.bare)):
+                self.event(k)._validate()
+
+    @classmethod
+    def of(cls, name: str, events: Sequence[Event]) -> Partition:
+        """Events of one ranking, the largest first."""
+        bare = tuple(replace(event, layout=None, ranking=None, scorer=None) for event in events)
+        first = events[0]
+        return cls(name, bare, first.layout, first.ranking, first.scorer)
+
+    def __len__(self) -> int:
+        return len(self.bare) + 1
+
+    @property
+    def live(self) -> bool:
+        """Whether only the process that made it can evaluate it."""
+        return any(event.live for event in self.bare)
+
+    def event(self, index: int) -> Event:
+        """The event that holds cells above `index`."""
+        there = self.bare[index]
+        return replace(there, layout=self.layout, ranking=self.ranking, scorer=self.scorer)
+
+    def cells(self, outputs: Outputs) -> IntArray:
+        scorer = self.scorer if self.scorer is not None else self.ranking
+        if scorer is not None:
+            scores = scorer.score(outputs)
+            scores = np.where(np.isnan(scores), -np.inf, scores)  # without a score no event holds
+            return np.searchsorted(self._cuts, scores, side="right")
+        assert self.layout is not None
+        found = self.layout.sort(outputs)
+        keys = found.all_keys()
+        result = self._whole[keys]
+        for key, (edges, levels) in self._partial.items():
+            inside = slice(None) if found.keys is None else keys == key
+            result[inside] += levels[np.searchsorted(edges, found.numbers(key)[:, 0], side="right")]
+        return result
+
+    def counts(self, outputs: Outputs) -> IntArray:
+        return np.bincount(self.cells(outputs), minlength=len(self))
+
+    @cached_property
+    def _cuts(self) -> FloatArray:
+        return np.sort([event.cut for event in self.bare])
+
+    @cached_property
+    def _whole(self) -> IntArray:
+        """By key, the number of events that hold it whole; outputs in no key come last."""
+        assert self.layout is not None
+        found = np.zeros(len(self.layout) + 1, dtype=np.int64)
+        for event in self.bare:
+            found[list(event.whole)] += 1
+            found[-1] += event.otherwise
+        return found
+
+    @cached_property
+    def _partial(self) -> dict[int, tuple[FloatArray, IntArray]]:
+        """By key, edges, and how many events hold for a number with k of them at or below it."""
+        tests: dict[int, list[FloatArray]] = {}
+        for event in self.bare:
+            for key, test in event.partial:
+                tests.setdefault(key, []).append(np.array([test.lows, test.highs]))
+        found = {}
+        for key, bounds in tests.items():
+            lows, highs = np.concatenate(bounds, axis=1)
+            edges = np.unique(np.concatenate([lows, highs]))
+            steps = np.zeros(edges.size + 1, dtype=np.int64)
+            np.add.at(steps, np.searchsorted(edges, lows) + 1, 1)
+            np.add.at(steps, np.searchsorted(edges, highs) + 1, -1)
+            inner = np.isfinite(edges)  # as all numbers are
+            levels = np.cumsum(steps)[int(edges[0] == -np.inf) :][: np.count_nonzero(inner) + 1]
+            found[key] = edges[inner], levels
+        return found

@@ -35,10 +35,9 @@ def frames_as_columns(items: Sequence[Any] | AnyArray) -> list[Any]:
     found = list(items)
     groups: dict[Any, list[int]] = {}
     for k, item in enumerate(items):
-        if is_frame(item) and (library := _library(item)) and not _has_labels(item):
-            types = (
-                tuple(item.dtypes.tolist()) if library == "pandas" else tuple(item.schema.values())
-            )
+        if is_frame(item) and not (hasattr(item, "index") and _labelled(item.index)):
+            library = _library(item)
+            types = tuple(item.dtypes if library == "pandas" else item.schema.values())
             groups.setdefault((library, tuple(item.columns), types), []).append(k)
     for (library, _, _), rows in groups.items():
         names, joined = columns(sys.modules[library].concat([items[k] for k in rows])) or ((), [])
@@ -53,10 +52,6 @@ def _listed(column: AnyArray) -> Any:
     """A column as a list, which is cut quickly; as it is where a list would change its items."""
     kept = column.dtype.kind in "biuO" or column.dtype.str[1:] in ("f8", "f4", "f2")
     return column.tolist() if kept else column
-
-
-def _has_labels(frame: Any) -> bool:
-    return hasattr(frame, "index") and _labelled(frame.index)
 
 
 def columns(value: Any) -> tuple[tuple[str, ...] | None, list[AnyArray]] | None:

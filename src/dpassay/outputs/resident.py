@@ -52,7 +52,6 @@ class Resident:
         return self.first(len(self))
 
     def first(self, rows: int) -> Outputs:
-        """A copy of the first outputs."""
         numbers = foreign_arrays.array(self.numbers[: min(rows, len(self)), :])
         return Outputs(numbers, self.structures, containers=self.containers)
 

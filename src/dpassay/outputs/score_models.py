@@ -12,12 +12,10 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay._typing import AnyArray, FloatArray, IntArray
 from dpassay.errors import InvalidInput
-from dpassay.outputs.bits import Bits, LowestBit
 from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.codes import Part
-from dpassay.outputs.keys import KeyedDraws
-from dpassay.outputs.letters import Letters
+from dpassay.outputs.keys import KeyedDraws, Part
 from dpassay.outputs.named_features import Feature, NamedFeatures
+from dpassay.outputs.representations import Bits, Letters, LowestBit
 from dpassay.records import Record
 
 #: Atoms of a coordinate that get an indicator of their own.
@@ -60,7 +58,6 @@ class Features(Record):
 
     @property
     def size(self) -> int:
-        """How many features an output has."""
         atoms = sum(
             min(values.size, _ATOMS)
             for part in self.parts
@@ -100,7 +97,6 @@ class Features(Record):
         )
 
     def rows(self, outputs: Outputs) -> FloatArray:
-        """One row of features an output."""
         known = {part.template: index for index, part in enumerate(self.parts)}
         kinds = np.array([known.get(s, -1) for s in outputs.structures])
         kind = kinds[0] if outputs.codes is None else kinds[outputs.codes]
@@ -250,7 +246,6 @@ class Tables(Record):
             raise InvalidInput(f"codes of a table must lie between 0 and {_MOST_CODES:,}")
 
     def fits(self, size: int) -> bool:
-        """Whether it is a function of so many codes."""
         same = self.column.shape == self.code.shape == self.value.shape == (self.column.size,)
         return same and bool(np.all((self.column >= 0) & (self.column < size)))
 
@@ -266,7 +261,6 @@ class Tables(Record):
         return found
 
     def score(self, rows: AnyArray) -> FloatArray:
-        """The value of each row."""
         total = np.zeros(len(rows))
         for column, table in self._dense.items():
             total += table[np.minimum(rows[:, column], table.size - 1)]
@@ -281,12 +275,10 @@ class Steps(Record):
     value: FloatArray
 
     def fits(self, size: int) -> bool:
-        """Whether it is a step function of the one feature."""
         rising = bool(np.all(np.diff(self.start) > 0))
         return size == 1 and rising and self.start.shape == self.value.shape and self.start.size > 0
 
     def score(self, rows: FloatArray) -> FloatArray:
-        """The value of each row."""
         at = np.searchsorted(self.start, rows[:, 0], side="right") - 1
         return np.asarray(self.value[np.maximum(at, 0)])
 
@@ -316,11 +308,9 @@ class Ranking(Record):
         checks.require(fits, f"the model is no function of the {self.features.size} features")
 
     def score(self, outputs: Outputs) -> FloatArray:
-        """log p̂/q̂ of each output."""
         return self.score_rows(np.asarray(self.features.rows(outputs)))
 
     def score_rows(self, rows: AnyArray) -> FloatArray:
-        """The score of each row of features."""
         found = self.line[0] + self.line[1] * self.model.score(rows)
         if isinstance(self.features, LowestBit):
             return found  # a place in an order, no estimate

@@ -1,6 +1,6 @@
 """Budgets of draws: how n draws, or a time, are divided into training and testing draws.
 
-With n the share is the caller's; `learning.rare_events` may take some of the testing draws. With a time
+With n the share is the caller's; `learning.streaming` may take some of the testing draws. With a time
 budget, `Clock` decides. A pilot measures what a draw costs, with streams of its own and outside any
 store, and decides how many draws train. How many test is decided when learning is done, by the time that
 is left, and before a draw that tests is made. Both are functions of the clock and of draws that the test
@@ -54,13 +54,12 @@ def split(
     *,
     least: tuple[int, int] = (2, 2),
     most: int | None = None,
-    name: str = "n",
 ) -> Budget:
     """`n` draws a side, or all that samples hold, of which about `share` train.
 
     At least `least` = (training, testing) on either side, at most `most` training.
     """
-    total = totals(source, n, least=sum(least), name=name)
+    total = totals(source, n, least=sum(least))
     a, b = (
         max(least[0], min(round(share * side), most or side, side - least[1])) for side in total
     )

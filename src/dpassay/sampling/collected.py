@@ -183,7 +183,6 @@ class Store:
 
     @property
     def version(self) -> str:
-        """The version of dpassay that drew."""
         return self._manifest.version
 
     @property

@@ -95,7 +95,6 @@ class Content:
     columns: tuple[Column, ...]
 
     def take(self, wanted: Iterable[str]) -> Content:
-        """Some of the columns, in the order given."""
         called = tuple(wanted)
         columns = dict(zip(self.called, self.columns, strict=True))
         return replace(self, called=called, columns=tuple(columns[name] for name in called))

@@ -287,7 +287,9 @@ class SeenBatches:
         if sum(len(side) * math.log2(len(side)) for _, side in given) < _BITS:
             return False  # too few to tell
         heads = [(name, row_hashes(side)) for name, side in given]
-        bits = [_surprise(head) for _, head in heads]
+        # −log₂ of the largest probability that any distribution gives these draws
+        often = [np.unique(head, return_counts=True)[1] for _, head in heads]
+        bits = [float(np.sum(counts * np.log2(counts.sum() / counts))) for counts in often]
         needed = _BITS + 2 * math.log2(1 + len(self.digests))
         found = {
             _digest(name, head)
@@ -301,12 +303,6 @@ class SeenBatches:
         return repeated
 
 
-def _surprise(head: IntArray) -> float:
-    """−log₂ of the largest probability that any distribution gives these draws."""
-    _, counts = np.unique(head, return_counts=True)
-    return float(np.sum(counts * np.log2(len(head) / counts)))
-
-
 def _digest(name: bytes, *heads: IntArray) -> int:
     content = name + b"".join(head.tobytes() for head in heads)
     return int.from_bytes(hashlib.blake2b(content, digest_size=6).digest(), "big")
@@ -316,7 +312,7 @@ def _digest(name: bytes, *heads: IntArray) -> int:
 
 
 def fingerprint_of(p: Outputs, q: Outputs) -> str:
-    """A digest of all rows in any order, and of either side a few rows that came once.
+    """A digest of all rows in any order; and of either side n, f₁, f₂ and a few rows that came once.
 
     Those are the rows with the smallest hashes. Fresh draws from the same distribution hit a row that
     came once in n draws with a probability of about 2 f₂ / (n f₁) each, with f_k the number of different
@@ -328,7 +324,10 @@ def fingerprint_of(p: Outputs, q: Outputs) -> str:
     for side in (p, q):
         hashes = np.sort(row_hashes(side))
         digest.update(hashes.tobytes())
-        kept.append(_rows_once(hashes))
+        values, counts = np.unique(hashes, return_counts=True)
+        alone = _short(values[counts == 1])
+        few = base64.b64encode(np.sort(alone)[:_KEPT].astype("<u4").tobytes()).decode()
+        kept.append(f"{hashes.size},{alone.size},{int(np.count_nonzero(counts == 2))},{few}")
     return "|".join([digest.hexdigest(), *kept])
 
 
@@ -347,14 +346,6 @@ def drawn_before(fingerprint: str, p: Outputs, q: Outputs) -> bool:
             chance += hashes.size * min(1.0, (len(p) + len(q)) * rate)
             found += int(np.count_nonzero(np.isin(hashes, now)))
     return found > chance + 6 * math.sqrt(chance) + 4
-
-
-def _rows_once(hashes: IntArray) -> str:
-    """n, f₁, f₂ and the first of the rows that came once, as text."""
-    values, counts = np.unique(hashes, return_counts=True)
-    alone = _short(values[counts == 1])
-    text = base64.b64encode(np.sort(alone)[:_KEPT].astype("<u4").tobytes()).decode()
-    return f"{hashes.size},{alone.size},{int(np.count_nonzero(counts == 2))},{text}"
 
 
 def _short(hashes: IntArray) -> IntArray:

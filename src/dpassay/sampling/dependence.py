@@ -32,7 +32,7 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
         if r:
             yield (
                 f"successive draws on the {name} input are correlated (lag-1 rank correlation "
-                f"{r:+.2f} {where}{_stuck(side)}). Every guarantee assumes independent draws"
+                f"{r:+.2f} {where}). Every guarantee assumes independent draws"
             )
     if (value := _only_number(p)) and _only_number(q) not in ("", value):
         yield (
@@ -42,18 +42,6 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
         )
     if shared := shared_rows(p[:_ROWS], q[:_ROWS]):
         yield f"{shared}, digit for digit: the two sides seem to share their randomness"
-
-
-def _stuck(side: Outputs) -> str:
-    """A sentence about outputs that repeat the one before, with a likely cause; empty if few do."""
-    hashes = row_hashes(side)
-    share = float(np.mean(hashes[1:] == hashes[:-1]))
-    if share < 0.5 or np.unique(hashes).size < MANY:
-        return ""
-    return (
-        f"; {share:.0%} repeat the one before, digit for digit: is a generator seeded with the time, "
-        "which is the same for several calls?"
-    )
 
 
 def _most_correlated(side: Outputs) -> tuple[float, str]:
@@ -152,13 +140,11 @@ def may_coincide(rows: Sequence[str]) -> bool:
     if n < 2:
         return True
     equal = float(np.sum(counts * (counts - 1)) / (n * (n - 1)))
-    if equal == 0:
-        return False
-    chance = n * math.log(equal)
+    chance = equal**n
     if 1 + sum(a != b for a, b in itertools.pairwise(rows)) == counts.size:
         blocks = (counts.size - 1) * math.log(4 * math.pi * n) + float(np.sum(np.log(counts / n)))
-        chance = max(chance, -blocks / 2)
-    return chance > math.log(1e-6)
+        chance = max(chance, math.exp(-blocks / 2))
+    return equal > 0 and chance > 1e-6
 
 
 def labels_like(p: Outputs, q: Outputs) -> str | None:

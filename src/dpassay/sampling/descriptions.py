@@ -87,12 +87,10 @@ class _Description:
         self._count: Iterator[int] = itertools.count() if around is None else around._count
 
     def entries(self) -> dict[str, str]:
-        """What was found."""
         rest = {} if self._rest is None else {"everything else": self._rest.hexdigest()[:16]}
         return {**self._found, **rest}
 
     def say(self, path: str, text: str) -> None:
-        """Add an entry."""
         path = path or "value"
         if path in self._found and self._found[path] != text:
             self._found[path] += f"; {text}"
@@ -194,7 +192,6 @@ class _Description:
                 self.add(one, f"{dot}{name}")
 
     def _add_object(self, value: Any, path: str, dot: str) -> None:
-        """An instance of a class."""
         kind = type(value)
         if kind in (list, tuple):
             self.say(path, f"{kind.__name__} of {len(value)}")

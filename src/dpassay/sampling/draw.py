@@ -30,12 +30,12 @@ from dpassay.errors import (
     MechanismTimedOut,
     StoreError,
 )
-from dpassay.outputs.canonical import Outputs, arranged
+from dpassay.outputs.canonical import Outputs, arranged, concatenate
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.copies import CopyCheck, DrawMethod
 from dpassay.sampling.executors import run_in_order
 from dpassay.sampling.identity import identity, short_digest
-from dpassay.sampling.job import Drawn, Failure, Job, finish, joined
+from dpassay.sampling.job import Drawn, Failure, Job
 from dpassay.sampling.job import stream as stream
 from dpassay.sampling.progress import Progress
 from dpassay.sampling.resuming import open_stage
@@ -132,16 +132,6 @@ def described_for(mechanism: Mechanism, sampling: Sampling | None) -> dict[str, 
     return None if how.store is None else identity(mechanism, how.identity)
 
 
-def entry_of(
-    mechanism: Mechanism, pair: Pair, sampling: Sampling, described: dict[str, str] | None
-) -> Entry | None:
-    """Whose draws they are, for a run that draws into a store."""
-    if sampling.store is None:
-        return None
-    described = described or identity(mechanism, sampling.identity)
-    return Entry.of(mechanism, pair, sampling, described)
-
-
 def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
     """The default use of a block: keep its outputs, whatever the mechanism does to its arrays later."""
     return p.copy(), q.copy()
@@ -192,17 +182,16 @@ def draw_blocks(
                 if isinstance(done, Failure):
                     raise _explain(done, job, f"{progress.done:,} draws a side were made{kept}")
                 if not isinstance(done, Drawn):  # read, not drawn
-                    done = finish(job, [done], whole=False)
+                    done = Drawn.of(job, done)
                 check.add(done.heads, pair, method)
                 progress.advance(job.layout.draws(task.first, task.last))
-                yield from done.results
-                if done.piece is not None:
-                    for p, q in unfinished.add(done.piece):
-                        yield use(p, q)
+                if done.sides is None:
+                    yield done.result
                 else:
-                    unfinished.skip(len(done.results))
+                    for p, q in unfinished.add(done.sides):
+                        yield use(p, q)
         except MechanismError:
-            if unfinished.pending:
+            if unfinished.pieces:
                 yield use(*unfinished.rest())
             raise
         except KeyboardInterrupt:
@@ -214,7 +203,7 @@ class _Assembler:
 
     def __init__(self, layout: Chunking) -> None:
         self._layout, self._block = layout, 0
-        self._pieces: list[tuple[Outputs, Outputs]] = []
+        self.pieces: list[tuple[Outputs, Outputs]] = []
 
     def add(self, sides: tuple[Outputs, Outputs]) -> Iterator[tuple[Outputs, Outputs]]:
         """The blocks that are full with these draws."""
@@ -222,26 +211,18 @@ class _Assembler:
         block = self._layout.block
         while len(p):
             full = min(block, self._layout.n - self._block * block)
-            need = full - sum(len(piece[0]) for piece in self._pieces)
-            self._pieces.append((p, q) if need >= len(p) else (p[:need], q[:need]))
+            need = full - sum(len(piece[0]) for piece in self.pieces)
+            self.pieces.append((p[:need], q[:need]))
             if need <= len(p):
                 made = self.rest()
-                self._pieces, self._block = [], self._block + 1
+                self.pieces, self._block = [], self._block + 1
                 yield made
             p, q = p[need:], q[need:]
 
-    def skip(self, blocks: int) -> None:
-        """Count blocks that came complete."""
-        self._block += blocks
-
     def rest(self) -> tuple[Outputs, Outputs]:
         """The draws of the block that is not full; there must be some."""
-        found = joined(self._pieces)
-        return arranged(*found) if self._layout.calls else found
-
-    @property
-    def pending(self) -> bool:
-        return bool(self._pieces)
+        p, q = (concatenate([piece[side] for piece in self.pieces]) for side in (0, 1))
+        return arranged(p, q)
 
 
 def _explain(failure: Failure, job: Job, kept: str) -> DpassayError:

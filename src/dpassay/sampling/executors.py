@@ -124,7 +124,11 @@ def _window(
 
     try:
         while waiting or first < layout.cells:
-            most = _width(executor, sampling, pace)
+            most = 1
+            if not isinstance(executor, _Inline):
+                workers = getattr(executor, "_max_workers", None) or max(sampling.workers, 8)
+                pace.workers = max(pace.workers, workers)
+                most = 2 * workers
             while first < layout.cells and under_way < most:  # past parts: workers begin at once
                 waiting.append(plan(first, layout.cells))
                 first = waiting[-1][0].last
@@ -152,15 +156,6 @@ def _window(
         for _, left in waiting:
             if not isinstance(left, Part):
                 left.cancel()
-
-
-def _width(executor: Executor, sampling: Sampling, pace: Pace) -> int:
-    """How many tasks are under way at most; tells the pace how many workers there are."""
-    if isinstance(executor, _Inline):
-        return 1
-    workers = getattr(executor, "_max_workers", None) or max(sampling.workers, 8)
-    pace.workers = max(pace.workers, workers)
-    return 2 * workers
 
 
 def _cells(sides: tuple[Outputs, Outputs], part: Part, task: Task) -> tuple[Outputs, Outputs]:

@@ -63,7 +63,6 @@ class Limit:
         return b"".join(parts)
 
     def check(self, size: int) -> None:
-        """Refuse a size above the limit."""
         if size > self.most:
             raise Unreadable(
                 f"holds more than {self.most:,} bytes, decompressed if it is compressed, and no more are "

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
@@ -89,76 +89,61 @@ class Failure:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A finished task: what was made of its blocks, or the draws of a piece of one."""
+    """A finished task: what was made of its block, or its draws, which fill blocks with others."""
 
-    results: tuple[Any, ...]  # of whole blocks
-    piece: tuple[Outputs, Outputs] | None  # of an unfinished one
-    heads: tuple[Head, Head]  # of the task; with hashes where every output is a call
-    seconds: float = 0.0
+    result: Any  # None where every output is a call
+    sides: Sides | None  # None where every task is a block
+    heads: tuple[Head, Head]  # with hashes where every output is a call
+    seconds: float
+
+    @classmethod
+    def of(cls, job: Job, sides: Sides, seconds: float = 0.0) -> Drawn:
+        calls = job.layout.calls
+        heads = head(sides[0], calls), head(sides[1], calls)
+        result = None if calls else job.use(*sides)
+        return cls(result, sides if calls else None, heads, seconds)
 
 
 def draw_task(job: Job, task: Task) -> Drawn | Failure:
-    """Draw the cells of a task on either input, save them, and use those that fill blocks."""
+    """Draw the cells of a task on either input, save them, and use them if they are a block."""
     start = time.perf_counter()
-    blocks: list[Sides] = []
-    for block in task.blocks(job.layout):
-        found = _draw_block(job, block)
-        if isinstance(found, Failure):
-            return found
-        blocks.append(found)
+    sides = _draw_both(job, task)
     seconds = time.perf_counter() - start
+    if isinstance(sides, Failure):
+        return sides
     if job.writer is not None:
         try:
-            job.writer.save(task, joined(blocks))
+            job.writer.save(task, sides)
         except StoreError as error:
             return Failure(task.first, 0, StoreError, str(error))
-    drawn = finish(job, blocks, task.whole(job.layout))
-    return dataclasses.replace(drawn, seconds=seconds)
+    return Drawn.of(job, sides, seconds)
 
 
-def finish(job: Job, blocks: Sequence[Sides], whole: bool) -> Drawn:
-    """What is handed on of draws: results of whole blocks, or the piece as it is."""
-    p, q = joined(blocks) if job.layout.calls else blocks[0]
-    return Drawn(
-        tuple(job.use(*block) for block in blocks) if whole else (),
-        None if whole else blocks[0],
-        (head(p, job.layout.calls), head(q, job.layout.calls)),
-    )
-
-
-def joined(blocks: Sequence[Sides]) -> Sides:
-    """Several runs as one."""
-    if len(blocks) == 1:
-        return blocks[0]
-    p, q = (concatenate([block[side] for block in blocks]) for side in (0, 1))
-    return arranged(p, q)
-
-
-def _draw_block(job: Job, block: Task) -> Sides | Failure:
-    """Draw a block on either input."""
+def _draw_both(job: Job, task: Task) -> Sides | Failure:
+    """Draw a task on either input."""
     sides: list[AnyOutputs] = []
     for side, data in enumerate(job.pair):
-        found = _draw_side(job, block, side)
+        found = _draw_side(job, task, side)
         if isinstance(found, Failure):
             return found
         sides.append(found)
         if changed := why_changed(data, job.inputs[side], job.mechanism):
-            return Failure(block.first, side, InputChanged, changed)
+            return Failure(task.first, side, InputChanged, changed)
         if side == 0:
             before = None if job.layout.calls else head(found)
     if before is not None and head(sides[0]) != before:
-        return Failure(block.first, 1, BadOutput, _OVERWRITTEN)
+        return Failure(task.first, 1, BadOutput, _OVERWRITTEN)
     if all(isinstance(side, Resident) for side in sides):
         return sides[0], sides[1]
     p, q = align([brought_here(side) for side in sides])
     return arranged(p, q) if job.layout.calls else (p, q)
 
 
-def _draw_side(job: Job, block: Task, side: int) -> AnyOutputs | Failure:
-    """Draw a block on one input, cell by cell."""
-    data, cell, raws, sizes = job.pair[side], block.first, [], []
+def _draw_side(job: Job, task: Task, side: int) -> AnyOutputs | Failure:
+    """Draw a task on one input, cell by cell."""
+    data, cell, raws, sizes = job.pair[side], task.first, [], []
     try:
-        for cell in range(block.first, block.last):
+        for cell in range(task.first, task.last):
             size = job.layout.draws(cell, cell + 1)
             rng = stream(job.seed, *job.stream(cell, side))
             if job.each_alone:

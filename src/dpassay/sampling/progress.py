@@ -39,7 +39,6 @@ class Progress:
         return self
 
     def advance(self, amount: int) -> None:
-        """Count `amount` more as done."""
         self.done += amount
         if self._asked is False:
             return

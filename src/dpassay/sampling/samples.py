@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -41,11 +41,11 @@ from dpassay.sampling.draw import (
     Seed,
     described_for,
     draw_blocks,
-    entry_of,
     keep,
     seed_for,
 )
 from dpassay.sampling.job import stream
+from dpassay.sampling.store_files import Entry
 from dpassay.sampling.tasks import by_calls
 
 T = TypeVar("T")
@@ -70,7 +70,6 @@ class Batch:
         return len(self.p), len(self.q)
 
     def with_more(self, other: Batch) -> Batch:
-        """These draws and others after them."""
         return Batch.of(concatenate([self.p, other.p]), concatenate([self.q, other.q]))
 
     def split(self, share: float) -> tuple[Batch, Batch]:
@@ -79,43 +78,43 @@ class Batch:
         return Batch(self.p[:a], self.q[:b]), Batch(self.p[a:], self.q[b:])
 
 
-class Source(Protocol):
+class Source:
     """Where an analysis gets its draws on one pair from."""
 
     pair: Pair
     seed: int
+    index = 0  # of the pair
+    replayable = True  # whether the seed brings the same draws back
+    doubts: tuple[str, ...] = ()  # signs that draws are not independent: then no guarantee is exact
+    remarks: tuple[str, ...] = ()  # notes that are no doubts
+    files: tuple[Origin, ...] = ()  # that the draws came from
+    digest = ""  # of draws that were collected elsewhere
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a result should say about where its draws came from."""
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """Signs that the draws are not independent: then no guarantee is exact."""
+        own = () if self.replayable else (_OWN_RANDOMNESS,)
+        return (*self.doubts, *self.remarks, *own)
 
     @property
     def remaining(self) -> Sizes | None:
         """Draws left on each side; None if there is no limit."""
-
-    @property
-    def files(self) -> tuple[Origin, ...]:
-        """The files the draws came from."""
-
-    @property
-    def digest(self) -> str:
-        """A digest of draws that were collected elsewhere, else empty."""
+        return None
 
     def deal(self, sizes: Sizes) -> Batch:
         """Deal out draws that were not dealt before."""
+        raise NotImplementedError
 
     def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
         """Deal out draws in blocks, keeping only what `use` makes of each."""
+        raise NotImplementedError
 
     def rng(self, purpose: int) -> np.random.Generator:
         """Randomness for the analysis itself, apart from that of the draws."""
+        return stream(self.seed, self.index, 1 << 20, purpose)
 
 
-class Samples:
+class Samples(Source):
     """Outputs of a mechanism on two neighbouring inputs, dealt out once.
 
     >>> import dpassay as dp
@@ -141,9 +140,7 @@ class Samples:
         self._p, self._q = align([p, q])
         self._dealt = [0, 0]
         self.pair, self.seed, self.replayable = pair, seed, replayable
-        self.doubts, self.files = doubts, files
-        self.remarks = remarks  # notes that are no doubts
-        self.digest = digest  # of draws that were collected elsewhere
+        self.doubts, self.files, self.remarks, self.digest = doubts, files, remarks, digest
 
     @property
     def p(self) -> Outputs:
@@ -173,13 +170,7 @@ class Samples:
         found._p, found._q, found._dealt, found.digest = batch.p, batch.q, [0, 0], ""
         return found
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        said = (*self.doubts, *self.remarks)
-        return said if self.replayable else (*said, _OWN_RANDOMNESS)
-
     def deal(self, sizes: Sizes) -> Batch:
-        """The next draws of either side."""
         left = self.remaining
         if sizes[0] > left[0] or sizes[1] > left[1]:
             if not max(left):
@@ -204,11 +195,8 @@ class Samples:
             p, q = (slice(k * n // pieces, (k + 1) * n // pieces) for n in sizes)
             yield use(part.p[p], part.q[q])
 
-    def rng(self, purpose: int) -> np.random.Generator:
-        return stream(self.seed, 0, 1 << 20, purpose)
 
-
-class Live:
+class Live(Source):
     """Deals draws from a mechanism on one pair; every deal is a stage with its own streams."""
 
     def __init__(
@@ -223,28 +211,15 @@ class Live:
         described: dict[str, str] | None = None,
     ) -> None:
         self.mechanism, self.pair, self.seed = on_pair(mechanism, pair), pair, seed
-        self.index = index
+        self.index, self._stage = index, stage
         self.sampling = sampling or Sampling()
-        self.files: tuple[Origin, ...] = ()
-        self.digest = ""
-        self._stage = stage
-        self._entry = entry_of(self.mechanism, pair, self.sampling, described)
+        self.replayable = bool(getattr(self.mechanism, "replayable", True))
+        described = described or described_for(self.mechanism, self.sampling)
+        self._entry = (
+            None if described is None else Entry.of(self.mechanism, pair, self.sampling, described)
+        )
         self._check = CopyCheck()
-        self.doubts: tuple[str, ...] = ()
         self.drawn, self.spent = 0, 0.0  # draws a side that were dealt, and the seconds they took
-
-    @property
-    def replayable(self) -> bool:
-        """Whether the seed brings the same draws back."""
-        return bool(getattr(self.mechanism, "replayable", True))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self.doubts if self.replayable else (*self.doubts, _OWN_RANDOMNESS)
-
-    @property
-    def remaining(self) -> None:
-        return
 
     def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
         """Draw outputs, as many on either side, keeping only what `use` makes of each block."""
@@ -297,9 +272,6 @@ class Live:
     def take(self, n: int) -> Samples:
         """Draw `n` outputs per side as a pool."""
         return self._pool(self.deal((n, n)))
-
-    def rng(self, purpose: int) -> np.random.Generator:
-        return stream(self.seed, self.index, 1 << 20, purpose)
 
 
 def draw(
@@ -356,18 +328,11 @@ def sources(
     seed = seed_for(rng, sampling)
     described = described_for(mechanism, sampling)  # before it is called: its state may change
 
-    def live(index: int, pair: Pair) -> Live:
-        return Live(
-            mechanism,
-            pair.related(relation),
-            seed=seed,
-            index=index,
-            stage=stage,
-            sampling=sampling,
-            described=described,
-        )
-
-    return (live(index, pair) for index, pair in enumerate(given))
+    options: dict[str, Any] = {"stage": stage, "sampling": sampling, "described": described}
+    return (
+        Live(mechanism, pair.related(relation), seed=seed, index=index, **options)
+        for index, pair in enumerate(given)
+    )
 
 
 def _pairs(pairs: Any) -> Iterable[Pair]:

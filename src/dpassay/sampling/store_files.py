@@ -100,7 +100,6 @@ class Entry:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready data."""
         pair = records.encode(self.pair)
         if len(json.dumps(pair)) > _LONG:
             first, second = (records.Opaque(checks.shown(data)) for data in self.pair)
@@ -109,7 +108,6 @@ class Entry:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Entry:
-        """The inverse of `to_dict`."""
         first, second = (dict(one) for one in data["inputs"])
         pair, held = records.decode(data["pair"]), dict(data["mechanism"])
         if not isinstance(pair, Pair):
@@ -222,7 +220,6 @@ class Part:
 
     @property
     def draws(self) -> int:
-        """Draws a side."""
         return (self.last - self.first) * self.size
 
     def read(self, owner: str) -> tuple[Outputs, Outputs]:

@@ -3,7 +3,8 @@
 A *cell* is drawn from a stream of its own, found from (seed, pair, stage, cell, side). A *block* is a
 whole number of cells, and what an analysis is handed at once. Both depend on the mechanism and n alone:
 the same seed gives the same result bit for bit, whatever the workers, the store and the clock do. A
-*task* is what a worker is asked for: a run of cells, as many as take about a second.
+*task* is what a worker is asked for: a run of cells, as many as take about a second. The draws of tasks
+are put together to blocks afterwards.
 
 A vectorised mechanism is asked for a block in one call: its cell is its block. Where every output is a
 call, a cell is 1 to 64 outputs, so that a mechanism of seconds a draw is saved and shared out draw by
@@ -57,10 +58,6 @@ class Chunking:
         """How many cells there are; the last may be short."""
         return -(-self.n // self.cell)
 
-    @property
-    def per_block(self) -> int:
-        return self.block // self.cell
-
     def draws(self, first: int, last: int) -> int:
         """Draws a side in the cells from `first` up to `last`."""
         return min(last * self.cell, self.n) - min(first * self.cell, self.n)
@@ -68,22 +65,10 @@ class Chunking:
 
 @dataclass(frozen=True)
 class Task:
-    """The cells from `first` up to `last`; whole blocks, or a piece of one."""
+    """The cells from `first` up to `last`."""
 
     first: int
     last: int
-
-    def whole(self, layout: Chunking) -> bool:
-        """Whether it consists of complete blocks."""
-        step = layout.per_block
-        return self.first % step == 0 and (self.last % step == 0 or self.last == layout.cells)
-
-    def blocks(self, layout: Chunking) -> list[Task]:
-        """The task block by block."""
-        if not self.whole(layout):
-            return [self]
-        starts = range(self.first, self.last, layout.per_block)
-        return [Task(start, min(start + layout.per_block, self.last)) for start in starts]
 
 
 class Pace:
@@ -99,34 +84,22 @@ class Pace:
         self._longest = 0
 
     def add(self, cells: int, seconds: float) -> None:
-        """Learn from a finished task."""
-        one = seconds / cells
-        if (
-            self._cost is None or cells > self._longest
-        ):  # a longer task says more than those before it
-            self._cost, self._longest = one, cells
-        else:
-            self._cost = (self._cost + one) / 2
+        cost = seconds / cells
+        if self._cost is not None and cells <= self._longest:  # a longer task says more
+            cost = (self._cost + cost) / 2
+        self._cost, self._longest = cost, max(cells, self._longest)
 
     def next(self, first: int, limit: int) -> Task:
         """The task that begins at a cell and ends before `limit`."""
-        layout, step = self.layout, self.layout.per_block
+        layout = self.layout
+        if self._cost is None or not layout.calls:
+            return Task(first, first + 1)
         if layout.n % layout.cell and first < layout.cells - 1:
             limit = min(limit, layout.cells - 1)  # a short cell is a task of its own
-        size = self._size(limit - first)
-        into = first % step
-        if into or size < step or limit < first + step:
-            return Task(first, min(first + size, first - into + step, limit))
-        return Task(first, first + min(size, limit - first) // step * step)
-
-    def _size(self, left: int) -> int:
-        if self._cost is None or not self.layout.calls:
-            return 1
-        fair = left if self.workers == 1 else left / (2 * self.workers)
         wanted = min(
             _SECONDS / max(self._cost, 1e-9),
             _GROWTH * self._longest,
-            fair,
-            _HELD / self.layout.cell,
+            (limit - first) / (1 if self.workers == 1 else 2 * self.workers),
+            _HELD / layout.cell,
         )
-        return 1 << max(int(wanted).bit_length() - 1, 0)
+        return Task(first, first + (1 << max(int(wanted).bit_length() - 1, 0)))

@@ -221,16 +221,13 @@ def _cells(data: bytes, delimiter: str, width: int) -> Any:
 def _refuse_uneven(data: bytes, delimiter: str, width: int) -> None:
     for line, row in _rows(data, delimiter):
         if len(row) != width and (row or width > 1):
-            has = "is blank" if not row else f"has {_counted(len(row))}"
+            has, first = (f"{n} cell{'s' * (n != 1)}" for n in (len(row), width))
+            has = f"has {has}" if row else "is blank"
             raise Unreadable(
-                f"{has}, the first row {_counted(width)}; every output needs the same number (a cell "
+                f"{has}, the first row {first}; every output needs the same number (a cell "
                 "that holds the delimiter goes into quotes)",
                 f"line {line}",
             )
-
-
-def _counted(cells: int) -> str:
-    return "1 cell" if cells == 1 else f"{cells} cells"
 
 
 def of_text(cells: Any, where: str, marks: Marks = PLAIN) -> Column:

@@ -22,7 +22,6 @@ from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import Claim, PureDP
-from dpassay.privacy.event_claims import scalar_or_array
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.pairs import Pair
 
@@ -240,15 +239,15 @@ class ZooMechanism:
 
     def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
         """The exact δ(ε) of the first input against the second."""
-        return scalar_or_array(self.truth(pair).delta(epsilon))
+        return checks.scalar_or_array(self.truth(pair).delta(epsilon))
 
     def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
         """The exact Rényi divergence of the first input from the second."""
-        return scalar_or_array(self.truth(pair).renyi(order))
+        return checks.scalar_or_array(self.truth(pair).renyi(order))
 
     def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
         """The exact trade-off function, with the second input as null hypothesis."""
-        return scalar_or_array(self.truth(pair).tradeoff(alpha))
+        return checks.scalar_or_array(self.truth(pair).tradeoff(alpha))
 
     def __repr__(self) -> str:
         inner = ", ".join(

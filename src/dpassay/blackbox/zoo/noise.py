@@ -15,7 +15,6 @@ from dpassay._typing import FloatArray
 from dpassay.blackbox.zoo.base import Law, Truth, ZooMechanism, gaussian, laplace, on_grid, real
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP, ZeroConcentratedDP
-from dpassay.privacy.event_claims import scalar_or_array
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.pairs import Pair, Relation
 
@@ -90,7 +89,7 @@ class GaussianOutputs(ZooMechanism):
 
     def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
         """λμ²/2."""
-        return scalar_or_array(np.asarray(order, dtype=float) * self.mu(pair) ** 2 / 2)
+        return checks.scalar_or_array(np.asarray(order, dtype=float) * self.mu(pair) ** 2 / 2)
 
     def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
         return GaussianDP(self.mu(pair)).tradeoff(alpha)
