@@ -5,8 +5,8 @@ import numpy as np
 import dpassay as dp
 from dpassay.hunting.rows import Records
 from dpassay.hunting.schema import RowCandidate, row_schema
-from dpassay.hunting.screening import DrawBudget, Effort, Screening, Trial
-from dpassay.hunting.search import KEEP, Log, Search, Shrinking, _kept
+from dpassay.hunting.screening import DrawBudget, Effort, Log, Screening, Trial
+from dpassay.hunting.search import KEEP, Search, Shrinking, _kept
 from dpassay.privacy.pairs import Relation
 from dpassay.sampling.budget import Clock
 

@@ -21,8 +21,8 @@ from dpassay.hunting.queries import NORMS, Queries
 from dpassay.hunting.result import Hunt, Tried
 from dpassay.hunting.rows import Records
 from dpassay.hunting.schema import row_schema
-from dpassay.hunting.screening import FEWEST, DrawBudget, Effort, Screening, Trial
-from dpassay.hunting.search import SHRINK, Log, Search, Shrinking
+from dpassay.hunting.screening import FEWEST, DrawBudget, Effort, Log, Screening, Trial
+from dpassay.hunting.search import SHRINK, Search, Shrinking
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation, as_relation

@@ -10,7 +10,7 @@ import itertools
 import math
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any
@@ -28,6 +28,7 @@ from dpassay.errors import (
 )
 from dpassay.hunting.coupling import Coupling, difference
 from dpassay.hunting.queries import Queries
+from dpassay.hunting.result import Family
 from dpassay.hunting.rows import Records
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
@@ -101,6 +102,39 @@ class Trial:
     def order(self) -> tuple[int, float]:
         """The larger, the better."""
         return (-1, 0.0) if self.rejected else self.rank
+
+
+@dataclass
+class Log:
+    """Every candidate that was tried, with its last trial; `tell` hears of each."""
+
+    tell: Callable[[Trial], None]
+    last: dict[str, Trial] = field(default_factory=dict)
+    draws: dict[str, int] = field(default_factory=dict)  # on both sides
+    trials: int = 0
+    families: dict[str, Family] = field(default_factory=dict)
+    suspicions: dict[str, tuple[float, str]] = field(default_factory=dict)  # with the difference
+
+    def add(self, trial: Trial) -> Trial:
+        key = trial.candidate.key
+        name = trial.candidate.family
+        family = self.families.get(name, Family(name=name))
+        coupled = trial.effort is Effort.COUPLED
+        self.families[name] = replace(
+            family,
+            tried=family.tried + (key not in self.last),
+            difference=max(family.difference, trial.rank[1] if coupled else 0.0),
+            bound=max(family.bound, trial.bound),
+            seconds=family.seconds + trial.seconds,
+        )
+        if trial.suspicion:
+            self.suspicions[key] = trial.rank[1], f"{trial.suspicion} ({trial.pair})"
+        if trial.effort is not Effort.COUPLED or key not in self.last:
+            self.last[key] = trial
+        self.draws[key] = self.draws.get(key, 0) + 2 * trial.n
+        self.trials += 1
+        self.tell(trial)
+        return trial
 
 
 @dataclass(eq=False, kw_only=True)

@@ -20,7 +20,7 @@ replaces the one before. What is simpler, and in which order it is tried: `rows`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,8 +28,7 @@ import numpy as np
 
 from dpassay.errors import MechanismRaised
 from dpassay.hunting.coupling import MOST as MOST_DIFFERENT
-from dpassay.hunting.result import Family
-from dpassay.hunting.screening import FEWEST, Effort, Screening, Trial
+from dpassay.hunting.screening import FEWEST, Effort, Log, Screening, Trial
 from dpassay.results.blindness import far_above
 
 #: The share of the budget that the search may spend; the rest is for shrinking and the verdict.
@@ -66,39 +65,6 @@ _SIZES = (200, 400, 1000, 3000, 10_000)
 _KEPT, _SOME = 0.8, 0.2
 #: Trials of simpler pairs at most.
 _TRIALS = 150
-
-
-@dataclass
-class Log:
-    """Every candidate that was tried, with its last trial; `tell` hears of each."""
-
-    tell: Callable[[Trial], None]
-    last: dict[str, Trial] = field(default_factory=dict)
-    draws: dict[str, int] = field(default_factory=dict)  # on both sides
-    trials: int = 0
-    families: dict[str, Family] = field(default_factory=dict)
-    suspicions: dict[str, tuple[float, str]] = field(default_factory=dict)  # with the difference
-
-    def add(self, trial: Trial) -> Trial:
-        key = trial.candidate.key
-        name = trial.candidate.family
-        family = self.families.get(name, Family(name=name))
-        coupled = trial.effort is Effort.COUPLED
-        self.families[name] = replace(
-            family,
-            tried=family.tried + (key not in self.last),
-            difference=max(family.difference, trial.rank[1] if coupled else 0.0),
-            bound=max(family.bound, trial.bound),
-            seconds=family.seconds + trial.seconds,
-        )
-        if trial.suspicion:
-            self.suspicions[key] = trial.rank[1], f"{trial.suspicion} ({trial.pair})"
-        if trial.effort is not Effort.COUPLED or key not in self.last:
-            self.last[key] = trial
-        self.draws[key] = self.draws.get(key, 0) + 2 * trial.n
-        self.trials += 1
-        self.tell(trial)
-        return trial
 
 
 @dataclass
