@@ -248,7 +248,8 @@ def observed_distance(window: Window, claim: Claim, theta: float | None = None) 
     q = expit(np.array([low, high]))
     # the claim also allows p below g(q)
     p = np.minimum(boundary(q)[0].clip(*_INSIDE), max(x, 1e-300))
-    found = 2 * float(np.min(c.n * kl(x, p) + c.m * kl(y, q)))
+    first, second = kl(np.array([[x], [y]]), np.array([p, q]))
+    found = 2 * float(np.min(c.n * first + c.m * second))
     return max(found - 4 * _DISTANCE, 1e-12)  # from below: outcomes with the same T count as well
 
 

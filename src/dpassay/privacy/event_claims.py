@@ -183,10 +183,6 @@ class Claim(Record):
         """The order at which P(E) = p and Q(E) = q need the largest θ; None if there is no choice."""
         return None
 
-    def at_order(self, order: float) -> Claim:
-        """What the claim says at one of its orders, which the whole claim implies."""
-        raise self._no_divergence()
-
     @property
     def whole(self) -> Claim:
         """The claim of which this one is an order; else the claim itself."""
@@ -197,27 +193,14 @@ class Claim(Record):
         """The probability δ with which a claim about divergences allows anything to happen."""
         return 0.0
 
-    def divergence_limit(self, order: float, theta: float | None = None) -> float:
-        """The largest divergence of this order that is allowed outside of `leak`."""
-        raise self._no_divergence()
-
-    def from_divergence(self, order: float, divergence: float) -> float:
-        """The smallest θ whose `divergence_limit` is that; 0 if all are larger."""
-        raise self._no_divergence()
-
-    def from_renyi(self, order: float, divergence: float) -> float:
-        """The smallest θ that allows this divergence of the whole outputs; 0 if every θ does."""
-        raise self._no_divergence()
-
-    def gaussian_proxy(self) -> GaussianDP:
-        """The μ-GDP claim of the same strength, which is cheap to evaluate, to choose events by."""
-        raise self._no_divergence()
-
-    def _no_divergence(self) -> InvalidInput:
-        return InvalidInput(
+    def _no_divergence(self, *_: Any, **__: Any) -> Any:
+        raise InvalidInput(
             f"{self} is a claim about events, with no order of a divergence to test it at; use "
             "`region` and `needed`"
         )
+
+    #: Claims about divergences have these: see `DivergenceClaim`.
+    at_order = divergence_limit = from_divergence = from_renyi = gaussian_proxy = _no_divergence
 
     def __repr__(self) -> str:
         shown = [
