@@ -269,13 +269,15 @@ class EpsilonDeltaClaim(Claim):
 
         δ: the larger of p − e^ε q and 1 − q − e^ε (1 − p), at least 0.
         """
-        p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
+        p, q = np.broadcast_arrays(np.asarray(p, dtype=float), np.asarray(q, dtype=float))
         ratio, _, delta = self._line(None)
         if self.parameter == "delta":
-            lines = p - ratio * q, 1 - q - ratio * (1 - p)
+            lines = np.array([p - ratio * q, 1 - q - ratio * (1 - p)])
         else:
-            lines = _log_ratio(p - delta, q), _log_ratio(1 - delta - q, 1 - p)
-        return scalar_or_array(np.maximum(np.maximum(*lines), 0.0))
+            top, bottom = np.array([p - delta, 1 - delta - q]), np.array([q, 1 - p])
+            with np.errstate(divide="ignore", invalid="ignore"):  # ∞ where only the bottom is 0
+                lines = np.where(top > 0, np.log(top / bottom), -math.inf)
+        return scalar_or_array(np.maximum(lines.max(axis=0), 0.0))
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
         """δ + (1 − δ) max(0, (e^ε₀ − e^ε)/(1 + e^ε₀), 1 − e^ε): the vertices of the region."""
@@ -364,12 +366,6 @@ class ApproximateDP(EpsilonDeltaClaim):
     def __str__(self) -> str:
         said = f"({digits(self.epsilon)}, {digits(self.delta)})-DP"
         return said if self.headline == "epsilon" else f"{said} in δ"
-
-
-def _log_ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    """log top/bottom; −∞ where top ≤ 0, ∞ where only bottom is 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(top > 0, np.log(top / bottom), -math.inf)
 
 
 @dataclass(frozen=True)
