@@ -102,7 +102,7 @@ def audit_counts(
     best = tests[key.index(max(key))][1]
     violated = p_value <= gamma
     detectable = smallest_detectable(best, claim, level)
-    blind = why_blind(claim, violated, detectable, counts.listed)
+    blind = why_blind(claim, violated, detectable, counts)
     budget = [(words, level) for words, _ in tests]
     if second is not None:
         budget.append((f"the bound on {second.symbol}", gamma - len(tests) * level))
