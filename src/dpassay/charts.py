@@ -200,7 +200,7 @@ def masses(
         + ([] if inside is None else [alt.Tooltip("event:N", title="in the event")]),
         **_pale(inside),
     )
-    return _finish([chart], height=max(60, 26 * len(shown)), **_titled(part))
+    return _finish([chart], height=max(60, 26 * len(shown)), part=part)
 
 
 def mass_loss(
@@ -239,7 +239,7 @@ def mass_loss(
         **_pale(inside),
     )
     text = base.mark_text(align="left", dx=4, color=INK).encode(text="shown:N")
-    return _finish([bars, text], height=max(60, 22 * len(rows)), **_titled(part))
+    return _finish([bars, text], height=max(60, 22 * len(rows)), part=part)
 
 
 def likeliest(p: FloatArray, q: FloatArray) -> list[int]:
@@ -398,13 +398,12 @@ def _mark(point: tuple[float, float] | None, titles: tuple[str, str], shape: str
     return [mark.encode(x="x:Q", y="y:Q", tooltip=tooltip)]
 
 
-def _titled(part: str) -> dict[str, Any]:
-    """A title for what of the outputs is shown, unless that is all of them."""
-    return {} if part == "output" else {"title": part}
-
-
-def _finish(parts: Sequence[Any], *, width: int = 480, height: int = 280, **more: Any) -> Any:
-    return layers(parts).properties(width=width, height=height, **more)
+def _finish(
+    parts: Sequence[Any], *, width: int = 480, height: int = 280, part: str = "output"
+) -> Any:
+    """Layers; the title says what of the outputs is shown, unless that is all of them."""
+    titled = {} if part == "output" else {"title": part}
+    return layers(parts).properties(width=width, height=height, **titled)
 
 
 def panels(charts: Sequence[Any], columns: int = 2) -> Any:

@@ -59,9 +59,8 @@ def last_reaching(
             break
         # aim a little before the root, so that steps end on the side that reaches the goal
         share = (low[1] - goal - close / 2) / max(low[1] - high[1], 1e-12)
-        share = (
-            0.5 if step % 4 == 3 else min(max(share, 0.02), 0.98)
-        )  # halves where it is not linear
+        # and halve the bracket at times, in case it is not linear
+        share = 0.5 if step % 4 == 3 else min(max(share, 0.02), 0.98)
         x = low[0] + share * (high[0] - low[0])
         found = x, f(x)
         low, high = (found, high) if found[1] >= goal else (low, found)

@@ -64,5 +64,5 @@ def test_where_no_counts_could_refute_the_claim_all_of_them_are_blind(claim):
             counts = Counts(i, n, j, m)
             looked_at += 1
             least = smallest_detectable(counts, claim, gamma)
-            assert why_blind(claim, False, least, counts.listed).words
+            assert why_blind(claim, False, least, counts).words
     assert looked_at

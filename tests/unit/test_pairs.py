@@ -59,7 +59,8 @@ class Odd:
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [(ZEROS, ZEROS), ("a" * 99, "b" * 99), ([Odd()], [Odd()]), (1, 2)]
+    ("first", "second"),
+    [(ZEROS, ZEROS), ("a" * 99, "b" * 99), ([Odd()], [Odd()]), (1, 2), ({"a": 1}, [1])],
 )
 def test_what_cannot_be_told_is_left_out(first, second):
     assert difference(first, second) == ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from dpassay import validation as checks
@@ -48,38 +47,23 @@ def second_bound(tests: Sequence[tuple[Counts, float]], claim: Claim) -> SecondB
     )
 
 
-@dataclass(frozen=True)
-class Statement:
-    """One of the statements a claim makes about an event, as counts of a test of p ≤ g(q)."""
+def statements(c: Counts, claim: Claim, likelier: str | None) -> list[tuple[str, Counts]]:
+    """What a claim says about an event: words, and the counts of a test of p ≤ g(q).
 
-    words: str
-    counts: Counts
-
-
-def statements(c: Counts, claim: Claim, likelier: str | None) -> list[Statement]:
-    """The tests that go with an event: one or two for a symmetric claim, else two or four.
-
-    For a symmetric claim the swapped statement about an event is the original statement about its
-    complement. Rényi and zCDP claims are not symmetric: both orders of the pair are tested.
+    One or two tests for a symmetric claim, for which the swapped statement about an event is the original
+    statement about its complement. Rényi and zCDP claims are not symmetric: both orders of the pair are
+    tested, with two or four tests.
     """
     not_p, not_q = c.n - c.i, c.m - c.j
-    event = Statement("the event is too likely on the first input", c)
-    complement = Statement(
-        "the event is too unlikely on the first input", Counts(not_p, c.n, not_q, c.m)
-    )
-    swapped = Statement("the event is too likely on the second input", Counts(c.j, c.m, c.i, c.n))
-    both = Statement(
-        "the event is too unlikely on the second input", Counts(not_q, c.m, not_p, c.n)
-    )
-    first = [event] if claim.symmetric else [event, both]
-    second = [complement] if claim.symmetric else [complement, swapped]
-    match likelier:
-        case "first":
-            return first
-        case "second":
-            return second
-        case _:
-            return first + second
+    found = [  # the event, its complement swapped; the complement, the event swapped
+        ("the event is too likely on the first input", c),
+        ("the event is too unlikely on the second input", Counts(not_q, c.m, not_p, c.n)),
+        ("the event is too unlikely on the first input", Counts(not_p, c.n, not_q, c.m)),
+        ("the event is too likely on the second input", Counts(c.j, c.m, c.i, c.n)),
+    ]
+    found = found[::2] if claim.symmetric else found
+    half = len(found) // 2
+    return {"first": found[:half], "second": found[half:], None: found}[likelier]
 
 
 def audit_counts(
@@ -109,18 +93,17 @@ def audit_counts(
         checks.one_of("likelier", likelier, ("first", "second"))
     tests = statements(counts, claim, likelier)
     share = gamma / len(tests)
-    second = second_bound([(test.counts, share) for test in tests], claim)
+    second = second_bound([(test, share) for _, test in tests], claim)
     level = share if second is None else share - SECOND * share
-    found = joint.evidence_of([(test.counts, level) for test in tests], claim)
+    found = joint.evidence_of([(test, level) for _, test in tests], claim)
     lower = max(one.lower_bound for one in found)
     p_value = min(1.0, min(one.p_value for one in found) * gamma / level)
     key = [(one.lower_bound, -one.p_value) for one in found]
-    index = key.index(max(key))
-    best = tests[index]
+    best = tests[key.index(max(key))][1]
     violated = p_value <= gamma
-    detectable = smallest_detectable(best.counts, claim, level)
-    blind = why_blind(claim, violated, detectable, counts.listed)
-    budget = [(test.words, level) for test in tests]
+    detectable = smallest_detectable(best, claim, level)
+    blind = why_blind(claim, violated, detectable, counts)
+    budget = [(words, level) for words, _ in tests]
     if second is not None:
         budget.append((f"the bound on {second.symbol}", gamma - len(tests) * level))
     event = Event(words="the event that was counted", live=True)

@@ -173,7 +173,7 @@ def _learn_divergence(
     scores = np.sort(scores[0]), np.sort(scores[1])  # once for all orders
 
     def bound(variation: Variation) -> float:
-        return claim.from_divergence(variation.order, variation.predicted)
+        return float(claim.from_divergence(variation.order, variation.predicted))
 
     best = max((criterion.at(order, scores) for order in orders), key=bound)
     mine, other = best.power(claim.divergence_limit(best.order)), event.power(gamma)

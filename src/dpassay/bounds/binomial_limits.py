@@ -14,7 +14,6 @@ from scipy.special import betainc, betaincc, betainccinv, betaincinv, expit
 
 from dpassay._typing import FloatArray
 from dpassay.rootfinding import bisect
-from dpassay.validation import scalar_or_array
 
 
 def lower(hits: npt.ArrayLike, n: npt.ArrayLike, gamma: float) -> Any:
@@ -26,7 +25,8 @@ def lower(hits: npt.ArrayLike, n: npt.ArrayLike, gamma: float) -> Any:
     k, total = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
     a, b = np.maximum(k, 1), total - k + 1
     value = _held(betaincinv(a, b, gamma), lambda p: betainc(a, b, p), gamma, rising=True)
-    return scalar_or_array(np.where(k > 0, value, 0.0))
+    value = np.where(k > 0, value, 0.0)
+    return value if value.ndim else float(value)
 
 
 def upper(hits: npt.ArrayLike, n: npt.ArrayLike, gamma: float) -> Any:
@@ -38,7 +38,8 @@ def upper(hits: npt.ArrayLike, n: npt.ArrayLike, gamma: float) -> Any:
     k, total = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
     a, b = k + 1, np.maximum(total - k, 1)
     value = _held(betainccinv(a, b, gamma), lambda p: betaincc(a, b, p), gamma, rising=False)
-    return scalar_or_array(np.where(k < total, value, 1.0))
+    value = np.where(k < total, value, 1.0)
+    return value if value.ndim else float(value)
 
 
 def _held(

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import expit, logit, ndtri, rel_entr
@@ -36,19 +36,13 @@ _ALONG, _DISTANCE = np.linspace(0.0, 1.0, 34), 5e-6
 _INSIDE = 1e-300, 1 - 1e-16
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """Hits of an event: i of n on the first side, j of m on the second."""
 
     i: int
     n: int
     j: int
     m: int
-
-    @property
-    def listed(self) -> tuple[int, int, int, int]:
-        """(i, n, j, m)."""
-        return self.i, self.n, self.j, self.m
 
 
 @dataclass(frozen=True)
@@ -248,7 +242,8 @@ def observed_distance(window: Window, claim: Claim, theta: float | None = None) 
     q = expit(np.array([low, high]))
     # the claim also allows p below g(q)
     p = np.minimum(boundary(q)[0].clip(*_INSIDE), max(x, 1e-300))
-    found = 2 * float(np.min(c.n * kl(x, p) + c.m * kl(y, q)))
+    first, second = kl(np.array([[x], [y]]), np.array([p, q]))
+    found = 2 * float(np.min(c.n * first + c.m * second))
     return max(found - 4 * _DISTANCE, 1e-12)  # from below: outcomes with the same T count as well
 
 

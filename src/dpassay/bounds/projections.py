@@ -197,9 +197,8 @@ def project_cells(
         p, q = a / one, b / other
         up, down = p > ratio * q, q > ratio * p
         held = up | down
-        edge = both / np.where(
-            up, one * ratio + other, one + other * ratio
-        )  # the smaller of p and q
+        # the smaller of p and q
+        edge = both / np.where(up, one * ratio + other, one + other * ratio)
         turn = (ratio - 1) * edge
         more = np.where(held, np.where(up, turn, -turn), p - q).sum(axis=-1)
         done = done | (np.abs(more) < near)

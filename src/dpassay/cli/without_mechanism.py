@@ -285,7 +285,7 @@ def _true_value(mechanism: Any, claim: Claim) -> float:
         return float(mechanism.epsilon(pair))
     if claim.orders:
         return max(
-            claim.from_renyi(order, float(mechanism.renyi(order, way)))
+            float(claim.from_renyi(order, float(mechanism.renyi(order, way))))
             for order in claim.orders
             for way in ((first, second), (second, first))
         )

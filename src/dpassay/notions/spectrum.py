@@ -308,19 +308,10 @@ def _union(
                 failures.append(f"{pair.name}: {error}")
                 first = first or error
                 continue
-            parts.append(
-                PairSpectrum(
-                    database=key,
-                    pair=pair,
-                    y=found.delta,
-                    backward=found.backward,
-                    hits=found.hits,
-                    misses=found.misses,
-                    totals=found.totals,
-                    cells=found.cells,
-                    method=found.name,
-                )
-            )
+            counts = ("backward", "hits", "misses", "totals", "cells")
+            kept: dict[str, Any] = {name: getattr(found, name) for name in counts}
+            kept |= {"y": found.delta, "method": found.name}
+            parts.append(PairSpectrum(database=key, pair=pair, **kept))
     if not parts:
         assert first is not None
         raise first

@@ -50,9 +50,8 @@ class Options:
     plug_in: str
     train: float
     swaps: tuple[bool, ...]  # the directions asked for: whether the inputs are swapped
-    keep: bool = (
-        False  # whether a classifier trains on all training draws, or on the first ones alone
-    )
+    #: Whether a classifier trains on all training draws, or on the first ones alone.
+    keep: bool = False
 
     @classmethod
     def of(

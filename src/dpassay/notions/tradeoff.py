@@ -308,7 +308,7 @@ def audit(
     lower, p_value = _refute(c, claim, box, gamma)
     violated = p_value <= gamma
     detectable = power.smallest_detectable(c, claim, gamma)
-    blind = why_blind(claim, violated, detectable, c.listed)
+    blind = why_blind(claim, violated, detectable, c)
     return Verdict(
         claim=claim,
         violated=violated,

@@ -149,17 +149,17 @@ class DivergenceClaim(Claim):
         return np.where(stated, theta * np.where(stated, unit, 0.0), math.inf)
 
     def divergence_limit(self, order: float, theta: float | None = None) -> float:
-        """ε(λ), of P' and Q'; ∞ at orders without a claim."""
+        """ε(λ), the largest divergence of P' and Q' that is allowed; ∞ at orders without a claim."""
         unit = float(self._unit(np.array([float(order)]))[0])
         return math.inf if math.isinf(unit) else self._theta(theta) * unit
 
     def from_divergence(self, order: float, divergence: float) -> float:
-        """The divergence of P' and Q' in units of ε(λ)."""
+        """The smallest θ whose `divergence_limit` is that: the divergence in units of ε(λ)."""
         found = np.array([max(checks.real("divergence", divergence, finite=False), 0.0)])
         return float(_ratio(found, self._unit(np.array([float(order)])))[0])
 
     def from_renyi(self, order: float, divergence: float) -> float:
-        """The divergence in units of ε(λ); 0 where the claim sets no limit at this order."""
+        """The same for the divergence of P and Q; 0 where the claim sets no limit at this order."""
         return 0.0 if self.leak > 0 else self.from_divergence(order, divergence)
 
     def order_for(self, p: float, q: float) -> float | None:
@@ -168,11 +168,14 @@ class DivergenceClaim(Claim):
         return None if found.size == 1 else float(self._solved[np.argmax(found)])
 
     def at_order(self, order: float) -> Claim:
-        """D_λ(P‖Q) ≤ ε(λ) at this λ, with the same θ."""
+        """D_λ(P‖Q) ≤ ε(λ) at this λ, with the same θ, which the whole claim implies."""
         return AtOrder(self, order)
 
     def gaussian_proxy(self) -> GaussianDP:
-        """μ = √(2ρ) with ρ = ε(λ)/λ: N(0, 1) and N(μ, 1) have this λ-divergence."""
+        """The μ-GDP claim of the same strength, cheap to evaluate, to choose events by.
+
+        μ = √(2ρ) with ρ = ε(λ)/λ: N(0, 1) and N(μ, 1) have this λ-divergence.
+        """
         return GaussianDP(self.as_epsilon(self.value))
 
     def as_epsilon(self, value: float) -> float:

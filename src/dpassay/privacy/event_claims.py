@@ -183,10 +183,6 @@ class Claim(Record):
         """The order at which P(E) = p and Q(E) = q need the largest θ; None if there is no choice."""
         return None
 
-    def at_order(self, order: float) -> Claim:
-        """What the claim says at one of its orders, which the whole claim implies."""
-        raise self._no_divergence()
-
     @property
     def whole(self) -> Claim:
         """The claim of which this one is an order; else the claim itself."""
@@ -197,27 +193,14 @@ class Claim(Record):
         """The probability δ with which a claim about divergences allows anything to happen."""
         return 0.0
 
-    def divergence_limit(self, order: float, theta: float | None = None) -> float:
-        """The largest divergence of this order that is allowed outside of `leak`."""
-        raise self._no_divergence()
-
-    def from_divergence(self, order: float, divergence: float) -> float:
-        """The smallest θ whose `divergence_limit` is that; 0 if all are larger."""
-        raise self._no_divergence()
-
-    def from_renyi(self, order: float, divergence: float) -> float:
-        """The smallest θ that allows this divergence of the whole outputs; 0 if every θ does."""
-        raise self._no_divergence()
-
-    def gaussian_proxy(self) -> GaussianDP:
-        """The μ-GDP claim of the same strength, which is cheap to evaluate, to choose events by."""
-        raise self._no_divergence()
-
-    def _no_divergence(self) -> InvalidInput:
-        return InvalidInput(
+    def _no_divergence(self, *_: Any, **__: Any) -> Any:
+        raise InvalidInput(
             f"{self} is a claim about events, with no order of a divergence to test it at; use "
             "`region` and `needed`"
         )
+
+    #: Claims about divergences have these: see `DivergenceClaim`.
+    at_order = divergence_limit = from_divergence = from_renyi = gaussian_proxy = _no_divergence
 
     def __repr__(self) -> str:
         shown = [
@@ -286,13 +269,15 @@ class EpsilonDeltaClaim(Claim):
 
         δ: the larger of p − e^ε q and 1 − q − e^ε (1 − p), at least 0.
         """
-        p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
+        p, q = np.broadcast_arrays(np.asarray(p, dtype=float), np.asarray(q, dtype=float))
         ratio, _, delta = self._line(None)
         if self.parameter == "delta":
-            lines = p - ratio * q, 1 - q - ratio * (1 - p)
+            lines = np.array([p - ratio * q, 1 - q - ratio * (1 - p)])
         else:
-            lines = _log_ratio(p - delta, q), _log_ratio(1 - delta - q, 1 - p)
-        return scalar_or_array(np.maximum(np.maximum(*lines), 0.0))
+            top, bottom = np.array([p - delta, 1 - delta - q]), np.array([q, 1 - p])
+            with np.errstate(divide="ignore", invalid="ignore"):  # ∞ where only the bottom is 0
+                lines = np.where(top > 0, np.log(top / bottom), -math.inf)
+        return scalar_or_array(np.maximum(lines.max(axis=0), 0.0))
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
         """δ + (1 − δ) max(0, (e^ε₀ − e^ε)/(1 + e^ε₀), 1 − e^ε): the vertices of the region."""
@@ -381,12 +366,6 @@ class ApproximateDP(EpsilonDeltaClaim):
     def __str__(self) -> str:
         said = f"({digits(self.epsilon)}, {digits(self.delta)})-DP"
         return said if self.headline == "epsilon" else f"{said} in δ"
-
-
-def _log_ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    """log top/bottom; −∞ where top ≤ 0, ∞ where only bottom is 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(top > 0, np.log(top / bottom), -math.inf)
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ _ENTRY = 30
 def difference(first: Any, second: Any) -> str:
     """ "two lists of 200 that differ at [137]: 0.0 against 1.0"; empty if unknown."""
     try:
-        if not (_many(first) and _many(second)):
+        if not _alike(first, second):
             return ""
         names = {type(x).__name__ for x in (first, second)}
         kind = {"ndarray": "array"}.get(name := names.pop(), name) if len(names) == 1 else "input"
@@ -145,7 +145,7 @@ def _words(a: Any, b: Any) -> str | None:
     x, y, path, key = a, b, "", where[0]
     while True:  # down to the entry in the row
         path, x, y = f"{path}[{shown(key, _ENTRY)}]", x[key], y[key]
-        if not (_many(x) and _many(y)) or isinstance(x, Mapping) or len(x) != len(y):
+        if not _alike(x, y) or isinstance(x, Mapping) or len(x) != len(y):
             break
         x, y = _listed(x), _listed(y)
         key = _unequal(x, y)[0]
@@ -169,11 +169,15 @@ def _same(x: Any, y: Any) -> bool:
     return bool(np.all(equal)) and np.shape(x) == np.shape(y)
 
 
-def _many(value: Any) -> bool:
-    """Whether it has entries: a list, a mapping, an array, or a table of another library."""
-    if isinstance(value, np.ndarray):
-        return value.ndim > 0
-    return isinstance(value, (list, tuple, Mapping)) or hasattr(value, "to_numpy")
+def _alike(x: Any, y: Any) -> bool:
+    """Whether both have entries, either by key or by index: mappings, lists, arrays, tables."""
+    listed = (
+        value.ndim > 0
+        if isinstance(value, np.ndarray)
+        else isinstance(value, (list, tuple, Mapping)) or hasattr(value, "to_numpy")
+        for value in (x, y)
+    )
+    return all(listed) and isinstance(x, Mapping) == isinstance(y, Mapping)
 
 
 def _listed(value: Any) -> Any:
