@@ -11,6 +11,7 @@ from dpassay._typing import FloatArray
 from dpassay.loss.classifier import PRESETS, ClassifierLoss
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.keyed_losses import DyadicLoss, KnnLoss
+from dpassay.loss.parity import fit_parity
 from dpassay.loss.ranking_losses import fit_features, fit_logistic, fit_tables
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
@@ -26,6 +27,7 @@ NAMES = (
     "linear",
     "logistic",
     "products",
+    "parity",
     "bits",
     "letters",
     "feature",
@@ -61,6 +63,8 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Loss:
             return KnnLoss.fit(training)
         case "linear" | "logistic" | "products":
             return fit_logistic(loss, training)
+        case "parity":
+            return fit_parity(training)
         case "feature" | "features":
             return fit_features(loss, training)
         case "lowest bit" | "bits" | "letters":
