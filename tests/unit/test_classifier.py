@@ -56,6 +56,7 @@ def test_candidates_suit_the_outputs(seed):
         "feature",
         "logistic",
         "products",
+        "parity",
         "kde",
         "boosting",
     ]
