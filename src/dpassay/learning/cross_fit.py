@@ -79,6 +79,8 @@ def candidates(training: Training) -> list[str]:
         names.append("feature")  # before combinations: a witness of one feature is easier to read
     if many:
         names.append("linear" if width > _PRODUCTS else "logistic")
+        if 2 < width <= _PRODUCTS and draws > 5 * width:
+            names.append("discriminant")
         if 2 < width <= _PRODUCTS and draws > 20 * width:
             names.append("products")
         if _binary(training):

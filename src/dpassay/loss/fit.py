@@ -24,6 +24,7 @@ NAMES = (
     "ranks",
     "kinds",
     "knn",
+    "discriminant",
     "linear",
     "logistic",
     "products",
@@ -61,7 +62,7 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Loss:
             return DyadicLoss.fit(training, loss)
         case "knn":
             return KnnLoss.fit(training)
-        case "linear" | "logistic" | "products":
+        case "discriminant" | "linear" | "logistic" | "products":
             return fit_logistic(loss, training)
         case "parity":
             return fit_parity(training)
