@@ -30,7 +30,7 @@ from dpassay.bounds.power import draws_needed, normal_limit
 #: What `loss="auto"` has to be as good as.
 SINGLE = (
     *("kde", "polynomial", "ranks", "dyadic", "kinds", "knn", "linear", "logistic", "products"),
-    *("boosting", "letters"),
+    *("discriminant", "parity", "boosting", "letters"),
 )
 N = 20_000
 #: Nothing was ever tuned on the seeds from here on.

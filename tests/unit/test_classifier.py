@@ -55,7 +55,9 @@ def test_candidates_suit_the_outputs(seed):
     assert names(zoo.RandomizedResponse(1.5)) == [
         "feature",
         "logistic",
+        "discriminant",
         "products",
+        "parity",
         "kde",
         "boosting",
     ]

@@ -18,6 +18,7 @@ from dpassay.errors import InvalidInput
 from dpassay.loss.cell_counts import SIZES, NotApplicable
 from dpassay.loss.classifier import ClassifierLoss, check_classifier
 from dpassay.loss.fit import Loss, fit
+from dpassay.loss.parity import MOST
 from dpassay.loss.training import Training
 from dpassay.outputs.events import Event, Intervals, of_keys
 from dpassay.outputs.named_features import Feature
@@ -39,7 +40,7 @@ _SPLIT = 200
 #: Losses on cells, which are fitted to counts.
 ON_CELLS = ("kde", "polynomial")
 #: Scores that may find no difference at all, which is then no failure.
-_TABLES = ("lowest bit", "bits", "letters")
+_TABLES = ("lowest bit", "bits", "letters", "parity")
 #: Scores of the floating-point representation.
 _BITS = ("lowest bit", "bits")
 #: Text of more different values than this is split into characters.
@@ -78,8 +79,12 @@ def candidates(training: Training) -> list[str]:
         names.append("feature")  # before combinations: a witness of one feature is easier to read
     if many:
         names.append("linear" if width > _PRODUCTS else "logistic")
+        if 2 < width <= _PRODUCTS and draws > 5 * width:
+            names.append("discriminant")
         if 2 < width <= _PRODUCTS and draws > 20 * width:
             names.append("products")
+        if _binary(training):
+            names.append("parity")
     if free <= 2:
         names += ["polynomial", "kde"] if free else ["kde"]
     elif _whole_numbers(training):
@@ -113,6 +118,15 @@ def _whole_numbers(training: Training) -> bool:
     """Whether the coordinates are few whole numbers each, so that combinations of them may repeat."""
     some = np.asarray(training.p.outputs.numbers[:1000], dtype=float)
     return bool(np.array_equal(some, np.round(some)) and np.ptp(some, axis=0).max(initial=0) < 256)
+
+
+def _binary(training: Training) -> bool:
+    """Whether most coordinates have two values."""
+    some = np.asarray(training.p.outputs.numbers[:200], dtype=float)
+    if not 2 < some.shape[1] <= MOST:
+        return False
+    low, high = some.min(axis=0), some.max(axis=0)
+    return bool(np.mean(np.all((some == low) | (some == high), axis=0)) > 0.5)
 
 
 class CrossFit:

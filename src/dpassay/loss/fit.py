@@ -11,6 +11,7 @@ from dpassay._typing import FloatArray
 from dpassay.loss.classifier import PRESETS, ClassifierLoss
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.keyed_losses import DyadicLoss, KnnLoss
+from dpassay.loss.parity import fit_parity
 from dpassay.loss.ranking_losses import fit_features, fit_logistic, fit_tables
 from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
@@ -23,9 +24,11 @@ NAMES = (
     "ranks",
     "kinds",
     "knn",
+    "discriminant",
     "linear",
     "logistic",
     "products",
+    "parity",
     "bits",
     "letters",
     "feature",
@@ -59,8 +62,10 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Loss:
             return DyadicLoss.fit(training, loss)
         case "knn":
             return KnnLoss.fit(training)
-        case "linear" | "logistic" | "products":
+        case "discriminant" | "linear" | "logistic" | "products":
             return fit_logistic(loss, training)
+        case "parity":
+            return fit_parity(training)
         case "feature" | "features":
             return fit_features(loss, training)
         case "lowest bit" | "bits" | "letters":

@@ -127,10 +127,14 @@ def _sides(n: int, m: int) -> tuple[FloatArray, FloatArray]:
 
 
 def fit_logistic(name: str, training: Training) -> RankingLoss:
-    """ "linear", "logistic" (with squares) or "products" (with all, or the most telling, pairs)."""
+    """ "linear", "logistic" (with squares), "products" (with all, or the most telling, pairs), or
+    "discriminant".
+    """
     training = training.most(_ENOUGH_FOR_POLYNOMIALS)
     features = Features.learn(training.p, training.q)
     sides = [features.rows(side.outputs) for side in (training.p, training.q)]
+    if name == "discriminant":
+        return RankingLoss(Ranking(name, features, _discriminant(*sides)))
     rows = np.concatenate(sides)
     weight, hits = _sides(len(sides[0]), len(sides[1]))
     pairs = _products(name, features.width, rows, weight, hits)
@@ -147,6 +151,19 @@ def fit_logistic(name: str, training: Training) -> RankingLoss:
     width = rows.shape[1]
     model = Polynomial(offset, weights[:width], pairs, weights[width:])
     return RankingLoss(Ranking(name, features, model))
+
+
+def _discriminant(p: FloatArray, q: FloatArray) -> Polynomial:
+    """Fisher's linear discriminant.
+
+    A combination of coordinates that hardly varies, such as a sum that is released with little noise, has
+    weights so large that the ridge of a logistic regression keeps it from them.
+    """
+    p, q = expanded(p, _NO_PRODUCTS), expanded(q, _NO_PRODUCTS)
+    centre, difference = (p.mean(axis=0) + q.mean(axis=0)) / 2, p.mean(axis=0) - q.mean(axis=0)
+    spread = np.atleast_2d(np.cov(p, rowvar=False) + np.cov(q, rowvar=False)) / 2
+    weights = np.linalg.solve(spread + 1e-6 * np.eye(len(spread)), difference)
+    return Polynomial(-float(weights @ centre), weights)
 
 
 def _products(

@@ -291,7 +291,24 @@ class Steps(Record):
         return feature.event(float(self.start[first]), bool(inside[-1]))
 
 
-Model: TypeAlias = Polynomial | Trees | Tables | Steps
+@dataclass(frozen=True, eq=False)
+class Parity(Record):
+    """One of two scores, by whether an even or an odd number of the columns exceeds its cut."""
+
+    column: IntArray
+    cut: FloatArray
+    value: FloatArray  # even, odd
+
+    def fits(self, size: int) -> bool:
+        inside = bool(np.all((self.column >= 0) & (self.column < size)))
+        return inside and self.cut.shape == self.column.shape and self.value.shape == (2,)
+
+    def score(self, rows: FloatArray) -> FloatArray:
+        odd = np.bitwise_xor.reduce(rows[:, self.column] > self.cut, axis=1)
+        return np.asarray(self.value[odd.astype(int)])
+
+
+Model: TypeAlias = Polynomial | Trees | Tables | Steps | Parity
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,6 +360,10 @@ class Ranking(Record):
                 listed = "; ".join(chosen.features[k].name for k in order)
                 sign = "≥" if above else "≤"
                 return f"the score of {len(model.linear)} features {sign} {cut:.4g}: {listed}; …"
+            case Features(), Parity() as model:
+                names = ", ".join(f"x{k + 1}" for k in model.column.tolist())
+                odd = (model.value[1] > model.value[0]) == above
+                return f"{'an odd' if odd else 'an even'} number of {names} is high"
             case Features(plain=True) as features, Polynomial() as model:
                 return self._polynomial(features, model, cut, above)
         return None
