@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpassay import validation as checks
-from dpassay.auditing.second_bounds import SECOND, second_bound
+from dpassay.auditing.second_bounds import second_bound
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import smallest_detectable
@@ -16,7 +16,7 @@ from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import why_blind
-from dpassay.results.verdict import Verdict
+from dpassay.results.verdict import SECOND, Verdict
 from dpassay.results.witness import Witness
 
 

@@ -8,10 +8,7 @@ from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import smallest_detectable
 from dpassay.privacy.claims import Claim
-from dpassay.results.verdict import SecondBound
-
-#: The share of γ spent on the bound that is not the headline of an (ε, δ) claim or of a curve.
-SECOND = 0.1
+from dpassay.results.verdict import SECOND, SecondBound
 
 
 def second_bound(tests: Sequence[tuple[Counts, float]], claim: Claim) -> SecondBound | None:

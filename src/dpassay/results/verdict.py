@@ -20,7 +20,7 @@ from dpassay.privacy.curves import TradeoffCurve
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
 from dpassay.results import blindness
-from dpassay.results.estimates import TradeoffPoint
+from dpassay.results.estimates import CertifiedEpsilon, TradeoffPoint
 from dpassay.results.explanations import Belief, Explanation, explained
 from dpassay.results.plain_words import plain_words
 from dpassay.results.profile import Profile
@@ -42,6 +42,8 @@ from dpassay.results.view import (
 from dpassay.results.witness import BITS, Witness
 from dpassay.tables import Shown, Status, as_html, as_text, write_report
 
+#: The share of γ spent on a `SecondBound`.
+SECOND = 0.1
 #: What is said where no score was learned.
 UNLEARNED = (
     "no score separated the two inputs better than chance on training draws: their outputs hardly "
@@ -121,6 +123,8 @@ class Verdict(Shown):
     detectable_on: str = ""
     #: For an (ε, δ) claim: the bound on δ at the claimed ε (or on ε, if δ is the claim's headline).
     second: SecondBound | None = None
+    #: Of canaries: ε at a δ, the claimed one, and the most that could have been shown.
+    certified: CertifiedEpsilon | None = None
     #: How the error probability 1 − confidence is spent.
     budget: tuple[tuple[str, float], ...] = ()
     #: What was learned before the test: the estimated curve, and the point that was tested.
@@ -242,7 +246,8 @@ class Verdict(Shown):
             f"{self.headline}: {bound} with {level(self.confidence)} confidence "
             f"(p ≤ {self.p_value:.2g}{exact})"
         )
-        rows = [("blind", self.blind)] if self.blind else []
+        rows = [] if self.certified is None else [("canaries", str(self.certified))]
+        rows += [("blind", self.blind)] if self.blind else []
         rows += [] if self.second is None else [("and", f"{second_bound(self)}; both hold at once")]
         rows += [("witness", str(self.witness)), *explained(self.diagnosis, self.belief)]
         rows += self._remarks()
@@ -262,7 +267,8 @@ class Verdict(Shown):
     def view(self, file: str = "verdict.json") -> ResultView:
         """All there is to say; `file` is the name of its JSON in the commands that read it."""
         bound = f"{self.claim.symbol} ≥ {number(self.lower_bound)}"
-        summary = [capital(self.blind)] if self.blind else []
+        summary = [capital(str(self.certified))] if self.certified is not None else []
+        summary += [capital(self.blind)] if self.blind else []
         summary.append(
             f"{bound} with confidence {level(self.confidence)} "
             f"({self.guarantee}; p ≤ {self.p_value:.2g})"
@@ -286,7 +292,9 @@ class Verdict(Shown):
             ],
             about=self.about,
             title=_TITLES[self.tone],
-            sentence=_sentence(self),
+            sentence=" ".join(
+                [_sentence(self), *[f"{capital(str(self.certified))}."] * bool(self.certified)]
+            ),
             plain=plain_words(self, [*[f"{capital(self.blind)}."] * bool(self.blind), *meaning]),
             facts=_facts(self),
             witness=str(self.witness.event),
