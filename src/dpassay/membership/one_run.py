@@ -135,10 +135,6 @@ def one_run(
     )
     spent = SECOND * gamma if beside else 0.0
     tests, notes = _tests(ranked, tested, guesses, gamma - spent, seed)
-    second = None
-    if beside is not None:
-        bounded = replace(beside, epsilon=0.0)
-        second = beside, _tests(ranked, bounded, guesses, spent, seed)[0]
     if _reversed(ranked):
         notes.append(
             "scores are lower for canaries that were included, and higher scores count as evidence of "
@@ -155,9 +151,10 @@ def one_run(
     )
     total = sum(map(len, ranked))
     found = _result(tested, claim is not None, tests, gamma - spent, confidence, about, total)
-    if second is None or isinstance(found, LowerBound):
+    if beside is None or isinstance(found, LowerBound):
         return found
-    return _with_epsilon(found, *second, spent, total)
+    more, _ = _tests(ranked, replace(beside, epsilon=0.0), guesses, spent, seed)
+    return _with_epsilon(found, beside, more, spent, total)
 
 
 def _beside(claim: Claim, delta: float | None) -> ApproximateDP | None:
