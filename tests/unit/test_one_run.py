@@ -11,6 +11,7 @@ import dpassay as dp
 from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
 from dpassay.errors import InvalidInput
+from dpassay.membership import one_run
 
 
 def gaussian(m, mu, seed):
@@ -158,6 +159,12 @@ def test_the_sentence_of_an_epsilon_claim():
     found = verdict.certified
     assert (found.delta, found.claimed, found.canaries) == (1e-5, 4.0, 1000)
     assert found.epsilon == verdict.lower_bound < found.ceiling
+    # perfect scores would have had all of the 750 canaries guessed that were not learned from
+    options = [a + b for a in one_run._SHARES for b in one_run._SHARES]
+    least = min(int(750 * s) for s in options if s >= one_run._AT_LEAST)
+    perfect = Guessed(750, 750, 750, least)
+    wanted = bounds.lower_bound(dp.ApproximateDP(0.0, 1e-5), perfect, 0.05)
+    assert found.ceiling == pytest.approx(wanted, abs=0.01)
     assert re.search(
         r"certified ε ≥ [\d.]+ at δ = 1e-05 \(95 %\); the accountant's ε is 4; the most that these 1,000 "
         r"canaries could have shown is [\d.]+",
@@ -182,9 +189,9 @@ def test_beside_a_curve_epsilon_is_certified_with_a_tenth_of_the_error_probabili
     alone = dp.one_run(scores, included, delta=1e-4, confidence=1 - 0.005, rng=0)
     assert verdict.second.lower == verdict.certified.epsilon == pytest.approx(alone.value)
     assert verdict.certified.ceiling == pytest.approx(alone.certified.ceiling)
-    # perfect scores of 750 canaries, of which all would have been guessed
-    perfect = bounds.lower_bound(dp.ApproximateDP(0.0, 1e-4), Guessed(750, 750, 750, 15), 0.005)
-    assert verdict.certified.ceiling == pytest.approx(perfect, abs=0.01)
+    # half of the canaries guessed, at a third of the level, all of them right
+    perfect = bounds.lower_bound(dp.ApproximateDP(0.0, 1e-4), Guessed(1000, 500, 500), 0.005 / 3)
+    assert verdict.certified.ceiling == pytest.approx(perfect)
     assert sum(level for _, level in verdict.budget) == pytest.approx(0.05)
     assert dp.one_run(scores, included, claim="mu=1", rng=0).second.at == "δ = 1e-05"
     with pytest.raises(InvalidInput, match="says its own δ"):
