@@ -320,8 +320,8 @@ def _test(
         counts += (guessed.sum(), coins.sum(), (~guessed).sum(), (~coins).sum())
     canaries, made = sum(map(len, runs)), sum(top + bottom for top, bottom in sides)
     p, n, q, m = map(int, counts)
-    guessed = Guessed(canaries, made, right, least)
-    return _Test(guessed, (p, n, q, m), share, max(sides)[0] > 0, most or made)
+    found = Guessed(canaries, made, right, least)
+    return _Test(found, (p, n, q, m), share, max(sides)[0] > 0, most or made)
 
 
 def _tests(
