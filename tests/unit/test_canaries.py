@@ -59,6 +59,7 @@ def test_a_tuple_of_arrays_is_columns_with_a_canary_a_row():
         ({"x": [1, 2]}, [1], "so data must be one of as many"),
         ({"x": 3}, (), r"records\['x'\] must be a list.*got 3"),
         ({}, (), "at least one canary"),
+        ({}, {"x": [1]}, "so data must be one of as many"),
         (np.zeros((6, 2)), np.zeros((3, 4)), r"shape \(2,\), and a row of the data \(4,\)"),
         ({1, 2, 3}, (), r"records must be a list.*got \{1, 2, 3\}"),
         ([1, 2], 7, "data must be a list.*got 7"),
@@ -80,6 +81,7 @@ def test_a_dict_of_columns_gives_a_dict():
     assert made["text"] == ["x", *np.array(columns["text"])[kept]]
     assert made["labels"] == [9, *np.arange(6)[kept]]
     assert len(dp.Canaries(columns, rng=1).dataset()["labels"]) == kept.sum()
+    assert dp.Canaries(["a"], data={}, rng=1).dataset() in (["a"], [])
 
 
 def test_a_tuple_with_a_list_in_it_is_columns_too():

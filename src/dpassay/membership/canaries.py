@@ -250,7 +250,7 @@ def _concatenated(data: Any, records: Any, included: BoolArray) -> Any:
 def _check_kinds(records: Any, data: Any) -> None:
     """Refuse canaries and data that do not go together."""
     mine, theirs = columns_of(records), columns_of(data)
-    if mine is None and theirs is not None:
+    if mine is None and theirs:
         raise InvalidInput(
             f"data is {_named(theirs)}, and the canaries are {type(records).__name__}: give them as a "
             "tuple or a dict of as many, (canary_X, canary_y) for data=(X, y)"
@@ -275,7 +275,7 @@ def _check_kinds(records: Any, data: Any) -> None:
 
 def _named(columns: dict[Any, Any]) -> str:
     """Columns in words: "a tuple of 2 arrays", "a dict of the columns x, y"."""
-    if isinstance(next(iter(columns)), int):
+    if all(isinstance(name, int) for name in columns):
         return f"a tuple of {len(columns)} arrays"
     return f"a dict of the columns {', '.join(map(str, columns))}"
 
