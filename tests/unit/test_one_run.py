@@ -179,6 +179,13 @@ def test_the_sentence_of_an_epsilon_claim():
     assert "accountant" not in str(bound)
 
 
+class Accountant:
+    """Answers as those of Opacus do."""
+
+    def get_epsilon(self, delta):
+        return dp.GaussianDP(1.0).epsilon_at(delta)
+
+
 def test_beside_a_curve_epsilon_is_certified_with_a_tenth_of_the_error_probability():
     scores, included = gaussian(1000, 2.0, 3)
     verdict = dp.one_run(scores, included, claim="mu=1", delta=1e-4, rng=0)
@@ -196,6 +203,8 @@ def test_beside_a_curve_epsilon_is_certified_with_a_tenth_of_the_error_probabili
     assert dp.one_run(scores, included, claim="mu=1", rng=0).second.at == "δ = 1e-05"
     with pytest.raises(InvalidInput, match="says its own δ"):
         dp.one_run(scores, included, claim="eps=1", delta=1e-5)
+    opacus = dp.one_run(scores, included, claim=Accountant(), delta=3e-5, guesses=200, rng=0)
+    assert opacus.certified.claimed == Accountant().get_epsilon(3e-5)
     # too few canaries to learn from: the verdict alone
     few = dp.one_run(scores[:6], included[:6], claim="mu=1", rng=0)
     assert few.second is few.certified is None
