@@ -22,7 +22,13 @@ from pathlib import Path
 from typing import Any
 
 #: The pages that are read from top to bottom with the code at hand.
-TUTORIALS = ("quickstart", "accountants", "audit-your-library", "synthetic-data")
+TUTORIALS = (
+    "quickstart",
+    "accountants",
+    "private-training",
+    "audit-your-library",
+    "synthetic-data",
+)
 
 _HERE = Path(__file__).parent
 _CODE = re.compile(r"^```python\n(.*?)^```$\n?", re.DOTALL | re.MULTILINE)

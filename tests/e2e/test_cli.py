@@ -59,6 +59,7 @@ def test_version_and_help(capsys):
         "estimate",
         "counts",
         "one-run",
+        "attack-rates",
         "plan",
         "replay",
         "report",

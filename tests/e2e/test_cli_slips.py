@@ -56,6 +56,7 @@ STATUSES = {
     "replay": "0 1 2 3 4 130",
     "counts": "0 1 2 3 4",
     "one-run": "0 1 2 3 4",
+    "attack-rates": "0 2 3",
     "verify": "0 2 3 5 130",
     "bound": "0 2 3 130",
     "estimate": "0 2 3 130",

@@ -1,5 +1,6 @@
 """Claims of privacy accountants: never stronger than what the accountant says."""
 
+import json
 import math
 
 import dp_accounting
@@ -11,7 +12,7 @@ from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.privacy.claim_parsing import from_accountant
+from dpassay.privacy.claim_parsing import claim_of_file, from_accountant, read_claim
 
 EPS = np.linspace(0.0, 3.0, 13)
 TRUE = dp.GaussianDP(1.0)
@@ -178,3 +179,82 @@ def test_no_bound_of_a_renyi_curve_fails_more_often_than_it_may(seeds):
         wrong += found.lower_bound > 1 or found.second.lower > truth
     assert wrong <= binom.ppf(1 - 0.01 / 6, runs, 0.2)
     assert second <= binom.ppf(1 - 0.01 / 6, runs, 0.02)
+
+
+class Stepped:
+    """An accountant that counts how often it is asked."""
+
+    asked = 0
+
+    def __init__(self):
+        self.steps = 1
+
+    def get_epsilon(self, delta):
+        Stepped.asked += 1
+        return float(self.steps)
+
+
+def test_an_accountant_is_asked_once_until_it_takes_a_step():
+    accountant = Stepped()
+    first = dp.claim(accountant)
+    before = Stepped.asked
+    assert dp.claim(accountant) is first
+    assert dp.claim(Stepped()) is first
+    assert Stepped.asked == before > 0
+    accountant.steps = 2
+    assert dp.claim(accountant).delta_at(1.0) > first.delta_at(1.0)
+    heard = []
+    read_claim(Stepped(), lambda *points: heard.append(points))
+    assert heard == []  # answered already
+    accountant.steps = 3
+    read_claim(accountant, lambda *points: heard.append(points))
+    assert heard == [(1, 74)] * 74
+
+
+# --- files
+
+
+def test_files_of_accountants(tmp_path):
+    path = tmp_path / "opacus.json"
+    path.write_text('{"epsilon": 4.0, "delta": 1e-5}')
+    assert claim_of_file(path) == dp.ApproximateDP(4.0, 1e-5)
+    points = [(float(d), float(TRUE.epsilon_at(d))) for d in (1e-6, 1e-4, 0.01, 0.2)]
+    forms = [
+        [list(p) for p in points],
+        [{"delta": d, "epsilon": e} for d, e in points],
+    ]
+    for form in forms:
+        path.write_text(json.dumps(form))
+        claim = claim_of_file(path)
+        for delta, epsilon in points:
+            assert claim.epsilon_at(delta) == pytest.approx(epsilon, rel=1e-6)
+        assert np.all(claim.delta_at(EPS) >= TRUE.delta_at(EPS) * (1 - 1e-9))
+    path.write_text(dp.GaussianDP(1.5).to_json())
+    assert claim_of_file(path) == dp.GaussianDP(1.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "is no JSON"),
+        ("[]", "holds no point"),
+        ('{"eps": 1}', r"has \{'eps': 1\}; an accountant's file is"),
+        ('{"epsilon": -1, "delta": 1e-5}', "epsilon must be"),
+        ("[[4.0, 1e-5]]", "delta must be"),
+    ],
+)
+def test_files_that_are_no_accountants_are_refused(tmp_path, text, words):
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=words):
+        claim_of_file(path)
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        claim_of_file(tmp_path / "none.json")
+
+
+def test_epsilon_at_inverts_the_privacy_profile():
+    for claim in (dp.GaussianDP(1.0), dp.TradeoffDP.from_delta(TRUE.delta_at)):
+        epsilon = claim.epsilon_at(1e-5)
+        assert claim.delta_at(epsilon) <= 1.000001e-5 < claim.delta_at(epsilon * (1 - 1e-6))
+    assert dp.ApproximateDP(1.0, 1e-3).epsilon_at(1e-5) == math.inf
+    assert dp.ApproximateDP(0.0, 1e-6).epsilon_at(1e-5) == 0.0

@@ -11,6 +11,7 @@ import dpassay as dp
 from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
 from dpassay.errors import InvalidInput
+from dpassay.membership import one_run
 
 
 def gaussian(m, mu, seed):
@@ -122,7 +123,7 @@ def test_learned_numbers_certify_the_rest_alone():
     verdict = dp.one_run(scores, included, claim="eps=1, delta=1e-5", rng=0)
     assert verdict.violated
     assert verdict.about.n == (750, 750)
-    assert "learned on 250" in verdict.about.notes[1]
+    assert "learned on 250" in verdict.about.notes[0]
     again = dp.one_run(scores, included, claim="eps=1, delta=1e-5", rng=0)
     assert again == verdict
     # where mδ is large the price of learning is too high: three numbers on all canaries
@@ -139,19 +140,84 @@ def test_the_ceiling_is_said_and_makes_a_verdict_blind():
     verdict = dp.one_run(scores, included, claim="eps=5", guesses=20, rng=0)
     assert verdict.tone == "blind"
     assert "could have shown is ε ≥ 1.823, if all guesses were right" in verdict.blind
-    assert "claimed ε = 5; the most that these canaries could have shown is ε ≥ 1.823" in str(
-        verdict
-    )
+    assert "the most that these 1,000 canaries could have shown is 1.82" in str(verdict)
     seen = dp.one_run(scores, included, claim="eps=1", guesses=20, rng=0)
     assert seen.violated
     assert not seen.blind
     assert seen.p_value <= 0.05
     assert seen.lower_bound >= 1.0
     bound = dp.one_run(scores, included, guesses=100, delta=1e-5)
-    assert "the most that these canaries could have shown" in str(bound)
+    assert "the most that these 1,000 canaries could have shown is 3.492" in str(bound)
     assert bound.value == pytest.approx(
         bounds.lower_bound(dp.ApproximateDP(0.0, 1e-5), Guessed(1000, 100, 100), 0.05)
     )
+
+
+def test_the_sentence_of_an_epsilon_claim():
+    scores, included = gaussian(1000, 2.0, 3)
+    verdict = dp.one_run(scores, included, claim="eps=4, delta=1e-5", rng=0)
+    found = verdict.certified
+    assert (found.delta, found.claimed, found.canaries) == (1e-5, 4.0, 1000)
+    assert found.epsilon == verdict.lower_bound < found.ceiling
+    # perfect scores would have had all of the 750 canaries guessed that were not learned from
+    options = [a + b for a in one_run._SHARES for b in one_run._SHARES]
+    least = min(int(750 * s) for s in options if s >= one_run._AT_LEAST)
+    perfect = Guessed(750, 750, 750, least)
+    wanted = bounds.lower_bound(dp.ApproximateDP(0.0, 1e-5), perfect, 0.05)
+    assert found.ceiling == pytest.approx(wanted, abs=0.01)
+    assert re.search(
+        r"certified ε ≥ [\d.]+ at δ = 1e-05 \(95 %\); the accountant's ε is 4; the most that these 1,000 "
+        r"canaries could have shown is [\d.]+",
+        str(verdict),
+    )
+    assert str(found)[1:] in verdict.view().sentence
+    assert str(found)[1:] in verdict.view().summary[0]
+    assert dp.Verdict.from_json(verdict.to_json()).certified == found
+    bound = dp.one_run(scores, included, delta=1e-5, rng=0)
+    assert bound.certified.claimed is None
+    assert bound.certified.epsilon == bound.value
+    assert "accountant" not in str(bound)
+
+
+class Accountant:
+    """Answers as those of Opacus do."""
+
+    def get_epsilon(self, delta):
+        return dp.GaussianDP(1.0).epsilon_at(delta)
+
+
+def test_beside_a_curve_epsilon_is_certified_with_a_tenth_of_the_error_probability():
+    scores, included = gaussian(1000, 2.0, 3)
+    verdict = dp.one_run(scores, included, claim="mu=1", delta=1e-4, rng=0)
+    assert verdict.violated
+    claimed = verdict.second.claimed
+    assert dp.GaussianDP(1.0).delta_at(claimed) == pytest.approx(1e-4, rel=1e-6)
+    assert verdict.second.at == "δ = 0.0001"
+    alone = dp.one_run(scores, included, delta=1e-4, confidence=1 - 0.005, rng=0)
+    assert verdict.second.lower == verdict.certified.epsilon == pytest.approx(alone.value)
+    assert verdict.certified.ceiling == pytest.approx(alone.certified.ceiling)
+    # half of the canaries guessed, at a third of the level, all of them right
+    perfect = bounds.lower_bound(dp.ApproximateDP(0.0, 1e-4), Guessed(1000, 500, 500), 0.005 / 3)
+    assert verdict.certified.ceiling == pytest.approx(perfect)
+    assert sum(level for _, level in verdict.budget) == pytest.approx(0.05)
+    assert dp.one_run(scores, included, claim="mu=1", rng=0).second.at == "δ = 1e-05"
+    with pytest.raises(InvalidInput, match="says its own δ"):
+        dp.one_run(scores, included, claim="eps=1", delta=1e-5)
+    opacus = dp.one_run(scores, included, claim=Accountant(), delta=3e-5, guesses=200, rng=0)
+    assert opacus.certified.claimed == Accountant().get_epsilon(3e-5)
+    # too few canaries to learn from: the verdict alone
+    few = dp.one_run(scores[:6], included[:6], claim="mu=1", rng=0)
+    assert few.second is few.certified is None
+
+
+def test_verdict_and_epsilon_beside_a_true_curve_are_rarely_wrong(seeds):
+    """Randomized response with ε = 1 is 1.3-GDP, and keeps ε = 1 at every δ."""
+    wrong, some = 0, seeds[:100]
+    for seed in some:
+        scores, included = response(60, 1.0, 0.0, seed)
+        verdict = dp.one_run(scores, included, claim="mu=1.3", guesses=30, confidence=0.5, rng=0)
+        wrong += verdict.violated or verdict.second.lower > 1.0
+    assert wrong <= binom.ppf(1 - 1e-3, len(some), 0.5)
 
 
 def test_a_verdict_is_clear_where_it_could_have_seen_more():

@@ -33,7 +33,7 @@ from dpassay.loss.ranking_losses import feature_curve
 from dpassay.notions.all_notions import profile_of
 from dpassay.privacy.claim_parsing import as_claim, parameter, several
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.families import Family, OrderedClaims, epsilon_at
+from dpassay.privacy.families import Family, OrderedClaims
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import Blind, Cause, blind_search, far_above
@@ -352,7 +352,7 @@ def _of_family(family: Family, among: OrderedClaims, t: float, delta: float) -> 
         f"it assumes that the mechanism is one of the family: its claims for {family.name} {value:.4g} "
         f"and {side} are refuted, and this is the ε of the last of them"
     )
-    return {"value": epsilon_at(claim, delta), "claim": claim, "note": note}
+    return {"value": claim.epsilon_at(delta), "claim": claim, "note": note}
 
 
 def _about(choice: Selection, counted: Counted, claims: int, found: Certificate) -> About:

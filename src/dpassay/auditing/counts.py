@@ -15,12 +15,9 @@ from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import why_blind
-from dpassay.results.estimates import SecondBound
+from dpassay.results.estimates import SECOND, SecondBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
-
-#: The share of γ spent on the bound that is not the headline of an (ε, δ) claim or of a curve.
-SECOND = 0.1
 
 
 def second_bound(tests: Sequence[tuple[Counts, float]], claim: Claim) -> SecondBound | None:

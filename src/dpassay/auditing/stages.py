@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.auditing.counts import SECOND, second_bound
+from dpassay.auditing.counts import second_bound
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
@@ -38,7 +38,7 @@ from dpassay.outputs.events import Event
 from dpassay.outputs.resident import AnyOutputs, brought_here
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
-from dpassay.results.estimates import SecondBound
+from dpassay.results.estimates import SECOND, SecondBound
 from dpassay.results.witness import Witness
 from dpassay.sampling.budget import Budget
 from dpassay.sampling.samples import Samples, Sizes, Source

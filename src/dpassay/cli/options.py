@@ -274,9 +274,14 @@ def live(source: Any) -> bool:
 
 def claimed(box: Any, given: str | None, example: str = "eps=1") -> Any:
     """The claim that was given, or that of a mechanism of the zoo."""
-    from dpassay.privacy.claim_parsing import claim
-
     own = getattr(box, "claim", None)
     if given is None and own is None:
         raise InvalidInput(f'what does it claim? Give --claim "{example}"')
-    return own if given is None else claim(given)
+    return own if given is None else read_claim(given)
+
+
+def read_claim(given: str) -> Any:
+    """A claim from its text, or from the JSON file that the text names."""
+    from dpassay.privacy.claim_parsing import claim, claim_of_file
+
+    return claim_of_file(given) if given.lower().endswith(".json") else claim(given)

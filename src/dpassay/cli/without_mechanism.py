@@ -15,7 +15,15 @@ from rich.table import Table
 from dpassay.blackbox import zoo as mechanisms
 from dpassay.cli.app import command
 from dpassay.cli.delivery import PLAN, deliver, write_json, write_report
-from dpassay.cli.options import Confidence, Json, MaxBytes, Out, Report, Seed
+from dpassay.cli.options import (
+    Confidence,
+    Json,
+    MaxBytes,
+    Out,
+    Report,
+    Seed,
+    read_claim,
+)
 from dpassay.errors import InvalidInput, NoClosedForm
 from dpassay.privacy.claims import Claim, GaussianDP, RenyiDP
 from dpassay.results.rounding import number
@@ -45,7 +53,6 @@ def counts(
     Example: dpassay counts 450 1000 184 1000 --claim "eps=0.5"
     """
     from dpassay.auditing.counts import audit_counts
-    from dpassay.privacy.claim_parsing import claim as read_claim
 
     side: Any = likelier
     counted = hits_p, n_p, hits_q, n_q
@@ -67,7 +74,11 @@ def one_run(
         str, typer.Option(help="Which scores speak for included: higher, or lower (losses).")
     ] = "higher",
     claim: Annotated[
-        str | None, typer.Option(help='The claim, such as "eps=1, delta=1e-5"; without: a bound.')
+        str | None,
+        typer.Option(
+            help='The claim, such as "eps=1, delta=1e-5", or the JSON file of an accountant: '
+            '{"epsilon": 4.0, "delta": 1e-5}, or a list of such points. Without: a bound.'
+        ),
     ] = None,
     guesses: Annotated[
         str | None,
@@ -78,7 +89,8 @@ def one_run(
         ),
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="Without a claim: the δ at which ε is bounded.")
+        float | None,
+        typer.Option(help="The δ at which ε is bounded, without a claim or beside a curve."),
     ] = None,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
@@ -92,18 +104,18 @@ def one_run(
     detected a violation.
 
     Example: dpassay one-run scores.csv --claim "eps=1, delta=1e-5" --guesses 200
+
+    Example: dpassay one-run scores.csv --score loss --sign lower --included member --claim opacus.json
     """
     from dpassay.membership.canaries import audit_file, read_guesses
 
-    if out.report is not None and claim is None:
-        raise InvalidInput("a report is of a verdict: give --claim, or leave --report out")
     found = audit_file(
         scores,
         score=score,
         included=included,
         sign=sign,
         max_bytes=max_bytes,
-        claim=claim,
+        claim=None if claim is None else read_claim(claim),
         guesses=read_guesses(guesses),
         delta=delta,
         confidence=confidence,
@@ -112,6 +124,55 @@ def one_run(
     deliver(
         [found], out, "another run with more canaries, --guesses fixed before looking at its scores"
     )
+
+
+@command()
+def attack_rates(
+    scores: Annotated[
+        Path,
+        typer.Argument(help="A file with a row a record: its score, and whether it was included."),
+    ],
+    score: Annotated[str, typer.Option(help="The column of the scores.")] = "score",
+    included: Annotated[str, typer.Option(help="The column of 0 and 1.")] = "included",
+    sign: Annotated[
+        str, typer.Option(help="Which scores speak for included: higher, or lower (losses).")
+    ] = "higher",
+    fpr: Annotated[
+        list[float] | None, typer.Option(help="A false positive rate; may be repeated.")
+    ] = None,
+    separate_runs: Annotated[
+        bool, typer.Option("--separate-runs", help="Every score is of a training run of its own.")
+    ] = False,
+    confidence: Confidence = 0.95,
+    max_bytes: MaxBytes = None,
+    json: Json = None,
+) -> None:
+    """AUC of a membership inference attack, and its true positive rate at fixed false positive rates.
+
+    The limits are exact for scores of separate training runs. Canaries of one run share a model: there
+    the rates describe this run, their limits are heuristic, and dpassay one-run certifies ε.
+
+    Exit status: 0 done, 2 bad input, 3 internal error.
+
+    Example: dpassay attack-rates scores.csv --score loss --sign lower --included member --fpr 0.01
+    """
+    from dpassay.membership.attacks import attack_rates as rates
+    from dpassay.membership.canaries import read_columns
+
+    values, coins, _ = read_columns(scores, score, included, sign, max_bytes)
+    if not np.isin(coins, (0, 1)).all():
+        raise InvalidInput(f"column {included!r} of {str(scores)!r} must be 0 or 1 for each record")
+    inside = coins.astype(bool)
+    found = rates(
+        values[inside],
+        values[~inside],
+        fpr=fpr or (0.001, 0.01, 0.1),
+        confidence=confidence,
+        separate_runs=separate_runs,
+    )
+    write_json(json, found.to_json(indent=2))
+    if json != "-":
+        typer.echo(str(found))
 
 
 @command()

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpassay import validation as checks
-from dpassay._typing import BoolArray, FloatArray
+from dpassay._typing import AnyArray, BoolArray, FloatArray
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.membership.one_run import Guesses, one_run
 from dpassay.outputs.foreign_arrays import is_frame
@@ -250,7 +250,7 @@ def _concatenated(data: Any, records: Any, included: BoolArray) -> Any:
 def _check_kinds(records: Any, data: Any) -> None:
     """Refuse canaries and data that do not go together."""
     mine, theirs = columns_of(records), columns_of(data)
-    if mine is None and theirs is not None:
+    if mine is None and theirs:
         raise InvalidInput(
             f"data is {_named(theirs)}, and the canaries are {type(records).__name__}: give them as a "
             "tuple or a dict of as many, (canary_X, canary_y) for data=(X, y)"
@@ -275,7 +275,7 @@ def _check_kinds(records: Any, data: Any) -> None:
 
 def _named(columns: dict[Any, Any]) -> str:
     """Columns in words: "a tuple of 2 arrays", "a dict of the columns x, y"."""
-    if isinstance(next(iter(columns)), int):
+    if all(isinstance(name, int) for name in columns):
         return f"a tuple of {len(columns)} arrays"
     return f"a dict of the columns {', '.join(map(str, columns))}"
 
@@ -308,6 +308,15 @@ def audit_file(
     **options: Any,
 ) -> Verdict | LowerBound:
     """`one_run` of two columns of a file; with sign="lower" small scores speak for included ones."""
+    scores, coins, used = read_columns(path, score, included, sign, max_bytes)
+    found = one_run(scores, coins, **options)
+    return replace(found, about=replace(found.about, files=(used,)))
+
+
+def read_columns(
+    path: str | Path, score: str, included: str, sign: str, max_bytes: int | None
+) -> tuple[FloatArray, AnyArray, Any]:
+    """Scores, of which high ones speak for included, and coins of a file; and where they came from."""
     checks.one_of("sign", sign, ("higher", "lower"), remedy="lower for losses")
     table = read_table(path, max_bytes)
     names = table.names or ()
@@ -328,8 +337,7 @@ def audit_file(
                 "number as its score, and 0 or 1 for included"
             )
     used = replace(table.origin, columns=(score, included))
-    found = one_run(scores if sign == "higher" else -scores.astype(float), coins, **options)
-    return replace(found, about=replace(found.about, files=(used,)))
+    return (1.0 if sign == "higher" else -1.0) * scores.astype(float), coins, used
 
 
 def read_guesses(text: str | None) -> Guesses:

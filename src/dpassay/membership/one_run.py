@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,17 +39,17 @@ from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
 from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
-from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
-from dpassay.privacy.event_claims import digits
+from dpassay.privacy.event_claims import SMALL_DELTA, digits
 from dpassay.privacy.pairs import Pair, Relation
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import far_only
-from dpassay.results.estimates import LowerBound
+from dpassay.results.estimates import SECOND, CertifiedEpsilon, LowerBound, SecondBound
 from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
 from dpassay.sampling.draw import seed_of, stream
+from dpassay.sampling.progress import claim_with_progress
 
 #: How many to guess: a number, (to be included, to be left out), several of these, or None to learn it.
 Guesses: TypeAlias = int | tuple[int, int] | Sequence[int | tuple[int, int]] | None
@@ -66,6 +67,8 @@ _COSTLY = 0.25
 _PAID = (0.5, 0.15, 0.05)
 #: Standard deviations from a half that fair coins do not reach (probability 1e-9 at most).
 _UNFAIR = 6.6
+#: With fewer canaries than this none are learned from.
+_FEWEST = 8
 #: With fewer canaries than this, exactly half being included is no reason for doubt.
 _FEW = 20
 #: What scores must be, and what to do about one that is missing.
@@ -92,11 +95,14 @@ def one_run(
 
     scores      one number a canary, larger if it seems to have been in the training data
     included    whether it was, by an independent fair coin each (`Canaries` draws them)
-    claim       a claim about events, or its text; None for a lower bound of ε at `delta`
+    claim       a claim about events, its text, or a privacy accountant; None for a lower bound of ε at
+                `delta`
     guesses     how many coins are guessed, fixed before looking at the scores: the highest scores are
                 guessed to be included, the lowest to be left out, half of the guesses each; or a tuple
                 (to be included, to be left out). A list of such numbers: each is tested at its share of
                 the error probability. None: learned on a part of the canaries
+    delta       the δ at which ε is bounded; beside the verdict on a curve, such as an accountant's, a
+                tenth of the error probability pays for that bound at δ = 10⁻⁵ if no other is given
     rng         the order of equal scores, and the canaries that learn
 
     Several runs, each with coins of its own: lists of arrays, and `guesses` is of each run.
@@ -108,21 +114,29 @@ def one_run(
     >>> verdict = one_run(scores, included, claim="eps=0.5, delta=1e-5", guesses=200, rng=0)
     >>> verdict.violated, round(verdict.lower_bound, 2)
     (True, 1.62)
+    >>> verdict.certified.claimed, round(verdict.certified.ceiling, 2)
+    (0.5, 4.19)
     """
     runs = _runs(scores, included)
     if claim is None:
         d = checks.real("delta", 0.0 if delta is None else delta, at_least=0.0, below=1.0)
         tested: Claim = ApproximateDP(0.0, d) if d else PureDP(0.0)
     else:
-        tested = as_claim(claim)
-        if delta is not None:
+        tested = claim_with_progress(claim)
+        if delta is not None and tested.point is not None:
             got = checks.shown(delta)
             raise InvalidInput(f"{tested} says its own δ, got delta = {got}; leave delta out")
         _check_claim(tested)
     gamma = 1.0 - checks.probability("confidence", confidence)
     seed = seed_of(rng)
     ranked = [_ranked(s, c, stream(seed, _TIES, k)) for k, (s, c) in enumerate(runs)]
-    tests, notes = _tests(ranked, tested, guesses, gamma, seed)
+    beside = (
+        _beside(tested, claim, delta)
+        if guesses is not None or min(map(len, ranked)) >= _FEWEST
+        else None
+    )
+    spent = SECOND * gamma if beside else 0.0
+    tests, notes = _tests(ranked, tested, guesses, gamma - spent, seed)
     if _reversed(ranked):
         notes.append(
             "scores are lower for canaries that were included, and higher scores count as evidence of "
@@ -137,7 +151,24 @@ def one_run(
         seed=seed,
         notes=(*notes, *said),
     )
-    return _result(tested, claim is not None, tests, gamma, confidence, about)
+    total = sum(map(len, ranked))
+    found = _result(tested, claim is not None, tests, gamma - spent, confidence, about, total)
+    if beside is None or isinstance(found, LowerBound):
+        return found
+    more, _ = _tests(ranked, replace(beside, epsilon=0.0), guesses, spent, seed)
+    return _with_epsilon(found, beside, more, spent, total)
+
+
+def _beside(claim: Claim, given: Any, delta: float | None) -> ApproximateDP | None:
+    """The ε that a curve claims at δ, which is bounded beside it; None for a claim of one ε."""
+    if claim.point is not None:
+        return None
+    at = SMALL_DELTA if delta is None else checks.real("delta", delta, above=0.0, below=1.0)
+    try:  # an accountant's own answer, which the curve made of its answers may exceed a little
+        epsilon = max(float(given.get_epsilon(at)), 0.0)
+    except Exception:  # objects raise what they like
+        epsilon = claim.epsilon_at(at)
+    return ApproximateDP(epsilon, at) if math.isfinite(epsilon) else None
 
 
 def _check_claim(claim: Claim) -> None:
@@ -269,6 +300,7 @@ class _Test:
     counts: tuple[int, int, int, int]  # included canaries guessed and in all, left out likewise
     share: float
     above: bool  # whether `counts` are of the highest scores, or of the lowest
+    most: int  # the largest number of guesses that could have been made
 
     @property
     def words(self) -> str:
@@ -277,7 +309,12 @@ class _Test:
 
 
 def _test(
-    runs: Sequence[BoolArray], sides: Sequence[tuple[int, int]], share: float, least: int = 0
+    runs: Sequence[BoolArray],
+    sides: Sequence[tuple[int, int]],
+    share: float,
+    *,
+    least: int = 0,
+    most: int = 0,
 ) -> _Test:
     """Guess so many of the highest to be included and of the lowest to be left out, in every run."""
     right, counts = 0, np.zeros(4, dtype=int)
@@ -288,7 +325,8 @@ def _test(
         counts += (guessed.sum(), coins.sum(), (~guessed).sum(), (~coins).sum())
     canaries, made = sum(map(len, runs)), sum(top + bottom for top, bottom in sides)
     p, n, q, m = map(int, counts)
-    return _Test(Guessed(canaries, made, right, least), (p, n, q, m), share, max(sides)[0] > 0)
+    found = Guessed(canaries, made, right, least)
+    return _Test(found, (p, n, q, m), share, max(sides)[0] > 0, most or made)
 
 
 def _tests(
@@ -349,7 +387,7 @@ def _learned(runs: list[BoolArray], epsilon: float, gamma: float, seed: int) -> 
     """
     learn, rest = [], []
     for k, run in enumerate(runs):
-        if len(run) < 8:
+        if len(run) < _FEWEST:
             raise InvalidInput(
                 f"{len(run)} canaries are too few to learn from how many to guess; give guesses = "
                 f"{2 * (len(run) // 2) or (1, 0)}"
@@ -376,21 +414,72 @@ def _learned(runs: list[BoolArray], epsilon: float, gamma: float, seed: int) -> 
     # the bound that the rest would give if its guesses were right as often
     rate = np.array([(one.right + 0.5) / (one.guesses + 1) for one in tried])
     best = options[int(np.argmax(clopper_pearson.lower(rate * made, made, gamma)))]
-    test = _test(rest, sides(rest, best), 1.0, least=int(made.min()))
+    test = _test(rest, sides(rest, best), 1.0, least=int(made.min()), most=int(made.max()))
     return test, f"how many to guess was learned on {sum(map(len, learn)):,} other canaries"
 
 
 # --- results
 
 
-def _result(
-    claim: Claim, claimed: bool, tests: list[_Test], gamma: float, confidence: float, about: About
-) -> Verdict | LowerBound:
+def _evidence(
+    claim: Claim, tests: list[_Test], gamma: float
+) -> tuple[list[float], list[bounds.Evidence]]:
+    """The level of each test, and what it shows."""
     levels = [gamma * test.share for test in tests]
-    found = [
+    return levels, [
         bounds.evidence(claim, test.guessed, level)
         for test, level in zip(tests, levels, strict=True)
     ]
+
+
+def _ceiling(claim: Claim, tests: list[_Test], levels: list[float]) -> float:
+    """What perfect scores of these canaries would certify: as many guesses as possible, all right."""
+    perfect = [replace(one.guessed, guesses=one.most, right=one.most) for one in tests]
+    return max(map(bounds.lower_bound, repeat(claim), perfect, levels))
+
+
+def _with_epsilon(
+    verdict: Verdict, beside: ApproximateDP, tests: list[_Test], gamma: float, canaries: int
+) -> Verdict:
+    """The verdict on a curve, and the certified ε at a δ: both hold at once."""
+    bounded = replace(beside, epsilon=0.0)
+    levels, found = _evidence(bounded, tests, gamma)
+    lower = max(one.lower_bound for one in found)
+    at = f"δ = {digits(beside.delta)}"
+    return replace(
+        verdict,
+        second=SecondBound(
+            symbol="ε",
+            claimed=beside.epsilon,
+            lower=lower,
+            smallest_detectable=min(one.detectable for one in found),
+            at=at,
+        ),
+        certified=CertifiedEpsilon(
+            epsilon=lower,
+            delta=beside.delta,
+            claimed=beside.epsilon,
+            ceiling=_ceiling(bounded, tests, levels),
+            canaries=canaries,
+            confidence=verdict.confidence,
+        ),
+        budget=(
+            *verdict.budget,
+            *((f"ε at {at}: {one.words}", level) for one, level in zip(tests, levels, strict=True)),
+        ),
+    )
+
+
+def _result(
+    claim: Claim,
+    claimed: bool,
+    tests: list[_Test],
+    gamma: float,
+    confidence: float,
+    about: About,
+    canaries: int,
+) -> Verdict | LowerBound:
+    levels, found = _evidence(claim, tests, gamma)
     p_values = [one.p_value / test.share for one, test in zip(found, tests, strict=True)]
     best = max(range(len(tests)), key=lambda k: (found[k].lower_bound, -p_values[k]))
     lower = max(one.lower_bound for one in found)
@@ -399,23 +488,27 @@ def _result(
     )
     test, symbol = tests[best], claim.symbol
     m = test.guessed.canaries
-    delta = claim.point[1] if claim.point is not None and symbol == "ε" else 0.0
-    at = f", δ = {digits(delta)}" if delta else ""
     note = (
         f"the most that these canaries could have shown is {symbol} ≥ {number(ceiling)}, if all {r:,} "
-        f"guesses were right ({m:,} canaries{at})"
+        f"guesses were right ({m:,} canaries)"
     )
-    if claimed and claim.parameter == "gap":
-        note += "; for a certified ε beside the accountant's, give one point of it: claim=(ε, δ)"
-    elif claimed:
-        values = f"certified {symbol} ≥ {number(lower)}, claimed {symbol} = {number(claim.value)}"
-        note = f"{values}; {note}"
-    about = replace(about, n=(m, m), notes=(note, *about.notes))
+    certified = None
+    if claim.point is not None and symbol == "ε":
+        certified = CertifiedEpsilon(
+            epsilon=lower,
+            delta=claim.point[1],
+            claimed=claim.point[0] if claimed else None,
+            ceiling=_ceiling(claim, tests, levels),
+            canaries=canaries,
+            confidence=confidence,
+        )
+    about = replace(about, n=(m, m), notes=(*[note] * (certified is None), *about.notes))
     common: dict[str, Any] = {
         "confidence": confidence,
         "guarantee": about.guarantee,
         "witness": _witness(test),
         "budget": tuple((one.words, level) for one, level in zip(tests, levels, strict=True)),
+        "certified": certified,
         "about": about,
     }
     if not claimed:

@@ -28,6 +28,7 @@ from dpassay.errors import InvalidInput
 
 #: Names of the column of targets in a dict, as libraries of language models have them.
 _TARGETS = ("labels", "label")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _NO_REDUCTION = (
     'it must give a loss a canary: write torch.nn.CrossEntropyLoss(reduction="none"), and for a loss a '
     "token loss.flatten(1).mean(1)"
@@ -42,20 +43,13 @@ def losses(model: Any, loss_fn: Any, rows: Any, batch_size: int, device: Any) ->
     found = []
     with torch.no_grad(), _evaluated(model):
         for inputs, targets in _batches(rows, size, *place):
-            loss = loss_fn(_called(model, inputs), targets)
-            many = len(targets)
+            args, kwargs = _arguments(inputs)
+            loss, many = loss_fn(model(*args, **kwargs), targets), len(targets)
             if tuple(getattr(loss, "shape", ())) != (many,):
                 got = f"shape {tuple(loss.shape)}" if hasattr(loss, "shape") else checks.shown(loss)
                 raise InvalidInput(f"loss_fn gave {got} for {many:,} canaries; {_NO_REDUCTION}")
             found.append(loss.double().cpu().numpy())
-    values = np.concatenate(found)
-    if np.isnan(values).any():
-        at = int(np.flatnonzero(np.isnan(values))[0])
-        raise InvalidInput(
-            f"the loss of canary {at:,} is NaN; has training diverged? Lower the learning rate, or check "
-            "the inputs: every canary needs a loss"
-        )
-    return np.asarray(values)
+    return _numbers("loss", np.concatenate(found))
 
 
 class GradientScores:
@@ -94,12 +88,7 @@ class GradientScores:
                 "no step was recorded; call record(…) before training, with the optimizer that trains "
                 "(with Opacus the one that make_private gives)"
             )
-        if np.isnan(self._sum).any():
-            at = int(np.flatnonzero(np.isnan(self._sum))[0])
-            raise InvalidInput(
-                f"the gradient of canary {at:,} was NaN in some step; has training diverged?"
-            )
-        return self._sum.copy()
+        return _numbers("gradient", self._sum.copy())
 
     def stop(self) -> None:
         """Record no further step."""
@@ -115,9 +104,8 @@ class GradientScores:
         rest |= dict(self._model.named_buffers())
 
         def loss(trained: Any, inputs: Any, target: Any) -> Any:
-            one = {name: value[None] for name, value in inputs.items()}
-            args, kwargs = ((one[0],), {}) if 0 in one else ((), one)
-            out = torch.func.functional_call(self._bare, {**rest, **trained}, args, kwargs)
+            one = _arguments({name: value[None] for name, value in inputs.items()})
+            out = torch.func.functional_call(self._bare, {**rest, **trained}, *one)
             return self._loss_fn(out, target[None]).sum()
 
         each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0), randomness="different")
@@ -134,12 +122,22 @@ class GradientScores:
         self.steps += 1
 
 
+def _numbers(what: str, values: FloatArray) -> FloatArray:
+    """The values, if none is NaN."""
+    if np.isnan(values).any():
+        raise InvalidInput(
+            f"the {what} of canary {int(np.isnan(values).argmax()):,} is NaN; has training diverged? "
+            "Lower the learning rate, or check the inputs: every canary needs a score"
+        )
+    return values
+
+
 # --- models
 
 
-def _called(model: Any, inputs: dict[Any, Any]) -> Any:
-    """The model's output: a tuple's input by place, a dict's by name."""
-    return model(inputs[0]) if 0 in inputs else model(**inputs)
+def _arguments(inputs: dict[Any, Any]) -> tuple[tuple[Any, ...], dict[Any, Any]]:
+    """The model's arguments: a tuple's input by place, a dict's by name."""
+    return ((inputs[0],), {}) if 0 in inputs else ((), inputs)
 
 
 @contextmanager
@@ -165,12 +163,7 @@ def _without_hooks(model: Any) -> Any:
     """The model's structure alone, without values and hooks: those of Opacus are not for `torch.func`."""
     bare = copy.deepcopy(model).to("meta").eval()
     for module in bare.modules():
-        for kind in (
-            "_forward_hooks",
-            "_forward_pre_hooks",
-            "_backward_hooks",
-            "_backward_pre_hooks",
-        ):
+        for kind in _HOOKS:
             getattr(module, kind).clear()
     return bare
 
@@ -184,11 +177,6 @@ def _place(model: Any, device: Any) -> tuple[Any, Any]:
 
 
 # --- canaries
-
-
-def _listed(items: Any) -> Any:
-    """The parts of collated items; items that are no pairs are one part."""
-    return items if isinstance(items, (list, tuple)) else [items]
 
 
 def _batches(rows: Any, size: int, device: Any, kind: Any) -> Iterator[tuple[Any, Any]]:
@@ -207,7 +195,8 @@ def _batches(rows: Any, size: int, device: Any, kind: Any) -> Iterator[tuple[Any
             batch = {name: column[start : places.stop] for name, column in rows.items()}
         else:
             items = torch.utils.data.default_collate([rows[k] for k in places])
-            batch = items if isinstance(items, dict) else dict(enumerate(_listed(items)))
+            parts = items if isinstance(items, (list, tuple)) else [items]
+            batch = items if isinstance(items, dict) else dict(enumerate(parts))
         target = next((n for n in (*_TARGETS, 1) if n in batch), None)
         if target is None or len(batch) < 2 or (target == 1 and len(batch) > 2):
             raise InvalidInput(

@@ -12,12 +12,15 @@ Every point is a valid claim by itself, so fewer points make a weaker claim, nev
 
 from __future__ import annotations
 
+import hashlib
 import math
+import pickle
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -82,6 +85,14 @@ _NAMES = {
 }
 
 
+#: Called when an accountant is asked: the number of points, and about how many there are in all.
+Asked: TypeAlias = Callable[[int, int], None]
+
+
+def _unheard(points: int, total: int) -> None:
+    pass
+
+
 def claim(given: Any) -> Claim:
     """A privacy claim from text, also as claims are printed, a tuple (ε, δ), or a privacy accountant.
 
@@ -109,6 +120,11 @@ def claim(given: Any) -> Claim:
     >>> round(claim(Accountant()).delta_at(0.5), 3)
     0.288
     """
+    return read_claim(given, _unheard)
+
+
+def read_claim(given: Any, asked: Asked) -> Claim:
+    """The same; an accountant's answers are counted."""
     if isinstance(given, Claim):
         return given
     if isinstance(given, type):
@@ -119,7 +135,7 @@ def claim(given: Any) -> Claim:
     if isinstance(given, tuple) and not several(given):
         return ApproximateDP(*given)
     if not isinstance(given, str):
-        if (stated := from_accountant(given)) is not None:
+        if (stated := from_accountant(given, asked)) is not None:
             return stated
         raise InvalidInput(
             f"a claim must be dp.PureDP(1.0) or the like, text such as {_FORMS}, a tuple (ε, δ), or a "
@@ -299,18 +315,23 @@ def _values(text: str, parts: list[str]) -> dict[str, float]:
 _DELTAS = np.concatenate([np.linspace(0.95, 0.05, 37), np.geomspace(0.04, 1e-9, 37)])
 
 
-def from_accountant(accountant: Any) -> Claim | None:
+#: Claims of the last accountants that were asked, by their state: an answer can take half a second.
+_TABULATED: dict[bytes, Claim] = {}
+_KEPT = 8
+
+
+def from_accountant(accountant: Any, asked: Asked = _unheard) -> Claim | None:
     """The claim of an accountant; None if the object is not recognised as one."""
     try:
-        orders, rdp = (_either(accountant, name, f"_{name}") for name in ("orders", "rdp"))
-        if orders is not None and rdp is not None:
-            return _renyi(orders, rdp)
-        for name in ("get_delta_for_epsilon", "get_delta"):
-            if callable(ask := getattr(accountant, name, None)):
-                return TradeoffDP.from_delta(ask)
-        if callable(ask := getattr(accountant, "get_epsilon", None)):
-            return _by_epsilon(accountant, ask)
-        return None
+        state = _state(accountant)
+        if state in _TABULATED:
+            return _TABULATED[state]
+        stated = _stated(accountant, asked)
+        if stated is not None and state:
+            while len(_TABULATED) >= _KEPT:
+                _TABULATED.pop(next(iter(_TABULATED)))
+            _TABULATED[state] = stated
+        return stated
     except DpassayError:
         raise
     except Exception as error:  # objects raise what they like
@@ -318,6 +339,36 @@ def from_accountant(accountant: Any) -> Claim | None:
             f"a {type(accountant).__name__} cannot be read as a privacy accountant "
             f"({type(error).__name__}: {error})"
         ) from error
+
+
+def _state(accountant: Any) -> bytes:
+    """All that an accountant holds, its steps among it; empty for what cannot be compared."""
+    try:
+        return hashlib.sha256(pickle.dumps(accountant)).digest()
+    except Exception:  # objects raise what they like
+        return b""
+
+
+def _stated(accountant: Any, asked: Asked) -> Claim | None:
+    orders, rdp = (_either(accountant, name, f"_{name}") for name in ("orders", "rdp"))
+    if orders is not None and rdp is not None:
+        return _renyi(orders, rdp)
+    for name in ("get_delta_for_epsilon", "get_delta"):
+        if callable(ask := getattr(accountant, name, None)):
+            return TradeoffDP.from_delta(_counted(ask, asked))
+    if callable(ask := getattr(accountant, "get_epsilon", None)):
+        return _by_epsilon(accountant, ask, asked)
+    return None
+
+
+def _counted(ask: Callable[[Any], Any], asked: Asked) -> Callable[[Any], Any]:
+    """The same function; the up to 600 points that it is asked for are counted."""
+
+    def answer(epsilon: Any) -> Any:
+        asked(np.size(epsilon), 600)
+        return ask(epsilon)
+
+    return answer
 
 
 def _either(thing: Any, *names: str) -> Any:
@@ -336,11 +387,12 @@ def _renyi(orders: Any, rdp: Any) -> RenyiCurveDP:
     return RenyiCurveDP(tuple(a for a, _ in kept), tuple(e for _, e in kept))
 
 
-def _by_epsilon(accountant: Any, ask: Callable[..., Any]) -> TradeoffDP:
+def _by_epsilon(accountant: Any, ask: Callable[..., Any], asked: Asked) -> TradeoffDP:
     """(ε(δ), δ) at many δ; those at which the accountant fails are left out."""
     found: list[tuple[float, float]] = []
     failed: Exception | None = None
     for delta in _DELTAS:
+        asked(1, len(_DELTAS))
         try:
             epsilon = float(ask(float(delta)))
         except Exception as error:  # each accountant has its own range, and its own way to say so
@@ -354,6 +406,44 @@ def _by_epsilon(accountant: Any, ask: Callable[..., Any]) -> TradeoffDP:
             f"{type(accountant).__name__}.get_epsilon(delta) gave no finite epsilon at any delta from "
             f"{_DELTAS[-1]:g} to {_DELTAS[0]:g}{hint}; has it taken a step?"
         )
-    epsilons, deltas = (np.array(column) for column in zip(*found, strict=True))
+    return _of_points(found)
+
+
+def _of_points(points: list[tuple[float, float]]) -> TradeoffDP:
+    """That (ε, δ)-DP holds at each of these points."""
+    epsilons, deltas = (np.array(column) for column in zip(*points, strict=True))
     order = np.argsort(epsilons, kind="stable")
     return TradeoffDP(curve_of_pairs(epsilons[order], deltas[order]))
+
+
+# --- files
+
+_FILE = (
+    'an accountant\'s file is {"epsilon": 4.0, "delta": 1e-5}, a list of such points, or of pairs '
+    "[delta, epsilon]"
+)
+
+
+def claim_of_file(path: str | Path) -> Claim:
+    """The claim in a JSON file: a point (ε, δ), several points of a curve, or a claim of dpassay."""
+    try:
+        given = checks.read_json(Path(path).read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"{str(path)!r} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidInput(f"{str(path)!r} is no JSON ({error}); {_FILE}") from None
+    if isinstance(given, Mapping) and "type" in given:
+        return Claim.from_dict(dict(given))
+    points = [_point(path, one) for one in (given if isinstance(given, list) else [given])]
+    if not points:
+        raise InvalidInput(f"{str(path)!r} holds no point; {_FILE}")
+    return ApproximateDP(*points[0]) if len(points) == 1 else _of_points(points)
+
+
+def _point(path: str | Path, given: Any) -> tuple[float, float]:
+    """(ε, δ) of one entry of a file."""
+    match given:
+        case {"epsilon": epsilon, "delta": delta} | [delta, epsilon]:
+            epsilon = checks.real("epsilon", epsilon, at_least=0.0, remedy=_FILE)
+            return epsilon, checks.real("delta", delta, at_least=0.0, below=1.0, remedy=_FILE)
+    raise InvalidInput(f"{str(path)!r} has {checks.shown(given)}; {_FILE}")

@@ -30,12 +30,15 @@ from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy.curves import gaussian_tradeoff
 from dpassay.records import Record
+from dpassay.rootfinding import bisect
 from dpassay.validation import scalar_or_array
 
 #: A privacy profile is tabulated at this many ε, up to where δ is this close to its infimum, or this ε.
 _PROFILE_POINTS, _NEGLIGIBLE, _MAX_EPSILON = 65, 1e-6, 50.0
 #: The δ at which a curve is also reported as an ε.
 SMALL_DELTA = 1e-5
+#: The largest ε that `epsilon_at` finds.
+_LARGE_EPSILON = 300.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +144,16 @@ class Claim(Record):
         raise self._lacking(
             "_delta(epsilon)", "the largest δ allowed at each ε, an array like epsilon"
         )
+
+    def epsilon_at(self, delta: float) -> float:
+        """About the smallest ε at which the claim allows no more than δ; ∞ if there is none."""
+
+        def allowed(epsilon: float) -> bool:
+            return float(self.delta_at(epsilon)) <= delta * (1 + 1e-6)  # curves are rounded up
+
+        if not allowed(_LARGE_EPSILON):
+            return math.inf
+        return 0.0 if allowed(0.0) else float(bisect(allowed, _LARGE_EPSILON, 0.0)[0])
 
     def _lacking(self, method: str, returns: str) -> NotImplementedError:
         return NotImplementedError(

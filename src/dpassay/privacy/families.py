@@ -31,8 +31,6 @@ from dpassay.rootfinding import bisect
 
 #: The number of values of the parameter, from one end of the range to the other.
 _VALUES = 1025
-#: Beyond this ε a curve is said to have none.
-_MOST = 300.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class Family:
     def ordered(self, delta: float) -> OrderedClaims:
         """The claims from the most private one on, by their ε at δ."""
         values = np.geomspace(self.low, self.high, _VALUES)
-        at_low, at_high = (epsilon_at(self._at(float(v)), delta) for v in values[[0, -1]])
+        at_low, at_high = (self._at(float(v)).epsilon_at(delta) for v in values[[0, -1]])
         if at_low == at_high:
             raise InvalidInput(
                 f"ε is {at_low:g} at δ = {delta:g} for {self.name} = {self.low:g} and for {self.high:g}; "
@@ -94,29 +92,19 @@ class Family:
         return claim
 
 
-def epsilon_at(claim: Claim, delta: float) -> float:
-    """The least ε at which a claim allows this δ, from above; ∞ if there is none."""
-
-    def enough(epsilon: float) -> bool:
-        return float(claim.delta_at(epsilon)) <= delta
-
-    return bisect(enough, _MOST, 0.0)[0] if enough(_MOST) else math.inf
-
-
-@dataclass(frozen=True, eq=False)
 class OrderedClaims(Claim):
-    """A family as one claim with the parameter t: see the module. Curves are made when first needed."""
+    """A family as one claim with the parameter t, for a search and no file: see the module."""
 
-    make: Callable[[float], Claim] = field(repr=False)
-    values: FloatArray = field(repr=False)
-    t: float = 0.0
     symmetric: ClassVar[bool] = (
         False  # between two values the mixture of two symmetric curves is not
     )
     parameter: ClassVar[str] = "t"
+    t = 0.0
 
-    def __post_init__(self) -> None:
-        self._set(largest=float(len(self.values) - 1))
+    def __init__(self, make: Callable[[float], Claim], values: FloatArray) -> None:
+        self.make: Callable[[float], Claim]
+        self.values: FloatArray
+        self._set(make=make, values=values, largest=float(len(values) - 1))
 
     def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
         t = min(float(self._theta(theta)), self.largest)

@@ -6,6 +6,7 @@ Points of a convex function joined by chords lie above it, so functions are repl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,11 +28,8 @@ from dpassay.privacy.event_claims import (
     probabilities,
     profile_points,
 )
-from dpassay.rootfinding import bisect
 from dpassay.validation import scalar_or_array
 
-#: The largest ε at δ = SMALL_DELTA that is reported beside a gap.
-_LARGE_EPSILON = 300.0
 #: A privacy profile is evaluated until δ is this small, or ε this large: lines of a larger ε only matter
 #: for α < e^−256.
 _NEGLIGIBLE, _MAX_EPSILON = 1e-12, 256.0
@@ -92,13 +90,8 @@ class TradeoffDP(Claim):
 
     def turned(self) -> ApproximateDP | None:
         """ε at δ = 10⁻⁵, from above, for a claim about both orders: few readers know what a gap means."""
-
-        def allowed(epsilon: float) -> bool:
-            return float(self.delta_at(epsilon)) <= SMALL_DELTA
-
-        if self.directional or not allowed(_LARGE_EPSILON):
-            return None
-        return ApproximateDP(bisect(allowed, _LARGE_EPSILON, 0.0)[0], SMALL_DELTA)
+        epsilon = math.inf if self.directional else self.epsilon_at(SMALL_DELTA)
+        return ApproximateDP(epsilon, SMALL_DELTA) if math.isfinite(epsilon) else None
 
     def as_epsilon(self, value: float) -> float:
         """A gap of 0.5 is large: half of the largest possible one."""

@@ -19,6 +19,7 @@ from dpassay.privacy.provenance import About, Guarantee
 from dpassay.records import Record
 from dpassay.report import embed, figures
 from dpassay.report.figures import Figure
+from dpassay.results.estimates import LowerBound
 from dpassay.results.profile import Profile
 from dpassay.results.rounding import number, rounded_down, rounded_up
 from dpassay.results.verdict import Verdict
@@ -36,7 +37,7 @@ OF_VALUES = (
     "the values alone and do not show it."
 )
 
-Result = Verdict | Verification | Hunt
+Result = Verdict | Verification | Hunt | LowerBound
 #: Status, title and sentence at the top of a page.
 Lead = tuple[str, str, str]
 
@@ -118,6 +119,11 @@ def render(
     if not sections and not (more and lead):
         raise InvalidInput("a report needs at least one result, or a profile")
     claims = [one for one in listed if not isinstance(one, Spectrum)]
+    bounds = [one for one in claims if isinstance(one, LowerBound)]
+    if bounds and len(claims) > 1:
+        raise InvalidInput(
+            f"a report shows one bound, or verdicts, got {len(claims)} results; write a page each"
+        )
     cells = [*(table or ()), *more]
     columns = list(cells[0]) if cells else []
     drawn = [figure for section in sections for figure in section.figures]
@@ -160,7 +166,7 @@ def _sorted(
     odd = next((one for one in rest if not isinstance(one, Result | Spectrum)), None)
     if odd is not None:
         raise InvalidInput(
-            "a report shows verdicts, verifications, spectra, hunts and a profile, got a "
+            "a report shows verdicts, verifications, bounds, spectra, hunts and a profile, got a "
             f"{type(odd).__name__}; print() shows other results"
         )
     if len(profiles) > 1:
@@ -181,6 +187,8 @@ def _title(results: Sequence[Result]) -> str:
             return f"Search for inputs that violate a claim of {one.verdict.claim}"
         case [Verification() as one]:
             return f"Verification of a claim of {one.claim}"
+        case [LowerBound() as one]:
+            return f"A lower bound on {one.notion}"
         case _ if all(isinstance(one, Verdict) for one in results):
             return f"Audit of {len(results)} claims"
     return f"{len(results)} claims"
@@ -190,7 +198,8 @@ def _lead(results: Sequence[Result], sections: Sequence[Section]) -> Lead:
     if len(results) <= 1:
         first = sections[0].view
         return first.status, first.title, first.sentence
-    return overview([one.verdict if isinstance(one, Hunt) else one for one in results])
+    listed = [one.verdict if isinstance(one, Hunt) else one for one in results]
+    return overview([one for one in listed if not isinstance(one, LowerBound)])
 
 
 def overview(results: Sequence[Verdict | Verification]) -> Lead:
@@ -237,7 +246,8 @@ def _section(key: str, result: Result) -> Section:
             return _verdict(key, result, result.profile)
         case Hunt():
             return _hunt(key, result)
-    return Section(key, result.view(_file("verification", key)), result.to_json())
+    name = "bound" if isinstance(result, LowerBound) else "verification"
+    return Section(key, result.view(_file(name, key)), result.to_json())
 
 
 def _file(name: str, key: str) -> str:

@@ -8,15 +8,26 @@ from typing import Any
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.privacy.claims import Claim
+from dpassay.privacy.event_claims import digits
 from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
 from dpassay.results.explanations import Explanation
 from dpassay.results.rounding import number, rounded_down
-from dpassay.results.view import ResultView, about_rows, replay_command
+from dpassay.results.view import (
+    GUARANTEES,
+    ResultView,
+    about_rows,
+    capital,
+    percent,
+    replay_command,
+)
 from dpassay.results.witness import Witness
 from dpassay.tables import Shown, Status
+
+#: The share of γ spent on a `SecondBound`.
+SECOND = 0.1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,6 +62,29 @@ class Estimate(Shown):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class CertifiedEpsilon(Record):
+    """What canaries certify of ε at a δ, what is claimed, and the most that they could have shown."""
+
+    epsilon: float
+    delta: float
+    #: The claimed ε at this δ, such as an accountant's; None without a claim.
+    claimed: float | None
+    #: The ε that would have been certified if all guesses had been right.
+    ceiling: float
+    canaries: int
+    confidence: float
+
+    def __str__(self) -> str:
+        at = f" at δ = {digits(self.delta)}" if self.delta else ""
+        claimed = "" if self.claimed is None else f"the accountant's ε is {number(self.claimed)}; "
+        return (
+            f"certified ε ≥ {rounded_down(self.epsilon)}{at} ({level(self.confidence, 100)} %); {claimed}"
+            f"the most that these {self.canaries:,} canaries could have shown is "
+            f"{rounded_down(self.ceiling)}"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LowerBound(Shown):
     """The mechanism is at most this private: the truth is at least `value`, with `confidence`."""
 
@@ -72,6 +106,8 @@ class LowerBound(Shown):
     #: What explains four fifths of the bound, the strongest first, or what was looked at. It is not
     #: printed: without a claim there is no fault.
     diagnosis: tuple[Explanation, ...] = field(default=(), repr=False)
+    #: Of canaries: the bound, and the most that they could have shown.
+    certified: CertifiedEpsilon | None = None
     about: About
 
     def __post_init__(self) -> None:
@@ -81,7 +117,8 @@ class LowerBound(Shown):
 
     def __str__(self) -> str:
         where = f" (at output {self.location})" if self.location is not None else ""
-        shown = "" if self.witness is None else f"\nwitness: {self.witness}"
+        shown = "" if self.certified is None else f"\n{self.certified}"
+        shown += "" if self.witness is None else f"\nwitness: {self.witness}"
         return (
             f"{self.notion} ≥ {number(self.value)} with {level(self.confidence, 100)}% confidence"
             f"{where}, {self.guarantee} guarantee ({self.about.method}){shown}" + self.about.noted
@@ -91,16 +128,28 @@ class LowerBound(Shown):
         """All there is to say; `file` is the name of its JSON in the commands that read it."""
         bound = f"{self.notion} ≥ {number(self.value)} with confidence {level(self.confidence)}"
         w, about = self.witness, self.about
+        sure = f"with {percent(self.confidence)} confidence, {self.guarantee}"
         replayable = w is not None and self.value > 0 and not w.event.live
         return ResultView(
             status=Status.ESTIMATE,
             headline="A lower bound",
-            summary=[f"{bound} ({self.guarantee})"],
+            summary=[f"{bound} ({self.guarantee})", *[str(self.certified)] * bool(self.certified)],
             rows=[
                 *(w.rows() if w else []),
                 *about_rows(about, about.notes, about.method),
             ],
             about=about,
+            title="A lower bound",
+            sentence=f"{capital(str(self.certified or bound))}.",
+            facts=[("Certified bound", f"{self.notion} ≥ {number(self.value)}", sure)],
+            witness="" if w is None else str(w.event),
+            pair=self.pair,
+            guarantee=GUARANTEES[self.guarantee],
+            budget=self.budget,
+            meaning=(
+                "It is a lower bound: the true value may be larger. A low bound does not mean private.",
+            ),
+            diagnosis=self.diagnosis,
             file=file,
             replay=replay_command(about, file) if replayable else "",
         )

@@ -19,7 +19,7 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffCurve
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.results import blindness
-from dpassay.results.estimates import SecondBound, TradeoffPoint
+from dpassay.results.estimates import CertifiedEpsilon, SecondBound, TradeoffPoint
 from dpassay.results.explanations import Belief, Explanation, explained
 from dpassay.results.plain_words import plain_words
 from dpassay.results.profile import Profile
@@ -87,6 +87,8 @@ class Verdict(Shown):
     detectable_on: str = ""
     #: For an (ε, δ) claim: the bound on δ at the claimed ε (or on ε, if δ is the claim's headline).
     second: SecondBound | None = None
+    #: Of canaries: ε at a δ, the claimed one, and the most that could have been shown.
+    certified: CertifiedEpsilon | None = None
     #: How the error probability 1 − confidence is spent.
     budget: tuple[tuple[str, float], ...] = ()
     #: What was learned before the test: the estimated curve, and the point that was tested.
@@ -212,7 +214,8 @@ class Verdict(Shown):
             f"{self.headline}: {bound} with {level(self.confidence)} confidence "
             f"(p ≤ {self.p_value:.2g}{exact})"
         )
-        rows = [("blind", self.blind)] if self.blind else []
+        rows = [] if self.certified is None else [("canaries", str(self.certified))]
+        rows += [("blind", self.blind)] if self.blind else []
         rows += [] if self.second is None else [("and", f"{second_bound(self)}; both hold at once")]
         rows += [("witness", str(self.witness)), *explained(self.diagnosis, self.belief)]
         rows += self._remarks()
@@ -232,7 +235,8 @@ class Verdict(Shown):
     def view(self, file: str = "verdict.json") -> ResultView:
         """All there is to say; `file` is the name of its JSON in the commands that read it."""
         bound = _bound(self)
-        summary = [capital(self.blind)] if self.blind else []
+        summary = [capital(str(self.certified))] if self.certified is not None else []
+        summary += [capital(self.blind)] if self.blind else []
         summary.append(
             f"{bound} with confidence {level(self.confidence)} "
             f"({self.guarantee}; p ≤ {self.p_value:.2g})"
@@ -256,7 +260,9 @@ class Verdict(Shown):
             ],
             about=self.about,
             title=_TITLES[self.tone],
-            sentence=_sentence(self),
+            sentence=" ".join(
+                [_sentence(self), *[f"{capital(str(self.certified))}."] * bool(self.certified)]
+            ),
             plain=plain_words(self, [*[f"{capital(self.blind)}."] * bool(self.blind), *meaning]),
             facts=_facts(self),
             witness=str(self.witness.event),

@@ -7,6 +7,9 @@ import time
 from contextvars import ContextVar, Token
 from typing import Any, Self
 
+from dpassay.privacy.claim_parsing import read_claim
+from dpassay.privacy.claims import Claim
+
 #: Nothing is shown before this many seconds.
 PATIENCE = 2.0
 #: Off a terminal a line is written after so many seconds, then each time as many again have passed.
@@ -122,6 +125,17 @@ class Progress:
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def claim_with_progress(given: Any) -> Claim:
+    """A claim, with a bar while an accountant takes long to answer."""
+    with Progress(1, "asking the accountant for its curve", unit="points") as bar:
+
+        def asked(points: int, total: int) -> None:
+            bar.total = max(total, bar.done + points)
+            bar.advance(points)
+
+        return read_claim(given, asked)
 
 
 class Whole(Progress):
