@@ -131,7 +131,7 @@ def envelope(lab: Lab, name: str) -> Outcome:
     charts, widths = [], {}
     truth = exact(name, ALPHA)
     for power in (3, 4, 5):
-        found = np.array(lab.runs(on_grid, name, lab.n(10**power), count=lab.count(60)))
+        found = np.array(lab.runs(on_grid, name, lab.n(10**power), count=lab.count(1000)))
         low, high = found.min(axis=0), found.max(axis=0)
         widths[power] = float(np.maximum(truth - low, high - truth).max())
         part: list[Row] = [

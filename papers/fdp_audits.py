@@ -81,7 +81,7 @@ def by_size(lab: Lab, names: tuple[str, ...]) -> tuple[list[Row], list[Any], dic
     charts, shares = [], {}
     for name in names:
         for power in (3, 4, 5):
-            count = lab.count(30) if power < 5 else 1
+            count = lab.count(200) if power < 5 else 2
             sizes = lab.n(10_000), lab.n(10**power)
             found = lab.runs(audit, name, *sizes, 0.05, "√n", count=count)
             chart, part = panel(name, found[0], f"{name}, n₂ = 10^{power}")

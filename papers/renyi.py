@@ -148,7 +148,9 @@ def fig1(lab: Lab) -> Outcome:
     ours = [row for row in rows if row["method"] != "as in the paper"]
     low = min(paper, key=lambda row: float(row["median ratio"]))
     above = sum(float(row["median ratio"]) > 0.95 for row in paper)
-    descent = [float(row["overshoot"]) for row in paper if row["mechanism"] == DESCENT]
+    by_order = [row for row in paper if row["mechanism"] == DESCENT]
+    descent = [float(row["overshoot"]) for row in by_order]
+    undercovers = descent[-1] > by_order[-1]["limit"] and descent[0] <= descent[-1]
     others = [row for row in paper if row["mechanism"] != DESCENT]
     over = [row for row in others if row["overshoot"] > row["limit"]]
     worst = max(others, key=lambda row: float(row["overshoot"]))
@@ -162,7 +164,7 @@ def fig1(lab: Lab) -> Outcome:
         f"({worst['mechanism']}, λ = {worst['λ']}, {worst['runs']} runs), beyond the limit of 5 %: "
         f"{names}; with the bias taken out the largest of all is "
         f"{max(float(row['overshoot']) for row in ours):.3f}.",
-        above >= 0.9 * len(paper) and not over and descent[-1] > 0.05 and descent[0] <= descent[-1],
+        above >= 0.9 * len(paper) and not over and undercovers,
         alt.vconcat(*[alt.hconcat(*charts[k : k + 3]) for k in range(0, len(charts), 3)]),
     )
 
