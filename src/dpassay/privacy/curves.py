@@ -274,7 +274,10 @@ class Spectrum(Shown, Tabular):
         from dpassay import charts
 
         lines = {"this" if others else "estimate": (self.x, self.y)}
-        for name, bound in (("certified", self.lower), ("certified from above", self.upper)):
+        for name, bound in (
+            ("certified from below", self.lower),
+            ("certified from above", self.upper),
+        ):
             if bound is not None:
                 lines[name] = (self.x, bound)
         for name, other in others.items():

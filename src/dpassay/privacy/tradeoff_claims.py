@@ -167,12 +167,13 @@ def _curve_of_function(f: Callable[[Any], Any]) -> TradeoffCurve:
     tail = expit(np.linspace(-27.0, 0.0, 1501))
     x = np.concatenate([[0.0], tail, 1.0 - tail[-2::-1], [1.0]])
     y = np.array([float(value) for value in np.broadcast_to(_evaluate(f, x), x.shape)])
-    if np.isnan(y).any() or y.min() < 0 or np.any(y > 1 - x + 1e-9):
+    wrong = np.flatnonzero(~((y >= -1e-9) & (y <= 1 - x + 1e-9)))  # NaN too
+    if wrong.size:
         raise InvalidInput(
             "f must be a trade-off function: 0 ≤ f(alpha) ≤ 1 − alpha on [0, 1]; "
-            f"f(0.5) = {float(y[x.size // 2])!r}"
+            f"f({x[wrong[0]]:.4g}) = {float(y[wrong[0]])!r}"
         )
-    x, y = lower_hull(x, np.minimum(y, 1.0))
+    x, y = lower_hull(x, np.clip(y, 0.0, 1.0))
     if x.size < 4:
         return TradeoffCurve(x, y)
     slope = np.diff(y) / np.diff(x)
