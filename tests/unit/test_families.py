@@ -58,6 +58,17 @@ def test_claims_between_two_values_are_nested_and_concave():
         before = region
 
 
+def test_families_of_one_process_do_not_share_results():
+    def bound(*ends):
+        samples = dp.draw(dp.zoo.Gaussian(1.0), (0.0, 1.0), n=2000, rng=0)
+        return dp.bound(samples, of="eps, delta=1e-5", family=dp.Family(NOISE.claims, *ends), rng=0)
+
+    found = [bound(*ends).value for ends in ((0.5, 8.0), (0.5, 2.0), (0.25, 4.0))]
+    assert max(found) - min(found) < 0.02 * max(found)
+    assert max(found) < dp.GaussianDP(1.0).epsilon_at(1e-5)
+    assert "the whole range: the mechanism is none of the family" in bound(4.0, 8.0).about.notes[0]
+
+
 def test_a_rising_parameter_and_no_refutation():
     rate = dp.Family(lambda mu: dp.GaussianDP(mu), 0.5, 4.0, name="mu")
     found = dp.bound(
@@ -87,5 +98,5 @@ def test_what_is_no_family_is_refused(make, said):
 
 
 def test_only_epsilon_at_a_delta_is_bounded():
-    with pytest.raises(InvalidInput, match='such as "eps, delta=1e-5", got μ'):
+    with pytest.raises(InvalidInput, match='such as of="eps, delta=1e-5", got μ'):
         dp.bound(dp.zoo.Gaussian(1.0), (0.0, 1.0), "mu", family=NOISE, n=1000, rng=0)

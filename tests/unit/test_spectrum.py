@@ -60,7 +60,7 @@ def test_many_coordinates(seed):
     shift = np.arange(-4.0, 6.0)
     pair = (np.zeros(10), shift / np.linalg.norm(shift))
     spectrum = dp.spectrum.estimate(zoo.Gaussian(), pair, n=40_000, rng=seed)
-    assert "logistic" in spectrum.about.method
+    assert "discriminant" in spectrum.about.method
     assert np.abs(spectrum.y - zoo.Gaussian().delta(EPS, PAIR)).max() < 0.02
 
 

@@ -333,9 +333,10 @@ def bound(
 
 def _delta_of(wanted: Claim) -> float:
     """The δ at which a family's ε is bounded."""
-    if wanted.point is None or wanted.symbol != "ε":
+    if wanted.point is None or wanted.symbol != "ε" or not wanted.point[1]:
         raise InvalidInput(
-            f'with family=, of must be ε at a δ, such as "eps, delta=1e-5", got {wanted.meaning}'
+            'with family=, of must be ε at a δ above 0, such as of="eps, delta=1e-5", got '
+            f"{wanted.meaning}"
         )
     return wanted.point[1]
 
@@ -348,10 +349,11 @@ def _of_family(family: Family, among: OrderedClaims, t: float, delta: float) -> 
         return {"value": 0.0, "note": f"no claim is refuted, for {family.name} {low:g} to {high:g}"}
     claim = among.make(value)
     side = "above" if among.values[0] > among.values[-1] else "below"
-    note = (
-        f"it assumes that the mechanism is one of the family: its claims for {family.name} {value:.4g} "
-        f"and {side} are refuted, and this is the ε of the last of them"
-    )
+    refuted = f"its claims for {family.name} {value:.4g} and {side} are refuted"
+    note = f"it assumes that the mechanism is one of the family: {refuted}"
+    note += ", and this is the ε of the last of them"
+    if t >= among.largest:
+        note = f"{refuted}, which is the whole range: the mechanism is none of the family"
     return {"value": claim.epsilon_at(delta), "claim": claim, "note": note}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -186,7 +187,7 @@ class CrossFit:
 
     @cached_property
     def plain_numbers(self) -> tuple[int, Scores] | None:
-        """The one key that leaves a single number free, and that number: NaN for all other outputs."""
+        """The one key that leaves a single number free, and all numbers; NaN for other outputs."""
         if not self._auto:
             return None
         layout = self.training.layout
@@ -195,19 +196,35 @@ class CrossFit:
         keys = [key for key in range(len(layout)) if layout.free(key)]
         if len(keys) != 1:
             return None
+        atoms = self._atoms_of(keys[0])
         found = []
         for side in (self.training.p, self.training.q):
-            numbers = np.full(len(side), np.nan)
-            numbers[side.all_keys() == keys[0]] = side.numbers(keys[0])[:, 0]
+            of = side.all_keys()
+            numbers = np.full(len(layout) + 1, np.nan)  # the last one: outputs in no key
+            numbers[list(atoms)] = list(atoms.values())
+            numbers = numbers[of]
+            numbers[of == keys[0]] = side.numbers(keys[0])[:, 0]
             found.append(numbers)
         return keys[0], (found[0], found[1])
+
+    def _atoms_of(self, free: int) -> dict[int, float]:
+        """Values that repeat, by their key, of outputs that are a number and else are in the free key."""
+        layout = self.training.layout
+        part = layout.part(free)
+        if len(part.atoms) != 1:
+            return {}
+        same = np.flatnonzero(layout.parts_of == layout.parts_of[free]).tolist()
+        values = {key: part.values(int(layout.codes[key]))[0] for key in same}
+        return {key: value for key, value in values.items() if value is not None}
 
     def number_event(self, threshold: float, above: bool) -> Event:
         """{number ≥ threshold} or {number ≤ threshold}, where there are plain numbers."""
         assert self.plain_numbers is not None
+        key, layout = self.plain_numbers[0], self.training.layout
         ends = (threshold, np.inf) if above else (-np.inf, np.nextafter(threshold, np.inf))
         inside = Intervals(*(np.array([end]) for end in ends))
-        return of_keys(self.training.layout, (), [(self.plain_numbers[0], inside)])
+        atoms = tuple(k for k, v in self._atoms_of(key).items() if ends[0] <= v < ends[1])
+        return replace(of_keys(layout, (), [(key, inside)]), whole=atoms)  # words that cover both
 
     @property
     def small_support(self) -> bool:

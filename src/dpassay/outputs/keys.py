@@ -221,6 +221,9 @@ _LOOK = (1 << 13, 1 << 17)
 _SHARE = 1e-4
 #: A column is discrete if at least this share of its values are atoms.
 _DISCRETE = 0.9
+#: Decimals of which this share repeats lie on a grid, such as cents. With fewer draws than so many for
+#: each of its values they are numbers, and an atom is what comes as many times more often.
+_GRID, _FEW = 0.2, 10
 #: Codes up to here are looked up in a table, beyond by binary search.
 _TABLE = 1 << 22
 
@@ -440,8 +443,12 @@ def _part(template: Template, numbers: AnyArray, rest: FloatArray, whole: bool) 
     for column in range(width):
         values, count = repeated(numbers[:, column])
         discrete = len(numbers) > 0 and count.sum() >= _DISCRETE * len(numbers)
+        least = max(3.0, _SHARE * len(numbers))
+        each = len(numbers) / max(len(numbers) - count.sum() + count.size, 1)  # draws of a value
+        if count.sum() > _GRID * len(numbers) and each < _FEW and not whole_numbers(values):
+            discrete, least = False, _FEW * each
         if not discrete:
-            values = values[count >= max(3, _SHARE * len(numbers))]
+            values = values[count >= least]
         elif whole_numbers(values) and values[-1] - values[0] < SPAN:
             values = np.arange(float(values[0]), float(values[-1]) + 1)  # without gaps
         atoms.append(values.astype(float))

@@ -106,6 +106,8 @@ class OrderedClaims(Claim):
         self.values: FloatArray
         self._set(make=make, values=values, largest=float(len(values) - 1))
 
+    __eq__, __hash__ = object.__eq__, object.__hash__  # results of searches are kept by claim
+
     def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
         t = min(float(self._theta(theta)), self.largest)
         k, share = int(t), t % 1
