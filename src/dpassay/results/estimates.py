@@ -16,6 +16,7 @@ from dpassay.records import Record
 from dpassay.results.explanations import Explanation
 from dpassay.results.rounding import number, rounded_down
 from dpassay.results.view import (
+    EXACT_FOR_CANARIES,
     GUARANTEES,
     ResultView,
     about_rows,
@@ -144,7 +145,9 @@ class LowerBound(Shown):
             facts=[("Certified bound", f"{self.notion} ≥ {number(self.value)}", sure)],
             witness="" if w is None else str(w.event),
             pair=self.pair,
-            guarantee=GUARANTEES[self.guarantee],
+            guarantee=EXACT_FOR_CANARIES
+            if self.certified is not None and self.guarantee is Guarantee.EXACT
+            else GUARANTEES[self.guarantee],
             budget=self.budget,
             meaning=(
                 "It is a lower bound: the true value may be larger. A low bound does not mean private.",

@@ -25,6 +25,7 @@ from dpassay.results.plain_words import plain_words
 from dpassay.results.profile import Profile
 from dpassay.results.rounding import number, rounded_down
 from dpassay.results.view import (
+    EXACT_FOR_CANARIES,
     GUARANTEES,
     Facts,
     PairTable,
@@ -53,11 +54,6 @@ _TITLES = {
     Status.CLEAR: "No violation detected",
     Status.BLIND: "Could not have seen a violation",
 }
-#: What an exact guarantee means for guesses about canaries, whose coins must be fair.
-_EXACT_FOR_CANARIES = (
-    "exact: it holds for every number of canaries, provided that a fair coin of its own decided whether "
-    "each was included, and that the guesses use nothing about the coins but the trained model"
-)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -268,7 +264,7 @@ class Verdict(Shown):
             witness=str(self.witness.event),
             pair=self.witness.pair or self.about.pair,
             pairs=_predicted(self.pairs),
-            guarantee=_EXACT_FOR_CANARIES
+            guarantee=EXACT_FOR_CANARIES
             if exact and _of_canaries(self)
             else GUARANTEES[self.guarantee],
             budget=self.budget,

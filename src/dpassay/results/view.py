@@ -22,6 +22,11 @@ GUARANTEES = {
     Guarantee.ASYMPTOTIC: "asymptotic: it holds in the limit of many independent draws",
     Guarantee.HEURISTIC: "heuristic: nothing is guaranteed",
 }
+#: What an exact guarantee means for guesses about canaries, whose coins must be fair.
+EXACT_FOR_CANARIES = (
+    "exact: it holds for every number of canaries, provided that a fair coin of its own decided whether "
+    "each was included, and that the guesses use nothing about the coins but the trained model"
+)
 NOT_A_BOUND = (
     "Estimates are computed from a sample and may lie above or below the true values. Only an audit "
     "makes a statement with an error probability."
