@@ -111,3 +111,12 @@ def test_a_claim_stands_for_its_parameter(seed):
     one = dp.bound(GAUSSIAN, PAIR, "mu", n=2000, rng=seed)
     other = dp.bound(GAUSSIAN, PAIR, dp.GaussianDP(0.7), n=2000, rng=seed)
     assert one.value == other.value
+
+
+@pytest.mark.parametrize("confidence", [0.3, 0.5, 0.6, 0.65])
+def test_a_low_confidence_refutes_what_a_higher_one_does(confidence):
+    verdict = dp.audit_counts(
+        900, 1000, 100, 1000, "eps=0.5", likelier="first", confidence=confidence
+    )
+    assert verdict.violated
+    assert verdict.lower_bound > 2.0

@@ -190,7 +190,9 @@ def evidence(
     level = critical_values(counts.n, counts.m, gamma)
     goal = -float(ndtri(gamma))
     theta, seen, scale = _where_distance(window, claim, start, level(counts.j))
-    if seen < 0.4:  # the level varies by at most 3/8: for a larger T it stays positive if shifted
+    if (
+        theta == 0 and seen < 0.4
+    ):  # the level varies by at most 3/8: then it stays positive if shifted
         return Evidence(1.0, 0.0)
     # below 0 only at θ = 0: outcomes that do not reach the level are ordered by their distance to it
     lacking = min(seen - level(counts.j), 0.0)
