@@ -248,11 +248,9 @@ def test_failed_verifications_name_causes_only_if_the_claim_is_broken(seed):
 
 def test_bounds_and_assertions_carry_a_diagnosis(seed):
     one = KNOWN["one column of five with little noise"]
-    bound = dp.bound(one.broken, one.pair, "eps", n=8000, rng=seed, sampling=QUIET)
-    assert bound.diagnosis[0].kind in (
-        Fault.UNPROTECTED,
-        Fault.SUPPORT,
-    )  # by the event that was found
+    # a score that is the same for all versions of scikit-learn: the event decides which cause is first
+    options = {"n": 8000, "loss": "feature", "rng": seed, "sampling": QUIET}
+    assert dp.bound(one.broken, one.pair, "eps", **options).diagnosis[0].kind is Fault.UNPROTECTED
     with pytest.raises(PrivacyViolation, match="unprotected part: output\\[2\\]"):
         assert_private(one.broken, one.pair, one.claim, n=8000)
 

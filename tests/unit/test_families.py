@@ -21,6 +21,7 @@ def test_a_family_of_gaussian_claims_agrees_with_the_bound_on_mu():
     mu = dp.bound(mechanism, pair, "mu", **options).value
     assert found.value == pytest.approx(dp.GaussianDP(mu).epsilon_at(1e-5), rel=0.01)
     assert found.value < dp.GaussianDP(1.0).epsilon_at(1e-5)
+    assert found.notion == "ε at δ = 1e-05 (assuming the family)"
     assert "noise multiplier" in found.about.notes[0]
     assert "and above are refuted" in found.about.notes[0]
     assert dp.LowerBound.from_json(found.to_json()).claim.at(0.0) is not None
@@ -95,6 +96,13 @@ def test_a_rising_parameter_and_no_refutation():
 def test_what_is_no_family_is_refused(make, said):
     with pytest.raises(InvalidInput, match=said):
         make()
+
+
+def test_claims_that_are_not_nested_are_refused():
+    """μ rises, falls and rises again with the parameter: the ends alone do not show it."""
+    odd = dp.Family(lambda v: dp.GaussianDP(v + 2 * np.sin(3 * v) ** 2), 0.5, 4.0)
+    with pytest.raises(InvalidInput, match="are not nested"):
+        dp.bound(dp.zoo.Gaussian(0.5), (0.0, 1.0), "eps, delta=1e-5", family=odd, n=4000, rng=0)
 
 
 def test_only_epsilon_at_a_delta_is_bounded():

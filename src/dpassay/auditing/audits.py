@@ -320,7 +320,7 @@ def bound(
         }
     return LowerBound(
         confidence=confidence,
-        notion=wanted.meaning,
+        notion=wanted.meaning if family is None else f"{wanted.meaning} (assuming the family)",
         guarantee=Guarantee.EXACT.given(choice.source.doubts),
         pair=choice.source.pair,
         witness=witness,
@@ -343,12 +343,14 @@ def _delta_of(wanted: Claim) -> float:
 
 def _of_family(family: Family, among: OrderedClaims, t: float, delta: float) -> dict[str, Any]:
     """The ε of the last claim that is refuted, that claim, and a note with its parameter."""
+    falling = bool(among.values[0] > among.values[-1])  # the largest parameter is the most private
+    family.check_nested(falling)
     value = among.last_refuted(t)
     if value is None:
         low, high = family.low, family.high
         return {"value": 0.0, "note": f"no claim is refuted, for {family.name} {low:g} to {high:g}"}
     claim = among.make(value)
-    side = "above" if among.values[0] > among.values[-1] else "below"
+    side = "above" if falling else "below"
     refuted = f"its claims for {family.name} {value:.4g} and {side} are refuted"
     note = f"it assumes that the mechanism is one of the family: {refuted}"
     note += ", and this is the ε of the last of them"

@@ -14,6 +14,7 @@ of the truth.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from dpassay.rootfinding import bisect
 
 #: The number of values of the parameter, from one end of the range to the other.
 _VALUES = 1025
+#: Probabilities at which claims are compared; what an accountant's discretisation may change there.
+_PROBES, _ROUNDING = np.linspace(0.0, 1.0, 101), 1e-3
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class Family:
     low, high  the range of the parameter, above 0; the mechanism is assumed to be one of these
     name       what the parameter is called
 
-    Privacy must rise or fall with the parameter all along the range.
+    Privacy must rise or fall with the parameter all along the range; claims that are computed and are not
+    nested are refused.
 
     >>> import dpassay as dp
     >>> gaussian = dp.Family(lambda noise: dp.GaussianDP(1 / noise), 0.5, 2.0, name="noise")
@@ -80,6 +84,17 @@ class Family:
             )
         return OrderedClaims(self._at, values if at_low < at_high else values[::-1])
 
+    def check_nested(self, falling: bool) -> None:
+        """Refuse claims that were not ordered by the parameter, as far as they were computed."""
+        made = sorted(self._made.items(), reverse=falling)
+        for (one, first), (other, second) in itertools.pairwise(made):
+            if np.any(first.region(_PROBES) > second.region(_PROBES) + _ROUNDING):
+                raise InvalidInput(
+                    f"the claims for {self.name} {one:g} and {other:g} are not nested: the first must "
+                    "allow no more than the second at any event; privacy must rise or fall with the "
+                    "parameter all along the range"
+                )
+
     def _at(self, value: float) -> Claim:
         if value in self._made:
             return self._made[value]
@@ -95,9 +110,8 @@ class Family:
 class OrderedClaims(Claim):
     """A family as one claim with the parameter t, for a search and no file: see the module."""
 
-    symmetric: ClassVar[bool] = (
-        False  # between two values the mixture of two symmetric curves is not
-    )
+    #: Between two values the mixture of two symmetric curves is not symmetric.
+    symmetric: ClassVar[bool] = False
     parameter: ClassVar[str] = "t"
     t = 0.0
 
