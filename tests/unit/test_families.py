@@ -90,6 +90,10 @@ def test_a_rising_parameter_and_no_refutation():
         (lambda: dp.Family(dp.GaussianDP, 2.0, 1.0), "low must be below high, got 2 and 1"),
         (lambda: dp.Family(dp.GaussianDP, 0.0, 1.0), "low"),
         (lambda: dp.Family(lambda v: dp.GaussianDP(1.0), 0.5, 1.0).ordered(1e-5), "must differ"),
+        (
+            lambda: dp.Family(lambda v: 1 / 0, 0.5, 1.0).ordered(1e-5),
+            r"claims\(0.5\) raised ZeroDiv",
+        ),
         (lambda: dp.Family(lambda v: dp.RenyiDP(2.0, v), 0.5, 1.0).ordered(1e-5), "about events"),
     ],
 )

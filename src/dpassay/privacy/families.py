@@ -98,7 +98,14 @@ class Family:
     def _at(self, value: float) -> Claim:
         if value in self._made:
             return self._made[value]
-        claim = self._made[value] = as_claim(self.claims(value))
+        try:
+            given = self.claims(value)
+        except Exception as error:
+            raise InvalidInput(
+                f"claims({value:g}) raised {type(error).__name__}: {error}; it must return a claim or an "
+                f"accountant for every {self.name} from {self.low:g} to {self.high:g}"
+            ) from error
+        claim = self._made[value] = as_claim(given)
         if not claim.set_by_events or claim.directional:
             raise InvalidInput(
                 f"{self.name} = {value:g} gives {claim}; a family needs claims about events and both "
