@@ -96,8 +96,8 @@ peers:  ## other auditors, in an environment of their own, for the benchmarks
 	$(PYTHON) -m venv .peers
 	.peers/bin/python -m pip install --quiet jax-privacy privacy-estimates
 
-libraries:  ## released libraries under audit, each in an environment of its own (WHAT=opendp, all)
-	$(PYTHON) -m libraries.environments $(WHAT) $(ARGS)
+libraries:  ## released libraries under audit, each in an environment of its own (WHAT=opendp, all; ONLY=REGEX)
+	$(PYTHON) -m libraries.environments $(WHAT) $(if $(ONLY),--only '$(ONLY)') $(ARGS)
 
 test-libraries:  ## a few cases of OpenDP, in its environment (under 3 minutes)
 	$(PYTHON) -m libraries.environments opendp --make

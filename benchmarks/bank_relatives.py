@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 import dpassay as dp
+from benchmarks.bank_held_out import held_out
 from benchmarks.bank_rows import (
     Row,
     discrete,
@@ -141,4 +142,4 @@ def _svt_ell(svt: Any) -> Any:
 
 def rows() -> list[Row]:
     """The whole bank."""
-    return [*one_dimensional(), *discrete(), *vectors(), *types(), *relatives()]
+    return [*one_dimensional(), *discrete(), *vectors(), *types(), *relatives(), *held_out()]

@@ -25,7 +25,7 @@ import dpassay as dp
 from benchmarks.tables import markdown, table
 from dpassay import inputs, zoo
 from dpassay.privacy.finite_pairs import Masses
-from dpassay.results.rounding import number
+from dpassay.rounding import number
 
 #: Hunts of each of their examples.
 SEEDS, MEAN_SEEDS = range(200, 205), range(5)

@@ -144,6 +144,64 @@ def validity() -> str:
     )
 
 
+@table("one-run-groups")
+def groups() -> str:
+    """The share of audits with any wrong bound, of a group or of the whole, 2 000 a cell (3 minutes)."""
+    runs, ways, many = 2000, [100, (20, 10), None], (2, 5, 10)
+    limit = binom.ppf(1 - 0.01 / (len(ways) * len(many)), runs, GAMMA) / runs
+    rows = []
+    for k in many:
+        truth, cells = np.linspace(0.0, 2.0, k), []
+        for guesses in ways:
+            wrong = 0
+            for run in range(runs):
+                rng = np.random.default_rng([30, k, run])
+                labels = np.arange(300) % k
+                included = rng.random(300) < 0.5
+                kept = rng.random(300) < expit(truth[labels])
+                scores = np.where(included == kept, 1.0, -1.0)
+                options: Any = {"groups": labels, "guesses": guesses, "rng": run}
+                found = dp.one_run(scores, included, **options).certified
+                assert found is not None
+                bounded = np.array([one.epsilon for one in found.groups])
+                wrong += bool(found.epsilon > truth[-1] or np.any(bounded > truth))
+            cells.append(f"{wrong / runs:.4f}")
+        rows.append([str(k), *cells, f"{limit:.4f}"])
+        print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
+    return markdown(["groups", "100", "(20, 10)", "None", "limit"], rows)
+
+
+@table("one-run-together")
+def together() -> str:
+    """The share of audits in which the verdict on a true curve, or ε at any δ, is wrong (2 minutes)."""
+    runs, ways, deltas = 2000, [300, 60, None], (1e-6, 1e-5, 1e-3, 1e-2, 0.1)
+    cells = [
+        ("randomized response, ε = 0.5", response, 0.5, dp.PureDP(0.5)),
+        ("randomized response, ε = 1", response, 1.0, dp.PureDP(1.0)),
+        ("Gaussian scores, μ = 1", gaussian, 1.0, dp.GaussianDP(1.0)),
+    ]
+    limit = binom.ppf(1 - 0.01 / (len(ways) * len(cells)), runs, GAMMA) / runs
+    rows = []
+    for name, make, parameter, truth in cells:
+        curve, found = dp.TradeoffDP(truth.tradeoff), []
+        for guesses in ways:
+            wrong = 0
+            for run in range(runs):
+                scores, included = make(300, parameter, 0.0, np.random.default_rng([31, run]))
+                verdict: Any = dp.one_run(scores, included, claim=curve, guesses=guesses, rng=run)
+                tests = verdict.certified.scores
+                counts = [Guessed(*row) for row in tests.guessed]
+                wrong += verdict.violated or any(
+                    bounds.refutes(dp.ApproximateDP(truth.epsilon_at(d), d), one, level)
+                    for d in deltas
+                    for one, level in zip(counts, tests.levels, strict=True)
+                )
+            found.append(f"{wrong / runs:.4f}")
+        rows.append([name, *found, f"{limit:.4f}"])
+        print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
+    return markdown(["mechanism, and its curve as the claim", "300", "60", "None", "limit"], rows)
+
+
 # --- jax-privacy
 
 

@@ -18,8 +18,8 @@ from benchmarks import one_run
 from benchmarks.tables import markdown, table
 from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
-from dpassay.membership import one_run as audit
-from dpassay.sampling.draw import stream
+from dpassay.membership.guessing import tests_of
+from dpassay.membership.runs import ranked, read_runs
 
 #: Audits of a cell at most: medians of these.
 REPEATS = 16
@@ -181,12 +181,9 @@ def _tests(scores: list[Any], coins: list[Any], seed: int) -> list[tuple[Guessed
 
     The others' formulas take the number of guesses as if it had been fixed beforehand.
     """
-    ranked = [
-        audit._ranked(s, c, stream(seed, audit._TIES, k))
-        for k, (s, c) in enumerate(zip(scores, coins, strict=True))
-    ]
+    runs = [ranked(run, seed, k) for k, run in enumerate(read_runs(scores, coins))]
     claim = dp.ApproximateDP(0.0, one_run.DELTA)
-    tests, _ = audit._tests(ranked, claim, None, one_run.GAMMA, seed)
+    tests, _ = tests_of(runs, claim, None, one_run.GAMMA, seed)
     return [(replace(test.guessed, least=0), one_run.GAMMA * test.share) for test in tests]
 
 

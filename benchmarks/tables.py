@@ -53,10 +53,9 @@ def joint() -> str:
             box = claims.needed(
                 clopper_pearson.lower(c.i, n, gamma / 2), clopper_pearson.upper(c.j, n, gamma / 2)
             )
-            exact = lower_bound(c, claims, gamma)
-            rows.append(
-                [f"{n:,}", f"{q:.3f}", f"{hoeffding:.3f}", f"{box:.3f}", f"**{exact:.3f}**"]
-            )
+            bounds = hoeffding, box, lower_bound(c, claims, gamma)
+            shown = [f"{math.floor(1000 * bound) / 1000:.3f}" for bound in bounds]
+            rows.append([f"{n:,}", f"{q:.3f}", *shown[:2], f"**{shown[2]}**"])
     headings = ["draws a side", "Q(E)", "Hoeffding box", "Clopper–Pearson box", "exact joint test"]
     return markdown(headings, rows)
 
@@ -65,7 +64,7 @@ def joint() -> str:
 def zoo() -> str:
     """Every mechanism of the zoo: its claim, the truth on its default pair, its flaw."""
     import dpassay as dp
-    from dpassay.results.rounding import number
+    from dpassay.rounding import number
 
     def truth(notion: Callable[..., object], *arguments: object) -> str:
         try:
@@ -132,6 +131,7 @@ def main() -> None:
         mpl,
         one_run,
         one_run_cifar,
+        plans,
         renyi,
         spectra,
         store,

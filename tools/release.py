@@ -35,6 +35,7 @@ NAMING = (
     ".zenodo.json",
     "SECURITY.md",
     "CODE_OF_CONDUCT.md",
+    "docs/cite.md",
     ".github/ISSUE_TEMPLATE/config.yml",
     ".github/ISSUE_TEMPLATE/violation.yml",
 )

@@ -31,6 +31,7 @@ FOLDER = Path(dpassay.__file__).parent / "schemas"
 #: The records that are written to files; of a base class any of its classes.
 ROOTS = (
     "AttackRates",
+    "CanaryPlan",
     "Claim",
     "Estimate",
     "Hunt",

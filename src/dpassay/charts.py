@@ -7,6 +7,7 @@ kind into one chart.
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -78,24 +79,59 @@ def spectrum(
 
 
 def renyi(
-    lines: Mapping[str, Line], *, point: tuple[float, float] | None = None, hover: bool = False
+    lines: Mapping[str, Line],
+    *,
+    point: tuple[float, float] | None = None,
+    hover: bool = False,
+    notes: Sequence[str] = (),
 ) -> Any:
-    """Rényi divergence as a function of its order; `point` marks a claim."""
+    """Rényi divergence as a function of its order; `point` marks a claim; `notes` stand above."""
     alt = altair()
     x = alt.X("x:Q", title="order λ", scale=alt.Scale(zero=False))
     y = alt.Y("y:Q", title="ε(λ)", scale=alt.Scale(domainMin=0))
     parts = _lines(lines, x, y, ("λ", "ε(λ)"), hover)
-    return _finish(parts + _mark(point, ("claimed order", "claimed ε"), "diamond"))
+    made = _finish(parts + _mark(point, ("claimed order", "claimed ε"), "diamond"))
+    said = [line for note in notes for line in textwrap.wrap(note, 80)]
+    return made.properties(title=alt.Title("", subtitle=said, subtitleColor=INK)) if said else made
 
 
 def evidence(draws: FloatArray, log: FloatArray, *, limit: float, hover: bool = False) -> Any:
-    """The log of the evidence against draws a side, and the line past which a claim is refuted."""
+    """The log of the evidence against draws a side, the line past which a claim is refuted, and where."""
     alt = altair()
     ends = np.array([draws.min(), draws.max()], dtype=float) if draws.size else np.ones(1)
     lines = {"evidence": (draws, log), "refuted": (ends, np.full(ends.size, limit))}
     x = alt.X("x:Q", title="draws a side", scale=alt.Scale(type="log", nice=False))
     y = alt.Y("y:Q", title="log evidence")
-    return _finish(_lines(lines, x, y, ("draws", "log evidence"), hover))
+    above = np.flatnonzero(log >= limit)[:1]
+    crossing = (float(draws[above[0]]), float(log[above[0]])) if above.size else None
+    parts = _lines(lines, x, y, ("draws", "log evidence"), hover)
+    return _finish(parts + _mark(crossing, ("refuted after", "log evidence"), "circle"))
+
+
+def canary_scores(
+    lines: Mapping[str, Line],
+    *,
+    guessed: Sequence[tuple[float, float]] = (),
+    part: str = "score",
+    hover: bool = False,
+) -> Any:
+    """Shares of canaries by score, of those included and those left out; shaded: what was guessed."""
+    x = next(iter(lines.values()))[0]
+    y = altair().Y("y:Q", title="share of canaries", axis=altair().Axis(format=".3~%"))
+    drawn = _lines(lines, _output_axis(x, part), y, (part, "share"), hover)
+    return _finish(_shade(guessed, x, part) + drawn, height=200)
+
+
+def certified(
+    lines: Mapping[str, Line], *, point: tuple[float, float] | None = None, hover: bool = False
+) -> Any:
+    """ε against δ, one line what is certified and one what is claimed; `point` marks a claim."""
+    alt = altair()
+    x = alt.X("x:Q", title="δ", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e"))
+    y = alt.Y("y:Q", title="ε", scale=alt.Scale(domainMin=0))
+    marks = () if point is None else ("certified here",)
+    parts = _lines(lines, x, y, ("δ", "ε"), hover, marks)
+    return _finish(parts + _mark(point, ("δ", "certified ε"), "circle"))
 
 
 def search(at: FloatArray, bounds: FloatArray, *, claimed: float, hover: bool = False) -> Any:
@@ -125,11 +161,9 @@ def loss(
 ) -> Any:
     """The two output distributions above, the privacy loss below; `part` names what of outputs x is."""
     if labels is not None:
-        both = masses(labels, p, q, part=part), mass_loss(labels, p, q, ell, part=part)
-    else:
-        above = densities(x, p, q, part=part)
-        both = above, loss_line(x, ell, location=location, part=part)
-    return column(both)
+        return column([masses(labels, p, q, part=part), mass_loss(labels, p, q, ell, part=part)])
+    below = loss_line(x, ell, location=location, part=part)
+    return column([densities(x, p, q, part=part), below])
 
 
 def densities(
@@ -190,14 +224,14 @@ def masses(
     ]
     square = alt.Legend(symbolType="square", symbolSize=140, columns=1)
     tooltip = ["output:N", alt.Tooltip("side:N", title="on the"), _figures("probability")]
+    tooltip += [] if inside is None else [alt.Tooltip("event:N", title="in the event")]
     bars = _data(rows).mark_bar()
     chart = bars.encode(
         y=_outputs(),
         yOffset="side:N",
         x=alt.X("probability:Q", title="probability"),
         color=alt.Color("side:N", scale=alt.Scale(range=list(PALETTE[:2])), legend=square),
-        tooltip=tooltip
-        + ([] if inside is None else [alt.Tooltip("event:N", title="in the event")]),
+        tooltip=tooltip,
         **_pale(inside),
     )
     return _finish([chart], height=max(60, 26 * len(shown)), part=part)

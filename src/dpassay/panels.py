@@ -12,10 +12,10 @@ from rich.text import Text
 from dpassay.hunting.result import Hunt, compared
 from dpassay.results.estimates import LowerBound
 from dpassay.results.profile import Profile
-from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
 from dpassay.results.verification import Verification
 from dpassay.results.view import capital
+from dpassay.rounding import number
 from dpassay.tables import Status
 
 #: Lines of the log of a hunt.
@@ -28,7 +28,7 @@ def panel(
     remedy: str = "",
     kept: str = "",
 ) -> Panel:
-    """A result; `remedy` is what helps a blind audit, `kept` the file that the result was written to."""
+    """A result; `remedy` helps a blind audit, `kept` is its file."""
     if isinstance(result, Hunt):
         return _hunt(result, remedy)
     view = result.view(kept) if kept else result.view()

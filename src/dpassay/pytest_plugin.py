@@ -19,12 +19,13 @@ from dpassay import settings
 
 _KEY = "dpassay_results"
 _MARKER = (
-    "privacy(n, flake, seed, loss, relation, holds_n, confidence): a test that asserts a privacy claim "
-    "(dpassay); the options are defaults of its assertions"
+    "privacy(n, detects, flake, seed, loss, relation, holds_n, confidence): a test that asserts a "
+    "privacy claim (dpassay); the options are defaults of its assertions"
 )
 #: Settings: their name in a configuration file and in the marker, the argument, and its type.
 _OPTIONS = {
     "n": ("n", int, "draws per side per pair of assert_private, 20000 by default"),
+    "detects": ("detects", float, "in place of n: the relative excess to be detected, such as 0.1"),
     "flake": ("flake", float, "largest probability of a wrong failure, 1e-6 by default"),
     "seed": ("rng", int, "the seed of assertions, 0 by default; none for a fresh one each time"),
     "loss": ("loss", str, 'the score of the outputs, "auto" by default; "values", "kde", …'),
@@ -98,7 +99,8 @@ def pytest_runtest_call(item: Any) -> Iterator[None]:
             given = ", ".join(sorted(odd)) or "an argument without a name"
             said = f"{item.nodeid}: the marker is {_MARKER.partition(':')[0]}, got {given}"
             pytest.fail(said, pytrace=False)
-        found |= {_OPTIONS[k][0]: v for k, v in marker.kwargs.items()}
+        own = {_OPTIONS[k][0]: v for k, v in marker.kwargs.items()}
+        found |= ({"holds_n": own["n"]} if "n" in own else {}) | own  # n is that of all assertions
     with settings.using(**found):
         return (yield)
 
@@ -186,26 +188,27 @@ class _Collector:
     def _ended(self, test: str) -> str:
         return self.outcomes.get(test, "not known")
 
-    def _row(self, test: str, claim: str, measured: str, verdict: str) -> dict[str, str]:
+    def _row(
+        self, test: str, claim: str, measured: str, verdict: str, least: str = ""
+    ) -> dict[str, str]:
         file, _, name = test.partition("::")
         row = {"test": name or file, "claim": claim, "certified": measured, "result": verdict}
-        return row | {"outcome": self._ended(test), "file": file}
+        return row | {"smallest detectable": least, "outcome": self._ended(test), "file": file}
 
     def _write(self) -> None:
         from dpassay.report import write
-        from dpassay.results.rounding import number
-        from dpassay.results.verdict import Verdict
+        from dpassay.results.verdict import Verdict, detectable
         from dpassay.results.verification import Verification
 
         rows, results = [], []
         for one in self._results():
             result = (Verdict if one.kind == "Verdict" else Verification).from_json(one.text)
             results.append(result)
-            if isinstance(result, Verdict):
-                measured = f"{result.claim.symbol} ≥ {number(result.lower_bound)}"
-            else:
-                measured = result.bound if result.holds else "nothing"
-            rows.append(self._row(one.test, str(result.claim), measured, result.tone.label))
+            shown = isinstance(result, Verdict) or result.holds
+            measured = result.bound if shown else "nothing"
+            least = detectable(result)[0] if isinstance(result, Verdict) else ""
+            said = result.claim.short, measured, result.tone.label, least
+            rows.append(self._row(one.test, *said))
         write(
             self.path,
             results,

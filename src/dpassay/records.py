@@ -122,7 +122,9 @@ class Record:
         try:
             data = read_json(text)
         except (TypeError, ValueError) as error:
-            raise InvalidInput(f"not JSON: {error}") from None
+            path = str(text) if str(text).endswith(".json") else ""
+            hint = f"; text is read, not a path: give Path({path!r}).read_text()" if path else ""
+            raise InvalidInput(f"not JSON: {error}{hint}") from None
         return cls.from_dict(data)
 
     def __eq__(self, other: object) -> bool:
@@ -273,7 +275,8 @@ def _record(value: dict[str, Any], where: str) -> Record:
         importlib.import_module(_HOMES[kind])
     cls = Record._types.get(kind) if isinstance(kind, str) else None
     if cls is None or not hasattr(cls, "__dataclass_fields__"):
-        raise _wrong(where, f"unknown record type {shown(kind)}")
+        own = "if it is a class of your own, import the module that defines it first"
+        raise _wrong(where, f"unknown record type {shown(kind)}; {own}")
     listed = dataclasses.fields(cls)  # type: ignore[arg-type]
     fields = {f.name: f for f in listed if not f.metadata.get("live")}
     if unknown := sorted(set(value) - {"type"} - set(fields)):

@@ -16,6 +16,7 @@ class Settings:
     """Defaults of assertions."""
 
     n: int | None = None
+    detects: float | None = None  # in place of n
     flake: float = 1e-6
     rng: Any = 0
     loss: Any = "auto"
@@ -37,7 +38,8 @@ def current() -> Settings:
 @contextmanager
 def using(**changed: Any) -> Iterator[Settings]:
     """Change settings within a `with` block."""
-    _stack.append(replace(_stack[-1], **changed))
+    nearer = {"detects": None} if "n" in changed else {}
+    _stack.append(replace(_stack[-1], **nearer | changed))
     try:
         yield _stack[-1]
     finally:

@@ -21,30 +21,37 @@ allow, and raises `NotShown` otherwise.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import inspect
+import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, cast
 
 from dpassay import settings
 from dpassay import validation as checks
 from dpassay.auditing.audits import audit
+from dpassay.auditing.plans import Plan, plan
 from dpassay.auditing.verifications import verify
+from dpassay.blackbox.library_objects import claim_on
 from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
 from dpassay.hunting.hunts import hunt
 from dpassay.hunting.result import Hunt, compared
-from dpassay.privacy.claim_parsing import several
+from dpassay.privacy.claim_parsing import as_claim, several
+from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation
-from dpassay.privacy.provenance import Guarantee
+from dpassay.privacy.provenance import Guarantee, level
 from dpassay.results.explanations import explained
-from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict, second_bound
 from dpassay.results.verification import Verification
 from dpassay.results.witness import BITS
 from dpassay.sampling.draw import Sampling, Seed, seed_of
 from dpassay.sampling.identity import digest_of
 from dpassay.tables import Status
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
     "AuditTooWeak",
@@ -94,8 +101,37 @@ class NoResult:
 #: Called with every result, or with `NoResult`; the pytest plugin collects them for a report.
 listeners: list[Callable[[Verdict | Verification | NoResult], None]] = []
 
+#: Draws a side of the pilot that `detects` plans with, and the most of the test.
+_PILOT, _MOST_DRAWS = 2000, 10_000_000
+
 #: The default of `rng`: the seed of the test suite (see `dpassay.settings`), or 0.
 _SUITE: Any = "suite"
+
+
+#: What an option of one assertion is called in another; a confidence is 1 − flake.
+_ELSEWHERE = {"confidence": "flake", "flake": "confidence", "n": "budget", "budget": "n"}
+
+
+def _named_options(*more: str) -> Callable[[F], F]:
+    """Refuse options that an assertion does not have; it has its own and `more`."""
+
+    def decorate(assertion: F) -> F:
+        known = [k for k in (*inspect.signature(assertion).parameters, *more) if k != "options"]
+
+        @functools.wraps(assertion)
+        def checked(*arguments: Any, **options: Any) -> Any:
+            __tracebackhide__ = True
+            for name in options.keys() - set(known):
+                meant = f" (here {_ELSEWHERE[name]})" if name in _ELSEWHERE else ""
+                listed = ", ".join(dict.fromkeys(known[2:]))
+                raise InvalidInput(
+                    f"{assertion.__name__} has no option {name!r}{meant}; it has {listed}"
+                )
+            return assertion(*arguments, **options)
+
+        return cast("F", checked)
+
+    return decorate
 
 
 def _one(claim: Any) -> Any:
@@ -127,6 +163,8 @@ def _run(
         # too few draws to refute a claim make a test weak; to show that one holds is to ask for more
         if isinstance(error, NotEnoughDraws) and verb is not verify:
             weak = f"could not have seen a violation of {claim}: {error} (flake = 1 − confidence)"
+            if flake is not None and claim is not None:
+                weak += f"; {_needed(as_claim(claim), flake)}"
             raised = AuditTooWeak(weak, None)
         _tell(NoResult(str(claim), f"{type(raised).__name__}: {raised}".partition("\n")[0]))
         if isinstance(error, DpassayError):
@@ -150,12 +188,14 @@ def _fail(verdict: Verdict, flake: float, weak: str, found: str = "") -> None:
         raise AuditTooWeak(f"{verdict.headline}: {verdict.blind}\n  {weak}", verdict)
 
 
+@_named_options()
 def assert_private(
     mechanism: Any,
     pairs: Any,
     claim: Any = None,
     *,
     n: int | None = None,
+    detects: float | None = None,
     flake: float | None = None,
     seconds: float | None = None,
     relation: Relation | str | None = None,
@@ -167,7 +207,10 @@ def assert_private(
 ) -> Verdict:
     """Fail with the witness in the message if the claim is refuted, or could not have been.
 
-    n            draws per side per pair; 20 000 unless `seconds` to spend are given
+    n            draws per side per pair; 20 000 unless `seconds` to spend or `detects` are given
+    detects      in place of n: the relative excess over the claim that is to be detected with probability
+                 0.9, such as 0.05. A pilot of 2 000 draws a side says how many draws that takes; if it is
+                 more than 10⁷ the test fails with what is possible
     flake        the probability with which a mechanism that keeps its claim may be called a violation,
                  10⁻⁶ by default
     relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
@@ -176,19 +219,40 @@ def assert_private(
     features     functions of one output, as for `dpassay.audit`
     rng, seed    a fixed seed by default, so that a test that passes keeps passing; the same option
 
-    Under pytest, `dp_n`, `dp_flake`, `dp_seed`, `dp_loss` and `dp_relation` in its configuration and the
-    marker `@pytest.mark.privacy(n=…, loss=…)` change these defaults.
+    Under pytest, `dp_n`, `dp_detects`, `dp_flake`, `dp_seed`, `dp_loss` and `dp_relation` in its
+    configuration and the marker `@pytest.mark.privacy(n=…, loss=…)` change these defaults.
 
     >>> import dpassay as dp
     >>> verdict = assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", n=5000)
+    no violation of 1-DP detected; ε = 1.225 on an event like this would be detected with probability 0.9
     >>> verdict.violated
     False
     """
     __tracebackhide__ = True
     suite = settings.current()
-    if n is None and seconds is None:
-        n = suite.n or 20_000
     flake = suite.flake if flake is None else flake
+    seed, caught = _seed(pairs, rng, seed), ""
+    if detects is None and n is None and seconds is None:
+        detects = suite.detects
+    if detects is not None:
+        try:
+            if n is not None or seconds is not None:
+                raise InvalidInput("detects chooses the draws: leave n and seconds out")
+            made = _planned(detects, mechanism, pairs, claim, flake, seed, sampling)
+        except (DpassayError, AuditTooWeak) as error:
+            _tell(NoResult(str(claim), f"{type(error).__name__}: {error}".partition("\n")[0]))
+            raise
+        n, event = (
+            max(made.draws or 0, _PILOT),
+            f"an event of probability {made.event:.2g} on the rarer side",
+        )
+        caught = (
+            f"an excess of {100 * detects:.3g} % on {event} would be detected with probability 0.9"
+        )
+        if getattr(made.claim, "delta", 0.0):
+            caught += ". That is an excess of ε; a larger δ on rarer events may be missed"
+    elif n is None and seconds is None:
+        n = suite.n or 20_000
     verdict: Verdict = _run(
         audit,
         mechanism,
@@ -201,21 +265,65 @@ def assert_private(
         features=features,
         relation=suite.relation if relation is None else relation,
         details="violation" if listeners else False,
-        rng=_seed(pairs, rng, seed),
+        rng=seed,
         sampling=sampling,
     )
-    remedy = verdict.remedy or (
-        "give a larger n (dp.plan says how many draws it takes), a larger flake or another loss"
-    )
+    remedy = verdict.remedy or "give a larger n, a larger flake or another loss"
     draws = min(verdict.about.n or (0,))
-    _fail(verdict, flake, f"with {draws:,} draws a side and flake={flake:g}; {remedy}")
+    weak = f"with {draws:,} draws a side and flake={flake:g}; {_needed(verdict.claim, flake)}; {remedy}"
+    _fail(verdict, flake, weak)
+    if caught or verdict.caught:
+        print(f"{verdict.headline}; {caught or verdict.caught}")
     return verdict
 
 
+def _planned(
+    detects: float,
+    mechanism: Any,
+    pairs: Any,
+    claim: Any,
+    flake: float,
+    seed: Seed,
+    sampling: Sampling | None,
+) -> Plan:
+    """The plan for the pair on which it takes most draws to detect an excess."""
+    __tracebackhide__ = True
+    checks.real("detects", detects, above=0.0, below=10.0, remedy="20 % is 0.2")
+    how = replace(sampling or Sampling(), progress=False)
+    sure = 1 - checks.probability("flake", flake)
+    options: dict[str, Any] = {"excess": detects, "confidence": sure, "pilot": _PILOT}
+    made = max(
+        (
+            plan(mechanism, pair, stated, rng=seed, sampling=how, **options)
+            for pair in (pairs if isinstance(pairs, list) else [pairs])
+            for stated in [claim_on(_one(claim), mechanism, pair)]
+        ),
+        key=lambda one: one.draws or math.inf,
+    )
+    if made.draws is None or made.draws > _MOST_DRAWS:
+        takes = "more than 10⁹" if made.draws is None else f"about {made.draws:,}"
+        possible = detects * math.sqrt((made.draws or 10**9) / _MOST_DRAWS)
+        raise AuditTooWeak(
+            f"to detect an excess of {100 * detects:.3g} % over {made.claim.short} takes {takes} draws a "
+            f"side on an event like the best of a pilot. A test makes {_MOST_DRAWS:,} at most, which "
+            f"detect about {100 * possible:.2g} %: give a larger detects, a larger flake, or n",
+            None,
+        )
+    return made
+
+
+def _needed(claim: Claim, flake: float) -> str:
+    """The fewest draws with which a violation can be detected."""
+    least = plan(claim, excess=0.1, confidence=1 - flake).draws
+    takes = "more than 10⁹" if least is None else f"at least about {least:,}"
+    return f"an excess of 10 % takes {takes} draws a side, more where it shows in part"
+
+
+@_named_options(*(k for k in inspect.signature(hunt).parameters if k != "confidence"))
 def hunt_private(
     mechanism: Any,
-    space: Any,
-    claim: Any,
+    space: Any = None,
+    claim: Any = None,
     *,
     flake: float | None = None,
     rng: Seed = _SUITE,
@@ -229,16 +337,22 @@ def hunt_private(
     rng      a fixed seed by default, so that a test that passes keeps passing; `seed` is the same
     options  those of `dpassay.hunt`: budget or seconds, relation, outside, failing, …
 
+    Under pytest the settings and the marker change defaults, but not a relation that a library states.
+
     >>> import dpassay as dp
-    >>> found = hunt_private(
+    >>> found = hunt_private(  # doctest: +ELLIPSIS
     ...     dp.zoo.DiscreteLaplace(1.0), dp.inputs.Integer(0, 9), "eps=1", relation="query", budget=30_000
     ... )
+    no violation of 1-DP detected; ε = 1.147 on an event like this would be ...; 18 pairs were tried
     >>> found.violated
     False
     """
     __tracebackhide__ = True
-    flake = settings.current().flake if flake is None else flake
+    suite = settings.current()
+    flake = suite.flake if flake is None else flake
     seed = _seed(None, rng, seed)
+    stated = None if space is None or claim is None else suite.relation
+    options = {"loss": suite.loss, "relation": stated, **options}
     found: Hunt = _run(
         hunt, mechanism, space, claim, flake=flake, rng=seed, sampling=sampling, **options
     )
@@ -246,9 +360,12 @@ def hunt_private(
     inputs = "".join(f"\n    {mark} {text}" for mark, text in compared(found.pair))
     more = f"\n  inputs ({found.pair.relation}), found among {found.tried:,} pairs:{inputs}"
     _fail(found.verdict, flake, f"{among}; give a larger budget or a larger flake", more)
+    said = found.verdict.headline, found.verdict.caught, f"{found.tried:,} pairs were tried"
+    print("; ".join(filter(None, said)))
     return found
 
 
+@_named_options()
 def assert_holds(
     mechanism: Any,
     pairs: Any,
@@ -270,6 +387,7 @@ def assert_holds(
 
     >>> import dpassay as dp
     >>> shown = assert_holds(dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1.1, delta=1e-3", n=50_000)
+    (1.1, 0.001)-DP holds on this pair: δ(1.1) ≤ 7.49e-05 with confidence 0.95
     >>> shown.upper < 1e-3
     True
     """
@@ -290,6 +408,7 @@ def assert_holds(
         where = "" if len(found.pairs) == 1 else ", the worst of them"
         more = _more_draws(found)
         raise NotShown(f"{found}\n  on inputs {found.worst.pair}{where}{more}", found)
+    print(f"{found.headline}: {found.bound} with confidence {level(found.confidence)}")
     return found
 
 
@@ -298,14 +417,8 @@ def _more_draws(found: Verification) -> str:
 
     Where the true δ is far below the claimed one the bound falls about as 1/n.
     """
-    point = found.claim.point
-    if (
-        point is None
-        or not point[1]
-        or found.about.n is None
-        or found.upper >= 1
-        or found.diagnosis
-    ):
+    point, hopeless = found.claim.point, found.upper >= 1 or found.diagnosis
+    if point is None or not point[1] or found.about.n is None or hopeless:
         return ""
     draws = min(found.about.n) * found.upper / point[1]
     return (
@@ -338,7 +451,7 @@ def _seed(pairs: Any, rng: Seed, seed: Seed) -> Seed:
 def _refuted(verdict: Verdict, flake: float) -> str:
     """The message of a violation, with its witness."""
     c, w = verdict.claim, verdict.witness
-    lines = [f"not {c}: {c.symbol} ≥ {number(verdict.lower_bound)} on {w.pair and w.pair.inputs}"]
+    lines = [f"not {c}: {verdict.bound} on {w.pair and w.pair.inputs}"]
     if verdict.guarantee is Guarantee.EXACT:
         lines.append(f"wrong with probability {flake:g} at most")
     else:  # doubts about independent draws
@@ -352,4 +465,5 @@ def _refuted(verdict: Verdict, flake: float) -> str:
     if w.event.of_representation:
         lines.append(BITS)
     lines += [f"{name}: {text}" for name, text in explained(verdict.diagnosis, verdict.belief)]
+    lines.append("to repeat it: dp.replay(error.verdict, mechanism), error being this exception")
     return "\n  ".join(lines)

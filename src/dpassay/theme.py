@@ -10,12 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from io import StringIO
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from dpassay.errors import MissingExtra
 
 PALETTE = ("#2f7ed8", "#d1690e", "#1f9970", "#9a62c7", "#7d8590", "#c9507f")
 INK = "currentColor"
+#: What a group of a drawing has that changes nothing of how its members look.
+_NAMING = {"class", "role", "pointer-events", "aria-hidden", "aria-label", "aria-roledescription"}
 
 CONFIG: dict[str, Any] = {
     "background": "transparent",
@@ -94,7 +99,15 @@ def _classes() -> dict[str, Any]:
                 options.setdefault("inline", True)
             whole = self.copy(deep=False)  # type: ignore[attr-defined]
             whole.config = _over({"background": "white"}, whole.config)
-            super(Themed, whole).save(fp, format, **options)  # type: ignore[misc]
+            if not str(format or fp).endswith("pdf"):
+                super(Themed, whole).save(fp, format, **options)  # type: ignore[misc]
+                return
+            import vl_convert
+
+            drawn = StringIO()
+            super(Themed, whole).save(drawn, "svg", **options)  # type: ignore[misc]
+            made = vl_convert.svg_to_pdf(flat(drawn.getvalue()))
+            (fp.write if hasattr(fp, "write") else Path(fp).write_bytes)(made)
 
         def __or__(self, other: Any) -> Any:
             return row([self, other])
@@ -117,6 +130,16 @@ def _classes() -> dict[str, Any]:
         base.__name__: type(base.__name__, (Themed, base), {"__module__": __name__})
         for base in (alt.LayerChart, alt.HConcatChart, alt.VConcatChart)
     }
+
+
+def flat(svg: str) -> str:
+    """The drawing without groups that only name their members: a PDF allows few levels of groups."""
+    root = ElementTree.fromstring(svg)
+    for group in reversed(list(root.iter())):  # the innermost first
+        names = (part.tag.endswith("}g") and _NAMING.issuperset(part.attrib) for part in group)
+        parts = zip(group, names, strict=True)
+        group[:] = [inner for part, named in parts for inner in (part if named else [part])]
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def layers(charts: Sequence[Any]) -> Any:

@@ -166,7 +166,7 @@ def test_both_bounds_of_an_approximate_claim(capsys, here):
     counted = ("counts", "450", "1000", "184", "1000", "--claim")
     status, out, _ = said(capsys, *counted, "eps=0.5, delta=0.01")
     assert status == 1
-    assert "ε ≥ 0.7221 with confidence 0.95" in out
+    assert "ε ≥ 0.722 with confidence 0.95" in out
     assert "and δ ≥ 0.07283 at ε = 0.5, claimed 0.01; both hold at once" in out
     status, out, _ = said(capsys, *counted, "eps=0.5, delta=0.01 in delta")
     assert status == 1
@@ -326,6 +326,9 @@ def test_an_estimate_from_chosen_columns(capsys, tables):
     assert status == 0
     assert dp.Profile.from_json(out).epsilon == pytest.approx(1.0, abs=0.5)
     assert said(capsys, *arguments)[0] == 2
+    again = said(capsys, *arguments, "--drop", "id", "--drop", "b", "--drop", "b,id")
+    assert again[:2] == (0, out)
+    assert said(capsys, *arguments, "--columns", "a", "--columns", "b")[0] == 0
 
 
 def test_a_replay_on_samples_needs_fresh_ones(capsys, tables):
@@ -572,3 +575,14 @@ def test_the_zoo_fits_a_narrow_terminal(capsys, monkeypatch):
     assert status == 0
     assert max(map(len, out.splitlines())) <= 80
     assert "Laplace(scale=1.0)" in out
+
+
+def test_a_plan_from_a_pilot(capsys):
+    zoo = ("plan", "zoo:Laplace(scale=1)", "--pair", "0", "1", "--claim", "eps=1")
+    status, out, _ = said(capsys, *zoo, "--excess", "0.2")
+    assert status == 0
+    assert "and shows on an event like the best one of the pilot" in out
+    status, out, _ = said(capsys, *zoo)
+    assert (status, "the pilot shows no excess over 1-DP" in out) == (0, True)
+    status, _, err = said(capsys, "plan", "--canaries", "1000", "--excess", "0.2")
+    assert (status, "--canaries goes with --runs" in err) == (2, True)

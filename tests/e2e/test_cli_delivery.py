@@ -71,11 +71,11 @@ def test_a_terminal_that_lacks_a_character_loses_nothing(here):  # noqa: F811
 
 
 def test_json_in_ascii_escapes_every_character(monkeypatch):
-    from dpassay.cli.delivery import write_json
+    from dpassay.cli.delivery import write_text
 
     text = json.dumps({"é ε 🎲": 'a "quoted" ÿ'}, ensure_ascii=False)
     held = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(held, encoding="ascii"))
-    write_json("-", text)
+    write_text("-", text)
     sys.stdout.flush()
     assert json.loads(held.getvalue().decode("ascii")) == json.loads(text)

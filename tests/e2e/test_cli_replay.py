@@ -68,6 +68,19 @@ def test_a_replay_uses_the_columns_of_the_verdict(files, capsys):
         dp.replay(verdict, dp.from_samples(np.zeros(50), np.ones(50)))
 
 
+def test_a_key_on_one_input_only_is_found_and_replayed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("p", 1), ("q", 2), ("fp", 3), ("fq", 4)):
+        counts = np.random.default_rng(seed).poisson((40, 2), (500, 2)).tolist()
+        rows = [{"flu": a, "lupus": b} if b and "p" in name else {"flu": a} for a, b in counts]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = ("audit", "--samples", "p.jsonl", "q.jsonl", "--claim", "eps=1", "--json", "v.json")
+    assert _said(capsys, *found)[0] == 1
+    status, out, _ = _said(capsys, "replay", "v.json", "--samples", "fp.jsonl", "fq.jsonl")
+    assert status == 1
+    assert "500 rows of flu, lupus, 500 cells without a value" in out
+
+
 def test_exchanged_files_are_pointed_out(files, capsys):
     assert _said(capsys, *AUDIT, "--claim", "eps=0.5")[0] == 1
     status, out, _ = _said(capsys, "replay", "v.json", "--samples", "fq.csv", "fp.csv")
@@ -118,6 +131,52 @@ def test_guesses_of_one_run_say_what_to_do_instead(tmp_path, capsys):
     assert status == 2
     assert "fresh coins" in err
     assert "classifier" not in err
+
+
+def test_the_command_of_a_replay_reads_files_as_the_audit_did(files, capsys):
+    for name in ("p", "q"):
+        lines = (files / f"{name}.csv").read_text().replace(",", ";").replace(".", ",")
+        (files / f"{name}.csv").write_text(lines.replace("value", "größe"), encoding="cp1252")
+    typed = ("--decimal", ",", "--encoding", "cp1252")
+    _, out, _ = _said(capsys, *AUDIT, *typed, "--claim", "eps=0.5")
+    command = "FRESH-FIRST FRESH-SECOND --decimal , --encoding cp1252"
+    assert command in out
+    _said(capsys, *AUDIT, *typed, "--claim", "eps=0.5", "--json", "v.json", "-q")
+    assert run(["report", "v.json", "--out", "v.html"]) == 0
+    assert command in (files / "v.html").read_text(encoding="utf-8")
+
+
+def test_bounds_and_replays_write_reports(files, capsys):
+    draws, page = ("zoo:Laplace(scale=0.5)", "-n", "800"), files / "page.html"
+    asked = ("--pair", "0", "1", "--json", "b.json", "--report", str(page))
+    assert _said(capsys, "bound", *draws, *asked)[0] == 0
+    assert "may certify a little more or less" in page.read_text(encoding="utf-8")
+    _said(capsys, "replay", "b.json", *draws, "--report", str(page))
+    assert "Audit of a claim" in page.read_text(encoding="utf-8")
+
+
+def test_the_claim_of_a_mechanism_of_ones_own_is_replayed(files, capsys):
+    code = """
+from dataclasses import dataclass
+import dpassay as dp
+
+@dataclass(frozen=True)
+class OwnDP(dp.PureDP):
+    pass
+
+def release(x, size, rng):
+    return x + rng.laplace(scale=0.5, size=size)
+"""
+    (files / "own_claim.py").write_text(code)
+    made = {}
+    exec(code, made)
+    verdict = dp.audit(made["release"], (0.0, 1.0), made["OwnDP"](1.0), n=2000, rng=0)
+    (files / "v.json").write_text(verdict.to_json().replace("OwnDP", "OwnDP2"))
+    (files / "own_claim.py").write_text(code.replace("OwnDP", "OwnDP2"))
+    status, _, err = _said(capsys, "replay", "v.json", "zoo:Laplace(scale=0.5)", "-n", "500")
+    assert status == 2
+    assert "unknown record type 'OwnDP2'; if it is a class of your own, import the module" in err
+    assert _said(capsys, "replay", "v.json", "own_claim.py:release", "-n", "500")[0] == 1
 
 
 def test_more_rows_than_there_are(files, capsys):

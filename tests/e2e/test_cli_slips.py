@@ -36,6 +36,14 @@ def said(capsys, *arguments):
         (("audit", "--samples=p.npy", "q.npy", "--claim", "eps=1"), "--samples takes two values"),
         (("audit", "--samples", "p.npy", "q.npy", "r.npy", "--claim", "eps=1"), "r.npy is a third"),
         (("audit", "p.npy", "q.npy", "--claim", "eps=1"), "given as --samples p.npy q.npy"),
+        (
+            ("audit", "--samples", "p.csv", "q.csv", "--delimiter", ";"),
+            "tab and | between cells are",
+        ),
+        (
+            ("bound", "--samples", "p.csv", "q.csv", "--separator=|"),
+            "there is no --separator: comma,",
+        ),
         (("verify", "--claim", "eps=1", "p.csv"), "given as --samples p.npy q.npy; got p.csv"),
         (("audit", "Laplace(scale=1)", "--claim", "eps=1"), 'did you mean "zoo:Laplace(scale=1)"?'),
         (("audit", "zoo:laplace", "--claim", "eps=1"), "did you mean zoo:Laplace?"),
@@ -43,6 +51,12 @@ def said(capsys, *arguments):
         (("audit", "zoo:Laplace()", "--claim", "1"), "write eps=1"),
         (("audit", "zoo:Laplace()", "--claim", "eps=1", "--confidence", "95"), "95 % is 0.95"),
         (("audit", "zoo:Laplace()", "--claim", "eps=1", "--n", "1.5"), "'1.5' is no whole number"),
+        (
+            ("audit", "zoo:Laplace()", "--claim", "eps=1", "--confidence", "0,99"),
+            "'0,99' is no number",
+        ),
+        (("hunt", "zoo:Laplace()", "--claim", "eps=1", "--seconds", "0,5"), "'0,5' is no number"),
+        (("audit", "zoo:Laplace()", "--claim", "eps=1,0"), "the decimal mark is a point: 1.0"),
     ],
 )
 def test_likely_slips_are_answered_before_anything_is_drawn(capsys, here, typed, answer):

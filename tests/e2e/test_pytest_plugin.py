@@ -53,7 +53,7 @@ def test_a_test_that_could_not_see_does_not_pass():
     verdict, said = caught.value.verdict, str(caught.value)
     assert verdict.tone == "blind"
     assert verdict.blind in said
-    for remedy in ("100 draws a side", "larger n", "dp.plan", "larger flake", "flake=1e-06"):
+    for remedy in ("100 draws a side", "larger n", "16,634 draws", "larger flake", "flake=1e-06"):
         assert remedy in said
     assert isinstance(caught.value, AssertionError)
     assert not isinstance(caught.value, PrivacyViolation)
@@ -142,9 +142,10 @@ def test_one_report_for_a_session(workers, tmp_path):
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     cells = {
         name: re.findall(rf'<td data-column="{name}">(.*?)</td>', page)
-        for name in ("test", "result", "outcome")
+        for name in ("test", "result", "outcome", "smallest detectable")
     }
     tests = [re.sub(r"<.*?>", "", cell) for cell in cells["test"]]
+    assert cells["smallest detectable"][1].startswith("ε = 1.")
     assert list(zip(tests, cells["result"], cells["outcome"], strict=True)) == [
         ("test_bad", "violation", "failed"),
         ("test_good", "none detected", "passed"),
@@ -317,10 +318,10 @@ def test_settings_come_from_the_file_the_marker_and_the_call(tmp_path):
     ini = "[pytest]\ndp_n = 3e3\ndp_flake = 1e-3\ndp_seed = 7\ndp_report = out.html\n"
     done = pytest_in(tmp_path, test_mine_py=SETTINGS, pytest_ini=ini)
     assert "3 passed" in done.stdout
-    assert "test_wrong: the marker is privacy(n, flake, seed, loss" in done.stdout
+    assert "test_wrong: the marker is privacy(n, detects, flake, seed, loss" in done.stdout
     assert "pytest_runtest_call" not in done.stdout  # the message, not our code
     assert "3 results, 1 without a result in out.html" in done.stdout
-    assert "privacy(n, flake" in pytest_in(tmp_path, "--markers").stdout
+    assert "privacy(n, detects, flake" in pytest_in(tmp_path, "--markers").stdout
 
 
 @pytest.mark.parametrize(
@@ -370,12 +371,19 @@ def test_values():
 def test_bits():
     with pytest.raises(AssertionError, match="floating-point representation"):
         assert_private(naive, (0.0, 1.0), "eps=1", n=4000)
+
+def test_excess():
+    assert min(assert_private(dp.zoo.DiscreteLaplace(1.0), (0, 1), "eps=1").about.n) < 10_000
+
+@pytest.mark.privacy(detects=0.1)
+def test_smaller_excess():
+    assert min(assert_private(dp.zoo.DiscreteLaplace(1.0), (0, 1), "eps=1").about.n) > 10_000
 """
 
 
 def test_the_loss_and_the_relation_are_settings_too(tmp_path):
-    ini = "[pytest]\ndp_loss = values\ndp_relation = replace\n"
-    assert "2 passed" in pytest_in(tmp_path, test_mine_py=LOSS, pytest_ini=ini).stdout
+    ini = "[pytest]\ndp_loss = values\ndp_relation = replace\ndp_detects = 0.2\n"
+    assert "4 passed" in pytest_in(tmp_path, test_mine_py=LOSS, pytest_ini=ini).stdout
 
 
 def test_a_seed_has_two_names():
@@ -384,3 +392,23 @@ def test_a_seed_has_two_names():
     assert one.to_json() == other.to_json()
     with pytest.raises(dp.errors.InvalidInput, match="the same option"):
         assert_private(box, pair, "eps=1", n=2000, seed=1, rng=1)
+
+
+def test_n_of_the_marker_is_that_of_every_assertion(tmp_path):
+    code = """
+import pytest
+import dpassay as dp
+from dpassay.testing import assert_holds
+
+@pytest.mark.privacy(n=3000)
+class TestHolds:
+    def test_n(self):
+        found = assert_holds(dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1.3, delta=0.01")
+        assert found.about.n == (3000, 3000)
+
+    @pytest.mark.privacy(holds_n=4000)
+    def test_holds_n(self):
+        found = assert_holds(dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1.3, delta=0.01")
+        assert found.about.n == (4000, 4000)
+"""
+    assert "2 passed" in pytest_in(tmp_path, test_mine_py=code).stdout

@@ -90,6 +90,21 @@ def calls() -> tuple[Call, ...]:
             (dp.Plan,),
         ),
         (
+            "plan_canaries",
+            dp.plan_canaries,
+            {
+                "claim": "eps=1, delta=1e-5",
+                "canaries": 20,
+                "runs": 1,
+                "auc": 0.7,
+                "delta": None,
+                "confidence": 0.9,
+                "audits": 2,
+                "rng": 0,
+            },
+            (dp.CanaryPlan,),
+        ),
+        (
             "replay",
             dp.replay,
             {
@@ -162,6 +177,7 @@ def calls() -> tuple[Call, ...]:
                 "scores": [0.1, 0.5, 0.9, 0.3],
                 "included": [0, 1, 1, 0],
                 "claim": "eps=1",
+                "groups": None,
                 "guesses": 4,
                 "delta": None,
                 "confidence": 0.9,

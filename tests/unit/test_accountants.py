@@ -100,7 +100,7 @@ def test_points_that_an_accountant_cannot_answer_are_left_out():
 
 def test_what_is_no_accountant_is_refused():
     assert from_accountant(3) is None
-    with pytest.raises(InvalidInput, match="or a privacy accountant, got 3"):
+    with pytest.raises(InvalidInput, match="a privacy accountant or its JSON file, got 3"):
         dp.claim(3)
 
     class Fresh:
@@ -218,6 +218,8 @@ def test_files_of_accountants(tmp_path):
     path = tmp_path / "opacus.json"
     path.write_text('{"epsilon": 4.0, "delta": 1e-5}')
     assert claim_of_file(path) == dp.ApproximateDP(4.0, 1e-5)
+    for given in (path, str(path), {"epsilon": 4.0, "delta": 1e-5}):
+        assert dp.claim(given) == dp.ApproximateDP(4.0, 1e-5)
     points = [(float(d), float(TRUE.epsilon_at(d))) for d in (1e-6, 1e-4, 0.01, 0.2)]
     forms = [
         [list(p) for p in points],

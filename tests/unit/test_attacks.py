@@ -88,6 +88,37 @@ def test_limits_are_exact_only_for_scores_of_separate_runs(seeds):
         dp.attack_rates(x, y, separate_runs=5)
 
 
+def test_means_over_several_runs_have_exact_limits(seeds):
+    """Scores of a run share its model; coins of its own and independent runs are all that is needed."""
+    wrong, runs, many = 0, 150, 20
+    # expected AUC and TPR for a shift that is N(1, 1) in every run, by 20,000 runs
+    rng = np.random.default_rng(0)
+
+    def run(rng):
+        shift = rng.normal(1.0, 1.0)
+        return rng.normal(shift, 1, 30), rng.normal(0, 1, 30)
+
+    def alone(x, y):
+        top = np.sort(y)[-4]  # 3 of 30 are above it
+        return np.mean(x[:, None] > y), np.mean(x > top)
+
+    truth = np.mean([alone(*run(rng)) for _ in range(20_000)], axis=0)
+    for seed in seeds[:runs]:
+        rng = np.random.default_rng(seed)
+        x, y = zip(*(run(rng) for _ in range(many)), strict=True)
+        found = dp.attack_rates(list(x), list(y), fpr=0.1, confidence=0.8)
+        wrong += found.auc.lower > truth[0] + 0.005 or found.tpr[0].lower > truth[1] + 0.005
+        assert found.auc.value == pytest.approx(
+            np.mean([alone(a, b)[0] for a, b in zip(x, y, strict=True)])
+        )
+    assert wrong <= binom.ppf(1 - 1e-3, runs, 0.4)
+    assert found.auc.guarantee == "exact"
+    assert found.n == (600, 600)
+    assert str(found).startswith("AUC, mean of 20 runs ≈")
+    with pytest.raises(InvalidInput, match="got 20 and 19"):
+        dp.attack_rates(list(x), list(y)[:-1])
+
+
 def test_the_inversion_of_kl():
     for value in (0.0, 0.2, 0.5, 0.99):
         top = _kl_upper(value, 0.01)

@@ -1,6 +1,7 @@
 """Canaries: honest coins, and files of scores."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -124,6 +125,15 @@ def test_scores_of_a_model_need_inputs_and_targets():
         coins.score(None, None)
     with pytest.raises(InvalidInput, match="record needs canaries that are inputs and targets"):
         coins.record(None, None, None)
+
+
+def test_scores_of_a_model_need_pytorch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    canaries = dp.Canaries((np.eye(4), np.ones(4)), rng=0)
+    with pytest.raises(
+        ImportError, match=r"needs PyTorch.*such as −loss, to canaries\.audit.*torch"
+    ):
+        canaries.score(None, None)
 
 
 def test_the_record_keeps_seed_and_coins_and_cannot_be_changed():
@@ -277,15 +287,15 @@ def test_columns_of_a_file_are_named(tmp_path):
     path = tmp_path / "scores.csv"
     rows = [f"{x},{c}" for x, c in zip(loss, member, strict=True)]
     path.write_text("\n".join(["loss,member", *rows]), encoding="utf-8")
-    named = {"score": "loss", "included": "member", "delta": 1e-5, "rng": 0}
-    found = audit_file(path, sign="lower", **named)
+    named, how = {"score": "loss", "included": "member"}, {"delta": 1e-5, "rng": 0}
+    found = audit_file(path, named | {"sign": "lower"}, **how)
     assert found.value == dp.one_run(-loss, member, delta=1e-5, rng=0).value > 1
     assert found.about.files[0].columns == ("loss", "member")
-    assert audit_file(path, **named).value == 0
-    with pytest.raises(UnreadableFile, match="--score and --included"):
+    assert audit_file(path, named, **how).value == 0
+    with pytest.raises(UnreadableFile, match="--score, --included"):
         audit_file(path)
     with pytest.raises(InvalidInput, match="sign"):
-        audit_file(path, sign="down", **named)
+        audit_file(path, named | {"sign": "down"}, **how)
 
 
 @pytest.fixture
@@ -328,6 +338,45 @@ def test_a_bound_without_a_claim_has_a_report(losses, capsys, tmp_path):
     assert "A lower bound" in text
     assert "the most that these 1,000 canaries could have shown is" in text
     assert "fair coin" in text
+
+
+def test_groups_and_runs_are_columns_of_a_file(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    rng = np.random.default_rng(1)
+    member, run = rng.integers(2, size=900), np.repeat([7, 8, 9], 300)
+    kind = np.array(["cat", "dog"])[rng.integers(2, size=900)]
+    loss = rng.normal(size=900) - 3 * member * (kind == "dog")
+    path = tmp_path / "runs.csv"
+    rows = [f"{x},{c},{k},{r}" for x, c, k, r in zip(loss, member, kind, run, strict=True)]
+    path.write_text("\n".join(["loss,member,kind,seed", *rows]), encoding="utf-8")
+    named = {"score": "loss", "included": "member", "sign": "lower", "group": "kind", "run": "seed"}
+    found = audit_file(path, named, delta=1e-5, rng=0)
+    split = [[one[run == k] for k in (7, 8, 9)] for one in (-loss, member, kind)]
+    same = dp.one_run(*split[:2], groups=split[2], delta=1e-5, rng=0)
+    assert found.certified == same.certified
+    assert [one.group for one in found.certified.groups] == ["cat", "dog"]
+    options = ("--group", "kind", "--run", "seed", "--delta", "1e-5")
+    status, out, _ = said(capsys, "one-run", str(path), *NAMED, *options)
+    assert status == 0
+    assert "group dog: ε ≥" in out
+    status, out, _ = said(capsys, "attack-rates", str(path), *NAMED, "--run", "seed")
+    assert status == 0
+    assert "AUC, mean of 3 runs ≈" in out
+    assert "(exact)" in out
+    with pytest.raises(UnreadableFile, match="loss, member, class.*--group"):
+        audit_file(path, named | {"group": "class"})
+
+
+def test_a_group_that_is_the_coin_and_a_wrong_sign_are_named_as_options(losses, capsys):
+    status, _, err = said(capsys, "one-run", str(losses), *NAMED, "--group", "member")
+    assert status == 2
+    assert "of group '0'" in err
+    assert "groups (--group) must not depend on the coins" in err
+    named = ("--score", "loss", "--included", "member")
+    status, out, _ = said(capsys, "one-run", str(losses), *named)
+    assert "--sign on the command line), raise confidence (--confidence) to 0.975" in out
+    status, out, _ = said(capsys, "attack-rates", str(losses), *named)
+    assert "(−scores, or --sign lower)" in out
 
 
 def test_attack_rates_of_a_file_say_what_holds(losses, capsys):

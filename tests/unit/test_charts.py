@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay import charts
+from dpassay import charts, theme
 from dpassay.errors import InvalidInput, MissingExtra
 from dpassay.privacy.curves import TradeoffBand
 from dpassay.privacy.provenance import About
@@ -238,3 +238,54 @@ def test_saved_charts_have_a_background_and_html_needs_no_network(tmp_path):
     assert len(page) > 500_000
     assert not re.search(r"""(src|href)=["']?http""", page)
     assert chart.to_dict()["config"]["background"] == "transparent"  # as pages embed it
+
+
+def results():
+    gaussian, draws = (dp.zoo.Gaussian(1.0), (0.0, 1.0)), {"n": 2000, "rng": 0}
+    return {
+        "estimate": dp.estimate(*gaussian, **draws),
+        "categories": dp.estimate(dp.zoo.DiscreteLaplace(1.0), (0, 1), **draws),
+        "audit": dp.audit(*gaussian, "eps=0.5", details=True, **draws),
+        "spectrum": dp.spectrum.estimate(*gaussian, **draws),
+        "renyi": dp.renyi.curve(*gaussian, orders=[2, 4], **draws),
+        "pure": dp.pure.estimate(*gaussian, **draws),
+        "tradeoff": dp.tradeoff.estimate(*gaussian, **draws),
+    }
+
+
+def test_every_chart_can_be_saved_for_print(tmp_path):
+    """Charts in charts have many levels, of which a PDF allows about twenty."""
+    made = {name: result.chart() for name, result in results().items()}
+    made["together"] = (made["estimate"] | made["pure"]) & (made["categories"] | made["audit"])
+    for name, chart in made.items():
+        chart.save(tmp_path / f"{name}.pdf")
+        assert (tmp_path / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+    with (tmp_path / "open.pdf").open("wb") as file:
+        made["pure"].save(file, "pdf")
+    assert (tmp_path / "open.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("name", all_charts())
+def test_a_drawing_with_fewer_groups_looks_the_same(name):
+    import vl_convert
+
+    drawn = vl_convert.vegalite_to_svg(all_charts()[name].to_dict())
+    fewer = theme.flat(drawn)
+    assert fewer.count("<ns0:g") + fewer.count("<g") < drawn.count("<g")
+    assert vl_convert.svg_to_png(fewer) == vl_convert.svg_to_png(drawn)
+
+
+def test_results_have_a_chart_or_say_that_they_have_none(seed):
+    gaussian, draws = (dp.zoo.Gaussian(1.0), (0.0, 1.0)), {"n": 1000, "rng": seed}
+    assert dp.pure.lower_bound(*gaussian, **draws).chart().to_dict()["vconcat"]
+    assert dp.tradeoff.point(*gaussian, **draws).chart().to_dict()["layer"]
+    bare = [
+        dp.bound(*gaussian, "eps", **draws),
+        dp.renyi.lower_bound(*gaussian, order=2, **draws),
+        dp.renyi.estimate(*gaussian, order=2, **draws),
+        dp.verify(dp.zoo.DiscreteLaplace(1.0), (0, 1), "eps=1, delta=0.1", **draws),
+    ]
+    for result in bare:
+        with pytest.raises(ValueError, match=f"{type(result).__name__} has no curve to draw"):
+            result.chart()
+        assert result._repr_html_()

@@ -85,6 +85,13 @@ def test_rows_that_follow_each_other_are_noticed_in_one_column_of_many_and_among
     kinds = [["a" if v > 0 else None for v in w] for w in walk]
     with pytest.warns(DependenceWarning, match="kinds of output"):
         dp.from_samples(*kinds)
+    coins = [["abc"[k] for k in rng.integers(3, size=1500)] for _ in kinds]
+    rows = [list(zip(*two, strict=True)) for two in zip(coins, kinds, strict=True)]
+    with pytest.warns(DependenceWarning, match=r"\+0\.\d\d of the values in column 2\)"):
+        dp.from_samples(*rows)
+    named = [[{"coin": a, "state": b} for a, b in side] for side in rows]
+    with pytest.warns(DependenceWarning, match="of the values in column 'state'"):
+        dp.from_samples(*named)
 
 
 def test_a_random_walk_warns():
@@ -137,6 +144,19 @@ def test_a_fixed_seed_in_every_call_is_named_and_no_guarantee_is_exact():
     # a constant that is no noise is an output like any other
     constant = dp.from_function(lambda x: 0.5 + x)
     assert dp.audit(constant, (0.0, 1.0), "eps=1", n=400, rng=0).guarantee is dp.Guarantee.EXACT
+    # so is one whole number, which noise may be; the cause names the seed
+    whole = dp.from_function(lambda x: int(x + np.random.default_rng(0).geometric(0.5)))
+    verdict = dp.audit(whole, (0, 1), "eps=1", n=2000, rng=0)
+    assert verdict.guarantee is dp.Guarantee.EXACT
+    assert "or a fixed seed" in str(verdict)
+
+
+def test_a_fixed_seed_in_every_run_of_whole_numbers_is_noticed():
+    def release(x, size, rng):
+        return x + np.random.default_rng(0).geometric(0.5, size)
+
+    with pytest.raises(DependentDraws, match="fixed seed"):
+        dp.audit(release, (0, 1), "eps=1", n=200, rng=0)
 
 
 def test_correlated_draws_take_the_guarantee_away(seed):

@@ -10,9 +10,11 @@ from scipy.stats import binom
 
 import dpassay as dp
 from dpassay.auditing import audits
-from dpassay.diagnosis.diagnoses import belief, diagnose, median_shift
-from dpassay.diagnosis.parts import Keeping, joined
-from dpassay.outputs.canonical import all_of
+from dpassay.diagnosis.diagnoses import _edges, belief, diagnose, median_shift
+from dpassay.diagnosis.parts import Keeping, coordinates, joined
+from dpassay.outputs.canonical import all_of, from_raw
+from dpassay.outputs.templates import NUMBER
+from dpassay.privacy.provenance import Guarantee
 from dpassay.results.explanations import ALONE, Fault
 from dpassay.sampling.samples import Batch
 from dpassay.testing import PrivacyViolation, assert_private
@@ -262,3 +264,76 @@ def test_a_diagnosis_goes_to_json_and_back(seed):
         assert again == verdict
         assert again.diagnosis[0].picture is not None
         assert str(again.belief) == str(verdict.belief)
+
+
+@pytest.mark.parametrize("step", [1.0, 0.01, 250.0])
+def test_bins_of_a_chart_hold_equally_many_points_of_a_grid(step):
+    values = step * np.arange(-170.0, 130.0)
+    edges = _edges(values, (values[-1] - values[0]) / 48)
+    often = np.histogram(values, edges)[0]
+    assert often.sum() == values.size
+    assert set(often[:-1].tolist()) == {7}
+    free = np.sort(np.random.default_rng(0).normal(size=500))
+    assert len(_edges(free, (free[-1] - free[0]) / 48)) in (49, 50)
+
+
+def histogram(data, size, rng):
+    """Noisy counts of keys, of which those below a threshold are left out; its δ is 0.013."""
+    noise = rng.geometric(1 - np.exp(-1), (2, len(data), size))
+    counts = np.array(list(data.values()))[:, None] + noise[0] - noise[1]
+    return [
+        {key: int(x) for key, x in zip(data, column, strict=True) if x >= 5} for column in counts.T
+    ]
+
+
+def test_keys_that_delta_does_not_pay_for(seed):
+    """Whole numbers have no bits that tell, and a number is read in all outputs that have its key."""
+    pair = {"a": 9}, {"a": 9, "b": 1}
+    verdict = dp.audit(histogram, pair, "eps=1, delta=1e-4", n=20_000, rng=seed)
+    assert verdict.violated
+    assert not verdict.witness.event.of_representation
+    assert verdict.diagnosis[0].kind.name == "DELTA"
+    p, q = (from_raw(histogram(data, 4000, np.random.default_rng(seed)), 4000) for data in pair)
+    both = Batch.of(p, q)
+    (part,) = coordinates(("dict", (("a", NUMBER),)), both.p)
+    for side in (both.p, both.q):
+        held = np.mean(part.read(side) >= 5)
+        assert held == pytest.approx(1 - np.exp(-4) / (1 + np.exp(-1)), abs=0.01)
+
+
+def test_no_belief_is_given_that_the_claim_allows():
+    verdict = dp.audit_counts(60, 4000, 1, 4000, dp.ApproximateDP(1.0, 1e-4))
+    assert verdict.violated
+    assert verdict.belief is None or verdict.belief.posterior > verdict.belief.allowed
+    witness = dp.audit_counts(30, 40_000, 0, 40_000, dp.ApproximateDP(3.0, 1e-4)).witness
+    found = belief(witness, dp.ApproximateDP(3.0, 1e-4), 0.05, Guarantee.EXACT)
+    assert found is None or found.posterior > found.allowed
+
+
+def subsampled(mean, size, rng):
+    """A Gaussian whose mean shows in three outputs of ten: δ(0.5) is .0304."""
+    return np.where(rng.random(size) < 0.3, mean, 0.0) + rng.normal(size=size)
+
+
+def test_the_delta_of_a_cause_is_no_less_than_the_witness_needs(seed):
+    """Gaussian noise fits a subsampled Gaussian, and its δ is far too small."""
+    found = []
+    for k in range(6):
+        verdict = dp.audit(subsampled, (0.0, 1.0), "eps=0.5", n=20_000, rng=seed + k)
+        cause = next((one for one in verdict.diagnosis if one.kind is Fault.DELTA), None)
+        if cause is None:
+            continue
+        w = verdict.witness
+        delta = dict(cause.numbers)["delta"]
+        assert delta >= w.q - math.exp(0.5) * w.p
+        assert delta >= w.p - math.exp(0.5) * w.q
+        assert f"δ ≈ {delta:.4g} or more" in cause.sentence
+        found.append(delta)
+    assert len(found) >= 3
+    assert 0.75 * 0.0304 < min(found) <= max(found) < 1.4 * 0.0304
+
+
+def test_the_delta_of_gaussian_noise_is_near_the_truth(seed):
+    verdict = dp.audit(dp.zoo.Gaussian(1.0), (0.0, 1.0), "eps=0.5", n=20_000, rng=seed)
+    delta = dict(verdict.diagnosis[0].numbers)["delta"]
+    assert delta == pytest.approx(dp.GaussianDP(1.0).delta_at(0.5), rel=0.08)

@@ -1,10 +1,13 @@
 """The cut of a ranking that promises most."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.learning.event_selection import _MARGIN_BOUND, _MARGIN_Z, EventCriterion
+from dpassay.learning.event_selection import _MARGIN_BOUND, _MARGIN_Z, EventCriterion, _event
+from dpassay.learning.hit_rates import ThresholdEvent
 
 
 def test_best_cut_finds_the_event_of_an_exact_sample():
@@ -58,15 +61,41 @@ def test_rankings_compare_as_if_every_bound_were_searched_for(largest, seed):
     assert kinds == ({2} if largest else {0, 1, 2})
 
 
-def events(claim, seeds):
-    """How many events each of some audits of discrete Laplace noise with ε = 1 tests."""
-    mechanism = dp.zoo.DiscreteLaplace(1.0)
+def events(mechanism, claim, seeds):
+    """How many events each of some audits tests."""
     audits = [dp.audit(mechanism, mechanism.pair, claim, n=4000, rng=seed) for seed in seeds]
     return np.array([len(verdict.budget) for verdict in audits])
 
 
 def test_an_event_that_may_refute_the_claim_keeps_the_error_probability(seeds):
     """Sharing it with rare events, which promise larger bounds by chance, cost a tenth of the power."""
-    near, below = (events(dp.PureDP(value), seeds[:40]) for value in (0.9, 0.3))
-    assert np.mean(near > 1) < 0.15  # 0.07 of audits; 0.29 if the larger bound decides
-    assert np.mean(below > 1) > 0.15  # the claim is refuted for sure, and a larger bound is welcome
+    near = events(dp.zoo.DiscreteLaplace(1.0), dp.PureDP(0.9), seeds[:40])
+    assert np.mean(near > 1) < 0.15  # 0.02 of audits; 0.29 if the larger bound decides
+    rare = events(dp.zoo.SVT(1, 1.5), dp.PureDP(0.75), seeds[:20])
+    assert np.mean(rare > 1) > 0.5  # what a rare output shows is more than all that is frequent
+
+
+@pytest.mark.parametrize("swapped", [True, False])
+@pytest.mark.parametrize("above", [True, False])
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.4, 0.6])
+def test_an_event_of_a_score_with_two_values_is_chosen_by_its_own_draws(swapped, above, share):
+    """Scores of all training draws may have other values than those of its halves."""
+    telling = -1.0 if swapped else 1.0  # a score is large on the first input
+    often, never = np.repeat([telling, 0.0], [100, 900]), np.zeros(1000)
+    p, q = (never, often) if swapped else (often, never)
+
+    def event(threshold, side):
+        holds = (
+            (lambda scores: scores >= threshold) if side else (lambda scores: scores <= threshold)
+        )
+        return SimpleNamespace(holds=holds, count=lambda scores: int(holds(scores).sum()))
+
+    loss = SimpleNamespace(score=lambda outputs: outputs, event=event)
+    learner = SimpleNamespace(batch=SimpleNamespace(p=p, q=q))
+    asked = ThresholdEvent(5.0 if above else -5.0, above, False, 1.0, 1.0, share / 2, share)
+    criterion = EventCriterion(dp.PureDP(0.5), (3000, 3000), 0.05)
+    found, threshold = _event(learner, criterion, loss, asked)
+    assert not criterion.counted  # that of other scores
+    assert np.array_equal(found.holds(often), often == telling)
+    assert not found.holds(never).any()
+    assert threshold.swapped == swapped

@@ -1,5 +1,7 @@
 """Events as data."""
 
+import re
+
 import numpy as np
 import pytest
 from tests.helpers import learned, objects
@@ -112,3 +114,25 @@ def test_outputs_that_words_count_can_be_listed():
     event = of_keys(layout, range(9))
     assert event.words.endswith("or one of 6 others")
     assert abridged_keys(event) == list(range(9))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 3.5])
+def test_outputs_that_are_always_the_same_have_a_report(value, tmp_path):
+    verdict = dp.audit(lambda x, n, rng: np.full(n, value), (0.0, 1.0), "eps=1", n=500, rng=0)
+    verdict.report(tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size > 1000
+
+
+def test_numbers_against_none_are_an_event_of_numbers(seed):
+    def fails(x, n, rng):
+        return np.full(n, np.nan) if x else rng.normal(size=n)
+
+    verdict = dp.audit(fails, (0, 1), "eps=1", n=2000, rng=seed)
+    assert verdict.witness.event.words in ("output is a number", "output is nan")
+
+
+def test_counts_far_out_are_an_interval(seed):
+    verdict = dp.audit(
+        lambda x, n, rng: rng.poisson(20 + 3 * x, n), (0, 1), "eps=.5", n=20_000, rng=seed
+    )
+    assert re.fullmatch(r"output (≥|≤) [\d.]+", verdict.witness.event.words)

@@ -112,3 +112,26 @@ def test_claims_that_are_not_nested_are_refused():
 def test_only_epsilon_at_a_delta_is_bounded():
     with pytest.raises(InvalidInput, match='such as of="eps, delta=1e-5", got μ'):
         dp.bound(dp.zoo.Gaussian(1.0), (0.0, 1.0), "mu", family=NOISE, n=1000, rng=0)
+
+
+def test_a_family_is_named_on_the_command_line(tmp_path, capsys):
+    from dpassay.cli import run
+
+    path = tmp_path / "families.py"
+    path.write_text(
+        "import dpassay as dp\n"
+        "gaussian = dp.Family(lambda s: dp.GaussianDP(1 / s), 0.5, 2.0, name='noise')\n"
+        "number = 5\n",
+        encoding="utf-8",
+    )
+    asked = ["bound", "zoo:Gaussian(sigma=1.0)", "--pair", "0", "1", "--of", "eps, delta=1e-5"]
+    asked += ["--n", "4000", "--json", "-", "--family"]
+    assert run([*asked, f"{path}:gaussian"]) == 0
+    found = dp.LowerBound.from_json(capsys.readouterr().out)
+    family = dp.Family(lambda s: dp.GaussianDP(1 / s), 0.5, 2.0, name="noise")
+    of = "eps, delta=1e-5"
+    same = dp.bound(dp.zoo.Gaussian(1.0), (0, 1), of, family=family, n=4000, rng=0)
+    assert found.value == same.value > 3
+    for wrong in (f"{path}:number", "gaussian"):
+        assert run([*asked, wrong]) == 2
+        assert "--family must" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.loss.ranking_losses import feature_curve
+from dpassay.loss.ranking_losses import _steps, feature_curve
 from dpassay.loss.training import best_features
 from dpassay.outputs import features as ft
 from dpassay.outputs.canonical import from_raw
@@ -287,7 +287,7 @@ def test_features_that_are_none_are_named():
     def seed(report):
         raise KeyError("seed")
 
-    with pytest.raises(dp.errors.MechanismError, match="the feature seed raised KeyError"):
+    with pytest.raises(dp.errors.MechanismError, match=r"a feature \(seed\) raised KeyError"):
         dp.audit(mechanism, (0, 1), "eps=1", n=100, features=[seed], rng=0)
     with pytest.raises(dp.errors.InvalidInput, match="compute them before"):
         dp.audit(dp.from_samples([1, 2, 3], [4, 5, 6]), claim="eps=1", features=[abs])
@@ -365,4 +365,39 @@ def test_counted_values_are_said_to_occur():
     assert one.event(1.0, False) == "city = 'Suva' does not occur"
     assert one.event(3.0, True) == "city = 'Suva' occurs at least 3 times"
     assert one.event(3.0, False) == "city = 'Suva' occurs fewer than 3 times"
-    assert Feature("summaries", 1, "x1").event(0.5, False) == "x1 is < 0.5"
+    assert Feature("summaries", 1, "x1").event(0.5, False) == "x1 < 0.5"
+
+
+def test_steps_are_monotone_and_their_words_are_their_events():
+    """Half draws on small steps do not change the order of steps; older steps are said as they are."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        p, q = rng.laplace(0, 1, 60), rng.laplace(1.3, 1, 60)
+        odds = _steps(p, q).value
+        assert np.all(np.diff(odds) >= 0) or np.all(np.diff(odds) <= 0)
+    steps = Steps(np.array([0.0, 5.0, 9.0]), np.array([1.0, -2.0, -1.0]))
+    feature = Feature("summaries", 0, "the amount")
+    assert steps.words(feature, -1.5, False) == "the amount is ≥ 5 and < 9"
+    assert steps.words(feature, -1.5, True) == "the amount is < 5 or ≥ 9"
+
+
+def test_numbers_that_outputs_lack_are_said_to_be_zero():
+    rng = np.random.default_rng(0)
+
+    def rows(shift):
+        return [
+            {
+                "kind": "ab"[rng.integers(2)],
+                "amount": None if rng.random() < 0.1 else round(1500 + x, 2),
+            }
+            for x in rng.laplace(shift, 1, 3000)
+        ]
+
+    verdict = dp.audit(dp.from_samples(rows(0.0), rows(2.0)), claim="eps=1", loss="feature")
+    assert "amount (0 where there is none) " in str(verdict.witness)
+
+
+def test_names_are_told_apart_from_numbers_and_nothing_is_empty():
+    found = {name for _, _, name in named([{"1e5": 7, "a\nb": 2, "x": None}])}
+    assert {"'1e5'", r"'a\nb'"} <= found
+    assert "the number of times that an empty x" in found

@@ -91,3 +91,8 @@ def test_evidence_past_the_line_is_explained():
     assert verdict.witness.n_p < passed <= verdict.draws
     (drawn,) = figures.evidence("k", verdict)
     assert "computed after each batch" in drawn.caption
+
+
+def test_places_on_an_axis_are_told_apart():
+    assert figures._places(np.array([1.25, 2.5])) == ["1.25", "2.5"]
+    assert figures._places(np.array([1496.1, 1496.4])) == ["1496.1", "1496.4"]

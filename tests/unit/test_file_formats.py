@@ -22,6 +22,7 @@ from dpassay.privacy.provenance import Origin
 from dpassay.sampling import file_formats
 from dpassay.sampling.columns import Unreadable, arrow_source
 from dpassay.sampling.files import read_pair, read_table
+from dpassay.sampling.text_tables import Marks
 
 VALUES = np.array([0.5, 1.5, -2.0, np.nan])
 
@@ -369,6 +370,51 @@ def test_lists_and_cells_have_no_names(tmp_path):
     assert read_table(path).columns[0].tolist() == [1, "error", None]
     path.write_text('{"x": 1}\n{"x": 2, "y": 3}\n')
     assert listed(read_table(path)) == [[1, 2], [None, 3]]
+
+
+def test_a_key_that_one_file_lacks_is_part_of_the_output(tmp_path, seed):
+    """Rows are the dictionaries that they are in Python: null is a value, and a missing key is none."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        [{"flu": int(k), **({"lupus": v} if v != 2 else {})} for k, v in zip(*two, strict=True)]
+        for two in (rng.poisson(9, (2, 400)), [rng.poisson(9, 400), [2] * 400])
+    ]
+    rows[0][0]["lupus"] = None
+    paths = [tmp_path / name for name in ("p.jsonl", "q.jsonl")]
+    for path, side in zip(paths, rows, strict=True):
+        path.write_text("".join(json.dumps(row, default=int) + "\n" for row in side))
+    tables = read_pair(*paths)
+    assert [table.names for table in tables] == [("flu", "lupus")] * 2
+    from_files, from_lists = dp.from_samples(*paths), dp.from_samples(*rows)
+    for name in "pq":
+        one, other = getattr(from_files, name), getattr(from_lists, name)
+        assert [one.show(k) for k in range(400)] == [other.show(k) for k in range(400)]
+    verdict = dp.audit(from_files, claim="eps=1")
+    assert verdict.violated
+    assert not dp.audit(dp.from_samples(*paths, drop=["lupus"]), claim="eps=1").violated
+    # also where all rows of one file have the key
+    paths[0].write_text("".join(json.dumps({**row, "lupus": 1}) + "\n" for row in rows[0]))
+    assert dp.audit(dp.from_samples(*paths), claim="eps=1").violated
+    assert dp.audit(dp.from_samples(*paths, columns=["lupus"]), claim="eps=1").violated
+    # a key that neither has is a slip
+    with pytest.raises(InvalidInput, match="columns names 'lupos', which p.jsonl does not have"):
+        read_pair(*paths, columns=["lupos"])
+
+
+def test_columns_of_tables_in_one_file_only_are_refused_and_not_called_harmless(tmp_path):
+    (tmp_path / "p.csv").write_text("x,y\n1,2\n3,4\n")
+    (tmp_path / "q.jsonl").write_text('{"x": 1}\n{"x": 2}\n')
+    with pytest.raises(UnreadableFile, match="--drop y.*what it leaks is not found then"):
+        read_pair(tmp_path / "p.csv", tmp_path / "q.jsonl")
+
+
+def test_text_in_json_may_have_separators_too(tmp_path):
+    for name, rows in (("p", '{"x": "1,234.5"}\n{"x": 2.5}\n'), ("q", '{"x": "1"}\n{"x": 0.5}\n')):
+        (tmp_path / f"{name}.jsonl").write_text(rows)
+    paths = tmp_path / "p.jsonl", tmp_path / "q.jsonl"
+    with pytest.raises(UnreadableFile, match="--thousands , if it is 1234.5"):
+        read_pair(*paths)
+    assert listed(read_pair(*paths, marks=Marks(thousands=","))[0]) == [[1234.5, 2.5]]
 
 
 @pytest.mark.parametrize(

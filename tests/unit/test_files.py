@@ -31,13 +31,17 @@ def test_columns_in_one_file_only_are_refused_with_a_remedy(twin):
     assert f"{q.name} has the column 'z', which {p.name} does not have" in said
     assert p.name + " has" not in said
     assert "drop=['z'] (--drop z)" in said
-    assert "columns=['x', 'y'] (--columns x,y)" in said
+    assert "--columns" not in said  # what both have may be identifiers
+    assert "named differently" not in said
     for options in ({"drop": ["z"]}, {"columns": ["x", "y"]}):
         assert [t.names for t in read_pair(p, q, **options)] == [("x", "y")] * 2
     r = twin("r", {"x": [1, 2], "w": [3, 4]})
-    with pytest.raises(UnreadableFile, match=r"'y', which r.*'w', which p.*drop=\['y', 'w'\]"):
+    with pytest.raises(
+        UnreadableFile,
+        match=r"'y', which r.*'w', which p.*named differently in the two: rename it.*drop=\['y', 'w'\]",
+    ):
         read_pair(p, r)
-    with pytest.raises(UnreadableFile, match="give the same outputs the same name"):
+    with pytest.raises(UnreadableFile, match="rename it in one of them$"):
         read_pair(twin("p", {"a": [1, 2]}), twin("q", {"b": [1, 3]}))
 
 
@@ -228,9 +232,15 @@ HOURS = [START + datetime.timedelta(hours=int(k) + 0.5) for k in range(N)]
         (list(range(N, 0, -1)), "falls from row to row"),
         ([k + 0.25 for k in range(N)], "rises from row to row"),
         (SHUFFLED, "whole numbers without repetition and nearly without gaps"),
-        (HOURS, "rises from row to row"),
-        ([HOURS[k // 10] for k in range(N)], "dates in order"),
-        ([HOURS[k - 100] for k in SHUFFLED], "dates that are all different"),
+        (HOURS, "holds different dates"),
+        ([HOURS[k // 10] for k in range(N)], "holds different dates"),
+        ([HOURS[k - 100] for k in SHUFFLED], "holds different dates"),
+        ([f"{1 + k % 3:02}.03.2024" for k in range(N)], "holds different dates"),
+        ([f"{28 + k // 20}/3/2024" for k in range(N)], "holds different dates"),
+        ([f"3/{28 + k % 2}/24" for k in range(N)], "holds different dates"),
+        ([f"3-{1 + k % 2}-2024 9:30:00 PM" for k in range(N)], "holds different dates"),
+        ([f"{1 + k % 2:02}.03.24 09:30 Uhr" for k in range(N)], "holds different dates"),
+        ([f"2024/3/{1 + k % 2}" for k in range(N)], "holds different dates"),
         ([f"run{k}" for k in SHUFFLED], "words that are all different"),
         ([f"1.5.24 {4 * k // 5:03}s" for k in range(N)], "words that are the same in a row only"),
         ([2**70 + k for k in range(N)], "rises from row to row"),
@@ -272,6 +282,9 @@ def test_columns_that_look_like_an_index_are_refused(write, column, why):
         [k // 2 for k in range(N)],
         [1] * N,
         [START] * N,
+        ["01.03.2024"] * N,
+        [f"1.2.{k % 5}" for k in range(N)],
+        [f"{k % 5}/12" for k in range(N)],
         NOISE,
         [k * 1000 for k in SHUFFLED],
         [f"run{k % 5}" for k in range(N)],
@@ -289,6 +302,40 @@ def test_one_column_may_be_sorted_and_few_rows_in_any_order(twin):
         twin("p", {"x": list(range(19)), "y": NOISE[:19]}),
         twin("q", {"x": list(range(19)), "y": MORE[:19]}),
     )
+
+
+def test_all_columns_that_look_like_an_index_are_named_at_once(twin):
+    times = [START + datetime.timedelta(seconds=k) for k in range(N)]
+    own = {"run id": list(range(N)), "at": times, "x": NOISE}
+    p, q = twin("p", own | {"z": NOISE}), twin("q", own | {"x": MORE})
+    with pytest.raises(UnreadableFile, match=r"drop=\['z'\] \(--drop z\)"):
+        read_pair(p, q)
+    with pytest.raises(UnreadableFile) as refused:
+        read_pair(p, q, drop=["z"])
+    said = str(refused.value)
+    assert "column 'run id' of p" in said
+    assert "column 'at' of p" in said
+    assert "drop=['z', 'run id', 'at'] (--drop 'z,run id,at')" in said
+    assert "columns=['x'] (--columns x)" in said
+    assert read_pair(p, q, drop=["z", "run id", "at"])[0].names == ("x",)
+    with pytest.raises(
+        UnreadableFile, match=r"name the columns that are outputs with columns=\[…\]"
+    ):
+        read_pair(p, q, drop=["z", "x"])
+
+
+def test_a_column_of_dates_is_not_among_those_to_keep(write):
+    def rows(month, values):
+        days = (f"{1 + k // 20:02}.{month}.2024" for k in range(N))
+        return "Lauf;Datum;Betrag\n" + "".join(
+            f"{k};{day};{value}\n" for k, (day, value) in enumerate(zip(days, values, strict=True))
+        )
+
+    p, q = write("p.csv", rows("03", NOISE)), write("q.csv", rows("04", MORE))
+    with pytest.raises(UnreadableFile) as refused:
+        read_pair(p, q)
+    assert "(--drop Lauf,Datum)" in str(refused.value)
+    assert "(--columns Betrag)" in str(refused.value)
 
 
 def test_identifiers_in_bytes_are_refused(write):
@@ -316,3 +363,16 @@ def test_a_column_that_names_the_file_is_refused(twin):
         read_pair(p, q)
     assert read_pair(p, q, drop=["run"])[0].names == ("x",)
     assert read_pair(p, q, columns=["run", "x"])[0].names == ("run", "x")
+
+
+def test_decimals_in_one_file_alone_are_noted_where_too_few_to_be_refused(write, seed):
+    rng = np.random.default_rng(seed)
+    draws = 50 + rng.laplace(scale=9, size=(3, 80))
+    p, q, r = (
+        write(f"{name}.csv", csv_of({"amount": np.round(x, digits).tolist()}))
+        for name, x, digits in zip(("euros", "cents", "more"), draws, (0, 2, 2), strict=True)
+    )
+    verdict = dp.audit(dp.from_samples(p, q), claim="eps=1")
+    assert verdict.violated
+    assert "has no decimals in euros.csv, but has some in cents.csv" in str(verdict)
+    assert not dp.from_samples(q, r).remarks

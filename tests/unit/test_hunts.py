@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies
 
 import dpassay as dp
-from dpassay import report
+from dpassay import report, settings
 from dpassay.errors import InvalidInput, MechanismError
 from dpassay.hunting.coupling import ADDRESS
 from dpassay.hunting.result import beside, compared
@@ -292,11 +292,18 @@ def test_notebooks_panels_and_reports_show_the_pair_and_the_log(seed):
     assert {"name", "draws", "bound", "outcome", "pair"} == set(found.table()[0])
 
 
-def test_pytest_helper(seed):
+def test_pytest_helper(seed, capsys):
     with pytest.raises(PrivacyViolation, match="inputs") as caught:
         hunt_private(squared_sum, UNIT, "eps=1", budget=40_000, rng=seed)
     assert caught.value.verdict.violated
-    assert not hunt_private(clamped_sum, UNIT, "eps=1", budget=40_000, rng=seed).violated
+    with settings.using(relation="add_remove"):
+        some = dp.inputs.Reals(0, 1, (1, 5))
+        found = hunt_private(clamped_sum, some, "eps=1", budget=40_000, rng=seed)
+    assert not found.violated
+    assert found.pair.relation is dp.Relation.ADD_REMOVE
+    said = capsys.readouterr().out
+    assert said.startswith(f"{found.verdict.headline}; ")
+    assert f"{found.tried:,} pairs were tried" in said
 
 
 @pytest.mark.parametrize(
@@ -438,3 +445,29 @@ def test_features_that_take_the_pair_get_it_in_a_hunt():
     space = dp.inputs.Reals(0, 1, length=2)
     found = dp.hunt(release, space, "eps=1", features=[moved], budget=3000, rng=0)
     assert not found.verdict.violated
+
+
+def test_a_space_of_two_inputs_comes_to_an_end():
+    """No pair is left to try: the rest of the budget goes to the verdict."""
+
+    def response(data, size, rng):
+        return np.where(rng.random(size) < 0.8, data, 1 - data)
+
+    for mechanism in (
+        response,
+        lambda data, size, rng: response(data, size, np.random.default_rng()),
+    ):
+        found = dp.hunt(mechanism, dp.inputs.Category([0, 1]), "eps=1", budget=20_000, rng=0)
+        assert found.violated
+        assert found.tried <= 4
+
+
+def test_inputs_side_by_side_show_the_column_that_differs():
+    table = [{f"column {k}": k * row for k in range(30)} for row in range(1, 10)]
+    other = [dict(row) for row in table]
+    other[5]["column 27"] = 99
+    pair = dp.Pair(table, other)
+    marked = {mark: text for mark, text in compared(pair) if mark != " "}
+    assert "'column 27': 162" in marked["−"]
+    assert "'column 27': 99" in marked["+"]
+    assert str(pair).endswith("differ at [5]['column 27']: 162 against 99")

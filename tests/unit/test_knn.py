@@ -5,8 +5,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 import dpassay as dp
-from dpassay.errors import InvalidInput
-from dpassay.loss.keyed_losses import KnnLoss, _Bits, _Line, _Tree, default_k
+from dpassay.loss.keyed_losses import KnnLoss, _Line, _Tree, default_k
 from dpassay.loss.training import Line, Training
 from dpassay.outputs.canonical import from_raw
 from dpassay.sampling.samples import Batch
@@ -63,11 +62,11 @@ def test_atoms_of_vectors_vote_with_all_their_weight():
     assert votes.ravel().tolist() == [300, 100]
 
 
-@pytest.mark.parametrize("k", [1, 10, 200])
-def test_bits_against_brute_force(k):
-    p, q, x = (RNG.integers(0, 2, size=(m, 7)).astype(float) for m in (200, 150, 40))
-    votes = np.array(_Bits.fit(p, q, k).votes(x))
-    assert np.array_equal(votes, slow_votes(p, q, x, k, hamming))
+def test_bits_against_brute_force():
+    p, x = (RNG.integers(0, 2, size=(m, 7)).astype(float) for m in (200, 40))
+    q = 1 - p  # so that all columns have one spread
+    votes = np.array(_Tree.fit(p, q, 150).votes(x))  # of at most 128 distinct rows
+    assert np.array_equal(votes, slow_votes(p, q, x, 150, hamming))
 
 
 def test_votes_agree_with_scikit_learn():
@@ -98,11 +97,6 @@ def test_sides_of_different_size_are_not_biased(seed):
     assert abs(np.mean(KnnLoss.fit(training(p, q)).score(q))) < 0.1
 
 
-def test_k_is_a_rule_or_a_number():
+def test_k_grows_with_the_draws():
     assert default_k(10**6, 1) == round(10**4.8)
     assert default_k(10**6, 5) == 256 or default_k(10**6, 5) < 10**3
-    samples = dp.draw(dp.zoo.Laplace(), (0.0, 1.0), n=100, rng=0)
-    assert KnnLoss.fit(training(samples.p, samples.q), "sqrt").pieces[0].voter.k == 14
-    assert KnnLoss.fit(training(samples.p, samples.q), 9).pieces[0].voter.k == 9
-    with pytest.raises(InvalidInput, match="k must be one of"):
-        KnnLoss.fit(training(samples.p, samples.q), "many")

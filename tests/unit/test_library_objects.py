@@ -11,6 +11,7 @@ import pytest
 import dpassay as dp
 from dpassay import testing
 from dpassay.errors import InvalidInput
+from dpassay.privacy.pairs import Relation
 
 
 def measurement(metric: str, measure: str, value: Any, kind: str = "f64") -> Any:
@@ -103,3 +104,68 @@ def test_a_mechanism_with_a_sensitivity():
         dp.audit(box, (0.0, 2.0), n=2000)
     box.delta = 1e-3
     assert str(dp.audit(box, (0.0, 1.0), n=500, rng=0).claim) == "(0.3, 0.001)-DP"
+
+
+def domain(kind: str, bounds: Any = None, **vector: Any) -> Any:
+    atom = SimpleNamespace(carrier_type=kind, bounds=bounds)
+    return SimpleNamespace(element_domain=atom, **vector) if vector else atom
+
+
+@pytest.mark.parametrize(
+    ("metric", "domain", "relation", "distance", "input_type"),
+    [
+        ("AbsoluteDistance(f64)", domain("f64", (0.0, 5.0)), Relation.SENSITIVITY, 1.0, float),
+        ("AbsoluteDistance(i32)", domain("i32"), Relation.SENSITIVITY, 1, int),
+        ("L1Distance(i32)", domain("i32", size=3), Relation.SENSITIVITY, 1, list),
+        ("SymmetricDistance()", domain("i32", (0, 9), size=None), Relation.ADD_REMOVE, 1, list),
+        ("SymmetricDistance()", domain("f64", (0.0, 9.0), size=4), Relation.REPLACE_ONE, 2, list),
+        ("ChangeOneDistance()", domain("String", size=4), Relation.REPLACE_ONE, 1, list),
+        ("DiscreteDistance()", domain("bool"), Relation.REPLACE_ONE, 1, bool),
+    ],
+)
+def test_a_hunt_takes_space_relation_and_claim_from_a_measurement(
+    metric, domain, relation, distance, input_type
+):
+    asked = []
+
+    def privacy_map(d: Any) -> float:
+        asked.append(d)
+        return 1.0
+
+    box = measurement(metric, "MaxDivergence", privacy_map, "f64" if "f64" in metric else "u32")
+    box.input_domain = domain
+    box.invoke = lambda data: 0
+    found = dp.hunt(box, budget=200, rng=0)
+    assert asked == [distance]
+    assert found.pair.relation is relation
+    assert isinstance(found.pair[0], input_type)
+
+
+def test_what_a_hunt_is_told_comes_before_what_the_object_says():
+    box = measurement("AbsoluteDistance(f64)", "MaxDivergence", lambda d: 0.2 * d)
+    box.input_domain = domain("f64", (0.0, 5.0))
+    found = dp.hunt(box, budget=4000, rng=0)
+    assert (str(found.verdict.claim), found.violated) == ("0.2-DP", True)
+    assert not dp.hunt(box, claim="eps=3", budget=4000, rng=0).violated
+    near = dp.hunt(box, dp.inputs.Real(0, 1), sensitivity=0.01, budget=4000, rng=0)
+    assert abs(near.pair[0] - near.pair[1]) <= 0.01
+    box.input_domain = domain("Bitvector")
+    with pytest.raises(InvalidInput, match="no space is made of.*give space= and claim="):
+        dp.hunt(box, budget=4000)
+    with pytest.raises(InvalidInput, match="give space: only measurements of OpenDP"):
+        dp.hunt(lambda data, size, rng: rng.random(size), claim="eps=1")
+
+
+def test_a_hunt_of_a_mechanism_with_a_sensitivity():
+    rng = np.random.default_rng(0)
+    box = SimpleNamespace(
+        epsilon=0.3, delta=0.0, sensitivity=1, randomise=lambda x: round(x + rng.laplace(), 6)
+    )
+    assert dp.hunt(box, budget=4000, rng=0).violated
+    box.lower, box.upper = 2.0, 4.0
+    assert all(2 <= x <= 4 for x in dp.hunt(box, budget=400, rng=0).pair)
+    box.value0, box.value1, box.randomise = "a", "b", lambda x: x
+    assert set(dp.hunt(box, budget=400, rng=0).pair) == {"a", "b"}
+    del box.value0, box.sensitivity
+    with pytest.raises(InvalidInput, match="does not say what its inputs are"):
+        dp.hunt(box, budget=400)

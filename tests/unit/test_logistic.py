@@ -53,8 +53,8 @@ def test_quadratic_loss_is_the_logistic_regression_of_the_draws(seed):
     p, q = rng.normal(1, 1.2, 4000), rng.normal(0, 1, 6000)
     pool = dp.from_samples(p, q)
     tally = tally_of(pool.p, pool.q)
-    axis = tally.binned_p[0].axes[0]
-    loss = quadratic(tally.binned_p[0], tally.binned_q[0], tally.n)
+    axis = tally.binned[0][0].axes[0]
+    loss = quadratic(*tally.binned[0], tally.n)
     x = np.concatenate([p, q])
     weights = np.r_[np.full(4000, 1 / 4000), np.full(6000, 1 / 6000)] * 5000
     model = LogisticRegression(C=1e9, tol=1e-10, max_iter=1000)
@@ -67,7 +67,7 @@ def test_quadratic_loss_is_the_logistic_regression_of_the_draws(seed):
 def test_quadratic_loss_of_separated_sides_stays_finite():
     pool = dp.from_samples(np.linspace(0, 1, 500), np.linspace(5, 6, 500))
     tally = tally_of(pool.p, pool.q)
-    assert np.all(np.isfinite(quadratic(tally.binned_p[0], tally.binned_q[0], tally.n)))
+    assert np.all(np.isfinite(quadratic(*tally.binned[0], tally.n)))
 
 
 def test_a_combination_that_hardly_varies_is_found():

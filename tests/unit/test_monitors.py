@@ -391,3 +391,20 @@ def test_a_side_without_any_number_is_no_reason_to_warn():
     numbers = np.random.default_rng(0).laplace(size=300).tolist()
     watch.update(["none"] * 300, [*numbers[:150], *["none"] * 150])
     assert watch.e_value >= 0
+
+
+def test_a_peak_inside_a_batch_is_said_and_drawn():
+    """The e-value may fall after the claim is refuted; the witness counts what its cells were bet on."""
+    rng, watch = np.random.default_rng(33), dp.Monitor("eps=0.5", rng=33)
+    watch.update(rng.laplace(size=700, scale=1.15), 1 + rng.laplace(size=700, scale=1.15))
+    assert watch.violated
+    assert watch.largest_e_value > watch.e_value
+    assert f"at most {watch.largest_e_value:.3g} so far, violated after" in repr(watch)
+    verdict = watch.verdict()
+    assert verdict.witness.n_p < verdict.draws
+    assert f"counts the {verdict.witness.n_p} draws a side that were bet on" in str(verdict)
+    drawn = watch.chart().to_dict()
+    (mark,) = drawn["datasets"][drawn["layer"][-1]["data"]["name"]]
+    assert mark["x"] == watch.refuted_at
+    assert mark["y"] >= np.log(20)
+    assert not dp.Monitor("eps=1").largest_e_value > 1

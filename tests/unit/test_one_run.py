@@ -11,7 +11,7 @@ import dpassay as dp
 from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
 from dpassay.errors import InvalidInput
-from dpassay.membership import one_run
+from dpassay.membership import guessing
 
 
 def gaussian(m, mu, seed):
@@ -123,13 +123,14 @@ def test_learned_numbers_certify_the_rest_alone():
     verdict = dp.one_run(scores, included, claim="eps=1, delta=1e-5", rng=0)
     assert verdict.violated
     assert verdict.about.n == (750, 750)
-    assert "learned on 250" in verdict.about.notes[0]
+    assert "learned on a random quarter, 250 canaries" in verdict.about.notes[0]
     again = dp.one_run(scores, included, claim="eps=1, delta=1e-5", rng=0)
     assert again == verdict
-    # where mδ is large the price of learning is too high: three numbers on all canaries
+    # where mδ is large the price of learning is too high: five numbers on all canaries
     paid = dp.one_run(scores, included, claim="eps=1, delta=0.01", rng=0)
     assert paid.about.n == (1000, 1000)
-    assert len(paid.budget) == 3
+    assert len(paid.budget) == 5
+    assert sum(level for _, level in paid.budget) == pytest.approx(0.05)
 
 
 # --- verdicts
@@ -160,8 +161,8 @@ def test_the_sentence_of_an_epsilon_claim():
     assert (found.delta, found.claimed, found.canaries) == (1e-5, 4.0, 1000)
     assert found.epsilon == verdict.lower_bound < found.ceiling
     # perfect scores would have had all of the 750 canaries guessed that were not learned from
-    options = [a + b for a in one_run._SHARES for b in one_run._SHARES]
-    least = min(int(750 * s) for s in options if s >= one_run._AT_LEAST)
+    options = [a + b for a in guessing.SHARES for b in guessing.SHARES]
+    least = min(int(750 * s) for s in options if s >= guessing.AT_LEAST)
     perfect = Guessed(750, 750, 750, least)
     wanted = bounds.lower_bound(dp.ApproximateDP(0.0, 1e-5), perfect, 0.05)
     assert found.ceiling == pytest.approx(wanted, abs=0.01)
@@ -186,28 +187,57 @@ class Accountant:
         return dp.GaussianDP(1.0).epsilon_at(delta)
 
 
-def test_beside_a_curve_epsilon_is_certified_with_a_tenth_of_the_error_probability():
+def test_beside_a_curve_epsilon_is_certified_at_no_price():
     scores, included = gaussian(1000, 2.0, 3)
     verdict = dp.one_run(scores, included, claim="mu=1", delta=1e-4, rng=0)
     assert verdict.violated
     claimed = verdict.second.claimed
     assert dp.GaussianDP(1.0).delta_at(claimed) == pytest.approx(1e-4, rel=1e-6)
     assert verdict.second.at == "δ = 0.0001"
-    alone = dp.one_run(scores, included, delta=1e-4, confidence=1 - 0.005, rng=0)
-    assert verdict.second.lower == verdict.certified.epsilon == pytest.approx(alone.value)
-    assert verdict.certified.ceiling == pytest.approx(alone.certified.ceiling)
-    # half of the canaries guessed, at a third of the level, all of them right
-    perfect = bounds.lower_bound(dp.ApproximateDP(0.0, 1e-4), Guessed(1000, 500, 500), 0.005 / 3)
+    # numbers of guesses that are tested where none are learned, at the levels of the verdict
+    found = [
+        bounds.lower_bound(dp.ApproximateDP(0.0, 1e-4), Guessed(*row[:3]), level)
+        for row, (_, level) in zip(verdict.certified.scores.guessed, verdict.budget, strict=True)
+    ]
+    assert verdict.second.lower == verdict.certified.epsilon == pytest.approx(max(found))
+    # half of the canaries guessed, at .3 of the level, all of them right
+    perfect = bounds.lower_bound(dp.ApproximateDP(0.0, 1e-4), Guessed(1000, 500, 500), 0.015)
     assert verdict.certified.ceiling == pytest.approx(perfect)
     assert sum(level for _, level in verdict.budget) == pytest.approx(0.05)
+    assert "fixed beforehand" in str(verdict)
     assert dp.one_run(scores, included, claim="mu=1", rng=0).second.at == "δ = 1e-05"
     with pytest.raises(InvalidInput, match="says its own δ"):
         dp.one_run(scores, included, claim="eps=1", delta=1e-5)
     opacus = dp.one_run(scores, included, claim=Accountant(), delta=3e-5, guesses=200, rng=0)
     assert opacus.certified.claimed == Accountant().get_epsilon(3e-5)
-    # too few canaries to learn from: the verdict alone
-    few = dp.one_run(scores[:6], included[:6], claim="mu=1", rng=0)
-    assert few.second is few.certified is None
+
+
+def test_beside_a_curve_scores_may_tell_on_one_side_alone(seeds):
+    for seed in seeds[:10]:
+        rng = np.random.default_rng(seed)
+        included = rng.random(1000) < 0.5
+        scores = 0.8 * included - rng.gamma(2, 0.5, size=1000)  # as losses: none is below 0
+        curve, alone = (
+            dp.one_run(s, c, claim="mu=1", rng=0).certified.epsilon
+            for s, c in ((scores, included), (-scores, ~included))
+        )
+        assert curve == alone
+        both = dp.one_run(scores, included, delta=1e-5, guesses=[500, 150, 50], rng=0)
+        assert curve > both.value + 0.3
+
+
+@pytest.mark.parametrize("guesses", [20, 40])
+def test_epsilon_at_every_delta_holds_at_once(guesses):
+    """Randomized response with ε = 1, of which everything is known: the chance of any error at all."""
+    deltas, level = np.geomspace(1e-6, 0.4, 12), 0.3
+    truth = np.log(np.maximum(math.e - deltas * (1 + math.e), 1.0))
+    wrong = 0.0
+    for right in range(guesses + 1):
+        guessed = Guessed(40, guesses, right)
+        found = [bounds.lower_bound(dp.ApproximateDP(0.0, d), guessed, level) for d in deltas]
+        if np.any(np.array(found) > truth + 1e-6):
+            wrong += binom.pmf(right, guesses, math.e / (1 + math.e))
+    assert 0 < wrong <= level
 
 
 def test_verdict_and_epsilon_beside_a_true_curve_are_rarely_wrong(seeds):
@@ -218,6 +248,107 @@ def test_verdict_and_epsilon_beside_a_true_curve_are_rarely_wrong(seeds):
         verdict = dp.one_run(scores, included, claim="mu=1.3", guesses=30, confidence=0.5, rng=0)
         wrong += verdict.violated or verdict.second.lower > 1.0
     assert wrong <= binom.ppf(1 - 1e-3, len(some), 0.5)
+
+
+@pytest.mark.parametrize("claim", [None, "eps=0.5, delta=1e-5", "eps=4, delta=1e-5"])
+def test_the_certified_epsilon_does_not_depend_on_the_claim(claim, seeds):
+    for seed in seeds[:10]:
+        scores, included = gaussian(600, 2.0, seed)
+        alone = dp.one_run(scores, included, delta=1e-5, rng=seed).certified
+        delta = 1e-5 if claim is None else None
+        found = dp.one_run(scores, included, claim=claim, delta=delta, rng=seed).certified
+        assert found.epsilon == pytest.approx(alone.epsilon)
+        assert found.ceiling == pytest.approx(alone.ceiling)
+
+
+def test_what_is_detectable_is_said_of_all_guesses_that_could_be_made():
+    scores, included = gaussian(1000, 2.0, 0)
+    verdict = dp.one_run(scores, included, claim="eps=4, delta=1e-5", rng=0)
+    assert 4 < verdict.smallest_detectable < verdict.certified.ceiling
+    assert "with probability 0.9 if scores told all that it allows" in str(verdict)
+    blind = dp.one_run(scores, included, claim="eps=6, delta=1e-5", rng=0)
+    assert blind.tone == "blind"
+    assert f"ε ≥ {blind.certified.ceiling:.4g}" in blind.blind
+
+
+# --- groups
+
+
+def grouped(m, epsilons, seed):
+    """Randomized response with an ε of its own for every group; scores, coins and groups."""
+    rng = np.random.default_rng([seed, 7])
+    groups = rng.integers(len(epsilons), size=m)
+    included = rng.random(m) < 0.5
+    kept = rng.random(m) < 1 / (1 + np.exp(-np.array(epsilons)[groups]))
+    return np.where(included == kept, 1.0, -1.0) + 0.1 * rng.random(m), included, groups
+
+
+@pytest.mark.parametrize("guesses", [100, (20, 10), None], ids=str)
+def test_bounds_of_groups_and_of_all_hold_at_once(guesses, seeds):
+    truth, runs, wrong = [0.0, 0.5, 2.0], 80, 0
+    for seed in seeds[:runs]:
+        scores, included, groups = grouped(300, truth, seed)
+        found = dp.one_run(
+            scores, included, groups=groups, guesses=guesses, confidence=0.7, rng=seed
+        ).certified
+        bounded = [one.epsilon for one in found.groups]
+        wrong += found.epsilon > 2.0 or any(np.array(bounded) > truth)
+    assert wrong <= binom.ppf(1 - 0.01 / 9, runs, 0.3)
+
+
+def test_a_group_that_leaks_is_named_and_refutes_the_claim():
+    scores, included, groups = grouped(1200, [0.0, 0.0, 0.0, 5.0], 3)
+    names = np.array(["ant", "bee", "cat", "dog"])[groups]
+    verdict = dp.one_run(scores, included, groups=names, claim="eps=2", rng=0)
+    assert verdict.violated
+    found = verdict.certified
+    assert [one.group for one in found.groups] == ["ant", "bee", "cat", "dog"]
+    assert found.groups[3].epsilon == found.epsilon == verdict.lower_bound > 2
+    assert all(one.epsilon < 0.5 for one in found.groups[:3])
+    assert sum(one.canaries for one in found.groups) == found.canaries == 1200
+    assert "group dog" in str(verdict.witness)
+    assert "group dog: ε ≥" in str(verdict)
+    # a quarter of the canaries is in the group: all of them together do not show it
+    assert not dp.one_run(scores, included, claim="eps=2", rng=0).violated
+    shares = dict(verdict.budget)
+    assert sum(shares.values()) == pytest.approx(0.05)
+    assert sum(v for k, v in shares.items() if "group" in k) == pytest.approx(0.025)
+    assert dp.Verdict.from_json(verdict.to_json()) == verdict
+    # several runs, a curve, and a bound without a claim
+    more = grouped(1200, [0.0, 0.0, 0.0, 5.0], 4)
+    both = [[one, other] for one, other in zip((scores, included, groups), more, strict=True)]
+    two = dp.one_run(*both[:2], groups=both[2], claim="mu=1", rng=0)
+    assert two.certified.groups[3].epsilon > found.groups[3].epsilon
+    bound = dp.one_run(scores, included, groups=groups, rng=0)
+    assert bound.certified.groups[3].epsilon == bound.value
+    assert "group 3: ε ≥" in str(bound)
+
+
+def test_guesses_of_a_group_are_its_share_of_those_of_the_run():
+    scores, included, _ = grouped(100, [1.0], 0)
+    names = np.repeat(["a", "b"], [75, 25])
+    found = dp.one_run(scores, included, groups=names, guesses=(100, 0))
+    assert [text for text, _ in found.budget] == [
+        "100 guesses about 100 canaries",
+        "75 guesses about 75 canaries of group a",
+        "25 guesses about 25 canaries of group b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (["a"] * 39, "groups has 39"),
+        (["a"] * 33 + ["b"] * 7, "group 'b' has 7 canaries"),
+        ([None] * 40, "one label a canary"),
+        (np.zeros((40, 2)), "one label a canary"),
+        ([["a"] * 40], "all be arrays"),
+    ],
+)
+def test_groups_that_do_not_fit_are_refused(groups, message):
+    scores, included, _ = grouped(40, [1.0], 0)
+    with pytest.raises(InvalidInput, match=message):
+        dp.one_run(scores, included, groups=groups, guesses=20)
 
 
 def test_a_verdict_is_clear_where_it_could_have_seen_more():
@@ -286,7 +417,7 @@ def test_five_runs_are_better_than_one_and_count_as_one_mechanism():
         ({"claim": dp.TradeoffDP([(0, 1), (0.3, 0.3), (1, 0)], ordered=True)}, "ordered"),
         ({"confidence": 1.0}, "confidence"),
         ({"rng": -1}, "rng"),
-        ({"scores": [[1.0, 2.0], [1.0, 2.0]]}, "both be arrays"),
+        ({"scores": [[1.0, 2.0], [1.0, 2.0]]}, "all be arrays"),
     ],
 )
 def test_what_is_wrong_is_said_with_a_remedy(change, message):
@@ -318,7 +449,7 @@ def test_runs_need_coins_of_their_own():
     scores, included = gaussian(100, 1.0, 0)
     with pytest.raises(InvalidInput, match="coins of a run before it"):
         dp.one_run([scores, scores], [included, included], guesses=20)
-    with pytest.raises(InvalidInput, match="2 runs and coins of 1"):
+    with pytest.raises(InvalidInput, match="scores of 2 and included of 1 runs"):
         dp.one_run([scores, scores], [included], guesses=20)
 
 
@@ -328,7 +459,7 @@ def test_scores_the_wrong_way_round_are_noticed(seeds):
         right, wrong = (dp.one_run(sign * scores, included, guesses=200, rng=0) for sign in (1, -1))
         assert "−scores" not in str(right)
         assert "note: scores are lower for canaries that were included" in str(wrong)
-        assert "confidence=0.975" in str(wrong)
+        assert "confidence (--confidence) to 0.975" in str(wrong)
         nothing, coins = gaussian(1000, 0.0, seed)
         assert "−scores" not in str(dp.one_run(nothing, coins, guesses=200, rng=0))
     both = dp.one_run([scores, -scores], [included, ~included], guesses=200, rng=0)
@@ -358,6 +489,75 @@ def test_a_half_that_was_taken_is_doubted():
     fair = np.append(coins, True)
     more = dp.one_run(np.append(scores, 0.5), fair, claim="eps=0.1", guesses=100, rng=0)
     assert "exactly half" not in str(more.about.notes)
+
+
+def test_what_is_doubted_is_not_called_certified(tmp_path):
+    rng = np.random.default_rng(0)
+    coins = np.arange(500) < 250
+    scores = 2 * coins + rng.normal(size=500)
+    for claim, first in (("eps=0.1", "not certified: violation of"), (None, "not certified: ε")):
+        found = dp.one_run(scores, coins, claim=claim, guesses=100, rng=0)
+        assert str(found).startswith(first)
+        assert str(found.certified).startswith("not certified: ε ≥")
+        view = found.view()
+        assert view.title.startswith("Not certified: ")
+        assert view.sentence.startswith("Not certified: ")
+        assert view.facts[claim is not None][0] == "Not certified"
+        found.report(tmp_path / "audit.html")
+        page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+        assert "Certified ε" not in page
+        assert "Certified bound" not in page
+        assert "Measured ε at every δ" in page
+        assert type(found).from_json(found.to_json()).certified.guarantee == "heuristic"
+    grouped = dp.one_run(scores, coins, groups=np.arange(500) % 2, guesses=100, rng=0)
+    assert all("not certified: ε ≥" in note for note in grouped.certified.group_notes)
+    clear = dp.one_run(scores, coins, claim="eps=9", guesses=100, rng=0).view()
+    assert "certif" not in clear.sentence.replace("Not certified", "").replace("not certified", "")
+
+
+def test_repeated_rows_are_doubted_and_ties_are_not(seeds):
+    for seed in seeds[:20]:
+        scores, coins = gaussian(200, 1.0, seed)
+        once = dp.one_run(scores, coins, guesses=40, rng=0)
+        assert once.guarantee == "exact"
+        for k in (2, 3):
+            many = dp.one_run(np.tile(scores, k), np.tile(coins, k), guesses=40, rng=0)
+            assert many.guarantee == many.certified.guarantee == "heuristic"
+            assert f"occurs {k} times" in str(many)
+        for scale in (1, 10):  # ties: a few values, and about as many as canaries
+            tied = dp.one_run(np.round(scale * scores), coins, guesses=40, rng=0)
+            assert tied.guarantee == "exact"
+            twice = np.repeat(np.round(scale * scores), 2), np.repeat(coins, 2)
+            assert (dp.one_run(*twice, guesses=40).guarantee == "heuristic") == (scale == 10)
+    assert dp.one_run(np.zeros(400), np.arange(400) % 2 == 0, guesses=40).guarantee == "exact"
+
+
+@pytest.mark.parametrize("m", [30, 1000])
+@pytest.mark.parametrize("guesses", [None, 20])
+def test_groups_that_depend_on_the_coins_are_refused(m, guesses):
+    scores, included = gaussian(m, 1.0, 0)
+    message = r"0 of the \d+ canaries of group 'False'.*--group.*depend on the coins"
+    with pytest.raises(InvalidInput, match=message):
+        dp.one_run(scores, included, groups=included, guesses=guesses)
+    if m == 1000:
+        mostly = included ^ (np.arange(m) % 10 == 0)
+        with pytest.raises(InvalidInput, match="depend on the coins"):
+            dp.one_run(scores, included, groups=mostly, guesses=guesses)
+
+
+def test_canaries_that_are_all_included_are_refused():
+    with pytest.raises(InvalidInput, match="8 of the 8 canaries that are tested were included"):
+        dp.one_run(np.arange(8.0), np.ones(8, dtype=bool), guesses=4)
+
+
+def test_learned_guesses_say_that_they_depend_on_the_seed():
+    scores, included = gaussian(400, 1.0, 0)
+    said = "depends on the seed: fix it before looking"
+    assert said in str(dp.one_run(scores, included, rng=0))
+    fixed = [dp.one_run(scores, included, guesses=100, rng=k) for k in range(5)]
+    assert said not in str(fixed[0])
+    assert len({one.value for one in fixed}) == 1
+    assert len({dp.one_run(scores, included, rng=k).value for k in range(5)}) > 1
 
 
 def test_a_number_of_guesses_in_quotes_is_named_whole():

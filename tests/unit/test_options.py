@@ -15,10 +15,10 @@ OUT = [*inspect.signature(options.Out).parameters]
 WITHOUT = {
     "audit": set(),
     "monitor": set(),
-    "bound": {"report"},
+    "bound": set(),
     "verify": set(),
     "estimate": {"pairs", "neighbours", "relation"},
-    "replay": {"pair", "pairs", "neighbours", "relation", "errors_are_outputs", "report"},
+    "replay": {"pair", "pairs", "neighbours", "relation", "errors_are_outputs"},
     "draw": {
         *("pairs", "neighbours", "relation", "samples", "store", "columns", "drop", "max_bytes"),
         *("decimal", "thousands", "encoding"),
@@ -63,7 +63,7 @@ def test_defaults():
 
 
 def test_a_command_without_an_option_refuses_it(capsys):
-    assert command_line.run(["bound", "zoo:Laplace(1.0)", "--report", "page.html"]) == 2
+    assert command_line.run(["draw", "zoo:Laplace(1.0)", "--report", "page.html"]) == 2
     assert "--report" in capsys.readouterr().err
 
 

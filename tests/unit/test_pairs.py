@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import dpassay as dp
+from dpassay.errors import InvalidInput
 from dpassay.privacy.pairs import difference
 
 ZEROS = np.zeros(200)
@@ -71,3 +72,27 @@ def test_long_inputs_are_shown_by_their_difference_and_short_ones_in_full():
         "x: two arrays of 200 that differ at [137]"
     )
     assert str(dp.Pair([0, 0], [0, 1])) == "[0, 0] and [0, 1]"
+
+
+@pytest.mark.parametrize("make", [list, np.array, pd.Series])
+def test_replacing_a_record_keeps_the_number_of_records(make):
+    short, long = make([1.0, 2.0]), make([1.0, 2.0, 3.0])
+    with pytest.raises(InvalidInput, match="have 2 and 3 records: the relation is add_remove"):
+        dp.audit(dp.zoo.Laplace(1.0), (short, long), "eps=1", n=100, relation="replace")
+    for relation in ("add_remove", None):
+        assert dp.Pair(short, long).related(relation).second is long
+    for pair in (dp.Pair(0.0, 1.0), dp.Pair("p.csv", "other.csv"), dp.Pair((1, 2), (1, 2, 3))):
+        assert pair.related("replace").relation is dp.Relation.REPLACE_ONE
+
+
+@pytest.mark.parametrize("make", [list, pd.Series])
+def test_adding_a_record_makes_one_more(make):
+    for other, remedy in (([1.0, 9.0], "replace"), ([1.0, 2.0, 3.0, 4.0], "user")):
+        with pytest.raises(InvalidInput, match=f"have 2 and .*or relation='{remedy}'"):
+            dp.Pair(make([1.0, 2.0]), make(other)).related("add_remove")
+    for counts in (
+        dp.Pair(np.array([2, 1]), np.array([1, 1])),  # a histogram of one record less
+        dp.Pair([[1.0, 2.0], [0.0, 0.0]], [[1.0, 2.0], [3.0, 4.0]]),  # zeros in place of a record
+        dp.Pair([1.0, 0.0], [1.0, float("nan")]),
+    ):
+        assert counts.related("add_remove").relation is dp.Relation.ADD_REMOVE

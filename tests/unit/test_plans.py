@@ -97,6 +97,46 @@ def test_a_pilot_plans_for_the_excess_it_shows():
     assert dp.Plan.from_json(found.to_json()).most == found.most
 
 
+def test_a_pilot_of_a_sound_mechanism_plans_for_an_excess():
+    """About as many draws as Laplace noise takes that is too small."""
+    sure = 1 - 1e-6
+    found = dp.plan(
+        dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", excess=0.1, pilot=4000, confidence=sure, rng=2
+    )
+    least = dp.plan("eps=1", excess=0.1, event=math.exp(-1) / 2, confidence=sure)
+    assert least.draws < found.draws < 1.7 * least.draws
+    assert "the truth is 1.1-DP and shows on an event like the best one of the pilot" in str(found)
+    more = dp.plan(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", excess=0.05, pilot=4000, rng=2)
+    assert (
+        more.draws
+        > 3 * dp.plan(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", excess=0.1, pilot=4000, rng=2).draws
+    )
+
+
+def test_a_pilot_plans_no_excess_of_divergences():
+    with pytest.raises(InvalidInput, match="no event shows all of an excess over 0.5-zCDP"):
+        dp.plan(dp.zoo.Gaussian(1.0), (0.0, 1.0), "rho=0.5", excess=0.5)
+
+
+def test_a_mechanism_that_keeps_the_claim_is_no_shape():
+    none = dp.plan("eps=1", pair=(0, 1), shape=dp.zoo.RandomizedResponse(0.5))
+    assert none.draws is None
+    assert "audits show no excess over 1-DP" in str(none)
+
+
+def test_a_mechanism_is_a_shape():
+    found = dp.plan("eps=0.5", pair=(0.0, 1.0), shape=dp.zoo.Laplace(1.0))
+    assert (found.shape, found.simulated) == ("mechanism", 320)
+    assert 0.7 < found.draws / laplace_plan().draws < 1.4
+    assert "by 320 audits of the mechanism" in str(found)
+
+
+@pytest.mark.parametrize("given", [{"event": 0.2}, {"shape": "laplace"}])
+def test_a_pilot_takes_no_assumption_that_it_would_ignore(given):
+    with pytest.raises(InvalidInput, match="a pilot shows the event and the shape"):
+        dp.plan(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", pilot=200, **given)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("claim", "excess", "shape", "mechanism"),

@@ -206,3 +206,14 @@ def test_notebooks_have_a_bar_of_their_own(monkeypatch):
     assert drawn[0].startswith('<progress max="1000" value="100">')
     assert "1,000 of 1,000 draws" in drawn[-1] or "900 of 1,000 draws" in drawn[-1]
     assert 4 <= len(drawn) <= 6  # once a second
+
+
+def test_claims_of_a_family_that_take_long_are_counted(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "FIRST_LINE", -1.0)
+    family = dp.Family(lambda noise: dp.GaussianDP(1 / noise), 0.5, 2.0)
+    asked = {"family": family, "n": 400, "rng": 0}
+    dp.bound(dp.zoo.Gaussian(1.0), (0.0, 1.0), "eps, delta=1e-5", **asked)
+    assert "claims of the family in 0 s" in capsys.readouterr().err
+    quiet = dp.Sampling(progress=False)
+    dp.bound(dp.zoo.Gaussian(1.0), (0.0, 1.0), "eps, delta=1e-5", **asked, sampling=quiet)
+    assert not capsys.readouterr().err

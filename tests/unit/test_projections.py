@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from tests.unit.test_evalues import CLAIMS, nearest
 
 import dpassay as dp
@@ -81,3 +82,27 @@ def test_what_a_claim_allows_stays_as_it_is():
         p, q = nearest(claim, a, b)
         assert np.array_equal(p, a)
         assert np.array_equal(q, b)
+
+
+@pytest.mark.parametrize("cells", [2, 3, 5])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0])
+def test_the_largest_sum_on_cells_is_that_of_a_linear_program(cells, epsilon, seed):
+    """Σ p x + Σ q y, largest over distributions with e^−ε ≤ p/q ≤ e^ε."""
+    ratio, eye, none = np.exp(epsilon), np.eye(cells), np.zeros((1, cells))
+    limits = np.block([[eye, -ratio * eye], [-ratio * eye, eye]])
+    total = np.block([[none + 1, none], [none, none + 1]])
+    for x, y in np.random.default_rng(seed).normal(size=(20, 2, cells)):
+        best = linprog(-np.append(x, y), limits, np.zeros(2 * cells), total, [1, 1])
+        assert pr.largest_sum_on_cells(epsilon, x, y) == pytest.approx(-best.fun, abs=1e-9)
+
+
+@pytest.mark.parametrize("claim", EVENTS, ids=str)
+def test_the_largest_sum_of_an_event_is_that_of_a_fine_grid(claim, seed):
+    """At no point of the boundary is the sum larger, and at one of them it is about as large."""
+    region, q = pr.regions_of(claim, (claim.value,)), np.linspace(0, 1, 20_001)
+    p = np.stack([np.zeros_like(q), region.at(q)[0]])
+    for x, y in np.random.default_rng(seed).normal(size=(20, 2, 2)):
+        sums = p * x[0] + (1 - p) * x[1] + q * y[0] + (1 - q) * y[1]
+        found = region.largest_sum(np.array([0]), x[None], y[None])[0]
+        assert sums.max() <= found + 1e-12
+        assert found <= sums.max() + 1e-3

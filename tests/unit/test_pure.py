@@ -193,3 +193,16 @@ def test_the_floor_holds_the_denominator_up_in_the_second_stage_too(seed):
 def test_bit_vectors_at_small_n_are_outputs_like_any_other(seed):
     bound = dp.pure.lower_bound(zoo.SVT(6, 1.5), zoo.SVT(6, 1.5).pair, n=200, n_bound=200, rng=seed)
     assert np.isfinite(bound.value)
+
+
+def test_an_estimate_says_that_the_truth_may_be_infinite(seed):
+    """Gaussian noise has ε = ∞, and no number of draws says so."""
+    pair = (0.0, 1.0)
+    found = dp.pure.estimate(dp.zoo.Gaussian(1.0), pair, n=20_000, rng=seed)
+    said = (
+        "outputs rarer than 1 in 20,000 cannot be seen with these draws; the true ε may be larger"
+    )
+    assert said in str(found)
+    assert said in str(dp.estimate(dp.zoo.Gaussian(1.0), pair, n=20_000, rng=seed))
+    plain = dp.pure.estimate(dp.zoo.RandomizedResponse(1.0), (0, 1), n=20_000, rng=seed)
+    assert not plain.about.notes

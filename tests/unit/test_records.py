@@ -1,5 +1,6 @@
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -139,6 +140,8 @@ def test_equality_compares_contents():
     ("text", "words"),
     [
         ("{", "not JSON"),
+        ("v.json", r"not a path: give Path\('v.json'\).read_text\(\)"),
+        (Path("v.json"), r"not a path: give Path\('v.json'\).read_text\(\)"),
         ("[]", "not a dpassay record"),
         ('{"type": "Path"}', "unknown record type"),
         ('{"type": "PureDP", "schema": 99, "epsilon": 1}', "newer"),

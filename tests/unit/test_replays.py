@@ -23,7 +23,7 @@ def test_a_bound_read_from_json_is_reached_again_on_more_draws(of, seeds):
         verdict = dp.replay(again, mechanism, n=100_000, rng=seed + 1)
         assert verdict.violated
         assert verdict.lower_bound >= bound.value == verdict.claim.value
-        assert "just what was bounded" in verdict.about.notes[0]
+        assert "the claim tested is the bound itself" in verdict.about.notes[0]
 
 
 @pytest.mark.parametrize("of", ASKED)
@@ -60,7 +60,7 @@ def test_as_many_draws_reach_a_bound_about_every_other_time(seeds):
 def test_a_bound_on_a_divergence_says_that_an_event_shows_a_part(of, seeds):
     bound = dp.bound(zoo.Gaussian(1.0), PAIR, of, n=20_000, rng=seeds[0])
     verdict = dp.replay(bound, zoo.Gaussian(1.0), n=20_000, rng=seeds[1])
-    assert "does not speak against it" in verdict.about.notes[0]
+    assert "does not contradict the bound" in verdict.about.notes[0]
     assert verdict.lower_bound < bound.value
 
 

@@ -214,6 +214,6 @@ else:
         far = np.concatenate([rng.normal(size=4000), [1e9, -1e9]])
         ours = binning.tally(*(stay(torch.asarray(far), 4002) for _ in range(2)))
         theirs = binning.tally(*(from_raw(far, 4002) for _ in range(2)))
-        np.testing.assert_array_equal(ours.binned_p[0].weights, theirs.binned_p[0].weights)
-        np.testing.assert_array_equal(ours.binned_p[0].counts, theirs.binned_p[0].counts)
-        assert ours.binned_p[0].outside == theirs.binned_p[0].outside == 2.0
+        np.testing.assert_array_equal(ours.binned[0][0].weights, theirs.binned[0][0].weights)
+        np.testing.assert_array_equal(ours.binned[0][0].counts, theirs.binned[0][0].counts)
+        assert ours.binned[0][0].outside == theirs.binned[0][0].outside == 2.0

@@ -1,5 +1,7 @@
 """Whether any score told the two inputs apart, and what is said where none did."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -27,6 +29,9 @@ def test_a_verdict_on_outputs_that_no_score_separates_quotes_no_power(seed):
     assert UNLEARNED in str(verdict)
     assert "power:" not in str(verdict)
     assert dp.Verdict.from_json(verdict.to_json()).separated is False
+    certified = replace(verdict, lower_bound=0.5)  # a bound above 0 shows that the outputs differ
+    assert UNLEARNED not in str(certified)
+    assert UNLEARNED not in str(certified.view())
 
 
 def test_a_verdict_on_outputs_that_differ_quotes_its_power(seed):

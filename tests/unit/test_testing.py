@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from rich.console import Console
+from scipy.stats import binom
 
 import dpassay as dp
-from dpassay import testing
+from dpassay import settings, testing
+from dpassay.errors import InvalidInput
 from dpassay.panels import panel
-from dpassay.testing import _refuted
+from dpassay.testing import AuditTooWeak, PrivacyViolation, _refuted, assert_private
 
 NAME = "outside the space, simplified from: NaN; all others at the upper bound"
 
@@ -22,7 +24,7 @@ def named():
 
 def test_the_name_of_a_pair_is_not_run_into_its_inputs():
     first, _, third, *_ = _refuted(named(), 1e-6).splitlines()
-    assert first == "not 0.5-DP: ε ≥ 0.7486 on [0.] and [nan]"
+    assert first == "not 0.5-DP: ε ≥ 0.7485 on [0.] and [nan]"
     assert third == f"  inputs: {NAME}"
 
 
@@ -46,3 +48,111 @@ def test_an_error_of_somebody_else_keeps_its_cause(monkeypatch):
         testing.assert_private(dp.zoo.Laplace(), (0.0, 1.0), "eps=1")
     assert isinstance(caught.value.__cause__, KeyError)
     assert heard == [testing.NoResult("eps=1", "RuntimeError: second")]
+
+
+def test_a_test_chooses_its_draws_for_the_excess_that_it_is_to_detect(capsys):
+    verdict = testing.assert_private(dp.zoo.DiscreteLaplace(1.0), (0, 1), "eps=1", detects=0.1)
+    assert 15_000 < min(verdict.about.n) < 25_000
+    said = "an excess of 10 % on an event of probability 0.26 on the rarer side would be detected"
+    assert said in capsys.readouterr().out
+    with pytest.raises(testing.PrivacyViolation):
+        testing.assert_private(dp.zoo.DiscreteLaplace(1 / 1.2), (0, 1), "eps=1", detects=0.1)
+
+
+def test_the_excess_to_detect_is_a_setting_and_no_percentage(capsys):
+    box, pair = dp.zoo.DiscreteLaplace(1.0), (0, 1)
+    with settings.using(n=3000), settings.using(detects=0.2):
+        planned = testing.assert_private(box, pair, "eps=1")
+        assert "an excess of 20 %" in capsys.readouterr().out
+        assert min(planned.about.n) > 4000
+        assert testing.assert_private(box, pair, "eps=1", n=4000).about.n == (4000, 4000)
+        with settings.using(n=3000):  # what is nearer to the test
+            assert testing.assert_private(box, pair, "eps=1").about.n == (3000, 3000)
+    with pytest.raises(InvalidInput, match=r"detects must be .*, got 20; 20 % is 0\.2"):
+        testing.assert_private(box, pair, "eps=1", detects=20)
+
+
+def test_a_claim_that_is_verified_says_so(capsys):
+    found = testing.assert_holds(
+        dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1.1, delta=1e-3", n=50_000
+    )
+    said = f"(1.1, 0.001)-DP holds on this pair: {found.bound} with confidence 0.95\n"
+    assert capsys.readouterr().out == said
+
+
+def test_what_no_test_can_detect_fails_before_it_draws():
+    drawn = []
+
+    def release(data, size, rng):
+        drawn.append(size)
+        return data + rng.geometric(0.6, size) - rng.geometric(0.6, size)
+
+    with pytest.raises(
+        testing.AuditTooWeak, match=r"excess of 0.01 % over 1-DP takes .* draws a side"
+    ):
+        testing.assert_private(release, (0, 1), "eps=1", detects=1e-4)
+    assert sum(drawn) < 10_000
+    with pytest.raises(InvalidInput, match="leave n and seconds out"):
+        testing.assert_private(release, (0, 1), "eps=1", detects=0.1, n=100)
+
+
+def test_a_test_that_is_too_weak_says_how_many_draws_it_takes():
+    with pytest.raises(
+        testing.AuditTooWeak, match="excess of 10 % takes at least about 348,760 draws"
+    ):
+        testing.assert_private(dp.zoo.Laplace(1 / 8), (0.0, 1.0), "eps=8", n=20_000)
+
+
+def test_draws_that_a_pilot_chose_err_no_more_often(seeds):
+    """A claim that is met with equality, at a flake that shows: the pilot chooses the draws alone."""
+    failed = 0
+    for seed in range(seeds[0], seeds[0] + 200):
+        try:
+            testing.assert_private(
+                dp.zoo.RandomizedResponse(1.0), (0, 1), "eps=1", detects=0.5, flake=0.05, seed=seed
+            )
+        except testing.PrivacyViolation:
+            failed += 1
+    assert failed <= binom.ppf(1 - 1e-4, 200, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("assertion", "option", "said"),
+    [
+        (testing.assert_private, "confidence", r"no option 'confidence' \(here flake\); it has "),
+        (testing.assert_private, "sead", "no option 'sead'; it has claim, n, .*seed"),
+        (testing.hunt_private, "n", r"no option 'n' \(here budget\); it has claim, .*outside"),
+        (testing.hunt_private, "confidence", "here flake"),
+        (testing.assert_holds, "flake", "here confidence"),
+    ],
+)
+def test_an_option_that_there_is_not_is_answered_with_those_that_there_are(assertion, option, said):
+    with pytest.raises(InvalidInput, match=said):
+        assertion(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", **{option: 1})
+
+
+def test_a_plan_that_fails_is_told_to_listeners(monkeypatch):
+    told = []
+    monkeypatch.setattr(testing, "listeners", [told.append])
+    for options in ({"detects": 0.001}, {"detects": 0.5, "n": 100}):
+        with pytest.raises((AuditTooWeak, InvalidInput)):
+            assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1", **options)
+    assert [one.why.partition(":")[0] for one in told] == ["AuditTooWeak", "InvalidInput"]
+
+
+def test_a_pilot_that_is_a_violation_needs_few_draws():
+    """Nothing is spent on an excess of 50 % over a claim that ten times as much breaks."""
+    calls = []
+
+    def broken(x, size, rng):
+        calls.append(size)
+        return np.where(rng.random(size) < 0.999, x, 1 - x)
+
+    with pytest.raises(PrivacyViolation, match="to repeat it: dp.replay"):
+        assert_private(broken, (0, 1), "eps=1", detects=0.5)
+    assert sum(calls) < 20_000
+
+
+def test_an_excess_beside_a_delta_is_one_of_epsilon(capsys):
+    assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1, delta=.01", detects=0.5)
+    assert "a larger δ on rarer events may be missed" in capsys.readouterr().out

@@ -52,6 +52,7 @@ def test_text_is_read_as_spreadsheets_write_it(write):
         ("b.csv", "x;y\n1;a b\n2;c\n"),
         ("b.txt", "x\ty\n1\ta b\n2\tc\n"),
         ("b.tsv", "x\ty\n1\ta b\n2\tc\n"),
+        ("b.csv", "x|y\n1|a b\n2|c\n"),
         ("b.csv", "x, y\n1 , a b \n2, c\n"),
         ("b.csv", "# x,y\n1,a b\n2,c\n"),
         ("b.csv.gz", gzip.compress(b"x,y\n1,a b\n2,c\n")),
@@ -76,6 +77,8 @@ def test_quotes_hold_delimiters_and_line_breaks(write):
         ("nan\n2\n", None),
         ("true\nfalse\ntrue\n", None),
         ("2024-01-05\n2024-01-06\n", None),
+        ("05.01.2024\nnever\n", None),
+        ("1/5/2024 10:00,yes\n1/6/2024 11:00,no\n", None),
         ("yes\nno\nyes\n", None),
         ("answer\nyes\nno\nyes\n", ("answer",)),
         ("anna\nbert\ncarl\n", ("anna",)),
@@ -103,6 +106,11 @@ def test_one_row_alone_is_read(write):
         assert listed(read_table(write("a.csv", text))) == [[5]]
 
 
+def test_a_column_with_a_decimal_comma_is_answered_with_the_option(write):
+    with pytest.raises(UnreadableFile, match=r"2 cells, .* a decimal comma needs --decimal ,\)"):
+        read_table(write("a.csv", "x\n1,5\n2\n"))
+
+
 def test_words_and_numbers_share_a_column(write):
     table = read_table(write("a.csv", "1.5\nhello\n2\n\ntrue\n"))
     assert listed(table) == [[1.5, "hello", 2.0, None, True]]
@@ -110,25 +118,53 @@ def test_words_and_numbers_share_a_column(write):
 
 
 @pytest.mark.parametrize(
-    ("text", "cell"),
+    ("text", "cell", "advice"),
     [
-        ("x;y\n1,5;1\n2;2\n", "column 'x' holds '1,5'"),
-        ("x;y\n1,234;1\n2,345;2\n", "column 'x' holds '1,234'"),
-        ("x;y\n1,5;1\nerror;2\n", "'1,5'"),
-        ('x,y\n"1,5",1\n",5",2\n', "'1,5'"),
-        ("1,234;1\n2,345;2\n", "column 1 holds '1,234'"),
-        ("x;y\n1.234,5;1\n0.5;2\n", r"'1.234,5'"),
-        ("x;y\n1,234,567.8;1\n0.5;2\n", r"'1,234,567.8'"),
-        ("x;y\n1,5e3;1\n0.5;2\n", r"'1,5e3'"),
-        ("x\n1 234\n5\n", "'1 234'"),
-        ("x\n1'234\n5\n", "1'234."),
-        ("1.0e+00 2.0e+00\n3.0e+00 4.0e+00\n", r"'1.0e\+00 2.0e\+00'"),
+        ("x;y\n1,5;1\n2;2\n", "column 'x' holds '1,5'", "--decimal , if it is 1.5 ("),
+        (
+            "x;y\n1,234;1\n2,345;2\n",
+            "'1,234'",
+            "--thousands , if it is 1234, --decimal , if it is 1.234 (",
+        ),
+        ("x;y\n1,234;1\n2,345.5;2\n", "'1,234'", "--thousands , if it is 1234 ("),
+        ("x;y\n1,234;1\n2,34;2\n", "'1,234'", "--decimal , if it is 1.234 ("),
+        ("x;y\n1,5;1\nerror;2\n", "'1,5'", "--decimal , if it is 1.5 ("),
+        ('x,y\n"1,5",1\n",5",2\n', "'1,5'", "--decimal , if it is 1.5 ("),
+        ("1,234;1\n2,34;2\n", "column 1 holds '1,234'", "--decimal , if it is 1.234 ("),
+        ("x;y\n1.234,5;1\n0,5;2\n", "'1.234,5'", "--decimal , --thousands . if it is 1234.5 ("),
+        ("x;y\n12,494.61;1\n0.5;2\n", "'12,494.61'", "--thousands , if it is 12494.61 ("),
+        ("x;y\n1,234,567.8;1\n0.5;2\n", "'1,234,567.8'", "--thousands , if it is 1234567.8 ("),
+        ("x;y\n1,5e3;1\n0.5;2\n", "'1,5e3'", "write all alike"),
+        ("x\n1 234\n5\n", "'1 234'", "--thousands ' ' if it is 1234 ("),
+        ("x;y\n1 234,5;1\n5;2\n", "'1 234,5'", "--decimal , --thousands ' ' if it is 1234.5 ("),
+        ("x\n1'234\n5\n", "1'234", "--thousands ''\"'\"'' if it is 1234 ("),
+        ("1.0e+00 2.0e+00\n3.0e+00 4.0e+00\n", "'1.0e+00 2.0e+00'", "write all alike"),
+        ("1.5|2\n3,4|5\n", "column 1 holds '3,4'", "write all alike"),
     ],
 )
-def test_numbers_with_separators_are_refused(write, text, cell):
-    words = r", which looks like a number with .*--decimal ,.*--thousands.*np.savetxt\(…, delimiter=','\)"
-    with pytest.raises(UnreadableFile, match=f"{cell}{words}"):
+def test_numbers_with_separators_are_refused(write, text, cell, advice):
+    with pytest.raises(UnreadableFile) as refused:
         read_table(write("a.csv", text))
+    said = str(refused.value)
+    assert f"{cell}, which looks like a number with" in said or f'{cell}", which' in said
+    assert said.count("--") == advice.count("--")
+    assert advice in said
+    assert "np.savetxt(…, delimiter=',')" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("x;y\n13,330.68;1\n5;2\n", {"decimal": ",", "thousands": "."}),
+        ("x;y\n1,5;1\n1,234;2\n", {"thousands": ","}),
+        ("x;y\n1,5;1\n1_234;2\n", {"thousands": "_"}),
+    ],
+)
+def test_options_that_were_given_are_not_advised_again(text, marks):
+    with pytest.raises(Unreadable) as refused:
+        numbers(text, **marks)
+    assert f"(it does not fit {Marks(**marks).options}: is that right?)" in str(refused.value)
+    assert "say how" not in str(refused.value)
 
 
 def test_numbers_with_several_dots_are_words(write):
@@ -159,6 +195,38 @@ def test_marks_say_how_numbers_are_written():
     assert numbers("x\n1 234\nerror\n5\n", thousands=" ") == [[1234, "error", 5]]
     assert numbers("x;y\n1,234;1\n2,345,678;2\n", thousands=",") == [[1234, 2345678], [1, 2]]
     assert numbers("x;y\n12,34;a\n5;b\n", decimal=",", thousands="'") == [[12.34, 5], ["a", "b"]]
+
+
+def test_a_comma_may_separate_cells_and_thousands_if_numbers_are_quoted():
+    text = 'run,total\n1,"13,330.68"\n2,950.5\n3,\n'
+    assert numbers(text, thousands=",") == [[1, 2, 3], [13330.68, 950.5, None]]
+    late = "run,total\n" + "1,950.5\n" * 200 + '2,"1,950.5"\n'
+    assert numbers(late, thousands=",")[1][-1] == 1950.5
+    assert numbers('x,y\n1,"2,5"\n2,"3,5"\n', decimal=",") == [[1, 2], [2.5, 3.5]]
+    assert numbers('x\n"2,5"\n3,5\n', decimal=",") == [[2.5, 3.5]]
+    assert numbers("1,5\n2,5\n", decimal=",") == [[1.5, 2.5]]
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "marks", "words"),
+    [
+        ("run,total\n1,13,330.6\n2,950.5\n", ".csv", {"thousands": ","}, "--thousands , says it"),
+        ("run,total\n1,950.5\n2,930\n\n", ".csv", {"thousands": ","}, "into quotes"),
+        ("x,y\n1,5\n2,5\n", ".csv", {"decimal": ","}, "--decimal , says it"),
+        ('"a, b",1,5\n"c, d",2,5\n', ".csv", {"decimal": ","}, "--decimal , says it"),
+        ("a,1\nb,2\na,3\n", ".csv", {"decimal": ","}, "has ',' in every row"),
+        (
+            "run;total\n1;2\n2;3\n",
+            ".tsv",
+            {},
+            "has ';' in every row.*.tsv says.* in a .csv file",
+        ),
+        ("run|total\n1|a\n2|b\n", ".tsv", {}, r"has '\|' in every row"),
+    ],
+)
+def test_rows_that_were_not_split_are_refused(text, suffix, marks, words):
+    with pytest.raises(Unreadable, match=words):
+        read_text(text.encode(), suffix, Marks(**marks))
 
 
 def test_marks_that_do_not_fit_are_refused():

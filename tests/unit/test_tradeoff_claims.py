@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import norm
+from tests.helpers import finite_pairs
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
+from dpassay.privacy.tradeoff_claims import curve_of_pairs
 
 
 def test_a_function_is_tabulated_from_below():
@@ -21,6 +23,36 @@ def test_a_function_is_tabulated_from_below():
         gap = f(a) - claim.tradeoff(a)
         assert gap.min() >= -1e-12
         assert gap.max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("f", "fault"),
+    [
+        (lambda a: (1 - a) * a**0.5, r"at alpha = \S+, f = 0\.384\d lies 0\.38 above a chord"),
+        (
+            lambda a: (1 - a) * (0.5 + (a > 0.6) * 0.4),
+            r"at alpha = 0\.6\d*, f = \S+ lies \S+ above",
+        ),
+        (lambda a: (1 - a) * np.exp(-a * a), r"at alpha = 0\.1\d+, f = .* above a chord"),
+        (
+            lambda a: np.minimum(1 - a, 0.5 + 0 * a),
+            r"at alpha = 0\.5, f = 0\.5 lies 0\.25 above a chord",
+        ),
+    ],
+)
+def test_a_function_that_rises_or_is_not_convex_is_refused(f, fault):
+    with pytest.raises(InvalidInput, match=fault):
+        dp.TradeoffDP(f)
+
+
+def test_pairs_on_a_fine_grid_are_never_overstated():
+    epsilons = np.linspace(0, 20, 6001)
+    for pair in finite_pairs():
+        deltas = np.maximum(pair.delta(epsilons), pair.swap().delta(epsilons))
+        curve = curve_of_pairs(epsilons, deltas)
+        excess = curve.delta(epsilons) - deltas
+        assert excess.min() >= 0
+        assert excess.max() < 1e-14
 
 
 def test_a_function_of_one_number_will_do():
@@ -177,3 +209,27 @@ def test_a_falling_step_profile_is_never_overstated(seed):
 def test_what_is_no_profile_is_explained(profile, words):
     with pytest.raises(InvalidInput, match=words):
         dp.TradeoffDP.from_delta(profile)
+
+
+def test_a_claim_is_printed_with_the_name_of_its_function():
+    def conservative(alpha):
+        return np.maximum(0.0, 1 - 1.2 * alpha)
+
+    claim = dp.TradeoffDP(conservative)
+    assert str(claim) == "f-DP (conservative)"
+    assert str(claim.at(0.1)) == "f-DP (conservative) lowered by 0.1"
+    assert dp.Claim.from_dict(claim.to_dict()) == claim
+    assert str(dp.TradeoffDP(lambda alpha: np.maximum(0.0, 1 - 1.2 * alpha))) == "f-DP"
+    assert str(dp.TradeoffDP([(0, 1), (1, 0)], name="mine")) == "f-DP (mine)"
+
+
+def test_a_function_that_is_not_its_own_inverse_is_noted(seed):
+    """max(f, f⁻¹) is tested, which claims more than f says of one order."""
+    steep = [(0, 1), (0.2, 0.1), (1, 0)]
+    mechanism, draws = (dp.zoo.Laplace(1.0), (0.0, 1.0)), {"n": 500, "rng": seed}
+    said = "tested as max(f, f⁻¹)"
+    assert said in str(dp.audit(*mechanism, dp.TradeoffDP(steep), **draws))
+    assert said in str(dp.tradeoff.audit(*mechanism, dp.TradeoffDP(steep), **draws))
+    assert not dp.TradeoffDP(steep, ordered=True).notes
+    assert not dp.TradeoffDP(dp.GaussianDP(1.0).tradeoff).notes
+    assert not dp.TradeoffDP.from_delta(dp.GaussianDP(1.0).delta_at).notes

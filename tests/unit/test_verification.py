@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ import dpassay as dp
 from dpassay import report
 from dpassay.privacy.provenance import About
 from dpassay.report.page import overview
-from dpassay.results.rounding import rounded_down, rounded_up
+from dpassay.results.verdict import Verdicts
 from dpassay.results.verification import PairUpper
+from dpassay.rounding import rounded_down, rounded_up
 
 PAIRS = [(0, 1), (1, 0), ([HOSTILE := "</script><b>", 2], [3])]
 
@@ -132,4 +134,18 @@ def test_a_spectrum_is_drawn_with_its_band():
 def test_bounds_are_rounded_to_the_safe_side():
     for value in (1.00001e-5, 0.123456, 0.5, 9.9999e-3, 1 / 3, 123.456):
         assert value * 0.9989 <= float(rounded_down(value)) <= value
+    for value in (1.00001e-5, 0.0504, 0.5, 0.999, 1 / 3):
+        assert value <= float(rounded_up(value)) <= value * 1.0011
+        assert value <= float(rounded_up(value, places=2)) <= value * 1.11
     assert rounded_up(0.0) == rounded_down(0.0) == "0"
+
+
+def test_printed_bounds_are_never_larger_than_certified():
+    one = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=4000, rng=0)
+    high = replace(one, lower_bound=1.02999, p_value=0.0504)
+    texts = [str(high), str(Verdicts([high])), high.view().sentence, " ".join(high.view().summary)]
+    texts += [" ".join(fact[1] for fact in high.view().facts)]
+    for text in texts:
+        assert "1.029" in text, text
+        assert "1.03" not in text, text
+        assert "p ≤ 0.05 " not in text, text

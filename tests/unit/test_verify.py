@@ -1,6 +1,7 @@
 """Whether claims hold on the pairs given."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import dpassay as dp
 from dpassay.auditing.verifications import excess
 from dpassay.errors import InvalidInput
 from dpassay.panels import panel
-from dpassay.results.rounding import rounded_up
+from dpassay.rounding import rounded_up
 from dpassay.testing import NotShown, assert_holds
 
 zoo = dp.zoo
@@ -58,7 +59,8 @@ def test_curves_are_shown_up_to_a_gap(seed):
     wide = dp.verify(NOISE, (0, 1), dp.GaussianDP(1.5), n=50_000, rng=seed)
     narrow = dp.verify(NOISE, (0, 1), dp.GaussianDP(1.0), n=50_000, rng=seed)
     assert wide.upper < 0.01 < 0.05 < narrow.upper
-    lowered = dp.TradeoffDP(dp.GaussianDP(1.5).tradeoff, gap=0.02)
+    assert "dp.TradeoffDP(dp.claim(…).tradeoff, gap=…)" in narrow.reason
+    lowered = dp.TradeoffDP(dp.claim("mu=1.5").tradeoff, gap=0.02)
     assert dp.verify(NOISE, (0, 1), lowered, n=50_000, rng=seed).confirmed
 
 
@@ -151,3 +153,41 @@ def test_a_failure_says_how_many_draws_are_needed():
     assert_holds(mechanism, (0, 1), "eps=1.1, delta=1e-5", n=2 * needed)
     with pytest.raises(NotShown, match="cannot establish δ = 0"):
         assert_holds(mechanism, (0, 1), "eps=1.1", n=5000)
+
+
+class Separation(dp.Claim):
+    """A claim of a class that `verify` does not know."""
+
+    parameter, symbol, largest, tv = "tv", "TV", 1.0, 0.5
+
+    def region_and_slope(self, q, theta=None):
+        tv = self._theta(theta)
+        return np.minimum(q + tv, 1.0), np.where(q + tv < 1, 1.0, 0.0) * np.ones_like(tv)
+
+    def tradeoff(self, alpha, theta=None):
+        return np.maximum(1 - np.asarray(alpha) - self._theta(theta), 0.0)
+
+    def needed(self, p, q):
+        return np.maximum(np.asarray(p) - np.asarray(q), 0.0)
+
+    def _delta(self, epsilon):
+        return np.full(np.shape(epsilon), self.tv)
+
+    def __str__(self):
+        return f"total variation {self.tv:g}"
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        (dp.RenyiDP(2, 0.5), "can make a Rényi divergence infinite; show"),
+        (dp.ZeroConcentratedDP(0.5), "can make a Rényi divergence infinite; show"),
+        (dp.TradeoffDP([(0, 1), (1, 0)], ordered=True), "about the first input against the second"),
+        (Separation(), "only pure, .* can be verified"),
+    ],
+)
+def test_the_reason_is_that_of_the_claim(claim, reason, seed):
+    found = dp.verify(dp.zoo.DiscreteLaplace(1.0), (0, 1), claim, n=100, rng=seed)
+    assert not found.confirmed
+    assert re.search(reason, found.reason)
+    assert ("Rényi" in found.reason) == (not claim.set_by_events)

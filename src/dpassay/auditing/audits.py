@@ -45,7 +45,7 @@ from dpassay.results.witness import BITS, Witness
 from dpassay.sampling.budget import Budget, Clock, split
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.identity import same_inputs
-from dpassay.sampling.progress import Whole
+from dpassay.sampling.progress import Whole, announced
 from dpassay.sampling.samples import Batch, Live, Samples, Sizes, sources
 
 #: Where no event holds this share of the draws, the outputs themselves may make an audit blind.
@@ -218,9 +218,9 @@ def _diagnosis(
     learner, sure = choice.learner, Guarantee.EXACT.given(choice.source.doubts)
     if claim is None:
         return looked_at(learner)
-    event = witness.pair, witness.event
     known = learner.known_features()
-    return diagnose(learner.batch, counted.kept, claim, *event, gamma, sure, known, tests)
+    kept, pair = counted.kept, witness.pair
+    return diagnose(learner.batch, kept, claim, pair, witness, gamma, sure, known, tests)
 
 
 def _blind(
@@ -297,6 +297,8 @@ def bound(
     """
     wanted = parameter(of) if isinstance(of, str) else as_claim(of).at(0.0)
     gamma = 1 - checks.probability("confidence", confidence)
+    if family is not None and not (sampling and sampling.progress is False):
+        family = replace(family, claims=announced(family.claims))
     among = None if family is None else family.ordered(_delta_of(wanted))
     tested = wanted if among is None else among
     how = {"n": n, "train": train, "seconds": seconds, "loss": loss}
@@ -384,7 +386,7 @@ def _method(choice: Selection) -> str:
 
 
 def _notes(choice: Selection, claims: int) -> list[str]:
-    notes = []
+    notes = list(choice.claim.notes)
     if len(choice.pairs) > 1:
         notes.append(
             f"the training draws chose {choice.source.pair} among {len(choice.pairs)} pairs"

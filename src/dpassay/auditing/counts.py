@@ -134,8 +134,8 @@ def audit_counts(
 
 
 _EVENTS_ONLY = (
-    "a single event cannot show all of a Rényi divergence: the bound is valid, but does not reach "
-    "the truth however many draws are made"
+    "in general a single event does not show all of a Rényi divergence: the bound is valid, but may not "
+    "reach the truth however many draws are made"
 )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,14 @@ from dpassay.bounds.power import draws_needed, normal_limit
 from dpassay.errors import InvalidInput
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.learning.event_selection import EventCriterion, select_events
+from dpassay.learning.hit_rates import ThresholdEvent
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim, GaussianDP
 from dpassay.privacy.provenance import level
 from dpassay.rootfinding import bisect
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import Progress
-from dpassay.sampling.samples import Source, sources
+from dpassay.sampling.samples import sources
 from dpassay.tables import Shown
 
 #: An audit makes no fewer draws a side, and learns from no fewer.
@@ -43,6 +44,8 @@ _ROUNDS = (40, 80, 200)
 _SIMULATED = 1_000_000
 #: The fewest draws of a pilot, and how many times the penalty for many thresholds is subtracted there.
 _PILOT, _CAUTION = 100, 1.5
+#: An audit has to find its own event: draws that are planned over those that test the event of a pilot.
+_FOUND_ANEW = 1.25
 #: The most draws that are planned.
 _MOST = 10**9
 
@@ -52,8 +55,8 @@ class Plan(Shown):
     """How many draws an audit needs, under a stated assumption."""
 
     claim: Claim
-    shape: str  # "coin", "laplace", "gaussian", or "pilot"
-    actual: float | None  # the parameter of the assumed truth; None where a pilot shows it
+    shape: str  # "coin", "laplace", "gaussian", "mechanism", or "pilot"
+    actual: float | None  # the parameter of the assumed truth; None where draws show it
     power: float
     confidence: float
     event: float
@@ -65,41 +68,49 @@ class Plan(Shown):
 
     def __str__(self) -> str:
         c = self.claim
-        if self.shape == "pilot":
+        if self.actual is None:
             return self._of_pilot()
-        assert self.actual is not None
-        truth = f"the truth is {c.at(self.actual)}"
-        if self.draws is None:
-            return f"no number of draws up to 10⁹ tells {c} from {c.at(self.actual)}"
+        truth = f"the truth is {c.at(self.actual).short}"
+        if self.draws is None or self.held_out is None:
+            return f"no number of draws up to 10⁹ tells {c.short} from {c.at(self.actual).short}"
         least = ""
         if c.parameter == "gap":
             truth = (
                 f"the truth falls short of it by up to {self.actual:g}, as a Gaussian shift would"
             )
             least = ". A truth that shows less on that event takes more"
+        elif self.shape == "pilot":
+            truth += " and shows on an event like the best one of the pilot"
         elif self.shape == "coin":
             truth += " and one event shows all of it, as in randomized response"
-            least = '. This is the best case: shape="laplace" or "gaussian", or a pilot, plan for others'
+            least = ". This is the best case: noise takes more (shapes laplace and gaussian)"
         else:
             truth += f" with {self.shape.capitalize()} noise"
         seen = ""
         if self.simulated is not None:
             seen = f" (by {self.simulated:,} simulated audits)"
         return (
-            f"about {self.draws:,} draws a side refute {c} with probability {self.power:g}{seen} when "
-            f"{truth}, at confidence {level(self.confidence)}: {self.held_out:,} of them test an event "
-            f"of probability {self.event:.3g} on the rarer side, the rest find it{least}"
+            f"about {self.draws:,} draws a side refute {c.short} with probability {self.power:g}{seen} "
+            f"when {truth}, at confidence {level(self.confidence)}. {self.held_out:,} of them test an "
+            f"event of probability {self.event:.3g} on the rarer side; the rest find it{least}"
         )
 
     def _of_pilot(self) -> str:
         if self.draws is None:
+            seen = "audits show" if self.simulated else "the pilot shows"
             return (
-                f"the pilot shows no excess over {self.claim} beyond its standard error: either the "
-                "claim holds on this pair, or the pilot is too small (give a larger pilot=)"
+                f"{seen} no excess over {self.claim.short} beyond the standard error: either the claim "
+                "holds on this pair, or the pilot is too small (give a larger pilot=)"
+            )
+        if self.simulated is not None:
+            return (
+                f"about {self.draws:,} draws a side refute {self.claim.short} with probability "
+                f"{self.power:g} at confidence {level(self.confidence)} (by {self.simulated:,} audits of "
+                "the mechanism)"
             )
         return (
-            f"about {self.draws:,} draws a side refute {self.claim} with probability {self.power:g} if "
-            f"the excess is what the pilot shows, at confidence {level(self.confidence)}; "
+            f"about {self.draws:,} draws a side refute {self.claim.short} with probability "
+            f"{self.power:g} at confidence {level(self.confidence)} if the excess is as in the pilot; "
             f"{self.least:,} if it is one standard error larger, {self.most:,} if it is one smaller"
         )
 
@@ -109,8 +120,8 @@ def plan(
     pair: Any = None,
     claim: Claim | str | None = None,
     *,
-    excess: float = 0.1,
-    shape: str = "coin",
+    excess: float | None = None,
+    shape: Any = "coin",
     power: float = 0.9,
     confidence: float = 0.95,
     event: float | None = None,
@@ -121,13 +132,15 @@ def plan(
 ) -> Plan:
     """About how many draws a side refute a claim with a given probability: a guide, nothing certified.
 
-    `dp.plan(claim, shape=…)` assumes a truth, `dp.plan(mechanism, pair, claim, pilot=…)` looks at one.
+    `dp.plan(claim, shape=…)` assumes a truth; `dp.plan(mechanism, pair, claim, pilot=…)` looks at one,
+    and with an `excess` plans for a truth that is so much worse, on an event like the best of the pilot.
 
-    excess  by how much the truth exceeds the claim's parameter, relatively (absolutely where it is 0)
+    excess  by how much the truth exceeds the claim's parameter, relatively (absolutely at 0); default 0.1
     shape   how the excess shows. "coin": in one event, as in randomized response, which is the best case.
             "laplace", "gaussian": noise of that kind which is too small; the plan is then adjusted until
             simulated audits have the power asked for. Of a curve, such as an accountant's, the truth is
-            the curve moved by a Gaussian shift, Φ(Φ⁻¹(f(α)) − s)
+            the curve moved by a Gaussian shift, Φ(Φ⁻¹(f(α)) − s). Or a mechanism that breaks the claim on
+            `pair`, which is then audited until the audits have the power asked for
     event   the probability, on the rarer side, of the event that shows a "coin"; by default the best one
     train   the share of the draws that learn, a quarter by default
     pilot   draws a side on the pair, from which the excess is estimated; they certify nothing and are
@@ -151,24 +164,38 @@ def plan(
     if mechanism is None and pair is None:
         mechanism, claim = claim, None
     if claim is not None:
-        check_mechanism(mechanism)
-        (source,) = sources(mechanism, pair, rng=rng, sampling=sampling)
+        if event is not None or shape != "coin":
+            raise InvalidInput("a pilot shows the event and the shape: leave event and shape out")
         size = checks.whole("pilot", pilot, at_least=_PILOT)
-        return _of_pilot(source, size, as_claim(claim), power, confidence, share)
+        learner, read = _pilot(mechanism, pair, size, rng, sampling), as_claim(claim)
+        if excess is None:
+            return _of_pilot(learner, read, power, confidence, share)
+        checks.real("excess", excess, above=0.0)
+        if not read.set_by_events:
+            raise InvalidInput(
+                f"no event shows all of an excess over {read.short}: give the shape gaussian, or a "
+                "mechanism that breaks the claim as shape"
+            )
+        return _beyond_pilot(learner, read, excess, power, confidence, share)
+    if not isinstance(shape, str):
+        read, learner = as_claim(mechanism), _pilot(shape, pair, pilot, rng, sampling)
+        made = _of_pilot(learner, read, power, confidence, share)
+        start = min(made.draws or 10 * pilot, _SIMULATED)
+        n = _simulated(shape, pair, read, start, power, confidence, train, rng)
+        made = replace(made, shape="mechanism", simulated=sum(_ROUNDS))
+        return replace(made, draws=n, held_out=None if n is None else round(n * (1 - share)))
     if pair is not None:
         raise InvalidInput(
             "a plan is made of a claim alone, or of a mechanism, a pair and a claim: give the claim too"
         )
     read = as_claim(mechanism)
-    checks.real("excess", excess, above=0.0)
+    excess = 0.1 if excess is None else checks.real("excess", excess, above=0.0)
     checks.one_of("shape", shape, SHAPES)
-    actual = read.value * (1 + excess) if read.value > 0 else excess
-    tested = read
-    truth = _shifted(read, actual) if read.parameter == "gap" else read.at(actual).region
-    assumed = None
+    actual, truth = _worse(read, excess)
+    tested, assumed = read, None
     if shape != "coin":
         if event is not None:
-            raise InvalidInput(f"event={event!r} is for shape='coin': {shape} noise has its own")
+            raise InvalidInput(f"an event goes with the shape coin: {shape} noise has its own")
         assumed = law = _noise(shape, read.at(actual))
         if not read.set_by_events:  # simulated audits say what their divergences show beyond events
             tested = read.gaussian_proxy()
@@ -176,19 +203,13 @@ def plan(
         def truth(q: Any) -> Any:
             return 1 - law.tradeoff(q, (0.0, 1.0))
 
-    if event is not None:
-        rarer = checks.probability("event", event)
-    else:
-        q = 1 / (1 + np.exp(np.linspace(-0.5, 8, 60)))
-        allowed, noise = normal_limit(q, 1, 1, tested)
-        # the fewest draws go with the largest distance per draw
-        rarer = float(q[int(np.argmax((truth(q) - allowed) / noise))])
+    rarer = _best_rarity(truth, tested) if event is None else checks.probability("event", event)
     held = draws_needed(float(truth(rarer)), rarer, tested, gamma, power)
     draws, simulated = _with_training(held, share), None
     if assumed is not None and draws is not None and draws <= _SIMULATED:
-        draws = _simulated(assumed, read, draws, power, confidence, train, rng)
+        draws = _simulated(assumed, (0.0, 1.0), read, draws, power, confidence, train, rng)
         simulated = sum(_ROUNDS)
-        held = round(draws * (1 - share))
+        held = None if draws is None else round(draws * (1 - share))
     return Plan(
         claim=read,
         shape=shape,
@@ -200,6 +221,27 @@ def plan(
         draws=draws,
         simulated=simulated,
     )
+
+
+def _pilot(mechanism: Any, pair: Any, n: int, rng: Seed, sampling: Sampling | None) -> CrossFit:
+    """Draws of a mechanism to learn from."""
+    (source,) = sources(check_mechanism(mechanism), pair, rng=rng, sampling=sampling)
+    return CrossFit(source.deal((n, n)), "auto", source.rng, pair=source.pair)
+
+
+def _worse(claim: Claim, excess: float) -> tuple[float, Callable[[Any], Any]]:
+    """The parameter of a truth that exceeds the claim, and P(event) of P(event) on the rarer side."""
+    actual = claim.value * (1 + excess) if claim.value > 0 else excess
+    if claim.parameter == "gap":
+        return actual, _shifted(claim, actual)
+    return actual, claim.at(actual).region
+
+
+def _best_rarity(truth: Callable[[Any], Any], claim: Claim) -> float:
+    """The probability, on the rarer side, of the event that tells a truth from a claim best."""
+    q = 1 / (1 + np.exp(np.linspace(-0.5, 8, 60)))
+    allowed, noise = normal_limit(q, 1, 1, claim)
+    return float(q[int(np.argmax((truth(q) - allowed) / noise))])  # the largest distance per draw
 
 
 def _with_training(held: int | None, train: float) -> int | None:
@@ -234,21 +276,22 @@ def _noise(shape: str, truth: Claim) -> Laplace | Gaussian:
     if shape == "gaussian" and orders:
         return Gaussian(math.sqrt(orders[0] / (2 * truth.divergence_limit(orders[0]))))
     raise InvalidInput(
-        f"no {shape.capitalize()} noise has {truth} as its privacy; shape='laplace' goes with ε-DP and "
-        "(ε, δ)-DP, shape='gaussian' with (ε, δ)-DP for δ > 0, Gaussian DP, Rényi DP and zCDP"
+        f"no {shape.capitalize()} noise has {truth} as its privacy; the shape laplace goes with ε-DP "
+        "and (ε, δ)-DP, the shape gaussian with (ε, δ)-DP for δ > 0, Gaussian DP, Rényi DP and zCDP"
     )
 
 
 def _simulated(
     mechanism: Mechanism,
+    pair: Any,
     claim: Claim,
     draws: int,
     power: float,
     confidence: float,
     train: float | None,
     rng: Seed,
-) -> int:
-    """Draws at which audits have the power asked for.
+) -> int | None:
+    """Draws at which audits have the power asked for; None where they refute no more than by chance.
 
     The power of a test at level γ is about Φ(c √n − Φ⁻¹(1 − γ)). c is estimated by maximum likelihood
     from all rounds, the last of which are near the draws that are sought.
@@ -264,25 +307,25 @@ def _simulated(
             for _ in range(runs):
                 options: Options = {"n": draws, "confidence": confidence, "train": train}
                 options |= {"rng": next(seeds), "sampling": silent}
-                hits += audit(mechanism, (0.0, 1.0), claim, **options).violated
+                hits += audit(mechanism, pair, claim, **options).violated
                 bar.advance(1)
             z = rates * math.sqrt(draws) - critical
             likelihood += hits * log_ndtr(z) + (runs - hits) * log_ndtr(-z)
-            best = float(rates[int(np.argmax(likelihood))])
+            if not (k := int(np.argmax(likelihood))):  # the smallest rate of all: no excess is seen
+                return None
+            best = float(rates[k])
             draws = max(math.ceil(((goal + critical) / best) ** 2), _LEAST)
     return draws
 
 
 def _of_pilot(
-    source: Source, pilot: int, claim: Claim, power: float, confidence: float, train: float
+    learner: CrossFit, claim: Claim, power: float, confidence: float, train: float
 ) -> Plan:
     """The plan for an excess as large as a pilot shows on the best event that it finds."""
-    learner = CrossFit(source.deal((pilot, pilot)), "auto", source.rng, pair=source.pair)
-    goal, gamma = float(ndtri(power) + ndtri(confidence)), 1 - confidence
+    goal, pilot = float(ndtri(power) + ndtri(confidence)), len(learner.batch.p)
     test = 10 * pilot
     for _ in range(4):  # the best event depends on how many draws will test it
-        criterion = EventCriterion(claim, (test, test), gamma, caution=_CAUTION)
-        best = select_events(learner, criterion)[0].threshold
+        best = _best_event(learner, claim, test, 1 - confidence)
         if best.z <= 0:
             break
         test = int(min(max(test * (goal / best.z) ** 2, _LEARN), _MOST))
@@ -305,3 +348,38 @@ def _of_pilot(
         least=least,
         most=most,
     )
+
+
+def _beyond_pilot(
+    learner: CrossFit, claim: Claim, excess: float, power: float, confidence: float, train: float
+) -> Plan:
+    """The plan for a given excess on an event like the best of a pilot.
+
+    A mechanism that keeps its claim still breaks half of it, on events on which it is about as bad as it
+    can be: an excess is expected there. If it does not, the best of all events is assumed.
+    """
+    (actual, truth), gamma = _worse(claim, excess), 1 - confidence
+    rarer, pilot = _best_rarity(truth, claim), len(learner.batch.p)
+    if _best_event(learner, claim, pilot, gamma).z > ndtri(confidence) + 3:
+        return _of_pilot(learner, claim, power, confidence, train)  # which is a violation by itself
+    if claim.value > 0:
+        best = _best_event(learner, claim.at(claim.value / 2), 10 * pilot, gamma)
+        rarer = max(best.low, 0.5 / pilot) if best.z > 0 else rarer
+    held = draws_needed(float(truth(rarer)), rarer, claim, gamma, power)
+    held = None if held is None else math.ceil(_FOUND_ANEW * held)
+    return Plan(
+        claim=claim,
+        shape="pilot",
+        actual=actual,
+        power=power,
+        confidence=confidence,
+        event=rarer,
+        held_out=held,
+        draws=_with_training(held, train),
+    )
+
+
+def _best_event(learner: CrossFit, claim: Claim, test: int, gamma: float) -> ThresholdEvent:
+    """The event of a pilot that is most likely to refute the claim with so many draws, as counted."""
+    criterion = EventCriterion(claim, (test, test), gamma, caution=_CAUTION, calibrate=False)
+    return select_events(learner, criterion)[0].threshold

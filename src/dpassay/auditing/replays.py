@@ -14,13 +14,15 @@ from dpassay.auditing.stages import Counter
 from dpassay.blackbox.mechanism import with_features
 from dpassay.errors import InvalidInput
 from dpassay.outputs.events import Event
+from dpassay.outputs.keys import Layout
 from dpassay.outputs.named_features import NamedFeatures
+from dpassay.outputs.score_models import Features
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.provenance import About, Origin
 from dpassay.results.estimates import LowerBound
-from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
+from dpassay.rounding import rounded_down
 from dpassay.sampling.budget import totals
 from dpassay.sampling.copies import drawn_before
 from dpassay.sampling.draw import Sampling, Seed
@@ -150,12 +152,12 @@ def _reached(bound: LowerBound) -> str:
     """What a replay of a bound says, and what it does not."""
     if bound.claim is not None and not bound.claim.set_by_events:
         return (
-            f"{bound.notion} ≥ {number(bound.value)} was bounded as a whole, of which an event shows a "
-            "part: a replay that stays below does not speak against it"
+            f"{bound.notion} ≥ {rounded_down(bound.value)} comes from the whole outputs, and an event "
+            "shows only a part of it: a replay that stays below does not contradict the bound"
         )
     return (
-        f"the claim is just what was bounded, {bound.notion} ≥ {number(bound.value)}; as many draws as "
-        "then reach it again about every other time, more draws more often"
+        f"the claim tested is the bound itself, {bound.notion} ≥ {rounded_down(bound.value)}: as many "
+        "draws as before exceed it in about half of all replays, more draws more often"
     )
 
 
@@ -190,13 +192,14 @@ def _check_columns(before: tuple[Origin, ...], now: tuple[Origin, ...]) -> None:
 
 def _check_kinds(event: Event, source: Samples) -> None:
     """Outputs of which the event knows no kind at all are not those of its mechanism."""
-    if event.ranking is not None and isinstance(event.ranking.features, NamedFeatures):
-        alien = not any(event.ranking.features.values(side).any() for side in (source.p, source.q))
-    elif event.layout is None or event.ranking is not None or event.scorer is not None:
-        return
-    else:
-        known = {part.template for part in event.layout.parts}
-        alien = not known & {*source.p.structures, *source.q.structures}
+    match event.layout if event.ranking is None else event.ranking.features:
+        case NamedFeatures() as features:
+            alien = not any(features.values(side).any() for side in (source.p, source.q))
+        case Features() | Layout() as known:
+            kinds = {part.template for part in known.parts}
+            alien = not kinds & {*source.p.structures, *source.q.structures}
+        case _:
+            return
     if alien:
         raise InvalidInput(
             f'the event "{event}" is about outputs of another kind than these; give fresh draws in the '

@@ -121,7 +121,11 @@ def verify(
         epsilon=float(target[0][0]) if target is not None and single else None,
         confidence=confidence,
         guarantee=guarantee,
-        reason="" if confirmed else _NEVER if target is None else _why(worst, allowed, single),
+        reason=""
+        if confirmed
+        else _never(asked)
+        if target is None
+        else _why(worst, allowed, single),
         pairs=tuple(found),
         budget=((_SPENT, gamma),),
         diagnosis=()
@@ -161,10 +165,21 @@ _SPENT = (
     "the worst pair, in its worse direction, at the ε where it is worst: the bounds of all others may "
     "fail without harm"
 )
-_NEVER = (
-    "draws cannot show it: an output too unlikely to be seen can make a Rényi divergence infinite, and a "
-    "claim about one order of the inputs is not looked at; show (ε, δ)-DP instead"
-)
+
+
+def _never(claim: Claim) -> str:
+    """Why draws say nothing about a claim."""
+    if not claim.set_by_events:
+        return (
+            "draws cannot show it: an output too unlikely to be seen can make a Rényi divergence "
+            "infinite; show (ε, δ)-DP instead"
+        )
+    if claim.directional:
+        return "a claim about the first input against the second alone is not looked at"
+    return (
+        "only pure, (ε, δ), Gaussian and approximate zCDP claims can be verified, and f-DP with a gap "
+        "of at most f(gap); a claim of another class may be given as dp.TradeoffDP(claim.tradeoff, gap=…)"
+    )
 
 
 def _why(worst: PairUpper, allowed: float, single: bool) -> str:
@@ -177,7 +192,10 @@ def _why(worst: PairUpper, allowed: float, single: bool) -> str:
             "count; more draws, a larger share that trains, or coarser outputs leave fewer"
         )
     if not single:
-        return "sampling cannot establish a curve that falls to 0: accept a δ on top of it (gap=)"
+        return (
+            "sampling cannot establish a curve that falls to 0: accept a δ on top of it, in Python with "
+            "dp.TradeoffDP(dp.claim(…).tradeoff, gap=…)"
+        )
     if allowed == 0:
         return "sampling cannot establish δ = 0: state a small δ that you accept"
     return ""

@@ -4,19 +4,30 @@
     diffprivlib     a mechanism: randomise, epsilon, delta, sensitivity
 
 Such an object says itself what it claims. For a pair of inputs that is the value of its privacy map at
-the distance of the two, in the object's own metric; so `dp.audit(measurement, pair)` needs no claim.
+the distance of the two, in the object's own metric; so `dp.audit(measurement, pair)` needs no claim. For
+`dp.hunt(measurement)` its input domain is the space of inputs, and its metric says what neighbours are.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dpassay import validation as checks
+from dpassay.blackbox.inputs import (
+    Category,
+    Integer,
+    Integers,
+    Real,
+    Reals,
+    Space,
+    Strings,
+    Text,
+)
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import (
     ApproximateDP,
@@ -26,10 +37,21 @@ from dpassay.privacy.claims import (
     TradeoffDP,
     ZeroConcentratedDP,
 )
-from dpassay.privacy.pairs import Pair, as_pair
+from dpassay.privacy.pairs import Pair, Relation, as_pair
 
 #: Orders at which a measurement that states Rényi divergences is asked.
 _ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The inputs of a mechanism, which of them are neighbours, and what it claims about those."""
+
+    space: Space
+    relation: Relation
+    claim: Claim
+    sensitivity: float = 1.0
+    norm: str = "each"
 
 
 @dataclass(frozen=True)
@@ -39,6 +61,7 @@ class LibraryMechanism:
     given: Any
     function: Callable[[Any], Any]
     states: Callable[[Any, Pair], Claim]
+    takes: Callable[[Any], Neighbours]
     block = 256
     one_by_one = True
     replayable = False  # these libraries have random sources of their own
@@ -56,10 +79,24 @@ class LibraryMechanism:
 
 def adapted(given: Any) -> Any:
     """A mechanism of another library in dpassay's form; anything else as it is."""
-    for marks, call, states in _LIBRARIES:
+    for marks, call, states, takes in _LIBRARIES:
         if not isinstance(given, type) and all(hasattr(given, name) for name in marks):
-            return LibraryMechanism(given, getattr(given, call), states)
+            return LibraryMechanism(given, getattr(given, call), states, takes)
     return given
+
+
+def neighbours_of(mechanism: Any, given: dict[str, Any]) -> Neighbours:
+    """What is given, by the names of `Neighbours`; the rest as a mechanism of another library has it."""
+    found = adapted(mechanism)
+    named = {name: value for name, value in given.items() if value is not None}
+    if isinstance(found, LibraryMechanism) and not {"space", "claim"} <= named.keys():
+        return replace(found.takes(found.given), **named)
+    for name in ("space", "claim"):
+        if name not in named:
+            raise InvalidInput(
+                f"give {name}: only measurements of OpenDP and mechanisms of diffprivlib bring theirs"
+            )
+    return Neighbours(**{"relation": Relation.REPLACE_ONE, **named})
 
 
 def claim_on(given: Any, mechanism: Any, pairs: Any) -> Any:
@@ -128,8 +165,57 @@ def _opendp(measurement: Any, pair: Pair) -> Claim:
         raise InvalidInput(
             f"the inputs have no {metric}: {checks.shown(pair.first)} and {checks.shown(pair.second)}"
         ) from None
+    return _stated(measurement, distance)
+
+
+def _stated(measurement: Any, distance: float) -> Claim:
+    """What the privacy map of a measurement says about a distance."""
     whole = str(measurement.input_distance_type) not in ("f64", "f32")
-    return _MEASURES[measure](measurement.map(int(distance) if whole else float(distance)))
+    value = measurement.map(int(distance) if whole else float(distance))
+    return _MEASURES[str(measurement.output_measure)](value)
+
+
+#: Relation, norm, and distances of neighbours under a metric: of data sets of any size, and of one size.
+_RELATIONS: dict[str, tuple[Relation, str, int, int]] = {
+    "AbsoluteDistance": (Relation.SENSITIVITY, "each", 1, 1),
+    "L1Distance": (Relation.SENSITIVITY, "l1", 1, 1),
+    "L2Distance": (Relation.SENSITIVITY, "l2", 1, 1),
+    "SymmetricDistance": (Relation.ADD_REMOVE, "each", 1, 2),
+    "ChangeOneDistance": (Relation.REPLACE_ONE, "each", 1, 1),
+    "HammingDistance": (Relation.REPLACE_ONE, "each", 1, 1),
+    "DiscreteDistance": (Relation.REPLACE_ONE, "each", 1, 1),
+}
+
+
+def _opendp_neighbours(measurement: Any) -> Neighbours:
+    """The input domain of a measurement, with its privacy map at the distance of neighbours."""
+    domain, metric = measurement.input_domain, str(measurement.input_metric).partition("(")[0]
+    atom = getattr(domain, "element_domain", domain)
+    kind = str(atom.carrier_type)
+    whole = kind[0] in "iu" and kind[1:].isdigit()
+    number = whole or kind in ("f32", "f64")
+    cells = {"String": Text()} | ({"bool": Category([False, True])} if domain is atom else {})
+    if metric not in _RELATIONS or not (number or kind in cells):
+        raise InvalidInput(
+            f"no space is made of {domain} under {measurement.input_metric}: give space= and claim="
+        )
+    bounds: Any = (atom.bounds if number else None) or ()
+    if whole and not bounds:
+        bits = int(kind[1:])
+        bounds = (0, 2**bits - 1) if kind[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    relation, norm, apart, replaced = _RELATIONS[metric]
+    size = getattr(domain, "size", None)
+    if size is not None and relation is Relation.ADD_REMOVE:  # of one size: one in place of another
+        relation, apart = Relation.REPLACE_ONE, replaced
+    rows: Any = (int(relation is Relation.SENSITIVITY), 20) if size is None else size
+    if domain is atom:
+        space: Space = (Integer if whole else Real)(*bounds) if number else cells[kind]
+    elif number:
+        column: Any = Integers if whole else Reals
+        space = column(*bounds, length=rows, convert="list")
+    else:
+        space = Strings(length=rows)
+    return Neighbours(space, relation, _stated(measurement, apart), norm=norm)
 
 
 # --- diffprivlib
@@ -146,12 +232,37 @@ def _diffprivlib(mechanism: Any, pair: Pair) -> Claim:
                 f"apart, and the mechanism claims something up to its sensitivity {sensitivity:g}: give "
                 "inputs no further apart, or claim="
             )
+    return _epsilon_delta(mechanism)
+
+
+def _epsilon_delta(mechanism: Any) -> Claim:
     delta = float(mechanism.delta)
     return ApproximateDP(mechanism.epsilon, delta) if delta else PureDP(mechanism.epsilon)
 
 
-#: Attributes that a library's mechanisms have, the method that makes an output, and their claim.
-_LIBRARIES: tuple[tuple[tuple[str, ...], str, Callable[[Any, Pair], Claim]], ...] = (
-    (("map", "invoke", "input_metric", "output_measure"), "invoke", _opendp),
-    (("randomise", "epsilon", "delta"), "randomise", _diffprivlib),
+def _diffprivlib_neighbours(mechanism: Any) -> Neighbours:
+    """Numbers within the bounds that are the sensitivity apart, or the two values of a mechanism."""
+    claim = _epsilon_delta(mechanism)
+    if hasattr(mechanism, "value0"):
+        values = Category([mechanism.value0, mechanism.value1])
+        return Neighbours(values, Relation.REPLACE_ONE, claim)
+    sensitivity = getattr(mechanism, "sensitivity", None)
+    if sensitivity is None or hasattr(mechanism, "utility"):
+        raise InvalidInput(
+            f"{type(mechanism).__name__} does not say what its inputs are: give space= and claim="
+        )
+    low, high = (getattr(mechanism, name, None) for name in ("lower", "upper"))
+    bounds = (low, high) if low is not None and high is not None else ()
+    whole = type(mechanism).__name__.startswith("Geometric")
+    space = Integer(*bounds or (-(10**6), 10**6)) if whole else Real(*bounds)
+    return Neighbours(space, Relation.SENSITIVITY, claim, float(sensitivity))
+
+
+#: Attributes that a library's mechanisms have, the method that makes an output, and what they claim, of a
+#: pair and of all neighbours.
+_LIBRARIES: tuple[
+    tuple[tuple[str, ...], str, Callable[[Any, Pair], Claim], Callable[[Any], Neighbours]], ...
+] = (
+    (("map", "invoke", "input_metric", "output_measure"), "invoke", _opendp, _opendp_neighbours),
+    (("randomise", "epsilon", "delta"), "randomise", _diffprivlib, _diffprivlib_neighbours),
 )

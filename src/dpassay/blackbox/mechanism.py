@@ -277,7 +277,7 @@ class FeaturedMechanism:
                 found[name] = function(output, self.pair) if takes_pair else function(output)
             except Exception as error:
                 raise MechanismRaised(
-                    f"the feature {name} raised {type(error).__name__}: {error}"
+                    f"a feature ({name}) raised {type(error).__name__}: {error}"
                 ) from error
         return found
 

@@ -43,13 +43,20 @@ class Guessed:
     """`right` of `guesses` guesses about `canaries` coins were right.
 
     `least` is 0 if the number of guesses was fixed beforehand. If it was chosen by looking at the
-    output, `least` is the smallest number that could have been chosen.
+    output, `least` and `most` are the smallest and the largest number that could have been chosen.
     """
 
     canaries: int
     guesses: int
     right: int
     least: int = 0
+    most: int = 0
+
+    @property
+    def perfect(self) -> Guessed:
+        """As many guesses as possible, all right."""
+        made = self.most or self.guesses
+        return replace(self, guesses=made, right=made)
 
 
 def tail(guessed: Guessed, epsilon: float) -> float:
@@ -185,7 +192,7 @@ class Evidence:
     refuted: bool
     p_value: float
     lower_bound: float
-    ceiling: float  # the bound if all guesses were right
+    ceiling: float  # the bound if as many as possible were guessed, all rightly
     detectable: float
 
 
@@ -200,8 +207,9 @@ def evidence(claim: Claim, guessed: Guessed, gamma: float) -> Evidence:
         chance = max(chance, math.nextafter(gamma, 1.0))
         if lower >= claim.value > 0:
             lower = math.nextafter(claim.value, 0.0)
-    ceiling = lower_bound(claim, replace(guessed, right=guessed.guesses), gamma)
-    return Evidence(refuted, chance, lower, ceiling, detectable(claim, guessed, gamma))
+    perfect = guessed.perfect
+    ceiling = lower_bound(claim, perfect, gamma)
+    return Evidence(refuted, chance, lower, ceiling, detectable(claim, perfect, gamma))
 
 
 def fewest(claim: Claim, guessed: Guessed, gamma: float) -> int | None:

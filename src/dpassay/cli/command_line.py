@@ -14,13 +14,7 @@ from dpassay.cli import mechanisms, without_mechanism, reports, doctor  # noqa: 
 from dpassay.cli.app import Stopped, app
 from dpassay.cli.options import held
 from dpassay.cli.supervisor import say
-from dpassay.errors import (
-    DpassayError,
-    InvalidInput,
-    NotEnoughDraws,
-    Terminated,
-    TooManyAskedFor,
-)
+from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws, Terminated, TooManyAskedFor
 
 #: What the parser raises for a wrong option; typer does not export the class.
 _USAGE: Any = typer.BadParameter.__mro__[2]
@@ -36,15 +30,19 @@ _DATA = (
 def _slips(arguments: list[str]) -> None:
     """Explain common mistakes that the parser would only report as wrong usage."""
     for option, example in (("--pair", "--pair 0 1"), ("--samples", "--samples p.npy q.npy")):
-        glued = [a for a in arguments if a.startswith(f"{option}=")]
-        if glued:
-            got = glued[0].partition("=")[2]
-            raise InvalidInput(f"{option} takes two values, as in {example}; got {got}")
-        if option in arguments:
+        given = [a.partition("=")[2] for a in arguments if a.startswith(f"{option}=")]
+        if not given and option in arguments:
             given = arguments[arguments.index(option) + 1 :][:2]
-            if len(given) < 2 or any(value.startswith("--") for value in given):
-                got = next((value for value in given if not value.startswith("--")), "nothing")
-                raise InvalidInput(f"{option} takes two values, as in {example}; got {got}")
+            if len(given) == 2 and not any(value.startswith("--") for value in given):
+                continue
+        if given or option in arguments:
+            got = next((value for value in given if not value.startswith("--")), "nothing")
+            raise InvalidInput(f"{option} takes two values, as in {example}; got {got}")
+    if marks := {a.partition("=")[0] for a in arguments} & {"--delimiter", "--separator", "--sep"}:
+        raise InvalidInput(
+            f"there is no {marks.pop()}: comma, semicolon, tab and | between cells are recognised; "
+            "--decimal and --thousands say how numbers are written"
+        )
     claims = [a for a in arguments if a == "--claim" or a.startswith("--claim=")]
     if len(claims) > 1 and arguments[0] != "audit":
         raise InvalidInput(

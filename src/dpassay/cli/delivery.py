@@ -51,12 +51,12 @@ def deliver(results: Sequence[Any], out: Out, remedy: str = "") -> None:
             failed.append(error)
 
     if out.json != "-":
-        attempt(write_json, out.json, text)
+        attempt(write_text, out.json, text)
     if out.report is not None:
         command = shlex.join(["dpassay", *(a for a in sys.argv[1:] if a != "--debug")])
         attempt(write_report, out.report, results, command=command)
     if out.json == "-":
-        write_json("-", text)
+        write_text("-", text)
     elif not out.quiet:
         console = Console()
         for one in results:
@@ -71,8 +71,8 @@ def deliver(results: Sequence[Any], out: Out, remedy: str = "") -> None:
     raise typer.Exit(status)
 
 
-def write_json(place: str | None, text: str) -> None:
-    """Write a result to a file, or to stdout if the place is "-"."""
+def write_text(place: str | None, text: str) -> None:
+    """Write text to a file, or to stdout if the place is "-"; JSON, or Markdown."""
     if place == "-":
         try:
             text.encode(sys.stdout.encoding or "utf-8")

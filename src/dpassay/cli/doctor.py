@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import time
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -30,9 +31,8 @@ def doctor() -> None:
     Example: dpassay doctor
     """
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    console.print(
-        f"dpassay {__version__}, Python {platform.python_version()}, {platform.platform()}"
-    )
+    python = f"Python {platform.python_version()}, {platform.platform()}"
+    console.print(f"dpassay {__version__}, {python}")
     needed = ("numpy", "scipy", "scikit-learn", "rich", "typer")
     console.print(", ".join(f"{name} {_version(name)}" for name in needed))
     for extra, (packages, use) in _EXTRAS.items():
@@ -41,10 +41,8 @@ def doctor() -> None:
         console.print(f"  {extra:<8}{use:<40}{state}")
     started = time.monotonic()
     failed = [what for what, passed in _self_test() if not passed]
-    console.print(
-        f"Self-test {'failed: ' + '; '.join(failed) if failed else 'passed'} "
-        f"({time.monotonic() - started:.1f} s)"
-    )
+    ended = f"failed: {'; '.join(failed)}" if failed else "passed"
+    console.print(f"Self-test {ended} ({time.monotonic() - started:.1f} s)")
     raise typer.Exit(3 if failed else 0)
 
 
@@ -61,13 +59,10 @@ def _self_test() -> list[tuple[str, bool]]:
     from dpassay.blackbox.zoo import Laplace
     from dpassay.sampling.draw import Sampling
 
-    quiet = Sampling(progress=False)
+    how: Any = {"n": 50_000, "confidence": 1 - 1e-6, "rng": 0, "sampling": Sampling(progress=False)}
 
     def violated(scale: float) -> bool:
-        box, sure = Laplace(scale), 1 - 1e-6
-        return audit(
-            box, (0.0, 1.0), "eps=1", n=50_000, confidence=sure, rng=0, sampling=quiet
-        ).violated
+        return bool(audit(Laplace(scale), (0.0, 1.0), "eps=1", **how).violated)
 
     return [
         ("Laplace noise of scale 1 keeps 1-DP", not violated(1.0)),

@@ -14,6 +14,7 @@ from dpassay.cli import targets
 from dpassay.cli.app import command
 from dpassay.cli.delivery import PLAN, deliver
 from dpassay.cli.options import (
+    NUMBER,
     Confidence,
     How,
     Loss,
@@ -102,7 +103,7 @@ def monitor(
     how: How,
     out: Out,
 ) -> None:
-    """Draw until a claim is refuted; valid wherever it stops, with Ctrl-C too.
+    """Draw until a claim is refuted. The result is valid whenever it stops, also after Ctrl-C.
 
     Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
     detected a violation.
@@ -122,19 +123,26 @@ def monitor(
         relation=where.relation,
         **how.drawing(source, out, where),
     )
-    deliver([verdict], out, "more draws (--max-n), another --loss or a lower --confidence")
+    remedy = "more draws (--max-n), another --loss or a lower --confidence"
+    deliver([verdict], out, remedy)
 
 
-@command("report")
+@command()
 def bound(
     *,
     where: Where,
     of: Annotated[
         str,
         typer.Option(
-            help='"eps", "eps, delta=1e-5", "delta, eps=1", "mu", "rho" or "renyi(order=2)".'
+            help='"eps" (at δ = 0), "eps, delta=1e-5", "delta, eps=1", "mu", "rho" or "renyi(order=2)".'
         ),
     ] = "eps",
+    family: Annotated[
+        str | None,
+        typer.Option(
+            help="A dp.Family of which the mechanism is assumed to be one: module:name or file.py:name."
+        ),
+    ] = None,
     n: N = None,
     seconds: Seconds = None,
     confidence: Confidence = 0.95,
@@ -144,9 +152,13 @@ def bound(
 ) -> None:
     """The largest certified lower bound on a privacy parameter, without any claim.
 
+    An audit on the same draws chooses its event for its claim, and may certify a little more or less.
+
     Exit status: 0 done, 2 bad input, 3 internal error, 130 interrupted.
 
     Example: dpassay bound "zoo:Gaussian(sigma=1.0)" --pair 0 1 --of "eps, delta=1e-5"
+
+    Example: dpassay bound train.py:train --pair 0 1 --of "eps, delta=1e-5" --family train.py:dp_sgd
     """
     from dpassay.auditing.audits import bound as run
     from dpassay.privacy.claim_parsing import parameter
@@ -157,6 +169,7 @@ def bound(
         source,
         pairs,
         asked,
+        family=targets.family(family),
         n=_draws(source, n, 20_000, seconds),
         seconds=seconds,
         confidence=confidence,
@@ -173,7 +186,7 @@ def verify(
     where: Where,
     claim: Annotated[
         str | None,
-        typer.Option(help='"eps=1, delta=1e-5"; "eps=1" and "mu=1" are shown up to a δ.'),
+        typer.Option(help='"eps=1, delta=1e-5"; "eps=1" and "mu=1" are verified up to a δ.'),
     ] = None,
     n: N = None,
     confidence: Confidence = 0.95,
@@ -225,7 +238,7 @@ def estimate(
     deliver([run(source, pair, n=n, loss=loss, **how.drawing(source, out, where))], out)
 
 
-@command("pair", "pairs", "neighbours", "relation", "errors_are_outputs", "report", seed=1)
+@command("pair", "pairs", "neighbours", "relation", "errors_are_outputs", seed=1)
 def replay(
     verdict: Annotated[
         Path, typer.Argument(help="A verdict, a bound, or a hunt, that was written with --json.")
@@ -235,7 +248,10 @@ def replay(
     n: Annotated[
         int | None,
         typer.Option(
-            parser=whole, metavar="N", help="Fresh draws per side; 20000, or all of --samples."
+            *("--n", "-n"),
+            parser=whole,
+            metavar="N",
+            help="Fresh draws per side; 20000, or all of --samples.",
         ),
     ] = None,
     confidence: Confidence = 0.95,
@@ -255,28 +271,22 @@ def replay(
     """
     from dpassay.auditing.replays import replay as run
 
-    listed = earlier(verdict)
     drawn = where.target is not None or where.command is not None
     if not drawn and where.samples is None and where.store is None:
         raise InvalidInput(
             f"on which draws? Give the mechanism, as in dpassay replay {verdict} TARGET, or --samples "
             "and two files of fresh draws"
         )
-    if drawn:
-        where = replace(where, pair=("0", "1"))  # the witness brings its own
-    elif where.columns is None and where.drop is None:
+    if drawn:  # before the verdict, whose claim may be a class of the mechanism's file
+        source, _ = replace(where, pair=("0", "1")).read(how)  # the witness brings its own pair
+    listed = earlier(verdict)
+    if not drawn and not where.columns and not where.drop:
         where = replace(where, columns=_their_columns(listed))
-    source, _ = where.read(how)
-    again = [
-        run(
-            earlier,
-            source if k == 0 else where.read(how)[0],  # samples are used up
-            n=_draws(source, n, 20_000),
-            confidence=1 - (1 - confidence) / len(listed),
-            **how.drawing(source, out, where),
-        )
-        for k, earlier in enumerate(listed)
-    ]
+    again, sure = [], 1 - (1 - confidence) / len(listed)
+    for one in listed:
+        draws = source if drawn else where.read(how)[0]  # samples are used up
+        options = how.drawing(draws, out, where)
+        again.append(run(one, draws, n=_draws(draws, n, 20_000), confidence=sure, **options))
     deliver(again, out, f"{PLAN} or a lower --confidence")
 
 
@@ -299,14 +309,15 @@ def earlier(path: Path) -> list[Any]:
     return [one.verdict if isinstance(one, Hunt) else one for one in found]
 
 
-def _their_columns(results: list[Any]) -> str | None:
+def _their_columns(results: list[Any]) -> list[str] | None:
     """The columns that results on files are about, as --columns writes them."""
     from dpassay.auditing.replays import named
+    from dpassay.sampling.files import typed_names
 
     origins = [one.about.files[0] for one in results if hasattr(one, "about") and one.about.files]
     if not origins or not named(origins[0]):
         return None
-    return ",".join(f'"{name}"' if "," in name else name for name in origins[0].columns)
+    return [typed_names(origins[0].columns)]
 
 
 @command(
@@ -316,7 +327,7 @@ def _their_columns(results: list[Any]) -> str | None:
 def draw(
     *,
     where: Where,
-    n: Annotated[int, typer.Option(help="Draws per side.")] = 1000,
+    n: Annotated[int, typer.Option("--n", "-n", help="Draws per side.")] = 1000,
     store: Annotated[
         Path, typer.Option(help="The folder that keeps every draw as it comes.")
     ] = Path("runs"),
@@ -384,7 +395,7 @@ def hunt(
         int, typer.Option(parser=whole, metavar="N", help="Draws over all pairs and both sides.")
     ] = 400_000,
     seconds: Annotated[
-        float | None, typer.Option(help="Seconds to spend, in place of --budget.")
+        float | None, typer.Option(**NUMBER, help="Seconds to spend, in place of --budget.")
     ] = None,
     guide: Annotated[
         str | None,

@@ -15,6 +15,7 @@ from dpassay.blackbox.mechanism import with_features
 from dpassay.cli import targets
 from dpassay.cli.supervisor import say
 from dpassay.errors import InvalidInput
+from dpassay.privacy.claim_parsing import as_claim
 
 #: Closed when a command ends.
 held = contextlib.ExitStack()
@@ -28,6 +29,24 @@ def whole(text: str | int) -> int:
     raise typer.BadParameter(f"{text!r} is no whole number; write 20000 or 2e4")
 
 
+def real(text: str | float) -> float:
+    """A number with a decimal point."""
+    with contextlib.suppress(ValueError):
+        return float(text)
+    raise typer.BadParameter(f"{text!r} is no number; the decimal mark is a point, as in 0.95")
+
+
+#: An option that takes such a number.
+NUMBER: dict[str, Any] = {"parser": real, "metavar": "NUMBER"}
+
+
+PairOption = Annotated[
+    tuple[str, str] | None, typer.Option(metavar="A B", help="Two neighbouring inputs, as JSON.")
+]
+PerCall = Annotated[
+    bool,
+    typer.Option("--per-call", help="TARGET is f(data) or f(data, rng) and returns one output."),
+]
 Target = Annotated[
     str | None,
     typer.Argument(
@@ -43,11 +62,11 @@ MaxBytes = Annotated[
     typer.Option(
         parser=whole,
         metavar="BYTES",
-        help="The most bytes that are read of a file, also decompressed. Default: 2 GiB.",
+        help="Read at most so many bytes of a file, after decompression. Default: 2 GiB.",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", "--rng", help="The same seed gives the same answer.")]
-Confidence = Annotated[float, typer.Option(help="One minus the error probability.")]
+Confidence = Annotated[float, typer.Option(**NUMBER, help="One minus the error probability.")]
 Json = Annotated[
     str | None,
     typer.Option(help="Write the result here as JSON; - is stdout, without a panel."),
@@ -55,9 +74,14 @@ Json = Annotated[
 Report = Annotated[Path | None, typer.Option(help="Write a self-contained HTML report here.")]
 N = Annotated[
     int | None,
-    typer.Option(parser=whole, metavar="N", help="Draws per side per pair, training included."),
+    typer.Option(
+        *("--n", "-n"),
+        parser=whole,
+        metavar="N",
+        help="Draws per side per pair, training included. Of --samples all by default.",
+    ),
 ]
-Seconds = Annotated[float | None, typer.Option(help="Time to spend, in place of --n.")]
+Seconds = Annotated[float | None, typer.Option(**NUMBER, help="Time to spend, in place of --n.")]
 Loss = Annotated[
     str,
     typer.Option(
@@ -88,12 +112,7 @@ class Out:
 class How:
     """How to draw."""
 
-    per_call: Annotated[
-        bool,
-        typer.Option(
-            "--per-call", help="TARGET is f(data) or f(data, rng) and returns one output."
-        ),
-    ] = False
+    per_call: PerCall = False
     feature: Annotated[
         list[str] | None,
         typer.Option(
@@ -102,7 +121,7 @@ class How:
         ),
     ] = None
     errors_are_outputs: Annotated[
-        bool, typer.Option("--errors-are-outputs", help="A failing run is an output of its own.")
+        bool, typer.Option("--errors-are-outputs", help="An exception counts as an output.")
     ] = False
     seed: Seed = 0
     workers: Annotated[int, typer.Option(help="Processes that draw.")] = 1
@@ -158,16 +177,13 @@ class Where:
     """A mechanism and its inputs, or files of draws."""
 
     target: Target = None
-    pair: Annotated[
-        tuple[str, str] | None,
-        typer.Option(metavar="A B", help="Two neighbouring inputs, as JSON."),
-    ] = None
+    pair: PairOption = None
     pairs: Annotated[
         Path | None, typer.Option(help="A JSON file with a list of pairs: [[0, 1], [0, 2]].")
     ] = None
-    neighbours: Annotated[str | None, typer.Option(help="patterns:6, or remove-one:data.csv.")] = (
-        None
-    )
+    neighbours: Annotated[
+        str | None, typer.Option(help="Pairs to try: patterns:6, or remove-one:data.csv.")
+    ] = None
     relation: Annotated[
         str | None,
         typer.Option(
@@ -194,11 +210,11 @@ class Where:
         ),
     ] = None
     columns: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(metavar="A,B", help="The columns of --samples that are outputs."),
     ] = None
     drop: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(metavar="ID,TIME", help="Columns of --samples that are not outputs."),
     ] = None
     decimal: Annotated[
@@ -232,7 +248,7 @@ class Where:
             if self.pair or self.pairs or self.neighbours:
                 raise InvalidInput("samples already belong to a pair: leave --pair out")
             return how.featured(self._samples(how.seed)), None
-        if self.columns is not None or self.drop is not None:
+        if self.columns or self.drop:
             raise InvalidInput("--columns and --drop choose among the columns of --samples")
         box = how.mechanism(self.target, self.command)
         pairs = targets.pairs(self.pair, self.pairs, self.neighbours, box)
@@ -258,11 +274,10 @@ class Where:
         )
 
 
-def _names(typed: str | None) -> list[str] | None:
-    """Names between commas; one that holds a comma stands in double quotes."""
-    if typed is None:
-        return None
-    return [name.strip() for name in next(csv.reader([typed], skipinitialspace=True), [])]
+def _names(typed: list[str] | None) -> list[str] | None:
+    """Names between commas, of every time that an option is given; one that holds a comma is quoted."""
+    rows = csv.reader(typed or (), skipinitialspace=True)
+    return list(dict.fromkeys(name.strip() for row in rows for name in row)) if typed else None
 
 
 def live(source: Any) -> bool:
@@ -277,11 +292,4 @@ def claimed(box: Any, given: str | None, example: str = "eps=1") -> Any:
     own = getattr(box, "claim", None)
     if given is None and own is None:
         raise InvalidInput(f'what does it claim? Give --claim "{example}"')
-    return own if given is None else read_claim(given)
-
-
-def read_claim(given: str) -> Any:
-    """A claim from its text, or from the JSON file that the text names."""
-    from dpassay.privacy.claim_parsing import claim, claim_of_file
-
-    return claim_of_file(given) if given.lower().endswith(".json") else claim(given)
+    return own if given is None else as_claim(given)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpassay.cli.app import command
-from dpassay.cli.delivery import write_report
+from dpassay.cli.delivery import write_report, write_text
 from dpassay.cli.mechanisms import earlier
 from dpassay.errors import InvalidInput
 from dpassay.results.verdict import Verdict
@@ -44,10 +44,4 @@ def report(
     if not refuted:
         raise InvalidInput(f"{result} holds no verdict: a bug report is about a violation")
     text = "\n".join(map(draft, refuted))
-    if out is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"{out} cannot be written: {error}") from None
+    write_text("-" if out is None else str(out), text.removesuffix("\n"))

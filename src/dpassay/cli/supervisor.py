@@ -42,9 +42,8 @@ def supervised(load: Callable[[], Callable[[], int]]) -> int:
         return load()()
     report, alive = os.pipe(), os.pipe()
     signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-    heeded = [
-        s for s in signals if signal.getsignal(s) is not signal.SIG_IGN
-    ]  # nohup ignores SIGHUP
+    # nohup ignores SIGHUP
+    heeded = [one for one in signals if signal.getsignal(one) is not signal.SIG_IGN]
     signal.pthread_sigmask(signal.SIG_BLOCK, heeded)  # until either process can handle them
     child = os.fork()
     if not child:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
 import difflib
 import importlib
 import importlib.util
@@ -19,7 +18,9 @@ from dpassay import validation as checks
 from dpassay.blackbox import neighbours, zoo
 from dpassay.blackbox.mechanism import check_mechanism, from_command, from_function
 from dpassay.errors import InvalidInput, Terminated, UnreadableFile
+from dpassay.privacy.families import Family
 from dpassay.privacy.pairs import Pair, as_pair
+from dpassay.sampling.files import read_table
 
 _FORMS = 'module:name, file.py:name or "zoo:Laplace(scale=0.5)"'
 
@@ -47,13 +48,22 @@ def mechanism(target: str, *, per_call: bool = False) -> Any:
 
 def features(targets: list[str] | None) -> list[Any]:
     """The functions that `--feature` names."""
-    found = []
-    for target in targets or []:
-        place, colon, name = target.rpartition(":")
-        if not colon or not place or not name:
-            raise InvalidInput(f"--feature must be module:name or file.py:name, got {target!r}")
-        found.append(_named(place, name))
-    return found
+    return [_of_option("--feature", target) for target in targets or []]
+
+
+def family(target: str | None) -> Family | None:
+    """The family that `--family` names."""
+    found = None if target is None else _of_option("--family", target)
+    if found is None or isinstance(found, Family):
+        return found
+    raise InvalidInput(f"--family must name a dp.Family, got {target!r}: {checks.shown(found)}")
+
+
+def _of_option(option: str, target: str) -> Any:
+    place, colon, name = target.rpartition(":")
+    if not colon or not place or not name:
+        raise InvalidInput(f"{option} must be module:name or file.py:name, got {target!r}")
+    return _named(place, name)
 
 
 def _named(place: str, name: str) -> Any:
@@ -233,10 +243,9 @@ def json_file(path: Path) -> Any:
 
 def _pairs_of(file: Path) -> list[Pair]:
     content = json_file(file)
-    if not isinstance(content, list) or not content:
+    pairs = content if isinstance(content, list) else []
+    if not pairs or not all(isinstance(two, list) and len(two) == 2 for two in pairs):
         raise UnreadableFile(f"{file} must hold a list of pairs such as [[0, 1], [0, 2]]")
-    if not all(isinstance(two, list) and len(two) == 2 for two in content):
-        raise UnreadableFile(f"{file}: every pair must be a list of two inputs")
     return [as_pair((_arrays(a), _arrays(b))) for a, b in content]
 
 
@@ -253,20 +262,9 @@ def _neighbours(kind: str) -> list[Pair]:
 
 
 def _table(path: Path) -> Any:
-    """A database from a .csv file: one record a row, a header allowed."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(f"{path} cannot be read: {error}") from None
-    for start in (0, 1):
-        try:
-            numbers = np.array([[float(cell) for cell in row] for row in rows[start:]])
-        except ValueError:
-            continue
-        if numbers.ndim == 2 and numbers.size:
-            return numbers[:, 0] if numbers.shape[1] == 1 else numbers
-    raise UnreadableFile(
-        f"{path} must hold equally long rows of numbers, one record each, after an optional header; "
-        f"the first row is {checks.shown(rows[0]) if rows else 'missing'}"
-    )
+    """A database from a file: one record a row."""
+    columns = read_table(path).columns
+    if any(column.dtype.kind not in "if" for column in columns):
+        raise UnreadableFile(f"{path} must hold rows of numbers, one record each")
+    rows = np.column_stack(columns).astype(float)
+    return rows[:, 0] if len(columns) == 1 else rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,25 +14,29 @@ from rich.console import Console
 from rich.table import Table
 
 from dpassay.blackbox import zoo as mechanisms
+from dpassay.cli import targets
 from dpassay.cli.app import command
-from dpassay.cli.delivery import PLAN, deliver, write_json, write_report
+from dpassay.cli.delivery import PLAN, deliver, write_report, write_text
 from dpassay.cli.options import (
     Confidence,
     Json,
     MaxBytes,
     Out,
+    PairOption,
+    PerCall,
     Report,
     Seed,
-    read_claim,
+    Target,
+    claimed,
 )
 from dpassay.errors import InvalidInput, NoClosedForm
 from dpassay.privacy.claims import Claim, GaussianDP, RenyiDP
-from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
+from dpassay.rounding import number
 from dpassay.tables import Status
 
 
-@command("report")
+@command()
 def counts(
     hits_p: Annotated[int, typer.Argument(help="How often the event happened on the first input.")],
     n_p: Annotated[int, typer.Argument(help="Runs on the first input.")],
@@ -40,7 +45,7 @@ def counts(
     claim: Annotated[str, typer.Option(help='The claim, such as "eps=1, delta=1e-5".')],
     confidence: Confidence = 0.95,
     likelier: Annotated[
-        str | None, typer.Option(help="Declared beforehand: 'first' or 'second'.")
+        str | None, typer.Option(help="Where it is likelier, said beforehand: first or second.")
     ] = None,
     *,
     out: Out,
@@ -56,8 +61,26 @@ def counts(
 
     side: Any = likelier
     counted = hits_p, n_p, hits_q, n_q
-    verdict = audit_counts(*counted, read_claim(claim), confidence=confidence, likelier=side)
+    verdict = audit_counts(*counted, claim, confidence=confidence, likelier=side)
     deliver([verdict], out, f"{PLAN}, another event or a lower --confidence")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a file of scores."""
+
+    score: Annotated[str, typer.Option(help="The column of the scores.")] = "score"
+    included: Annotated[str, typer.Option(help="The column of the coins, 0 or 1.")] = "included"
+    sign: Annotated[
+        str, typer.Option(help="Which scores speak for included: higher, or lower (losses).")
+    ] = "higher"
+    group: Annotated[
+        str | None, typer.Option(help="A column of groups: ε is bounded for each of them too.")
+    ] = None
+    run: Annotated[
+        str | None, typer.Option(help="The column that says in which training run, if in several.")
+    ] = None
+    max_bytes: MaxBytes = None
 
 
 @command()
@@ -68,16 +91,13 @@ def one_run(
             help="A file with a row a canary: its score, and whether it was included (0 or 1)."
         ),
     ],
-    score: Annotated[str, typer.Option(help="The column of the scores.")] = "score",
-    included: Annotated[str, typer.Option(help="The column of the coins.")] = "included",
-    sign: Annotated[
-        str, typer.Option(help="Which scores speak for included: higher, or lower (losses).")
-    ] = "higher",
+    *,
+    columns: Columns,
     claim: Annotated[
         str | None,
         typer.Option(
             help='The claim, such as "eps=1, delta=1e-5", or the JSON file of an accountant: '
-            '{"epsilon": 4.0, "delta": 1e-5}, or a list of such points. Without: a bound.'
+            '{"epsilon": 4.0, "delta": 1e-5}, or a list of such points. Without a claim ε is bounded.'
         ),
     ] = None,
     guesses: Annotated[
@@ -85,20 +105,18 @@ def one_run(
         typer.Option(
             metavar="R",
             help="How many canaries are guessed, fixed beforehand: 200 (half on either side), 100+50 (to "
-            "be included, to be left out), or several, each paid for: 100,200,400. Learned if left out.",
+            "be included, to be left out), or several, which share the error: 100,200,400. Else learned.",
         ),
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option(help="The δ at which ε is bounded, without a claim or beside a curve."),
+        typer.Option(help="The δ at which ε is bounded; 0 if neither it nor a claim is given."),
     ] = None,
     confidence: Confidence = 0.95,
     seed: Seed = 0,
-    max_bytes: MaxBytes = None,
-    *,
     out: Out,
 ) -> None:
-    """Test a claim, or bound ε, from the canaries of one training run.
+    """Test a claim, or bound ε, from the canaries of one training run or of several.
 
     Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
     detected a violation.
@@ -111,11 +129,8 @@ def one_run(
 
     found = audit_file(
         scores,
-        score=score,
-        included=included,
-        sign=sign,
-        max_bytes=max_bytes,
-        claim=None if claim is None else read_claim(claim),
+        vars(columns),
+        claim=claim,
         guesses=read_guesses(guesses),
         delta=delta,
         confidence=confidence,
@@ -126,17 +141,14 @@ def one_run(
     )
 
 
-@command()
+@command("group")
 def attack_rates(
     scores: Annotated[
         Path,
         typer.Argument(help="A file with a row a record: its score, and whether it was included."),
     ],
-    score: Annotated[str, typer.Option(help="The column of the scores.")] = "score",
-    included: Annotated[str, typer.Option(help="The column of 0 and 1.")] = "included",
-    sign: Annotated[
-        str, typer.Option(help="Which scores speak for included: higher, or lower (losses).")
-    ] = "higher",
+    *,
+    columns: Columns,
     fpr: Annotated[
         list[float] | None, typer.Option(help="A false positive rate; may be repeated.")
     ] = None,
@@ -144,13 +156,13 @@ def attack_rates(
         bool, typer.Option("--separate-runs", help="Every score is of a training run of its own.")
     ] = False,
     confidence: Confidence = 0.95,
-    max_bytes: MaxBytes = None,
     json: Json = None,
 ) -> None:
     """AUC of a membership inference attack, and its true positive rate at fixed false positive rates.
 
-    The limits are exact for scores of separate training runs. Canaries of one run share a model: there
-    the rates describe this run, their limits are heuristic, and dpassay one-run certifies ε.
+    The limits are exact for scores of separate training runs, and for means over several runs (--run).
+    Canaries of one run share a model: there the rates describe this run, their limits are heuristic, and
+    dpassay one-run certifies ε.
 
     Exit status: 0 done, 2 bad input, 3 internal error.
 
@@ -159,56 +171,102 @@ def attack_rates(
     from dpassay.membership.attacks import attack_rates as rates
     from dpassay.membership.canaries import read_columns
 
-    values, coins, _ = read_columns(scores, score, included, sign, max_bytes)
-    if not np.isin(coins, (0, 1)).all():
-        raise InvalidInput(f"column {included!r} of {str(scores)!r} must be 0 or 1 for each record")
-    inside = coins.astype(bool)
+    given, _ = read_columns(scores, **vars(columns))
+    runs = list(zip(*(v if columns.run else [v] for v in given.values()), strict=True))
+    if not all(np.isin(coins, (0, 1)).all() for _, coins in runs):
+        which = f"column {columns.included!r} of {str(scores)!r}"
+        raise InvalidInput(f"{which} must be 0 or 1 for each record")
+    sides = ([values[coins == side] for values, coins in runs] for side in (1, 0))
     found = rates(
-        values[inside],
-        values[~inside],
+        *(side if columns.run else side[0] for side in sides),
         fpr=fpr or (0.001, 0.01, 0.1),
         confidence=confidence,
         separate_runs=separate_runs,
     )
-    write_json(json, found.to_json(indent=2))
+    write_text(json, found.to_json(indent=2))
     if json != "-":
         typer.echo(str(found))
 
 
 @command()
 def plan(
-    claim: Annotated[str, typer.Option(help='The claim, such as "eps=1".')],
+    target: Target = None,
+    pair: PairOption = None,
+    per_call: PerCall = False,
+    pilot: Annotated[
+        int, typer.Option(help="Draws of TARGET per side that the plan is made from.")
+    ] = 2000,
+    claim: Annotated[
+        str | None, typer.Option(help='The claim, such as "eps=1"; or an accountant\'s JSON file.')
+    ] = None,
+    canaries: Annotated[
+        list[int] | None,
+        typer.Option(help="Plan for so many canaries in a training run; may be repeated."),
+    ] = None,
+    runs: Annotated[
+        list[int] | None, typer.Option(help="With --canaries: training runs; may be repeated.")
+    ] = None,
+    auc: Annotated[
+        float | None,
+        typer.Option(help="With --canaries: AUC of the attack; as the claim allows if left out."),
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="With --canaries: the δ at which ε is bounded.")
+    ] = None,
     excess: Annotated[
-        float, typer.Option(help="By how much the truth exceeds it, relatively.")
-    ] = 0.1,
-    power: Annotated[float, typer.Option(help="The probability of detecting that.")] = 0.9,
+        float | None,
+        typer.Option(
+            help="By how much the truth exceeds the claim: 0.1 is 10 %, the default. With TARGET and "
+            "without this: as the pilot shows it."
+        ),
+    ] = None,
+    power: Annotated[float, typer.Option(help="The probability of detecting this excess.")] = 0.9,
     confidence: Confidence = 0.95,
     shape: Annotated[
         str,
         typer.Option(help="How the excess shows: coin (the best case), laplace or gaussian noise."),
     ] = "coin",
     event: Annotated[
-        float | None, typer.Option(help="Probability of the event on the rarer side.")
+        float | None, typer.Option(help="Its probability on the input where it is rarer (coin).")
     ] = None,
     json: Json = None,
 ) -> None:
-    """How many draws an audit needs.
+    """How many draws an audit needs; or, with --canaries, what they would certify of ε.
 
     Exit status: 0 done, 2 bad input, 3 internal error.
 
     Example: dpassay plan --claim "eps=1" --excess 0.2
+
+    Example: dpassay plan "zoo:Laplace(scale=1)" --pair 0 1 --claim "eps=1" --excess 0.1
+
+    Example: dpassay plan --canaries 1000 --canaries 5000 --runs 1 --runs 4 --claim "eps=4, delta=1e-5"
     """
     from dpassay.auditing.plans import plan as run
+    from dpassay.membership.plans import plan_canaries
 
-    made = run(claim, excess=excess, power=power, confidence=confidence, shape=shape, event=event)
-    write_json(json, made.to_json(indent=2))
+    how: Any = {"excess": excess, "power": power, "shape": shape, "event": event}
+    made: Any
+    if canaries:
+        if target is not None or (excess, shape, event) != (None, "coin", None):
+            raise InvalidInput(
+                "--canaries goes with --runs, --auc and --delta: leave the others out"
+            )
+        options: Any = {"auc": auc, "delta": delta, "confidence": confidence}
+        made = plan_canaries(claim, canaries=canaries, runs=runs or 1, **options)
+    elif target is not None:
+        box = targets.mechanism(target, per_call=per_call)
+        inputs = targets.pairs(pair, None, None, box)
+        made = run(box, inputs, claimed(box, claim), pilot=pilot, confidence=confidence, **how)
+    else:
+        made = run(claimed(None, claim), confidence=confidence, **how)
+    write_text(json, made.to_json(indent=2))
     if json != "-":
         typer.echo(str(made))
 
 
 @command()
 def zoo() -> None:
-    """What is in the zoo, with the truths.
+    """List the mechanisms of the zoo, with their true privacy parameters.
 
     Exit status: 0 done.
 
@@ -217,11 +275,10 @@ def zoo() -> None:
     table = Table(title="The zoo: what each mechanism claims, and the truth on its default pair")
     console = Console()
     wide = console.width >= 110  # else the first columns alone
-    table.add_column("mechanism", overflow="fold")
-    for heading in ("claims", "", "true ε", *(("δ(0.5)", "Rényi ε(2)", "T(0.05)") if wide else ())):
-        table.add_column(heading)
-    if wide:
-        table.add_column("source", overflow="fold")
+    headings = ["mechanism", "claims", "", "true ε", "δ(0.5)", "Rényi ε(2)", "T(0.05)", "source"]
+    headings = headings if wide else headings[:4]
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
     for mechanism in mechanisms.members():
         pair = mechanism.pair
         cells = [
@@ -234,7 +291,7 @@ def zoo() -> None:
             _known(mechanism.tradeoff, 0.05, pair),
             mechanism.source,
         ]
-        table.add_row(*(cells if wide else cells[:4]))
+        table.add_row(*cells[: len(headings)])
     console.print(table)
     if not wide:
         console.print(
@@ -244,7 +301,7 @@ def zoo() -> None:
 
 @command()
 def demo(
-    n: Annotated[int, typer.Option(help="Draws per side for each mechanism.")] = 20_000,
+    n: Annotated[int, typer.Option("--n", "-n", help="Draws per side and mechanism.")] = 20_000,
     report: Report = Path("dpassay-demo.html"),
     seed: Seed = 0,
 ) -> None:
@@ -258,17 +315,13 @@ def demo(
     console, started = Console(), time.monotonic()
     headings = ("mechanism", "claims", "truth", "measured", "verdict", "right?")
     table = Table(title="Each mechanism against its own claim")
-    table.add_column(headings[0], overflow="fold")
-    for heading in headings[1:]:
-        table.add_column(heading)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
     rows, verdicts = [], []
     for name, truth, verdict, right in tour(n=n, seed=seed):
-        tone = verdict.tone
-        bound = f"{verdict.claim.symbol} ≥ {number(verdict.lower_bound)}"
-        first = name, str(verdict.claim), truth, bound
-        colour = tone.label if tone is Status.CLEAR else f"[{tone.terminal}]{tone.label}[/]"
-        table.add_row(*first, colour, "✓" if right else "[red]✗[/red]")
-        cells = (*first, tone.label, "yes" if right else "no")
+        tone, ended = verdict.tone, "✓" if right else "✗"
+        cells = name, str(verdict.claim), truth, verdict.bound, tone.label, ended
+        table.add_row(*cells, style="" if tone is Status.CLEAR else tone.terminal)
         rows.append(dict(zip(headings, cells, strict=True)))
         verdicts.append(verdict)
         console.print(f"  {name}: {tone.label}", highlight=False)

@@ -12,23 +12,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy.special import bdtrik
 
 from dpassay._typing import FloatArray
-from dpassay.diagnosis.numbers import limits, shown
+from dpassay.diagnosis.numbers import limits, plug_in, shown
 from dpassay.diagnosis.parts import Condition, Kept, coordinates, joined, short, some
 from dpassay.diagnosis.suspicions import Suspects, Suspicion
 from dpassay.learning.cross_fit import CrossFit
-from dpassay.outputs.events import Event
 from dpassay.outputs.named_features import Feature
-from dpassay.privacy.claims import Claim
+from dpassay.outputs.templates import told_apart
+from dpassay.privacy.claims import ApproximateDP, Claim
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import Guarantee
 from dpassay.results.explanations import ALONE, SHARES, Belief, Explanation, Fault, Picture
-from dpassay.results.rounding import number, rounded_down, rounded_up
 from dpassay.results.witness import Witness
+from dpassay.rounding import number, rounded_down, rounded_up
 from dpassay.sampling.samples import Batch
 
 #: Explanations that are given.
@@ -44,7 +45,7 @@ _BEGINNINGS = {
     Fault.DELTA: "outputs that δ does not pay for: ",
     Fault.SCALE: "the outputs differ more than the claim allows, consistent with too little noise: ",
     Fault.SHIFT: "the outputs differ more than the claim allows, consistent with one record that "
-    "changes the result by more than the noise is made for: ",
+    "changes the result by more than the noise covers: ",
 }
 
 
@@ -53,7 +54,7 @@ def diagnose(
     test: Kept,
     claim: Claim,
     pair: Pair | None,
-    event: Event | None,
+    witness: Witness | None,
     gamma: float,
     guarantee: Guarantee,
     features: Sequence[Feature] = (),
@@ -63,19 +64,20 @@ def diagnose(
 
     train      draws that the search used, which choose the explanations
     test       draws that it did not use, which back them; without any, all of it is heuristic
-    event      that of the witness
+    witness    the event that refutes the claim, with its counts
     gamma      the error probability of all that is said to be exact
     features   named features that a search found telling
     chosen     from how many events or pairs the testing draws chose this one
     """
     seen = some(train.p, train.q)
     with np.errstate(all="ignore"):  # numbers may be as large as a double
+        event = None if witness is None else witness.event
         suspects = Suspects(seen.p, seen.q, claim, event, pair, features).all()[:_GIVEN]
         fresh = joined(test) or seen
         sure = guarantee if test else Guarantee.HEURISTIC
         level = gamma / max(len(suspects), 1)
         return tuple(
-            _Test(one, fresh, claim, level / chosen, sure, 1 - level, k == 0).explanation()
+            _Test(one, fresh, claim, witness, level / chosen, sure, 1 - level, k == 0).explanation()
             for k, one in enumerate(suspects)
         )
 
@@ -87,6 +89,7 @@ class _Test:
     one: Suspicion
     batch: Batch
     claim: Claim
+    witness: Witness | None
     level: float
     guarantee: Guarantee
     confidence: float
@@ -99,8 +102,8 @@ class _Test:
         plain = one.other is None and not one.parts and not one.facts
         if not plain:  # two statements: of the event alone, and of spreads, parts or a shift
             self.level /= 2
-        self.numbers = {**one.facts, ALONE: self._alone(one.condition, self.level)}
-        self._limits(self._counts(one.condition))
+        self.numbers = {**one.facts, ALONE: self._alone(self.counts, self.level)}
+        self._limits(self.counts)
         if one.other is not None:
             sentence, exact = self._spreads(one.other)
         elif one.parts:
@@ -130,9 +133,14 @@ class _Test:
         i = int(np.count_nonzero(condition.holds(p)))
         return i, len(p), int(np.count_nonzero((other or condition).holds(q))), len(q)
 
-    def _alone(self, condition: Condition, level: float) -> float:
+    @cached_property
+    def counts(self) -> tuple[int, int, int, int]:
+        """Those of the condition that it speaks of."""
+        return self._counts(self.one.condition)
+
+    def _alone(self, counts: tuple[int, int, int, int], level: float) -> float:
         """What an event certifies of the parameter by itself."""
-        i, n, j, m = self._counts(condition)
+        i, n, j, m = counts
         return float(shown(self.claim, i, n, j, m, level))
 
     def _limits(self, counts: tuple[int, int, int, int]) -> tuple[str, str, float, float]:
@@ -146,13 +154,13 @@ class _Test:
 
     def _event(self) -> str:
         """An event that is much likelier on one side."""
-        one, counts = self.one, self._counts(self.one.condition)
+        one, counts = self.one, self.counts
         likelier, other, low, high = self._limits(counts)
         i, n, j, m = counts
         a, b = (i / n, j / m) if likelier == "first" else (j / m, i / n)
         what = one.condition.words
         if one.kind is Fault.REPRESENTATION:
-            what = "the low-order bits of the numbers tell: the witness event happens"
+            what = "low-order bits of the numbers tell the inputs apart: the witness event happens"
         never = f"in {number(100 * b)}%" if b else "never"
         said = (
             f"{_BEGINNINGS.get(one.kind, '')}{what} in {number(100 * a)}% of the outputs on the "
@@ -163,7 +171,8 @@ class _Test:
             epsilon = self.claim.point[0]
             delta = max(0.0, low - math.exp(epsilon) * high)
             self.numbers["delta, at least"] = delta
-            return f"{said}; at ε = {number(epsilon)} that takes δ ≥ {rounded_down(delta)}"
+            takes = f"; at ε = {number(epsilon)} that takes δ ≥ {rounded_down(delta)}"
+            return said + takes * (delta > 0)
         theta = self.numbers[ALONE]
         if theta > self.claim.value:
             said += f"; this alone shows {self.claim.symbol} ≥ {rounded_down(theta)}"
@@ -185,13 +194,14 @@ class _Test:
     def _parts(self) -> tuple[str, bool]:
         """What each part shows by itself."""
         one, level, symbol = self.one, self.level / len(self.one.parts), self.claim.symbol
-        ranked = sorted(((self._alone(c, level), c.part.name) for c in one.parts), reverse=True)
+        alone = (self._alone(self._counts(c), level) for c in one.parts)
+        ranked = sorted(zip(alone, (c.part.name for c in one.parts), strict=True), reverse=True)
         self.numbers |= {f"certified by {name}": theta for theta, name in ranked}
         if one.kind is Fault.UNPROTECTED:
             (most, name), (next_most, _) = ranked[:2]
             said = (
-                f"{name} alone shows {symbol} ≥ {rounded_down(most)}; every other part alone shows "
-                f"{symbol} ≥ {rounded_down(next_most)} at most"
+                f"{name} alone shows {symbol} ≥ {rounded_down(most)}; no other part alone shows "
+                f"more than {symbol} ≥ {rounded_down(next_most)}"
             )
             return said, most > self.claim.value
         listed = ", ".join(
@@ -218,29 +228,32 @@ class _Test:
             )
         moved += f" (at least {rounded_down(low)})"
         if noise is None:
-            why = (
-                "consistent with too little noise"
-                if one.kind is Fault.SCALE
-                else "more than is hidden"
-            )
+            little = "consistent with too little noise"
+            why = little if one.kind is Fault.SCALE else "more than the noise hides"
             return f"{moved}: {why}", False
         fits = f"consistent with {noise.family} noise of scale {number(noise.scale)}"
-        if one.kind is Fault.DELTA:
-            holds = (
-                f"; the claim holds with it at δ ≈ {number(facts['delta'])}"
-                if "delta" in facts
-                else ""
-            )
-            return f"{fits}, which keeps {self.claim} at no scale{holds}", False
+        if one.kind is Fault.DELTA and self.claim.point is not None:
+            epsilon = self.claim.point[0]
+            holds = f"at ε = {number(epsilon)} it takes δ ≈ {number(self._delta(epsilon))} or more"
+            return f"{fits}, which keeps {self.claim.short} at no scale; {holds}", False
         needed, covered = facts["needed scale"], facts["protected shift"]
         if one.kind is Fault.SCALE:
-            at = f"for the observed shift of {number(facts['shift'])}, {self.claim} needs "
-            return (
-                f"{fits}; {at}{number(needed)}, {number(needed / noise.scale)} times as much",
-                False,
-            )
-        hidden = f"with which {self.claim} covers a shift of {number(covered)}"
+            at = f"for the observed shift of {number(facts['shift'])}, {self.claim.short} needs"
+            factor = f"{number(needed / noise.scale)} times as large"
+            return f"{fits}; {at} a scale of {number(needed)}, which is {factor}", False
+        hidden = f"which covers a shift of {number(covered)} under {self.claim.short}"
         return f"{moved}; {fits}, {hidden}", low > covered
+
+    def _delta(self, epsilon: float) -> float:
+        """δ at the claimed ε: the largest of what the noise, the threshold and the witness give.
+
+        Every event needs at most the true δ, up to errors of its frequencies.
+        """
+        in_delta, w = ApproximateDP(epsilon, 0.0, headline="delta"), self.witness
+        found = [self.one.facts["delta"], plug_in(in_delta, *self.counts)]
+        found += [] if w is None else [plug_in(in_delta, w.hits_p, w.n_p, w.hits_q, w.n_q)]
+        self.numbers["delta"] = float(max(found))
+        return self.numbers["delta"]
 
     def _picture(self) -> Picture | None:
         """The part on the two inputs, with the event."""
@@ -257,14 +270,14 @@ class _Test:
                 x=values,
                 p=np.array([np.mean(sides[0] == v) for v in values]),
                 q=np.array([np.mean(sides[1] == v) for v in values]),
-                labels=tuple(words) if named else tuple(map(number, values)),
+                labels=tuple(words if named else told_apart(values.tolist())),
                 inside=tuple(condition.of(values).tolist()),
             )
         low, high = np.quantile(both, [0.005, 0.995]).tolist()
-        edges = np.linspace(low, high, _BINS + 1)
-        width, middle = edges[1] - edges[0], (edges[1:] + edges[:-1]) / 2
-        if not 1e-290 < width < np.inf:
+        if not 1e-288 < high - low < np.inf:
             return None
+        edges = _edges(values[(values >= low) & (values <= high)], (high - low) / _BINS)
+        width, middle = edges[1] - edges[0], (edges[1:] + edges[:-1]) / 2
         p, q = (np.histogram(side, edges)[0] / (len(side) * width) for side in sides)
         needed = None
         if self.one.kind is Fault.SCALE and noise is not None:
@@ -279,6 +292,15 @@ class _Test:
             low=condition.low if np.isfinite(condition.low) else None,
             high=condition.high if np.isfinite(condition.high) else None,
         )
+
+
+def _edges(values: FloatArray, width: float) -> FloatArray:
+    """Edges of bins of about this width; of numbers on a grid, such as cents, all hold as many points."""
+    start, gaps = float(values[0]), np.diff(values)
+    step = float(gaps.min()) if gaps.size else width
+    if np.all(np.abs(gaps / step - np.rint(gaps / step)) < 1e-3):
+        width, start = step * math.ceil(width / step), start - step / 2
+    return start + width * np.arange(math.ceil((values[-1] - start) / width) + 1)
 
 
 def median_shift(x: FloatArray, y: FloatArray, level: float) -> float:
@@ -313,15 +335,13 @@ def belief(
         ways += [(q0, p1, False, True), (1 - q1, 1 - p0, False, False)]
     found = []
     for often, rare, first, happens in ways:
-        if often > rare:
-            allowed = often / (often + float(claim.region_inverse(often)))
-            found.append((often / (often + rare), allowed, often, first, happens))
+        least = float(claim.region_inverse(often))
+        if rare < min(often, least):  # or δ may be what is broken: nothing is learned then
+            believed, allowed = often / (often + rare), often / (often + least)
+            found.append((believed, allowed, often, first, happens))
     if not found:
         return None
-    # the strongest that exceeds what is allowed
-    posterior, allowed, often, first, happens = max(
-        found, key=lambda way: (way[0] > way[1], way[0])
-    )
+    posterior, allowed, often, first, happens = max(found)
     return Belief(
         posterior=posterior,
         allowed=allowed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from dpassay._typing import FloatArray
 from dpassay.bounds import binomial_limits
 from dpassay.diagnosis.parts import Condition, Part
 from dpassay.privacy.claims import Claim, GaussianDP
+from dpassay.rootfinding import bisect
 
 #: The error probability of a limit while suspicions are weighed, which states nothing.
 _WEIGHED = 0.02
@@ -41,7 +43,17 @@ def shown(claim: Claim, i: Any, n: int, j: Any, m: int, gamma: float = _WEIGHED)
 
     It holds with probability 1 − γ: two Clopper–Pearson intervals of level γ/2 each.
     """
-    (p0, p1), (q0, q1) = limits(i, n, gamma / 2), limits(j, m, gamma / 2)
+    return _needed(claim, limits(i, n, gamma / 2), limits(j, m, gamma / 2))
+
+
+def plug_in(claim: Claim, i: Any, n: int, j: Any, m: int) -> Any:
+    """The claim's parameter that the observed frequencies of an event need, in either direction."""
+    return _needed(claim, (i / n, i / n), (j / m, j / m))
+
+
+def _needed(claim: Claim, p: tuple[Any, Any], q: tuple[Any, Any]) -> Any:
+    """The smallest parameter with which probabilities between these limits keep the claim."""
+    (p0, p1), (q0, q1) = p, q
     found = [claim.needed(p0, q1), claim.needed(1 - p1, 1 - q0)]
     if not claim.directional:
         found += [claim.needed(q0, p1), claim.needed(1 - q1, 1 - p0)]
@@ -74,12 +86,10 @@ class Noise:
         if self.family == "Gaussian" and claim.point is not None and claim.point[1] == 0:
             return 0.0
         limit = np.asarray(claim.delta_at(_EPSILONS)) + 1e-9
-        low, high = 0.0, 50.0
-        for _ in range(24):
-            middle = (low + high) / 2
-            keeps = np.all(self.profile(middle, _EPSILONS) <= limit)
-            low, high = (middle, high) if keeps else (low, middle)
-        return low if low > 1e-6 else 0.0
+        found = bisect(
+            lambda by: np.all(self.profile(by, _EPSILONS) <= limit), 0.0, 50.0, steps=24
+        )[0]
+        return float(found) if found > 1e-6 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,11 +168,11 @@ class Numbers:
         i, j = (int(np.count_nonzero(condition.of(side))) for side in self.sides)
         return float(shown(claim, i, self.n, j, self.m))
 
-    def best(self, claim: Claim) -> tuple[Condition, float]:
+    def best(self, claim: Claim, weigh: Callable[..., Any] = shown) -> tuple[Condition, float]:
         """The threshold that shows most, and how much."""
         cuts = np.unique(np.quantile(np.concatenate(self.sides), _LEVELS, method="inverted_cdf"))
         i, j = (side.size - np.searchsorted(side, cuts, side="left") for side in self.sides)
-        found = shown(claim, i, self.n, j, self.m)
+        found = weigh(claim, i, self.n, j, self.m)
         top = int(np.argmax(found))
         return Condition(self.part, low=float(cuts[top])), float(found[top])
 
@@ -175,9 +185,8 @@ class Numbers:
             if high <= low:
                 continue
             if other[-1] > high and np.count_nonzero(side >= high - zone) >= least:
-                found.append(
-                    Condition(self.part, low=float(other[np.searchsorted(other, high, "right")]))
-                )
+                beyond = float(other[np.searchsorted(other, high, "right")])
+                found.append(Condition(self.part, low=beyond))
             if other[0] < low and np.count_nonzero(side <= low + zone) >= least:
                 found.append(Condition(self.part, high=low))
         return found
@@ -185,9 +194,8 @@ class Numbers:
     @cached_property
     def noise(self) -> Noise | None:
         """Laplace or Gaussian noise, if one of them fits both sides."""
-        rest = np.sort(
-            np.concatenate([s - c for s, c in zip(self.sides, self.centres, strict=True)])
-        )
+        centred = [s - c for s, c in zip(self.sides, self.centres, strict=True)]
+        rest = np.sort(np.concatenate(centred))
         size = float(np.abs(rest).mean())
         if not 0 < size < np.inf or self.atoms:
             return None
@@ -201,12 +209,7 @@ class Numbers:
         gaussian = ndtr((rest + 0.5 * discrete) / deviation)
         last = np.append(rest[1:] != rest[:-1], True)  # of equal values the last
         places = np.arange(1, rest.size + 1) / rest.size
-        fits = [
-            (float(np.abs(under - places)[last].max()), Noise(name, scale))
-            for name, scale, under in (
-                ("Laplace", size, laplace),
-                ("Gaussian", deviation, gaussian),
-            )
-        ]
-        distance, best = min(fits, key=lambda one: one[0])
-        return best if distance < max(0.025, 1.7 / math.sqrt(rest.size)) else None
+        apart = [float(np.abs(under - places)[last].max()) for under in (laplace, gaussian)]
+        if min(apart) >= max(0.025, 1.7 / math.sqrt(rest.size)):
+            return None
+        return Noise("Laplace", size) if apart[0] <= apart[1] else Noise("Gaussian", deviation)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.events import Event
 from dpassay.outputs.named_features import Feature, NamedFeatures
 from dpassay.outputs.resident import AnyOutputs, Resident
-from dpassay.outputs.templates import NUMBER, Template, children, leaves_of, show, written
+from dpassay.outputs.templates import INNER, NUMBER, Template, children, leaves_of, show, written
 from dpassay.sampling.samples import Batch, Sizes
 
 #: Leaves that stand for a failure.
@@ -114,32 +114,54 @@ def fails(template: Template) -> bool:
 @lru_cache(maxsize=1 << 14)
 def size(template: Template) -> int:
     """How many values it has."""
-    return sum(1 for _ in leaves_of(template))
+    return sum(map(size, children(template))) if template[0] in INNER else 1
+
+
+class Label(NamedTuple):
+    """A key, or a value that is no number, of an output or in a part of it."""
+
+    of: str  # the expression of the output or the part
+    what: str | Template  # a key is text
+    inside: bool = True  # or it is the whole of that part
+
+    @property
+    def words(self) -> str:
+        of = "the output" if self.of == "output" else self.of
+        if not self.inside:
+            return f"{of} is {'empty' if self.what[0] == 'none' else self._shown}"
+        return f"{of} has the {'key' if isinstance(self.what, str) else 'value'} {self._shown}"
+
+    @property
+    def code(self) -> str:
+        return f"{self._shown} in {self.of}" if self.inside else f"{self.of} == {self._shown}"
+
+    @property
+    def _shown(self) -> str:
+        return repr(self.what) if isinstance(self.what, str) else show(self.what)
 
 
 @lru_cache(maxsize=1 << 14)
-def labels(template: Template) -> frozenset[tuple[str, str]]:
-    """Its keys, and its values that are no numbers: as words and as expressions."""
+def labels(template: Template) -> frozenset[Label]:
+    """Its keys, and its values that are no numbers."""
     if size(template) > _LEAVES:
         return frozenset()
     return frozenset(_labels(template, "output"))
 
 
-def _labels(template: Template, code: str) -> Iterator[tuple[str, str]]:
+def _labels(template: Template, code: str) -> Iterator[Label]:
     match template[0]:
         case "number":
             return
         case "dict":
             for key, child in template[1]:
-                yield f"the key {key!r}", f"{key!r} in {code}"
+                yield Label(code, key)
                 yield from _labels(child, f"{code}[{key!r}]")
         case "seq" | "set" | "object":
-            for child in children(template):
+            for child in set(children(template)):
                 if child[0] in ("str", "none"):
-                    shown = show(child)
-                    yield f"the value {shown}", f"{shown} in {code}"
+                    yield Label(code, child)
         case _:
-            yield f"the value {show(template)}", f"{code} == {show(template)}"
+            yield Label(code, template, inside=False)
 
 
 SIZE = Part("the number of values in the output", "", by_structure(size))
@@ -181,9 +203,9 @@ def sorted_difference(kinds: Sequence[Template], difference: FloatArray) -> floa
     return float(np.abs(list(total.values())).sum())
 
 
-def labelled(label: tuple[str, str]) -> Part:
+def labelled(label: Label) -> Part:
     """1 where an output has a key or a value that is no number."""
-    return Part(label[0], label[1], by_structure(lambda one: float(label in labels(one))))
+    return Part(label.words, label.code, by_structure(lambda one: float(label in labels(one))))
 
 
 def witnessed(event: Event) -> Part:
@@ -198,28 +220,40 @@ def featured(feature: Feature) -> Part:
 
 
 def coordinates(template: Template, near: Outputs) -> list[Part]:
-    """The numbers of outputs of one structure, in their order.
+    """The numbers of a structure, in their order, in all outputs that have one at that place.
 
     Numbers that no double holds are read as distances from one that is near.
     """
 
-    def part(column: int, code: str) -> Part:
+    def part(column: int, path: str) -> Part:
         origin = 0.0 if near.rest is None else float(near.numbers[0, column])
 
         def read(outputs: Outputs) -> FloatArray:
-            own = np.array([one == template for one in outputs.structures])
-            use = own[0] if outputs.codes is None else own[outputs.codes]
-            if column >= outputs.numbers.shape[1]:
-                return np.full(len(outputs), np.nan)
-            return np.where(use, outputs.value_of(column, origin), np.nan)
+            places = np.array([_place(one, path) for one in outputs.structures])
+            found = np.full(len(outputs), np.nan)
+            at = (
+                np.full(len(outputs), places[0]) if outputs.codes is None else places[outputs.codes]
+            )
+            for place in set(places.tolist()) - {-1}:
+                own = at == place
+                found[own] = outputs.value_of(place, origin)[own]
+            return found
 
-        name = "the output" if code == "output" else code
+        name, code = "the output" if path == "output" else path, path
         if origin:
-            name, code = f"{name} − {int(origin)}", f"{code} - {int(origin)}"
+            name, code = f"{name} − {int(origin)}", f"{path} - {int(origin)}"
         return Part(name, code, read)
 
     named = enumerate(_paths(template, "output"))
     return [part(column, code) for column, (code, leaf) in named if leaf == NUMBER]
+
+
+@lru_cache(maxsize=1 << 14)
+def _place(template: Template, code: str) -> int:
+    """Where an output of this structure holds the number that an expression computes; −1 for nowhere."""
+    found = (k for k, (at, leaf) in enumerate(_paths(template, "output")) if at == code)
+    place = next(found, -1)
+    return place if place >= 0 and leaves_of(template)[place] == NUMBER else -1
 
 
 def _paths(template: Template, code: str) -> Iterator[tuple[str, Template]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray
-from dpassay.diagnosis.numbers import Noise, Numbers, shown
+from dpassay.diagnosis.numbers import Noise, Numbers, plug_in, shown
 from dpassay.diagnosis.parts import (
     SIZE,
     Condition,
@@ -34,7 +34,7 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event
 from dpassay.outputs.named_features import Feature
 from dpassay.outputs.templates import Template, number_columns
-from dpassay.privacy.claims import Claim
+from dpassay.privacy.claims import ApproximateDP, Claim
 from dpassay.privacy.pairs import Pair, Relation
 from dpassay.results.explanations import Fault
 
@@ -93,7 +93,10 @@ class Suspects:
         if witness is not None and self.event is not None and self.event.of_representation:
             found.append(Suspicion(Fault.REPRESENTATION, witness))
         found += self._structural()
-        found += self._numerical(witness, sure=not found)
+        # where all outputs have one structure the cause is in the numbers
+        found += self._numerical(
+            witness, sure=not found and len(structures(self.p, self.q)[0]) == 1
+        )
         if not found and witness is not None:  # the witness is all there is
             found = self._categorical(witness)
         for one in found:
@@ -157,15 +160,15 @@ class Suspects:
         """Keys and values that tell; or the number of values, if that tells more."""
         size = Numbers.of(SIZE, self.p, self.q)
         cut, by_size = size.best(self.claim)
-        listed = sorted({label for one in kinds for label in labels(one)})[:_LABELS]
+        distinct = {label for one in kinds for label in labels(one)}
+        listed = sorted(distinct, key=lambda label: (label.words, label.code))[:_LABELS]
         has = np.array([[label in labels(one) for label in listed] for one in kinds], dtype=float)
         weighed = self._weighed(counts @ has) if listed else np.zeros(1)
         best = int(np.argmax(weighed))
         found = []
         if self._breaks(weighed[best]):
             part = labelled(listed[best])
-            said = f"the output has {part.name}"
-            found = self._categorical(Condition(part, 1, 1, part.code, said))
+            found = self._categorical(Condition(part, 1, 1, part.code, part.name))
         if self._breaks(by_size) and weighed[best] < 0.9 * by_size:
             found = [Suspicion(Fault.ORDER_OR_SIZE, cut), *found]
         return found
@@ -293,7 +296,7 @@ class Suspects:
         """A shift against the noise: which of the two is wrong draws do not tell."""
         condition = Condition(one.part, low=sum(one.centres) / 2)
         shift = one.shift
-        if noise is None or not math.isfinite(shift):
+        if noise is None or not noise.scale or not math.isfinite(shift):
             kinds = (Fault.SHIFT, Fault.SCALE)
             return [Suspicion(kind, condition, facts={"shift": shift}) for kind in kinds]
         if len(several) > 1 and np.ptp([max(s.spreads) for s in several]) < 0.3 * max(one.spreads):
@@ -303,9 +306,11 @@ class Suspects:
         many = 1 if shift == one.shift else len(several)
         facts = {"shift": shift, "scale": noise.scale, "parts": many}
         if allowed == 0 and self.claim.point is not None:  # no scale keeps the claim
-            epsilon = np.array([self.claim.point[0]])
+            in_delta = ApproximateDP(self.claim.point[0], 0.0, headline="delta")
+            epsilon = np.array([in_delta.epsilon])
             facts["delta"] = float(noise.profile(shift / noise.scale, epsilon)[0])
-            return [Suspicion(Fault.DELTA, condition, noise=noise, facts=facts)]
+            cut, _ = one.best(in_delta, plug_in)
+            return [Suspicion(Fault.DELTA, cut, noise=noise, facts=facts)]
         if shift <= _EXCESS * noise.scale * allowed:
             return []
         covered = noise.scale * allowed

@@ -194,7 +194,7 @@ class Coupling:
         p, q = batch.p, batch.q
         if not _equal(p, q):
             return False
-        varies = np.ptp(p.numbers, axis=0).any() or np.unique(codes_of(p)).size > 1
+        varies = np.ptp(p.numbers, axis=0).any() or np.unique(p.all_codes).size > 1
         return True if varies else None
 
 
@@ -203,15 +203,10 @@ def _equal(p: Outputs, q: Outputs) -> bool:
         return False
     rests = [0.0 if side.rest is None else side.rest for side in (p, q)]
     return bool(
-        np.array_equal(codes_of(p), codes_of(q))
+        np.array_equal(p.all_codes, q.all_codes)
         and np.array_equal(p.numbers, q.numbers)
         and np.all(rests[0] == rests[1])
     )
-
-
-def codes_of(side: Outputs) -> Any:
-    """The index of the structure of each output."""
-    return np.zeros(len(side), dtype=np.int64) if side.codes is None else side.codes
 
 
 # --- global states
@@ -263,7 +258,7 @@ def difference(found: Coupled) -> float:
     (√2 × a Mahalanobis distance, which is Δ/b for Laplace noise), and the log-ratio of their scales.
     """
     batch = found.batch
-    a, b = codes_of(batch.p), codes_of(batch.q)
+    a, b = batch.p.all_codes, batch.q.all_codes
     moved = a != b
     score = _FLOW * found.apart
     if moved.any():

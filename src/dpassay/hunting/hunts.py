@@ -14,7 +14,8 @@ from typing import Any
 
 from dpassay import validation as checks
 from dpassay.auditing.audits import audit, check_conclusive
-from dpassay.blackbox.inputs import Space, as_space
+from dpassay.blackbox.inputs import as_space
+from dpassay.blackbox.library_objects import Neighbours, neighbours_of
 from dpassay.blackbox.mechanism import Mechanism, check_mechanism, with_features
 from dpassay.errors import InvalidInput, MechanismError, NotEnoughDraws
 from dpassay.hunting.queries import NORMS, Queries
@@ -26,8 +27,8 @@ from dpassay.hunting.search import SHRINK, Search, Shrinking
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation, as_relation
-from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
+from dpassay.rounding import number
 from dpassay.sampling.budget import Clock
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
 from dpassay.sampling.progress import Whole
@@ -56,16 +57,16 @@ _UNFIT = {Relation.UNSPECIFIED, Relation.SENSITIVITY_ONE, Relation.DISTRIBUTIONA
 
 def hunt(
     mechanism: Any,
-    space: Any,
-    claim: Claim | str,
+    space: Any = None,
+    claim: Claim | str | None = None,
     *,
     budget: int = 400_000,
     seconds: float | None = None,
     confidence: float = 0.95,
-    relation: Relation | str = "replace",
+    relation: Relation | str | None = None,
     user: str | None = None,
-    sensitivity: float = 1.0,
-    norm: str = "each",
+    sensitivity: float | None = None,
+    norm: str | None = None,
     outside: bool = False,
     failing: str = "leak",
     loss: Any = "auto",
@@ -82,14 +83,15 @@ def hunt(
     mechanism that keeps its claim is called a violation with probability 1 − confidence at most, however
     many pairs were tried.
 
-    space        what inputs look like: one of `dpassay.inputs`, or a Hypothesis strategy
+    space        what inputs look like: one of `dpassay.inputs`, or a Hypothesis strategy. Measurements of
+                 OpenDP and mechanisms of diffprivlib bring their own, with relation and claim
     claim        a claim or its text, such as "eps=1, delta=1e-5"
     budget       draws over all pairs and both sides
     seconds      time to spend, in place of a budget: a pilot measures the mechanism, and says before the
                  hunt if that is too little. The same seed gives the same hunt with a budget only
-    relation     what makes inputs neighbours: "replace" or "add_remove" (a row), "edit" (a cell),
-                 "user" (all rows of one, named by the column `user`), "query" (answers that differ by
-                 `sensitivity` at most: "each", in "l1" or in "l2", which is the `norm`)
+    relation     what makes inputs neighbours: "replace" (the default) or "add_remove" (a row), "edit" (a
+                 cell), "user" (all rows of one, named by the column `user`), "query" (answers that differ
+                 by `sensitivity` at most, 1 by default: "each", in "l1" or in "l2", which is the `norm`)
     outside      also try NaN, infinities and values beyond the bounds of the space
     failing      what an exception or a time-out is. "leak": an output inside the space, and outside it a
                  refusal, which is no leak; "outcome": an output everywhere; "ignore": never one
@@ -106,7 +108,9 @@ def hunt(
     >>> found.violated, found.verdict.lower_bound > 2
     (True, True)
     """
-    claimed = as_claim(claim)
+    given = {"space": space, "claim": claim, "relation": relation}
+    stated = neighbours_of(mechanism, given | {"sensitivity": sensitivity, "norm": norm})
+    claimed = as_claim(stated.claim)
     checks.whole("budget", budget, at_least=LEAST)
     gamma = 1 - checks.probability("confidence", confidence)
     checks.one_of("failing", failing, ("leak", "outcome", "ignore"))
@@ -114,7 +118,7 @@ def hunt(
     if guide is not None:
         checks.one_of("guide", guide, ("calls",))
     box, seed = check_mechanism(with_features(mechanism, features)), seed_of(rng)
-    pairs = _candidates(as_space(space), relation, user, sensitivity, norm, seed)
+    pairs = _candidates(stated, user, seed)
     how = as_sampling(sampling)
     draws = DrawBudget(int(budget))
     if seconds is not None:
@@ -280,25 +284,26 @@ def _passed_over(rows: Sequence[Tried]) -> list[str]:
     middle = sorted(row.draws // 2 for row in rows)[len(rows) // 2]
     return [  # an event of probability 3/n is missed by n draws with probability e⁻³
         f"the verdict is about this pair; {len(rows)} others had about {middle:,} draws a side each, and "
-        f"what shows in one output of {max(middle // 3, 1):,} or fewer is easily missed with these"
+        f"a leak that shows in fewer than 1 of {max(middle // 3, 1):,} outputs is easily missed"
     ]
 
 
 # --- arguments
 
 
-def _candidates(
-    space: Space, relation: Any, user: str | None, sensitivity: float, norm: str, seed: int
-) -> Records | Queries:
+def _candidates(stated: Neighbours, user: str | None, seed: int) -> Records | Queries:
     """The candidates of a space under a relation."""
-    kind = as_relation(relation)
-    schema = row_schema(space, seed)
+    kind = as_relation(stated.relation)
+    schema = row_schema(as_space(stated.space), seed)
     if kind in _UNFIT:
         allowed = '"replace", "add_remove", "edit", "user" or "query"'
-        raise InvalidInput(f"relation must be {allowed} for a hunt, got {checks.shown(relation)}")
+        raise InvalidInput(
+            f"relation must be {allowed} for a hunt, got {checks.shown(stated.relation)}"
+        )
     if kind is Relation.SENSITIVITY:
-        checks.one_of("norm", norm, NORMS)
-        return Queries(schema, checks.real("sensitivity", sensitivity, above=0.0), norm)
+        checks.one_of("norm", stated.norm, NORMS)
+        sensitivity = checks.real("sensitivity", stated.sensitivity, above=0.0)
+        return Queries(schema, sensitivity, stated.norm)
     if (user is not None) != (kind is Relation.ONE_USER):
         raise InvalidInput(
             'relation="user" and user="the column that says whose a row is" go together'

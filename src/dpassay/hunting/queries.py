@@ -191,11 +191,13 @@ class Queries:
                 replace(found, base=base[:k] + base[k + 1 :], shift=shift[:k] + shift[k + 1 :])
                 for k in range(size)
             ]
-        if sum(map(bool, shift)) > 1:
-            options += [
-                replace(found, shift=(*shift[:k], 0 * shift[k], *shift[k + 1 :]))
-                for k in range(size)
-                if shift[k]
-            ]
+        # one answer that differs, or one direction: a pattern with gaps is not simpler, and each gap
+        # takes away a little of what many answers show together
+        differ = [k for k in range(size) if shift[k]]
+        rising = {k for k in differ if shift[k] > 0}
+        for kept in [*({k} for k in differ), rising, {*differ} - rising]:
+            if 0 < len(kept) < len(differ):
+                fewer = tuple(d if k in kept else 0 * d for k, d in enumerate(shift))
+                options.append(replace(found, shift=fewer))
         fit = [self._fit(replace(one, origin=Origin.SIMPLIFIED)) for one in options]
         return [one for one in fit if one is not None and one.key != found.key]

@@ -17,8 +17,9 @@ from dpassay.results.verdict import Verdict
 from dpassay.tables import Shown
 from dpassay.validation import shown
 
-#: Equal rows shown around one that differs, rows shown at most, and characters of each.
-_CONTEXT, _ROWS, _CHARACTERS = 2, 24, 100
+#: Equal rows shown around one that differs, rows shown at most, and characters of each that are shown
+#: and compared.
+_CONTEXT, _ROWS, _CHARACTERS, _LONGEST = 2, 24, 100, 10_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -104,14 +105,10 @@ class Hunt(Shown):
 def compared(pair: Pair) -> list[tuple[str, str]]:
     """The rows of two inputs: − only in the first, + only in the second, others as far as they fit."""
     lines: list[tuple[str, str]] = []
-    for same, first, second in _blocks(pair):
-        if same:
-            lines += [(" ", text) for text in first]
-        else:
-            lines += [("−", text) for text in first] + [("+", text) for text in second]
-    if not lines:
-        return [(" ", "no rows on either side")]
-    return lines if len(lines) <= _ROWS else [*lines[:_ROWS], (" ", f"… {len(lines) - _ROWS} more")]
+    for differs, *sides in beside(pair):
+        marks = zip("−+" if differs else " ", sides, strict=False)
+        lines += [(mark, text) for mark, text in marks if text is not None]
+    return lines or [(" ", "no rows on either side")]
 
 
 def beside(pair: Pair) -> list[tuple[bool, str | None, str | None]]:
@@ -129,14 +126,27 @@ def beside(pair: Pair) -> list[tuple[bool, str | None, str | None]]:
 
 def _blocks(pair: Pair) -> Iterator[tuple[bool, list[str], list[str]]]:
     """Runs of rows in which the inputs are the same or not; of long equal ones the ends."""
-    sides = [[shown(row, _CHARACTERS) for row in _rows(side)] for side in pair]
+    sides = [[shown(row, _LONGEST) for row in _rows(side)] for side in pair]
     match = difflib.SequenceMatcher(None, sides[0], sides[1], autojunk=False)
     for tag, a, b, c, d in match.get_opcodes():
         first, second = sides[0][a:b], sides[1][c:d]
         if tag == "equal" and len(first) > 2 * _CONTEXT + 1:
             gap = f"… {len(first) - 2 * _CONTEXT:,} more that are equal"
             first = second = [*first[:_CONTEXT], gap, *first[-_CONTEXT:]]
-        yield tag == "equal", first, second
+        both = list(itertools.zip_longest(first, second, fillvalue=""))
+        yield (
+            tag == "equal",
+            [_cut(*two) for two in both if two[0]],
+            [_cut(*two[::-1]) for two in both if two[1]],
+        )
+
+
+def _cut(text: str, other: str) -> str:
+    """A text; of a long one what is around the place where it differs from another."""
+    at = next((k for k, (x, y) in enumerate(zip(text, other, strict=False)) if x != y), 0)
+    start = max(at - _CHARACTERS // 3, 0) if len(text) > _CHARACTERS else 0
+    part = "…" * (start > 0) + text[start:]
+    return part if len(part) <= _CHARACTERS else f"{part[: _CHARACTERS - 1]}…"
 
 
 def _rows(data: Any) -> list[Any]:

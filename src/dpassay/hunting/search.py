@@ -97,10 +97,12 @@ class Search:
             self._singled_out(inside)
         waiting, improving = inside[many:] + beyond[many:], True
         while improving and not self._done:
-            before = self._bound
+            before, spent = self._bound, self.screening.budget.spent
             if self.coupled and self._conclusive:
                 self._ahead_of_best(waiting, rng)
             elif not self._further_round(waiting, outside, rng):
+                return
+            if self.screening.budget.spent == spent:  # a space of few pairs: all of them were tried
                 return
             improving = not self._conclusive or self._bound >= (1 + _GAIN) * before
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from dpassay._typing import FloatArray
+from dpassay._typing import AnyArray, FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.loss.cell_counts import SIZES, NotApplicable
 from dpassay.loss.classifier import ClassifierLoss, check_classifier
@@ -54,6 +54,8 @@ _DIGITS = 1000
 _FEW = 30
 #: Draws per category that suffice for its frequency.
 _OFTEN = 20
+#: Scores with few parameters.
+_PARAMETRIC = ("polynomial", "ranks", "linear", "logistic", "products", "discriminant")
 #: Scores that are slow to fit.
 _SLOW = ("products", "boosting")
 
@@ -62,8 +64,8 @@ def candidates(training: Training) -> list[str]:
     """The scores worth trying on outputs like these, those with the fewest parameters first.
 
     One continuous number: a quadratic, densities, and cells whose resolution follows the data. More: also
-    polynomials in all coordinates, and boosted trees. None: frequencies; and where combinations of values
-    hardly repeat, the scores for several numbers. Collections: named features.
+    polynomials in all coordinates, and boosted trees. None: frequencies, and for counts a line; where
+    combinations of values hardly repeat, the scores for several numbers. Collections: named features.
     """
     layout, draws = training.layout, min(training.sizes)
     free = layout.widest
@@ -78,6 +80,8 @@ def candidates(training: Training) -> list[str]:
     narrow = width <= _WIDE or _whole_numbers(training)
     if not collections and ((many and width > 2 and narrow) or _parted(training)):
         names.append("feature")  # before combinations: a witness of one feature is easier to read
+    if width == 1 and not free and len(layout) > 5:
+        names.append("linear")  # counts: the frequencies of large ones are known from all
     if many:
         names.append("linear" if width > _PRODUCTS else "logistic")
         if 2 < width <= _PRODUCTS and draws > 5 * width:
@@ -130,6 +134,13 @@ def _binary(training: Training) -> bool:
     return bool(np.mean(np.all((some == low) | (some == high), axis=0)) > 0.5)
 
 
+def _has_low_bits(numbers: AnyArray) -> bool:
+    """Whether some are no whole numbers below 2⁵², of which the value says all bits."""
+    if numbers.dtype.kind != "f":
+        return False
+    return bool(np.any((numbers != np.floor(numbers)) | (np.abs(numbers) >= 2.0**52)))
+
+
 class CrossFit:
     """The training draws of one pair: their layout, and cross-fitted scores by each candidate."""
 
@@ -172,7 +183,8 @@ class CrossFit:
                 own = candidates(self.training)
                 if self.lean:
                     own = [name for name in own if name not in _SLOW]
-                floats = self.training.p.outputs.numbers.dtype.kind == "f"
+                sides = self.training.p, self.training.q
+                floats = any(_has_low_bits(side.outputs.numbers) for side in sides)
                 bits = self.loss == "auto" and self.training.layout.widest and floats
                 return [*own, *(_BITS if bits else ())]
             case "bits":
@@ -271,6 +283,10 @@ class CrossFit:
         few = self.names[index] == "kinds" and len(self.training.layout) <= _FEW
         return few or self.names[index] == "lowest bit"
 
+    def parametric(self, index: int) -> bool:
+        """Whether a candidate is a model with few parameters, whose log-odds are smooth far out."""
+        return self.names[index] in _PARAMETRIC
+
     def _cross(self, index: int) -> Scores | None:
         a, b = self.training.halves
         try:
@@ -323,8 +339,8 @@ class CrossFit:
 class Criterion(Protocol, Generic[T]):
     """What makes one score better than another."""
 
-    def judge(self, scores: Scores) -> T:
-        """What held-back scores predict."""
+    def judge(self, scores: Scores, parametric: bool) -> T:
+        """What held-back scores predict, by a model of few parameters or not."""
 
     def beats(self, new: T, best: T) -> bool:
         """Whether a later candidate is clearly better."""
@@ -339,7 +355,7 @@ def select(
         scores = learner.scores(index)
         if scores is None:
             continue
-        predicted = criterion.judge(scores)
+        predicted = criterion.judge(scores, learner.parametric(index))
         if best is None or criterion.beats(predicted, best[1]):
             best = index, predicted
     if best is None:
@@ -355,7 +371,7 @@ def log_loss(against: FloatArray) -> FloatArray:
 class LogLoss:
     """The score that predicts best which side a draw is from, by more than a standard error."""
 
-    def judge(self, scores: Scores) -> FloatArray:
+    def judge(self, scores: Scores, parametric: bool = False) -> FloatArray:
         """The log loss of each draw, log(1 + e^∓score), both sides weighing the same."""
         p, q = scores
         weights = np.repeat([1.0, p.size / q.size], [p.size, q.size])

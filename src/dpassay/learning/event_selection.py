@@ -31,6 +31,8 @@ _MARGIN_Z, _MARGIN_BOUND = 1.0, 0.03
 _READABLE = 2.0
 #: How many times the penalty for many thresholds is subtracted by default; see docs/methods/audit.md.
 _CONSERVATIVE = 2.0
+#: The same where hit rates come from a calibrated fit.
+_CALIBRATED = 0.5
 #: Optimistic events may cost this much of the probability that the claim is refuted.
 _PRICE = 0.005
 
@@ -58,20 +60,27 @@ class EventCriterion:
     gamma: float
     caution: float = _CONSERVATIVE
     largest: bool = False  # the largest bound is sought, not the strongest test
-    counted: dict[int, HitRates] = field(default_factory=dict, repr=False)  # by score
+    calibrate: bool = True  # where scores are models with few parameters
+    counted: dict[tuple[int, bool], HitRates] = field(default_factory=dict, repr=False)  # by score
 
-    def judge(self, scores: Scores, *, tails: bool = False) -> PredictedEvents:
+    def judge(
+        self, scores: Scores, parametric: bool = False, *, tails: bool = False
+    ) -> PredictedEvents:
         # regions of divergence claims are slow: scores are compared by a Gaussian claim like them
         claim = self.claim if self.claim.set_by_events else self.claim.gaussian_proxy()
-        found = self.rates(scores, tails=tails).predict(claim, self.gamma, self.caution)
+        rates = self.rates(scores, tails=tails, modelled=self.calibrate and (parametric or tails))
+        caution = _CALIBRATED if rates.modelled else self.caution
+        found = rates.predict(claim, self.gamma, caution)
         return replace(found, certain=-math.inf) if self.largest else found
 
-    def rates(self, scores: Scores, *, tails: bool = False) -> HitRates:
-        """How often its events happen, counted once."""
-        key = id(scores)
+    def rates(self, scores: Scores, *, tails: bool = False, modelled: bool = False) -> HitRates:
+        """How often its events happen, counted or fitted once."""
+        key = id(scores), modelled
         if key not in self.counted:
             directional = self.claim.directional
-            self.counted[key] = HitRates.of(scores, directional, self.test, tails=tails)
+            self.counted[key] = HitRates.of(
+                scores, directional, self.test, tails=tails, modelled=modelled
+            )
         return self.counted[key]
 
     def beats(self, new: PredictedEvents, best: PredictedEvents, times: float = 1.0) -> bool:
@@ -132,11 +141,11 @@ def _events(
     if not criterion.claim.set_by_events:
         threshold = predicted.event
         if len(criterion.claim.orders) == 1:  # else the Gaussian claim is near
-            rates = criterion.rates(_scores(learner, index))
+            rates = criterion.rates(_scores(learner, index), tails=index is None)
             threshold = rates.strongest(criterion.claim, criterion.caution)
         order = _order(criterion, threshold)
-        return [replace(_selected(learner, index, predicted, threshold), order=order)]
-    conservative = _selected(learner, index, predicted, predicted.event)
+        return [replace(_selected(learner, criterion, index, predicted, threshold), order=order)]
+    conservative = _selected(learner, criterion, index, predicted, predicted.event)
     for rule in _OPTIMISTIC:
         optimistic = replace(criterion, gamma=criterion.gamma * rule.share, caution=rule.caution)
         other, further = _best(learner, optimistic, family)
@@ -145,11 +154,11 @@ def _events(
         both = (index, predicted.event), (other, further.largest)
         if not _affordable(learner, criterion, *both, rule.share):
             continue
-        rates = optimistic.rates(_scores(learner, other))
+        rates = optimistic.rates(_scores(learner, other), tails=other is None)
         chosen = rates.several(
             optimistic.claim, optimistic.gamma, optimistic.caution, further.largest, rule.events
         )
-        found = [_selected(learner, other, further, threshold) for threshold in chosen]
+        found = [_selected(learner, optimistic, other, further, threshold) for threshold in chosen]
         found = [one for one in found if not _same(learner, conservative.event, one.event)]
         if not found:
             return [conservative]
@@ -181,7 +190,7 @@ def _affordable(
         return True
     z = []
     for (index, event), caution in ((conservative, criterion.caution), (optimistic, 1.0)):
-        rates = criterion.rates(_scores(learner, index))
+        rates = criterion.rates(_scores(learner, index), tails=index is None)
         statistic = rates.statistic(criterion.claim, caution)
         z.append(statistic(criterion.claim.value)[rates.index(event)])
     level = ndtri(criterion.gamma * np.array([1.0, 1 - share, share]))
@@ -230,7 +239,7 @@ def _best(
     for simple in learner.readable:
         scores = learner.known_scores(simple)
         if simple in family and scores is not None and simple != index:
-            own = criterion.judge(scores)
+            own = criterion.judge(scores, learner.parametric(simple))
             if not criterion.beats(predicted, own, _READABLE):
                 index, predicted = simple, own
     if as_is is not None and not criterion.beats(predicted, as_is):
@@ -239,27 +248,44 @@ def _best(
 
 
 def _selected(
-    learner: CrossFit, index: int | None, predicted: PredictedEvents, found: ThresholdEvent
+    learner: CrossFit,
+    criterion: EventCriterion,
+    index: int | None,
+    predicted: PredictedEvents,
+    found: ThresholdEvent,
 ) -> SelectedEvent:
     if index is None:
         event, name = learner.number_event(found.threshold, found.above), "the output itself"
     else:
         loss = learner.fitted(index)
-        event, name = _event(learner, loss, found), loss.name
+        (event, found), name = _event(learner, criterion, loss, found), loss.name
     return SelectedEvent(event, found, predicted.rank, name)
 
 
-def _event(learner: CrossFit, loss: Loss, found: ThresholdEvent) -> Event:
+def _event(
+    learner: CrossFit, criterion: EventCriterion, loss: Loss, found: ThresholdEvent
+) -> tuple[Event, ThresholdEvent]:
     """The event by the score that is fitted to all training draws, about as likely as was predicted.
 
     Its values need not be on the scale of those that half of the draws gave. Where the event holds less
-    than half, or more than twice, what it should, the threshold is set by rank instead.
+    than half, or more than twice, what it should, the threshold is set by rank. Where that does not help
+    the score has a few values only, and the best one is chosen by the draws it was fitted to.
     """
     event = loss.event(found.threshold, found.above)
+    if _as_likely(learner, event, found):
+        return event, found
+    scores = loss.score(learner.batch.p), loss.score(learner.batch.q)
+    rank = 1 - found.share if found.above else found.share
+    threshold = float(np.quantile(np.concatenate(scores), rank, method="nearest"))
+    event = loss.event(threshold, found.above)
+    if _as_likely(learner, event, found):
+        return event, found
+    best = replace(criterion, counted={}).judge(scores).event
+    return loss.event(best.threshold, best.above), best
+
+
+def _as_likely(learner: CrossFit, event: Event, found: ThresholdEvent) -> bool:
+    """Whether an event holds between half and twice the training draws that it should, and not all."""
     sides = learner.batch.p, learner.batch.q
     held = sum(event.count(side) / len(side) for side in sides) / 2
-    if 0.5 * found.share <= held <= 2 * found.share and 0.5 * (1 - found.share) <= 1 - held:
-        return event
-    scores = np.concatenate([loss.score(side) for side in sides])
-    rank = 1 - found.share if found.above else found.share
-    return loss.event(float(np.quantile(scores, rank, method="nearest")), found.above)
+    return 0.5 * found.share <= held <= 2 * found.share and 0.5 * (1 - found.share) <= 1 - held

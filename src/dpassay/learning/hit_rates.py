@@ -27,6 +27,7 @@ from scipy.special import ndtri
 
 from dpassay._typing import FloatArray
 from dpassay.bounds.power import normal_limit
+from dpassay.learning.calibration import calibrated
 from dpassay.learning.cross_fit import Scores
 from dpassay.privacy.claims import Claim
 from dpassay.rootfinding import last_reaching
@@ -38,9 +39,11 @@ _THRESHOLDS = 200
 _MAX_PARAMETER, _CLOSE, _CLOSE_Z = 100.0, 1e-3, 0.01
 #: A z so far below the critical value as good as never reaches it.
 _HOPELESS = 10.0
-#: How far above the critical value z must be predicted for a refutation to count as certain: its own
-#: standard error is 1, and as much again comes from the noise of the training draws.
-_CERTAIN = 3.5
+#: How far above the critical value z must be predicted for a refutation to count as certain (.995): its
+#: own standard error is 1, and as much again comes from the noise of the training draws.
+_CERTAIN = 2.6
+#: Hit rates by a calibrated fit are as precise as those counted among so many times the draws.
+_AS_MANY = 4
 #: Further optimistic events must have this share of the best predicted bound, and hold this many times
 #: more draws, or fewer, than one chosen already.
 _NEAR, _APART = 0.6, 1.5
@@ -133,37 +136,61 @@ class HitRates:
     n_low: FloatArray
     noise: float  # how much of a z the noise of the training draws makes up
     ranked: float  # the share of draws that have a score
+    modelled: bool = False  # by a calibrated fit
     known: dict[tuple[type[Claim], float], FloatArray] = field(default_factory=dict)  # z, by value
 
     @classmethod
-    def of(cls, scores: Scores, directional: bool, test: Sizes, *, tails: bool) -> HitRates:
-        """Count; with `tails` an event may be in either tail of the scores. NaN is in no event."""
-        p, q = (np.sort(side[~np.isnan(side)]) for side in scores)
-        n_p, n_q = scores[0].size, scores[1].size
-        thresholds = _candidate_thresholds(p, q)
-        up, down = [], []  # score ≥ t, score ≤ t
-        for side, total in ((p, n_p), (q, n_q)):
-            up.append((side.size - np.searchsorted(side, thresholds, side="left")) / total)
-            down.append(np.searchsorted(side, thresholds, side="right") / total)
+    def of(
+        cls,
+        scores: Scores,
+        directional: bool,
+        test: Sizes,
+        *,
+        tails: bool = False,
+        modelled: bool = False,
+    ) -> HitRates:
+        """Count, or with `modelled` calibrate where that fits. NaN is in no event.
+
+        With `tails` an event may be in either tail of the scores.
+        """
+        sides = [np.sort(side[~np.isnan(side)]) for side in scores]
+        sizes = scores[0].size, scores[1].size
+        thresholds = _candidate_thresholds(*sides)
+        below, until = (
+            np.array([np.searchsorted(side, thresholds, side=end) for side in sides])
+            for end in ("left", "right")
+        )
+        groups = np.diff(below, append=[[side.size] for side in sides])
+        chance = calibrated(thresholds, *groups) if modelled else None
+        if chance is not None:  # the draws that the fit expects of each side
+            of_each, equal = np.array([chance, 1 - chance]), (until - below).sum(axis=0)
+            groups = groups.sum(axis=0) * of_each
+            until = np.cumsum(groups, axis=1) - groups + equal * of_each
+        total = np.array(sizes)[:, None]
+        up, down = np.cumsum(groups[:, ::-1], axis=1)[:, ::-1] / total, until / total
         orientations = [(True, False), (False, True), (False, False), (True, True)][
             : 4 if tails else 2
         ]
         orientations = [
             orientation for orientation in orientations if not (directional and orientation[1])
         ]
-        ranked = (p.size / n_p + q.size / n_q) / 2
-        return cls.of_shares(thresholds, orientations, up, down, (n_p, n_q), test, ranked)
+        as_many = 1 if chance is None else _AS_MANY
+        drawn, ranked = (as_many * sizes[0], as_many * sizes[1]), float(np.mean(up[:, 0]))
+        return cls.of_shares(
+            thresholds, orientations, up, down, drawn, test, ranked, chance is not None
+        )
 
     @classmethod
     def of_shares(
         cls,
         thresholds: FloatArray,
         orientations: list[tuple[bool, bool]],
-        up: Sequence[FloatArray],
-        down: Sequence[FloatArray],
+        up: Sequence[FloatArray] | FloatArray,
+        down: Sequence[FloatArray] | FloatArray,
         drawn: Sizes,
         test: Sizes,
         ranked: float = 1.0,
+        modelled: bool = False,
     ) -> HitRates:
         """From the shares of each side's draws with a score ≥ a threshold (`up`), and ≤ it (`down`)."""
         high, low = [], []
@@ -186,6 +213,7 @@ class HitRates:
             np.repeat(sizes[:, 1], thresholds.size),
             math.sqrt(min(test) / min(drawn)),
             ranked,
+            modelled,
         )
 
     def predict(self, claim: Claim, gamma: float, caution: float) -> PredictedEvents:

@@ -200,7 +200,7 @@ class MomentCriterion:
     gamma: float
     leak: float = 0.0
 
-    def judge(self, scores: Scores) -> Variation:
+    def judge(self, scores: Scores, parametric: bool = False) -> Variation:
         """The best function of the scores, in the better direction."""
         return self.at(self.order, scores)
 

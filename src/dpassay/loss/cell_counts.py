@@ -254,19 +254,18 @@ class Binning:
         first, second = (bin_numbers(x - origin if origin else x, axes[0]) for x in columns)
         if first is None or second is None:
             return None
-        counts = [np.array([len(side), 0]) for side in sides]
-        return CellCounts(self, counts[0], counts[1], (first,), (second,))
+        return CellCounts(self, np.array([[len(side), 0] for side in sides]), ((first, second),))
 
     def of_sorted(self, *found: KeyedDraws) -> CellCounts:
         """What draws that are sorted into the keys amount to."""
-        binned = [
-            tuple(
-                None if axes is None else bin_linear(side.numbers(key), axes)
-                for key, axes in enumerate(self.axes)
-            )
-            for side in found
-        ]
-        return CellCounts(self, found[0].counts(), found[1].counts(), binned[0], binned[1])
+        p, q = found
+        binned = tuple(
+            None
+            if axes is None
+            else (bin_linear(p.numbers(key), axes), bin_linear(q.numbers(key), axes))
+            for key, axes in enumerate(self.axes)
+        )
+        return CellCounts(self, np.array([p.counts(), q.counts()]), binned)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,21 +273,18 @@ class CellCounts:
     """Counts of keys and binned numbers, both sides; tallies under one binning add up."""
 
     binning: Binning
-    counts_p: IntArray
-    counts_q: IntArray
-    binned_p: tuple[Binned | None, ...]
-    binned_q: tuple[Binned | None, ...]
+    counts: IntArray  # (2, keys + 1), a row a side; those in no key come last
+    binned: tuple[tuple[Binned, Binned] | None, ...]  # by key, those of either side
 
     @property
     def n(self) -> tuple[int, int]:
-        return int(self.counts_p.sum()), int(self.counts_q.sum())
+        n_p, n_q = self.counts.sum(axis=1).tolist()
+        return n_p, n_q
 
     @property
     def notes(self) -> tuple[str, ...]:
         """That most outputs are in no key, where they are: what is estimated then says little of them."""
-        share = max(
-            int(side[-1]) / max(int(side.sum()), 1) for side in (self.counts_p, self.counts_q)
-        )
+        share = float(np.max(self.counts[:, -1] / np.maximum(self.n, 1)))
         if share < _MOST:
             return ()
         return (
@@ -298,48 +294,42 @@ class CellCounts:
 
     def everywhere(self) -> tuple[FloatArray, FloatArray]:
         """Draws of either side in every key, far outside, in no key, and at the points of every grid."""
-        sides = []
-        for counts, binned in ((self.counts_p, self.binned_p), (self.counts_q, self.binned_q)):
-            grids = [own for own in binned if own is not None]
-            keys = counts[:-1] * np.array([own is None for own in binned], dtype=bool)
-            far = sum(own.outside for own in grids)
-            weights = [own.weights.ravel() for own in grids]
-            sides.append(np.concatenate([keys, [far, counts[-1]], *weights]))
-        return sides[0], sides[1]
+        grids = [own for own in self.binned if own is not None]
+        keys = self.counts[:, :-1] * np.array([own is None for own in self.binned], dtype=bool)
+        p, q = (
+            np.concatenate(
+                [
+                    keys[side],
+                    [sum(own[side].outside for own in grids), self.counts[side, -1]],
+                    *(own[side].weights.ravel() for own in grids),
+                ]
+            )
+            for side in (0, 1)
+        )
+        return p, q
 
     def without_rare(self) -> CellCounts:
         """The same draws, those of keys that hardly came being in no key."""
-        counts = (self.counts_p + self.counts_q)[:-1]
-        keep = counts >= _RARE
+        known = self.counts[:, :-1]
+        keep = known.sum(axis=0) >= _RARE
         if keep.all():
             return self
         old = self.binning
         layout = Layout(old.layout.parts, old.layout.parts_of[keep], old.layout.codes[keep])
         kept = np.flatnonzero(keep).tolist()
-        p, q = (
-            np.append(side[:-1][keep], side[-1] + side[:-1][~keep].sum())
-            for side in (self.counts_p, self.counts_q)
-        )
+        rest = self.counts[:, -1] + known[:, ~keep].sum(axis=1)
         return CellCounts(
             Binning(layout, tuple(old.axes[k] for k in kept)),
-            p,
-            q,
-            tuple(self.binned_p[k] for k in kept),
-            tuple(self.binned_q[k] for k in kept),
+            np.column_stack([known[:, keep], rest]),
+            tuple(self.binned[k] for k in kept),
         )
 
     def __add__(self, other: CellCounts) -> CellCounts:
-        return CellCounts(
-            self.binning,
-            self.counts_p + other.counts_p,
-            self.counts_q + other.counts_q,
-            tuple(_sum(a, b) for a, b in zip(self.binned_p, other.binned_p, strict=True)),
-            tuple(_sum(a, b) for a, b in zip(self.binned_q, other.binned_q, strict=True)),
+        binned = tuple(
+            None if a is None or b is None else (a[0] + b[0], a[1] + b[1])
+            for a, b in zip(self.binned, other.binned, strict=True)
         )
-
-
-def _sum(a: Binned | None, b: Binned | None) -> Binned | None:
-    return None if a is None or b is None else a + b
+        return CellCounts(self.binning, self.counts + other.counts, binned)
 
 
 def first_look(sizes: Sizes) -> tuple[Sizes, Sizes]:
@@ -386,5 +376,6 @@ def tally_of_levels(levels: FloatArray, counts: IntArray) -> CellCounts:
     part = Part(from_array(levels).structures[0], (levels,), (False,))
     layout = Layout((part,), np.zeros(levels.size, dtype=np.int64), np.arange(levels.size))
     none = (None,) * levels.size
-    p, q = np.pad(counts, ((0, 0), (0, 1)))  # none is in no key
-    return CellCounts(Binning(layout, none), p, q, none, none)
+    return CellCounts(
+        Binning(layout, none), np.pad(counts, ((0, 0), (0, 1))), none
+    )  # none is in no key

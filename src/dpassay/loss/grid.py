@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,8 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput
 from dpassay.loss.cell_counts import Axis, Binned, CellCounts
 from dpassay.loss.kernel_density import KernelDensity, bandwidths, density_on_grid
+from dpassay.loss.keyed_losses import KeyedLoss
 from dpassay.loss.ranking_losses import quadratic
-from dpassay.outputs.canonical import Outputs
-from dpassay.outputs.events import Event, Intervals, of_keys, of_scores
-from dpassay.outputs.keys import Layout
 from dpassay.outputs.templates import exact, told_apart
 from dpassay.privacy.finite_pairs import LossCurve, Masses
 
@@ -52,14 +51,56 @@ _PLAIN = KernelDensity()
 class GridPart:
     """Cells with masses p and q, one key each; or the grid of one key, with densities."""
 
+    n: tuple[int, int]  # draws of either side
     keys: IntArray  # −1: outputs in no key; −2: numbers far outside their grid
     p: FloatArray
     q: FloatArray
     cell: float = 1.0
     axes: tuple[Axis, ...] | None = None
     h: tuple[float, ...] = ()  # the smaller one, where the sides have bandwidths of their own
-    loss: FloatArray | None = None  # log p/q where it is a formula, known without draws
+    formula: FloatArray | None = None  # of log p/q, known without draws
     density: KernelDensity = _PLAIN
+
+    @cached_property
+    def loss(self) -> FloatArray:
+        """log (p + half a draw)/(q + half a draw), drawn towards 0 where there is next to nothing."""
+        if self.formula is not None:
+            return self.formula
+        half = 0.5 * self.peak
+        return np.asarray(np.log(self.p + half / self.n[0]) - np.log(self.q + half / self.n[1]))
+
+    def losses(self, numbers: FloatArray) -> FloatArray:
+        axes = self.axes or ()
+        return _interpolate(numbers, axes, self.loss.reshape([a.size for a in axes]))
+
+    def turns(self, cut: float, sign: float) -> FloatArray | None:
+        """Where the interpolated loss passes the cut, on one axis.
+
+        Slivers of the event, and slivers missing from it, with less than a hundredth of its draws are
+        noise of the densities: they are left out and filled in.
+        """
+        if len(self.axes or ()) != 1:
+            return None
+        assert self.axes is not None
+        x, level, cut = self.axes[0].points, sign * self.loss, sign * cut
+        inside = level >= cut
+        turns = np.flatnonzero(inside[1:] != inside[:-1])
+        if turns.size > 1:  # one piece inside and one outside are no slivers
+            mass = (self.p + self.q) * self.cell
+            sliver = 0.01 * min(float(mass[inside].sum()), float(mass[~inside].sum()))
+            for fill in (True, False):  # first close small gaps, then drop small pieces
+                edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
+                for piece in np.split(np.arange(x.size), edges):
+                    if inside[piece[0]] != fill and float(mass[piece].sum()) < sliver:
+                        inside[piece] = fill
+            turns = np.flatnonzero(inside[1:] != inside[:-1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (cut - level[turns]) / (level[turns + 1] - level[turns])
+        share = np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 0.5)
+        places = x[turns] + share * (x[turns + 1] - x[turns])
+        return np.concatenate(
+            [[-np.inf] if inside[0] else [], places, [np.inf] if inside[-1] else []]
+        )
 
     def key(self, cell: int) -> int:
         return int(self.keys[0 if self.axes is not None else cell])
@@ -76,8 +117,8 @@ class GridPart:
 
 
 @dataclass(frozen=True, eq=False)
-class GridLoss:
-    """log p̂/q̂ on cells."""
+class GridLoss(KeyedLoss):
+    """log p̂/q̂ on cells; `by_key` ends with that of numbers far outside, and of outputs in no key."""
 
     tally: CellCounts
     blocks: tuple[GridPart, ...]
@@ -104,11 +145,10 @@ class GridLoss:
                 mass = float(on_grid.sum()) * own.cell
                 sides.append(on_grid * (inside / mass if mass > 0 else 0.0))
             least = tuple(map(min, *hs))
-            return GridPart(
-                np.array([key]), sides[0], sides[1], p.cell, p.axes, least, density=density
-            )
+            keys, (on_p, on_q) = np.array([key]), sides
+            return GridPart(tally.n, keys, on_p, on_q, p.cell, p.axes, least, density=density)
 
-        return cls._of(tally, block)
+        return cls._of("kde", tally, block)
 
     @classmethod
     def polynomial(cls, tally: CellCounts) -> GridLoss:
@@ -123,38 +163,32 @@ class GridLoss:
             pooled = (p.weights / tally.n[0] + q.weights / tally.n[1]).ravel() / p.cell
             share = expit(loss)
             sides = pooled * share, pooled * (1 - share)
-            return GridPart(np.array([key]), *sides, p.cell, p.axes, loss=loss)
+            return GridPart(tally.n, np.array([key]), *sides, p.cell, p.axes, formula=loss)
 
-        return cls._of(tally, block)
+        return cls._of("polynomial", tally, block)
 
     @classmethod
-    def _of(cls, tally: CellCounts, block: Callable[[int, Binned, Binned], GridPart]) -> GridLoss:
-        n = tally.n
+    def _of(
+        cls, name: str, tally: CellCounts, block: Callable[[int, Binned, Binned], GridPart]
+    ) -> GridLoss:
+        n, layout = tally.n, tally.binning.layout
         single = [key for key, axes in enumerate(tally.binning.axes) if axes is None]
         keys = np.array([*single, -1, -2], dtype=np.int64)
         masses = np.zeros((2, keys.size))
-        for side, counts in enumerate((tally.counts_p, tally.counts_q)):
-            masses[side, :-1] = counts[keys[:-1]] / n[side]
-        grids = []
-        for key, (p, q) in enumerate(zip(tally.binned_p, tally.binned_q, strict=True)):
-            if p is None or q is None:
+        masses[:, :-1] = tally.counts[:, keys[:-1]] / np.array(n)[:, None]
+        grids: dict[int, GridPart] = {}
+        for key, binned in enumerate(tally.binned):
+            if binned is None:
                 continue
+            p, q = binned
             masses[:, -1] += p.outside / n[0], q.outside / n[1]
-            grids.append(block(key, p, q))
+            grids[key] = block(key, p, q)
         seen = masses.any(axis=0)
-        cells = GridPart(keys[seen], masses[0, seen], masses[1, seen])
-        return cls(tally, (*grids, cells) if seen.any() else tuple(grids))
-
-    @property
-    def name(self) -> str:
-        grids = [b for b in self.blocks if b.axes is not None]
-        if not grids:
-            return "frequency"
-        return "kde" if grids[0].loss is None else "polynomial"
-
-    @property
-    def layout(self) -> Layout:
-        return self.tally.binning.layout
+        cells = GridPart(n, keys[seen], masses[0, seen], masses[1, seen])
+        by_key = np.zeros(len(layout) + 2)
+        by_key[cells.keys] = cells.loss
+        blocks = (*grids.values(), cells) if seen.any() else tuple(grids.values())
+        return cls(layout, by_key, grids, name if grids else "frequency", tally, blocks)
 
     def masses(self) -> Masses:
         """The pair as a finite one: every notion can be read off it."""
@@ -167,83 +201,26 @@ class GridLoss:
         p, q = (np.concatenate(side) for side in zip(*parts, strict=True))
         return Masses(p / p.sum(), q / q.sum())
 
-    def score(self, outputs: Outputs) -> FloatArray:
-        """log p̂/q̂ of each output, drawn towards 0 where there is next to nothing."""
-        found = self.layout.sort(outputs)
-        keys = found.all_keys()
-        result = self._by_key()[keys]
-        for block in self.blocks:
-            if block.axes is not None:
-                ratio = self.shrunk(block).reshape([a.size for a in block.axes])
-                inside = slice(None) if found.keys is None else keys == block.keys[0]
-                numbers = found.numbers(int(block.keys[0]))
-                result[inside] = _interpolate(numbers, block.axes, ratio)
-        return result
-
-    def shrunk(self, block: GridPart) -> FloatArray:
-        """log (p + half a draw)/(q + half a draw)."""
-        if block.loss is not None:
-            return block.loss
-        n_p, n_q = self.tally.n
-        half = 0.5 * block.peak
-        return np.asarray(np.log(block.p + half / n_p) - np.log(block.q + half / n_q))
-
-    def _by_key(self) -> FloatArray:
-        """The loss of every key that is a cell, then far outside, and in no key."""
-        levels = np.zeros(len(self.layout) + 2)
-        for block in self.blocks:
-            if block.axes is None:
-                levels[block.keys] = self.shrunk(block)
-        return levels
-
     def everywhere(self) -> FloatArray:
         """The loss wherever `CellCounts.everywhere` counts draws."""
-        grids = [self.shrunk(block) for block in self.blocks if block.axes is not None]
-        return np.concatenate([self._by_key(), *grids])
+        return np.concatenate([self.by_key, *(block.loss for block in self.pieces.values())])
 
     def levels(self, tally: CellCounts) -> Levels | None:
         """How many draws of a tally under the same binning lie where on the loss, if it can say."""
-        level = self._by_key()
-        gridded = [k for k, axes in enumerate(self.tally.binning.axes) if axes is not None]
-        keep = np.setdiff1d(np.arange(level.size - 1), gridded)  # far outside is counted apart
+        level = self.by_key
+        keep = np.setdiff1d(
+            np.arange(level.size - 1), [*self.pieces]
+        )  # far outside is counted apart
         found = [level[np.where(keep == level.size - 2, -1, keep)]]
-        counts: list[list[Any]] = [[tally.counts_p[keep]], [tally.counts_q[keep]]]
-        for block in self.blocks:
-            if block.axes is None:
-                continue
-            sides = tally.binned_p[block.key(0)], tally.binned_q[block.key(0)]
-            loss = self.shrunk(block)
+        counts: list[list[Any]] = [[side[keep]] for side in tally.counts]
+        for key, block in self.pieces.items():
+            loss = block.loss
             found += [(loss + np.append(loss[1:], loss[-1])) / 2, level[-2:-1]]
-            for own, side in zip(sides, counts, strict=True):
-                if own is None or own.counts is None:
+            for own, side in zip(tally.binned[key] or (), counts, strict=True):
+                if own.counts is None:
                     return None
                 side += [own.counts, np.array([round(own.outside)])]
         return Levels(np.concatenate(found), *(np.concatenate(side) for side in counts))
-
-    def event(self, cut: float, above: bool) -> Event:
-        """{loss ≥ cut}, or {loss ≤ cut}, as keys and intervals where numbers have one axis.
-
-        Slivers of the event, and slivers missing from it, with less than a hundredth of its draws are
-        noise of the densities: they are left out and filled in.
-        """
-        sign = 1.0 if above else -1.0
-        whole: list[int] = []
-        partial: list[tuple[int, Intervals]] = []
-        otherwise = sign * 0.0 >= sign * cut
-        for block in self.blocks:
-            level = sign * self.shrunk(block)
-            if block.axes is None:
-                high = level >= sign * cut
-                whole += [int(k) for k in block.keys[high & (block.keys >= 0)]]
-                if np.any(block.keys == -1):
-                    otherwise = bool(high[block.keys == -1][0])
-                continue
-            if len(block.axes) > 1:
-                return of_scores(self, cut, above)
-            found = _intervals(level, sign * cut, block)
-            if found is not None:
-                partial.append((block.key(0), found))
-        return of_keys(self.layout, whole, partial, otherwise)
 
     def where(self, block: GridPart, cell: int) -> str:
         """A cell as an output a person can read."""
@@ -266,13 +243,13 @@ class GridLoss:
 
     def curve(self) -> LossCurve:
         """The loss along the outputs: of the likeliest density, one number of it; else by output."""
-        grids = [b for b in self.blocks if b.axes is not None]
-        lines = [b for b in grids if len(b.axes or ()) == 1]
+        grids = list(self.pieces.values())
+        lines = [b for b in grids if len(b.axes) == 1]
         if lines:
             block = max(lines, key=lambda b: float((b.p + b.q).sum() * b.cell))
             assert block.axes is not None
             part = self._part(block, 0)
-            return LossCurve(block.axes[0].points, self.shrunk(block), block.p, block.q, part=part)
+            return LossCurve(block.axes[0].points, block.loss, block.p, block.q, part=part)
         if grids:
             return self._marginal(max(grids, key=lambda b: float((b.p + b.q).sum() * b.cell)))
         block = self.blocks[-1]
@@ -296,7 +273,7 @@ class GridLoss:
         apart = [np.abs(p - q).sum() * a.step for (p, q), a in zip(sides, axes, strict=True)]
         k = int(np.argmax(apart))
         p, q = sides[k]
-        # as `shrunk`: half a draw, spread over the bandwidth
+        # as `GridPart.loss`: half a draw, spread over the bandwidth
         width = math.sqrt(2 * math.pi) * block.h[k] if block.h else axes[k].step
         n_p, n_q = self.tally.n
         ell = np.log(p + 0.5 / (width * n_p)) - np.log(q + 0.5 / (width * n_q))
@@ -321,34 +298,6 @@ def _origin(tally: CellCounts, key: int) -> float:
             f"support is for outputs that are one number; these have {len(free)}: leave it out"
         )
     return float(layout.part(key).origins[free[0]])
-
-
-def _intervals(level: FloatArray, cut: float, block: GridPart) -> Intervals | None:
-    """Where the interpolated level is at least `cut`, without slivers."""
-    assert block.axes is not None
-    x, inside = block.axes[0].points, level >= cut
-    if not inside.any():
-        return None
-    turns = np.flatnonzero(inside[1:] != inside[:-1])
-    if turns.size > 1:  # one piece inside and one outside are no slivers
-        mass = (block.p + block.q) * block.cell
-        sliver = 0.01 * min(float(mass[inside].sum()), float(mass[~inside].sum()))
-        for fill in (True, False):  # first close small gaps, then drop small pieces
-            edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
-            for piece in np.split(np.arange(x.size), edges):
-                if inside[piece[0]] != fill and float(mass[piece].sum()) < sliver:
-                    inside[piece] = fill
-        if not inside.any():
-            return None
-        turns = np.flatnonzero(inside[1:] != inside[:-1])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = (cut - level[turns]) / (level[turns + 1] - level[turns])
-    share = np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 0.5)
-    places = x[turns] + share * (x[turns + 1] - x[turns])
-    bounds = np.concatenate(
-        [[-np.inf] if inside[0] else [], places, [np.inf] if inside[-1] else []]
-    )
-    return Intervals(bounds[0::2], bounds[1::2])
 
 
 @dataclass(frozen=True, eq=False)

@@ -256,9 +256,17 @@ def bandwidths(
 
     Unless the two are to be separate, both are the smaller one.
     """
-    found = [
-        _one_side(*side, density, inference) for side in zip((p, q), density.rules, strict=True)
-    ]
+    found: list[tuple[float, ...] | None] = []
+    for side, rule in zip((p, q), density.rules, strict=True):
+        if side.total - side.outside < 10:  # too few
+            found.append(None)
+            continue
+        h = bandwidth(side, rule, density.shape)
+        if isinstance(rule, str) and density.exponent is not None:
+            h = tuple(w**density.exponent for w in h)
+        elif isinstance(rule, str) and inference:
+            h = tuple(undersmooth(w, scale(m)) for w, m in zip(h, side.marginals, strict=True))
+        found.append(h)
     known = [h for h in found if h is not None]
     least = np.min(known, axis=0) if known else np.array([10 * a.step for a in p.axes])
     chosen = [least if h is None or not density.separate else h for h in found]
@@ -266,22 +274,6 @@ def bandwidths(
         tuple(max(float(w), 2 * a.step) for w, a in zip(h, p.axes, strict=True)) for h in chosen
     )
     return first, second
-
-
-def _one_side(
-    side: Binned, rule: str | float, density: KernelDensity, inference: bool
-) -> tuple[float, ...] | None:
-    """The bandwidth of one side by its rule; None where it has too few draws."""
-    if side.total - side.outside < 10:
-        return None
-    h = bandwidth(side, rule, density.shape)
-    if not isinstance(rule, str):
-        return h
-    if density.exponent is not None:
-        return tuple(w**density.exponent for w in h)
-    if inference:
-        return tuple(undersmooth(w, scale(m)) for w, m in zip(h, side.marginals, strict=True))
-    return h
 
 
 def scale(binned: Binned) -> float:

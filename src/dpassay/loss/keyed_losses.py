@@ -12,19 +12,20 @@ no farther away than the k-th nearest, ties included, so that an atom votes with
 fit serves every threshold: a majority among *thinned* neighbours, as Eureka and BayBox take it, is a
 comparison of the unthinned votes with a weight, on either side of 1. In one dimension the training
 outputs are sorted once; the k nearest are a window found by binary search and its votes a difference of
-prefix sums: O((n + m) log n), no tree, and never n × k numbers.
+prefix sums: O((n + m) log n), no tree, and never n × k numbers. Of vectors the distinct ones are in a k-d
+tree, and copies vote together.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import betaln, ndtri
 
-from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.loss.ranking_losses import newton
 from dpassay.loss.training import Line, Training, log_ratio
@@ -49,26 +50,50 @@ class Cells:
     def losses(self, numbers: FloatArray) -> FloatArray:
         return np.asarray(self.loss[np.searchsorted(self.edges, numbers[:, 0], side="right")])
 
+    def turns(self, cut: float, sign: float) -> FloatArray:
+        inside = np.concatenate([[False], sign * self.loss >= sign * cut, [False]])
+        edges = np.concatenate([[-np.inf], self.edges, [np.inf]])
+        return np.asarray(edges[np.flatnonzero(inside[1:] != inside[:-1])])
+
 
 @dataclass(frozen=True, eq=False)
 class KeyedLoss:
-    """log p̂/q̂ by key, and by the free numbers of the keys that have `pieces`."""
+    """log p̂/q̂ by key, and by the free numbers of the keys that have `pieces`.
+
+    A piece has the `losses` of numbers, and the `turns` where a loss times a sign rises to a cut, and
+    falls below it, in turns; None where it is no function of one number.
+    """
 
     layout: Layout
-    levels: FloatArray  # by key, where it has no piece; the last is "in no key"
-    pieces: dict[int, Any]
+    by_key: FloatArray  # where a key has no piece; the last is "in no key"
+    pieces: Mapping[int, Any]
     name: str
 
     def score(self, outputs: Outputs) -> FloatArray:
         found = self.layout.sort(outputs)
         keys = found.all_keys()
-        result = np.asarray(self.levels[keys])
+        result = np.asarray(self.by_key[keys])
         for key, piece in self.pieces.items():
             inside: Any = slice(None) if found.keys is None else keys == key
             numbers = found.numbers(key)
             if len(numbers):
                 result[inside] = piece.losses(numbers)
         return result
+
+    def event(self, cut: float, above: bool) -> Event:
+        """{loss ≥ cut}, or {loss ≤ cut}, as keys and intervals where all pieces have them."""
+        sign = 1.0 if above else -1.0
+        high = sign * self.by_key >= sign * cut
+        whole = np.flatnonzero(high[: len(self.layout)]).tolist()
+        partial = []
+        for key, piece in self.pieces.items():
+            turns = piece.turns(cut, sign)
+            if turns is None:
+                return of_scores(self, cut, above)
+            if turns.size:
+                partial.append((key, Intervals(turns[0::2], turns[1::2])))
+        whole = [key for key in whole if key not in self.pieces]
+        return of_keys(self.layout, whole, partial, bool(high[-1]))
 
 
 class DyadicLoss(KeyedLoss):
@@ -91,20 +116,6 @@ class DyadicLoss(KeyedLoss):
             if len(layout.free(int(key))) == 1:
                 cells[int(key)] = loss(training.line(int(key)), n)
         return cls(layout, levels, cells, name)
-
-    def event(self, cut: float, above: bool) -> Event:
-        """{loss ≥ cut}, or {loss ≤ cut}, as keys and intervals."""
-        sign = 1.0 if above else -1.0
-        high = sign * self.levels >= sign * cut
-        whole = [key for key in np.flatnonzero(high[:-1]).tolist() if key not in self.pieces]
-        partial = []
-        for key, cells in self.pieces.items():
-            inside = np.concatenate([[False], sign * cells.loss >= sign * cut, [False]])
-            edges = np.concatenate([[-np.inf], cells.edges, [np.inf]])
-            turns = edges[np.flatnonzero(inside[1:] != inside[:-1])]
-            if turns.size:
-                partial.append((key, Intervals(turns[0::2], turns[1::2])))
-        return of_keys(self.layout, whole, partial, bool(high[-1]))
 
 
 def halve(line: Line, n: tuple[int, int]) -> Cells:
@@ -178,7 +189,7 @@ def _averaged_odds(hits: IntArray, misses: IntArray) -> FloatArray:
 
 
 #: Queries handled at a time where neighbours have to be listed.
-_CHUNK = 1 << 22
+_CHUNK = 1 << 21
 
 
 def default_k(n: int, dimension: int) -> int:
@@ -195,47 +206,35 @@ class KnnLoss(KeyedLoss):
     """log p̂/q̂ by nearest neighbours within each key."""
 
     @classmethod
-    def fit(cls, training: Training, k: int | str | None = None) -> KnnLoss:
-        """Learn from draws; `k` is a number, "sqrt" for the papers' choice, or None for n^0.8."""
+    def fit(cls, training: Training) -> KnnLoss:
+        """Learn from draws."""
         layout, sides = training.layout, (training.p, training.q)
         counts = (training.p.counts(), training.q.counts())
-        if isinstance(k, str):
-            checks.one_of("k", k, ("sqrt",))
-        elif k is not None:
-            checks.whole("k", k)
         voters = {}
         for key in range(len(layout)) if layout.widest else ():
             free = len(layout.free(key))
             total = int(counts[0][key] + counts[1][key])
             if free and total >= 2:
-                own = default_k(total, free) if k is None else k
-                own = max(1, round(math.sqrt(total))) if k == "sqrt" else min(int(own), total)
                 p, q = (side.numbers(key) for side in sides)
-                voters[key] = Neighbours(_voter(p, q, own), training.sizes)
+                k = min(default_k(total, free), total)
+                voter = _Line(Line.of(p[:, 0], q[:, 0]), k) if free == 1 else _Tree.fit(p, q, k)
+                voters[key] = Neighbours(voter, training.sizes)
         name = "knn" if voters else "frequency"
         return cls(layout, log_ratio(*counts, training.sizes), voters, name)
-
-    def event(self, cut: float, above: bool) -> Event:
-        return of_scores(self, cut, above)
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
     """The votes of the nearest training draws, of so many in all."""
 
-    voter: _Line | _Tree | _Bits
+    voter: _Line | _Tree
     totals: tuple[int, int]
 
     def losses(self, numbers: FloatArray) -> FloatArray:
         return log_ratio(*self.voter.votes(numbers), self.totals)
 
-
-def _voter(p: FloatArray, q: FloatArray, k: int) -> _Line | _Tree | _Bits:
-    if p.shape[1] == 1:
-        return _Line(Line.of(p[:, 0], q[:, 0]), k)
-    both = np.concatenate([p, q])
-    whole = both.size and np.array_equal(both, np.round(both)) and np.ptp(both) <= 1
-    return _Bits.fit(p, q, k) if whole else _Tree.fit(p, q, k)
+    def turns(self, cut: float, sign: float) -> None:
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,10 +273,10 @@ class _Line:
 
 @dataclass(frozen=True, eq=False)
 class _Tree:
-    """Vectors: a k-d tree, after scaling each coordinate by its spread."""
+    """Vectors: a k-d tree of the distinct ones, after scaling each coordinate by its spread."""
 
     tree: Any
-    first: Any
+    counts: IntArray  # (2, distinct): the training draws of either side
     scale: FloatArray
     k: int
 
@@ -288,63 +287,20 @@ class _Tree:
         both = np.concatenate([p, q])
         scale = both.std(axis=0)
         scale[scale == 0] = 1.0
-        first = np.arange(len(both)) < len(p)
-        return cls(cKDTree(both / scale), first, scale, k)
+        rows, index = np.unique(both / scale, axis=0, return_inverse=True)
+        sides = np.split(index.ravel(), [len(p)])
+        counts = np.array([np.bincount(side, minlength=len(rows)) for side in sides])
+        return cls(cKDTree(rows), counts, scale, k)
 
     def votes(self, numbers: FloatArray) -> tuple[IntArray, IntArray]:
-        for_p = np.empty(len(numbers), dtype=np.int64)
-        for_q = np.empty(len(numbers), dtype=np.int64)
-        step = max(1, _CHUNK // self.k)
+        found = np.empty((2, len(numbers)), dtype=np.int64)
+        listed = min(self.k, self.tree.n)
+        step = max(1, _CHUNK // listed)
         for start in range(0, len(numbers), step):
-            part = slice(start, start + step)
-            x = numbers[part] / self.scale
-            distance, index = self.tree.query(x, k=self.k)
-            index = index.reshape(len(x), -1)
-            count = self.first[index].sum(axis=1)
-            for_p[part], for_q[part] = count, self.k - count
-            self._ties(x, distance.reshape(len(x), -1), for_p[part], for_q[part])
-        return for_p, for_q
-
-    def _ties(self, x: FloatArray, distance: FloatArray, for_p: IntArray, for_q: IntArray) -> None:
-        """Outputs as far away as the k-th nearest vote too; only atoms make it matter."""
-        for row in np.flatnonzero(distance[:, -1] == distance[:, 0]):
-            if self.k > 1:
-                near = self.tree.query_ball_point(x[row], distance[row, -1] * (1 + 1e-12))
-                for_p[row] = self.first[near].sum()
-                for_q[row] = len(near) - for_p[row]
-
-
-@dataclass(frozen=True, eq=False)
-class _Bits:
-    """Vectors of bits: Hamming distance between distinct rows, each with the weight of its copies."""
-
-    rows: FloatArray
-    count_p: IntArray
-    count_q: IntArray
-    k: int
-
-    @classmethod
-    def fit(cls, p: FloatArray, q: FloatArray, k: int) -> _Bits:
-        rows, index = np.unique(np.concatenate([p, q]), axis=0, return_inverse=True)
-        index = index.ravel()
-        count_p = np.bincount(index[: len(p)], minlength=len(rows))
-        count_q = np.bincount(index[len(p) :], minlength=len(rows))
-        return cls(rows, count_p, count_q, k)
-
-    def votes(self, numbers: FloatArray) -> tuple[IntArray, IntArray]:
-        distinct, index = np.unique(numbers, axis=0, return_inverse=True)
-        width = self.rows.shape[1]
-        # every distance from 0 to width, and how many votes lie within it
-        within = np.zeros((2, len(distinct), width + 1), dtype=np.int64)
-        step = max(1, _CHUNK // max(len(self.rows), 1))
-        low = min(float(self.rows.min()), float(distinct.min()))
-        for start in range(0, len(distinct), step):
-            a, b = distinct[start : start + step] - low, self.rows - low
-            distance = a @ (1 - b).T + (1 - a) @ b.T
-            for d in range(width + 1):
-                near = distance <= d + 0.5
-                within[0, start : start + step, d] = near @ self.count_p
-                within[1, start : start + step, d] = near @ self.count_q
-        enough = (within.sum(axis=0) >= self.k).argmax(axis=1)
-        chosen = within[:, np.arange(len(distinct)), enough]
-        return chosen[0][index.ravel()], chosen[1][index.ravel()]
+            x = numbers[start : start + step] / self.scale
+            distance, index = self.tree.query(x, k=np.arange(1, listed + 1))
+            votes = self.counts[:, index]
+            kth = (votes.sum(axis=0).cumsum(axis=1) >= self.k).argmax(axis=1)
+            radius = distance[np.arange(len(x)), kth] * (1 + 1e-12)
+            found[:, start : start + step] = (votes * (distance <= radius[:, None])).sum(axis=2)
+        return found[0], found[1]

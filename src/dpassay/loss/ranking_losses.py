@@ -381,6 +381,8 @@ def _steps(p: FloatArray, q: FloatArray) -> Steps:
     _, level = np.unique(share, return_inverse=True)
     held = np.bincount(level, total)[level]
     odds = np.log(share * held + half) - np.log((1 - share) * held + half)
+    # the half draws weigh more on small steps and may change their order
+    odds = (np.maximum if share[-1] >= share[0] else np.minimum).accumulate(odds)
     keep = np.append(True, np.diff(odds) != 0)
     return Steps(places[keep], odds[keep])
 

@@ -34,6 +34,8 @@ from dpassay.sampling.samples import Batch, Sizes
 _ENOUGH, _LEAVES = (1000, 2500), 400_000
 #: Features among which those that are ranked again were chosen, about.
 _SEARCHED = 10_000
+#: Families of numbers and not of counts, of which outputs without any are 0.
+_OF_THEIR_NUMBERS = ("summaries", "sorted")
 #: A feature must differ from its most frequent value in this many draws.
 _LEAST = 4
 
@@ -91,6 +93,9 @@ def best_features(
                 name = f"the number of rows ({listed}), {width} numbers a row"
             case _:
                 name = words_of(tables[family], family, one, two)
+                owner, keys = extracted[family, width][:2]
+                if family in _OF_THEIR_NUMBERS and np.unique(owner[keys == key]).size < n + m:
+                    name += " (0 where there is none)"
         chosen[limit] = Feature(family, key, name, width)
     return [(feature, limit) for limit, feature in chosen.items()]
 

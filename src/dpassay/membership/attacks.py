@@ -15,7 +15,12 @@ the members' scores. Their count above it is binomial: the Clopper–Pearson lim
 limit uses a threshold below which no admissible one can lie.
 
 Both need independent scores. Scores of canaries that share one trained model are dependent: what moves
-the model moves all of them. For these the limits are no guarantee, and `one_run` gives exact bounds.
+the model moves all of them, and it is their coins that are independent. The rates then describe that run
+and no more, the limits are no guarantee, and `one_run`, which needs the coins alone, gives exact bounds.
+
+Several such runs with coins of their own: the rate of a run, whatever its scores depend on, is a random
+variable in [0, 1], and those of the runs are independent. Limits of their mean by the same inequality,
+with k the number of runs, are exact for the expected rate of a run.
 """
 
 from __future__ import annotations
@@ -33,10 +38,10 @@ from dpassay._typing import FloatArray
 from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.bounds.ordering import kl
 from dpassay.errors import InvalidInput
-from dpassay.membership.one_run import read_scores
+from dpassay.membership.runs import is_several, read_scores
 from dpassay.privacy.provenance import Guarantee, level
-from dpassay.results.rounding import rounded_down, rounded_up
 from dpassay.rootfinding import bisect
+from dpassay.rounding import rounded_down, rounded_up
 from dpassay.tables import Shown
 
 
@@ -70,13 +75,14 @@ class AttackRates(Shown):
         said = "\n".join(str(rate) for rate in (self.auc, *self.tpr))
         if self.auc.guarantee is not Guarantee.EXACT:
             said += (
-                "\nnote: the limits hold for independent scores, each of a training run of its own; for "
-                "such scores give separate_runs=True. Canaries of one run share a model: use dp.one_run"
+                "\nnote: the rates describe this run. Their limits need scores that are each of a run of "
+                "its own (separate_runs=True), or several runs (lists of arrays); canaries of one run "
+                "share a model: to certify ε, use dp.one_run"
             )
         if self.auc.upper < 0.5:
             said += (
                 "\nnote: scores are lower with the canary than without, and larger scores count as "
-                "evidence for it; give −scores if smaller ones should, as for losses"
+                "evidence for it; for losses turn the sign (−scores, or --sign lower)"
             )
         return said
 
@@ -94,11 +100,14 @@ def attack_rates(
     The limits hold for every number of independent scores.
 
     scores_in      scores of runs (or records) with the canary; larger scores are evidence for it
-    scores_out     scores without it
+    scores_out     scores without it. Lists of arrays, one a run, are the canaries of several runs with
+                   coins of their own: the mean rates of the runs, with exact limits of what is expected
+                   of a run. A dozen runs have wide limits, a hundred useful ones
     fpr            the false positive rates, fixed beforehand
     separate_runs  whether every score is of a training run of its own. Then the scores are independent
                    and each limit holds with the confidence by itself ("exact"). Scores of many records
-                   under one model are not independent: the limits are "heuristic", and `one_run` is exact
+                   under one model are not independent: the rates describe that run, the limits are
+                   "heuristic", and `one_run` is exact
 
     >>> import dpassay as dp, numpy as np
     >>> rng = np.random.default_rng(0)
@@ -107,23 +116,39 @@ def attack_rates(
     >>> found.auc.lower < 0.921 < found.auc.upper, found.tpr[0].lower < 0.639 < found.tpr[0].upper
     (True, True)
     """
-    x, y = _scores("scores_in", scores_in), _scores("scores_out", scores_out)
-    _refuse_labels(x, y)
+    several = is_several(scores_in) and is_several(scores_out)
+    if several and (len(scores_in) != len(scores_out) or separate_runs):
+        raise InvalidInput(
+            f"lists of arrays are canaries of several runs, one of each a run, got {len(scores_in)} and "
+            f"{len(scores_out)}; leave separate_runs out"
+        )
+    pairs = list(zip(scores_in, scores_out, strict=True)) if several else [(scores_in, scores_out)]
+    runs = [(_scores("scores_in", x), _scores("scores_out", y)) for x, y in pairs]
+    for x, y in runs:
+        _refuse_labels(x, y)
     gamma = 1 - checks.probability("confidence", confidence)
     checks.flag("separate_runs", separate_runs)
-    guarantee = Guarantee.EXACT if separate_runs else Guarantee.HEURISTIC
+    guarantee = Guarantee.EXACT if separate_runs or several else Guarantee.HEURISTIC
 
-    def rate(name: str, found: tuple[float, float, float]) -> Rate:
-        numbers = dict(zip(("value", "lower", "upper"), found, strict=True))
-        return Rate(name=name, confidence=confidence, guarantee=guarantee, **numbers)
+    def rate(name: str, find: Any, *level: float) -> Rate:
+        found = [find(x, y, *level, gamma) for x, y in runs]
+        value, lower, upper = found[0]
+        if several:
+            name, value = (
+                f"{name}, mean of {len(runs)} runs",
+                sum(one[0] for one in found) / len(runs),
+            )
+            lower, upper = _mean_limits(value, len(runs), gamma)
+        limits = {"value": value, "lower": lower, "upper": upper}
+        return Rate(name=name, confidence=confidence, guarantee=guarantee, **limits)
 
     rates = [fpr] if isinstance(fpr, numbers.Real) else checks.listed("fpr", fpr)
     for one in rates:
         checks.probability("fpr", one)
     return AttackRates(
-        auc=rate("AUC", _auc(x, y, gamma)),
-        tpr=tuple(rate(f"TPR at FPR {one:g}", _tpr(x, y, float(one), gamma)) for one in rates),
-        n=(x.size, y.size),
+        auc=rate("AUC", _auc),
+        tpr=tuple(rate(f"TPR at FPR {one:g}", _tpr, float(one)) for one in rates),
+        n=(sum(x.size for x, _ in runs), sum(y.size for _, y in runs)),
     )
 
 
@@ -151,8 +176,13 @@ def _auc(x: FloatArray, y: FloatArray, gamma: float) -> tuple[float, float, floa
     """P(X > Y) + ½ P(X = Y): the estimate and its limits."""
     below = np.searchsorted(y, x, side="left") + np.searchsorted(y, x, side="right")
     value = float(below.mean() / (2 * y.size))
-    most = math.log(1 / gamma) / min(x.size, y.size)
-    return value, 1 - _kl_upper(1 - value, most), _kl_upper(value, most)
+    return value, *_mean_limits(value, min(x.size, y.size), gamma)
+
+
+def _mean_limits(value: float, terms: int, gamma: float) -> tuple[float, float]:
+    """Chernoff's limits of an expectation, from the mean of independent terms in [0, 1]."""
+    most = math.log(1 / gamma) / terms
+    return 1 - _kl_upper(1 - value, most), _kl_upper(value, most)
 
 
 def _kl_upper(value: float, most: float) -> float:

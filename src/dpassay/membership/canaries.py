@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpassay import validation as checks
-from dpassay._typing import AnyArray, BoolArray, FloatArray
+from dpassay._typing import BoolArray, FloatArray
 from dpassay.errors import InvalidInput, UnreadableFile
-from dpassay.membership.one_run import Guesses, one_run
+from dpassay.membership.guessing import Guesses
+from dpassay.membership.one_run import one_run
 from dpassay.outputs.foreign_arrays import is_frame
 from dpassay.outputs.named_features import closeness
-from dpassay.privacy.claims import Claim
 from dpassay.records import Record
 from dpassay.results.estimates import LowerBound
 from dpassay.results.verdict import Verdict
@@ -144,26 +144,9 @@ class Canaries(Record):
             raise InvalidInput("a record of coins has no canaries to compare with")
         return closeness(self.records, table)
 
-    def audit(
-        self,
-        scores: npt.ArrayLike,
-        *,
-        claim: Claim | str | None = None,
-        guesses: Guesses = None,
-        delta: float | None = None,
-        confidence: float = 0.95,
-        rng: Any = None,
-    ) -> Verdict | LowerBound:
-        """`one_run` of the scores of all canaries, in the order of the records."""
-        return one_run(
-            scores,
-            self.included,
-            claim=claim,
-            guesses=guesses,
-            delta=delta,
-            confidence=confidence,
-            rng=rng,
-        )
+    def audit(self, scores: npt.ArrayLike, **options: Any) -> Verdict | LowerBound:
+        """`one_run` of the scores of all canaries, in the order of the records; its options are those."""
+        return one_run(scores, self.included, **options)
 
 
 class JoinedRows:
@@ -299,45 +282,56 @@ def _check_rows(records: Any, data: Any) -> None:
 
 
 def audit_file(
+    path: str | Path, columns: Mapping[str, Any] | None = None, **options: Any
+) -> Verdict | LowerBound:
+    """`one_run` of columns of a file, which are named as for `read_columns`."""
+    given, used = read_columns(path, **(columns or {}))
+    found = one_run(**given, **options)
+    return replace(found, about=replace(found.about, files=(used,)))
+
+
+def read_columns(
     path: str | Path,
     *,
     score: str = "score",
     included: str = "included",
     sign: str = "higher",
+    group: str | None = None,
+    run: str | None = None,
     max_bytes: int | None = None,
-    **options: Any,
-) -> Verdict | LowerBound:
-    """`one_run` of two columns of a file; with sign="lower" small scores speak for included ones."""
-    scores, coins, used = read_columns(path, score, included, sign, max_bytes)
-    found = one_run(scores, coins, **options)
-    return replace(found, about=replace(found.about, files=(used,)))
+) -> tuple[dict[str, Any], Any]:
+    """Scores, coins and groups of a file, in lists of arrays if there are runs; and where they came from.
 
-
-def read_columns(
-    path: str | Path, score: str, included: str, sign: str, max_bytes: int | None
-) -> tuple[FloatArray, AnyArray, Any]:
-    """Scores, of which high ones speak for included, and coins of a file; and where they came from."""
+    With sign="lower" small scores speak for included canaries.
+    """
     checks.one_of("sign", sign, ("higher", "lower"), remedy="lower for losses")
     table = read_table(path, max_bytes)
-    names = table.names or ()
-    for wanted in (score, included):
-        if wanted not in names:
-            has = ", ".join(map(repr, names)) or "none with a name"
-            raise UnreadableFile(
-                f"{str(path)!r} needs the columns {score} and {included}, a row a canary, and has {has}; "
-                "say which they are with --score and --included"
-            )
-    scores, coins = (table.columns[names.index(name)] for name in (score, included))
-    for name, column in ((score, scores), (included, coins)):
+    names = list(table.names or ())
+    wanted = {"scores": score, "included": included, "groups": group or "", "run": run or ""}
+    wanted = {name: column for name, column in wanted.items() if column}
+    if not set(wanted.values()) <= set(names):
+        has = ", ".join(map(repr, names)) or "none with a name"
+        raise UnreadableFile(
+            f"{str(path)!r} needs the columns {', '.join(wanted.values())}, a row a canary, and has "
+            f"{has}; say which they are with --score, --included, --group and --run"
+        )
+    found = {name: table.columns[names.index(column)] for name, column in wanted.items()}
+    for name in ("scores", "included"):
+        column = found[name]
         if column.dtype.kind not in "bif":
             odd = next((v for v in column.tolist() if not isinstance(v, (bool, int, float))), None)
             at = column.tolist().index(odd) + 1
             raise UnreadableFile(
-                f"column {name!r} of {str(path)!r} has {odd!r} in row {at:,}; every canary needs a "
-                "number as its score, and 0 or 1 for included"
+                f"column {wanted[name]!r} of {str(path)!r} has {odd!r} in row {at:,}; every canary needs "
+                "a number as its score, and 0 or 1 for included"
             )
-    used = replace(table.origin, columns=(score, included))
-    return (1.0 if sign == "higher" else -1.0) * scores.astype(float), coins, used
+    found["scores"] = (1.0 if sign == "higher" else -1.0) * found["scores"].astype(float)
+    used = replace(table.origin, columns=tuple(wanted.values()))
+    labels = found.pop("run", None)
+    if labels is None:
+        return found, used
+    runs = [labels == one for one in dict.fromkeys(labels.tolist())]
+    return {name: [column[rows] for rows in runs] for name, column in found.items()}, used
 
 
 def read_guesses(text: str | None) -> Guesses:

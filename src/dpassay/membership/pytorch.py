@@ -24,7 +24,7 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.errors import InvalidInput
+from dpassay.errors import InvalidInput, MissingExtra
 
 #: Names of the column of targets in a dict, as libraries of language models have them.
 _TARGETS = ("labels", "label")
@@ -37,7 +37,11 @@ _NO_REDUCTION = (
 
 def losses(model: Any, loss_fn: Any, rows: Any, batch_size: int, device: Any) -> FloatArray:
     """The loss of every row, in batches, in eval mode and without gradients."""
-    import torch
+    try:
+        import torch
+    except ImportError:
+        arrays = "with arrays, give the scores, such as −loss, to canaries.audit"
+        raise MissingExtra(f"canaries.score needs PyTorch ({arrays}), which", "torch") from None
 
     size, place = checks.whole("batch_size", batch_size), _place(model, device)
     found = []

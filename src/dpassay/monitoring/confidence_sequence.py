@@ -23,7 +23,8 @@ from dpassay.bounds.e_values import MomentBet
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import smallest_detectable
 from dpassay.errors import NotEnoughDraws
-from dpassay.monitoring.e_process import EProcess
+from dpassay.monitoring.e_process import EProcess, Orders
+from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
@@ -59,6 +60,23 @@ class ConfidenceSequence:
     def path(self, theta: float | None = None) -> FloatArray:
         """The log of the average wealth after each row."""
         return _averaged([process.path(theta) for process in self.processes])
+
+    def bring(
+        self, batches: Sequence[tuple[Outputs, Outputs]], orders: Sequence[Orders | None]
+    ) -> None:
+        """Bet on as many draws on each pair, and look.
+
+        If that fails or is interrupted, nothing was brought: no draw is ever bet on twice.
+        """
+        before = [process.mark() for process in self.processes]
+        try:
+            for process, (p, q), order in zip(self.processes, batches, orders, strict=True):
+                process.bring(p, q, order)
+            self.look()
+        except BaseException:
+            for process, mark in zip(self.processes, before, strict=True):
+                process.restore(mark)
+            raise
 
     def look(self) -> None:
         """After draws were brought."""
@@ -139,7 +157,12 @@ def about_bets(
         n=(sequence.processes[0].draws,) * 2,
         seed=seed,
         pair=pair,
-        notes=(*notes, *doubts, *(f"could not be tried: {failure}" for failure in failures)),
+        notes=(
+            *sequence.claim.notes,
+            *notes,
+            *doubts,
+            *(f"could not be tried: {failure}" for failure in failures),
+        ),
         files=() if source is None else source.files,
         digest="" if source is None else source.digest,
     )
@@ -164,7 +187,10 @@ def verdict_of(
     if not violated and not sequence.path().size:
         said = f"{draws} draws a side are training draws, and nothing was bet yet"
         blind = Blind(Cause.FEW_DRAWS, said)
-    bits = violated and witness.event.of_representation
+    remarks = [BITS] if violated and witness.event.of_representation else []
+    if 1 < witness.n_p < draws:
+        bet_on = f"the {witness.n_p:,} draws a side that were bet on with its cells"
+        remarks.append(f"the witness counts {bet_on}")
     ends, path = sequence.processes[0].ends, sequence.path()
     return Verdict(
         claim=claim,
@@ -182,7 +208,7 @@ def verdict_of(
         else (),
         draws=draws,
         evidence=np.column_stack([ends, path]),
-        about=replace(about, notes=(BITS, *about.notes)) if bits else about,
+        about=replace(about, notes=(*remarks, *about.notes)),
     )
 
 

@@ -84,7 +84,7 @@ class Drawn(Record):
         numbers = self.rest is None or isinstance(self.rest, np.ndarray)
         checks.require(numbers, "rest must be an array")
         made = self.outputs()
-        columns = {len(list(leaves_of(template))) for template in self.structures}
+        columns = {len(leaves_of(template)) for template in self.structures}
         checks.require(not rows or max(columns) <= made.numbers.shape[1], "numbers are missing")
         same = made.rest is None or made.rest.shape == made.numbers.shape
         checks.require(same, "rest must have an entry for each of the numbers")
@@ -181,20 +181,11 @@ class EProcess:
     def bring(self, p: Outputs, q: Outputs, orders: Orders | None = None) -> None:
         """Bet on as many draws of either side, in this order; the first ones are training draws.
 
-        With `orders` in a random one instead. If it fails or is interrupted, nothing was brought: no draw
-        is ever bet on twice.
+        With `orders` in a random one instead.
         """
         if orders is not None and not self.settled(len(p)):
             p, q = (side[rng.permutation(len(p))] for side, rng in zip((p, q), orders, strict=True))
             orders = None
-        before = self.mark()
-        try:
-            self._bring(p, q, orders)
-        except BaseException:
-            self.restore(before)
-            raise
-
-    def _bring(self, p: Outputs, q: Outputs, orders: Orders | None) -> None:
         done, total = 0, len(p)
         while done < total:
             if self.draws < FIRST:

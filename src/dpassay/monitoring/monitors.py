@@ -29,7 +29,6 @@ from dpassay.outputs.canonical import Outputs, all_of, check_containers, concate
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair, Relation, as_pair
-from dpassay.privacy.provenance import About
 from dpassay.records import Record
 from dpassay.results.verdict import Verdict
 from dpassay.sampling.budget import totals
@@ -136,38 +135,30 @@ class Monitor:
         address = self.seed, 1 << 21, self._updates
         orders = stream(*address, 0), stream(*address, 1)
         self._updates += 1
-        if self._bring_all(sides, orders):
+        p, q = sides
+        alone = self._waiting == [None, None]
+        if alone and p and q and len(p) == len(q) and self._process.settled(len(p)):
+            try:  # they are only counted, so that no order of them is made
+                self._sequence.bring([(p, q)], [orders])
+            except BaseException:
+                self._wait(sides, orders)
+                raise
             return
-        for index, side in enumerate(sides):
-            if side is not None:
-                before, new = self._waiting[index], side[orders[index].permutation(len(side))]
-                self._waiting[index] = new if before is None else concatenate([before, new])
+        self._wait(sides, orders)
         first, second = self._waiting
         if first is None or second is None:
             return
         size = min(len(first), len(second))
         left = [side[size:] if len(side) > size else None for side in (first, second)]
-        self._process.bring(first[:size], second[:size])
+        self._sequence.bring([(first[:size], second[:size])], [None])
         self._waiting = left
-        self._sequence.look()
 
-    def _bring_all(self, sides: Sequence[Outputs | None], orders: Orders) -> bool:
-        """Where all draws are bet on and only counted, no order of them is made; whether it was so."""
-        p, q = sides
-        if p is None or q is None or self._waiting != [None, None]:
-            return False
-        if len(p) != len(q) or not self._process.settled(len(p)):
-            return False
-        try:
-            self._process.bring(p, q, orders)
-        except BaseException:  # they wait, as others do
-            self._waiting = [
-                side[order.permutation(len(side))]
-                for side, order in zip((p, q), orders, strict=True)
-            ]
-            raise
-        self._sequence.look()
-        return True
+    def _wait(self, sides: Sequence[Outputs | None], orders: Orders) -> None:
+        """Put draws behind those that wait, in a random order."""
+        for index, side in enumerate(sides):
+            if side is not None:
+                before, new = self._waiting[index], side[orders[index].permutation(len(side))]
+                self._waiting[index] = new if before is None else concatenate([before, new])
 
     def _doubt(self, sides: Sequence[Outputs | None]) -> None:
         """Look at the draws in the order they came, once; and whether they were brought before."""
@@ -203,6 +194,11 @@ class Monitor:
         return math.exp(min(self._sequence.seen, 700.0))
 
     @property
+    def largest_e_value(self) -> float:
+        """The largest e-value so far: the claim is refuted once it has reached 1/(1 − confidence)."""
+        return math.exp(min(max(self._sequence.peak, 0.0), 700.0))
+
+    @property
     def log_evidence(self) -> tuple[FloatArray, FloatArray]:
         """Draws a side, and the log of the wealth with so many of them."""
         return self._process.ends.astype(float), self._sequence.path()
@@ -235,7 +231,8 @@ class Monitor:
         return charts.evidence(*self.log_evidence, limit=self._sequence.needed)
 
     def __repr__(self) -> str:
-        said = "violated" if self.violated else f"e = {self.e_value:.3g}"
+        said = f"e = {self.e_value:.3g}, at most {self.largest_e_value:.3g} so far"
+        said += f", violated after {self.refuted_at:,}" if self.violated else ""
         return f"Monitor({self.claim}, {self.draws:,} draws a side, {said})"
 
     def to_json(self) -> str:
@@ -330,26 +327,39 @@ def monitor(
     if not found:
         raise InvalidInput("there is no pair to look at: the iterator is empty")
     most = totals(found[0], max_n, least=1, name="max_n")
-    sequence = ConfidenceSequence(
-        wanted, [_process(wanted, loss, source) for source in found], gamma
-    )
+    processes = [
+        EProcess(wanted, loss, seed_of(source.rng(1 << 23)), source.pair) for source in found
+    ]
+    sequence = ConfidenceSequence(wanted, processes, gamma)
     # an executor is there already: there the looks, and the verdict, are those of one core
-    run = _Run(sequence, found, _pace(found[0], how))
-    notes, limit = [ANYTIME], min(most)
+    share, least = _pace(found[0], how)
+    notes, limit, draws = [ANYTIME], min(most), 0
+    doubts: dict[str, None] | None = None
     with Progress(limit, "monitoring", None if sampling is None else sampling.progress) as progress:
         try:
-            while run.sequence.refuted is None and run.draws < limit:
-                size = run.step(limit)
-                progress.label = f"monitoring, log-evidence {run.sequence.seen:+.2f}"
+            while sequence.refuted is None and draws < limit:
+                size = min(max(least, int(share * draws)), limit - draws)
+                drawn = [source.deal((size, size)) for source in found]
+                at = (1 << 24) + 2 * draws
+                orders = [(source.rng(at), source.rng(at + 1)) for source in found]
+                sequence.bring([(batch.p, batch.q) for batch in drawn], orders)
+                draws += size
+                if doubts is None and size >= _LOOK:
+                    doubts = dict.fromkeys(symptoms(drawn[0].p, drawn[0].q))
+                    for text in doubts:
+                        warnings.warn(text, DependenceWarning, stacklevel=2)
+                progress.label = f"monitoring, log-evidence {sequence.seen:+.2f}"
                 progress.advance(size)
         except KeyboardInterrupt:
-            notes.append(f"interrupted after {run.draws:,} of {limit:,} draws a side")
+            notes.append(f"interrupted after {draws:,} of {limit:,} draws a side")
             print(f"dpassay: {notes[-1]}; now the verdict on those", file=sys.stderr)
-    return verdict_of(run.sequence, [source.pair for source in found], confidence, run.about(notes))
-
-
-def _process(claim: Claim, loss: Any, source: Source) -> EProcess:
-    return EProcess(claim, loss, seed_of(source.rng(1 << 23)), source.pair)
+    if len(found) > 1:
+        notes.append(f"the evidence is the average over {len(found)} pairs")
+    first = found[0]
+    doubts = dict.fromkeys([*(doubts or ()), *(d for one in found for d in one.doubts)])
+    notes += [note for note in first.notes if note not in doubts]
+    about = about_bets(sequence, doubts, first.pair, first.seed, notes, first)
+    return verdict_of(sequence, [source.pair for source in found], confidence, about)
 
 
 def _pace(source: Source, how: Sampling) -> tuple[float, int]:
@@ -358,52 +368,6 @@ def _pace(source: Source, how: Sampling) -> tuple[float, int]:
         return _POOLS
     mechanism = getattr(source, "mechanism", None)
     return _CALLS if by_calls(mechanism, how.on_error == "outcome") else _ARRAYS
-
-
-class _Run:
-    """Draws on some pairs, as many on each, and what they say."""
-
-    def __init__(
-        self, sequence: ConfidenceSequence, found: Sequence[Source], pace: tuple[float, int]
-    ) -> None:
-        self.sequence, self.found, self.pace = sequence, found, pace
-        self.draws, self._looked = 0, False
-        self._doubts: dict[str, None] = {}
-
-    def step(self, limit: int) -> int:
-        """Draw some more. If that is interrupted, nothing has happened."""
-        processes = self.sequence.processes
-        share, least = self.pace
-        size = min(max(least, int(share * self.draws)), limit - self.draws)
-        drawn = [source.deal((size, size)) for source in self.found]
-        before = [process.mark() for process in processes]
-        try:
-            for source, process, batch in zip(self.found, processes, drawn, strict=True):
-                first, second = (source.rng((1 << 24) + 2 * self.draws + k) for k in (0, 1))
-                process.bring(batch.p, batch.q, (first, second))
-            self.sequence.look()
-        except BaseException:
-            for process, mark in zip(processes, before, strict=True):
-                process.restore(mark)
-            raise
-        self.draws += size
-        if not self._looked and size >= _LOOK:
-            self._looked = True
-            for text in symptoms(drawn[0].p, drawn[0].q):
-                self._doubts[text] = None
-                warnings.warn(text, DependenceWarning, stacklevel=4)
-        return size
-
-    def about(self, notes: Sequence[str]) -> About:
-        """How it was done."""
-        first = self.found[0]
-        doubts = dict.fromkeys([*self._doubts, *(d for one in self.found for d in one.doubts)])
-        rest = [note for note in first.notes if note not in doubts]
-        many = len(self.found)
-        said = [f"the evidence is the average over {many} pairs"] if many > 1 else []
-        return about_bets(
-            self.sequence, doubts, first.pair, first.seed, (*notes, *said, *rest), first
-        )
 
 
 def _read(name: str, given: Any) -> Outputs | None:

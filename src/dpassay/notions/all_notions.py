@@ -13,7 +13,7 @@ from dpassay.learning.cross_fit import CrossFit, LogLoss, Scores, select
 from dpassay.learning.streaming import grid_loss, grid_over, score_edges, scores_over
 from dpassay.loss.cell_counts import CellCounts, first_look, tally_of_levels
 from dpassay.loss.grid import GridLoss
-from dpassay.notions.pure import careful_epsilon
+from dpassay.notions.pure import UNSEEN, careful_epsilon, unseen
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.provenance import About, Guarantee
@@ -64,7 +64,7 @@ def estimate(
         return profile_of(source, learner)
     if _is_on_cells(learner):
         made = grid_over(source, learner, rest)
-        return _profile(source, learner, made, made.tally.n, made.name)
+        return _profile(source, learner, made, made.tally.n, f"{made.name} loss")
     if min(rest) < max(look):  # too few to count by themselves: every draw is scored by the others
         return profile_of(source, CrossFit(batch.with_more(source.deal(rest)), loss, source.rng))
     index, scores = _score(learner)
@@ -77,7 +77,7 @@ def profile_of(source: Source, learner: CrossFit) -> Profile:
     """Every notion from the draws a learner has: by a loss on cells, or by a classifier's scores."""
     if _is_on_cells(learner):
         made = grid_loss(learner)
-        return _profile(source, learner, made, made.tally.n, made.name)
+        return _profile(source, learner, made, made.tally.n, f"{made.name} loss")
     index, scores = _score(learner)
     edges = score_edges(scores, _CELLS)
     cells = [np.searchsorted(edges, side, side="right") for side in scores]
@@ -90,7 +90,7 @@ def _of_scores(
 ) -> Profile:
     """From counts of a score in cells, a row a side; `others` are draws that are not among them."""
     n_p, n_q = counts.sum(axis=1).tolist()
-    said = f"all curves are those of a learned score, that of {name}, on draws it was not fitted to"
+    said = f"all curves are those of one learned score ({name}), on draws that it was not fitted to"
     made, n = GridLoss.of(_tally_of_scores(counts)), (n_p + others[0], n_q + others[1])
     return _profile(source, learner, made, n, f"{name} score", (said,))
 
@@ -111,10 +111,10 @@ def _profile(
     reach, rare = _support(masses, finite, epsilon, min(grid.tally.n))
     curve = _thinned(masses.tradeoff_curve())
     both = curve.symmetrise()
-    bits = "dp.audit also tests the floating-point representation"  # which may leak
+    bits = "an audit also tests the floating-point representation"  # which may leak
     left_out = [f"these are estimates for the values; {bits}"] if learner.families[1] else []
     said = *notes, *rare, *left_out
-    about = About.of(source, f"plug-in of the {name} loss", Guarantee.HEURISTIC, n, said)
+    about = About.of(source, f"plug-in of the {name}", Guarantee.HEURISTIC, n, said)
     about = replace(about, files=source.files)
     delta = np.maximum(masses.delta(eps), masses.swap().delta(eps))
     return Profile(
@@ -158,14 +158,11 @@ def _support(
     beyond, reach = ORDERS[doubtful], math.inf
     if beyond.size:
         reach = float(ORDERS[beyond[0] > ORDERS].max(initial=1.0))
-    if not beyond.size and masses.epsilon() <= 1.1 * epsilon:
+    if not beyond.size and not unseen(masses, epsilon, n):
         return reach, ()
-    orders = f", and Rényi ε at orders of {beyond[0]:g} and more," if beyond.size else ""
-    said = (
-        f"outputs rarer than 1 in {n:,} cannot be seen with these draws; the true ε may be larger or ∞, "
-        f"and δ(ε) where below {1 / n:.1g}{orders} may be larger too"
-    )
-    return reach, (said,)
+    orders = f" and Rényi ε at orders of {beyond[0]:g} and more" if beyond.size else ""
+    said = f"Values of δ(ε) below {1 / n:.1g}{orders} may be larger, too"
+    return reach, (f"{UNSEEN.format(n=n)}. {said}",)
 
 
 def _is_on_cells(learner: CrossFit) -> bool:
@@ -174,9 +171,19 @@ def _is_on_cells(learner: CrossFit) -> bool:
 
 
 def _by_parts(learner: CrossFit) -> bool:
-    """Whether characters of text, or features of collections, tell the inputs apart."""
-    own = [k for k, name in enumerate(learner.names) if name in ("letters", "features")]
-    return any(learner.scores(k) is not None for k in own)
+    """Whether characters of text, or features of collections, tell the inputs apart.
+
+    Also a single column, where it tells them apart better than cells over all columns.
+    """
+
+    def apart(*names: str) -> list[float]:
+        scores = (learner.scores(k) for k, name in enumerate(learner.names) if name in names)
+        return [_Distance().judge(one) for one in scores if one is not None]
+
+    if apart("letters", "features"):
+        return True
+    least = 2 / math.sqrt(min(learner.batch.sizes))
+    return any(one > least + max(apart(*learner.on_cells), default=0.0) for one in apart("feature"))
 
 
 def _score(learner: CrossFit) -> tuple[int, Scores]:
@@ -191,7 +198,7 @@ def _score(learner: CrossFit) -> tuple[int, Scores]:
 class _Distance:
     """Prefers the scores with the most different distributions (Kolmogorov & Smirnov)."""
 
-    def judge(self, scores: Scores) -> float:
+    def judge(self, scores: Scores, parametric: bool = False) -> float:
         """The largest distance of the two empirical distribution functions."""
         p, q = (np.sort(side) for side in scores)
         both = np.concatenate([p, q])

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from dpassay.loss.grid import GridLoss, GridPart
 from dpassay.loss.kernel_density import KernelDensity, density_at, undersmooth
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.keys import Layout
+from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.estimates import Estimate, LowerBound
 from dpassay.sampling.budget import split, totals
@@ -44,6 +46,10 @@ __all__ = ["estimate", "lower_bound"]
 
 #: The share of n that finds the worst output when n has to serve both stages.
 _SEEK = 0.3
+#: What n draws cannot say.
+UNSEEN = (
+    "outputs rarer than 1 in {n:,} cannot be seen with these draws; the true ε may be larger or ∞"
+)
 
 
 @dataclass(frozen=True)
@@ -96,13 +102,14 @@ def estimate(
     loss = GridLoss.of(tally, density)
     errors = 1.0 + _errors(loss, region) if caution is None else caution
     worst = _worst(loss, region, floor, errors)
+    rare = unseen(loss.masses(), worst.value, min(tally.n)) if region is None else ()
     return Estimate(
         value=worst.value,
         notion="ε",
         location=worst.location,
         pair=source.pair,
         loss=worst.loss.curve(),
-        about=About.of(source, "DPL", Guarantee.HEURISTIC, tally.n, tally.notes),
+        about=About.of(source, "DPL", Guarantee.HEURISTIC, tally.n, (*rare, *tally.notes)),
     )
 
 
@@ -193,7 +200,7 @@ def _worst(loss: GridLoss, region: Any, floor: float | None, caution: float) -> 
         if not inside.any():
             continue
         if floor is None:
-            ell = loss.shrunk(block)
+            ell = block.loss
         else:
             ell = np.log(np.maximum(block.p, floor)) - np.log(np.maximum(block.q, floor))
         careful = np.abs(ell) - caution * _standard_error(block, n_p, n_q)
@@ -214,6 +221,13 @@ def _worst(loss: GridLoss, region: Any, floor: float | None, caution: float) -> 
 def careful_epsilon(loss: GridLoss) -> float:
     """ε̂ of a fitted loss, at the output where it most exceeds its standard errors."""
     return _worst(loss, None, None, _errors(loss, None)).value
+
+
+def unseen(masses: Masses, epsilon: float, n: int) -> tuple[str, ...]:
+    """A note where some log-ratio exceeds the estimate, of outputs that are too rare to tell."""
+    if not math.isfinite(epsilon) or masses.epsilon() <= 1.1 * epsilon:
+        return ()
+    return (UNSEEN.format(n=n),)
 
 
 def _standard_error(block: GridPart, n_p: int, n_q: int) -> FloatArray:
@@ -240,7 +254,7 @@ def _bound_at(
         seen, power = loss.tally.n[0], 1 / (len(block.h) + 4)
         h = tuple(undersmooth(w * (seen / n) ** power, w * seen**power) for w in block.h)
         point = tuple(loss.point(block, worst.cell))
-    at = AtOutput(loss.layout, block.key(worst.cell), point, h, block.density)
+    at = partial(_sums_at, loss.layout, block.key(worst.cell), point, h, block.density)
     sums, totals = np.sum(list(source.blocks(sizes, at)), axis=0)
     p, q = (sums / totals)[:: worst.sign]
     n_p, n_q = totals[:: worst.sign]
@@ -258,31 +272,27 @@ def _bound_at(
     return max(0.0, bound), used
 
 
-@dataclass(frozen=True)
-class AtOutput:
-    """Sums of draws at one output: counts of a key, or kernel weights around a point of it."""
-
-    layout: Layout
-    key: int
-    point: tuple[float, ...]
-    h: tuple[float, ...]
-    density: KernelDensity
-
-    def __call__(self, p: Outputs, q: Outputs) -> tuple[FloatArray, FloatArray]:
-        """(sum on either side), (draws on either side)."""
-        return np.array([self._sum(p), self._sum(q)]), np.array([len(p), len(q)], dtype=float)
-
-    def _sum(self, side: Outputs) -> float:
-        found = self.layout.sort(side)
-        if not self.h:
-            return float(found.counts()[self.key])
-        numbers = found.numbers(self.key)
-        if not len(numbers):
-            return 0.0
+def _sums_at(
+    layout: Layout,
+    key: int,
+    point: tuple[float, ...],
+    h: tuple[float, ...],
+    density: KernelDensity,
+    p: Outputs,
+    q: Outputs,
+) -> FloatArray:
+    """Draws at one output, counts of a key or kernel weights around a point of it; and all draws."""
+    found = []
+    for side in (layout.sort(p), layout.sort(q)):
+        if not h:
+            found.append(float(side.counts()[key]))
+            continue
+        numbers = side.numbers(key)
         # reflection at an end of the support: the density at the mirror image of the point is added
-        points = [self.point, *((2 * end - self.point[0],) for end in self.density.ends)]
-        found_there = density_at(numbers, np.array(points), self.h, self.density.shape)
-        return float(found_there.sum() * len(numbers))
+        points = np.array([point, *((2 * end - point[0],) for end in density.ends)])
+        there = density_at(numbers, points, h, density.shape).sum() if len(numbers) else 0.0
+        found.append(float(there * len(numbers)))
+    return np.array([found, [len(p), len(q)]])
 
 
 def _inside(loss: GridLoss, block: GridPart, region: Any) -> BoolArray:

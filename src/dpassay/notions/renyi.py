@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,7 +54,7 @@ class Softmax:
     """The papers' estimator.
 
     floor       τ, in units of the density (of probability, for discrete outputs). By default the
-                density of twenty draws
+                density of twenty draws. It makes every value finite, also where the truth is ∞
     sharpness   β of the softmax; 1/τ by default
     correct     subtract the plug-in bias: errors of the densities make p^λ q^{1−λ} larger on average.
                 Without it the bound is too large where the divergence is small and λ large
@@ -117,7 +118,7 @@ def estimate(
     >>> abs(estimate.value - dp.zoo.Laplace(1.0).renyi(2.0, (0.0, 1.0))) < 0.05
     True
     """
-    lam = _orders([order])[0]
+    lam = _order(order)
     checks.one_of("direction", direction, tuple(SWAPS))
     if not isinstance(method, Softmax):
         raise InvalidInput("an estimate is made by method=Softmax(…); Variational() gives bounds")
@@ -158,7 +159,7 @@ def lower_bound(
     >>> 0.85 < bound.value <= 1.0, str(bound.guarantee)
     (True, 'exact')
     """
-    lam = _orders([order])[0]
+    lam = _order(order)
     gamma = 1 - checks.probability("confidence", confidence)
     found = list(sources(mechanism, pairs, rng=rng, sampling=sampling))
     if not found:
@@ -265,7 +266,7 @@ def _variational_bounds(
             candidates.append((first.predicted, source, learner.fitted(index), witnesses))
         _, chosen, loss, witnesses = max(candidates, key=lambda c: c[0])
         bar.say("bounding")
-        parts = list(chosen.blocks(budget.test, Scores(loss)))
+        parts = list(chosen.blocks(budget.test, partial(_scores, loss)))
     score_p, score_q = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
     lower = np.array([w.bound(score_p, score_q, level) for w in witnesses])
     values = np.maximum([w.estimate for w in witnesses], lower)
@@ -284,14 +285,8 @@ def _variational_bounds(
     return Bounds(values, lower, estimates, about)
 
 
-@dataclass(frozen=True)
-class Scores:
-    """The scores of both sides of a block."""
-
-    loss: Loss
-
-    def __call__(self, p: Outputs, q: Outputs) -> tuple[FloatArray, FloatArray]:
-        return self.loss.score(p), self.loss.score(q)
+def _scores(loss: Loss, p: Outputs, q: Outputs) -> tuple[FloatArray, FloatArray]:
+    return loss.score(p), loss.score(q)
 
 
 # --- softmax
@@ -337,7 +332,7 @@ class Point:
     order: float
     value: float
     error: float
-    floored: float  # the share of the integral where q is below twice the floor
+    floored: float  # the share of the integral where q is below five times the floor
 
     def lower(self, gamma: float) -> float:
         """value + Φ⁻¹(γ)·error."""
@@ -369,7 +364,7 @@ class Floored:
         if not np.isfinite(log_i):
             return Point(lam, 0.0 if log_i < 0 else math.inf, math.inf, 0.0)
         with np.errstate(invalid="ignore"):
-            held = lq < np.log(2 * self.floor)
+            held = lq < np.log(5 * self.floor)
             floored = math.exp(_lse(terms[held]) - log_i) if held.any() else 0.0
             # σ₁²/Î² and σ₂²/Î²: both halves of the delta method, relative to Î
             first = math.exp(_lse((2 * lam - 1) * ratio + lf + cell) - 2 * log_i) - 1.0
@@ -428,20 +423,31 @@ def _floored(loss: GridLoss, method: Softmax, swapped: bool) -> Floored:
 
 
 def _warnings(points: Sequence[Point], tally: CellCounts) -> tuple[str, ...]:
-    held = [p for p in points if p.floored > 0.1]
+    # the floor lowers D by about the share `floored`, whatever the order: at small D that is much of it
+    held = [p for p in points if p.floored > 0.1 * min(1.0, p.value)]
     if not held:
         return tally.notes
     orders = [f"{order:g}" for order in sorted({p.order for p in held})]
     where = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders)}, up to"
     return (
-        f"at {where} {max(p.floored for p in held):.0%} of the integral comes from outputs with a "
-        "density near the floor or below: the value depends more on the floor than on the divergence; "
-        "raise the floor or n, or use Variational()",
+        f"at {where} {max(p.floored for p in held):.1%} of the integral comes from outputs with a "
+        "density near the floor or below: the floor makes the value too small, at large orders often "
+        "by much. More draws lower the floor; method=dp.renyi.Variational() has none. Where outputs come "
+        "on one input alone the true value is ∞",
         *tally.notes,
     )
 
 
 # --- arguments
+
+
+def _order(order: npt.ArrayLike) -> float:
+    if checks.doubles("order", order).ndim:
+        raise InvalidInput(
+            f"order must be one number above 1, got {checks.shown(order)}; "
+            "dp.renyi.curve(…, orders=[…]) bounds several orders at once"
+        )
+    return float(_orders(order)[0])
 
 
 def _orders(orders: npt.ArrayLike) -> FloatArray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any
 
@@ -196,10 +196,10 @@ def _on_grid(
         assert levels is not None
         above = _hits(levels.loss, levels.loss, options.eps, levels.p, levels.q)
     else:  # more than one free coordinate: cells are no sets of draws, so every draw is scored
-        parts = source.blocks(test, _TallyAndScore(binning, loss, options.eps))
+        parts = source.blocks(test, partial(_tally_and_hits, binning, loss, options.eps))
         held, above = reduce(lambda a, b: (a[0] + b[0], a[1] + b[1]), parts)
     cells = Cells.of(binning.layout)
-    counts = np.array([cells.fold(side) for side in (held.counts_p, held.counts_q)])
+    counts = np.array([cells.fold(side) for side in held.counts])
     everything = trained + held
     smooth = None
     if options.plug_in != "counts":
@@ -213,14 +213,10 @@ def _deltas(masses: Masses, options: Options) -> FloatArray:
     return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.swaps])
 
 
-@dataclass(frozen=True, eq=False)
-class _TallyAndScore:
-    binning: Binning
-    loss: Loss
-    eps: FloatArray
-
-    def __call__(self, p: Outputs, q: Outputs) -> tuple[CellCounts, IntArray]:
-        return self.binning.tally(p, q), _hits(self.loss.score(p), self.loss.score(q), self.eps)
+def _tally_and_hits(
+    binning: Binning, loss: Loss, eps: FloatArray, p: Outputs, q: Outputs
+) -> tuple[CellCounts, IntArray]:
+    return binning.tally(p, q), _hits(loss.score(p), loss.score(q), eps)
 
 
 def _hits(
@@ -256,14 +252,11 @@ def _by_scores(source: Source, learner: CrossFit, test: Sizes, options: Options)
     index = 0 if len(learner.names) == 1 else select(learner, LogLoss())[0]
     loss = learner.fitted(index)
     train = learner.batch
-    scores = loss.score(train.p[:20_000]), loss.score(train.q[:20_000])
-    backward = _directions(_averages(*scores, options)[0] / min(*train.sizes, 20_000), options)
-    above = np.zeros((2, 2, options.eps.size), dtype=np.int64)
-    sums = np.zeros((len(options.swaps), options.eps.size))
-    cells = Cells.learn(train)
-    counts = np.zeros((2, len(cells) + 1), dtype=np.int64)
-    for part_sums, hits, found in source.blocks(test, _Averages(loss, options, cells)):
-        sums, above, counts = sums + part_sums, above + hits, counts + found
+    averages = partial(_averages, loss, options, Cells.learn(train))
+    expected = averages(train.p[:20_000], train.q[:20_000])[0] / min(*train.sizes, 20_000)
+    backward = _directions(expected, options)
+    parts = zip(*source.blocks(test, averages), strict=True)
+    sums, above, counts = (np.sum(part, axis=0) for part in parts)
     held = counts.sum(axis=1)
     per = np.array([held[int(side)] for side in options.swaps])
     sizes = int(held[0]) + train.sizes[0], int(held[1]) + train.sizes[1]
@@ -275,25 +268,15 @@ def _by_scores(source: Source, learner: CrossFit, test: Sizes, options: Options)
     return ThresholdCounts.of(options, above, backward, counts, smooth, **named)
 
 
-@dataclass(frozen=True, eq=False)
-class _Averages:
-    loss: Loss
-    options: Options
-    cells: Cells
-
-    def __call__(self, p: Outputs, q: Outputs) -> tuple[FloatArray, IntArray, IntArray]:
-        scores = self.loss.score(p), self.loss.score(q)
-        return *_averages(*scores, self.options), self.cells(p, q)
-
-
 def _averages(
-    score_p: FloatArray, score_q: FloatArray, options: Options
-) -> tuple[FloatArray, IntArray]:
-    """Σ (1 − e^{ε−ℓ̂})₊ over the leading side of each direction, and the hits."""
+    loss: Loss, options: Options, cells: Cells, p: Outputs, q: Outputs
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Σ (1 − e^{ε−ℓ̂})₊ over the leading side of each direction, the hits, and the counts of cells."""
+    score_p, score_q = loss.score(p), loss.score(q)
     eps, sums = options.eps, []
     for side in options.swaps:
         ranked = np.sort(-score_q if side else score_p)
         tail = np.concatenate([np.cumsum(np.exp(-ranked)[::-1])[::-1], [0.0]])
         at = np.searchsorted(ranked, eps, side="right")
         sums.append(ranked.size - at - _ratio(eps) * tail[at])
-    return np.array(sums), _hits(score_p, score_q, eps)
+    return np.array(sums), _hits(score_p, score_q, eps), cells(p, q)

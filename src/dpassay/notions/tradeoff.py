@@ -99,35 +99,27 @@ def estimate(
     if confidence is not None:
         checks.probability("confidence", confidence)
     density = KernelDensity.of(bandwidth)
-    plain = perturbation == 0.0 and thresholds is None
     batch = source.deal(draws) if confidence is not None or loss is not None else None
     if loss is not None and batch is not None:
         fitted, score_p, score_q = _held_out(loss, batch, source)
         about = About.of(source, f"PLRT with {fitted.name}", Guarantee.HEURISTIC, draws)
-        if plain:
-            x, y = _roc(score_p, score_q)
-        else:
-            side = np.repeat([1.0, 0.0], [score_p.size, score_q.size])
-            p, q = side / score_p.size, (1 - side) / score_q.size
-            ratio = np.exp(np.concatenate([score_p, score_q]))
-            x, y = _perturbed(ratio, p, q, perturbation, thresholds)
-        band = None if confidence is None else _band(score_p, score_q, confidence)
-        return TradeoffCurve(x, y, band=band, about=about)
-    tally = tally_draws(source, draws) if batch is None else tally_of(batch.p, batch.q)
-    masses = GridLoss.of(tally, density).masses()
-    about = About.of(source, "PLRT", Guarantee.HEURISTIC, tally.n, tally.notes)
-    if plain:
-        curve = masses.tradeoff_curve()
-        x, y = curve.x, curve.y
+        side = np.repeat([1.0, 0.0], [score_p.size, score_q.size])
+        p, q = side / score_p.size, (1 - side) / score_q.size
+        ratio = np.exp(np.concatenate([score_p, score_q]))
+        x, y = _roc(score_p, score_q)
     else:
-        p, q = masses.p, masses.q
+        tally = tally_draws(source, draws) if batch is None else tally_of(batch.p, batch.q)
+        masses = GridLoss.of(tally, density).masses()
+        about = About.of(source, "PLRT", Guarantee.HEURISTIC, tally.n, tally.notes)
+        curve, p, q = masses.tradeoff_curve(), masses.p, masses.q
         with np.errstate(divide="ignore"):
-            ratio = np.where(q > 0, p / np.where(q > 0, q, 1.0), np.inf)
+            ratio = p / q
+        x, y = curve.x, curve.y
+        if batch is not None:
+            _, score_p, score_q = _held_out("kde", batch, source)
+    if perturbation or thresholds is not None:
         x, y = _perturbed(ratio, p, q, perturbation, thresholds)
-    band = None
-    if batch is not None and confidence is not None:
-        _, score_p, score_q = _held_out("kde", batch, source)
-        band = _band(score_p, score_q, confidence)
+    band = None if confidence is None else _band(score_p, score_q, confidence)
     return TradeoffCurve(x, y, band=band, about=about)
 
 
@@ -335,6 +327,7 @@ def audit(
             f"Algorithm 2 with {fitted.name}, {box} region",
             Guarantee.EXACT,
             (locate + 2 * test_size,) * 2,
+            claim.notes,
         ),
     )
 

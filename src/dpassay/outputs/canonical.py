@@ -80,6 +80,14 @@ class Outputs:
             rest=None if self.rest is None else self.rest[rows],
         )
 
+    @property
+    def all_codes(self) -> Codes:
+        return np.zeros(len(self), dtype=np.int32) if self.codes is None else self.codes
+
+    def rows_of(self, code: int) -> Any:
+        """What selects the outputs of one structure."""
+        return slice(None) if self.codes is None else np.flatnonzero(self.codes == code)
+
     def copy(self) -> Outputs:
         """The same with numbers of its own: an array that came out is the mechanism's to change."""
         return dataclasses.replace(self, numbers=self.numbers.copy())
@@ -115,7 +123,7 @@ def concatenate(parts: Sequence[Outputs]) -> Outputs:
         rest = np.concatenate(
             [np.zeros(p.numbers.shape) if p.rest is None else p.rest for p in parts]
         )
-    codes = None if first.codes is None else np.concatenate([_codes(part) for part in parts])
+    codes = None if first.codes is None else np.concatenate([part.all_codes for part in parts])
     numbers = np.concatenate([part.numbers for part in parts])
     return Outputs(numbers, first.structures, codes, rest, containers)
 
@@ -133,7 +141,7 @@ def align(parts: Sequence[Outputs]) -> list[Outputs]:
         lookup = np.array(
             [table.setdefault(s, len(table)) for s in part.structures], dtype=np.int32
         )
-        aligned.append((part, lookup[_codes(part)]))
+        aligned.append((part, lookup[part.all_codes]))
     structures = tuple(table)
     return [
         dataclasses.replace(part, structures=structures, codes=codes) for part, codes in aligned
@@ -156,7 +164,7 @@ def arranged(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
     if len(table) == 1:
         first, second = (dataclasses.replace(side, codes=None) for side in sides)
         return first, second
-    codes = np.concatenate([_codes(side) for side in sides])
+    codes = np.concatenate([side.all_codes for side in sides])
     come = np.full(len(table), codes.size)
     come[codes[::-1]] = np.arange(codes.size)[
         ::-1
@@ -169,7 +177,7 @@ def arranged(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
         dataclasses.replace(
             side,
             structures=structures,
-            codes=number[_codes(side)] if len(structures) > 1 else None,
+            codes=number[side.all_codes] if len(structures) > 1 else None,
         )
         for side in sides
     )
@@ -197,10 +205,6 @@ def check_containers(found: frozenset[str]) -> None:
             "some blocks of outputs are arrays of integers beyond 2**53 and others arrays of doubles, "
             "which do not hold them: return integers throughout, or an object array"
         )
-
-
-def _codes(part: Outputs) -> Codes:
-    return np.zeros(len(part), dtype=np.int32) if part.codes is None else part.codes
 
 
 def _widen(part: Outputs, width: int) -> Outputs:
@@ -391,11 +395,7 @@ def _from_times(array: AnyArray) -> Outputs:
 
 def _scalars(array: AnyArray) -> AnyArray:
     """The items of an array as objects, as they are (`astype(object)` makes integers of some dates)."""
-    items = np.empty(array.shape, dtype=object)
-    flat = items.reshape(-1)
-    for k, item in enumerate(array.reshape(-1)):
-        flat[k] = item
-    return items
+    return foreign_arrays.objects(array.reshape(-1)).reshape(array.shape)
 
 
 def from_columns(names: Sequence[str] | None, columns: Sequence[AnyArray]) -> Outputs:
@@ -416,7 +416,7 @@ def _joined(names: Sequence[str] | None, parts: Sequence[Outputs]) -> Outputs:
     combined = np.zeros(len(parts[0]), dtype=np.int64)
     first = np.zeros(1, dtype=np.int64)
     for part in parts:  # renumbered column by column, so that codes stay small
-        combined = combined * len(part.structures) + _codes(part)
+        combined = combined * len(part.structures) + part.all_codes
         _, first, combined = np.unique(combined, return_index=True, return_inverse=True)
         combined = combined.ravel()
     structures = []
@@ -441,7 +441,7 @@ def _joined(names: Sequence[str] | None, parts: Sequence[Outputs]) -> Outputs:
             found: list[int] = []
             start = 0
             for part in parts:
-                leaves = sum(1 for _ in leaves_of(part.structure_of(int(row))))
+                leaves = len(leaves_of(part.structure_of(int(row))))
                 found += range(start, start + leaves)
                 start += part.numbers.shape[1]
             order[code, : len(found)] = found

@@ -293,6 +293,8 @@ def _runs(layout: Layout, keys: Sequence[int]) -> list[str] | None:
         if more or value is None or part.origins[0] or part.template[0] != "number":
             return None
         values.append(value)
+    if not values:
+        return []
     if not all(value.is_integer() and abs(value) < 2**53 for value in values):
         return told_apart(sorted(values))
     ordered = np.sort(np.array(values, dtype=np.int64))
@@ -306,24 +308,8 @@ def _runs(layout: Layout, keys: Sequence[int]) -> list[str] | None:
 def _names(layout: Layout, keys: Sequence[int]) -> list[str]:
     """Keys in words; where six digits do not tell them apart, all digits."""
     names = [layout.words(key) for key in keys]
-    if len(set(names)) == len(names):
-        return names
-    full = []
-    for key in keys:
-        part = layout.part(key)
-        values = part.values(int(layout.codes[key]))
-        full.append(
-            "("
-            + ", ".join(
-                "•" if v is None else f"{exact(v, origin=o)!r}"
-                for v, o in zip(values, part.origins, strict=True)
-            )
-            + ")"
-        )
-    return [
-        name[1:-1] if layout.part(k).atoms[1:] == () else name
-        for name, k in zip(full, keys, strict=True)
-    ]
+    same = len(set(names)) < len(names)
+    return [layout.words(key, all_digits=True) for key in keys] if same else names
 
 
 def _or(parts: Sequence[str]) -> str:
@@ -346,7 +332,7 @@ def _intervals_in_words(test: Intervals, name: str, origin: float) -> str:
         low, high = written[k], written[shown + k]
         above, below = ("≥", ">")[before[k] is not None], ("<", "≤")[before[shown + k] is not None]
         if not low and not high:
-            found.append(f"{name} anything")
+            found.append(f"{name} is a number")
         elif not low:
             found.append(f"{name} {below} {high}")
         elif not high:

@@ -51,26 +51,22 @@ def counted(
     second: IntArray,
     wanted: Wanted,
     value: FloatArray | None = None,
-    how: np.ufunc = np.add,
 ) -> Triples:
-    """How often each owner has each key, or what `how` makes of its values there; equal keys together.
+    """How often each owner has each key, or the sum of its values there; equal keys together.
 
     Owners must ascend.
     """
+    many = np.ones(owner.size) if value is None else value
     if wanted is not None:
         use = np.flatnonzero(np.isin(key, wanted))
         owner, key, first, second = owner[use], key[use], first[use], second[use]
-        value = None if value is None else value[use]
+        many = many[use]
     if not owner.size:
         return no_triples()
     order, _ = grouped(key)
     at = changes(key[order], owner[order])
-    leaf = order[at]
-    if value is None:
-        found = np.diff(np.append(at, owner.size)).astype(float)
-    else:
-        found = how.reduceat(value[order], at)
-    return owner[leaf], key[leaf], found, first[leaf], second[leaf]
+    leaf, total = order[at], np.add.reduceat(many[order], at)
+    return owner[leaf], key[leaf], total, first[leaf], second[leaf]
 
 
 def no_triples() -> Triples:
@@ -361,9 +357,7 @@ def _arrays(outputs: Outputs) -> Iterator[tuple[IntArray, tuple[int, ...], Float
             node = node[1][0]
         if node != NUMBER or not shape or math.prod(shape) > _BLOCKS:
             continue
-        rows = (
-            np.arange(len(outputs)) if outputs.codes is None else np.flatnonzero(outputs.codes == k)
-        )
+        rows = np.arange(len(outputs))[outputs.rows_of(k)]
         if rows.size:
             numbers = outputs.numbers[rows][:, : math.prod(shape)]
             yield rows, tuple(shape), np.asarray(numbers, dtype=float)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -128,7 +128,7 @@ def _from_pandas(series: Any) -> AnyArray:
 def _from_polars(series: Any) -> AnyArray:
     if series.null_count() == 0 and series.dtype.is_numeric():
         return np.asarray(series.to_numpy())
-    return _objects(series.to_list())
+    return objects(series.to_list())
 
 
 def from_arrow(column: Any) -> AnyArray:
@@ -138,12 +138,14 @@ def from_arrow(column: Any) -> AnyArray:
     if column.null_count == 0 and plain and "tz=" not in kind:
         joined = column.combine_chunks() if hasattr(column, "combine_chunks") else column
         return np.asarray(joined.to_numpy(zero_copy_only=False))
-    return _objects(column.to_pylist())
+    return objects(column.to_pylist())
 
 
-def _objects(items: list[Any]) -> AnyArray:
-    found = np.empty(len(items), dtype=object)
-    for index, item in enumerate(items):
+def objects(items: Iterable[Any]) -> AnyArray:
+    """An object array of items as they are, which may be sequences themselves."""
+    listed = list(items)
+    found = np.empty(len(listed), dtype=object)
+    for index, item in enumerate(listed):
         found[index] = item
     return found
 
@@ -167,7 +169,7 @@ def array(value: Any) -> AnyArray:
     if isinstance(value, (int, float, complex)):
         return np.asarray(value)
     if hasattr(value, "__iter__") and hasattr(value, "__len__"):
-        return _objects(list(value))
+        return objects(value)
     raise BadOutput(
         f"an output of type {type(value).__name__} is no array: {checks.shown(value)}; return an array "
         "or a list of outputs (is a `return` missing? a generator goes into list(…))"

@@ -13,7 +13,7 @@ ones alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -106,20 +106,16 @@ class Part(Record):
                 code = int(self.known[column][code])
         return out[::-1]
 
-    def free(self, code: int) -> list[int]:
-        """Which of its columns a key leaves free (0 is the first of its number columns)."""
-        return [k for k, value in enumerate(self.values(code)) if value is None]
-
     def rows(self, outputs: Outputs, rows: Any = slice(None)) -> AnyArray:
         """The numbers of outputs that have this structure, less the origins."""
         return distances(outputs, rows, self.columns, self.origins)
 
-    def words(self, code: int, numbers: Sequence[str] | None = None) -> str:
+    def words(self, code: int, numbers: Sequence[str] = (), *, all_digits: bool = False) -> str:
         """A key as an output would look, • for its free numbers or the words given for them."""
-        given: Iterator[str | None] = iter(numbers) if numbers else iter(())
-        shown: list[Any] = []
+        given, shown = iter(numbers), list[Any]()
         for value, origin in zip(self.values(code), self.origins, strict=True):
-            shown.append(next(given, None) if value is None else exact(value, origin=origin))
+            atom = None if value is None else exact(value, origin=origin)
+            shown.append(next(given, None) if atom is None else repr(atom) if all_digits else atom)
         return show(self.template, shown)
 
 
@@ -255,8 +251,15 @@ class Layout(Record):
         return self.parts[int(self.parts_of[key])]
 
     def free(self, key: int) -> list[int]:
-        """Which of the number columns of its part a key leaves free."""
-        return self.part(key).free(int(self.codes[key]))
+        """Which of the number columns of its part a key leaves free; found once."""
+        if key not in self._free:
+            values = self.part(key).values(int(self.codes[key]))
+            self._free[key] = [k for k, value in enumerate(values) if value is None]
+        return self._free[key]
+
+    @cached_property
+    def _free(self) -> dict[int, list[int]]:
+        return {}
 
     @cached_property
     def widest(self) -> int:
@@ -277,9 +280,9 @@ class Layout(Record):
         found[self.parts_of[simple]] = np.flatnonzero(simple)
         return found
 
-    def words(self, key: int, numbers: Sequence[str] | None = None) -> str:
+    def words(self, key: int, numbers: Sequence[str] = (), *, all_digits: bool = False) -> str:
         """A key as an output would look, • for its free numbers or the words given for them."""
-        return self.part(key).words(int(self.codes[key]), numbers)
+        return self.part(key).words(int(self.codes[key]), numbers, all_digits=all_digits)
 
     def sort(self, outputs: Outputs) -> KeyedDraws:
         """The key of each output, −1 for those in none; found once for outputs that many scores see."""
@@ -290,20 +293,11 @@ class Layout(Record):
         if self.trivial(outputs):
             return None
         places = np.array([self._index.get(s, -1) for s in outputs.structures], dtype=np.int64)
-        if outputs.codes is None:
-            part = int(places[0])
-            if part < 0 or not self.parts[part].atoms:
-                only = -1 if part < 0 else int(self._alone[part])
-                return np.full(len(outputs), only, dtype=np.int64)
-            rows = self.parts[part].rows(outputs)
-            return _look_up(self, part, codes_of(self.parts[part], rows))
-        alone = np.append(self._alone, -1)
-        keys = alone[places][outputs.codes]
-        for code, part in enumerate(places.tolist()):
-            if part >= 0 and self.parts[part].atoms:
-                mask = np.flatnonzero(outputs.codes == code)
-                rows = self.parts[part].rows(outputs, mask)
-                keys[mask] = _look_up(self, part, codes_of(self.parts[part], rows))
+        keys = np.append(self._alone, -1)[places][outputs.all_codes]
+        for code, index in enumerate(places.tolist()):
+            if index >= 0 and self.parts[index].atoms:
+                part, rows = self.parts[index], outputs.rows_of(code)
+                keys[rows] = _look_up(self, index, codes_of(part, part.rows(outputs, rows)))
         return keys
 
     def trivial(self, outputs: AnyOutputs) -> bool:
@@ -371,10 +365,8 @@ def learn(
     look = min(max(min(len(p), len(q)) // 4, _LOOK[0]), _LOOK[1])
     if thorough:
         look = max(len(p), len(q))
-    own = [
-        np.zeros(len(side), dtype=np.int64) if side.codes is None else side.codes for side in (p, q)
-    ]
-    counts = np.bincount(np.concatenate(own), minlength=len(p.structures))
+    own = np.concatenate([p.all_codes, q.all_codes])
+    counts = np.bincount(own, minlength=len(p.structures))
     enough = min(RARE, len(p) + len(q))
     parts: list[Part] = []
     keys: list[IntArray] = []
@@ -403,7 +395,7 @@ def learn(
 
 def _rows_of(side: Outputs, code: int, template: Template) -> tuple[AnyArray, FloatArray]:
     """The numbers of one structure, and their remainders."""
-    rows = slice(None) if side.codes is None else np.flatnonzero(side.codes == code)
+    rows = side.rows_of(code)
     columns = list(number_columns(template))
     numbers = side.numbers[rows][:, columns]
     rest = np.zeros(numbers.shape) if side.rest is None else side.rest[rows][:, columns]
@@ -412,10 +404,7 @@ def _rows_of(side: Outputs, code: int, template: Template) -> tuple[AnyArray, Fl
 
 def _frequent(part: Part, structure: int, p: Outputs, q: Outputs, enough: int) -> IntArray:
     """The codes of a part that are not rare."""
-    own = []
-    for side in (p, q):
-        rows = slice(None) if side.codes is None else np.flatnonzero(side.codes == structure)
-        own.append(codes_of(part, part.rows(side, rows)))
+    own = [codes_of(part, part.rows(side, side.rows_of(structure))) for side in (p, q)]
     codes = np.concatenate(own)
     codes = codes[codes >= 0]
     if part.space <= _TABLE:

@@ -184,7 +184,8 @@ class StructureLeaves:
             case _:
                 text = show(node)
                 self.add_texts(table or "", path, [text], place)
-                self.words.append((path, text))
+                if node[0] != "none":
+                    self.words.append((path, text))
                 self.next += 1
         self.level -= 1
 
@@ -335,8 +336,7 @@ class LeafTable:
     @classmethod
     def _read(cls, outputs: Outputs, *, derived: bool = True) -> LeafTable:
         n = len(outputs)
-        codes = np.zeros(n, dtype=np.int64) if outputs.codes is None else outputs.codes
-        seen, back = np.unique(codes, return_inverse=True)
+        seen, back = np.unique(outputs.all_codes, return_inverse=True)
         shapes = StructureLeaves([outputs.structures[k] for k in seen.tolist()], derived)
         start = np.array(shapes.starts)
         many = np.diff(start)[back]

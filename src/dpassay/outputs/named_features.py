@@ -203,7 +203,7 @@ class Feature(Record):
     def event(self, at: float, above: bool) -> str:
         """{feature ≥ at}, or {feature < at}, in words."""
         if self.family != "values":
-            return f"{self.name} is {'≥' if above else '<'} {written(at)}"
+            return f"{self.name} {'≥' if above else '<'} {written(at)}"
         how = "occurs" if above else "does not occur"
         if at != 1:
             how = f"occurs {'at least' if above else 'fewer than'} {written(at)} times"
@@ -254,28 +254,24 @@ class NamedFeatures(Record):
         if not len(outputs):
             return found
         families = {(one.family, one.width) for one in self.features}
-        names = {name for name, _ in families}
-        table = LeafTable.of(outputs) if names - {"blocks", "block rows"} else None
-        for name, width in sorted(families):
+        dense: dict[Any, FloatArray] = {}  # by name; of a record by its place among the others
+        if ("blocks", 0) in families:
+            dense |= blocks(outputs)
+        table = None
+        if {name for name, _ in families} - {"blocks", "block rows"}:
+            table = LeafTable.of(outputs)
+            for target in {id(one.target): one.target for one in self.features}.values():
+                if target is not None:
+                    columns = target.features(table).T
+                    dense |= {(id(target), k): column for k, column in enumerate(columns)}
+        for k, one in enumerate(self.features):
+            place = one.name if one.target is None else (id(one.target), one.key)
+            if one.family in ("blocks", "target") and place in dense:
+                found[:, k] = dense[place]
+        for name, width in sorted(families - {("blocks", 0), ("target", 0)}):
             own = [
                 k for k, one in enumerate(self.features) if (one.family, one.width) == (name, width)
             ]
-            if name == "blocks":
-                dense = blocks(outputs)
-                for k in own:
-                    if self.features[k].name in dense:
-                        found[:, k] = dense[self.features[k].name]
-                continue
-            if name == "target":
-                assert table is not None
-                compared: dict[int, FloatArray] = {}  # by record
-                for k in own:
-                    target = self.features[k].target
-                    assert target is not None
-                    if id(target) not in compared:
-                        compared[id(target)] = target.features(table)
-                    found[:, k] = compared[id(target)][:, self.features[k].key]
-                continue
             wanted = np.array([self.features[k].key for k in own], dtype=np.uint64)
             order = np.argsort(wanted)
             if name == "block rows":
@@ -292,17 +288,20 @@ class NamedFeatures(Record):
 def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
     """What a feature is called, from the leaves that it was found with."""
 
-    column = table.column_name
+    def column(leaf: int) -> str:
+        name = table.column_name(leaf)
+        return name if name.isprintable() and not name[:1].isdigit() else repr(name)
 
-    def holds(leaf: int) -> str:
-        name = column(leaf)
-        if name.endswith("{}"):
+    def holds(leaf: int, empty: str = "{} is empty") -> str:
+        if table.column_name(leaf).endswith("{}"):
             return f"the key {table.text(leaf)!r}"
-        return f"{name} = {table.text(leaf)}"
+        if table.text(leaf) == "None":
+            return empty.format(column(leaf))
+        return f"{column(leaf)} = {table.text(leaf)}"
 
     match family:
         case "values":
-            return f"{_TIMES}{holds(first)}"
+            return f"{_TIMES}{holds(first, 'an empty {}')}"
         case "anywhere":
             return f"the number of occurrences of {table.text(first)}"
         case "rows" | "distinct":
@@ -320,8 +319,10 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
             return f"the place of {table.text(first)} in {column(first)}"
         case "summaries":
             name, statistic = column(first), STATISTICS[second]
-            whole = statistic == "value" or name.startswith("the output's ")
-            return name if whole else f"the {statistic} of {name}"
+            owners = table.owner[table.column == table.column[first]]
+            if statistic == "value":  # of several numbers the least
+                return name if np.bincount(owners).max() == 1 else f"the minimum of {name}"
+            return name if name.startswith("the output's ") else f"the {statistic} of {name}"
         case "larger":
             return f"the number of rows in which {column(first)} is larger than {column(second)}"
         case "sorted":

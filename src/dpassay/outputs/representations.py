@@ -13,8 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -188,9 +187,7 @@ class Letters(Record):
     @classmethod
     def learn(cls, structures: Sequence[Template]) -> Letters:
         """How many leaves there are to look at."""
-        most = max(
-            (len(list(islice(leaves_of(one), _LEAVES))) for one in structures[:1000]), default=1
-        )
+        most = max((min(len(leaves_of(one)), _LEAVES) for one in structures[:1000]), default=1)
         return cls(max(1, min(most, _LEAVES)))
 
     @property
@@ -199,13 +196,10 @@ class Letters(Record):
         return [*range(start), *range(-_END, 0)]
 
     def rows(self, outputs: Outputs) -> IntArray:
-        seen: Any = [0]
-        back: Any = np.zeros(len(outputs), dtype=np.int64)
-        if outputs.codes is not None:
-            seen, back = np.unique(outputs.codes, return_inverse=True)
+        seen, back = np.unique(outputs.all_codes, return_inverse=True)
         texts = [
-            [text_of(leaf) for leaf in islice(leaves_of(outputs.structures[k]), self.leaves)]
-            for k in seen
+            [text_of(leaf) for leaf in leaves_of(outputs.structures[k])[: self.leaves]]
+            for k in seen.tolist()
         ]
         columns: list[IntArray] = []
         for leaf in range(self.leaves):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.keys import KeyedDraws, Part
 from dpassay.outputs.named_features import Feature, NamedFeatures
 from dpassay.outputs.representations import Bits, Letters, LowestBit
+from dpassay.outputs.templates import written
 from dpassay.records import Record
 
 #: Atoms of a coordinate that get an indicator of their own.
@@ -58,13 +59,26 @@ class Features(Record):
 
     @property
     def size(self) -> int:
-        atoms = sum(
-            min(values.size, _ATOMS)
-            for part in self.parts
-            for values, free in zip(part.atoms, part.open, strict=True)
-            if free
-        )
-        return self.width + max(len(self.parts) - 1, 0) + atoms
+        return self.width + max(len(self.parts) - 1, 0) + len(self._atoms)
+
+    @cached_property
+    def _atoms(self) -> list[tuple[int, int, float]]:
+        """Part, number and value of the atoms that have an indicator."""
+        return [
+            (index, k, float(atom))
+            for index, part in enumerate(self.parts)
+            for k, (atoms, free) in enumerate(zip(part.atoms, part.open, strict=True))
+            for atom in (atoms[:_ATOMS] if free else ())
+        ]
+
+    @property
+    def names(self) -> list[str]:
+        """Those of the columns, where outputs are rows of a table; else x1, x2, …"""
+        of, *rest = self.parts[0].template if self.parts else ("",)
+        columns = [key for key, leaf in rest[0] if leaf[0] == "number"] if of == "dict" else []
+        if len(columns) == self.width and all(isinstance(key, str) for key in columns):
+            return columns
+        return [f"x{k + 1}" for k in range(self.width)]
 
     @classmethod
     def learn(cls, p: KeyedDraws, q: KeyedDraws) -> Features:
@@ -77,10 +91,9 @@ class Features(Record):
                 keys = side.all_keys()
                 often += np.bincount(p.layout.parts_of[keys[keys >= 0]], minlength=len(parts))
             parts = [parts[k] for k in np.sort(np.argsort(-often, kind="stable")[:_KINDS])]
-        both = np.zeros((0, width))
-        for side in (p, q):
-            some = side.outputs[:: max(1, len(side) // 10_000)]
-            both = np.concatenate([both, _coordinates(some, parts, width)])
+        raw = cls(tuple(parts), width, np.zeros(width), np.ones(width))
+        some = [side.outputs[:: max(1, len(side) // 10_000)] for side in (p, q)]
+        both = np.concatenate([raw.rows(side)[:, :width] for side in some])
         # the middle of the data, so that no far outlier decides the scale of the rest
         low, centre, high = np.quantile(both, [0.1, 0.5, 0.9], axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -91,59 +104,28 @@ class Features(Record):
     @property
     def plain(self) -> bool:
         """Whether the features are the coordinates of one kind of output, and no more."""
-        return len(self.parts) == 1 and not any(
-            free and atoms.size
-            for free, atoms in zip(self.parts[0].open, self.parts[0].atoms, strict=True)
-        )
+        return len(self.parts) == 1 and not self._atoms
 
     def rows(self, outputs: Outputs) -> FloatArray:
+        found = np.zeros((len(outputs), self.size))
         known = {part.template: index for index, part in enumerate(self.parts)}
-        kinds = np.array([known.get(s, -1) for s in outputs.structures])
-        kind = kinds[0] if outputs.codes is None else kinds[outputs.codes]
-        kind = np.broadcast_to(kind, len(outputs))
-        numbers = np.zeros((len(outputs), self.width))
-        extra = [(kind == index).astype(float) for index in range(1, len(self.parts))]
-        for index, part in enumerate(self.parts):
-            rows: Any = np.flatnonzero(kind == index) if len(kinds) > 1 else slice(None)
-            absent = kinds[0] != index if len(kinds) == 1 else not len(rows)
-            if not part.atoms or absent:
-                extra += [
-                    np.zeros(len(outputs))
-                    for atoms, free in zip(part.atoms, part.open, strict=True)
-                    for _ in (atoms[:_ATOMS] if free else ())
-                ]
+        for code, structure in enumerate(outputs.structures):
+            index, rows = known.get(structure, -1), outputs.rows_of(code)
+            if index < 0:
                 continue
+            part, after = self.parts[index], self.width + len(self.parts) - 1
+            if index > 0:
+                found[rows, self.width + index - 1] = 1.0
             values = np.asarray(part.rows(outputs, rows), dtype=float)
-            columns = [c for c in part.columns if c < self.width]
-            centre, scale = self.centre[columns], self.scale[columns]
+            columns = np.array(part.columns, dtype=np.int64)
             with np.errstate(over="ignore"):
-                standard = np.clip((values - centre) / scale, -_LARGE, _LARGE)
-            if isinstance(rows, slice):
-                numbers[:, columns] = standard
-            else:
-                numbers[np.ix_(rows, columns)] = standard
-            for k, (atoms, free) in enumerate(zip(part.atoms, part.open, strict=True)):
-                for atom in atoms[:_ATOMS] if free else ():
-                    indicator = np.zeros(len(outputs))
-                    indicator[rows] = values[:, k] == atom
-                    extra.append(indicator)
-        return np.column_stack([numbers, *extra]) if extra else numbers
-
-
-def _coordinates(outputs: Outputs, parts: Sequence[Part], width: int) -> FloatArray:
-    """The numbers of outputs in their columns, less their origins; 0 where there are none."""
-    found = np.zeros((len(outputs), width))
-    for part in parts:
-        if not part.atoms or part.template not in outputs.structures:
-            continue
-        code = outputs.structures.index(part.template)
-        rows = (
-            np.arange(len(outputs))
-            if outputs.codes is None
-            else np.flatnonzero(outputs.codes == code)
-        )
-        found[np.ix_(rows, np.array(part.columns))] = part.rows(outputs, rows)
-    return found
+                standard = (values - self.centre[columns]) / self.scale[columns]
+            at = rows if isinstance(rows, slice) else rows[:, None]
+            found[at, columns] = np.clip(standard, -_LARGE, _LARGE)
+            for place, (of, k, atom) in enumerate(self._atoms, after):
+                if of == index:
+                    found[rows, place] = values[:, k] == atom
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,8 +269,16 @@ class Steps(Record):
         inside = self.value >= cut if above else self.value <= cut
         if inside.all() or not inside.any():
             return f"{feature.name} is {'anything' if inside.all() else 'none that was seen'}"
-        first = np.argmax(inside) if inside[-1] else np.argmin(inside)
-        return feature.event(float(self.start[first]), bool(inside[-1]))
+        turns = np.flatnonzero(np.diff(inside)) + 1
+        if turns.size == 1:
+            return feature.event(float(self.start[turns[0]]), bool(inside[-1]))
+        ends = [-np.inf, *self.start[turns].tolist(), np.inf]
+        runs = itertools.islice(itertools.pairwise(ends), int(not inside[0]), None, 2)
+        said = [
+            " and ".join([f"≥ {written(a)}"] * (a > -np.inf) + [f"< {written(b)}"] * (b < np.inf))
+            for a, b in runs
+        ]
+        return f"{feature.name} is {' or '.join(said)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,9 +373,26 @@ class Ranking(Record):
             linear = linear - np.bincount(j, weights * c[i], linear.size)
         if not np.isfinite([offset, *linear, *weights]).all():
             return None
-        names = [f"x{k + 1}" for k in range(linear.size)]
-        names += [f"x{k + 1}²" if k == m else f"x{k + 1}·x{m + 1}" for k, m in model.pairs]
+        if features.width == 1 and features.parts[0].template == ("number",):
+            return _of_number(
+                sign * np.array([*weights, *[0.0] * (1 - weights.size), *linear, offset])
+            )
+        names = features.names
+        names += [f"{names[k]}²" if k == m else f"{names[k]}·{names[m]}" for k, m in model.pairs]
         return _polynomial(sign * offset, sign * np.concatenate([linear, weights]), names) + " ≥ 0"
+
+
+def _of_number(coefficients: FloatArray) -> str:
+    """Where a quadratic a·x² + b·x + c of the output is at least 0."""
+    roots = np.sort(np.roots(coefficients))
+    if not np.isreal(roots).all() or not roots.size:
+        return "output is any number" if coefficients[-1] >= 0 else "output is no number"
+    low, high = (f"{root:.6g}" for root in (roots.real[0], roots.real[-1]))
+    if roots.size == 1:
+        return f"output {'≥' if coefficients[-2] > 0 else '≤'} {low}"
+    return (
+        f"output ≤ {low} or output ≥ {high}" if coefficients[0] > 0 else f"{low} ≤ output ≤ {high}"
+    )
 
 
 def _tables(cells: Bits | Letters, model: Tables, cut: float, above: bool) -> str:

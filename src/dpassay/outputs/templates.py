@@ -29,6 +29,8 @@ from dpassay.outputs import foreign_arrays
 Template: TypeAlias = tuple[Any, ...]
 
 NUMBER: Template = ("number",)
+#: Templates that hold others; all others are leaves.
+INNER = frozenset({"seq", "set", "dict", "object", "complex", "date", "duration"})
 #: Integers up to here are doubles.
 EXACT = 1 << 53
 #: Longer sequences of free numbers are cut short in words.
@@ -50,8 +52,9 @@ class Outcome:
         return f"{self.kind} {self.detail}".strip()
 
 
-def nested(leaf: Template, shape: Sequence[int]) -> Template:
-    """Sequences of sequences of a leaf, as an array of that shape holds them."""
+@lru_cache(maxsize=1 << 10)
+def nested(leaf: Template, shape: tuple[int, ...]) -> Template:
+    """Sequences of sequences of a leaf, as an array of that shape holds them; one object for all."""
     for length in reversed(shape):
         leaf = ("seq", (leaf,) * length)
     return leaf
@@ -112,14 +115,17 @@ def is_template(found: Any) -> bool:
     return False
 
 
-def leaves_of(template: Template) -> Iterator[Template]:
+def leaves_of(template: Template) -> list[Template]:
     """All leaves, in reading order."""
-    inner = children(template)
-    if inner or template[0] in ("seq", "set", "dict", "object"):
-        for child in inner:
-            yield from leaves_of(child)
-    else:
-        yield template
+    if template[0] not in INNER:
+        return [template]
+    found: list[Template] = []
+    for child in children(template):
+        if child[0] in INNER:
+            found += leaves_of(child)
+        else:
+            found.append(child)
+    return found
 
 
 def show(template: Template, numbers: Sequence[Any] | None = None) -> str:
@@ -248,7 +254,9 @@ class Leaves:
             return self._whole(int(value))
         if isinstance(value, (float, np.floating)):
             wide = isinstance(value, np.floating) and value.dtype.itemsize > 8
-            return self._wide(value) if wide else self._float(float(value))
+            if not wide or not np.isfinite(value):
+                return self._float(float(value))
+            value = Fraction(*value.as_integer_ratio())
         if isinstance(value, (Decimal, Fraction)):
             return self._fraction(value)
         if isinstance(value, (str, bytes, bytearray)):
@@ -300,7 +308,7 @@ class Leaves:
             return self.walk(array[()])
         if array.ndim == 1 and array.dtype.kind in "biuf" and _exact_doubles(array):
             self.numbers.extend(array.astype(float).tolist())
-            return ("seq", (NUMBER,) * array.size)
+            return nested(NUMBER, array.shape)
         quick = array.dtype.kind in "biuUS" or array.dtype.str[1:] in ("f8", "f4", "f2")
         return self._items(array.tolist() if quick else array)
 
@@ -309,12 +317,12 @@ class Leaves:
         kinds = set(map(type, items))
         if kinds == {str}:
             self.numbers.extend([0.0] * len(items))
-            leaves = {word: ("str", word.rstrip("\0")) for word in set(items)}
+            leaves = {word: word_leaf(word) for word in set(items)}
             return ("seq", tuple([leaves[word] for word in items]))
         whole = kinds in ({int}, {bool}) and min(items) >= -EXACT and max(items) <= EXACT
         if whole or (kinds == {float} and all(map(math.isfinite, items))):
             self.numbers.extend(map(float, items))
-            return ("seq", (NUMBER,) * len(items))
+            return nested(NUMBER, (len(items),))
         return ("seq", tuple([self.walk(item) for item in items]))
 
     def _entries(self, items: Mapping[Any, Any]) -> Template:
@@ -378,14 +386,6 @@ class Leaves:
             return self._leaf(("fraction", str(ratio)))
         return self._number(rounded, float(ratio - Fraction(rounded)))
 
-    def _wide(self, value: Any) -> Template:
-        if not np.isfinite(value):
-            return self._float(float(value))
-        rounded = float(value)
-        if not math.isfinite(rounded):
-            return self._leaf(("wide", str(value)))
-        return self._number(rounded, float(value - np.longdouble(rounded)))
-
     def _time(self, value: Any) -> Template:
         """Seconds and nanoseconds, as arrays of dates have them."""
         if isinstance(value, datetime.time):
@@ -431,6 +431,7 @@ def key_name(key: Any) -> str:
     return f"`{show(template, numbers)}`"
 
 
+@lru_cache(maxsize=1 << 14)
 def word_leaf(word: str | bytes) -> Template:
     """Text without the zeros at its end, which arrays of text do not keep."""
     if isinstance(word, bytes):

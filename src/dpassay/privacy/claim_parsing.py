@@ -96,6 +96,8 @@ def _unheard(points: int, total: int) -> None:
 def claim(given: Any) -> Claim:
     """A privacy claim from text, also as claims are printed, a tuple (ε, δ), or a privacy accountant.
 
+    The JSON file of an accountant is named by its path; a dictionary of what it holds is a claim too.
+
     >>> claim("eps=1, delta=1e-5")
     ApproximateDP(epsilon=1.0, delta=1e-05)
     >>> claim("renyi(order=5)=0.2")
@@ -126,6 +128,8 @@ def claim(given: Any) -> Claim:
 def read_claim(given: Any, asked: Asked) -> Claim:
     """The same; an accountant's answers are counted."""
     if isinstance(given, Claim):
+        if not type(given).__module__.startswith("dpassay."):
+            given.check()
         return given
     if isinstance(given, type):
         raise InvalidInput(
@@ -134,12 +138,16 @@ def read_claim(given: Any, asked: Asked) -> Claim:
         )
     if isinstance(given, tuple) and not several(given):
         return ApproximateDP(*given)
+    if isinstance(given, Mapping):
+        return _of_entries("the claim", given)
+    if isinstance(given, Path) or (isinstance(given, str) and given.lower().endswith(".json")):
+        return claim_of_file(given)
     if not isinstance(given, str):
         if (stated := from_accountant(given, asked)) is not None:
             return stated
         raise InvalidInput(
-            f"a claim must be dp.PureDP(1.0) or the like, text such as {_FORMS}, a tuple (ε, δ), or a "
-            f"privacy accountant, got {checks.shown(given)}"
+            f"a claim must be dp.PureDP(1.0) or the like, text such as {_FORMS}, a tuple (ε, δ), a "
+            f"privacy accountant or its JSON file, got {checks.shown(given)}"
         )
     if not given.strip():
         raise InvalidInput(f"a claim must be text such as {_FORMS}, got {checks.shown(given)}")
@@ -284,10 +292,18 @@ def _renyi_of_text(text: str, parts: list[str]) -> Claim | None:
     if len(given) < len(parts):
         odd = next(part for part, one in zip(parts, found, strict=True) if not one)
         raise InvalidInput(
-            f"{odd.strip()!r} does not go with a Rényi claim in {text!r}; a claim is {_FORMS}"
+            f"{odd.strip()!r} does not go with a Rényi claim in {text!r}; {_comma_hint(text)}a claim is "
+            f"{_FORMS}"
         )
     orders, epsilons = (tuple(_number(one[k]) for one in given) for k in (1, 2))
     return RenyiDP(orders[0], epsilons[0]) if len(given) == 1 else RenyiCurveDP(orders, epsilons)
+
+
+def _comma_hint(text: str) -> str:
+    """A hint where a number seems to have a decimal comma."""
+    found = re.search(r"\d+,\d+(?:[eE][-+]?\d+)?", text)
+    meant = found and found[0].replace(",", ".")
+    return f"if {found[0]} is one number, the decimal mark is a point: {meant}; " if found else ""
 
 
 def _values(text: str, parts: list[str]) -> dict[str, float]:
@@ -298,7 +314,7 @@ def _values(text: str, parts: list[str]) -> dict[str, float]:
         name = _NAMES.get(found[1].lower()) if found else None
         if found is None or name is None:
             bare = re.fullmatch(_NUMBER, part.strip()) and len(parts) == 1
-            hint = f"write eps={part.strip()}; " if bare else ""
+            hint = f"write eps={part.strip()}; " if bare else _comma_hint(text)
             raise InvalidInput(
                 f"cannot read {part.strip()!r} in the claim {text!r}; {hint}a claim is {_FORMS}"
             )
@@ -432,18 +448,23 @@ def claim_of_file(path: str | Path) -> Claim:
         raise InvalidInput(f"{str(path)!r} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise InvalidInput(f"{str(path)!r} is no JSON ({error}); {_FILE}") from None
+    return _of_entries(repr(str(path)), given)
+
+
+def _of_entries(name: str, given: Any) -> Claim:
+    """The claim in what a JSON file holds."""
     if isinstance(given, Mapping) and "type" in given:
         return Claim.from_dict(dict(given))
-    points = [_point(path, one) for one in (given if isinstance(given, list) else [given])]
+    points = [_point(name, one) for one in (given if isinstance(given, list) else [given])]
     if not points:
-        raise InvalidInput(f"{str(path)!r} holds no point; {_FILE}")
+        raise InvalidInput(f"{name} holds no point; {_FILE}")
     return ApproximateDP(*points[0]) if len(points) == 1 else _of_points(points)
 
 
-def _point(path: str | Path, given: Any) -> tuple[float, float]:
+def _point(name: str, given: Any) -> tuple[float, float]:
     """(ε, δ) of one entry of a file."""
     match given:
         case {"epsilon": epsilon, "delta": delta} | [delta, epsilon]:
             epsilon = checks.real("epsilon", epsilon, at_least=0.0, remedy=_FILE)
             return epsilon, checks.real("delta", delta, at_least=0.0, below=1.0, remedy=_FILE)
-    raise InvalidInput(f"{str(path)!r} has {checks.shown(given)}; {_FILE}")
+    raise InvalidInput(f"{name} has {checks.shown(given)}; {_FILE}")

@@ -8,6 +8,7 @@ divergence. Each conversion says whether it is exact or a bound, and in which di
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -20,6 +21,7 @@ from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
+from dpassay.rounding import rounded_down, rounded_up
 from dpassay.tables import Shown, Tabular, present
 
 
@@ -174,8 +176,9 @@ class TradeoffBand(Shown, Tabular):
     def __str__(self) -> str:
         low, high = (float(edge) for edge in self.at(0.05))
         return (
-            f"band at α = 0.05 from {low:.4g} to {high:.4g}, at all α at once, with confidence "
-            f"{level(self.confidence)} ({Guarantee.EXACT}); T is nowhere above its upper edge"
+            f"band at α = 0.05 from {rounded_down(low)} to {rounded_up(high)}, at all α at once, with "
+            f"confidence {level(self.confidence)} ({Guarantee.EXACT}); T is nowhere above its upper "
+            "edge; the lower edge is for the curve of the fitted score, and T may lie below it"
         )
 
     def __post_init__(self) -> None:
@@ -296,13 +299,11 @@ class Spectrum(Shown, Tabular):
         )
         if self.lower is not None and self.confidence is not None:
             said += (
-                f"; at least {self.lower[0]:.4g} and {self.lower[-1]:.4g}, at all ε at once, with "
+                f"; at least {_ends(self.lower, rounded_down)}, at all ε at once, with "
                 f"confidence {level(self.confidence)} ({Guarantee.EXACT})"
             )
         if self.upper is not None and self.confidence is not None:
-            said += (
-                f"; at most {self.upper[0]:.4g} and {self.upper[-1]:.4g}, likewise, on these inputs"
-            )
+            said += f"; at most {_ends(self.upper, rounded_up)}, likewise, on these inputs"
         return said + _estimated_by(self.about)
 
 
@@ -354,7 +355,8 @@ class RenyiCurve(Shown, Tabular):
             lines["lower bound"] = (self.x, self.lower)
         for name, other in others.items():
             lines[name] = (self.x, np.asarray(other(self.x)))
-        return charts.renyi(lines)
+        noted = self.about if self.lower is not None else None
+        return charts.renyi(lines, notes=noted.notes if noted else ())
 
     def __str__(self) -> str:
         said = (
@@ -365,7 +367,7 @@ class RenyiCurve(Shown, Tabular):
             scope = "at all orders at once" if self.simultaneous else "at each order on its own"
             backing = "" if self.about is None else f" ({self.about.guarantee})"
             said += (
-                f"; at least {self.lower[0]:.4g} and {self.lower[-1]:.4g} with confidence "
+                f"; at least {_ends(self.lower, rounded_down)} with confidence "
                 f"{level(self.confidence)} {scope}{backing}"
             )
         return said + _estimated_by(self.about)
@@ -420,6 +422,10 @@ def _inside(name: str, values: npt.ArrayLike, x: FloatArray, other: str) -> Floa
             f"{checks.shown(values)}; {other} estimates others"
         )
     return array
+
+
+def _ends(values: FloatArray, rounded: Callable[[float], str]) -> str:
+    return f"{rounded(float(values[0]))} and {rounded(float(values[-1]))}"
 
 
 def _estimated_by(about: About | None) -> str:

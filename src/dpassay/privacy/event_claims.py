@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -63,6 +64,8 @@ class Claim(Record):
     quick: ClassVar[bool] = True
     #: Whether the claim is only about the first input against the second.
     directional: ClassVar[bool] = False
+    #: What readers of a verdict must know of how the claim is tested.
+    notes: ClassVar[tuple[str, ...]] = ()
     #: The name of θ (the larger θ, the weaker the claim), its symbol, and its largest value.
     parameter: ClassVar[str] = "epsilon"
     symbol: ClassVar[str] = "ε"
@@ -74,6 +77,11 @@ class Claim(Record):
     def meaning(self) -> str:
         """The symbol of θ, with what is held fixed."""
         return self.symbol
+
+    @property
+    def short(self) -> str:
+        """The claim for readers: where `str` has all of many decimals, four significant digits."""
+        return re.sub(r"\d+\.\d{7,}(e-?\d+)?", lambda found: f"{float(found[0]):.4g}", str(self))
 
     @cached_property
     def value(self) -> float:
@@ -160,6 +168,31 @@ class Claim(Record):
             f"{type(self).__name__} must define {method}, which returns {returns}; see “Add a claim” in "
             "the documentation"
         )
+
+    def check(self) -> None:
+        """Refuse a class of somebody else whose methods contradict each other, at some events."""
+        name, q = type(self).__name__, np.array([0.01, 0.1, 0.3, 0.6])
+        if not hasattr(self, self.parameter):
+            raise InvalidInput(
+                f"{name} has no {self.parameter}: `parameter` must name the field that holds θ"
+            )
+        found = self.region_and_slope(q)
+        if not isinstance(found, tuple) or [np.shape(one) for one in found] != [q.shape, q.shape]:
+            raise InvalidInput(
+                f"{name}.region_and_slope(q) must return two arrays like q: g(q), and its derivative"
+            )
+        p = np.clip(found[0], 0.0, 1.0)
+        for said, right in (
+            (f"tradeoff({q[1]:g}) must be 1 − g", np.allclose(self.tradeoff(q), 1 - p, atol=1e-6)),
+            (f"g({q[1]:g}) must be at least {q[1]:g}", np.all(p >= q - 1e-9)),
+            ("needed(g(q), q) must be θ or less", np.all(self.needed(p, q) <= self.value + 1e-6)),
+            (
+                "needed(p, q) must exceed θ for p > g(q)",
+                np.all((self.needed((1 + p) / 2, q) > self.value) | (p > 1 - 1e-6)),
+            ),
+        ):
+            if not right:
+                raise InvalidInput(f"{name}: {said}; see “Add a claim” in the documentation")
 
     def shown_by(self) -> tuple[FloatArray, FloatArray] | None:
         """Points (ε, δ) of the privacy profile; upper bounds below all of them verify the claim.

@@ -80,7 +80,15 @@ class Pair(Record):
         """The pair with this relation, unless it names one already."""
         if relation is None or self.relation is not Relation.UNSPECIFIED:
             return self
-        return replace(self, relation=as_relation(relation))
+        found, (a, b) = as_relation(relation), (_records(side) for side in self)
+        if a is not None and b is not None:
+            have = f"the inputs have {a:,} and {b:,} records"
+            if found in (Relation.REPLACE_ONE, Relation.EDIT_CELL) and a != b:
+                raise InvalidInput(f"{have}: the relation is add_remove, not “{found}”")
+            if found is Relation.ADD_REMOVE and abs(a - b) != 1 and not _stands_for_fewer(*self):
+                remedy = f"give one more or less, or relation={'replace' if a == b else 'user'!r}"
+                raise InvalidInput(f"{have}, which is not “{found}”: {remedy}")
+        return replace(self, relation=found)
 
     @property
     def inputs(self) -> str:
@@ -91,6 +99,24 @@ class Pair(Record):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.inputs}" if self.name else self.inputs
+
+
+def _records(data: Any) -> int | None:
+    """The number of records of a list, an array or a table; None for other inputs."""
+    table = isinstance(data, (list, np.ndarray)) or hasattr(data, "to_numpy")
+    return len(data) if table and hasattr(data, "__len__") and getattr(data, "ndim", True) else None
+
+
+def _stands_for_fewer(first: Any, second: Any) -> bool:
+    """Whether one of two equally long inputs may be of one record less: zeros in its place, or counts."""
+    try:
+        a, b = (np.asarray(side, dtype=float).reshape(len(side), -1) for side in (first, second))
+        differ = (a != b).any(axis=1)
+    except (TypeError, ValueError):
+        return False
+    counts = all(isinstance(one, np.ndarray) and one.dtype.kind in "iu" for one in (first, second))
+    zeros = not (a[differ].any() and b[differ].any())
+    return differ.sum() == 1 and (zeros or (counts and np.abs(a - b).sum() == 1))
 
 
 def as_pair(value: Any) -> Pair:
@@ -145,7 +171,7 @@ def _words(a: Any, b: Any) -> str | None:
     x, y, path, key = a, b, "", where[0]
     while True:  # down to the entry in the row
         path, x, y = f"{path}[{shown(key, _ENTRY)}]", x[key], y[key]
-        if not _alike(x, y) or isinstance(x, Mapping) or len(x) != len(y):
+        if not _alike(x, y) or len(x) != len(y) or (isinstance(x, Mapping) and {*x} != {*y}):
             break
         x, y = _listed(x), _listed(y)
         key = _unequal(x, y)[0]

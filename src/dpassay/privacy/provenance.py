@@ -28,6 +28,11 @@ class Guarantee(StrEnum):
     ASYMPTOTIC = "asymptotic"  # holds in the limit of many draws
     HEURISTIC = "heuristic"  # no error statement
 
+    @property
+    def doubt(self) -> str:
+        """What stands before a number that comes with no error statement."""
+        return "not certified: " if self is Guarantee.HEURISTIC else ""
+
     def given(self, doubts: Sequence[str]) -> Guarantee:
         """The downgraded guarantee: none where there are doubts that draws are independent."""
         return Guarantee.HEURISTIC if doubts else self
@@ -44,6 +49,7 @@ class Origin(Record):
     columns: tuple[str, ...]  # those used, in order; positions from "1" where there are no names
     missing: int  # cells without a value in them
     modified: str  # ISO 8601, UTC
+    reading: str = ""  # how its text is written, as options of the command line
 
     def __str__(self) -> str:
         names = ", ".join(self.columns[:6]) + (", …" if len(self.columns) > 6 else "")

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +34,12 @@ from dpassay.validation import scalar_or_array
 #: A privacy profile is evaluated until δ is this small, or ε this large: lines of a larger ε only matter
 #: for α < e^−256.
 _NEGLIGIBLE, _MAX_EPSILON = 1e-12, 256.0
+#: f is not its own inverse where max(f, f⁻¹) exceeds it by more than tabulating lowers it.
+_ASYMMETRIC = 1e-3
+_RAISED = (
+    "f is not its own inverse: a claim about both orders of the pair is tested as max(f, f⁻¹); "
+    "TradeoffDP(f, ordered=True) claims f of the first input against the second alone"
+)
 #: Added to every δ of a profile: more than rounding takes from the lines and where they meet.
 _ROUNDING = 2e-15
 #: A profile is first evaluated at this many ε. More are added where they could raise f by more than this
@@ -48,7 +55,7 @@ class TradeoffDP(Claim):
     say T ≥ max(f, f⁻¹): that is the curve kept. With `ordered` the claim is only about the first input
     against the second. A function is tabulated from below, so that the claim as stored is
     never stronger than the one made. `gap` lowers the whole curve: it is the parameter a lower
-    bound is reported on.
+    bound is reported on. `name` is printed with the claim; by default it is that of the function.
 
     `from_delta` makes the claim of a privacy profile, such as an accountant computes.
 
@@ -60,6 +67,7 @@ class TradeoffDP(Claim):
     f: Any = field(repr=False)
     gap: float = 0.0
     ordered: bool = False
+    name: str = ""
     parameter: ClassVar[str] = "gap"
     symbol: ClassVar[str] = "gap"
     largest: ClassVar[float] = 1.0
@@ -70,7 +78,12 @@ class TradeoffDP(Claim):
         if not isinstance(self.f, TradeoffCurve):
             make = _curve_of_function if callable(self.f) else _curve_of_points
             curve = make(self.f)
-            self._set(f=curve if self.ordered else _both_orders(curve))
+            if isinstance(self.f, FunctionType) and self.f.__name__.isidentifier():
+                self._set(name=self.name or self.f.__name__)
+            both = curve if self.ordered else _both_orders(curve)
+            if np.max(both(curve.x) - curve.y) > _ASYMMETRIC:
+                self._set(notes=(_RAISED,))
+            self._set(f=both)
 
     @classmethod
     def from_delta(cls, f: Callable[[Any], Any]) -> TradeoffDP:
@@ -140,7 +153,8 @@ class TradeoffDP(Claim):
         return profile_points(self)
 
     def __str__(self) -> str:
-        return "f-DP" if self.gap == 0 else f"f-DP lowered by {digits(self.gap)}"
+        said = f"f-DP ({self.name})" if self.name else "f-DP"
+        return said if self.gap == 0 else f"{said} lowered by {digits(self.gap)}"
 
 
 def _curve_of_points(points: Any) -> TradeoffCurve:
@@ -173,7 +187,15 @@ def _curve_of_function(f: Callable[[Any], Any]) -> TradeoffCurve:
             "f must be a trade-off function: 0 ≤ f(alpha) ≤ 1 − alpha on [0, 1]; "
             f"f({x[wrong[0]]:.4g}) = {float(y[wrong[0]])!r}"
         )
-    x, y = lower_hull(x, np.clip(y, 0.0, 1.0))
+    y = np.clip(y, 0.0, 1.0)
+    hull = lower_hull(x, y)
+    if (above := y - np.interp(x, *hull)).max() > 1e-7:  # more than rounding
+        k = int(above.argmax())
+        raise InvalidInput(
+            f"f must be convex and decrease to 0; at alpha = {x[k]:.4g}, f = {y[k]:.4g} lies "
+            f"{above[k]:.2g} above a chord. TradeoffDP(points) claims the largest such one below them"
+        )
+    x, y = hull
     if x.size < 4:
         return TradeoffCurve(x, y)
     slope = np.diff(y) / np.diff(x)
@@ -328,8 +350,10 @@ def curve_of_pairs(epsilons: FloatArray, deltas: FloatArray) -> TradeoffCurve:
     turn = float(np.max(top / (1 + t)))
     steep = (meet > 0) & (meet < turn) & (height > turn)
     alpha = np.concatenate([[0.0], meet[steep][::-1], [turn]])
-    # next to 1 rounding can make it rise by a bit: lowered, the claim is no stronger
-    beta = np.minimum.accumulate(np.concatenate([[top.max()], height[steep][::-1], [turn]]))
+    # rounding can change the order, and make it rise next to 1: lowered, the claim is no stronger
+    order = np.argsort(alpha, kind="stable")
+    beta = np.concatenate([[top.max()], height[steep][::-1], [turn]])
+    alpha, beta = alpha[order], np.minimum.accumulate(beta[order])
     mirrored = beta[-2::-1], alpha[-2::-1]
     return TradeoffCurve(np.append(alpha, mirrored[0]), np.append(beta, mirrored[1]))
 

@@ -15,16 +15,16 @@ from dpassay.bounds.joint_test import clopper_pearson_box
 from dpassay.bounds.ordering import Counts
 from dpassay.outputs.events import Event, abridged_keys
 from dpassay.outputs.keys import Layout
-from dpassay.outputs.templates import exact, number_columns, show
+from dpassay.outputs.templates import exact, number_columns, show, told_apart
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.report.embed import drawing
 from dpassay.results.explanations import Explanation
 from dpassay.results.profile import Profile
-from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
 from dpassay.results.view import percent
+from dpassay.rounding import number
 from dpassay.theme import unchecked
 
 #: Rows of the table behind a chart.
@@ -213,14 +213,14 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
             band = found.x, found.lower, found.upper
     if isinstance(claim, (PureDP, ApproximateDP)) and claim.epsilon <= found.x[-1]:
         point = (claim.epsilon, float(claim.delta_at(claim.epsilon)))
-        caption.append(f"The diamond is the claim, {claim}.")
+        caption.append(f"The diamond is the claim, {claim.short}.")
     return figure(
         key,
         "δ(ε)",
         " ".join(caption),
         "δ as a function of ε: " + ", ".join(lines),
         partial(charts.spectrum, lines, band=band, point=point),
-        *_tabulated("ε", "δ", lines),
+        *tabulated("ε", "δ", lines),
     )
 
 
@@ -230,9 +230,9 @@ def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
     caption = ["The Rényi divergence of the two outputs, the worse direction, by order."]
     point = None
     stated = None if claim is None else _stated(claim, curve.x)
-    if stated is not None and stated[0].size == 1:
+    if claim is not None and stated is not None and stated[0].size == 1:
         point = (float(stated[0][0]), float(stated[1][0]))
-        caption.append(f"The diamond is the claim, {claim}.")
+        caption.append(f"The diamond is the claim, {claim.short}.")
     elif stated is not None:
         lines["claimed"] = stated
         caption.append(
@@ -244,7 +244,7 @@ def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
         lines["lower bound"] = (curve.x, curve.lower)
     if not all(np.all(np.isfinite(y)) for _, y in lines.values()):
         caption.append("Where a value is infinite the line breaks off; the table has it.")
-    title, table = "Rényi curve", _tabulated("λ", "ε(λ)", lines)
+    title, table = "Rényi curve", tabulated("λ", "ε(λ)", lines)
     if not any(np.isfinite(y).any() for _, y in lines.values()):
         nothing = "The Rényi divergence is infinite at every order: there is nothing to draw."
         return Figure(key, title, nothing, "", None, "", *table)
@@ -281,8 +281,10 @@ def losses(key: str, curve: LossCurve, event: Event | None, draws: int = 0) -> l
         )
     columns = [part, "density, first input", "density, second input", "|log p/q|"]
     seen = np.flatnonzero(p + q > 0)  # few draws leave cells without any between them
+    seen = seen[_some(seen.size)]
     rows = [
-        [number(float(v)) for v in (x[k], p[k], q[k], abs(ell[k]))] for k in seen[_some(seen.size)]
+        [place, *(number(float(v)) for v in (p[k], q[k], abs(ell[k])))]
+        for place, k in zip(_places(x[seen]), seen, strict=True)
     ]
     return [
         figure(
@@ -327,10 +329,9 @@ def cause(key: str, diagnosis: Sequence[Explanation]) -> list[Figure]:
     title = f"Where it shows: {seen.part}"
     about = f"How {seen.part} is distributed on the two inputs, counted in draws."
     columns = [seen.part, "first input", "second input"]
-    rows = [
-        [seen.labels[k] if seen.labels else number(seen.x[k]), number(seen.p[k]), number(seen.q[k])]
-        for k in (range(seen.x.size) if seen.labels else _some(seen.x.size))
-    ]
+    at = np.arange(seen.x.size) if seen.labels else np.array(_some(seen.x.size))
+    sides = ([number(v) for v in side[at]] for side in (seen.p, seen.q))
+    rows = [list(row) for row in zip(seen.labels or _places(seen.x[at]), *sides, strict=True)]
     if seen.labels:
         inside = list(seen.inside) or None
         draw = partial(charts.masses, seen.labels, seen.p, seen.q, inside=inside)
@@ -487,7 +488,7 @@ def event_table(event: Event) -> tuple[str, list[str], Table] | None:
     return f"The {len(keys)} outputs that are {which} the witness event", columns, rows
 
 
-def _tabulated(
+def tabulated(
     x_name: str, y_name: str, lines: Mapping[str, charts.Line]
 ) -> tuple[list[str], Table]:
     """Lines as columns and rows; a cell is blank where a line has no point."""
@@ -495,6 +496,12 @@ def _tabulated(
     at = sorted({x for line in shown for x in line})
     rows = [[number(x), *(number(line[x]) if x in line else "" for line in shown)] for x in at]
     return [x_name, *(f"{y_name}, {name}" for name in lines)], rows
+
+
+def _places(x: FloatArray) -> list[str]:
+    """Places on an axis, with as many digits as tell them apart."""
+    few = [number(float(one)) for one in x]
+    return few if len(set(few)) == len(few) else told_apart(x.tolist())
 
 
 def _some(size: int) -> list[int]:

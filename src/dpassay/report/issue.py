@@ -16,11 +16,11 @@ from dpassay.errors import InvalidInput
 from dpassay.privacy.pairs import Pair
 from dpassay.records import Opaque
 from dpassay.results.explanations import SHARES, Explanation, Fault
-from dpassay.results.rounding import number
 from dpassay.results.verdict import Verdict
+from dpassay.rounding import rounded_down, rounded_up
 
-#: Longer inputs are not written out.
-_LONG = 2000
+#: Longer inputs are not written out, nor are those of other types.
+_LONG, _PLAIN = 2000, (int, float, str, list, tuple, dict, set)
 _COUNTING = """import numpy as np
 
 # release(data) is the function under test: one output for each call
@@ -51,12 +51,12 @@ def issue(verdict: Verdict) -> str:
         raise InvalidInput("a bug report is about a violation, and this verdict refutes nothing")
     claim, causes = verdict.claim, [one for one in verdict.diagnosis if one.kind is not Fault.NONE]
     pair = verdict.witness.pair
-    bound = f"{claim.symbol} is at least {number(verdict.lower_bound)}"
+    bound = f"{claim.symbol} is at least {rounded_down(verdict.lower_bound)}"
     lines = [
         f"# Not {claim}: {bound}",
         "",
         f"On the two neighbouring inputs below the outputs contradict {claim}: {bound}, with confidence "
-        f"{verdict.confidence:.6g} ({verdict.guarantee}; p ≤ {verdict.p_value:.2g}).",
+        f"{verdict.confidence:.6g} ({verdict.guarantee}; p ≤ {rounded_up(verdict.p_value, places=2)}).",
         "",
         "## Inputs",
         "",
@@ -110,9 +110,7 @@ def _literal(data: Any) -> str:
     """An input as Python reads it; empty where that is not known, or too long."""
     if isinstance(data, np.ndarray):
         text = f"np.array({data.tolist()!r})"
-    elif isinstance(data, Opaque) or not isinstance(
-        data, (int, float, str, list, tuple, dict, set)
-    ):
+    elif isinstance(data, Opaque) or not isinstance(data, _PLAIN):
         return ""
     else:
         text = repr(data)

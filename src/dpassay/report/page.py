@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import platform
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,15 +18,14 @@ from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.records import Record
-from dpassay.report import embed, figures
+from dpassay.report import canaries, embed, figures
 from dpassay.report.figures import Figure
 from dpassay.results.estimates import LowerBound
 from dpassay.results.profile import Profile
-from dpassay.results.rounding import number, rounded_down, rounded_up
-from dpassay.results.verdict import Verdict
-from dpassay.results.verdict import overview as verdict_overview
+from dpassay.results.verdict import TITLES, Verdict
 from dpassay.results.verification import Verification
 from dpassay.results.view import GUARANTEES, NOT_A_BOUND, PairTable, ResultView, percent, related
+from dpassay.rounding import number, rounded_down, rounded_up
 from dpassay.tables import Status
 from dpassay.validation import shown
 
@@ -92,9 +92,8 @@ class Section:
         if about.n is not None:
             first, second = about.n
             draws = f"{first:,} a side" if first == second else f"{first:,} and {second:,}"
-            rows.append(
-                (about.units.capitalize(), f"{first:,}") if about.units else ("Draws", draws)
-            )
+            name = about.units.capitalize()
+            rows.append((name, f"{first:,}") if name else ("Draws", draws))
         return [*rows, ("Seed", "none recorded" if about.seed is None else str(about.seed))]
 
 
@@ -182,11 +181,11 @@ def _title(results: Sequence[Result]) -> str:
         case []:
             return "Privacy estimate"
         case [Verdict() as one]:
-            return f"Audit of a claim of {one.claim}"
+            return f"Audit of a claim of {one.claim.short}"
         case [Hunt() as one]:
-            return f"Search for inputs that violate a claim of {one.verdict.claim}"
+            return f"Search for inputs that violate a claim of {one.verdict.claim.short}"
         case [Verification() as one]:
-            return f"Verification of a claim of {one.claim}"
+            return f"Verification of a claim of {one.claim.short}"
         case [LowerBound() as one]:
             return f"A lower bound on {one.notion}"
         case _ if all(isinstance(one, Verdict) for one in results):
@@ -206,18 +205,33 @@ def overview(results: Sequence[Verdict | Verification]) -> Lead:
     """Several results together: the most urgent status, a title and a sentence."""
     status = min((one.tone for one in results), key=list(Status).index)
     verdicts = [one for one in results if isinstance(one, Verdict)]
-    verified = [one for one in results if isinstance(one, Verification)]
-    if not verified:
-        return status, *verdict_overview(verdicts)
-    held, of = sum(one.confirmed for one in verified), len(verified)
-    counted = f"{held} of {of} claims {'was' if held == 1 else 'were'} verified on the given pairs."
+    held, of = (sum(one.tone is Status.CONFIRMED for one in results), len(results) - len(verdicts))
+    verified = (
+        f"{held} of {of} claims {'was' if held == 1 else 'were'} verified on the given pairs."
+    )
     if not verdicts:
-        return status, f"{held} of {of} claims verified on the given pairs", counted
-    if len(verdicts) == 1:
-        alone = verdicts[0].view()
-        return status, alone.title, f"{alone.sentence} {counted}"
-    title, sentence = verdict_overview(verdicts)
-    return status, title, f"{sentence} {counted}"
+        return status, f"{held} of {of} claims verified on the given pairs", verified
+    view = verdicts[0].view()
+    said = _of_verdicts(verdicts) if len(verdicts) > 1 or not of else (view.title, view.sentence)
+    return status, said[0], " ".join([said[1], *[verified] * bool(of)])
+
+
+def _of_verdicts(verdicts: Sequence[Verdict]) -> tuple[str, str]:
+    """Several verdicts in a title and a sentence."""
+    often, total = Counter(one.tone for one in verdicts), len(verdicts)
+    broken, clear, blind = (often[s] for s in (Status.VIOLATION, Status.CLEAR, Status.BLIND))
+    if clear == total:
+        return TITLES[Status.CLEAR], f"None of the {total} claims was refuted by the draws."
+    title = f"{blind} audit{'s' * (blind > 1)} could not have seen a violation"
+    if broken:
+        title = f"{broken} violation{'s' * (broken > 1)}"
+    refuted = f"{broken} of {total} claims {'is' if broken == 1 else 'are'} refuted"
+    sentences = (
+        f"{refuted}, each at its own confidence." * bool(broken),
+        f"For {clear} of {total} no violation was detected." * bool(clear),
+        f"{blind} of {total} audits could not have refuted anything." * bool(blind),
+    )
+    return title, " ".join(filter(None, sentences))
 
 
 # --- sections
@@ -247,7 +261,8 @@ def _section(key: str, result: Result) -> Section:
         case Hunt():
             return _hunt(key, result)
     name = "bound" if isinstance(result, LowerBound) else "verification"
-    return Section(key, result.view(_file(name, key)), result.to_json())
+    drawn = canaries.figures(key, result) if isinstance(result, LowerBound) else []
+    return Section(key, result.view(_file(name, key)), result.to_json(), drawn)
 
 
 def _file(name: str, key: str) -> str:
@@ -259,7 +274,10 @@ def _verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
     curve = verdict.curve
     if curve is None and profile is not None:
         curve = profile.tradeoff_curve
-    of_values = [figures.tradeoff(f"{key}-tradeoff", verdict, curve)]
+    # of canaries, which are not independent, counts have no confidence region
+    of_values = canaries.figures(key, verdict) or [
+        figures.tradeoff(f"{key}-tradeoff", verdict, curve)
+    ]
     method = []
     if profile is not None:
         of_values += figures.notions(key, profile, verdict)
@@ -334,8 +352,7 @@ def _spectrum_fact(found: Spectrum, k: int) -> tuple[str, str, str]:
     low = "" if found.lower is None else f"at least {rounded_down(found.lower[k])}"
     high = "" if found.upper is None else f"at most {rounded_up(found.upper[k])}"
     sides = " and ".join(filter(None, (low, high)))
-    confidence = (
-        "" if found.confidence is None else f", with {percent(found.confidence)} confidence"
-    )
-    note = f"certified {sides}{confidence}" if sides else "an estimate"
+    known = found.confidence
+    sure = "" if known is None else f", with {percent(known)} confidence"
+    note = f"certified {sides}{sure}" if sides else "an estimate"
     return f"δ at ε = {number(found.x[k])}", f"δ ≈ {number(found.y[k])}", note

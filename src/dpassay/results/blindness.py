@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dpassay.privacy.claims import Claim
-from dpassay.results.rounding import number
+from dpassay.rounding import number
 
 
 class Cause(enum.StrEnum):

@@ -7,14 +7,14 @@ from typing import Any
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
+from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.event_claims import digits
 from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
+from dpassay.results.canaries import CertifiedEpsilon, canary_chart
 from dpassay.results.explanations import Explanation
-from dpassay.results.rounding import number, rounded_down
 from dpassay.results.view import (
     EXACT_FOR_CANARIES,
     GUARANTEES,
@@ -25,6 +25,7 @@ from dpassay.results.view import (
     replay_command,
 )
 from dpassay.results.witness import Witness
+from dpassay.rounding import number, rounded_down, rounded_up
 from dpassay.tables import Shown, Status
 
 #: The share of γ spent on a `SecondBound`.
@@ -48,41 +49,13 @@ class Estimate(Shown):
 
     def chart(self) -> Any:
         """The loss this estimate was read off."""
-        if self.loss is None:
-            raise ValueError("this estimate carries no loss curve to draw")
-        at = None
-        if self.loss.labels is None and self.location is not None:
-            at = float(self.location)
-        return self.loss.chart(at)
+        return _loss_chart(self)
 
     def __str__(self) -> str:
         where = f" at output {self.location}" if self.location is not None else ""
         draws = f" from {self.about.draws}" if self.about.n else ""
-        said = f"{self.notion} ≈ {number(self.value)}{where}{draws} ({self.about.method})"
-        return said + self.about.noted
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CertifiedEpsilon(Record):
-    """What canaries certify of ε at a δ, what is claimed, and the most that they could have shown."""
-
-    epsilon: float
-    delta: float
-    #: The claimed ε at this δ, such as an accountant's; None without a claim.
-    claimed: float | None
-    #: The ε that would have been certified if all guesses had been right.
-    ceiling: float
-    canaries: int
-    confidence: float
-
-    def __str__(self) -> str:
-        at = f" at δ = {digits(self.delta)}" if self.delta else ""
-        claimed = "" if self.claimed is None else f"the accountant's ε is {number(self.claimed)}; "
-        return (
-            f"certified ε ≥ {rounded_down(self.epsilon)}{at} ({level(self.confidence, 100)} %); {claimed}"
-            f"the most that these {self.canaries:,} canaries could have shown is "
-            f"{rounded_down(self.ceiling)}"
-        )
+        how = f" ({self.about.method}, {self.about.guarantee}){self.about.noted}"
+        return f"{self.notion} ≈ {number(self.value)}{where}{draws}{how}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -121,29 +94,40 @@ class LowerBound(Shown):
         shown = "" if self.certified is None else f"\n{self.certified}"
         shown += "" if self.witness is None else f"\nwitness: {self.witness}"
         return (
-            f"{self.notion} ≥ {number(self.value)} with {level(self.confidence, 100)}% confidence"
-            f"{where}, {self.guarantee} guarantee ({self.about.method}){shown}" + self.about.noted
+            f"{self.guarantee.doubt}{self.notion} ≥ {rounded_down(self.value)} with "
+            f"{level(self.confidence, 100)}% confidence{where}, {self.guarantee} guarantee "
+            f"({self.about.method}){shown}{self.about.noted}"
         )
+
+    def chart(self) -> Any:
+        """The loss; of canaries their scores and the certified ε by δ. Needs the extra "report"."""
+        scored = self.certified is not None and self.certified.scores is not None
+        return canary_chart(self) if scored else _loss_chart(self)
 
     def view(self, file: str = "bound.json") -> ResultView:
         """All there is to say; `file` is the name of its JSON in the commands that read it."""
-        bound = f"{self.notion} ≥ {number(self.value)} with confidence {level(self.confidence)}"
+        pure = self.claim is not None and self.claim.point is not None and self.claim.point[1] == 0
+        shown = f"{self.notion} ≥ {rounded_down(self.value)}{' at δ = 0' * pure}"
+        doubt = self.guarantee.doubt
+        bound = f"{doubt}{shown} with confidence {level(self.confidence)}"
         w, about = self.witness, self.about
         sure = f"with {percent(self.confidence)} confidence, {self.guarantee}"
         replayable = w is not None and self.value > 0 and not w.event.live
         return ResultView(
             status=Status.ESTIMATE,
-            headline="A lower bound",
-            summary=[f"{bound} ({self.guarantee})", *[str(self.certified)] * bool(self.certified)],
+            headline=capital(f"{doubt}a lower bound"),
+            summary=[capital(str(self.certified)), f"{self.guarantee} guarantee"]
+            if self.certified
+            else [f"{bound} ({self.guarantee})"],
             rows=[
                 *(w.rows() if w else []),
                 *about_rows(about, about.notes, about.method),
             ],
             about=about,
-            title="A lower bound",
+            title=capital(f"{doubt}a lower bound"),
             sentence=f"{capital(str(self.certified or bound))}.",
-            facts=[("Certified bound", f"{self.notion} ≥ {number(self.value)}", sure)],
-            witness="" if w is None else str(w.event),
+            facts=[("Not certified" if doubt else "Certified bound", shown, sure)],
+            witness="" if w is None else str(w),
             pair=self.pair,
             guarantee=EXACT_FOR_CANARIES
             if self.certified is not None and self.guarantee is Guarantee.EXACT
@@ -151,11 +135,20 @@ class LowerBound(Shown):
             budget=self.budget,
             meaning=(
                 "It is a lower bound: the true value may be larger. A low bound does not mean private.",
+                "An audit of a claim on the same draws chooses its event for that claim, and may certify "
+                "a little more or less. Choose one of the two before looking at results.",
             ),
             diagnosis=self.diagnosis,
             file=file,
             replay=replay_command(about, file) if replayable else "",
         )
+
+
+def _loss_chart(found: Estimate | LowerBound) -> Any:
+    if found.loss is None:
+        raise InvalidInput(f"this {type(found).__name__} has no curve to draw; print it")
+    at = found.location if found.loss.labels is None else None
+    return found.loss.chart(None if at is None else float(at))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -183,12 +176,14 @@ class SecondBound(Record):
     def __str__(self) -> str:
         if self.at:
             return f"every {self.symbol} below {rounded_down(self.lower)} is refuted at {self.at}"
-        return f"{self.symbol} {self.sign} {number(self.lower)}, claimed {number(self.claimed)}"
+        return f"{self.bound}, claimed {number(self.claimed)}"
 
     @property
-    def sign(self) -> str:
-        """How `lower` bounds the parameter: strictly, where it is the refuted value itself."""
-        return ">" if self.lower == self.claimed > 0 else "≥"
+    def bound(self) -> str:
+        """The bound as text: strict, where it is the refuted value itself."""
+        if self.lower == self.claimed > 0:
+            return f"{self.symbol} > {number(self.claimed)}"
+        return f"{self.symbol} ≥ {rounded_down(self.lower)}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -208,10 +203,18 @@ class TradeoffPoint(Shown):
     outline: FloatArray | None = field(default=None, repr=False)
     about: About
 
+    def chart(self) -> Any:
+        """The point with its confidence region. Needs the extra "report"."""
+        from dpassay import charts
+
+        point = self.alpha, self.beta
+        return charts.tradeoff({}, box=self.box, outline=self.outline, point=point)
+
     def __str__(self) -> str:
         a0, a1, b0, b1 = self.box
         return (
             f"(α, β) = ({self.alpha:.4g}, {self.beta:.4g}) at threshold {self.threshold:.4g}; "
-            f"α in [{a0:.4g}, {a1:.4g}] and β in [{b0:.4g}, {b1:.4g}] "
+            f"α in [{rounded_down(a0)}, {rounded_up(a1)}] and "
+            f"β in [{rounded_down(b0)}, {rounded_up(b1)}] "
             f"with {level(self.confidence)} confidence ({self.kind})"
         )

@@ -13,7 +13,7 @@ from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.privacy.provenance import Guarantee, level
 from dpassay.records import Record
-from dpassay.results.rounding import rounded_down, rounded_up
+from dpassay.rounding import rounded_down, rounded_up
 
 #: Explanations that a terminal shows.
 _SAID = 2
@@ -142,7 +142,8 @@ class Explanation(Record):
         """What backs it, in a few words."""
         if self.confidence is None:
             return str(self.guarantee)
-        return f"bounds are {self.guarantee}, {level(self.confidence)} confidence"
+        sure = level(self.confidence)
+        return f"bounds are {self.guarantee}, with a confidence of their own, {sure}"
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.sentence} ({self.backed})"
@@ -174,12 +175,11 @@ class Belief(Record):
     def __str__(self) -> str:
         event = "the witness event" if self.happens else "that the witness event does not happen"
         return (
-            f"whoever holds both inputs for equally likely and sees {event} learns that it was the "
-            f"{'first' if self.first else 'second'} with probability at least "
-            f"{rounded_down(100 * self.posterior)}%, where the claim allows "
-            f"{rounded_up(self.allowed, 100)}%; on that input it is seen in at least "
-            f"{rounded_down(100 * self.frequency)} of 100 releases ({self.guarantee}, "
-            f"{level(self.confidence)} confidence)"
+            f"for somebody who thinks both inputs equally likely, seeing {event} makes the "
+            f"{'first' if self.first else 'second'} at least {rounded_down(100 * self.posterior)}% "
+            f"likely; the claim allows {rounded_up(self.allowed, 100)}%. On that input it is seen in at "
+            f"least {rounded_down(100 * self.frequency)} of 100 releases "
+            f"({self.guarantee}, {level(self.confidence)} confidence)"
         )
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dpassay.privacy.claims import Claim
-from dpassay.results.rounding import number
 from dpassay.results.view import Rows, capital, error_rate, percent
 from dpassay.results.witness import Witness
+from dpassay.rounding import number
 from dpassay.tables import Status
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ def plain_words(verdict: Verdict, limits: Sequence[str]) -> Rows:
 def _claimed(claim: Claim) -> str:
     if claim.point is None:
         how = "how well anybody can tell from one output which of the two inputs was used"
-        return f"{claim} limits {how}."
+        return f"{claim.short} limits {how}."
     epsilon, delta = claim.point
     more = f", plus a probability of {number(delta)}" if delta else ""
     return (
-        f"{claim}: one person's data may make no set of outputs more than {_factor(epsilon)} times as "
-        f"likely{more}."
+        f"{claim.short}: one person's data may make no set of outputs more than {_factor(epsilon)} times "
+        f"as likely{more}."
     )
 
 
@@ -61,10 +61,10 @@ def _compared(claim: Claim, status: Status, w: Witness) -> str:
     if claim.directional and w.p < w.q:
         return ""
     allowed = float(1 - claim.tradeoff(rare))
-    said = f"Where one input has {_share(rare)}, at most {_share(allowed)} on the other. "
+    said = f"With {_share(rare)} on one input, the claim allows {_share(allowed)} on the other. "
     match status:
         case Status.VIOLATION if often > allowed:
-            return said + f"{_share(often)} is more, by more than chance explains."
+            return said + f"{_share(often)} is more, and chance does not explain the difference."
         case Status.VIOLATION:
             return ""
     if often <= allowed:

@@ -14,8 +14,8 @@ from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About
-from dpassay.results.rounding import number
 from dpassay.results.view import GUARANTEES, NOT_A_BOUND, ResultView
+from dpassay.rounding import number
 from dpassay.tables import Shown, Status, Tabular
 
 
@@ -82,9 +82,9 @@ class Profile(Shown, Tabular):
     def __str__(self) -> str:
         draws = f", from {self.about.draws}" if self.about.n else ""
         return (
-            f"ε ≈ {number(self.epsilon)}, μ ≈ {number(self.mu)}, "
-            f"δ(0) ≈ {number(float(self.spectrum.y[0]))}, {self.renyi_said(2.0)}{draws}"
-            + self.about.noted
+            f"ε ≈ {number(self.epsilon)}, μ ≈ {number(self.mu)} (nearest Gaussian curve), "
+            f"δ(0) ≈ {number(float(self.spectrum.y[0]))}, {self.renyi_said(2.0)}{draws} "
+            f"({self.about.guarantee})" + self.about.noted
         )
 
     def renyi_said(self, order: float) -> str:
@@ -96,7 +96,13 @@ class Profile(Shown, Tabular):
         """All there is to say; `file` is the name of its JSON."""
         about, start = self.about, self.spectrum.x[0]
         estimated = f", estimated from {about.draws}" if about.n else ""
-        worse, least = "the worse direction", "at least; outputs too rare to be seen decide"
+        least = "at least; outputs too rare to be seen decide" if self.renyi_reach < 2 else ""
+        facts = (
+            ("Pure DP", "ε", self.epsilon, "the largest log-ratio that these draws support"),
+            ("Gaussian DP", "μ", self.mu, "of the nearest Gaussian trade-off curve"),
+            (f"δ at ε = {number(start)}", "δ", self.spectrum.y[0], "the start of the spectrum"),
+            ("Rényi, order 2", "ε", self.renyi(2.0), least or "the worse direction"),
+        )
         return ResultView(
             status=Status.ESTIMATE,
             headline=f"Estimates on {self.pair}",
@@ -104,24 +110,7 @@ class Profile(Shown, Tabular):
             about=about,
             title="Estimate",
             sentence=f"ε is about {number(self.epsilon)} and μ about {number(self.mu)}{estimated}.",
-            facts=[
-                (
-                    "Pure DP",
-                    f"ε ≈ {number(self.epsilon)}",
-                    "the largest log-ratio that these draws support",
-                ),
-                ("Gaussian DP", f"μ ≈ {number(self.mu)}", "the trade-off curve"),
-                (
-                    f"δ at ε = {number(start)}",
-                    f"δ ≈ {number(self.spectrum.y[0])}",
-                    "the start of the spectrum",
-                ),
-                (
-                    "Rényi, order 2",
-                    f"ε ≈ {number(self.renyi(2.0))}",
-                    worse if self.renyi_reach >= 2 else least,
-                ),
-            ],
+            facts=[(name, f"{sign} ≈ {number(value)}", what) for name, sign, value, what in facts],
             pair=about.pair,
             guarantee=GUARANTEES[about.guarantee],
             meaning=(NOT_A_BOUND,),
@@ -137,7 +126,7 @@ class Profile(Shown, Tabular):
             *(f"δ({e:g}) ≈ {number(self.delta(e))}" for e in (0.0, 0.5, 1.0) if e <= end),
             *(self.renyi_said(order) for order in (2.0, 8.0) if order <= last),
             *(f"T({a:g}) ≈ {number(self.tradeoff(a))}" for a in (0.01, 0.05)),
-            f"{self.about.method}, {self.about.draws}; estimates, not bounds (dpassay audit certifies)",
+            f"{self.about.method}, {self.about.draws}; heuristic estimates; an audit gives bounds",
             *(f"note: {note}" for note in self.about.notes),
             *map(str, self.about.files),
         ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +19,11 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffCurve
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.results import blindness
-from dpassay.results.estimates import CertifiedEpsilon, SecondBound, TradeoffPoint
+from dpassay.results.canaries import CertifiedEpsilon, canary_chart
+from dpassay.results.estimates import SecondBound, TradeoffPoint
 from dpassay.results.explanations import Belief, Explanation, explained
 from dpassay.results.plain_words import plain_words
 from dpassay.results.profile import Profile
-from dpassay.results.rounding import number, rounded_down
 from dpassay.results.view import (
     EXACT_FOR_CANARIES,
     GUARANTEES,
@@ -40,16 +40,17 @@ from dpassay.results.view import (
     with_confidence,
 )
 from dpassay.results.witness import BITS, Witness
+from dpassay.rounding import number, rounded_down, rounded_up
 from dpassay.tables import Shown, Status, as_html, as_text, write_report
 
 #: What is said where no score was learned.
 UNLEARNED = (
     "no score separated the two inputs better than chance on training draws: their outputs hardly "
-    "differ, or differ in a way that this audit does not look at. If you know what to look at, pass "
-    "features=[…]"
+    "differ, or differ in a way that this audit does not look at. If you know what to look at, "
+    "give it as a feature: features=[…] in Python, --feature on the command line"
 )
 _COLUMNS = ("claim", "result", "certified", "p-value", "witness")
-_TITLES = {
+TITLES = {
     Status.VIOLATION: "Violation",
     Status.CLEAR: "No violation detected",
     Status.BLIND: "Could not have seen a violation",
@@ -122,14 +123,26 @@ class Verdict(Shown):
         return Status.BLIND if self.blind else Status.CLEAR
 
     @property
+    def bound(self) -> str:
+        """The certified lower bound as text: strict, where it is the refuted value itself."""
+        sign = ">" if self._strict else "≥"
+        return f"{self.claim.symbol} {sign} {rounded_down(self.lower_bound)}"
+
+    @property
+    def _strict(self) -> bool:
+        """Whether the bound, as printed, is not above the claim that it refutes."""
+        known = self.violated and math.isfinite(self.lower_bound)
+        return known and float(rounded_down(self.lower_bound)) <= self.claim.value
+
+    @property
     def headline(self) -> str:
         """The verdict in a few words."""
         match self.tone:
             case Status.VIOLATION:
-                return f"violation of {self.claim}"
+                return f"{self.guarantee.doubt}violation of {self.claim.short}"
             case Status.BLIND:
-                return f"could not have seen a violation of {self.claim}"
-        return f"no violation of {self.claim} detected"
+                return f"could not have seen a violation of {self.claim.short}"
+        return f"no violation of {self.claim.short} detected"
 
     @property
     def remedy(self) -> str:
@@ -138,8 +151,8 @@ class Verdict(Shown):
 
     @property
     def unlearned(self) -> bool:
-        """Whether nothing was refuted and nothing learned: the event tested says little of others."""
-        return not (self.violated or self.blind or self.separated)
+        """Whether nothing was certified and nothing learned: the event tested says little of others."""
+        return not (self.violated or self.blind or self.separated or self.lower_bound > 0)
 
     @property
     def caught(self) -> str:
@@ -149,9 +162,10 @@ class Verdict(Shown):
             return ""
         detected = "would be detected with probability 0.9"
         if _of_canaries(self):
-            return (
-                f"{self.claim.symbol} = {number(least)} {detected} by guesses as good as it allows"
+            told = (
+                "if scores told all that it allows; after DP-SGD they tell less (plan --canaries)"
             )
+            return f"{self.claim.symbol} = {number(least)} {detected} {told}"
         if self.claim.set_by_events:
             return f"{self.claim.symbol} = {number(least)} on {self.alike} {detected}"
         return f"{self.claim.symbol} ≈ {number(least)} {detected}"
@@ -159,17 +173,19 @@ class Verdict(Shown):
     @property
     def alike(self) -> str:
         """Events like the one that `smallest_detectable` is about, in words."""
-        return (
-            f'an event like "{self.detectable_on}"' if self.detectable_on else "an event like this"
-        )
+        event = f'"{self.detectable_on}"' if self.detectable_on else "this"
+        return f"an event like {event}"
 
     def chart(self) -> Any:
         """The claimed curve, the measured one, and the witness as counted, with its confidence region.
 
-        Of a monitor: the log of the evidence against draws. Needs the extra "report".
+        Of a monitor: the log of the evidence against draws. Of canaries: their scores, and the certified
+        ε at every δ. Needs the extra "report".
         """
         from dpassay import charts
 
+        if self.certified is not None and self.certified.scores is not None:
+            return canary_chart(self)
         if self.evidence is not None:
             return charts.evidence(*self.evidence.T, limit=-math.log(1 - self.confidence))
         grid = np.linspace(0.0, 1.0, 801)
@@ -208,7 +224,7 @@ class Verdict(Shown):
         exact = f", {self.guarantee}" if self.violated else ""
         first = (
             f"{self.headline}: {bound} with {level(self.confidence)} confidence "
-            f"(p ≤ {self.p_value:.2g}{exact})"
+            f"(p ≤ {rounded_up(self.p_value, places=2)}{exact})"
         )
         rows = [] if self.certified is None else [("canaries", str(self.certified))]
         rows += [("blind", self.blind)] if self.blind else []
@@ -222,7 +238,7 @@ class Verdict(Shown):
         rows = [] if self.draws is None else [("stopped", f"after {self.draws:,} draws a side")]
         if self.unlearned:
             rows.append(("note", UNLEARNED))
-        elif self.caught:
+        if self.caught:
             rows.append(("power", self.caught))
         if self.violated and self.witness.event.of_representation and BITS not in self.about.notes:
             rows.append(("note", BITS))
@@ -233,10 +249,10 @@ class Verdict(Shown):
         bound = _bound(self)
         summary = [capital(str(self.certified))] if self.certified is not None else []
         summary += [capital(self.blind)] if self.blind else []
-        summary.append(
-            f"{bound} with confidence {level(self.confidence)} "
-            f"({self.guarantee}; p ≤ {self.p_value:.2g})"
-        )
+        chance = f"p ≤ {rounded_up(self.p_value, places=2)}"
+        sure = f"with confidence {level(self.confidence)} ({self.guarantee}; {chance})"
+        said = self.certified is not None and self.second is None  # the bound, already
+        summary.append(f"{self.guarantee} guarantee; {chance}" if said else f"{bound} {sure}")
         if self.second is not None:
             summary.append(f"and {second_bound(self)}; both hold at once")
         exact = self.guarantee is Guarantee.EXACT
@@ -255,7 +271,7 @@ class Verdict(Shown):
                 *self._remarks(),
             ],
             about=self.about,
-            title=_TITLES[self.tone],
+            title=capital(f"{self.guarantee.doubt * self.violated}{TITLES[self.tone]}"),
             sentence=" ".join(
                 [_sentence(self), *[f"{capital(str(self.certified))}."] * bool(self.certified)]
             ),
@@ -283,14 +299,23 @@ class Verdicts(list[Verdict]):
         """Claim, result, certified bound and p-value of each."""
         return [
             (
-                str(one.claim),
+                one.claim.short,
                 one.tone.label,
-                f"{one.claim.symbol} ≥ {number(one.lower_bound)}",
-                f"p ≤ {one.p_value:.2g}",
+                one.bound,
+                f"p ≤ {rounded_up(one.p_value, places=2)}",
                 str(one.witness),
             )
             for one in self
         ]
+
+    def to_json(self) -> str:
+        """The verdicts as JSON: a list of theirs."""
+        return f"[{', '.join(one.to_json() for one in self)}]"
+
+    @classmethod
+    def from_json(cls, text: str) -> Verdicts:
+        """The verdicts that `to_json` wrote."""
+        return cls(Verdict.from_json(json.dumps(one)) for one in json.loads(text))
 
     def __str__(self) -> str:
         return as_text(_COLUMNS, self.rows())
@@ -306,55 +331,38 @@ class Verdicts(list[Verdict]):
 # --- what is said of a verdict
 
 
-def overview(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """Several verdicts in a title and a sentence."""
-    often, total = Counter(one.tone for one in verdicts), len(verdicts)
-    broken, clear, blind = (often[s] for s in (Status.VIOLATION, Status.CLEAR, Status.BLIND))
-    if clear == total:
-        return _TITLES[Status.CLEAR], f"None of the {total} claims was refuted by the draws."
-    sentences = []
-    if broken:
-        title = "1 violation" if broken == 1 else f"{broken} violations"
-        verb = "is" if broken == 1 else "are"
-        sentences.append(f"{broken} of {total} claims {verb} refuted, each at its own confidence.")
-    else:
-        title = "1 audit" if blind == 1 else f"{blind} audits"
-        title += " could not have seen a violation"
-    if clear:
-        sentences.append(f"For {clear} of {total} no violation was detected.")
-    if blind:
-        sentences.append(f"{blind} of {total} audits could not have refuted anything.")
-    return title, " ".join(sentences)
-
-
 def _of_canaries(verdict: Verdict) -> bool:
     return verdict.about.units == "canaries"
 
 
 def _bound(verdict: Verdict) -> str:
     what = " (type-II error below the claimed curve)" if verdict.claim.parameter == "gap" else ""
-    return f"{verdict.claim.symbol} ≥ {number(verdict.lower_bound)}{what}"
+    return f"{verdict.bound}{what}"
 
 
 def _sentence(verdict: Verdict) -> str:
-    claim, bound = verdict.claim, number(verdict.lower_bound)
+    claim, bound = verdict.claim, rounded_down(verdict.lower_bound)
     confidence = with_confidence(verdict.confidence, verdict.guarantee)
+    doubt = verdict.guarantee.doubt
+    least = "more than" if verdict._strict else "at least"
     match claim.parameter:
         case "gap":
-            found = f"the trade-off curve lies at least {bound} below the claimed one"
+            found = f"the trade-off curve lies {least} {bound} below the claimed one"
         case "factor":
-            found = f"at some order the divergence is at least {bound} times what is claimed"
+            found = f"at some order the divergence is {least} {bound} times what is claimed"
         case _:
-            found = f"{claim.symbol} is at least {bound}"
+            found = f"{claim.symbol} is {least} {bound}"
     if verdict.second is not None:
         found += f" and, at the same time, {second_bound(verdict)}"
     match verdict.tone:
         case Status.VIOLATION:
-            return f"The claim of {claim} is false: {found}, {confidence}."
+            false = "is false if what is assumed holds" if doubt else "is false"
+            return capital(f"{doubt}the claim of {claim.short} {false}: {found}, {confidence}.")
         case Status.BLIND:
-            why = f"This audit could not have refuted {claim}: {verdict.blind}."
-            return f"{why} It certifies only that {found}, {confidence}."
-    return f"The draws do not refute {claim}. They certify only that {found}, {confidence}."
+            why = f"This audit could not have refuted {claim.short}: {verdict.blind}."
+            return f"{why} {capital(doubt) or 'It certifies only that '}{found}, {confidence}."
+    certified = f"{capital(doubt) or 'They certify only that '}{found}, {confidence}."
+    return f"The draws do not refute {claim.short}. {certified}"
 
 
 def second_bound(verdict: Verdict) -> str:
@@ -366,10 +374,8 @@ def _second(other: SecondBound, claim: Claim) -> tuple[str, str]:
     """The second bound, and where it holds."""
     claimed = number(other.claimed)
     if other.at:
-        bound = f"{other.symbol} ≥ {rounded_down(other.lower)}"
-        return bound, f"at {other.at}, where the curve claims {claimed}"
-    bound = f"{other.symbol} {other.sign} {number(other.lower)}"
-    return bound, f"at {claim.symbol} = {number(claim.value)}, claimed {claimed}"
+        return other.bound, f"at {other.at}, where the curve claims {claimed}"
+    return other.bound, f"at {claim.symbol} = {number(claim.value)}, claimed {claimed}"
 
 
 def _facts(verdict: Verdict) -> Facts:
@@ -379,35 +385,29 @@ def _facts(verdict: Verdict) -> Facts:
     chance = "largest probability of evidence this strong if the claim were true"
     if verdict.guarantee is not Guarantee.EXACT:
         chance += f" ({verdict.guarantee})"
-    facts = [
-        ("Claim", str(claim), "what was tested"),
-        (
-            "Certified bound",
-            _bound(verdict),
-            f"with {percent(verdict.confidence)} confidence, {verdict.guarantee}",
-        ),
-    ]
+    name = "Not certified" if verdict.guarantee.doubt else "Certified bound"
+    sure = f"with {percent(verdict.confidence)} confidence, {verdict.guarantee}"
+    facts = [("Claim", claim.short, "what was tested"), (name, _bound(verdict), sure)]
     if verdict.second is not None:
         bound, where = _second(verdict.second, claim)
         facts.append(("And at the same time", bound, f"{where}; both bounds hold at once"))
-    facts.append(("Smallest detectable", *_detectable(verdict)))
+    facts.append(("Smallest detectable", *detectable(verdict)))
     facts.append(("p-value", f"p ≤ {small(verdict.p_value)}", chance))
     for side, hits, n in zip(sides, (w.hits_p, w.hits_q), (w.n_p, w.n_q), strict=True):
         facts.append((f"Witness, {side}", f"{100 * hits / n:.3g}%", f"{hits:,} of {n:,} {units}"))
     return facts
 
 
-def _detectable(verdict: Verdict) -> tuple[str, str]:
+def detectable(verdict: Verdict) -> tuple[str, str]:
     """The smallest detectable parameter, and on what it would be detected."""
     least = verdict.smallest_detectable
-    if verdict.unlearned:
-        return "not known", "no score separated the two inputs"
     if least is None:
         return "not computed", "by this method"
     if not math.isfinite(least):
         return "none", "no excess is detected with probability 0.9"
     where = "" if verdict.about.units else f"on {verdict.alike}, "
-    return f"{verdict.claim.symbol} = {number(least)}", f"{where}with probability 0.9"
+    only = "; no score separated the inputs: other events may go undetected" * verdict.unlearned
+    return f"{verdict.claim.symbol} = {number(least)}", f"{where}with probability 0.9{only}"
 
 
 def _predicted(pairs: Sequence[tuple[str, float]]) -> PairTable | None:
@@ -455,7 +455,7 @@ def _scope(verdict: Verdict) -> str:
             return "More canaries, another number of guesses or a lower confidence may help."
         case Status.BLIND:
             return (
-                "More draws (dpassay plan says how many), another score of the outputs (loss=) or a "
+                "More draws (dpassay plan says how many), another score of the outputs (loss) or a "
                 "lower confidence may help."
             )
     if verdict.unlearned:

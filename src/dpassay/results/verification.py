@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpassay import validation as checks
+from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
 from dpassay.results.explanations import Explanation, explained
-from dpassay.results.rounding import number, rounded_up
 from dpassay.results.view import (
     GUARANTEES,
     Facts,
@@ -23,6 +23,7 @@ from dpassay.results.view import (
     percent,
     with_confidence,
 )
+from dpassay.rounding import number, rounded_up
 from dpassay.tables import Shown, Status, Tabular
 
 
@@ -74,6 +75,11 @@ class Verification(Shown, Tabular):
             name: [getattr(one, name) for one in self.pairs] for name in names
         }
 
+    def chart(self) -> Any:
+        raise InvalidInput(
+            "a Verification has no curve to draw; print it, or write its report(path)"
+        )
+
     @property
     def tone(self) -> Status:
         """CONFIRMED or UNSHOWN."""
@@ -97,7 +103,7 @@ class Verification(Shown, Tabular):
         if self.confirmed:
             said = str(self.claim)
         elif self.epsilon is not None:
-            said = f"({number(self.epsilon)}, {rounded_up(self.upper)})-DP"
+            said = f"({rounded_up(self.epsilon)}, {rounded_up(self.upper)})-DP"
         else:
             said = f"{self.claim}, with {rounded_up(self.upper)} added to every δ,"
         return f"{said} holds on {self.where}"
@@ -118,7 +124,7 @@ class Verification(Shown, Tabular):
         """The result in a few words."""
         if self.confirmed:
             return self.holds
-        return f"{self.claim} was not verified on {self.where}"
+        return f"{self.claim.short} was not verified on {self.where}"
 
     def __str__(self) -> str:
         lines = [self.headline]
@@ -143,7 +149,7 @@ class Verification(Shown, Tabular):
         rows = [("why", self.reason)] if self.reason else []
         rows.append(("inputs", f"{worst.pair}" + f", the worst of {len(self.pairs)} pairs" * many))
         if worst.cells:
-            others = f"{rounded_up(worst.unseen)} of the draws are others"
+            others = f"all others together are {rounded_up(worst.unseen)} of the draws"
             rows.append(("outputs", f"{worst.cells:,} counted one by one; {others}"))
         rows += [*explained(self.diagnosis), *about_rows(self.about, self.about.notes)]
         rows.append(("scope", f"{self.where}, and no other inputs"))
@@ -172,10 +178,8 @@ def _sentence(found: Verification) -> str:
     if found.confirmed:
         shown = f"{found.holds}: {found.bound}, {confidence}."
     elif found.holds:
-        partly = (
-            f"{found.claim} was not verified. The draws verify a weaker statement, {confidence}"
-        )
-        shown = f"{partly}: {found.holds}."
+        weaker = f"The draws verify a weaker statement, {confidence}: {found.holds}."
+        shown = f"{found.claim} was not verified. {weaker}"
     else:
         shown = f"The draws verify nothing about {found.claim} on {found.where}."
     return f"{shown} It says nothing about other inputs."
@@ -185,13 +189,10 @@ def _facts(found: Verification) -> Facts:
     worst = found.worst
     over = "the worse direction" if len(found.pairs) == 1 else "the worst pair and direction"
     shown = "nothing" if found.upper >= 1 else f"{found.symbol} ≤ {rounded_up(found.upper)}"
+    sure = f"with {percent(found.confidence)} confidence, {found.guarantee}; {over}"
     return [
-        ("Claim", str(found.claim), f"on {found.where}"),
-        (
-            "Verified",
-            shown,
-            f"with {percent(found.confidence)} confidence, {found.guarantee}; {over}",
-        ),
+        ("Claim", found.claim.short, f"on {found.where}"),
+        ("Verified", shown, sure),
         ("Outputs", f"{worst.cells:,}", "counted one by one"),
         ("Other outputs", rounded_up(worst.unseen), "of the draws; they count against the claim"),
     ]

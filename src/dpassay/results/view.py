@@ -14,6 +14,7 @@ from typing import Any
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.results.explanations import Explanation
+from dpassay.rounding import rounded_up
 from dpassay.tables import Status
 
 #: What a guarantee means.
@@ -93,17 +94,17 @@ def percent(share: float) -> str:
 
 
 def small(value: float) -> str:
-    """A probability that may be tiny: two digits, and a power of ten."""
+    """A probability that may be tiny, from above: two digits, and a power of ten."""
     if value == 0 or value >= 1e-3:
-        return f"{value:.2g}"
-    digits, power = f"{value:.1e}".split("e")
+        return rounded_up(value, places=2)
+    digits, power = f"{float(rounded_up(value, places=2)):.1e}".split("e")
     raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"{float(digits):g} × 10{raised}"
 
 
 def capital(text: str) -> str:
-    """The text with a capital letter at its start."""
-    return f"{text[:1].upper()}{text[1:]}"
+    """The text with a capital letter at its start, unless that is a symbol such as ε."""
+    return f"{text[:1].upper()}{text[1:]}" if text[:1].isascii() else text
 
 
 def with_confidence(confidence: float, guarantee: Guarantee) -> str:
@@ -140,5 +141,6 @@ def about_rows(about: About, notes: Sequence[str], method: str = "") -> Rows:
 def replay_command(about: About, file: str, confidence: float = 0.95) -> str:
     """The command that counts the event of a witness on fresh draws."""
     draws = "--samples FRESH-FIRST FRESH-SECOND" if about.files else "TARGET"
-    more = "" if confidence == 0.95 else f" --confidence {level(confidence)}"
-    return f"dpassay replay {file} {draws}{more}"
+    more = [f"--confidence {level(confidence)}"] * (confidence != 0.95)
+    more += [one.reading for one in about.files[:1] if one.reading]
+    return " ".join(["dpassay replay", file, draws, *more])

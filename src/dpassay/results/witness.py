@@ -13,7 +13,7 @@ from dpassay.results.view import related
 #: What a witness about the bits of numbers means.
 BITS = (
     "the event is about the low-order bits of the numbers, their floating-point representation; an audit "
-    'with loss="values" tests the values alone'
+    'with loss="values" (--loss values) tests the values alone'
 )
 
 

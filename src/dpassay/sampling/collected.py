@@ -32,6 +32,7 @@ from dpassay.outputs.canonical import (
 )
 from dpassay.privacy.pairs import Pair, as_pair
 from dpassay.privacy.provenance import Origin
+from dpassay.sampling.columns import ABSENT, Table
 from dpassay.sampling.copies import fingerprint_of
 from dpassay.sampling.dependence import (
     labels_like,
@@ -40,7 +41,7 @@ from dpassay.sampling.dependence import (
     shared_rows,
 )
 from dpassay.sampling.draw import Seed, seed_of
-from dpassay.sampling.files import frame_pair, read_pair
+from dpassay.sampling.files import frame_pair, read_pair, rounding_notes
 from dpassay.sampling.job import stream
 from dpassay.sampling.samples import Batch, Samples, warned
 from dpassay.sampling.store_files import Damaged, Entry, Part, arrow, list_parts, manifest_of
@@ -72,7 +73,7 @@ def from_samples(
     """
     seed = seed_of(rng)
     marks = Marks(decimal, thousands, encoding).check()
-    sides, files = _read(p, q, columns, drop, max_bytes, marks)
+    sides, files, remarks = _read(p, q, columns, drop, max_bytes, marks)
     _check_alike(sides)
     batch = Batch.of(*sides)
     if shared := shared_rows(batch.p, batch.q):
@@ -101,7 +102,7 @@ def from_samples(
         seed=seed,
         doubts=doubts,
         files=files,
-        remarks=(repeats,) if repeats is not None and not copies else (),
+        remarks=remarks + ((repeats,) if repeats is not None and not copies else ()),
         digest=fingerprint_of(batch.p, batch.q),
     )
 
@@ -113,8 +114,8 @@ def _read(
     drop: Sequence[str] | None,
     max_bytes: int | None,
     marks: Marks,
-) -> tuple[list[Outputs], tuple[Origin, ...]]:
-    """Both sides as outputs, and the files they came from."""
+) -> tuple[list[Outputs], tuple[Origin, ...], tuple[str, ...]]:
+    """Both sides as outputs, the files they came from, and notes on these."""
     files = [isinstance(side, (str, Path)) for side in (p, q)]
     if any(files) and not all(files):
         raise InvalidInput("p and q must both be files, or neither")
@@ -124,15 +125,24 @@ def _read(
         else frame_pair(p, q, columns=columns, drop=drop)
     )
     if tables is not None:
-        sides = [from_columns(table.names, table.columns) for table in tables]
-        return sides, tuple(table.origin for table in tables) if all(files) else ()
+        sparse = any(table.sparse for table in tables)
+        sides = [all_of(_rows(t)) if sparse else from_columns(t.names, t.columns) for t in tables]
+        origins = tuple(table.origin for table in tables) if all(files) else ()
+        return sides, origins, rounding_notes(*tables)
     sides = []
     for name, given in (("p", p), ("q", q)):
         try:
             sides.append(all_of(given))
         except BadOutput as error:
             raise InvalidInput(f"{name} cannot be read as outputs: {error}") from None
-    return sides, ()
+    return sides, (), ()
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    """The rows of a table as dictionaries, without the keys that are absent."""
+    rows = zip(*(column.tolist() for column in table.columns), strict=True)
+    named = (zip(table.names or (), row, strict=True) for row in rows)
+    return [{key: cell for key, cell in row if cell is not ABSENT} for row in named]
 
 
 def _check_alike(sides: Sequence[Outputs]) -> None:
@@ -141,7 +151,8 @@ def _check_alike(sides: Sequence[Outputs]) -> None:
         if len(side) == 0:
             raise NotEnoughDraws(f"{name} holds no outputs")
     widths = [side.numbers.shape[1] for side in sides if side.is_plain]
-    if len(set(widths)) > 1:
+    keyed = any(side.structures[0][0] == "dict" for side in sides)  # a key may be the leak
+    if len(set(widths)) > 1 and not keyed:
         raise InvalidInput(
             f"p and q do not go together: outputs have {widths[0]} coordinates in p and {widths[1]} in q"
         )

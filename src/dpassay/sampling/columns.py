@@ -16,6 +16,9 @@ from dpassay.errors import InvalidInput, MissingExtra
 from dpassay.outputs import foreign_arrays
 from dpassay.privacy.provenance import Origin
 
+#: Stands where a row of JSON has no such key.
+ABSENT = object()
+as_objects = foreign_arrays.objects
 _EXACT = 2**53  # doubles hold every whole number below
 _KIND_OF_DTYPE = {"b": "booleans", "i": "numbers", "f": "numbers", "M": "dates"}
 KIND_OF_TYPE: dict[type, str] = {
@@ -42,6 +45,7 @@ class Column:
 
     values: AnyArray  # boolean, int64, float, datetime64, or objects of several kinds
     present: BoolArray | None = None  # None if no value is missing
+    absent: BoolArray | None = None  # rows that lack the key, all of them missing; None if none do
 
     @property
     def rows(self) -> int:
@@ -51,12 +55,14 @@ class Column:
     def missing(self) -> int:
         return self.rows - len(self.values)
 
-    def array(self) -> AnyArray:
-        """The column with None for missing values."""
+    def array(self, absent: Any = None) -> AnyArray:
+        """The column with None for missing values, and another mark for keys that are absent."""
         if self.present is None:
             return self.values
         whole: AnyArray = np.full(len(self.present), None, dtype=object)
         whole[self.present] = self.values.astype(object)
+        if self.absent is not None:
+            whole[self.absent] = absent
         return whole
 
     @cached_property
@@ -82,6 +88,7 @@ class Table:
     names: tuple[str, ...] | None
     columns: tuple[AnyArray, ...]
     origin: Origin
+    sparse: bool = False  # whether some cells are ABSENT
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +100,13 @@ class Content:
     called: tuple[str, ...]  # names, or positions from "1"
     named: bool
     columns: tuple[Column, ...]
+    json: bool = False  # JSON lines: rows with names may lack some
 
     def take(self, wanted: Iterable[str]) -> Content:
-        called = tuple(wanted)
-        columns = dict(zip(self.called, self.columns, strict=True))
+        """The columns with these names; rows lack those that are not there."""
+        called, lack = tuple(wanted), np.ones(self.origin.rows, dtype=bool)
+        columns = dict.fromkeys(called, Column(as_objects(()), ~lack, lack))
+        columns.update(zip(self.called, self.columns, strict=True))
         return replace(self, called=called, columns=tuple(columns[name] for name in called))
 
     def column(self, name: str) -> str:
@@ -109,7 +119,8 @@ class Content:
             arrays = [column.array() for column in self.columns]
         missing = sum(column.missing for column in self.columns)
         origin = replace(self.origin, columns=self.called, missing=missing)
-        return Table(self.called if self.named else None, tuple(arrays), origin)
+        sparse = any(column.absent is not None for column in self.columns)
+        return Table(self.called if self.named else None, tuple(arrays), origin, sparse)
 
 
 def frame_content(name: str, given: Any) -> Content | None:
@@ -161,15 +172,6 @@ def of_array(array: AnyArray) -> Column:
         elif types == {bool}:
             values = values.astype(bool)
     return Column(values, None if present.all() else present)
-
-
-def as_objects(values: Iterable[Any]) -> AnyArray:
-    """An object array of values that may be sequences themselves."""
-    listed = list(values)
-    array: AnyArray = np.empty(len(listed), dtype=object)
-    for k, value in enumerate(listed):
-        array[k] = value
-    return array
 
 
 def number_array(array: AnyArray) -> AnyArray:

@@ -19,8 +19,8 @@ from dpassay.sampling.copies import MANY, copied, row_hashes
 
 #: Rows looked at for correlations, and the z-score past which one is no accident.
 _ROWS, _Z = 2_000, 6.0
-#: Columns looked at.
-_COLUMNS = 512
+#: Columns looked at: of numbers, and of words.
+_COLUMNS, _WORDS = 512, 50
 
 
 def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
@@ -48,11 +48,13 @@ def _most_correlated(side: Outputs) -> tuple[float, str]:
     """The largest lag-1 rank correlation beyond chance, of kinds or of a column; 0 if there is none."""
     found: list[tuple[float, int, str]] = []
     if side.codes is not None:
-        found.append((_lag_one(_kind_ranks(side)), len(side), "of the kinds of output"))
+        found += [(_lag_one(ranks), len(side), words) for words, ranks in _kind_ranks(side)]
     for code, template in enumerate(side.structures[:50]):
         columns = number_columns(template)[:_COLUMNS]
-        names = _column_names(template)
-        rows = side if side.codes is None else side[np.flatnonzero(side.codes == code)]
+        cells = _cells(template)
+        single = all(len(leaves_of(child)) == 1 for child in cells.values())
+        names = dict(enumerate(cells)) if single else {}
+        rows = side[side.rows_of(code)]
         for column in columns if len(rows) >= 20 else ():
             words = f"over {len(rows):,} draws"
             words += f" of column {names.get(column, column + 1)}" if len(columns) > 1 else ""
@@ -62,21 +64,24 @@ def _most_correlated(side: Outputs) -> tuple[float, str]:
     return best[0], best[2]
 
 
-def _column_names(template: Template) -> dict[int, str]:
-    """The names of the columns of a row of a table, by their place among its leaves."""
-    if template[0] != "dict" or any(len(list(leaves_of(child))) != 1 for _, child in template[1]):
-        return {}
-    return {k: repr(name) for k, (name, _) in enumerate(template[1])}
+def _cells(template: Template) -> dict[str, Template]:
+    """What the first columns of a row hold, by their names or places."""
+    items = template[1][:_WORDS] if template[0] in ("dict", "seq") else ()
+    named = items if template[0] == "dict" else enumerate(items, 1)
+    return {repr(name): child for name, child in named}
 
 
-def _kind_ranks(side: Outputs) -> FloatArray:
-    """A number for the kind of each output, in an order that does not depend on which came first."""
+def _kind_ranks(side: Outputs) -> Iterator[tuple[str, FloatArray]]:
+    """A number for the kind of each cell, column by column, and of each output, whichever came first."""
     assert side.codes is not None
     seen, place = np.unique(side.codes, return_inverse=True)
-    texts = [repr(side.structures[code]) for code in seen.tolist()]
-    ranks = np.empty(seen.size)
-    ranks[sorted(range(seen.size), key=texts.__getitem__)] = np.arange(seen.size)
-    return np.asarray(ranks[place])
+    kinds = [side.structures[code] for code in seen.tolist()]
+    rows = [_cells(kind) for kind in kinds]
+    for name in (*rows[0], None):
+        texts = [repr(a if name is None else b.get(name)) for a, b in zip(kinds, rows, strict=True)]
+        ranks = {text: rank for rank, text in enumerate(sorted(set(texts)))}
+        words = "of the kinds of output" if name is None else f"of the values in column {name}"
+        yield words, np.array([ranks[text] for text in texts], dtype=float)[place]
 
 
 def _lag_one(values: FloatArray) -> float:

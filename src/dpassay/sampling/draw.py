@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from dpassay.errors import (
     StoreError,
 )
 from dpassay.outputs.canonical import Outputs, arranged, concatenate
-from dpassay.privacy.pairs import Pair
 from dpassay.sampling.copies import CopyCheck, DrawMethod
 from dpassay.sampling.executors import run_in_order
 from dpassay.sampling.identity import identity, short_digest
@@ -39,8 +38,11 @@ from dpassay.sampling.job import Drawn, Failure, Job
 from dpassay.sampling.job import stream as stream
 from dpassay.sampling.progress import Progress
 from dpassay.sampling.resuming import open_stage
-from dpassay.sampling.store_files import Entry, stored_seed
+from dpassay.sampling.store_files import stored_seed
 from dpassay.sampling.tasks import Chunking, Pace
+
+if TYPE_CHECKING:
+    from dpassay.sampling.samples import Live
 
 T = TypeVar("T")
 Seed: TypeAlias = (
@@ -138,21 +140,14 @@ def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
 
 
 def draw_blocks(
-    mechanism: Mechanism,
-    pair: Pair,
+    source: Live,
     n: int,
-    *,
-    seed: int,
     key: tuple[int, int],
-    sampling: Sampling,
     use: Callable[[Outputs, Outputs], T],
     check: CopyCheck,
-    entry: Entry | None = None,
 ) -> Iterator[T]:
-    """Draw `n` outputs on each input and yield `use(p, q)` for each block, in order.
-
-    `entry` says whose draws they are, if they go into a store.
-    """
+    """Draw `n` outputs on each input and yield `use(p, q)` for each block, in order."""
+    mechanism, pair, seed, sampling = source.mechanism, source.pair, source.seed, source.sampling
     alone = sampling.on_error == "outcome"
     job = Job(
         mechanism,
@@ -169,8 +164,8 @@ def draw_blocks(
     pace.workers = max(pace.workers, sampling.workers)
     with contextlib.ExitStack() as held, Progress(n, enabled=sampling.progress) as progress:
         stage, kept = None, ""
-        if sampling.store is not None and entry is not None:
-            stage = held.enter_context(open_stage(sampling.store, entry, seed=seed, key=key))
+        if sampling.store is not None and source.entry is not None:
+            stage = held.enter_context(open_stage(sampling.store, source.entry, seed=seed, key=key))
             job = dataclasses.replace(job, writer=stage.writer)
             kept = f"; they are kept in {stage.root}: start again to go on"
         takes_rng = getattr(mechanism, "replayable", True)

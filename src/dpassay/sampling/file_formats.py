@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import io
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from dpassay._typing import AnyArray
 from dpassay.errors import UnreadableFile
 from dpassay.privacy.provenance import Origin
 from dpassay.sampling.columns import (
+    ABSENT,
     Column,
     Content,
     Unreadable,
@@ -115,8 +116,9 @@ def _load(file: Path, shown: str, limit: Limit, marks: Marks) -> Content:
         columns=called,
         missing=0,
         modified=modified.isoformat(timespec="seconds"),
+        reading=marks.options,
     )
-    return Content(shown, origin, called, names is not None, columns)
+    return Content(shown, origin, called, names is not None, columns, suffix in _LINES)
 
 
 def _check_path(file: Path, suffix: str, compression: str | None) -> None:
@@ -139,17 +141,17 @@ def _check_path(file: Path, suffix: str, compression: str | None) -> None:
 
 def _parsed(data: bytes, suffix: str, compression: str | None, limit: Limit, marks: Marks) -> _Read:
     if suffix == ".npy":
-        return _read_npy(data)
+        return _read_npy(data, marks)
     pa = pyarrow_for(f"reading {suffix} files", _MODULES.get(suffix, "csv"))
     if suffix in _MODULES:
-        return _read_arrow(pa, data, suffix, limit)
+        return _read_arrow(pa, data, suffix, limit, marks)
     if compression:
         data = _decompressed(pa, data, compression, limit)
     if suffix in _TEXT:
         if data.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0")):  # .xlsx or .xls under another name
             raise Unreadable(_SHEET)
         return read_text(data, suffix, marks)
-    return _read_json_lines(pa, data)
+    return _read_json_lines(pa, data, marks)
 
 
 def _decompressed(pa: Any, data: bytes, compression: str, limit: Limit) -> bytes:
@@ -165,7 +167,7 @@ def _decompressed(pa: Any, data: bytes, compression: str, limit: Limit) -> bytes
 # --- .npy
 
 
-def _read_npy(data: bytes) -> _Read:
+def _read_npy(data: bytes, marks: Marks) -> _Read:
     if data.startswith(b"PK"):
         raise Unreadable("is a .npz file, which may hold several arrays; save one as .npy")
     if not data.startswith(b"\x93NUMPY"):
@@ -192,13 +194,13 @@ def _read_npy(data: bytes) -> _Read:
         )
     if array.ndim == 2:
         fields = [array[:, k] for k in range(array.shape[1])]
-    return names, tuple(_of_numpy(field, f"column {k}") for k, field in enumerate(fields, 1))
+    return names, tuple(_of_numpy(field, f"column {k}", marks) for k, field in enumerate(fields, 1))
 
 
-def _of_numpy(array: AnyArray, where: str) -> Column:
+def _of_numpy(array: AnyArray, where: str, marks: Marks) -> Column:
     match array.dtype.kind:
         case "U":
-            return of_text(pyarrow_for("reading text").array(array.tolist()), where)
+            return of_text(pyarrow_for("reading text").array(array.tolist()), where, marks)
         case "M":
             day = np.datetime_data(array.dtype)[0] in "YMWD"
             return of_array(array.astype("datetime64[D]" if day else "datetime64[us]"))
@@ -215,7 +217,7 @@ def _of_numpy(array: AnyArray, where: str) -> Column:
 # --- Parquet, Feather and Arrow
 
 
-def _read_arrow(pa: Any, data: bytes, suffix: str, limit: Limit) -> _Read:
+def _read_arrow(pa: Any, data: bytes, suffix: str, limit: Limit, marks: Marks) -> _Read:
     source = arrow_source(pa, data)
     try:
         if suffix == ".parquet":
@@ -235,7 +237,7 @@ def _read_arrow(pa: Any, data: bytes, suffix: str, limit: Limit) -> _Read:
     names = tuple(map(str, table.column_names))
     try:
         return names, tuple(
-            _of_arrow(pa, column, f"column {name!r}")
+            _of_arrow(pa, column, f"column {name!r}", marks)
             for name, column in zip(names, table.columns, strict=True)
         )
     except pa.ArrowException as error:
@@ -254,7 +256,7 @@ def _all_batches(pa: Any, source: Any, is_file: bool, limit: Limit) -> Any:
     return pa.Table.from_batches(found, reader.schema)
 
 
-def _of_arrow(pa: Any, column: Any, where: str) -> Column:
+def _of_arrow(pa: Any, column: Any, where: str, marks: Marks) -> Column:
     """A column of Arrow; types that NumPy lacks become Python objects."""
     types, kind = pa.types, column.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -264,7 +266,7 @@ def _of_arrow(pa: Any, column: Any, where: str) -> Column:
         kind = kind.value_type
         column = column.cast(kind)
     if str(kind) in ("string", "large_string", "string_view"):
-        return of_text(column.cast(pa.large_string()).fill_null(""), where)
+        return of_text(column.cast(pa.large_string()).fill_null(""), where, marks)
     present = column.is_valid().to_numpy() if column.null_count else None
     column = column.drop_null()
     if types.is_boolean(kind):
@@ -287,8 +289,8 @@ def _of_arrow(pa: Any, column: Any, where: str) -> Column:
 # --- JSON lines: an output a line, an object of named cells, a list of cells, or a cell alone
 
 
-def _read_json_lines(pa: Any, data: bytes) -> _Read:
-    """Cells are typed as those of text are; names that a line lacks are missing values."""
+def _read_json_lines(pa: Any, data: bytes, marks: Marks) -> _Read:
+    """Cells are typed as those of text are."""
     try:
         lines = data.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
@@ -308,7 +310,7 @@ def _read_json_lines(pa: Any, data: bytes) -> _Read:
     names: tuple[str, ...] | None = None
     if {type(row) for row in rows} == {dict}:
         names = tuple(dict.fromkeys(name for row in rows for name in row))
-        rows = [[row.get(name) for name in names] for row in rows]
+        rows = [[row.get(name, ABSENT) for name in names] for row in rows]
     elif any(type(row) is dict or len(row) != len(rows[0]) for row in rows):
         raise Unreadable(
             "has lines of different forms; every output needs the same: an object of the same names, a "
@@ -317,20 +319,21 @@ def _read_json_lines(pa: Any, data: bytes) -> _Read:
     columns = []
     for k, column in enumerate(zip(*rows, strict=True)):
         where = f"column {repr(names[k]) if names else k + 1}"
-        text = pa.array([_json_text(cell, where) for cell in column], pa.string())
-        columns.append(of_text(text, where))
+        text = pa.array([_json_text(cell, where, marks) for cell in column], pa.string())
+        lack = np.array([cell is ABSENT for cell in column])
+        columns.append(replace(of_text(text, where, marks), absent=lack if lack.any() else None))
     return names, tuple(columns)
 
 
-def _json_text(cell: Any, where: str) -> str:
+def _json_text(cell: Any, where: str, marks: Marks) -> str:
     """A cell of JSON as a file of text would hold it."""
     match cell:
-        case None:
+        case _ if cell is None or cell is ABSENT:
             return ""
         case bool():
             return "true" if cell else "false"
         case int() | float():
-            return repr(cell)
+            return repr(cell).replace(".", marks.decimal)
         case str():
             try:
                 cell.encode()

@@ -5,25 +5,22 @@ pickled) hold the same table if they hold the same content:
 
 - Numbers that are whole are integers, written 1, 1.0 or 1e0; beyond 64 bits they are Python's. Numbers
   with a decimal comma or with separators ("1,5", "1 234") are refused unless `Marks` says so.
-- A cell without a value is an outcome: blank, NA, N/A, null, NULL, None and Parquet's null are None,
-  and so is a blank line in a file of one column. "nan" and "inf" are the floats.
-- ISO 8601 dates are such if every cell of their column is; times are in UTC, to the microsecond.
-  All other cells but true and false are words, without spaces at their ends. Words and numbers may
-  share a column. Strings in binary formats are read as cells of text are.
+- A cell without a value is an outcome: blank, NA, N/A, null, NULL, None and Parquet's null are None, and
+  so is a blank line in a file of one column. A row of JSON may also lack a key, as dictionaries do.
+- ISO 8601 dates are such if every cell of their column is; times are in UTC, to the microsecond. Dates
+  in other forms are words, but known as time stamps. "nan" and "inf" are floats, true and false booleans,
+  all other cells words, without spaces at their ends; words and numbers may share a column. Strings in
+  binary formats are read as cells of text are.
 
 Text has a header if no cell of its first row is a number, a date, a boolean or missing (but the first of
 several may be blank, as over an index, and is called "1"), and if some column below holds no words, or
 else no cell of the first row occurs again in its column. A delimiter at the end of every row makes no
-column.
+column. Data frames, Arrow tables and arrays with named fields are matched as files are (`frame_pair`).
 
-`read_pair` matches columns by name, gives both files the same types, and refuses what it cannot match.
-Data frames, Arrow tables and arrays with named fields are matched in the same way (`frame_pair`).
-
-Two tables may differ in how they were written: row numbers, time stamps and identifiers, numbers rounded
-in one file only, several ways to write a missing value, capitals. That would look like a violation, and
-is refused. Each rule looks for a pattern that software leaves behind and mechanisms hardly do, and allows
-what outputs themselves may do: a few fine numbers beside rounded ones, a word that occurs in one file
-only. If the outputs do differ so, they can still be given as arrays.
+Row numbers, time stamps and identifiers, numbers rounded in one file only, several ways to write a
+missing value, capitals: such differences would look like a violation, and are refused. Each rule
+looks for a pattern that software leaves behind and mechanisms hardly do, and allows what outputs may do:
+a few fine numbers beside rounded ones, a word in one file only. Arrays are not held to these rules.
 """
 
 from __future__ import annotations
@@ -31,6 +28,8 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -44,6 +43,7 @@ from dpassay import validation as checks
 from dpassay._typing import AnyArray
 from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.sampling.columns import (
+    ABSENT,
     KIND_OF_TYPE,
     Column,
     Content,
@@ -54,7 +54,7 @@ from dpassay.sampling.columns import (
 )
 from dpassay.sampling.dependence import may_coincide
 from dpassay.sampling.file_formats import load
-from dpassay.sampling.text_tables import PLAIN, Marks
+from dpassay.sampling.text_tables import PLAIN, WRITTEN_DATE, Marks
 
 _FEW = 20  # rows from which an order is no accident
 #: Numbers whose digits are counted, how many of them are needed, and how many must differ.
@@ -67,24 +67,30 @@ _FINER = 0.5
 _CAPITALS = 0.05
 
 
-def refuse_identifiers(p: Content, q: Content) -> None:
+def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
     """Refuse columns that tell any two tables apart: row numbers, time stamps, identifiers, run names."""
-    if len(p.called) < 2:
-        return
+    found = {}
     for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
         why = ""
         if (one := _only_value(a)) and (other := _only_value(b)) and one != other:
             why = f"has one value in all of {p.shown} and another in all of {q.shown}"
         for side, column in ((q, b), (p, a)):
-            if found := _index_like(column):
-                why = f"of {side.shown} {found}"
+            if sign := _index_like(column):
+                why = f"of {side.shown} {sign}"
         if why:
-            rest = [other for other in p.called if other != name]
-            raise UnreadableFile(
-                f"{p.column(name)} {why}. It differs between any two tables, whatever the mechanism "
-                f"does, and would look like a violation; leave it out with {option('drop', [name])}, or "
-                f"name the columns that are outputs with {option('columns', rest)}"
-            )
+            found[name] = f"{p.column(name)} {why}"
+    if not found:
+        return
+    rest = [name for name in p.called if name not in found]
+    remedy = f"name the columns that are outputs with {option('columns', rest or ['…'])}"
+    if rest:
+        remedy = (
+            f"leave out what is no output with {option('drop', [*dropped, *found])}, or {remedy}"
+        )
+    raise UnreadableFile(
+        f"{'; '.join(found.values())}. That differs between any two tables, whatever the mechanism does, "
+        f"and would look like a violation; {remedy}"
+    )
 
 
 def refuse_writing(p: Content, q: Content) -> None:
@@ -99,11 +105,34 @@ def refuse_writing(p: Content, q: Content) -> None:
                 )
 
 
+def rounding_notes(p: Table, q: Table) -> tuple[str, ...]:
+    """Columns of numbers that have no decimals in one of two tables alone."""
+    said = []
+    for k, columns in enumerate(zip(p.columns, q.columns, strict=True)):
+        numbers = [_finite_numbers(Column(column)) for column in columns]
+        whole = [bool(np.all(one == np.floor(one))) for one in numbers]
+        if min(map(len, numbers)) < _FEW or whole[0] == whole[1]:
+            continue
+        coarse, fine = (p, q) if whole[0] else (q, p)
+        column = f"column {p.origin.columns[k]!r}" if len(p.columns) > 1 else "the only column"
+        said.append(
+            f"{column} has no decimals in {coarse.origin.file}, but has some in {fine.origin.file}. If "
+            "the two were rounded differently after the release, that alone tells them apart, and a "
+            "violation says nothing about the mechanism: round both in the same way"
+        )
+    return tuple(said)
+
+
 def option(name: str, values: Sequence[str]) -> str:
     """An argument as Python and as the command line write it."""
-    few = list(values[:8])
-    listed = ", ".join(map(repr, few)) + (", …" if len(values) > 8 else "")
-    return f"{name}=[{listed}] (--{name} {','.join(few)}{',…' if len(values) > 8 else ''})"
+    few = [*values[:8], *["…"] * (len(values) > 8)]
+    listed, typed = ", ".join(map(repr, few)).replace("'…'", "…"), typed_names(few)
+    return f"{name}=[{listed}] (--{name} {shlex.quote(typed)})"
+
+
+def typed_names(names: Sequence[str]) -> str:
+    """Names of columns as --columns and --drop read them: one that holds a comma in double quotes."""
+    return ",".join(f'"{name}"' if "," in name else name for name in names)
 
 
 def _only_value(column: Column) -> tuple[object] | None:
@@ -124,29 +153,28 @@ def _index_like(column: Column) -> str:
         values = as_objects(v for v in values if KIND_OF_TYPE.get(type(v)) == kind)
     if n < _FEW or kind not in ("numbers", "dates", "words", "bytes"):
         return ""
+    before, after = values[:-1], values[1:]
+    if kind == "dates" or (kind == "words" and _written_dates(values)):
+        return "holds different dates, as time stamps are" if np.any(after != before) else ""
     if kind in ("words", "bytes"):
-        runs, distinct = 1 + np.count_nonzero(values[1:] != values[:-1]), len(set(values.tolist()))
+        runs, distinct = 1 + np.count_nonzero(after != before), len(set(values.tolist()))
         same = "all different" if distinct == n else "the same in a row only"
         told = 2 * distinct > n and runs == distinct
         return f"holds {kind} that are {same}, as identifiers and time stamps are" if told else ""
-    before, after = values[:-1], values[1:]
     for way, holds in (("rises", after > before), ("falls", after < before)):
         if np.all(holds):
             return f"{way} from row to row, as a row number or a time stamp does"
-    if kind == "dates":
-        if np.any(after != before) and (np.all(after >= before) or np.all(after <= before)):
-            return "holds dates in order, as a time stamp does"
-        return (
-            "holds dates that are all different, as time stamps are" if _different(values) else ""
-        )
     whole = values.dtype.kind == "i" or all(type(value) is int for value in values)
-    if whole and int(values.max()) - int(values.min()) < 2 * n and _different(values):
+    dense = whole and int(values.max()) - int(values.min()) < 2 * n
+    if dense and len(set(values.tolist())) == n:
         return "holds whole numbers without repetition and nearly without gaps, as row numbers are"
     return ""
 
 
-def _different(values: AnyArray) -> bool:
-    return len(set(values.tolist())) == len(values)
+def _written_dates(words: AnyArray) -> bool:
+    """Whether most of the words at the top of a column are dates, such as 31.12.2024 or 12/31/2024."""
+    top = words[:_ROWS].tolist()
+    return 2 * sum(re.fullmatch(WRITTEN_DATE, word) is not None for word in top) > len(top)
 
 
 _Written = tuple[str, str] | None  # what either file holds, if that is a difference in writing
@@ -159,7 +187,8 @@ def _kinds(a: Column, b: Column) -> _Written:
         one and other and any(2 * one[kind] >= one.total() for kind in one if kind not in other)
         for one, other in (kinds, kinds[::-1])
     )
-    odd |= (not kinds[0] and not b.missing) or (not kinds[1] and not a.missing)
+    if a.absent is None and b.absent is None:
+        odd |= (not kinds[0] and not b.missing) or (not kinds[1] and not a.missing)
     if not odd:
         return None
     here, there = (
@@ -266,11 +295,8 @@ def read_pair(
     """The tables in two files, with the same columns in the same order and of the same types.
 
     `columns` selects and orders, `drop` leaves out; columns without names are "1", "2", …. Columns
-    are matched by name if both files have names, and by position otherwise. Refused are the same
-    content twice (unless its values are so few that independent draws coincide), columns of one file
-    only, columns of different kinds (numbers here, words there; a kind that only one file has is an
-    outcome as long as it is less than half of the column), and, unless `columns` names them, columns
-    that look like a row number, a time or an identifier.
+    are matched by name if both files have names, and by position otherwise. Columns that look like a row
+    number, a time or an identifier are refused unless `columns` names them.
     """
     wanted, unwanted = _choice(columns, drop)
     same = ""
@@ -350,14 +376,17 @@ def _matched(
     p: Content, q: Content, wanted: list[str] | None, unwanted: list[str] | None
 ) -> tuple[Table, Table]:
     """Both tables with the same columns, of which nothing but the outputs tells them apart."""
-    p, q = _same_columns(*_chosen(p, q, wanted, unwanted))
-    if wanted is None:
-        refuse_identifiers(p, q)
+    if p.json and q.json and p.named and q.named:
+        p, q = (side.take(dict.fromkeys(p.called + q.called)) for side in (p, q))
+    p, q = _same_columns(*_chosen(p, q, wanted, unwanted), unwanted or ())
+    if wanted is None and len(p.called) > 1:
+        refuse_identifiers(p, q, unwanted or ())
     pairs = list(zip(p.columns, q.columns, strict=True))
     p = replace(p, columns=tuple(_zero_one(a, b) for a, b in pairs))
     q = replace(q, columns=tuple(_zero_one(b, a) for a, b in pairs))
     refuse_writing(p, q)
-    arrays = [_same_type(a.array(), b.array()) for a, b in zip(p.columns, q.columns, strict=True)]
+    both = zip(p.columns, q.columns, strict=True)
+    arrays = [_same_type(a.array(ABSENT), b.array(ABSENT)) for a, b in both]
     return p.table([a for a, _ in arrays]), q.table([b for _, b in arrays])
 
 
@@ -398,7 +427,7 @@ def _chosen(
     return sides[0], sides[1]
 
 
-def _same_columns(p: Content, q: Content) -> tuple[Content, Content]:
+def _same_columns(p: Content, q: Content, dropped: Sequence[str]) -> tuple[Content, Content]:
     """Both tables with the columns of the first, in its order."""
     if not p.named:
         if len(p.called) != len(q.called):
@@ -416,12 +445,13 @@ def _same_columns(p: Content, q: Content) -> tuple[Content, Content]:
         if only
     ]
     if said:
-        both = [name for name in p.called if name in q.called]
-        remedy = "give the same outputs the same name in both"
-        if both:
-            dropped, kept = option("drop", only_p + only_q), option("columns", both)
-            remedy = f"use what both have, with {dropped} or {kept}"
-        raise UnreadableFile(f"{', and '.join(said)}; {remedy}")
+        other_name = "a column may be named differently in the two: rename it in one of them"
+        leaving = (
+            f"use what both have, with {option('drop', [*dropped, *only_p, *only_q])}, if the "
+        )
+        leaving += "rest is no output: what it leaks is not found then"
+        remedies = [other_name] * (len(said) > 1) + [leaving] * (len(only_p) < len(p.called))
+        raise UnreadableFile(f"{', and '.join(said)}; {'; or '.join(remedies)}")
     return p, q.take(p.called)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import Any, Self
 
@@ -136,6 +137,21 @@ def claim_with_progress(given: Any) -> Claim:
             bar.advance(points)
 
         return read_claim(given, asked)
+
+
+def announced(claims: Callable[[float], Any]) -> Callable[[float], Any]:
+    """The claims of a family; a line on stderr now and then where they take long."""
+    bar = Progress(0, enabled=False)
+
+    def ask(value: float) -> Any:
+        passed, bar.done = time.monotonic() - bar._start, bar.done + 1
+        if passed > bar._next_line:
+            bar._next_line = 1.5 * passed
+            said = f"{bar.done} claims of the family in {passed:.0f} s; some tens are needed"
+            print(f"dpassay: {said}", file=sys.stderr, flush=True)
+        return claims(value)
+
+    return ask
 
 
 class Whole(Progress):

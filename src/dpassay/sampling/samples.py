@@ -215,7 +215,7 @@ class Live(Source):
         self.sampling = sampling or Sampling()
         self.replayable = bool(getattr(self.mechanism, "replayable", True))
         described = described or described_for(self.mechanism, self.sampling)
-        self._entry = (
+        self.entry = (
             None if described is None else Entry.of(self.mechanism, pair, self.sampling, described)
         )
         self._check = CopyCheck()
@@ -225,17 +225,7 @@ class Live(Source):
         """Draw outputs, as many on either side, keeping only what `use` makes of each block."""
         stage, self._stage = self._stage, self._stage + 1
         self._check = CopyCheck(self._check.containers)
-        return draw_blocks(
-            self.mechanism,
-            self.pair,
-            max(sizes),
-            seed=self.seed,
-            key=(self.index, stage),
-            sampling=self.sampling,
-            use=use,
-            check=self._check,
-            entry=self._entry,
-        )
+        return draw_blocks(self, max(sizes), (self.index, stage), use, self._check)
 
     def deal(self, sizes: Sizes) -> Batch:
         """Draw outputs. If the mechanism fails, the error carries what was drawn."""

@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import re
+import shlex
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -32,11 +33,17 @@ _INTEGER = "[+-]?[0-9]+"
 _NUMBER = r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))"
 #: Numbers with a decimal comma or with separators: 1,5 and 1.234,5 and 1 234 and 1'234.
 _DIGITS = "[+-]?[0-9][0-9.eE+-]*"
-_SEPARATED = f"[+-]?,[0-9]+|{_DIGITS}([, \u00a0\u202f'’_]+{_DIGITS})+"
+_SEPARATED = f"[+-]?,[0-9]+|{_DIGITS}([, \u00a0\u202f'’_|]+{_DIGITS})+"
+_DELIMITERS, _THOUSANDS = "\t;,|", ("", ".", ",", " ", "'", "’", "_", "\u00a0", "\u202f")
 _WITH_UNIT = rf"[€$£¥] ?{_DIGITS}[0-9.,]*|{_DIGITS}[0-9.,]* ?[€$£¥]"
 #: Whole numbers below 1000, and numbers that are 1.214 or, with a separator, 1214.
 _SMALL, _GROUPED = "[+-]?[0-9]{1,3}", r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+"
-_DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}.*"
+_DAY = "[0-3]?[0-9]"
+#: Dates as they are written in ISO 8601, in Europe and in the United States, and what follows them.
+WRITTEN_DATE = (
+    rf"(?:[0-9]{{4}}([-/.]){_DAY}\1{_DAY}|{_DAY}([-/.]){_DAY}\2[0-9]{{4}}|{_DAY}/{_DAY}/[0-9]{{2}}"
+    r"|[0-3][0-9]\.[0-3][0-9]\.[0-9]{2})(?:[ T,].*)?"
+)
 _GROUPS = 20  # numbers that may have a separator, from which on it is asked for
 _SNIFFED = 100  # rows that tell the delimiter, and cells that tell a type
 _BLOCK = 1 << 24  # bytes of text parsed at a time; a row must fit
@@ -57,11 +64,16 @@ class Marks(NamedTuple):
     thousands: str = ""
     encoding: str = "utf-8"
 
+    @property
+    def options(self) -> str:
+        """Those that are not the usual ones, as options of the command line."""
+        own = ((k, v) for k, v in self._asdict().items() if v != Marks._field_defaults[k])
+        return " ".join(f"--{name} {shlex.quote(mark)}" for name, mark in own)
+
     def check(self) -> Marks:
         """Refuse marks that cannot be told apart from digits or from each other."""
         checks.one_of("decimal", self.decimal, (".", ","))
-        allowed = ("", ".", ",", " ", "'", "’", "_", "\u00a0", "\u202f")
-        checks.one_of("thousands", self.thousands, allowed)
+        checks.one_of("thousands", self.thousands, _THOUSANDS)
         if self.decimal == self.thousands:
             other = "," if self.decimal == "." else "."
             raise InvalidInput(
@@ -86,14 +98,18 @@ class Marks(NamedTuple):
                 f"is not text in {self.encoding}; is it in another encoding?"
             ) from None
 
+    @property
+    def number(self) -> str:
+        """The pattern of numbers."""
+        point, group = re.escape(self.decimal), re.escape(self.thousands)
+        whole = f"([0-9]{{1,3}}({group}[0-9]{{3}})+|[0-9]*)" if group else "[0-9]*"
+        return f"[+-]?{whole}({point}[0-9]*)?([eE][+-]?[0-9]+)?"
+
     def plain(self, cells: Any, where: str) -> Any:
         """Cells of text, numbers in them rewritten with a decimal point and without separators."""
         if self == PLAIN:
             return cells
-        pc = _arrow().compute
-        point, group = re.escape(self.decimal), re.escape(self.thousands)
-        whole = f"([0-9]{{1,3}}({group}[0-9]{{3}})+|[0-9]*)" if group else "[0-9]*"
-        number = f"[+-]?{whole}({point}[0-9]*)?([eE][+-]?[0-9]+)?"
+        pc, number = _arrow().compute, self.number
         trimmed = pc.utf8_trim_whitespace(cells)
         if self.decimal == ",":
             odd = np.flatnonzero(_matches(trimmed, _NUMBER) & ~_matches(trimmed, number))
@@ -103,7 +119,7 @@ class Marks(NamedTuple):
                     "but decimal=',' was given; write all numbers in the same way",
                     where,
                 )
-        plain = pc.replace_substring(trimmed, self.thousands, "") if group else trimmed
+        plain = pc.replace_substring(trimmed, self.thousands, "") if self.thousands else trimmed
         plain = pc.replace_substring(plain, self.decimal, ".")
         found = _arrow().array(_matches(trimmed, number))
         if isinstance(cells, _arrow().ChunkedArray):
@@ -131,7 +147,9 @@ def read_text(
     delimiter, width = _sniffed(data, suffix, marks)
     table = _cells(data, delimiter, width)
     last = table.column(width - 1)
-    if width > 1 and last[0].as_py() == "" and last.unique().to_pylist() == [""]:
+    if width == 1:
+        _refuse_unsplit(data, last.slice(0, _SNIFFED).to_pylist(), suffix, marks)
+    elif last[0].as_py() == "" and last.unique().to_pylist() == [""]:
         table = table.remove_column(width - 1)  # rows end in a delimiter
     first = tuple(str(column[0].as_py()).strip() for column in table.columns)
     if _may_be_header(first):
@@ -150,7 +168,7 @@ def read_text(
 def _may_be_header(first: tuple[str, ...]) -> bool:
     """Whether no cell of a first row is a value; over an index pandas writes nothing."""
     cells = first[1:] if len(first) > 1 and not first[0] else first
-    values = re.compile(f"{_NUMBER}|{_SEPARATED}|{_DATE}")
+    values = re.compile(f"{WRITTEN_DATE}|{_NUMBER}|{_SEPARATED}")
     return not any(cell in (*_MISSING, *_TRUE, *_FALSE) or values.fullmatch(cell) for cell in cells)
 
 
@@ -177,18 +195,41 @@ def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _sniffed(data: bytes, suffix: str, marks: Marks) -> tuple[str, int]:
     """The delimiter, and how many cells the first row has.
 
-    The delimiter is the first of tab, semicolon and comma that splits the rows at the top into equally
-    many cells, or else splits the first row; .tsv is separated by tabs.
+    The delimiter is the first of _DELIMITERS that splits the rows at the top into equally many cells, or
+    else splits the first row; .tsv is separated by tabs. A mark of numbers must be in quotes there.
     """
     firsts: list[tuple[str, int]] = []
-    comma = "" if "," in marks else ","  # a comma in numbers separates no cells
-    for mark in "\t" if suffix == ".tsv" else f"\t;{comma}":
-        head = itertools.islice(_rows(data, mark), _SNIFFED)
-        widths = [len(row) for _, row in head]
+    for mark in "\t" if suffix == ".tsv" else _DELIMITERS:
+        if mark in marks and not _quotes(data, mark, marks):
+            continue
+        widths = _widths(data, mark)
         if widths[0] > 1 and len(set(widths) - {0}) == 1:
             return mark, widths[0]
-        firsts.append((mark, max(widths[0], 1)))
-    return next((found for found in firsts if found[1] > 1), firsts[-1])
+        firsts.append((mark, widths[0]))
+    alone = "\t" if suffix == ".tsv" else "|" if "," in marks else ","
+    return next((found for found in firsts if found[1] > 1), (alone, 1))
+
+
+def _quotes(data: bytes, mark: str, marks: Marks) -> bool:
+    """Whether numbers that hold a mark are in quotes, so that it can also separate cells."""
+    cells = (cell.strip() for _, row in _rows(data, mark) for cell in row if mark in cell)
+    return b'"' in data and any(re.fullmatch(marks.number, cell) for cell in cells)
+
+
+def _widths(data: bytes, mark: str) -> list[int]:
+    """How many cells the rows at the top have, if they are split at a mark."""
+    return [len(row) for _, row in itertools.islice(_rows(data, mark), _SNIFFED)]
+
+
+def _refuse_unsplit(data: bytes, cells: list[str], suffix: str, marks: Marks) -> None:
+    """Refuse a single column, given the cells at its top, in which every row holds a delimiter."""
+    numbers = all(re.fullmatch(marks.number, cell.strip()) for cell in cells)
+    for mark in "" if numbers or len(cells) < 2 else _DELIMITERS:
+        if min(filter(None, _widths(data, mark))) > 1:
+            raise Unreadable(
+                f"has {mark!r} in every row, but {marks.options if mark in marks else suffix} says it "
+                "separates no cells; put cells that hold it into quotes, or use semicolons in a .csv file"
+            )
 
 
 def _cells(data: bytes, delimiter: str, width: int) -> Any:
@@ -204,13 +245,10 @@ def _cells(data: bytes, delimiter: str, width: int) -> Any:
             arrow_source(pa, data),
             read_options=pa.csv.ReadOptions(autogenerate_column_names=True, block_size=_BLOCK),
             parse_options=pa.csv.ParseOptions(
-                delimiter=delimiter,
-                newlines_in_values=b'"' in data,
-                ignore_empty_lines=False,
+                delimiter=delimiter, newlines_in_values=b'"' in data, ignore_empty_lines=False
             ),
             convert_options=pa.csv.ConvertOptions(
-                column_types={f"f{k}": pa.string() for k in range(width)},
-                strings_can_be_null=False,
+                column_types={f"f{k}": pa.string() for k in range(width)}, strings_can_be_null=False
             ),
         )
     except pa.ArrowException as error:
@@ -223,9 +261,10 @@ def _refuse_uneven(data: bytes, delimiter: str, width: int) -> None:
         if len(row) != width and (row or width > 1):
             has, first = (f"{n} cell{'s' * (n != 1)}" for n in (len(row), width))
             has = f"has {has}" if row else "is blank"
+            comma = ", and a decimal comma needs --decimal ," * (delimiter == "," and width == 1)
             raise Unreadable(
                 f"{has}, the first row {first}; every output needs the same number (a cell "
-                "that holds the delimiter goes into quotes)",
+                f"that holds the delimiter goes into quotes{comma})",
                 f"line {line}",
             )
 
@@ -243,7 +282,7 @@ def of_text(cells: Any, where: str, marks: Marks = PLAIN) -> Column:
     present = pa.compute.invert(pa.compute.is_in(cells, pa.array(_MISSING, cells.type)))
     cells = cells.filter(present)
     mask = np.asarray(present, dtype=bool)
-    return Column(_typed(cells, where), None if mask.all() else mask)
+    return Column(_typed(cells, where, marks), None if mask.all() else mask)
 
 
 def _refuse_grouped(cells: Any, where: str) -> None:
@@ -261,7 +300,7 @@ def _refuse_grouped(cells: Any, where: str) -> None:
         )
 
 
-def _typed(cells: Any, where: str) -> AnyArray:
+def _typed(cells: Any, where: str, marks: Marks) -> AnyArray:
     """Cells with a value: numbers, booleans, dates, or objects if there are words among them."""
     pa = _arrow()
     if len(cells) == 0:
@@ -279,12 +318,18 @@ def _typed(cells: Any, where: str) -> AnyArray:
     separated = np.flatnonzero(_matches(cells, _SEPARATED))
     if separated.size:
         cell = cells[int(separated[0])].as_py()
-        marks = "--decimal , --thousands ." if "." in cell else "--decimal , or --thousands ' '"
+        fitting = ", ".join(
+            f"{one.options} if it is {cell.replace(one.thousands, '').replace(one.decimal, '.')}"
+            for one in (_fitting(cells) if marks == PLAIN else ())
+        )
+        advice = (
+            f"say how: {fitting} (decimal=, thousands= in Python)" if fitting else "write all alike"
+        )
+        advice += f" (it does not fit {marks.options}: is that right?)" * (marks != PLAIN)
         raise Unreadable(
             f"holds {checks.shown(cell)}, which looks like a number with a decimal comma or separators, "
-            f"or like several numbers. If it is one, say how numbers are written: {marks} (decimal=, "
-            "thousands= in Python). If it is several, separate cells by commas, semicolons or tabs "
-            "(np.savetxt(…, delimiter=','))",
+            f"or like several numbers. If it is one, {advice}. If it is several, separate cells by "
+            "commas, semicolons or tabs (np.savetxt(…, delimiter=','))",
             where,
         )
     with_unit = np.flatnonzero(_matches(cells, _WITH_UNIT))
@@ -300,6 +345,17 @@ def _typed(cells: Any, where: str) -> AnyArray:
     if number.any():
         mixed[number] = _numbers(cells.filter(pa.array(number)))
     return mixed
+
+
+def _fitting(cells: Any) -> list[Marks]:
+    """The marks with which all numbers among the cells may be written."""
+    numbers = cells.filter(_arrow().array(_matches(cells, f"{_SEPARATED}|{_DIGITS}")))
+    held = {"", *"".join(numbers.to_pylist())}
+    each = itertools.product(
+        "." + "," * ("," in held), (mark for mark in _THOUSANDS if mark in held)
+    )
+    marks = (Marks(decimal, thousands) for decimal, thousands in each if decimal != thousands)
+    return [one for one in marks if _matches(numbers, one.number).all()]
 
 
 def _matches(cells: Any, pattern: str) -> BoolArray:

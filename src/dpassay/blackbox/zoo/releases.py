@@ -221,23 +221,19 @@ class KaryRandomizedResponse(ZooMechanism):
 
 
 @dataclass(frozen=True, repr=False, init=False)
-class ShuffledRandomizedResponse(ZooMechanism):
+class ShuffledRandomizedResponse(RandomizedResponse):
     """Randomized response on every bit, then shuffled: only the number of ones is released.
 
     >>> round(ShuffledRandomizedResponse(1.5).epsilon(TEN_BITS), 6)
     1.5
     """
 
-    epsilon0: float
     source: ClassVar[str] = "Girgis, Data, Diggavi, Suresh & Kairouz 2021"
-    pair: ClassVar[Pair] = TEN_BITS
-
-    def __init__(self, epsilon: float = 1.5) -> None:
-        self._set(epsilon0=checks.real("epsilon", epsilon, at_least=0.0))
+    masses = ZooMechanism.masses
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Flip every bit, then count: what a random order of the bits leaves to see."""
-        return RandomizedResponse(self.epsilon0)(data, size, rng).sum(axis=1, dtype=np.int16)
+        return super().__call__(data, size, rng).sum(axis=1, dtype=np.int16)
 
     def probabilities(self, data: Any) -> FloatArray:
         """The sum of two binomials: ones that are kept and zeros that are flipped."""
