@@ -18,6 +18,7 @@ import numpy as np
 
 import dpassay as dp
 from dpassay.blackbox.inputs import Category, Integer, Real, Reals, Strings, Table
+from libraries.spaces import columns
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,26 @@ def fitted(name: str, read: Callable[[Any], Any], **options: Any) -> Callable[[]
     return make
 
 
+def forest(trees: int) -> Callable[[], tuple[Any, str]]:
+    """A random forest of diffprivlib, by what it predicts at one place."""
+    return fitted(
+        "RandomForestClassifier",
+        lambda m: m.predict_proba([[0.5]]).ravel().tolist(),
+        n_estimators=trees,
+        bounds=(0, 1),
+    )
+
+
+def synthetic(library: str, claim: str, **options: Any) -> Callable[[], tuple[Any, str]]:
+    """A table of 20 rows, made by a library as in the gallery; all categories are given."""
+
+    def make() -> tuple[Any, str]:
+        module = importlib.import_module(f"libraries.{library}")
+        return dp.from_function(module.table(domain=module.DOMAIN, **options)), claim
+
+    return make
+
+
 def pydp_count() -> tuple[Any, str]:
     """The number of rows, with the library's default settings."""
     algorithms = importlib.import_module("pydp.algorithms.laplacian")
@@ -96,8 +117,19 @@ def pydp_count() -> tuple[Any, str]:
     return dp.from_function(run), "eps=1"
 
 
+def pydp_gaussian() -> tuple[Any, str]:
+    """Gaussian noise on a number."""
+    numerical = importlib.import_module("pydp.algorithms.numerical_mechanisms")
+    noise = numerical.GaussianMechanism(1.0, 1e-3, 1.0)
+    return dp.from_function(lambda x: noise.add_noise(float(x))), "eps=1, delta=1e-3"
+
+
 _CLASSES = Table({"x": Real(0, 1), "y": Category([0, 1, 2])}, rows=12)
 _FAR = Table({"x": Real(1000, 1001), "y": Category([0, 1])}, rows=8)
+_ATTRIBUTES = {
+    name: Category(list(values))
+    for name, values in zip("abcd", ("pq", "uvw", "klm", "fgh"), strict=True)
+}
 
 RELEASES: dict[str, Release] = {
     "opendp-threshold": Release(
@@ -127,17 +159,21 @@ RELEASES: dict[str, Release] = {
         "replace",
         {"seconds": 60},
     ),
-    "diffprivlib-forest": Release(
-        fitted(
-            "RandomForestClassifier",
-            lambda m: m.predict_proba([[0.5]]).ravel().tolist(),
-            n_estimators=10,
-            bounds=(0, 1),
-        ),
-        _CLASSES,
-        "replace",
-        {"seconds": 120},
+    "diffprivlib-forest": Release(forest(10), _CLASSES, "replace", {"seconds": 120}),
+    "diffprivlib-large-forest": Release(forest(100), _CLASSES, "replace", {"seconds": 120}),
+    "datasynthesizer-correlated": Release(
+        synthetic("datasynthesizer", "eps=1", correlated=True),
+        columns(_ATTRIBUTES, (10, 16)),
+        "add_remove",
+        {"seconds": 240},
     ),
+    "dpmm-aim": Release(
+        synthetic("dpmm", "eps=1, delta=1e-5", kind="AIM"),
+        columns({"a": Category(["p", "q"]), "b": Category(["u", "v"])}, (15, 21)),
+        "add_remove",
+        {"seconds": 300},
+    ),
+    "pydp-gaussian": Release(pydp_gaussian, Real(0, 20), "query"),
     "pydp-count": Release(pydp_count, Reals(0, 1, (0, 20)), "add_remove"),
 }
 

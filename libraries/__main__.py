@@ -17,7 +17,12 @@ def main(words: list[str]) -> int:
     """Audit, say each result, and write them down; 1 if a violation has no finding behind it."""
     parser = argparse.ArgumentParser(prog="python -m libraries", description=__doc__)
     parser.add_argument("library", help="a module of libraries/, such as opendp")
-    parser.add_argument("--seed", type=int, default=0, help="another seed: other draws")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="another seed than 0: other draws, and the published results stay as they are",
+    )
     parser.add_argument(
         "--only",
         default="",
@@ -26,9 +31,11 @@ def main(words: list[str]) -> int:
     parser.add_argument(
         "--again",
         action="store_true",
-        help="do not replace the results: add what this seed found about the sound cases to them",
+        help="do not replace the results: add what this seed found about all sound cases to them",
     )
     given = parser.parse_args(words)
+    if given.again and given.only:
+        parser.error("--again counts all sound cases of a seed: leave --only out")
     distribution, cases, findings = runner.load(given.library)
     every = list(cases)
     chosen = [
@@ -41,7 +48,7 @@ def main(words: list[str]) -> int:
     before = Audited.from_json(path.read_text(encoding="utf-8")) if path.is_file() else None
 
     def keep(so_far: Audited) -> None:
-        if not given.again:
+        if given.seed == 0 and not given.again:
             whole = joined(before, so_far, [case.name for case in every])
             path.write_text(whole.to_json(), encoding="utf-8")
 
@@ -57,6 +64,8 @@ def main(words: list[str]) -> int:
     )
     if given.again and before is not None:
         return _counted(found, before, path, given.seed)
+    if given.seed:
+        print(f"seed {given.seed}: {path.name} is as it was; seed 0 makes it anew")
     unexplained = [
         one.name
         for one in found.results
@@ -74,7 +83,8 @@ def _counted(found: Audited, before: Audited, path: Path, seed: int) -> int:
     named = [one.name for one in alarms]
     new = {"seed": seed, "audits": len(found.results), "alarms": named, "held": held}
     kept = [run for run in before.again if run["seed"] != seed]
-    path.write_text(replace(before, again=(*kept, new)).to_json(), encoding="utf-8")
+    now = replace(before, findings=found.findings, again=(*kept, new))
+    path.write_text(now.to_json(), encoding="utf-8")
     print(
         f"{new['audits']} sound cases with seed {seed}: {len(named)} alarms, {len(held)} held again"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -14,6 +15,8 @@ REPRODUCTIONS = HERE / "reproductions"
 
 #: Which events are looked for: all kinds, sets of values, or the bits with which doubles are written.
 Look: TypeAlias = Literal["auto", "values", "bits"]
+#: The end of the name of a case that is hunted.
+HUNTED = ", hunted"
 #: What a refuted claim turns out to be.
 KINDS = {
     "violation": "the mechanism leaks more than it claims, on inputs the claim covers",
@@ -36,12 +39,15 @@ class Case:
                for its bits, since a leak of the bits would hide what the values do
     sound      why no violation is possible if the code does what it says; such cases count the false
                alarms. Empty where there is no such argument, or a finding
+    space      what inputs look like, for a case that `dpassay.hunt` finds the pair of; then `pair` is
+               None, and n is half of the budget; `outside`: values beyond its bounds and NaN too;
+               `user`: the column that names people, if the relation is "user"
     """
 
     name: str
     api: str
     call: Callable[..., Any]
-    pair: tuple[Any, Any]
+    pair: tuple[Any, Any] | None
     claim: str
     said: str
     relation: str
@@ -52,15 +58,20 @@ class Case:
     sound: str = ""
     vectorised: bool = False
     shown: str = ""  # the pair in words, where its repr says little
+    space: Any = None
+    outside: bool = False
+    user: str | None = None
 
 
 @dataclass(frozen=True)
 class Finding:
     """What lies behind the violations of some cases.
 
+    cases      names of cases, in which * stands for any text
     known      where it is on record upstream, as a link; empty if not found there
     script     the name of a file in `libraries/reproductions/`: the library alone, nothing of dpassay
     report     for what is not on record: the text of a report to its maintainers
+    by_hunt    whether a hunt led to it before anybody had made a pair for it
     """
 
     title: str
@@ -70,10 +81,16 @@ class Finding:
     known: str = ""
     script: str = ""
     report: str = ""
+    by_hunt: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+
+    def explains(self, name: str) -> bool:
+        """Whether a case of that name, or a hunt of it, is one of its cases."""
+        name = name.removesuffix(HUNTED)
+        return any(re.fullmatch(re.escape(case).replace(r"\*", ".*"), name) for case in self.cases)
 
 
 @dataclass(frozen=True)
@@ -118,6 +135,7 @@ class Result:
     #: The largest P(event) that the claim allows at the other input's frequency.
     allowed: float | None = None
     replay: Counts | None = None
+    tried: int = 0  # pairs that a hunt tried; 0 for a pair made by hand
 
 
 @dataclass(frozen=True)
@@ -135,7 +153,7 @@ class Audited:
         """What is behind a violation; None if it is not one, or is not explained."""
         if result.verdict != "violation":
             return None
-        return next((one for one in self.findings if result.name in one.cases), None)
+        return next((one for one in self.findings if one.explains(result.name)), None)
 
     def to_json(self) -> str:
         """Text that `from_json` reads, the same for the same content."""
@@ -160,7 +178,9 @@ class Audited:
 def _result(read: dict[str, Any]) -> Result:
     for field in ("counts", "replay"):
         read[field] = None if read[field] is None else Counts(**read[field])
-    return Result(**{field.name: read[field.name] for field in fields(Result)})
+    return Result(
+        **{field.name: read[field.name] for field in fields(Result) if field.name in read}
+    )
 
 
 def load(folder: Path = RESULTS) -> list[Audited]:
@@ -179,3 +199,9 @@ def both(case: Case, bits: str | None = None) -> Iterator[Case]:
     sound = case.sound if bits is None else bits
     yield replace(case, name=f"{case.name}, values", look="values")
     yield replace(case, name=f"{case.name}, bits", look="bits", sound=sound)
+
+
+def hunted(case: Case, space: Any, n: int = 20_000, **more: Any) -> Case:
+    """The same mechanism and claim, with the space of its inputs in place of a pair."""
+    name = case.name + HUNTED
+    return replace(case, name=name, pair=None, shown="", space=space, n=n, **{"trap": "", **more})

@@ -27,8 +27,10 @@ from DataSynthesizer.DataDescriber import DataDescriber
 from DataSynthesizer.DataGenerator import DataGenerator
 from DataSynthesizer.lib import PrivBayes
 
+from dpassay.blackbox.inputs import Category, Real
 from libraries.cases import Case
 from libraries.datasynthesizer_findings import FINDINGS as FINDINGS
+from libraries.spaces import columns, with_hunts
 
 DISTRIBUTION = "DataSynthesizer"
 PrivBayes.Pool = multiprocessing.dummy.Pool
@@ -42,8 +44,27 @@ _SAID = (
 _INDEPENDENT = "describe_dataset_in_independent_attribute_mode"
 _CORRELATED = "describe_dataset_in_correlated_attribute_mode"
 #: Types and keys of the attributes, declared so that nothing but the domain can come from the data.
-_DECLARED = {"a": "String", "b": "String", "x": "Float"}
-_DOMAIN = {"a": ["p", "q"], "b": ["u", "v", "w"]}
+_DECLARED = {**dict.fromkeys("abcd", "String"), "x": "Float"}
+DOMAIN = {"a": ["p", "q"], "b": ["u", "v", "w"], "c": ["k", "l", "m"], "d": ["f", "g", "h"]}
+_TWO = columns({"a": Category(["p", "q"]), "b": Category(["u", "v", "w"])}, (10, 16))
+#: Cases that are hunted too: the space.
+_HUNTED = {
+    "independent mode": {"space": columns({"a": Category(["p", "q"])}, (5, 16))},
+    "independent mode, default seed": {"space": _TWO},
+    "correlated mode, last category of the domain": {"space": _TWO},
+    "independent mode, most values missing": {
+        "space": columns(
+            {"a": Category(["p", "q"]), "b": Category(["u", "v", "w", None])}, (10, 31)
+        )
+    },
+    "independent mode, most values outside the range": {
+        "space": columns({"x": Real(-10, 10)}, (10, 31))
+    },
+    "independent mode, categories inferred": {
+        "space": columns({"a": Category(["p", "q", "r"])}, (10, 16))
+    },
+    "independent mode, range inferred": {"space": columns({"x": Real(0, 100)}, (10, 17))},
+}
 
 
 def _declared(names: Any) -> dict[str, dict[str, Any]]:
@@ -54,7 +75,7 @@ def _declared(names: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-def _table(
+def table(
     correlated: bool = False,
     declare: bool = True,
     domain: Mapping[str, Any] | None = None,
@@ -103,28 +124,32 @@ def _case(name: str, call: Callable[..., Any], pair: Any, shown: str, **more: An
 
 def cases() -> Iterator[Case]:
     """All cases: what the user can declare is declared, unless the name says otherwise."""
+    return with_hunts(_by_hand(), _HUNTED, n=1_000)
+
+
+def _by_hand() -> Iterator[Case]:
     rows = {"a": ["p", "q"] * 7 + ["p"], "b": ["u", "v", "w"] * 5}
     more = {"a": [*rows["a"], "q"], "b": [*rows["b"], "w"]}
     ordinary = (rows, more), "15 rows of two attributes, and one row (q, w) more"
     yield _case(
         "independent mode",
-        _table(domain=_DOMAIN),
+        table(domain=DOMAIN),
         ({"a": ["p"] * 15}, {"a": ["p"] * 15 + ["q"]}),
         "15 rows p, and one row q more; the domain is p, q",
         trap="a category of the given domain that one row holds",
         n=1_000,
     )
-    yield _case("correlated mode", _table(correlated=True, domain=_DOMAIN), *ordinary, n=1_000)
+    yield _case("correlated mode", table(correlated=True, domain=DOMAIN), *ordinary, n=1_000)
     yield _case(
         "independent mode, default seed",
-        _table(domain=_DOMAIN, seeded=False),
+        table(domain=DOMAIN, seeded=False),
         *ordinary,
         trap="no argument for the randomness",
         n=1_000,
     )
     yield _case(
         "correlated mode, last category of the domain",
-        _table(correlated=True, domain=_DOMAIN),
+        table(correlated=True, domain=DOMAIN),
         (
             {"a": ["p", "q"] * 7, "b": ["u", "v"] * 7},
             {"a": ["p", "q"] * 7 + ["p"], "b": ["u", "v"] * 7 + ["w"]},
@@ -140,7 +165,7 @@ def _missing() -> Iterator[Case]:
     empty: list[Any] = [None] * 28
     yield _case(
         "independent mode, most values missing",
-        _table(domain=_DOMAIN),
+        table(domain=DOMAIN),
         (
             {"a": ["p"] * 30, "b": [*empty, "u", "u"]},
             {"a": ["p"] * 31, "b": [*empty, "u", "u", "w"]},
@@ -150,7 +175,7 @@ def _missing() -> Iterator[Case]:
     )
     yield _case(
         "independent mode, most values outside the range",
-        _table(numerical_attribute_ranges={"x": [0.0, 1.0]}),
+        table(numerical_attribute_ranges={"x": [0.0, 1.0]}),
         ({"x": [5.0] * 28 + [0.1] * 2}, {"x": [5.0] * 28 + [0.1] * 2 + [0.9]}),
         "30 rows of which 28 lie outside the range [0, 1] and two at 0.1, and one row at 0.9 more",
         trap="nearly all values outside the given range",
@@ -161,9 +186,9 @@ def _inferred() -> Iterator[Case]:
     rows = list(range(100, 115))
     yield _case(
         "independent mode, keys inferred",
-        _table(
+        table(
             declare=False,
-            domain=_DOMAIN,
+            domain=DOMAIN,
             attribute_to_is_categorical={"id": False},
             attribute_to_is_candidate_key={"a": False},
         ),
@@ -176,14 +201,14 @@ def _inferred() -> Iterator[Case]:
     )
     yield _case(
         "independent mode, categories inferred",
-        _table(),
+        table(),
         ({"a": ["p", "q"] * 7}, {"a": ["p", "q"] * 7 + ["r"]}),
         "14 rows of p and q, and one row r more",
         trap="a category that one row holds",
     )
     yield _case(
         "independent mode, range inferred",
-        _table(),
+        table(),
         ({"x": [0.1, 0.4, 0.6, 0.9] * 4}, {"x": [0.1, 0.4, 0.6, 0.9] * 4 + [50.0]}),
         "16 rows within [0, 1], and one row at 50 more",
         trap="an outlier",

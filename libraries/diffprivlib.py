@@ -16,8 +16,10 @@ from diffprivlib import BudgetAccountant, models
 from diffprivlib import mechanisms as dm
 from diffprivlib import tools as dt
 
+from dpassay.blackbox.inputs import Category, Integer, Real, Reals, Table
 from libraries.cases import Case, both
 from libraries.diffprivlib_findings import FINDINGS as FINDINGS
+from libraries.spaces import tuples, with_hunts
 
 DISTRIBUTION = "diffprivlib"
 warnings.filterwarnings("ignore", category=UserWarning)
@@ -29,8 +31,50 @@ _PROVEN = "the ideal mechanism keeps the claim; only its values are looked at"
 _NAN = float("nan")
 
 
+def _labelled(low: float, classes: int) -> Table:
+    """Five rows of a number and a class."""
+    columns = {"x": Real(low, low + 1), "y": Category(range(classes))}
+    return Table(columns, rows=5, convert=tuples)
+
+
+_OUTSIDE: dict[str, Any] = {"n": 10_000, "outside": True}
+
+
+def _few(low: float, length: int | tuple[int, int]) -> Reals:
+    return Reals(low, low + 1, length=length, convert="list")
+
+
+_POINTS = Table({"x": Real(0, 1), "y": Real(0, 1)}, rows=4, convert=tuples)
+_LARGE: dict[str, Any] = {"space": Integer(0, 2**60), "relation": "query", "n": 20_000}
+#: Cases that are hunted too.
+_HUNTED: dict[str, dict[str, Any]] = {
+    "Laplace, bits": {"space": Real(-20, 20), "relation": "query", "n": 10_000},
+    "Geometric, beyond 2**53": _LARGE,
+    "GaussianDiscrete": _LARGE,
+    "mean, values": {"space": _few(0, 10), "n": 10_000},
+    "nanmean, nine NaN rows": {"space": _few(0, 10), **_OUTSIDE},
+    "nanvar, eight NaN rows": {"space": _few(0, 10), **_OUTSIDE},
+    "nansum, bounds far from zero": {"space": _few(100, 5), **_OUTSIDE},
+    "mean, a NaN row": {"space": _few(0, 2), **_OUTSIDE},
+    "median, a NaN row": {"space": _few(0, 3), **_OUTSIDE},
+    "sum at 100, one record removed": {"space": _few(100, (2, 6)), "n": 10_000},
+    "histogram, one record replaced": {"space": _few(0, 4), "n": 10_000},
+    "GaussianNB, bounds far from zero": {"space": _labelled(1000, 2)},
+    "GaussianNB, a class of one": {"space": _labelled(0, 3)},
+    "GaussianNB.partial_fit, a declared class of one": {"space": _labelled(0, 3)},
+    "LinearRegression": {"space": _POINTS, "n": 2_000},
+    "DecisionTreeClassifier, one record replaced": {"space": _labelled(0, 2)},
+    "KMeans": {"space": _few(0, (5, 7))},
+    "StandardScaler": {"space": _few(0, 5)},
+}
+
+
 def cases() -> Iterator[Case]:
     """All cases."""
+    return with_hunts(_by_hand(), _HUNTED, n=4_000)
+
+
+def _by_hand() -> Iterator[Case]:
     yield from _doubles()
     yield from _discrete()
     yield from _choices()
@@ -130,7 +174,6 @@ def _discrete() -> Iterator[Case]:
         "eps=1",
         relation="sensitivity_one",
         trap="integers that one double does not hold",
-        sound=_EXACT,
     )
     yield _case(
         "GaussianDiscrete",
@@ -440,6 +483,22 @@ def _models() -> Iterator[Case]:
         **more,
     )
 
+    def declared(data: Any) -> Any:
+        x, y = np.array(data, dtype=float).T
+        model = models.GaussianNB(epsilon=1.0, bounds=(0.0, 1.0))
+        model.partial_fit(x[:, None], y, classes=[0, 1, 2])
+        return [*model.class_count_.tolist(), *model.theta_.ravel().tolist()]
+
+    yield _case(
+        "GaussianNB.partial_fit, a declared class of one",
+        "models.GaussianNB.partial_fit",
+        declared,
+        ([*rows, (0.5, 0)], [*rows, (0.5, 2)]),
+        "eps=1",
+        trap="all classes declared, and a class that one record has",
+        **more,
+    )
+
     def logistic(data: Any) -> Any:
         x, y = np.array(data, dtype=float).T
         model = models.LogisticRegression(epsilon=1.0, data_norm=1.0).fit(x[:, None], y)
@@ -472,6 +531,23 @@ def _models() -> Iterator[Case]:
         **{**more, "n": 1_200},
     )
 
+    def slope(data: Any) -> Any:
+        x, y = np.array(data, dtype=float).T
+        bounds: dict[str, Any] = {"bounds_X": (0.0, 1.0), "bounds_y": (0.0, 1.0)}
+        model = models.LinearRegression(epsilon=1.0, fit_intercept=False, **bounds)
+        return float(np.ravel(model.fit(x[:, None], y).coef_)[0])
+
+    small = [(0.1, 0.1)] * 3
+    yield _case(
+        "LinearRegression without intercept",
+        "models.LinearRegression",
+        slope,
+        ([*small, (0.1, 0.0)], [*small, (1.0, 0.0)]),
+        "eps=1",
+        trap="a lower bound of 0",
+        **{**more, "n": 600},
+    )
+
     def scaled(data: Any) -> Any:
         model = models.StandardScaler(epsilon=1.0, bounds=(0.0, 1.0)).fit(np.array(data)[:, None])
         return [float(model.mean_[0]), float(model.var_[0])]
@@ -486,19 +562,40 @@ def _models() -> Iterator[Case]:
         **more,
     )
 
-    def clustered(data: Any) -> Any:
-        model = models.KMeans(2, epsilon=1.0, bounds=(0.0, 1.0)).fit(np.array(data)[:, None])
-        return sorted(model.cluster_centers_.ravel().tolist())
+    def clusters(start: float = 0.0) -> Callable[[Any], Any]:
+        def clustered(data: Any) -> Any:
+            table = np.array(data, dtype=float).reshape(len(data), -1)
+            model = models.KMeans(2, epsilon=1.0, bounds=(start, start + 1)).fit(table)
+            return sorted(model.cluster_centers_.tolist())
+
+        return clustered
 
     yield _case(
-        "KMeans",
+        "KMeans, bounds far from zero, one record replaced",
         "models.KMeans",
-        clustered,
-        ([0.0] * 5, [0.0] * 5 + [1.0]),
+        clusters(1000.0),
+        ([1000.0] * 3 + [1001.0] * 2 + [1000.0], [1000.0] * 3 + [1001.0] * 2 + [1001.0]),
         "eps=1",
-        trap="a cluster without records",
-        **{**more, "n": 500, "relation": "add_remove"},
+        trap="bounds far from zero",
+        **{**more, "n": 1_000},
     )
+    for dimensions, where in ((1, ""), (2, ", two dimensions"), (3, ", three dimensions")):
+        low, high = [0.0] * dimensions, [1.0] * dimensions
+        few = [low] * 5
+        for relation, pair in (
+            ("add_remove", (few, [*few, high])),
+            ("replace", ([*few, low], [*few, high])),
+        ):
+            replaced = ", one record replaced" if relation == "replace" else ""
+            yield _case(
+                f"KMeans{where}{replaced}",
+                "models.KMeans",
+                clusters(),
+                pair,
+                "eps=1",
+                trap="a cluster without records",
+                **{**more, "n": 1_000, "relation": relation},
+            )
 
     def components(data: Any) -> Any:
         model = models.PCA(1, epsilon=1.0, data_norm=1.0, bounds=(-1.0, 1.0)).fit(np.array(data))
@@ -520,7 +617,7 @@ def _models() -> Iterator[Case]:
 
         def predicted(data: Any) -> Any:
             x, y = np.array(data, dtype=float).T
-            # the default accountant keeps every earlier spend, and a forest copies it
+            BudgetAccountant.pop_default()  # it keeps every earlier spend, and a forest copies it
             model = getattr(models, name)(**ends, accountant=BudgetAccountant())
             return int(model.fit(x[:, None], y).predict([[0.5]])[0])
 

@@ -37,18 +37,18 @@ FINDINGS: tuple[Finding, ...] = (
             "nansum, bounds far from zero",
         ),
         cause=(
-            "The sensitivity is that of a statistic of array.size records, while the statistic is of the "
-            "records that are not NaN: with nine of ten records NaN, the mean changes ten times as much "
-            "as the noise is made for. A sum changes by up to the larger bound when a record becomes "
-            "NaN, and not by the distance of the bounds."
+            "The sensitivity is that of a statistic of array.size records, while the statistic is of "
+            "the records that are not NaN: with nine of ten records NaN, the mean changes ten times as "
+            "much as the noise is made for. A sum changes by up to the larger bound when a record "
+            "becomes NaN, and not by the distance of the bounds."
         ),
         script="diffprivlib_nanmean.py",
         report=(
             "tools.nanmean(array, bounds=(lower, upper), epsilon=ε) adds noise for a sensitivity of "
             "(upper - lower) / array.size, but np.nanmean divides by the number of records that are "
             "not NaN. For [0, nan × 9] and [1, nan × 9], which differ in one record, the means are 0 "
-            "and 1 and the noise has scale 0.1/ε: the two are told apart with {nanmean, nine NaN "
-            "rows} at epsilon=1 (10⁻³ error probability). nanvar and nanstd are alike; nansum has "
+            "and 1 and the noise has scale 0.1/ε: the two are told apart with {nanmean, nine NaN rows} "
+            "at epsilon=1 (10⁻³ error probability). nanvar and nanstd are alike; nansum has "
             "sensitivity upper - lower, but a record that becomes NaN changes the sum by up to "
             "max(|lower|, |upper|). A remedy is to replace NaN by a constant within the bounds before "
             "a statistic of fixed size is taken, or to calibrate to one record and spend a part of ε "
@@ -64,6 +64,27 @@ FINDINGS: tuple[Finding, ...] = (
         script="diffprivlib_nan_row.py",
     ),
     Finding(
+        title="Geometric rounds integers beyond 2**53 before it adds noise",
+        kind="violation",
+        cases=("Geometric, beyond 2**53",),
+        cause=(
+            "mechanisms/geometric.py adds an integer and noise that is a double, so that the sum is a "
+            "double: 2**53 + 1 is taken for 2**53, and 2**53 + 3 for 2**53 + 4. Integers that differ by "
+            "1 become doubles that differ by 2, and more for larger integers. The pair made by hand, "
+            "2**53 and 2**53 + 1, becomes one double and shows nothing; a hunt found one that does."
+        ),
+        script="diffprivlib_geometric.py",
+        by_hunt=True,
+        report=(
+            "Geometric(epsilon=1, sensitivity=1).randomise(value) computes int(np.round(value + sgn * "
+            "np.floor(…))): np.floor returns a double, and so does the sum. For value beyond 2**53 the "
+            "integer is rounded first: 2**53 + 1 and 2**53 + 2 are taken for 2**53 and 2**53 + 2, which "
+            "is a change of 2 with noise for 1: {Geometric, beyond 2**53, hunted} (10⁻³ error "
+            "probability). At 2**60 neighbours can differ by 256. A remedy is to convert the noise to "
+            "int before the sum: value + int(sgn * np.floor(…))."
+        ),
+    ),
+    Finding(
         title="GaussianNB adds noise to a sum for the width of the bounds, not for their size",
         kind="violation",
         cases=("GaussianNB, bounds far from zero",),
@@ -75,31 +96,63 @@ FINDINGS: tuple[Finding, ...] = (
         script="diffprivlib_gaussian_nb.py",
         report=(
             "GaussianNB._update_mean_variance adds Laplace noise of sensitivity upper - lower to "
-            "temp_x.sum(). That is right while the number of records of a class is fixed, but a "
-            "record that is replaced by one with another label adds a term to the sum of one class "
-            "and removes one from another; each changes by up to max(|lower|, |upper|). With "
-            "bounds=(1000, 1001), epsilon=1 and five records, one of which changes its label, the "
-            "counts and means tell the two data sets apart with {GaussianNB, bounds far from zero} "
-            "(10⁻³ error probability). A remedy is to sum x - lower or x minus the middle of the "
-            "bounds: the sensitivity is then at most upper - lower."
+            "temp_x.sum(). That is right while the number of records of a class is fixed, but a record "
+            "that is replaced by one with another label adds a term to the sum of one class and "
+            "removes one from another; each changes by up to max(|lower|, |upper|). With bounds=(1000, "
+            "1001), epsilon=1 and five records, one of which changes its label, the counts and means "
+            "tell the two data sets apart with {GaussianNB, bounds far from zero} (10⁻³ error "
+            "probability). A remedy is to sum x - lower or x minus the middle of the bounds: the "
+            "sensitivity is then at most upper - lower."
         ),
+    ),
+    Finding(
+        title="LinearRegression takes the lower bound for the size of a feature",
+        kind="violation",
+        cases=("LinearRegression without intercept",),
+        cause=(
+            "The sum of squares of a feature gets noise for the square of bounds_X[0], the lower "
+            "bound, twice named where both bounds are meant. With a lower bound of 0 and no intercept "
+            "it gets none, and one record changes the scale of the slope."
+        ),
+        known="https://github.com/IBM/differential-privacy-library/issues/105",
+        script="diffprivlib_regression.py",
     ),
     Finding(
         title="The set of classes is read off the data without a warning",
         kind="violation",
         cases=("GaussianNB, a class of one", "LogisticRegression, a class of one"),
         cause=(
-            "classes_ is np.unique(y), so that a class that only one record has shows in the shape of "
-            "the fitted model. RandomForestClassifier has a parameter `classes` and warns; these models "
-            "have neither."
+            "fit takes classes_ from np.unique(y), so that a class that only one record has shows in "
+            "the shape of the fitted model. RandomForestClassifier has a parameter `classes` and "
+            "warns; fit of these models has neither. GaussianNB.partial_fit has `classes`: see the "
+            "next finding."
         ),
         script="diffprivlib_classes.py",
         report=(
             "GaussianNB and LogisticRegression take classes_ from np.unique(y). If a single record "
-            "carries a label that no other has, replacing it changes the shape of theta_ and coef_, "
-            "so that the model tells with certainty whether the record was there. "
-            "RandomForestClassifier and DecisionTreeClassifier solve this with the parameter "
-            "`classes` and raise a PrivacyLeakWarning without it; the same would serve here."
+            "carries a label that no other has, replacing it changes the shape of theta_ and coef_, so "
+            "that the model tells with certainty whether the record was there. RandomForestClassifier "
+            "and DecisionTreeClassifier solve this with the parameter `classes` and raise a "
+            "PrivacyLeakWarning without it; the same would serve here, with noise for the classes that "
+            "no record has."
+        ),
+    ),
+    Finding(
+        title="A declared class without records gets no noise",
+        kind="violation",
+        cases=("GaussianNB.partial_fit, a declared class of one",),
+        cause=(
+            "GaussianNB.partial_fit(classes=…) fixes the shape of the model, but counts, means and "
+            "variances are made for np.unique(y): a class without records has count 0 and mean 0 "
+            "exactly, and with one record both are noisy."
+        ),
+        script="diffprivlib_declared.py",
+        report=(
+            "GaussianNB._partial_fit loops over np.unique(y), so that a class that was declared in "
+            "partial_fit(classes=…) and has no record keeps class_count_ = 0 and theta_ = 0, without "
+            "noise. One record of that class changes both with certainty: an audit certifies "
+            "{GaussianNB.partial_fit, a declared class of one} at epsilon=1 (10⁻³ error probability). "
+            "A remedy is to loop over classes_, with noisy counts and means for all of them."
         ),
     ),
     Finding(
@@ -127,7 +180,7 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="KMeans leaves the centre of an empty cluster without noise",
         kind="violation",
-        cases=("KMeans",),
+        cases=("KMeans*",),
         cause=(
             "Centres start at random, at least 0.25 apart here. That of a cluster without records is "
             "skipped, so that the upper centre stays above 0.375; once a record is in the cluster its "
@@ -152,8 +205,8 @@ FINDINGS: tuple[Finding, ...] = (
             "RandomForestClassifier, one record replaced",
         ),
         cause=(
-            "A leaf picks its class by permute-and-flip with `monotonic=True`, which holds if all counts "
-            "change in one direction: right for a record added, up to 2ε for one replaced."
+            "A leaf picks its class by permute-and-flip with `monotonic=True`, which holds if all "
+            "counts change in one direction: right for a record added, up to 2ε for one replaced."
         ),
         script="diffprivlib_relation.py",
     ),

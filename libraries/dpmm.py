@@ -19,8 +19,10 @@ from typing import Any
 
 import pandas as pd
 
+from dpassay.blackbox.inputs import Category, Integer
 from libraries.cases import Case
 from libraries.dpmm_findings import FINDINGS as FINDINGS
+from libraries.spaces import columns, with_hunts
 
 DISTRIBUTION = "dpmm"
 warnings.filterwarnings("ignore")
@@ -33,7 +35,18 @@ _SAID = (
 _CALIBRATED = (
     "discrete Gaussian noise and selection, calibrated in zCDP for counts that change by one"
 )
-_DOMAIN = {"a": {"categories": ["p", "q"]}, "b": {"categories": ["u", "v"]}}
+DOMAIN = {"a": {"categories": ["p", "q"]}, "b": {"categories": ["u", "v"]}}
+_BINARY = Category(["u", "v"])
+#: Cases that are hunted too: the space.
+_HUNTED = {
+    "PrivBayes, an attribute that is constant": {
+        "space": columns({"a": Category(["p", "q"]), "b": _BINARY}, (15, 21))
+    },
+    "PrivBayes, one value missing": {
+        "space": columns({"a": Category(["p", "q", None]), "b": _BINARY}, (15, 21))
+    },
+    "PrivBayes, selection": {"space": columns(dict.fromkeys("abc", Integer(0, 1)), (1000, 1001))},
+}
 
 
 @cache
@@ -41,7 +54,7 @@ def _pipeline(kind: str, **settings: Any) -> Any:
     from dpmm import pipelines
 
     budget = {"epsilon": 3.0, "delta": 0.01} if kind == "MST" else {"epsilon": 1.0, "delta": 1e-5}
-    gen = {"n_iters": 50 if kind == "MST" else 2}
+    gen = {"n_iters": 2 if kind == "PrivBayes" else 50}
     options = {**budget, "n_jobs": 1, "proc_epsilon": None, "gen_kwargs": gen, **settings}
     return getattr(pipelines, f"{kind}Pipeline")(**options)
 
@@ -52,12 +65,12 @@ def _fitted(kind: str, columns: Mapping[str, Any], domain: Any, **settings: Any)
     return pipeline
 
 
-def _table(kind: str, domain: Any, index: bool = True) -> Callable[[Any], pd.DataFrame]:
+def table(kind: str, domain: Any, index: bool = True) -> Callable[[Any], pd.DataFrame]:
     """A table of 20 rows, from a table given as columns; with the index that the library gives it."""
 
     def generated(columns: Mapping[str, Any]) -> pd.DataFrame:
-        table = _fitted(kind, columns, domain).generate(n_records=20)
-        return table if index else table.reset_index(drop=True)
+        rows = _fitted(kind, columns, domain).generate(n_records=20)
+        return rows if index else rows.reset_index(drop=True)
 
     return generated
 
@@ -79,12 +92,16 @@ def _case(
 
 def cases() -> Iterator[Case]:
     """All cases: the domain is given, unless the name says otherwise."""
+    return with_hunts(_by_hand(), _HUNTED, n=1_000)
+
+
+def _by_hand() -> Iterator[Case]:
     rows = {"a": ["p", "q"] * 10, "b": ["u", "v", "v", "u"] * 5}
     constant = {"a": ["p"] * 20, "b": rows["b"]}
     yield _case(
         "MST, one attribute",
         "MST",
-        _table("MST", _DOMAIN),
+        table("MST", DOMAIN),
         ({"a": ["p", "q"]}, {"a": ["p", "q", "q"]}),
         "two rows, p and q, and one row q more",
         sound=_CALIBRATED,
@@ -92,7 +109,7 @@ def cases() -> Iterator[Case]:
     yield _case(
         "PrivBayes, an attribute that is constant",
         "PrivBayes",
-        _table("PrivBayes", _DOMAIN, index=False),  # the type of the index differs too
+        table("PrivBayes", DOMAIN, index=False),  # the type of the index differs too
         (constant, {"a": [*constant["a"], "q"], "b": [*constant["b"], "v"]}),
         "20 rows with a = p, and one row with a = q more; the domain of a is p, q",
         trap="a category of the given domain that one row holds, beside a constant",
@@ -100,7 +117,7 @@ def cases() -> Iterator[Case]:
     yield _case(
         "PrivBayes, one value missing",
         "PrivBayes",
-        _table("PrivBayes", _DOMAIN),
+        table("PrivBayes", DOMAIN),
         (rows, {"a": [*rows["a"], None], "b": [*rows["b"], "v"]}),
         "20 rows of two attributes, and one row without a more",
         trap="a row with a missing value",
@@ -121,7 +138,7 @@ def cases() -> Iterator[Case]:
     yield _case(
         "PrivBayes, categories inferred",
         "PrivBayes",
-        _table("PrivBayes", {}),
+        table("PrivBayes", {}),
         (rows, {"a": [*rows["a"], "r"], "b": [*rows["b"], "v"]}),
         "20 rows with a = p or q, and one row with a = r more; no domain given",
         trap="a category that one row holds",

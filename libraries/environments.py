@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from libraries import page
-from libraries.cases import load
 
 ROOT = Path(__file__).parents[1]
 PINS = ROOT / "libraries" / "pins"
@@ -73,7 +72,7 @@ def main(words: Sequence[str]) -> int:
             check=False,
         )
         status = max(status, done.returncode)
-    page.PAGE.write_text(page.page(load()), encoding="utf-8")
+    page.write()
     return status
 
 

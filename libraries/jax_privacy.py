@@ -16,13 +16,26 @@ import numpy as np
 from jax_privacy import batch_selection, clipped_grad, noise_addition
 from jax_privacy.matrix_factorization import toeplitz
 
+from dpassay.blackbox.inputs import Real, Reals
 from libraries.cases import Case, Finding, both
+from libraries.spaces import with_hunts
 
 DISTRIBUTION = "jax-privacy"
 
 _PROVEN = "the ideal mechanism keeps the claim; only its values are looked at"
 _ADD = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
 _REPLACE = dp_accounting.NeighboringRelation.REPLACE_ONE
+_VALUE: dict[str, Any] = {"space": Real(-20, 20), "relation": "query"}
+#: Cases that are hunted too.
+_HUNTED: dict[str, dict[str, Any]] = {
+    "clipped gradients, replaced": {
+        "space": Reals(-1e6, 1e6, length=2, convert="list"),
+        "outside": True,
+    },
+    "Gaussian noise, float32, values": _VALUE,
+    "Gaussian noise, float32, bits": _VALUE,
+    "Gaussian noise, bfloat16, values": _VALUE,
+}
 
 
 def _key() -> jax.Array:
@@ -57,6 +70,10 @@ def _case(name: str, api: str, call: Any, pair: Any, mu: float, said: str, **mor
 
 def cases() -> Iterator[Case]:
     """All cases."""
+    return with_hunts(_by_hand(), _HUNTED, n=50_000)
+
+
+def _by_hand() -> Iterator[Case]:
     yield from _gradients()
     yield from _correlated()
     yield from _sampled()

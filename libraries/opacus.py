@@ -1,20 +1,24 @@
-"""Opacus: steps of its optimizers, and a data loader that samples; neighbours add or remove one example.
+"""Opacus: steps of its optimizers, a data loader that samples, and its accountants.
 
-The claim is what the library's accountant says of the steps that were taken.
+Neighbours add or remove one example; the claim is what the accountant says of the steps that were taken.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from opacus import GradSampleModule, PrivacyEngine
-from opacus.accountants import PRVAccountant, RDPAccountant
+from opacus.accountants import GaussianAccountant, PRVAccountant, RDPAccountant
 from opacus.optimizers import AdaClipDPOptimizer, DPOptimizer, DPPerLayerOptimizer
 
+from dpassay.blackbox.inputs import Reals
+from libraries import dominating
 from libraries.cases import Case, Finding, both
+from libraries.dominating import Part
+from libraries.spaces import with_hunts
 
 DISTRIBUTION = "opacus"
 warnings.filterwarnings("ignore")
@@ -22,6 +26,19 @@ torch.set_num_threads(1)
 
 _NOISE = 2.0
 _PROVEN = "the ideal mechanism keeps the claim; only its values are looked at"
+_GRADIENTS: dict[str, Any] = {"space": Reals(-10, 10, length=(1, 4), convert="list")}
+#: Cases that are hunted too.
+_HUNTED: dict[str, dict[str, Any]] = {
+    "a step, values": _GRADIENTS,
+    "a step, bits": _GRADIENTS,
+    "a step, a NaN example": {**_GRADIENTS, "outside": True},
+    "a step, per layer": _GRADIENTS,
+    "a step, adaptive clipping": _GRADIENTS,
+    "an epoch with Poisson sampling, a fifth example": {
+        "space": Reals(0, 1, length=(4, 5), convert="list"),
+        "n": 1_000,
+    },
+}
 
 
 def _spent(steps: int, rate: float = 1.0, kind: Any = RDPAccountant) -> tuple[str, str]:
@@ -63,6 +80,10 @@ def _case(name: str, api: str, call: Any, pair: Any, spent: tuple[str, str], **m
 
 def cases() -> Iterator[Case]:
     """All cases."""
+    return with_hunts(_by_hand(), _HUNTED, n=8_000)
+
+
+def _by_hand() -> Iterator[Case]:
     added = [1.0], [1.0, 1.0]
     clip: dict[str, Any] = {"max_grad_norm": 1.0}
     one = _steps(DPOptimizer, **clip)
@@ -114,10 +135,45 @@ def cases() -> Iterator[Case]:
     )
     yield from _sampled()
     yield from _adaptive()
+    yield from _accountants()
+
+
+def _accountants() -> Iterator[Case]:
+    """Each accountant on steps with and without sampling, against draws from the dominating pair."""
+
+    def epsilon(kind: Any) -> Callable[[Sequence[Part], float], float]:
+        def spent(parts: Sequence[Part], delta: float) -> float:
+            accountant = kind()
+            for part in parts:
+                for _ in range(part.times):
+                    accountant.step(noise_multiplier=part.scale, sample_rate=part.rate)
+            return float(accountant.get_epsilon(delta))
+
+        return spent
+
+    steps = [*dominating.gaussians(), *dominating.sampled()]
+    said = "Return privacy budget (epsilon) expended so far (docstring of get_epsilon)"
+    for kind in (RDPAccountant, PRVAccountant):
+        name = kind.__name__
+        every = [*steps, dominating.mixed()[1]]
+        yield from dominating.cases(name, f"opacus.accountants.{name}", every, epsilon(kind), said)
+    sampled = [parts for parts in steps if parts[0].rate < 1]
+    yield from dominating.cases(
+        "GaussianAccountant",
+        "opacus.accountants.GaussianAccountant",
+        sampled,
+        epsilon(GaussianAccountant),
+        said,
+        sound="",
+    )
 
 
 def _sampled() -> Iterator[Case]:
-    """A pass of the engine over four examples, or five; every batch takes each with probability 1/2."""
+    """A pass of the engine over a few examples, in batches of two on average.
+
+    The engine makes ⌈n/2⌉ batches of n examples, takes each example with the inverse of that number, and
+    divides by ⌊n/⌈n/2⌉⌋. From 4 to 5 examples there is a third batch; from 5 to 6 the divisor doubles.
+    """
 
     def trained(rows: Any) -> Any:
         model = torch.nn.Linear(1, 1, bias=False)
@@ -138,16 +194,35 @@ def _sampled() -> Iterator[Case]:
             released.append(float(model.weight[0, 0]))
         return released
 
+    api = "PrivacyEngine.make_private"
+    more: dict[str, Any] = {"look": "values", "n": 600}
     yield _case(
         "an epoch with Poisson sampling",
-        "PrivacyEngine.make_private",
+        api,
         trained,
         ([0.0] * 4, [0.0] * 3 + [1.0]),
         _spent(2, 0.5),
-        look="values",
-        relation="replace",
-        n=600,
-        trap="the gradient of an example of zeros is none",
+        trap="an example without gradient in place of one: added, with the number of examples as it was",
+        shown="three examples at 0 and one without gradient, and three at 0 and one at 1",
+        **more,
+    )
+    yield _case(
+        "an epoch with Poisson sampling, a fifth example",
+        api,
+        trained,
+        ([0.0] * 4, [0.0] * 4 + [1.0]),
+        _spent(2, 0.5),
+        trap="one batch more",
+        **{**more, "sound": ""},
+    )
+    yield _case(
+        "an epoch with Poisson sampling, a sixth example",
+        api,
+        trained,
+        ([0.0] * 5, [0.0] * 5 + [1.0]),
+        _spent(3, 1 / 3),
+        trap="as many batches, and another divisor",
+        **{**more, "sound": ""},
     )
 
 
@@ -183,6 +258,32 @@ FINDINGS: tuple[Finding, ...] = (
         ),
         known="https://github.com/meta-pytorch/opacus/issues/616",
         script="opacus_bits.py",
+    ),
+    Finding(
+        title="Steps, rate and divisor follow the number of examples",
+        kind="violation",
+        cases=("an epoch with Poisson sampling, a *",),
+        cause=(
+            "privacy_engine.py takes sample_rate = 1 / len(data_loader) and expected_batch_size = "
+            "int(len(dataset) * sample_rate), and the loader makes len(data_loader) batches. The "
+            "accountants bound what one example changes at a fixed rate, number of steps and divisor; an "
+            "example more changes these too. The claim holds for an example that replaces one without "
+            "gradient, with the number of examples public."
+        ),
+        known="https://github.com/meta-pytorch/opacus/issues/571",
+        script="opacus_size.py",
+    ),
+    Finding(
+        title="The accountant by a central limit theorem gives too small an ε",
+        kind="documented limit",
+        cases=("GaussianAccountant, *",),
+        cause=(
+            "GaussianAccountant warns: GDP accounting is experimental and can underestimate privacy "
+            "expenditure. The central limit theorem is for many steps at a small rate; "
+            "here there are one and twenty."
+        ),
+        known="https://arxiv.org/abs/2106.02848",
+        script="opacus_gaussian.py",
     ),
     Finding(
         title="A gradient that is not finite decides the step",

@@ -12,7 +12,8 @@ from typing import Any
 import opendp.prelude as odp
 import polars as pl
 
-from libraries.cases import Case, Finding, both
+from dpassay.blackbox.inputs import Integers, Strings
+from libraries.cases import Case, Finding, both, hunted
 
 DISTRIBUTION = "opendp"
 odp.enable_features("contrib", "honest-but-curious")
@@ -278,7 +279,7 @@ def _thresholds() -> Iterator[Case]:
     yield _case("thresholded Gaussian, integers", name, made, inputs, (1, 1, 1), **more, **new)
     rows = odp.vector_domain(odp.atom_domain(T=str)), odp.symmetric_distance()
     made = rows >> odp.t.then_count_by() >> m.then_laplace_threshold(scale=1.0, threshold=5)
-    yield _case(
+    case = _case(
         "count by unknown keys",
         "opendp.transformations.make_count_by",
         made,
@@ -287,6 +288,8 @@ def _thresholds() -> Iterator[Case]:
         **more,
         **new,
     )
+    yield case
+    yield hunted(case, Strings(longest=10, length=(0, 10)), n=100_000)
     alp = m.make_alp_queryable(
         counts, odp.l01inf_distance(away), scale=1.0, total_limit=8, value_limit=8
     )
@@ -413,6 +416,29 @@ def _combinators() -> Iterator[Case]:
         1,
         **more,
     )
+    session = c.make_adaptive_composition(
+        *rows, output_measure=odp.max_divergence(), d_in=1, d_mids=[0.5, 0.5]
+    )
+    half = rows >> t.then_count() >> m.then_laplace(2.0)
+    ones = rows >> t.then_clamp((0, 1)) >> t.then_sum() >> m.then_laplace(2.0)
+
+    def transcript(data: Any) -> Any:
+        """The answers of a session; what is asked second depends on the first answer."""
+        ask = session(data)
+        first = ask(half)
+        return first, ask(ones if first > 1 else half)
+
+    case = _case(
+        "a session, the second query chosen by the first answer",
+        f"{api}make_adaptive_composition",
+        session,
+        ([1], [1, 1]),
+        1,
+        call=transcript,
+        **more,
+    )
+    yield case
+    yield hunted(case, Integers(0, 1, length=(0, 3), convert="list"), n=12_000)
     gaussian = m.make_gaussian(real, away, 1.0)
     made = c.make_fix_delta(c.make_zCDP_to_approxDP(gaussian), 1e-3)
     yield from both(

@@ -8,7 +8,9 @@ from typing import Any
 
 import pipeline_dp as pdp
 
+from dpassay.blackbox.inputs import Category, Real, Table
 from libraries.cases import Case, Finding, both
+from libraries.spaces import tuples, with_hunts
 
 DISTRIBUTION = "pipeline-dp"
 logging.disable(logging.INFO)
@@ -27,10 +29,52 @@ _CLAIMS = {
 }
 
 
+def _people(low: float = 0.0, least: int = 1, **more: Any) -> dict[str, Any]:
+    """A hunt over the rows of three people; neighbours differ in all rows of one."""
+    cells = {"id": Category([1, 2, 3]), "key": Category(["a", "b"]), "value": Real(low, low + 1)}
+    space = Table(cells, rows=(least, 6), convert=tuples)
+    return {"space": space, "relation": "user", "user": "id", **more}
+
+
+def _in_one_partition(rows: Any) -> Any:
+    return [(row["id"], "a", row["value"]) for row in rows]
+
+
+_ONE_PARTITION = Table(
+    {"id": Category([1, 2, 3]), "value": Real(0, 1)}, rows=(1, 6), convert=_in_one_partition
+)
+#: Cases that are hunted too.
+_HUNTED = {
+    **{
+        f"{name}, laplace, values": _people()
+        for name in ("COUNT", "PRIVACY_ID_COUNT", "SUM", "MEAN", "VARIANCE")
+    },
+    "SUM, gaussian, values": _people(),
+    "SUM, gaussian, bits": _people(),
+    "MEAN, laplace, bounds far from zero": _people(1000),
+    "VARIANCE, laplace, bounds far from zero": _people(1000),
+    "PERCENTILE, laplace": _people(n=4_000),
+    "select_partitions, Truncated Geometric, a new key": _people(n=20_000),
+    "select_partitions, Laplace Thresholding, a new key": _people(n=20_000),
+    "COUNT, unknown keys, a known key": _people(),
+    "post-aggregation threshold, a known key": _people(),
+    "COUNT, laplace, an empty collection": _people(least=0),
+    **{
+        f"{name}, laplace, a NaN value": _people(space=_ONE_PARTITION, outside=True)
+        for name in ("SUM", "MEAN", "VARIANCE", "PERCENTILE")
+    },
+}
+
+
 def cases() -> Iterator[Case]:
     """All cases."""
+    return with_hunts(_by_hand(), _HUNTED, n=10_000)
+
+
+def _by_hand() -> Iterator[Case]:
     yield from _statistics()
     yield from _keys()
+    yield from _odd_inputs()
 
 
 def _aggregate(
@@ -108,7 +152,7 @@ def _statistics() -> Iterator[Case]:
             claim,
             look="values",
             trap="a privacy id that has fifty rows",
-            **one,
+            **{**one, "relation": "user"},
         )
         yield _case(
             f"PERCENTILE, {kind}",
@@ -181,7 +225,78 @@ def _keys() -> Iterator[Case]:
         )
 
 
+def _odd_inputs() -> Iterator[Case]:
+    """No row at all, and values that are no number."""
+    metrics, laplace = pdp.Metrics, pdp.NoiseKind.LAPLACE
+    count = _aggregate(metrics.COUNT, laplace, 0.0)
+
+    def caught(rows: Any) -> Any:
+        try:
+            return count(rows)
+        except ValueError as error:
+            return str(error)
+
+    yield _case(
+        "COUNT, laplace, an empty collection",
+        caught,
+        ([], [(1, "a", 0.5)]),
+        "eps=1",
+        trap="an empty data set",
+        group="statistic",
+    )
+    for name in ("SUM", "MEAN", "VARIANCE", "PERCENTILE"):
+        metric = getattr(metrics, name)
+        yield _case(
+            f"{name}, laplace, a NaN value",
+            _aggregate(metric(50) if name == "PERCENTILE" else metric, laplace, 0.0),
+            ([(1, "a", 0.5)], [(1, "a", 0.5), (2, "a", float("nan"))]),
+            "eps=1",
+            look="values",
+            trap="a NaN row",
+            group="statistic",
+            **({"n": 2_500, "sound": _PROVEN} if name == "PERCENTILE" else {}),
+        )
+
+
 FINDINGS: tuple[Finding, ...] = (
+    Finding(
+        title="A NaN value decides the output",
+        kind="violation",
+        cases=tuple(f"{name}, laplace, a NaN value" for name in ("SUM", "MEAN", "VARIANCE")),
+        cause=(
+            "combiners.py clips values by np.clip(values, min_value, max_value), which leaves NaN as it "
+            "is: the sum is NaN, and so is the sum with noise. One privacy id with a NaN decides whether "
+            "the output is a number. PERCENTILE uses PyDP's tree, and shows nothing."
+        ),
+        script="pipeline_dp_nan.py",
+        report=(
+            "SumCombiner, MeanCombiner and VarianceCombiner bound values by np.clip, and np.clip(nan, 0, "
+            "1) is nan. If one privacy id contributes a NaN, SUM, MEAN and VARIANCE of its partition are "
+            "NaN with probability 1; without it, never: {SUM, laplace, a NaN value} at epsilon=1 (10⁻³ "
+            "error probability). A remedy is to drop NaN where values are extracted, or to replace it by "
+            "a constant within the bounds (np.nan_to_num before np.clip)."
+        ),
+    ),
+    Finding(
+        title="An empty collection raises an exception",
+        kind="violation",
+        cases=("COUNT, laplace, an empty collection",),
+        cause=(
+            "dp_engine.py, _check_col: `if col is None or not col: raise ValueError`. On the local "
+            "backend a collection without rows ends with an exception although the partitions are "
+            "public, and one with a row does not. A collection whose truth value does not say whether "
+            "it is empty passes this check."
+        ),
+        script="pipeline_dp_empty.py",
+        by_hunt=True,
+        report=(
+            'DPEngine.aggregate(col, params, extractors, public_partitions) raises ValueError ("col must '
+            'be non-empty") if col is an empty list, on the local backend. With public partitions the '
+            "output has an entry for each of them whatever the rows, so that whether there is any row is "
+            "protected information: {COUNT, laplace, an empty collection} at epsilon=1 (10⁻³ error "
+            "probability). A remedy is to refuse None only."
+        ),
+    ),
     Finding(
         title="Gaussian noise from PyDP shows the input in its lowest bits",
         kind="floating point",

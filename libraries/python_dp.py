@@ -14,15 +14,50 @@ from pydp.algorithms import numerical_mechanisms as nm
 from pydp.algorithms import partition_selection as ps
 from pydp.algorithms.quantile_tree import QuantileTree
 
+from dpassay.blackbox.inputs import Integer, Integers, Real, Reals
 from libraries.cases import Case, Finding, both
+from libraries.spaces import with_hunts
 
 DISTRIBUTION = "python-dp"
 
 _SNAPPED = "noise is drawn and added on a grid of powers of two"
+_UNIT: dict[str, Any] = {"space": Reals(0, 1, length=(0, 6), convert="list")}
+_WIDE: dict[str, Any] = {"space": Integer(-(2**62), 2**62), "relation": "query", "n": 20_000}
+#: Upper bounds of integers; the sum of two of the last exceeds dtype="int".
+_UPPER = {"10": 10, "9": 9, "2**31 − 2": 2**31 - 2}
+#: Cases that are hunted too.
+_HUNTED: dict[str, dict[str, Any]] = {
+    "Laplace, doubles, values": {"space": Real(-1e9, 1e9), "relation": "query", "n": 20_000},
+    "Gaussian, doubles, bits": {"space": Real(-20, 20), "relation": "query", "n": 20_000},
+    "Laplace, integers": _WIDE,
+    "Gaussian, integers": _WIDE,
+    "Count": {"space": Integers(0, 5, length=(0, 10), convert="list")},
+    "BoundedSum, integers": {"space": Integers(0, 9, length=(0, 6), convert="list")},
+    "BoundedMean, a NaN row": {**_UNIT, "outside": True},
+    **{
+        f"BoundedMean, integers up to {name}": {
+            "space": Integers(0, upper, length=(0, 6), convert="list"),
+            "n": 30_000,
+        }
+        for name, upper in _UPPER.items()
+    },
+    "partition selection, laplace, 0 against 1": {"space": Integer(0, 20), "relation": "query"},
+    **dict.fromkeys(
+        (
+            *("BoundedSum, doubles, values", "BoundedMean", "BoundedVariance"),
+            *("BoundedStandardDeviation", "Max", "Min", "Median", "Percentile", "QuantileTree"),
+        ),
+        _UNIT,
+    ),
+}
 
 
 def cases() -> Iterator[Case]:
     """All cases."""
+    return with_hunts(_by_hand(), _HUNTED, n=8_000)
+
+
+def _by_hand() -> Iterator[Case]:
     yield from _mechanisms()
     yield from _statistics()
     yield from _partitions()
@@ -139,6 +174,17 @@ def _statistics() -> Iterator[Case]:
             trap="a NaN row",
             look="values",
         )
+    traps = ("", "a middle of the bounds that is no integer", "a sum beyond the largest integer")
+    for (name, upper), trap in zip(_UPPER.items(), traps, strict=True):
+        yield _case(
+            f"BoundedMean, integers up to {name}",
+            f"{api}BoundedMean",
+            tool(laplacian.BoundedMean, int, lower_bound=0, upper_bound=upper),
+            ([upper], [upper, 2]),
+            "eps=1",
+            trap=trap,
+            **{**more, "sound": "" if trap else _SNAPPED},
+        )
     more["n"] = 4_000
     for name in ("Max", "Min", "Median"):
         kind = getattr(laplacian, name)
@@ -224,6 +270,53 @@ def _partitions() -> Iterator[Case]:
 
 
 FINDINGS: tuple[Finding, ...] = (
+    Finding(
+        title="A mean of integers shows whether their number is odd",
+        kind="violation",
+        cases=("BoundedMean, integers up to 9",),
+        cause=(
+            'With dtype="int" the noise of BoundedMean is a whole number. It is added to the sum less '
+            "the count times the middle of the bounds. If lower + upper and the count are odd, that is a "
+            "whole number and a half, and divided by a noisy count, a whole number too, it never gives "
+            "an output that ends in .5; if the count is even, a fifth of the outputs or more do. With "
+            "lower + upper even nothing was found. The steps are concluded from the outputs."
+        ),
+        script="python_dp_odd_count.py",
+        report=(
+            'BoundedMean(epsilon=1, lower_bound=0, upper_bound=9, dtype="int") on [9] never ends in .5; '
+            "on [9, 2] 576 of 2,000 outputs do. One output can show that the number of records is even: "
+            "{BoundedMean, integers up to 9} (10⁻³ error probability), and no ε holds. The sum less "
+            "count × midpoint is a multiple of 1/2, and the noise that is added to it a whole number: "
+            "the fractional part, which the parity of the count alone decides, gets no noise. With "
+            "upper_bound=10 no violation was found. A remedy is noise of granularity 1/2 or less, as for "
+            'dtype="float".'
+        ),
+    ),
+    Finding(
+        title="The sum behind a mean of integers wraps around at 32 bits",
+        kind="violation",
+        cases=("BoundedMean, integers up to 2**31 − 2",),
+        cause=(
+            'dtype="int" keeps the sum of the values in 32 bits, and the mean is made of the sum that '
+            "wrapped around: with epsilon = 1000 the mean of three times 2**31 − 1 is a third of that. "
+            "One record changes the sum by up to 2**32, beside noise for half the width of the bounds. "
+            "google/differential-privacy#40 describes the overflow and says that it is no violation, "
+            "since noise can overflow too. That holds for BoundedSum, where none was found; the "
+            "division of the mean takes numbers that are far apart for what they are modulo 2**32."
+        ),
+        script="python_dp_integer_mean.py",
+        by_hunt=True,
+        report=(
+            'BoundedMean(epsilon, lower_bound=0, upper_bound=2**31 - 2, dtype="int") adds up its values '
+            "in 32 bits. Of 10,000 outputs on [2**31 - 2] about 3,800 are the upper bound; on "
+            "[2**31 - 2, 2], whose sum wraps around to -2**31, about 230: {BoundedMean, integers up to "
+            "2**31 − 2} at epsilon=1 (10⁻³ error probability). google/differential-privacy#40 describes "
+            "the overflow and argues that it is harmless, since the noise can overflow too. That is "
+            "right for BoundedSum, whose output is the noisy sum modulo 2**32, and no violation was "
+            "found there; the mean divides the sum that wrapped around. A remedy is to add up in doubles "
+            "or in 64 bits, or sums that saturate."
+        ),
+    ),
     Finding(
         title="Gaussian noise shows the input in its lowest bits",
         kind="floating point",

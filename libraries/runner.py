@@ -58,25 +58,38 @@ def audited(case: Case, seed: int) -> Result:
     timed = Timed(Vectorised(case.call) if case.vectorised else dp.from_function(case.call))
     sampling = dp.Sampling(progress=False)
     claim = dp.claim(case.claim)
+    options: dict[str, Any] = {
+        "confidence": 1 - GAMMA,
+        "loss": case.look,
+        "relation": case.relation,
+        "rng": seed,
+        "sampling": sampling,
+    }
+    hunt: dict[str, Any] = {}
     start = time.perf_counter()
     try:
-        verdict = dp.audit(
-            timed,
-            case.pair,
-            claim,
-            n=case.n,
-            confidence=1 - GAMMA,
-            loss=case.look,
-            relation=case.relation,
-            rng=seed,
-            sampling=sampling,
-        )
+        if case.space is None:
+            verdict = dp.audit(timed, case.pair, claim, n=case.n, **options)
+        else:
+            found = dp.hunt(
+                timed,
+                case.space,
+                claim,
+                budget=2 * case.n,
+                outside=case.outside,
+                user=case.user,
+                **options,
+            )
+            verdict = found.verdict
+            hunt = {"tried": found.tried, "pair": _shown(tuple(found.pair))}
     except dp.errors.MechanismError as error:
         return _result(case, seed, claim, verdict="error", words=str(error).splitlines()[0])
     seconds = time.perf_counter() - start
     own = timed.seconds
     seen, again = verdict.witness, None
     if verdict.violated and seen.event.replayable:
+        if case.space is not None:  # to a hunt an exception is an output
+            sampling = dp.Sampling(progress=False, on_error="outcome")
         repeated = dp.replay(
             verdict, timed, n=case.n, confidence=1 - GAMMA, rng=seed, sampling=sampling
         )
@@ -96,21 +109,25 @@ def audited(case: Case, seed: int) -> Result:
         counts=_counts(verdict),
         allowed=_allowed(verdict),
         replay=again,
+        **hunt,
     )
+
+
+def _shown(pair: Any) -> str:
+    return " and ".join(shown(one, 60) for one in pair)
 
 
 def _result(case: Case, seed: int, claim: dp.Claim, **found: Any) -> Result:
     kept = ("name", "api", "group", "look", "said", "trap", "sound", "n")
-    return Result(
-        **{name: getattr(case, name) for name in kept},
-        claim=str(claim),
-        relation=str(dp.Pair(0, 1).related(case.relation).relation),
-        pair=case.shown or " and ".join(shown(one, 60) for one in case.pair),
-        seed=seed,
-        symbol=claim.symbol,
-        claimed=float(claim.value),
-        **found,
-    )
+    given = {
+        "claim": str(claim),
+        "relation": str(dp.Pair(0, 1).related(case.relation).relation),
+        "pair": case.shown or (_shown(case.pair) if case.pair is not None else ""),
+        "seed": seed,
+        "symbol": claim.symbol,
+        "claimed": float(claim.value),
+    }
+    return Result(**{name: getattr(case, name) for name in kept}, **{**given, **found})
 
 
 def _counts(verdict: dp.Verdict) -> Counts:

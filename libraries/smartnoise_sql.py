@@ -6,6 +6,7 @@ the data at once: a group each, with ids of their own. Noise is drawn for every 
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,7 +15,9 @@ from typing import Any
 import pandas as pd
 import snsql
 
+from dpassay.blackbox.inputs import Reals
 from libraries.cases import Case, Finding, both
+from libraries.spaces import with_hunts
 
 DISTRIBUTION = "smartnoise-sql"
 warnings.filterwarnings("ignore")
@@ -29,6 +32,11 @@ _TABLE: dict[str, Any] = {
     "far": {"type": "float", "lower": 1000.0, "upper": 1001.0},
     "w": {"type": "int", "lower": 0, "upper": 5},
 }
+#: Cases that are hunted too.
+_SOME: dict[str, Any] = {"space": Reals(0, 1, length=(1, 5), convert="list"), "outside": True}
+_HUNTED: dict[str, dict[str, Any]] = dict.fromkeys(
+    ("COUNT(*)", "COUNT(DISTINCT id)", "SUM, doubles, values", "SUM, integers", "AVG"), _SOME
+)
 
 
 def _asked(what: str, delta: float = 0.01, censor: bool = False) -> Callable[[Any, int], Any]:
@@ -42,7 +50,7 @@ def _asked(what: str, delta: float = 0.01, censor: bool = False) -> Callable[[An
                 "k": [f"k{group}" for group in range(size) for _ in records],
                 "x": [x for _ in range(size) for x in records],
                 "far": [1000.0 + x for _ in range(size) for x in records],
-                "w": [int(5 * x) for _ in range(size) for x in records],
+                "w": [int(5 * x) if math.isfinite(x) else 0 for _ in range(size) for x in records],
             }
         )
         if not ids:
@@ -66,6 +74,10 @@ def _case(name: str, what: str, pair: Any, claim: str = "eps=1", **more: Any) ->
 
 def cases() -> Iterator[Case]:
     """All cases."""
+    return with_hunts(_by_hand(), _HUNTED, n=4_000)
+
+
+def _by_hand() -> Iterator[Case]:
     added = [0.5], [0.5, 1.0]
     yield _case("COUNT(*)", "COUNT(*)", added)
     yield _case("COUNT(DISTINCT id)", "COUNT(DISTINCT id)", added)

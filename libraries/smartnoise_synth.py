@@ -14,7 +14,9 @@ from snsynth.mwem import MWEMSynthesizer
 from snsynth.transform import LabelTransformer
 from snsynth.transform.table import TableTransformer
 
-from libraries.cases import Case, Finding
+from dpassay.blackbox.inputs import Category, Table
+from libraries.cases import Case, Finding, hunted
+from libraries.spaces import tuples
 
 DISTRIBUTION = "smartnoise-synth"
 warnings.filterwarnings("ignore")
@@ -53,12 +55,15 @@ def cases() -> Iterator[Case]:
         "18 rows with all categories, and one row (r, v) more",
     )
     two = [("p", "u"), ("q", "v")] * 10
-    yield _case(
+    case = _case(
         "MWEM, last category of the domain",
         (two, [*two, ("r", "u")]),
         "20 rows with a = p or q, and one row with a = r more; the categories of a are p, q, r",
         trap="a category of the given domain that one row holds",
     )
+    yield case
+    space = {name: Category(categories) for name, categories in _DOMAIN.items()}
+    yield hunted(case, Table(space, rows=(10, 21), convert=tuples), n=1_000)
 
 
 FINDINGS: tuple[Finding, ...] = (

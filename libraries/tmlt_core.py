@@ -13,7 +13,8 @@ from tmlt.core.measurements import noise_mechanisms as noise
 from tmlt.core.measurements.pandas_measurements.series import NoisyQuantile
 from tmlt.core.measures import PureDP, RhoZCDP
 
-from libraries.cases import Case, Finding, both
+from dpassay.blackbox.inputs import Integer, Real, Reals
+from libraries.cases import Case, Finding, both, hunted
 
 DISTRIBUTION = "tmlt.core"
 _EXACT = "exact samplers, with outputs rounded as if they were computed to all digits"
@@ -29,8 +30,32 @@ def _case(name: str, api: str, made: Any, pair: Any, zcdp: bool = False, **more:
     )
 
 
+#: Cases that are hunted too: the space, and the type that Tumult Core wants.
+_HUNTED: dict[str, tuple[Any, Any]] = {
+    "Laplace, values": (Real(-1e9, 1e9), np.float64),
+    "Gaussian, bits": (Real(-20, 20), np.float64),
+    "Geometric": (Integer(-(2**62), 2**62), np.int64),
+    "discrete Gaussian": (Integer(-(2**62), 2**62), np.int64),
+    "median, pure": (Reals(0, 1, length=(0, 6)), pd.Series),
+    "median, zCDP": (Reals(0, 1, length=(0, 6)), pd.Series),
+}
+
+
 def cases() -> Iterator[Case]:
     """All cases."""
+    for case in _by_hand():
+        yield case
+        if case.name in _HUNTED:
+            space, kind = _HUNTED[case.name]
+            relation = "query" if case.relation == "sensitivity_one" else case.relation
+
+            def call(data: Any, made: Any = case.call, kind: Any = kind) -> Any:
+                return made(kind(data))
+
+            yield hunted(case, space, n=case.n, call=call, relation=relation)
+
+
+def _by_hand() -> Iterator[Case]:
     real = NumpyFloatDomain()
     zero, one = np.float64(0.0), np.float64(1.0)
     far = np.float64(1e9), np.float64(1e9 + 1)

@@ -52,3 +52,19 @@ def test_measurements_state_their_own_claim():
     assert str(dp.audit(profile, pair, n=500, rng=0).claim) == "f-DP"
     fixed = odp.c.make_fix_delta(profile, 1e-6)
     assert dp.audit(fixed, pair, n=500, rng=0).claim.delta == 1e-6
+
+
+def test_a_hunt_takes_everything_from_the_measurement():
+    import opendp.prelude as odp
+
+    import dpassay as dp
+
+    odp.enable_features("contrib")
+    bounded = odp.vector_domain(odp.atom_domain(bounds=(0, 10)))
+    total = odp.t.make_sum(bounded, odp.symmetric_distance()) >> odp.m.then_laplace(scale=10.0)
+    found = dp.hunt(total, budget=8_000, rng=0)
+    assert (str(found.verdict.claim), found.violated) == ("1-DP", False)
+    assert found.verdict.lower_bound > 0.5
+    assert {len(found.pair[0]) - len(found.pair[1])} <= {1, -1}
+    bits = odp.m.make_randomized_response_bool(0.75)
+    assert set(dp.hunt(bits, budget=2_000, rng=0).pair) == {False, True}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
-from libraries import environments, page, runner
+from dpassay.blackbox.inputs import Category
+from libraries import __main__ as command
+from libraries import dominating, environments, finding_pages, page, runner, spaces
 from libraries.__main__ import _counted, joined
-from libraries.cases import REPRODUCTIONS, RESULTS, Audited, Case, Finding, both, load
+from libraries.cases import REPRODUCTIONS, RESULTS, Audited, Case, Finding, both, hunted, load
 
 
 def coin(bit, honest=0.75):
@@ -126,6 +130,45 @@ def test_most_of_the_time_of_a_slow_library_is_its_own():
     assert 0.5 < found.own < 1
 
 
+def test_a_hunt_finds_the_pair_of_a_space():
+    case = hunted(made("loaded", claim="eps=0.5"), Category([0, 1]), n=4_000)
+    (found,) = run(case).results
+    assert found.verdict == "violation"
+    assert found.tried > 0
+    assert sorted(found.pair.split(" and ")) == ["0", "1"]
+    assert found.replay.p_value <= runner.GAMMA
+
+
+def test_an_exception_that_a_hunt_found_is_replayed():
+    def refuses(bit):
+        if bit:
+            raise ValueError("no ones")
+        return coin(bit)
+
+    (found,) = run(hunted(made("refuses", call=refuses), Category([0, 1]), n=2_000)).results
+    assert found.replay.p_value <= runner.GAMMA
+
+
+def test_a_hunt_follows_the_case_that_it_is_named_for():
+    space = spaces.columns({"a": Category([0, 1])}, (1, 3))
+    cases = list(
+        spaces.with_hunts([made("x"), made("y")], {"x": {"space": space, "user": "a"}}, n=5)
+    )
+    assert [one.name for one in cases] == ["x", "x, hunted", "y"]
+    assert (cases[1].pair, cases[1].space, cases[1].n, cases[1].user) == (None, space, 5, "a")
+    rows = [{"a": 0}, {"a": 1}]
+    assert (space.convert(rows), spaces.tuples(rows)) == ({"a": [0, 1]}, [(0,), (1,)])
+
+
+def test_findings_name_cases_with_a_star():
+    finding = Finding(title="", kind="violation", cases=("L-*, 8 reports", "a.b"), cause="")
+    assert finding.explains("L-GRR, 8 reports")
+    assert finding.explains("a.b")
+    assert finding.explains("a.b, hunted")
+    assert not finding.explains("L-GRR, 8 reports, twice")
+    assert not finding.explains("a-b")
+
+
 def test_doubles_are_looked_at_twice():
     values, bits = both(made(), "")
     assert (values.look, bits.look) == ("values", "bits")
@@ -142,22 +185,89 @@ def test_a_part_run_again_keeps_the_rest_in_order(audited):
     assert [one.name for one in newer.results] == ["loaded"]
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_another_seed_leaves_published_results_alone(tmp_path, monkeypatch, seed):
+    monkeypatch.setattr(command, "RESULTS", tmp_path)
+    monkeypatch.setattr(command.runner, "load", lambda name: ("numpy", [made(n=500)], ()))
+    assert command.main(["fake", "--seed", str(seed)]) == 0
+    assert (tmp_path / "fake.json").is_file() == (seed == 0)
+
+
+def test_a_part_of_the_cases_is_not_counted_as_a_run_again(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["fake", "--again", "--only", "a", "--seed", "1"])
+    assert "leave --only out" in capsys.readouterr().err
+
+
+# --- accountants
+
+
+@pytest.fixture
+def seeded(monkeypatch):
+    monkeypatch.setattr(dominating, "_RNG", np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [dominating.Part("Gaussian", 2.0, 3)],
+        [dominating.Part("Laplace", 2.0, 3)],
+        [dominating.Part("response", 0.7, 3)],
+        [dominating.Part("Gaussian", 2.0, 3, 0.3), dominating.Part("Laplace", 2.0, 2, 0.4)],
+    ],
+)
+def test_what_is_drawn_is_the_log_ratio_of_its_densities(parts, seeded):
+    """E₀[exp(loss)] = 1 and E₁[exp(−loss)] = 1, each within five standard errors."""
+    draw, n = dominating._drawn(parts), 100_000
+    for record, sign in ((0, 1), (1, -1)):
+        ratio = np.exp(sign * draw(record, n))
+        assert abs(ratio.mean() - 1) < 5 * ratio.std() / math.sqrt(n)
+
+
+def test_the_losses_of_gaussian_noise_have_its_privacy_profile(seeded):
+    part, eps, n = dominating.Part("Gaussian", 2.0, 4), 0.5, 100_000  # μ = 1
+    exact = norm.cdf(0.5 - eps) - math.exp(eps) * norm.cdf(-0.5 - eps)
+    gain = np.maximum(1 - np.exp(eps - part.losses(1, n)), 0)
+    assert abs(gain.mean() - exact) < 5 * gain.std() / math.sqrt(n)
+
+
+def test_a_claim_that_is_too_small_is_refuted(seeded):
+    parts = [[dominating.Part("Gaussian", 2.0, 4)]]  # ε = 2.32 at δ = 0.01
+    small, right = (
+        next(dominating.cases("fake", "fake", parts, lambda parts, delta, e=eps: e, "", (1e-2,)))
+        for eps in (1.2, 2.33)
+    )
+    assert [one.verdict for one in run(small, replace(right, name="right")).results] == [
+        "violation",
+        "clear",
+    ]
+
+
 # --- the page
 
 
-def test_the_page_has_a_row_an_audit_and_a_card_a_finding(audited):
+def test_the_page_has_a_row_and_a_dot_an_audit_and_a_page_a_finding(audited):
     text = page.page([audited])
-    assert text.count("<tr data-library=") == len(audited.results)
+    assert text.count(" data-library=") == len(audited.results)
+    assert text.count("<circle") == len(audited.results)
+    assert "4 audits of 1 libraries" in text
+    ((name, text),) = finding_pages.pages([audited]).items()
     assert "not yet reported" in text
     bound = f"ε ≥ {audited.results[1].lower_bound:.2g}"
     assert f"Please look at the coin &amp; its rim: {bound}." in text
     assert "The coin is \\*not\\* fair \\<here\\>" in text
-    assert "4 audits of 1 libraries" in text
+    assert name in page.page([audited])
+
+
+def test_a_cell_of_the_matrix_links_to_the_first_of_its_audits(audited):
+    text = page.page([replace(audited, library="fake <b>")])
+    (anchor,) = re.findall(r'<a href="#([\w-]+)" title="fake &lt;b&gt; mechanism">4</a>', text)
+    assert text.count(f'<tr id="{anchor}"') == 1
 
 
 def test_known_findings_are_cited_instead_of_reported(audited):
     known = replace(audited.findings[0], known="https://example.org/1")
-    text = page.page([replace(audited, findings=(known,))])
+    (text,) = finding_pages.pages([replace(audited, findings=(known,))]).values()
     assert "https://example.org/1" in text
     assert "ready to send" not in text
 
@@ -167,6 +277,23 @@ def test_markup_in_names_stays_text(audited):
     text = page.page([replace(audited, results=(hostile,))])
     assert "<script>alert" not in text
     assert '"><b>' not in text
+
+
+def test_a_finding_that_a_hunt_led_to_is_named(audited):
+    led = replace(audited.findings[0], by_hunt=True)
+    assert "Hunts led to" not in page.page([audited])
+    text = page.page([replace(audited, findings=(led,))])
+    assert (
+        "Hunts led to these before anybody here had a pair that shows them: fake, [The coin" in text
+    )
+
+
+def test_false_alarms_stand_in_the_column_of_their_seed(audited):
+    again = {"seed": 2, "audits": 7, "alarms": ["x"], "held": []}
+    (row,) = re.findall(
+        "^\\| `make libraries WHAT=fake` .*", page.page([replace(audited, again=(again,))]), re.M
+    )
+    assert row.endswith("| 0 of 3 |  | 1 of 7 |")
 
 
 def test_runs_again_are_counted(audited):
@@ -192,6 +319,13 @@ def test_a_run_again_says_which_alarms_held(audited, tmp_path):
 
 def test_the_page_is_the_one_the_results_make():
     assert page.PAGE.read_text(encoding="utf-8") == page.page(load()), "python -m libraries.page"
+    written = {path.name: path.read_text(encoding="utf-8") for path in page.FINDINGS.glob("*.md")}
+    assert written == finding_pages.pages(load()), "python -m libraries.page"
+
+
+def test_every_finding_has_a_page_of_its_own():
+    found = finding_pages.ordered(load())
+    assert len(finding_pages.pages(load())) == len(found)
 
 
 @pytest.mark.parametrize("name", environments.names())
@@ -244,6 +378,7 @@ def test_options_go_on_to_the_audit_and_the_page_is_made_anew(tmp_path, monkeypa
     monkeypatch.setattr(environments, "make", lambda name: environments.python_of(name))
     monkeypatch.setattr(environments.subprocess, "run", started)
     monkeypatch.setattr(page, "PAGE", tmp_path / "libraries.md")
+    monkeypatch.setattr(page, "FINDINGS", tmp_path / "libraries")
     assert environments.main(["opendp", "--only", "count", "--seed", "3"]) == 1
     assert commands == [["-m", "libraries", "opendp", "--only", "count", "--seed", "3"]]
     assert page.PAGE.read_text(encoding="utf-8") == page.page(load())
