@@ -76,9 +76,23 @@ def test_the_gallery_is_filtered_by_library_and_verdict(opened):
     }
 
 
-def test_a_finding_opens_its_reproduction(opened):
+def test_a_cell_of_the_matrix_shows_its_audits(opened):
     page = opened("libraries.html", 1280)
-    first = page.locator("details", has_text="reproductions").first
-    assert not first.locator("pre").is_visible()
-    first.locator("summary").click()
-    assert first.locator("pre").is_visible()
+    cell = page.locator("table.matrix a").first
+    cell.click()
+    assert page.locator("table.libraries tbody tr:visible").count() == int(cell.inner_text())
+
+
+def test_a_finding_has_a_page_with_its_reproduction(opened):
+    page = opened("libraries.html", 1280)
+    page.locator("article td a[href^='libraries/']").first.click()
+    page.get_by_text(
+        "libraries/reproductions/"
+    ).wait_for()  # a click does not wait for the next page
+    assert page.locator("div.highlight pre").first.is_visible()
+
+
+def test_formulas_need_no_network(opened, site):
+    assert 'src="http' not in (site / "theory.html").read_text(encoding="utf-8")
+    formula = opened("theory.html", 1280).locator(".formula math").first
+    assert formula.bounding_box()["height"] > 10
