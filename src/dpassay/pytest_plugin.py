@@ -164,6 +164,7 @@ class _Collector:
         elif self._results() or self._without():
             self._write()
 
+    @pytest.hookimpl(optionalhook=True)  # a hook of pytest-xdist, which need not be installed
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         """A worker of pytest-xdist is done."""
         entries, marked = getattr(node, "workeroutput", {}).get(_KEY, ((), ()))

@@ -20,7 +20,7 @@ def test_the_plan_is_what_audits_then_certify(seeds):
         scores = shift * coins + rng.normal(size=coins.shape)
         bound = dp.one_run(list(scores), list(coins), delta=1e-5, rng=seed).certified
         found.append(bound.epsilon)
-        assert bound.ceiling == pytest.approx(ceiling)
+        assert bound.ceiling == pytest.approx(ceiling, rel=0.05)  # it depends on the coins
     low, high = np.quantile(found, [0.1, 0.9])
     assert low < epsilon < high < ceiling
 

@@ -85,7 +85,7 @@ def test_several_columns_are_vectors(write):
 
 
 def test_whole_numbers_are_integers_however_written(write):
-    for text in ("1\n0\n1\n", "1.0\n0.0\n1.0\n", "+1\n-0\n1e0\n"):
+    for text in ("1\n0\n1\n", "1.0\n0.0\n1.0\n", "1e0\n-0\n1e0\n"):
         assert read_table(write("a.csv", text)).columns[0].dtype == np.int64
     assert read_table(write("a.npy", np.array([1.0, 0.0]))).columns[0].dtype == np.int64
     assert read_table(write("a.npy", np.array([1.0, np.inf]))).columns[0].dtype == np.float64
@@ -93,15 +93,37 @@ def test_whole_numbers_are_integers_however_written(write):
 
 
 def test_missing_cells_are_outcomes_and_are_counted(write):
-    table = read_table(write("a.csv", "x,y\n1,a\n,NA\nNA,N/A\nnull,None\nNULL,\nNone,b\n"))
-    assert listed(table) == [[1, None, None, None, None, None], ["a", None, None, None, None, "b"]]
-    assert table.origin.missing == 9
-    assert table.origin.rows == 6
-    parquet = read_table(write("a.parquet", {"x": [1, None, None], "y": ["a", "NA", None]}))
+    for mark in ("", "NA", "N/A", "null", "NULL", "None"):
+        table = read_table(write("a.csv", f"x,y\n1,a\n{mark},{mark}\n2,{mark}\n"))
+        assert listed(table) == [[1, None, 2], ["a", None, None]]
+        assert (table.origin.missing, table.origin.rows) == (3, 3)
+    parquet = read_table(write("a.parquet", {"x": [1, None, None], "y": ["a", None, None]}))
     assert listed(parquet) == [[1, None, None], ["a", None, None]]
     assert parquet.origin.missing == 4
     dates = read_table(write("a.npy", np.array(["2024-01-05", "NaT"], dtype="M8[s]")))
     assert listed(dates) == [[datetime.datetime(2024, 1, 5), None]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["a", "NA", ""], "'' and 'NA', which are all read as a missing value"),
+        (["01234", "1234", "5"], "'01234' and '1234', which are one number"),
+        (["x", "1.1", "1.10"], "'1.1' and '1.10', which are one number"),
+        (["1e3", "2", "1000"], "'1e3' and '1000', which are one number"),
+    ],
+)
+def test_cells_that_would_become_one_output_are_refused(cells, said, write):
+    for file in (write("a.csv", "\n".join(["x", *cells]) + "\n"), write("a.parquet", {"x": cells})):
+        with pytest.raises(UnreadableFile, match=said):
+            read_table(file)
+    null = [cell or None for cell in cells]
+    with pytest.raises(UnreadableFile, match=said):
+        read_table(write("a.parquet", {"x": null}))
+
+
+def test_zeros_of_both_signs_are_one_number(write):
+    assert listed(read_table(write("a.csv", "0.0\n-0.0\n0.5\n"))) == [[0.0, 0.0, 0.5]]
 
 
 def test_arrays_in_npy_may_have_names_words_and_dates(write):

@@ -356,8 +356,9 @@ def _of_family(family: Family, among: OrderedClaims, t: float, delta: float) -> 
     refuted = f"its claims for {family.name} {value:.4g} and {side} are refuted"
     note = f"it assumes that the mechanism is one of the family: {refuted}"
     note += ", and this is the ε of the last of them"
-    if t >= among.largest:
-        note = f"{refuted}, which is the whole range: the mechanism is none of the family"
+    if t > among.largest - 0.5:  # a search ends a little below
+        none = "which is the whole range: the mechanism is none of the family, and no ε follows from it"
+        return {"value": 0.0, "note": f"{refuted}, {none}"}
     return {"value": claim.epsilon_at(delta), "claim": claim, "note": note}
 
 

@@ -192,13 +192,18 @@ class Evidence:
     refuted: bool
     p_value: float
     lower_bound: float
-    ceiling: float  # the bound if as many as possible were guessed, all rightly
+    ceiling: float  # the bound of the best attack
     detectable: float
 
 
 @lru_cache(maxsize=4096)
-def evidence(claim: Claim, guessed: Guessed, gamma: float) -> Evidence:
-    """All results, each on its safe side and consistent with each other."""
+def evidence(
+    claim: Claim, guessed: Guessed, gamma: float, perfect: Guessed | None = None
+) -> Evidence:
+    """All results, each on its safe side and consistent with each other.
+
+    `perfect` is what the best attack would have guessed: by default as many as possible, all rightly.
+    """
     refuted = refutes(claim, guessed, gamma)
     chance, lower = p_value(claim, guessed), lower_bound(claim, guessed, gamma)
     if refuted:
@@ -207,7 +212,7 @@ def evidence(claim: Claim, guessed: Guessed, gamma: float) -> Evidence:
         chance = max(chance, math.nextafter(gamma, 1.0))
         if lower >= claim.value > 0:
             lower = math.nextafter(claim.value, 0.0)
-    perfect = guessed.perfect
+    perfect = perfect or guessed.perfect
     ceiling = lower_bound(claim, perfect, gamma)
     return Evidence(refuted, chance, lower, ceiling, detectable(claim, perfect, gamma))
 
@@ -225,12 +230,13 @@ def fewest(claim: Claim, guessed: Guessed, gamma: float) -> int | None:
 def detectable(claim: Claim, guessed: Guessed, gamma: float) -> float:
     """About the smallest parameter that would be detected 9 times in 10; NaN if unknown.
 
-    For ε by a mechanism that releases each coin by randomized response, for μ by a Gaussian score.
+    For ε by a mechanism that releases each coin by randomized response, for μ by a Gaussian score. No
+    more than `right` guesses can be right.
     """
     needed = fewest(claim, guessed, gamma)
-    if needed is None:
+    if needed is None or needed > guessed.right:
         return math.inf
-    rate = float(betaincinv(needed, guessed.guesses - needed + 1.0, _POWER))
+    rate = float(betaincinv(needed, guessed.right - needed + 1.0, _POWER))
     if claim.parameter == "epsilon" and claim.point is not None:
         return max(0.0, float(logit(rate)))
     if claim.parameter == "mu":

@@ -76,10 +76,11 @@ def diagnose(
         fresh = joined(test) or seen
         sure = guarantee if test else Guarantee.HEURISTIC
         level = gamma / max(len(suspects), 1)
-        return tuple(
-            _Test(one, fresh, claim, witness, level / chosen, sure, 1 - level, k == 0).explanation()
+        tests = [
+            _Test(one, fresh, claim, witness, level / chosen, sure, 1 - level, k == 0)
             for k, one in enumerate(suspects)
-        )
+        ]
+        return tuple(test.explanation() for test in tests if test.told_apart)
 
 
 @dataclass
@@ -96,11 +97,20 @@ class _Test:
     pictured: bool
     numbers: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def plain(self) -> bool:
+        """Whether it speaks of one event alone."""
+        return self.one.other is None and not self.one.parts and not self.one.facts
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether its event is likelier on one input, beyond chance; True where it speaks of more."""
+        return not self.plain or self._limits(self.counts)[2] > self._limits(self.counts)[3]
+
     def explanation(self) -> Explanation:
         """What can be said of it."""
         one = self.one
-        plain = one.other is None and not one.parts and not one.facts
-        if not plain:  # two statements: of the event alone, and of spreads, parts or a shift
+        if not self.plain:  # two statements: of the event alone, and of spreads, parts or a shift
             self.level /= 2
         self.numbers = {**one.facts, ALONE: self._alone(self.counts, self.level)}
         self._limits(self.counts)
@@ -209,10 +219,15 @@ class _Test:
         )
         said = (
             f"no part is shown to break the claim alone, and together they do ({listed}"
-            f"{' …' * (len(ranked) > _LISTED)}): consistent with {len(ranked)} parts that each use all "
-            f"of {symbol}"
+            f"{' …' * (len(ranked) > _LISTED)}): "
         )
-        return said, False
+        w, parts = self.witness, f"{len(ranked)} parts that each use all of {symbol}"
+        together = 0.0 if w is None else self._alone((w.hits_p, w.n_p, w.hits_q, w.n_q), self.level)
+        if together > len(ranked) * self.claim.value:
+            shows = f"{symbol} ≥ {rounded_down(together)}"
+            why = "look for noise that they share, or that is missing"
+            return f"{said}they show {shows}, more than {parts} could: {why}", False
+        return f"{said}consistent with {parts}", False
 
     def _moved(self) -> tuple[str, bool]:
         """The median moves further than the noise hides."""

@@ -81,8 +81,25 @@ class Noise:
             return np.asarray(GaussianDP(shift).delta_at(epsilon))
         return np.asarray(-np.expm1(np.minimum(epsilon - shift, 0.0) / 2))
 
+    def divergence(self, shift: float, order: float) -> float:
+        """The Rényi divergence of this noise around such centres (Mironov 2017, Table II)."""
+        if self.family == "Gaussian":
+            return order * shift**2 / 2
+        weights = math.log(order / (2 * order - 1)), math.log((order - 1) / (2 * order - 1))
+        terms = weights[0] + (order - 1) * shift, weights[1] - order * shift
+        return float(np.logaddexp(*terms)) / (order - 1)
+
     def allowed(self, claim: Claim) -> float:
         """The largest shift, in scales, with which the claim holds; 0 if none does."""
+        if len(claim.orders):
+            bounds = [
+                (float(order), claim.divergence_limit(float(order))) for order in claim.orders
+            ]
+            return bisect(
+                lambda by: all(self.divergence(by, order) <= most for order, most in bounds),
+                *(0.0, 50.0),
+                steps=24,
+            )[0]
         if self.family == "Gaussian" and claim.point is not None and claim.point[1] == 0:
             return 0.0
         limit = np.asarray(claim.delta_at(_EPSILONS)) + 1e-9

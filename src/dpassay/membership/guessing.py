@@ -69,6 +69,7 @@ class Test:
     above: bool  # whether `counts` are of the highest scores, or of the lowest
     #: In the first run: the lowest score guessed to be included, the highest guessed to be left out.
     thresholds: tuple[float | None, float | None]
+    perfect: Guessed  # of the best attack
     group: str = ""  # "" for all canaries
 
     @property
@@ -125,19 +126,26 @@ def _test(
     runs: Sequence[Run], sides: Sequence[Sides], share: float, *, least: int = 0, most: int = 0
 ) -> Test:
     """Guess so many of the highest to be included and of the lowest to be left out, in every run."""
-    right, counts = 0, np.zeros(4, dtype=int)
+    right, wrong, counts = 0, 0, np.zeros(4, dtype=int)
     for run, (top, bottom) in zip(runs, sides, strict=True):
         coins = run.coins
         high, low = coins[:top], coins[len(coins) - bottom :]
         right += int(np.count_nonzero(high) + np.count_nonzero(~low))
+        wrong += max(top - int(coins.sum()), bottom - int((~coins).sum()), 0)  # by any attack
         guessed = high if top else low
         counts += (guessed.sum(), coins.sum(), (~guessed).sum(), (~coins).sum())
     canaries, made = sum(map(len, runs)), sum(top + bottom for top, bottom in sides)
     p, n, q, m = map(int, counts)
     found = Guessed(canaries, made, right, least, most)
+    best = replace(found, right=made - wrong)
     (top, bottom), scores = sides[0], runs[0].scores
     thresholds = scores[top - 1] if top else None, scores[-bottom] if bottom else None
-    return Test(found, (p, n, q, m), share, max(sides)[0] > 0, thresholds)
+    return Test(found, (p, n, q, m), share, max(sides)[0] > 0, thresholds, best)
+
+
+def _strength(guessed: Guessed) -> float:
+    """What guesses show of ε without δ, about."""
+    return float(clopper_pearson.lower(guessed.right, guessed.guesses, 0.05))
 
 
 def _fixed(runs: list[Run], of: list[int], guesses: Guesses) -> list[tuple[list[Sides], float]]:
@@ -231,6 +239,8 @@ def _learned(runs: list[Run], gamma: float, seed: int) -> tuple[Test, str]:
     rate = np.array([(one.right + 0.5) / (one.guesses + 1) for one in tried])
     best = options[int(np.argmax(clopper_pearson.lower(rate * made, made, gamma)))]
     test = _test(rest, sides(rest, best), 1.0, least=int(made.min()), most=int(made.max()))
+    ideal = max((_test(rest, sides(rest, o), 1.0).perfect for o in options), key=_strength)
+    test = replace(test, perfect=replace(test.guessed, guesses=ideal.guesses, right=ideal.right))
     return test, (
         f"how many to guess was learned on a random quarter, {sum(map(len, learn)):,} canaries. The "
         "result depends on the seed: fix it before looking. With guesses fixed beforehand it does not"

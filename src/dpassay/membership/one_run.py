@@ -189,7 +189,7 @@ class _Canaries:
     def evidence(self, claim: Claim) -> list[bounds.Evidence]:
         """What each test shows."""
         return [
-            bounds.evidence(claim, one.guessed, level)
+            bounds.evidence(claim, one.guessed, level, one.perfect)
             for one, level in zip(self.tests, self.levels, strict=True)
         ]
 

@@ -79,7 +79,7 @@ def plan_canaries(
     >>> import dpassay as dp
     >>> plan = dp.plan_canaries("eps=4, delta=1e-5", canaries=[250, 1000], auc=0.76)
     >>> [(m, runs, round(ceiling, 1)) for m, runs, _, ceiling in plan.rows]
-    [(250, 1, 4.1), (1000, 1, 5.5)]
+    [(250, 1, 4.0), (1000, 1, 5.4)]
     """
     sizes = [checks.whole("canaries", m, at_least=FEWEST) for m in np.atleast_1d(canaries)]
     pairs = [(m, checks.whole("runs", n)) for m in sizes for n in np.atleast_1d(runs)]
@@ -104,7 +104,8 @@ def plan_canaries(
                 found.append(certified)
                 bar.advance(1)
             median = float(np.median([one.epsilon for one in found]))
-            rows.append((m, many, median, found[0].ceiling))
+            most = float(np.median([one.ceiling for one in found]))
+            rows.append((m, many, median, most))
     return CanaryPlan(
         delta=found[0].delta,
         claimed=found[0].claimed,

@@ -18,6 +18,8 @@ from dpassay.sampling.draw import stream
 _TIES = 1 << 23
 #: Standard deviations from a half that fair coins do not reach (probability 1e-9 at most).
 _UNFAIR = 6.6
+#: Coins that fair ones do not repeat (probability 1e-13 at most with a million canaries).
+_REPEATED = 64
 #: With fewer canaries than this none are learned from, and they make no group.
 FEWEST = 8
 #: With fewer canaries than this, exactly half being included is no reason for doubt.
@@ -115,7 +117,15 @@ def _coins(given: Any) -> BoolArray:
             f"included is True for {heads:,} of {len(array):,} canaries, which fair coins do not do; the "
             "test needs a fair coin for each canary: draw them with dp.Canaries"
         )
-    return np.asarray(array, dtype=bool)
+    coins = np.asarray(array, dtype=bool)
+    start = coins[:_REPEATED]
+    if 0 < start.sum() < _REPEATED and (again := coins.tobytes().find(start.tobytes(), 1)) > 0:
+        raise InvalidInput(
+            f"included begins anew after {again:,} canaries with the same {_REPEATED} coins: are these "
+            "several runs? Every run needs coins of its own, and is given as an array of its own in a "
+            "list (--run on the command line)"
+        )
+    return coins
 
 
 def _labels(given: Any) -> AnyArray:

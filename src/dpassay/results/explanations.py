@@ -177,8 +177,8 @@ class Belief(Record):
         return (
             f"for somebody who thinks both inputs equally likely, seeing {event} makes the "
             f"{'first' if self.first else 'second'} at least {rounded_down(100 * self.posterior)}% "
-            f"likely; the claim allows {rounded_up(self.allowed, 100)}%. On that input it is seen in at "
-            f"least {rounded_down(100 * self.frequency)} of 100 releases "
+            f"likely; the claim allows {rounded_up(self.allowed, 100)}% for an event this frequent. On "
+            f"that input it is seen in at least {rounded_down(100 * self.frequency)} of 100 releases "
             f"({self.guarantee}, {level(self.confidence)} confidence)"
         )
 

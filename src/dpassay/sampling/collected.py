@@ -41,7 +41,7 @@ from dpassay.sampling.dependence import (
     shared_rows,
 )
 from dpassay.sampling.draw import Seed, seed_of
-from dpassay.sampling.files import frame_pair, read_pair, rounding_notes
+from dpassay.sampling.files import column_notes, frame_pair, read_pair
 from dpassay.sampling.job import stream
 from dpassay.sampling.samples import Batch, Samples, warned
 from dpassay.sampling.store_files import Damaged, Entry, Part, arrow, list_parts, manifest_of
@@ -128,7 +128,7 @@ def _read(
         sparse = any(table.sparse for table in tables)
         sides = [all_of(_rows(t)) if sparse else from_columns(t.names, t.columns) for t in tables]
         origins = tuple(table.origin for table in tables) if all(files) else ()
-        return sides, origins, rounding_notes(*tables)
+        return sides, origins, column_notes(*tables)
     sides = []
     for name, given in (("p", p), ("q", q)):
         try:

@@ -34,6 +34,11 @@ def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
                 f"successive draws on the {name} input are correlated (lag-1 rank correlation "
                 f"{r:+.2f} {where}). Every guarantee assumes independent draws"
             )
+        if column := _rising(side):
+            yield (
+                f"column {column} rises from draw to draw on the {name} input, as a counter or a time "
+                "does: leave it out of the output. Every guarantee assumes independent draws"
+            )
     if (value := _only_number(p)) and _only_number(q) not in ("", value):
         yield (
             f"every output on either input is one and the same number ({value} on the first): there is "
@@ -50,10 +55,7 @@ def _most_correlated(side: Outputs) -> tuple[float, str]:
     if side.codes is not None:
         found += [(_lag_one(ranks), len(side), words) for words, ranks in _kind_ranks(side)]
     for code, template in enumerate(side.structures[:50]):
-        columns = number_columns(template)[:_COLUMNS]
-        cells = _cells(template)
-        single = all(len(leaves_of(child)) == 1 for child in cells.values())
-        names = dict(enumerate(cells)) if single else {}
+        columns, names = number_columns(template)[:_COLUMNS], _names(template)
         rows = side[side.rows_of(code)]
         for column in columns if len(rows) >= 20 else ():
             words = f"over {len(rows):,} draws"
@@ -62,6 +64,24 @@ def _most_correlated(side: Outputs) -> tuple[float, str]:
     found = [one for one in found if abs(one[0]) * math.sqrt(one[1]) > _Z]
     best = max(found, key=lambda one: abs(one[0]), default=(0.0, 0, ""))
     return best[0], best[2]
+
+
+def _rising(side: Outputs) -> str:
+    """A column of several that rises from draw to draw, as no independent draws do; empty if none does.
+
+    Where it is the only one the draws may come from a sorted file.
+    """
+    if len(side.structures) != 1 or len(numbers := number_columns(side.structures[0])) < 2:
+        return ""
+    names = _names(side.structures[0])
+    rising = (k for k in numbers[:_COLUMNS] if np.all(np.diff(side.value_of(k)) > 0))
+    return next((names.get(k, str(k + 1)) for k in rising), "")
+
+
+def _names(template: Template) -> dict[int, str]:
+    """The names of columns by their places, if every cell of a row holds one value."""
+    cells = _cells(template)
+    return dict(enumerate(cells)) if all(len(leaves_of(c)) == 1 for c in cells.values()) else {}
 
 
 def _cells(template: Template) -> dict[str, Template]:

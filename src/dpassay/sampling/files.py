@@ -7,6 +7,8 @@ pickled) hold the same table if they hold the same content:
   with a decimal comma or with separators ("1,5", "1 234") are refused unless `Marks` says so.
 - A cell without a value is an outcome: blank, NA, N/A, null, NULL, None and Parquet's null are None, and
   so is a blank line in a file of one column. A row of JSON may also lack a key, as dictionaries do.
+- A column in which a number, or a missing value, is written in two ways is refused: these may be two
+  outputs, and `verify` must not take them for one.
 - ISO 8601 dates are such if every cell of their column is; times are in UTC, to the microsecond. Dates
   in other forms are words, but known as time stamps. "nan" and "inf" are floats, true and false booleans,
   all other cells words, without spaces at their ends; words and numbers may share a column. Strings in
@@ -31,7 +33,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -105,9 +107,28 @@ def refuse_writing(p: Content, q: Content) -> None:
                 )
 
 
-def rounding_notes(p: Table, q: Table) -> tuple[str, ...]:
+def column_notes(p: Table, q: Table) -> tuple[str, ...]:
+    """Columns that may tell two tables apart for reasons that are no matter of the mechanism."""
+    return (*_rounding_notes(p, q), *_apart_notes(p, q))
+
+
+def _apart_notes(p: Table, q: Table) -> Iterator[str]:
+    """Columns of several whose values repeat, and none of them in both tables: batches, machines."""
+    for name, *columns in zip(p.origin.columns, p.columns, q.columns, strict=True):
+        values = [set(map(repr, column.tolist())) for column in columns]  # some cannot be hashed
+        repeat = all(
+            4 * len(one) < len(column) for one, column in zip(values, columns, strict=True)
+        )
+        if len(p.columns) > 1 and repeat and values[0].isdisjoint(values[1]):
+            yield (
+                f"no value of column {name!r} occurs in both tables. If it is no output of the "
+                "mechanism (a batch, a machine), a violation says nothing about the mechanism: leave it "
+                f"out with {option('drop', [name])}"
+            )
+
+
+def _rounding_notes(p: Table, q: Table) -> Iterator[str]:
     """Columns of numbers that have no decimals in one of two tables alone."""
-    said = []
     for k, columns in enumerate(zip(p.columns, q.columns, strict=True)):
         numbers = [_finite_numbers(Column(column)) for column in columns]
         whole = [bool(np.all(one == np.floor(one))) for one in numbers]
@@ -115,12 +136,11 @@ def rounding_notes(p: Table, q: Table) -> tuple[str, ...]:
             continue
         coarse, fine = (p, q) if whole[0] else (q, p)
         column = f"column {p.origin.columns[k]!r}" if len(p.columns) > 1 else "the only column"
-        said.append(
+        yield (
             f"{column} has no decimals in {coarse.origin.file}, but has some in {fine.origin.file}. If "
             "the two were rounded differently after the release, that alone tells them apart, and a "
             "violation says nothing about the mechanism: round both in the same way"
         )
-    return tuple(said)
 
 
 def option(name: str, values: Sequence[str]) -> str:

@@ -277,9 +277,18 @@ def of_text(cells: Any, where: str, marks: Marks = PLAIN) -> Column:
         _refuse_grouped(cells, where)
     numbers = _numbers(cells)
     if numbers is not None:
+        _refuse_spellings(cells, where)
         return Column(numbers)
     cells = pa.compute.utf8_trim_whitespace(cells)
-    present = pa.compute.invert(pa.compute.is_in(cells, pa.array(_MISSING, cells.type)))
+    missing = pa.compute.is_in(cells, pa.array(_MISSING, cells.type))
+    written = cells.filter(missing).unique().to_pylist()
+    if len(written) > 1:
+        raise Unreadable(
+            f"holds {' and '.join(map(repr, sorted(written)))}, which are all read as a missing value "
+            "and are different outputs; write them alike, or another word for one of them",
+            where,
+        )
+    present = pa.compute.invert(missing)
     cells = cells.filter(present)
     mask = np.asarray(present, dtype=bool)
     return Column(_typed(cells, where, marks), None if mask.all() else mask)
@@ -343,8 +352,30 @@ def _typed(cells: Any, where: str, marks: Marks) -> AnyArray:
     mixed[true], mixed[false] = True, False
     number = _matches(cells, _NUMBER)
     if number.any():
-        mixed[number] = _numbers(cells.filter(pa.array(number)))
+        written = cells.filter(pa.array(number))
+        mixed[number] = _numbers(written)
+        _refuse_spellings(written, where)
     return mixed
+
+
+def _refuse_spellings(cells: Any, where: str) -> None:
+    """Refuse numbers that are written in two ways, such as the codes 0123 and 123.
+
+    Read as one number, two outputs would become one, and an upper bound on δ would be wrong. Rounding
+    makes zeros of both signs.
+    """
+    texts = _arrow().compute.utf8_trim_whitespace(cells).unique()
+    numbers = np.asarray(_numbers(texts))
+    told = np.flatnonzero(~np.isnan(numbers.astype(float)) & (numbers != 0))
+    _, first, which = np.unique(numbers[told], return_index=True, return_inverse=True)
+    if len(first) < len(told):
+        k = np.setdiff1d(np.arange(len(told)), first)[0]
+        one, other = (texts[int(told[row])].as_py() for row in (first[which[k]], k))
+        raise Unreadable(
+            f"holds {one!r} and {other!r}, which are one number, and may be two outputs. Write every "
+            "number in one way; if they are codes, write a letter before each",
+            where,
+        )
 
 
 def _fitting(cells: Any) -> list[Marks]:
