@@ -104,6 +104,9 @@ listeners: list[Callable[[Verdict | Verification | NoResult], None]] = []
 #: Draws a side of the pilot that `detects` plans with, and the most of the test.
 _PILOT, _MOST_DRAWS = 2000, 10_000_000
 
+#: The shares of flake of up to three audits of `detects`, and how near to its excess they come.
+_TRIES, _CLOSE = (0.5, 0.25, 0.25), 1.05
+
 #: The default of `rng`: the seed of the test suite (see `dpassay.settings`), or 0.
 _SUITE: Any = "suite"
 
@@ -209,8 +212,9 @@ def assert_private(
 
     n            draws per side per pair; 20 000 unless `seconds` to spend or `detects` are given
     detects      in place of n: the relative excess over the claim that is to be detected with probability
-                 0.9, such as 0.05. A pilot of 2 000 draws a side says how many draws that takes; if it is
-                 more than 10⁷ the test fails with what is possible
+                 0.9, such as 0.05. A pilot of 2 000 draws a side says how many draws that takes; if the
+                 event that the audit finds needs more, it is repeated with more, at most twice. The
+                 test fails if 10⁷ are not enough
     flake        the probability with which a mechanism that keeps its claim may be called a violation,
                  10⁻⁶ by default
     relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
@@ -231,30 +235,28 @@ def assert_private(
     __tracebackhide__ = True
     suite = settings.current()
     flake = suite.flake if flake is None else flake
-    seed, caught = _seed(pairs, rng, seed), ""
+    seed, caught, verb = _seed(pairs, rng, seed), "", audit
     if detects is None and n is None and seconds is None:
         detects = suite.detects
     if detects is not None:
         try:
             if n is not None or seconds is not None:
                 raise InvalidInput("detects chooses the draws: leave n and seconds out")
-            made = _planned(detects, mechanism, pairs, claim, flake, seed, sampling)
+            made = _planned(detects, mechanism, pairs, claim, _TRIES[0] * flake, seed, sampling)
         except (DpassayError, AuditTooWeak) as error:
             _tell(NoResult(str(claim), f"{type(error).__name__}: {error}".partition("\n")[0]))
             raise
-        n, event = (
-            max(made.draws or 0, _PILOT),
-            f"an event of probability {made.event:.2g} on the rarer side",
-        )
+        n, verb = max(made.draws or 0, _PILOT), functools.partial(_audit_until, made.actual)
         caught = (
-            f"an excess of {100 * detects:.3g} % on {event} would be detected with probability 0.9"
+            f"an excess of {100 * detects:.3g} % on an event like this would be detected with "
+            "probability 0.9"
         )
         if getattr(made.claim, "delta", 0.0):
             caught += ". That is an excess of ε; a larger δ on rarer events may be missed"
     elif n is None and seconds is None:
         n = suite.n or 20_000
     verdict: Verdict = _run(
-        audit,
+        verb,
         mechanism,
         pairs,
         claim,
@@ -272,9 +274,51 @@ def assert_private(
     draws = min(verdict.about.n or (0,))
     weak = f"with {draws:,} draws a side and flake={flake:g}; {_needed(verdict.claim, flake)}; {remedy}"
     _fail(verdict, flake, weak)
+    if caught and _misses(verdict, made.actual):
+        raise AuditTooWeak(
+            f"with {draws:,} draws a side {verdict.caught or 'nothing would be detected'}, which is more "
+            f"than the excess of {100 * detects:.3g} % over {verdict.claim.short} that detects asks for: "
+            "give a larger detects, a larger flake, or n",
+            verdict,
+        )
     if caught or verdict.caught:
         print(f"{verdict.headline}; {caught or verdict.caught}")
     return verdict
+
+
+def _audit_until(
+    target: float | None,
+    mechanism: Any,
+    pairs: Any,
+    claim: Any,
+    *,
+    n: int,
+    confidence: float,
+    **options: Any,
+) -> Verdict:
+    """Audit with more draws where the event that was found would not show a parameter of `target`.
+
+    Every audit has its share of the error probability.
+    """
+    for share in _TRIES:
+        sure = 1 - share * (1 - confidence)
+        found: Verdict = audit(mechanism, pairs, claim, n=n, confidence=sure, **options)
+        if n == _MOST_DRAWS or not _misses(found, target):
+            break
+        value, least = found.claim.value, found.smallest_detectable
+        assert target is not None
+        assert least is not None
+        times = ((least - value) / (target - value)) ** 2 if math.isfinite(least) else 4.0
+        n = min(math.ceil(1.2 * n * min(max(times, 1.0), 16.0)), _MOST_DRAWS)
+    return found
+
+
+def _misses(verdict: Verdict, target: float | None) -> bool:
+    """Whether an audit that refuted nothing would not have shown a parameter, up to a few percent."""
+    least, value = verdict.smallest_detectable, verdict.claim.value
+    if verdict.violated or target is None or least is None:
+        return False
+    return least - value > _CLOSE * (target - value)
 
 
 def _planned(

@@ -7,7 +7,7 @@ from scipy.stats import binom
 import dpassay as dp
 from dpassay import zoo
 from dpassay.cli import run
-from dpassay.errors import InvalidInput
+from dpassay.errors import DependenceWarning, InvalidInput
 
 PAIR = (0.0, 1.0)
 ASKED = ("eps", "eps, delta=0.01", "delta, eps=1", "mu")
@@ -102,3 +102,12 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert again.claim == dp.PureDP(bound.value)
     # the same event on a mechanism that is more private than the bound says
     assert run(["replay", "b.json", "zoo:Laplace(scale=1.5)", "--n", "2e5", "-q"]) == 0
+
+
+def test_a_replay_of_draws_that_were_doubted_is_doubted_too():
+    box = dp.from_function(lambda x: x + float(np.random.default_rng(7).laplace()))
+    with pytest.warns(DependenceWarning):
+        verdict = dp.audit(box, (0.0, 1.0), "eps=1", n=400, rng=0)
+    with pytest.warns(DependenceWarning, match="fixed seed"):
+        again = dp.replay(verdict, box, n=400, rng=1)
+    assert (verdict.guarantee, again.guarantee) == ("heuristic", "heuristic")

@@ -52,11 +52,26 @@ def test_an_error_of_somebody_else_keeps_its_cause(monkeypatch):
 
 def test_a_test_chooses_its_draws_for_the_excess_that_it_is_to_detect(capsys):
     verdict = testing.assert_private(dp.zoo.DiscreteLaplace(1.0), (0, 1), "eps=1", detects=0.1)
-    assert 15_000 < min(verdict.about.n) < 25_000
-    said = "an excess of 10 % on an event of probability 0.26 on the rarer side would be detected"
+    assert 15_000 < min(verdict.about.n) < 40_000
+    assert verdict.smallest_detectable < 1.1 + 0.006
+    said = "an excess of 10 % on an event like this would be detected with probability 0.9"
     assert said in capsys.readouterr().out
     with pytest.raises(testing.PrivacyViolation):
         testing.assert_private(dp.zoo.DiscreteLaplace(1 / 1.2), (0, 1), "eps=1", detects=0.1)
+
+
+def test_a_leak_above_the_excess_does_not_pass_where_the_pilot_found_another_event():
+    """Gaussian noise with ε = 1.46 at δ = 10⁻³: the event of the audit is rarer than that of the pilot."""
+
+    def release(x, size, rng):
+        return np.round(x + rng.normal(0, 1.8778755609, size), 4)
+
+    ended = []
+    for seed in range(12):
+        with pytest.raises((PrivacyViolation, AuditTooWeak)) as caught:
+            assert_private(release, (0.0, 1.0), "eps=1, delta=1e-3", detects=0.2, seed=seed)
+        ended.append(caught.type)
+    assert ended.count(PrivacyViolation) >= 9
 
 
 def test_the_excess_to_detect_is_a_setting_and_no_percentage(capsys):

@@ -18,7 +18,7 @@ from dpassay.outputs.keys import Layout
 from dpassay.outputs.named_features import NamedFeatures
 from dpassay.outputs.score_models import Features
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.provenance import About, Origin
+from dpassay.privacy.provenance import About, Guarantee, Origin
 from dpassay.results.estimates import LowerBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
@@ -32,6 +32,8 @@ from dpassay.sampling.samples import Samples, Source, one_source
 _REPLAY = 1 << 16
 #: Standard deviations from which on the event is likelier on the other input than it was.
 _CLEARLY = 4.0
+#: Draws a side that are looked at for signs of dependence, where the first result had some.
+_LOOKED_AT = 200
 
 
 def replay(
@@ -63,8 +65,10 @@ def replay(
     before: tuple[Origin, ...] = ()
     seen: set[str] = set()
     notes: tuple[str, ...] = ()
+    doubted = False
     if isinstance(witness, (Verdict, LowerBound)):
         before, seen = witness.about.files, _prints(witness.about)
+        doubted = witness.guarantee is not Guarantee.EXACT
         if witness.about.units == "canaries":
             raise InvalidInput(
                 "guesses about the canaries of one run have no event to count again: train once more "
@@ -116,6 +120,8 @@ def replay(
         source = one_source(mechanism, witness.pair, rng=rng, sampling=sampling, stage=_REPLAY)
         size = checks.whole("n", n)
         sizes = size, size
+        if doubted:  # counts alone do not show whether draws depend on each other
+            source.deal((_LOOKED_AT, _LOOKED_AT))
     total = np.zeros(4, dtype=np.int64)
     for (part,) in source.blocks(sizes, Counter(((event,),), (None,))):
         total += part.counts[0]
