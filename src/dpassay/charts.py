@@ -92,7 +92,8 @@ def renyi(
     parts = _lines(lines, x, y, ("λ", "ε(λ)"), hover)
     made = _finish(parts + _mark(point, ("claimed order", "claimed ε"), "diamond"))
     said = [line for note in notes for line in textwrap.wrap(note, 80)]
-    return made.properties(title=alt.Title("", subtitle=said, subtitleColor=INK)) if said else made
+    # images leave out a subtitle below an empty title
+    return made.properties(title=alt.Title(" ", subtitle=said, subtitleColor=INK)) if said else made
 
 
 def evidence(draws: FloatArray, log: FloatArray, *, limit: float, hover: bool = False) -> Any:

@@ -39,6 +39,7 @@ from dpassay.blackbox.library_objects import claim_on
 from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
 from dpassay.hunting.hunts import hunt
 from dpassay.hunting.result import Hunt, compared
+from dpassay.learning.betting_cells import why_trivial
 from dpassay.privacy.claim_parsing import as_claim, several
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation
@@ -103,6 +104,9 @@ listeners: list[Callable[[Verdict | Verification | NoResult], None]] = []
 
 #: Draws a side of the pilot that `detects` plans with, and the most of the test.
 _PILOT, _MOST_DRAWS = 2000, 10_000_000
+
+#: What is printed where a test passes and there is no event to say how strong it was.
+_UNLEARNED = "no score told the outputs on the two inputs apart"
 
 #: The shares of flake of up to three audits of `detects`, and how near to its excess they come.
 _TRIES, _CLOSE = (0.5, 0.25, 0.25), 1.05
@@ -235,7 +239,8 @@ def assert_private(
     __tracebackhide__ = True
     suite = settings.current()
     flake = suite.flake if flake is None else flake
-    seed, caught, verb = _seed(pairs, rng, seed), "", audit
+    seed, caught = _seed(pairs, rng, seed), ""
+    verb: Callable[..., Any] = audit
     if detects is None and n is None and seconds is None:
         detects = suite.detects
     if detects is not None:
@@ -277,12 +282,11 @@ def assert_private(
     if caught and _misses(verdict, made.actual):
         raise AuditTooWeak(
             f"with {draws:,} draws a side {verdict.caught or 'nothing would be detected'}, which is more "
-            f"than the excess of {100 * detects:.3g} % over {verdict.claim.short} that detects asks for: "
-            "give a larger detects, a larger flake, or n",
+            f"than detects = {detects:g} over {verdict.claim.short}: give a larger detects, a larger "
+            "flake, or n",
             verdict,
         )
-    if caught or verdict.caught:
-        print(f"{verdict.headline}; {caught or verdict.caught}")
+    print("; ".join(filter(None, (verdict.headline, caught or verdict.caught or _UNLEARNED))))
     return verdict
 
 
@@ -332,7 +336,7 @@ def _planned(
 ) -> Plan:
     """The plan for the pair on which it takes most draws to detect an excess."""
     __tracebackhide__ = True
-    checks.real("detects", detects, above=0.0, below=10.0, remedy="20 % is 0.2")
+    checks.real("detects", detects, above=0.0, below=3.0, remedy="20 % is 0.2")
     how = replace(sampling or Sampling(), progress=False)
     sure = 1 - checks.probability("flake", flake)
     options: dict[str, Any] = {"excess": detects, "confidence": sure, "pilot": _PILOT}
@@ -461,7 +465,7 @@ def _more_draws(found: Verification) -> str:
 
     Where the true δ is far below the claimed one the bound falls about as 1/n.
     """
-    point, hopeless = found.claim.point, found.upper >= 1 or found.diagnosis
+    point, hopeless = found.claim.point, why_trivial(found.worst.unseen) or found.diagnosis
     if point is None or not point[1] or found.about.n is None or hopeless:
         return ""
     draws = min(found.about.n) * found.upper / point[1]

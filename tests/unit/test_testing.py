@@ -61,7 +61,7 @@ def test_a_test_chooses_its_draws_for_the_excess_that_it_is_to_detect(capsys):
 
 
 def test_a_leak_above_the_excess_does_not_pass_where_the_pilot_found_another_event():
-    """Gaussian noise with ε = 1.46 at δ = 10⁻³: the event of the audit is rarer than that of the pilot."""
+    """Gaussian noise with ε = 1.46 at δ = 10⁻³: the audit finds a rarer event than the pilot."""
 
     def release(x, size, rng):
         return np.round(x + rng.normal(0, 1.8778755609, size), 4)

@@ -158,13 +158,17 @@ def test_numbers_with_separators_are_refused(write, text, cell, advice):
         ("x;y\n13,330.68;1\n5;2\n", {"decimal": ",", "thousands": "."}),
         ("x;y\n1,5;1\n1,234;2\n", {"thousands": ","}),
         ("x;y\n1,5;1\n1_234;2\n", {"thousands": "_"}),
+        ("x;y\n48 439,53;1\n1,5;2\n", {"decimal": ","}),
     ],
 )
 def test_options_that_were_given_are_not_advised_again(text, marks):
     with pytest.raises(Unreadable) as refused:
         numbers(text, **marks)
-    assert f"(it does not fit {Marks(**marks).options}: is that right?)" in str(refused.value)
-    assert "say how" not in str(refused.value)
+    given = Marks(**marks).options
+    assert f". {given} does not fit it" in str(refused.value)
+    assert f"{given} if it is" not in str(refused.value)
+    if " " in text:
+        assert "say how: --decimal , --thousands ' ' if it is 48439.53" in str(refused.value)
 
 
 def test_numbers_with_several_dots_are_words(write):

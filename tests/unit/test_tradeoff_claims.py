@@ -230,6 +230,30 @@ def test_a_function_that_is_not_its_own_inverse_is_noted(seed):
     said = "tested as max(f, f⁻¹)"
     assert said in str(dp.audit(*mechanism, dp.TradeoffDP(steep), **draws))
     assert said in str(dp.tradeoff.audit(*mechanism, dp.TradeoffDP(steep), **draws))
-    assert not dp.TradeoffDP(steep, ordered=True).notes
+    assert said not in str(dp.TradeoffDP(steep, ordered=True).notes)
     assert not dp.TradeoffDP(dp.GaussianDP(1.0).tradeoff).notes
     assert not dp.TradeoffDP.from_delta(dp.GaussianDP(1.0).delta_at).notes
+
+
+def test_points_claim_chords_and_say_so():
+    points = [(a, dp.GaussianDP(1.0).tradeoff(a)) for a in np.linspace(0, 1, 21)]
+    claimed = dp.TradeoffDP(points)
+    assert claimed.tradeoff(0.025) > dp.GaussianDP(1.0).tradeoff(0.025)
+    assert "chords of a convex curve lie above it" in claimed.notes[0]
+    assert not dp.TradeoffDP(dp.GaussianDP(1.0).tradeoff).notes
+    with pytest.raises(InvalidInput, match=r"beta > 1 − alpha, got the point \(0.5, 0.6\)"):
+        dp.TradeoffDP([(0, 1), (0.5, 0.6), (1, 0)])
+
+
+def test_the_null_hypothesis_of_an_ordered_claim_is_the_second_input():
+    narrow, wide = norm(0, 1), norm(0, 2)
+
+    def release(x, size, rng):
+        return rng.normal(0, x, size)
+
+    def tradeoff(alpha):  # of N(0, 4), the null hypothesis, against N(0, 1): reject near 0
+        return 1 - (2 * narrow.cdf(wide.ppf(0.5 + np.asarray(alpha) / 2)) - 1)
+
+    ordered = dp.TradeoffDP(tradeoff, ordered=True)
+    assert not dp.audit(release, (1.0, 2.0), ordered, n=20_000, rng=0).violated
+    assert dp.audit(release, (2.0, 1.0), ordered, n=20_000, rng=0).violated

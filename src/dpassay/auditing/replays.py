@@ -26,7 +26,7 @@ from dpassay.rounding import rounded_down
 from dpassay.sampling.budget import totals
 from dpassay.sampling.copies import drawn_before
 from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.samples import Samples, Source, one_source
+from dpassay.sampling.samples import Samples, Source, one_source, warned
 
 #: The stage at which the streams of a replay begin, past all that an audit uses.
 _REPLAY = 1 << 16
@@ -121,7 +121,7 @@ def replay(
         size = checks.whole("n", n)
         sizes = size, size
         if doubted:  # counts alone do not show whether draws depend on each other
-            source.deal((_LOOKED_AT, _LOOKED_AT))
+            source.doubts = warned(source.deal((_LOOKED_AT, _LOOKED_AT)))
     total = np.zeros(4, dtype=np.int64)
     for (part,) in source.blocks(sizes, Counter(((event,),), (None,))):
         total += part.counts[0]

@@ -88,6 +88,11 @@ def adapted(given: Any) -> Any:
 def neighbours_of(mechanism: Any, given: dict[str, Any]) -> Neighbours:
     """What is given, by the names of `Neighbours`; the rest as a mechanism of another library has it."""
     found = adapted(mechanism)
+    if given["claim"] is None and isinstance(given["space"], (str, Claim)):
+        raise InvalidInput(
+            f"space is {checks.shown(given['space'])}, which is a claim: give what the inputs may be "
+            "before it, such as dp.inputs.Reals(0, 1, length=(1, 9))"
+        )
     named = {name: value for name, value in given.items() if value is not None}
     if isinstance(found, LibraryMechanism) and not {"space", "claim"} <= named.keys():
         return replace(found.takes(found.given), **named)
@@ -102,6 +107,11 @@ def neighbours_of(mechanism: Any, given: dict[str, Any]) -> Neighbours:
 def claim_on(given: Any, mechanism: Any, pairs: Any) -> Any:
     """The claim that is given; else the one that a mechanism of another library makes about the pairs."""
     found = adapted(mechanism)
+    if isinstance(pairs, (str, Claim)):
+        raise InvalidInput(
+            f"pairs is {checks.shown(pairs)}, which is a claim: the inputs come before it, and samples "
+            "have none: audit(mechanism, (0.0, 1.0), claim), audit(samples, claim=…)"
+        )
     if given is not None or pairs is None or not isinstance(found, LibraryMechanism):
         return given
     claims = [
@@ -223,6 +233,11 @@ def _opendp_neighbours(measurement: Any) -> Neighbours:
 
 def _diffprivlib(mechanism: Any, pair: Pair) -> Claim:
     """ε and δ of a mechanism, for inputs within its sensitivity."""
+    if hasattr(mechanism, "utility"):
+        raise InvalidInput(
+            f"{type(mechanism).__name__} takes no input, its data are the utility that it was made with: "
+            "write a function of the data that makes it and returns randomise(), and give claim="
+        )
     sensitivity = getattr(mechanism, "sensitivity", None)
     if sensitivity is not None:
         apart = abs(float(pair.first) - float(pair.second))

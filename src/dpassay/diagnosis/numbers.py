@@ -95,11 +95,12 @@ class Noise:
             bounds = [
                 (float(order), claim.divergence_limit(float(order))) for order in claim.orders
             ]
-            return bisect(
+            kept = bisect(
                 lambda by: all(self.divergence(by, order) <= most for order, most in bounds),
                 *(0.0, 50.0),
                 steps=24,
-            )[0]
+            )
+            return float(kept[0])
         if self.family == "Gaussian" and claim.point is not None and claim.point[1] == 0:
             return 0.0
         limit = np.asarray(claim.delta_at(_EPSILONS)) + 1e-9

@@ -383,6 +383,33 @@ class LogLoss:
         return bool(gain.mean() > gain.std() / math.sqrt(gain.size))
 
 
+#: A score beats the cells if its log loss is smaller by so many standard errors, and by so much; draws a
+#: side that tell.
+_CLEARLY, _BETTER, _COMPARED = 3.0, 0.002, 1 << 15
+
+
+def cells_suffice(learner: CrossFit) -> bool:
+    """Whether no score predicts clearly better than losses on cells which input an output is from.
+
+    Cells are too wide for heavy tails, and too many for hundreds of whole numbers.
+    """
+    if max(learner.batch.sizes) > _COMPARED:
+        some = Batch(learner.batch.p[:_COMPARED], learner.batch.q[:_COMPARED])
+        return cells_suffice(CrossFit(some, learner.loss, learner.rng, pair=learner.pair))
+    cells: list[FloatArray] = []
+    others: list[FloatArray] = []
+    for k in learner.families[0]:
+        if (scores := learner.scores(k)) is not None:
+            losses = LogLoss().judge(scores)
+            (cells if learner.names[k] in learner.on_cells else others).append(losses)
+    if not cells:
+        return False
+    gains = [min(cells, key=np.mean) - other for other in others]
+    return not any(
+        gain.mean() > max(_CLEARLY * gain.std() / math.sqrt(gain.size), _BETTER) for gain in gains
+    )
+
+
 #: The chance that some score is said to separate two inputs whose outputs are alike, at most.
 _CHANCE = 0.01
 #: An event that holds this share of the draws is even enough.

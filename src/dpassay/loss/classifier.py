@@ -141,7 +141,8 @@ def check_classifier(given: Any) -> None:
     if not any(checks.has(given, "fit", score) for score in scores):
         raise InvalidInput(
             f"a classifier must be one of {', '.join(map(repr, PRESETS))} or have fit and "
-            f"predict_proba (or decision_function), got {checks.shown(given)}"
+            f"predict_proba (or decision_function), got {checks.shown(given)}; a function of one output "
+            "goes into features=[…]"
         )
 
 

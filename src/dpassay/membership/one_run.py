@@ -106,7 +106,9 @@ def one_run(
         tested = claim_with_progress(claim)
         if delta is not None and tested.point is not None:
             got = checks.shown(delta)
-            raise InvalidInput(f"{tested} says its own δ, got delta = {got}; leave delta out")
+            both = f'write claim="eps={digits(tested.point[0])}, delta={got}"'
+            remedy = "leave delta out" if tested.point[1] else both
+            raise InvalidInput(f"{tested} says its own δ, got delta = {got}; {remedy}")
         _check_claim(tested)
     beside = _beside(tested, claim, delta)
     gamma = 1.0 - checks.probability("confidence", confidence)
@@ -124,7 +126,7 @@ def one_run(
         )
     said, doubted = coin_notes(given)
     about = About(
-        method="guesses in one run",
+        method="guesses in one run" if len(runs) == 1 else f"guesses in {len(runs)} runs",
         guarantee=Guarantee.HEURISTIC if doubted else Guarantee.EXACT,
         units="canaries",
         seed=seed,

@@ -28,7 +28,7 @@ _FEW = 20
 _SCORES = (
     "one number a canary",
     "every canary needs a score: give those that could not be scored one that does not depend on the "
-    "coin, such as the lowest of all",
+    "coin, such as that of the canary which seems least to have been included",
 )
 
 
@@ -66,13 +66,13 @@ def read_runs(scores: Any, included: Any, groups: Any = None) -> list[Run]:
     for k, (s, c, *labels) in enumerate(zip(*columns, strict=True)):
         of = f" of run {k + 1}" if several else ""
         read = read_scores("scores", s, *_SCORES), _coins(c)
-        names = _labels(labels[0]) if labels else np.full(len(read[0]), "")
-        for name, column in (("included", read[1]), ("groups", names)):
+        for name, column in (("included", read[1]), ("groups", labels[0] if labels else read[0])):
             if len(column) != len(read[0]):
                 raise InvalidInput(
                     f"scores{of} has {len(read[0]):,} canaries and {name} has {len(column):,}; give one "
                     "of each a canary, in the same order"
                 )
+        names = _labels(labels[0]) if labels else np.full(len(read[0]), "")
         if any(len(names) > 20 and np.array_equal(read[1], other.coins) for other in runs):
             raise InvalidInput(
                 f"run {k + 1} has the coins of a run before it; every run needs coins of its own: draw "

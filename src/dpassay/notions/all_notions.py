@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.learning.cross_fit import CrossFit, LogLoss, Scores, select
+from dpassay.learning.cross_fit import CrossFit, LogLoss, Scores, cells_suffice, select
 from dpassay.learning.streaming import grid_loss, grid_over, score_edges, scores_over
 from dpassay.loss.cell_counts import CellCounts, first_look, tally_of_levels
 from dpassay.loss.grid import GridLoss
@@ -31,6 +31,8 @@ _POINTS = 500
 #: A Rényi divergence is supported by the draws if about this many of them, on the side that has fewer,
 #: decide its integral, and if the log-ratios without a cap would not make it larger by this factor.
 _DECIDE, _UNCAPPED = 20, 1.2
+#: Draws that show that an event is no accident.
+_SEEN = 50
 
 
 def estimate(
@@ -113,7 +115,7 @@ def _profile(
     both = curve.symmetrise()
     bits = "an audit also tests the floating-point representation"  # which may leak
     left_out = [f"these are estimates for the values; {bits}"] if learner.families[1] else []
-    said = *notes, *rare, *left_out
+    said = *notes, *rare, *_larger_losses(masses, epsilon, n), *left_out
     about = About.of(source, f"plug-in of the {name}", Guarantee.HEURISTIC, n, said)
     about = replace(about, files=source.files)
     delta = np.maximum(masses.delta(eps), masses.swap().delta(eps))
@@ -130,6 +132,18 @@ def _profile(
         renyi_reach=reach,
         about=about,
     )
+
+
+def _larger_losses(masses: Masses, epsilon: float, n: Sizes) -> tuple[str, ...]:
+    """A note where δ is clearly above 0 far beyond the estimate of ε."""
+    far = np.array([2 * epsilon])
+    delta = max(float(one.delta(far)[0]) for one in (masses, masses.swap()))
+    if not math.isfinite(epsilon) or not epsilon or delta * min(n) < _SEEN:
+        return ()
+    said = (
+        f"δ({2 * epsilon:.3g}) ≈ {delta:.2g} is not 0: outputs that are rare on one input have a "
+    )
+    return (f"{said}larger loss than ε ≈ {epsilon:.3g}, which is that of outputs seen on both",)
 
 
 def _epsilons(masses: Masses, epsilon: float, n: int) -> FloatArray:
@@ -167,7 +181,7 @@ def _support(
 
 def _is_on_cells(learner: CrossFit) -> bool:
     """Whether a loss on cells tells all: characters and features, where there are any, tell more."""
-    return bool(learner.on_cells) and not _by_parts(learner)
+    return bool(learner.on_cells) and not _by_parts(learner) and cells_suffice(learner)
 
 
 def _by_parts(learner: CrossFit) -> bool:
@@ -189,7 +203,11 @@ def _by_parts(learner: CrossFit) -> bool:
 def _score(learner: CrossFit) -> tuple[int, Scores]:
     """The candidate whose scores are best, and its scores of draws it was not fitted to."""
     # tables of characters order the words, but their sum is no log-ratio
-    index, _ = select(learner, _Distance()) if _by_parts(learner) else select(learner, LogLoss())
+    values = learner.families[0]
+    if _by_parts(learner):
+        index, _ = select(learner, _Distance(), values)
+    else:
+        index, _ = select(learner, LogLoss(), values)
     scores = learner.scores(index)
     assert scores is not None
     return index, scores
@@ -242,6 +260,7 @@ def _thinned(curve: TradeoffCurve) -> TradeoffCurve:
         return curve
     arc = np.cumsum(np.abs(np.diff(curve.x)) + np.abs(np.diff(curve.y)))
     arc = np.concatenate([[0.0], arc])
-    keep = np.unique(np.searchsorted(arc, np.linspace(0, arc[-1], _POINTS)).clip(0, arc.size - 1))
-    keep = np.unique(np.concatenate([[0], keep, [arc.size - 1]]))
+    ends = np.geomspace(1e-9, 0.01, 40)  # rare events, which δ at a large ε is read off
+    at = np.concatenate([np.linspace(0, arc[-1], _POINTS), ends, arc[-1] - ends])
+    keep = np.unique(np.searchsorted(arc, at).clip(0, arc.size - 1))
     return TradeoffCurve(curve.x[keep], curve.y[keep])

@@ -41,6 +41,7 @@ from dpassay.privacy.curves import RenyiCurve
 from dpassay.privacy.pairs import SWAPS, Direction
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.estimates import Estimate, LowerBound
+from dpassay.results.witness import BITS
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import Whole
@@ -263,8 +264,9 @@ def _variational_bounds(
             assert scores is not None
             scores = np.sort(scores[0]), np.sort(scores[1])  # once for all orders
             witnesses = [first, *(power.at(float(order), scores) for order in orders[1:])]
-            candidates.append((first.predicted, source, learner.fitted(index), witnesses))
-        _, chosen, loss, witnesses = max(candidates, key=lambda c: c[0])
+            bits = index in learner.families[1]
+            candidates.append((first.predicted, source, learner.fitted(index), witnesses, bits))
+        _, chosen, loss, witnesses, bits = max(candidates, key=lambda c: c[0])
         bar.say("bounding")
         parts = list(chosen.blocks(budget.test, partial(_scores, loss)))
     score_p, score_q = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
@@ -272,7 +274,7 @@ def _variational_bounds(
     values = np.maximum([w.estimate for w in witnesses], lower)
     single = len(found) == 1
     estimates = [float(values[0])] if single else [c[3][0].estimate for c in candidates]
-    notes = [f"loss: {loss.name}"]
+    notes = [f"loss: {loss.name}", *[BITS] * bits]
     weak = [w.order for w in witnesses if w.effective < 100]
     if weak:
         listed = ", ".join(f"{order:g}" for order in weak)

@@ -21,7 +21,7 @@ from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.upper_delta import upper_curve
 from dpassay.learning.betting_cells import Cells, outside, why_trivial
-from dpassay.learning.cross_fit import CrossFit, LogLoss, select
+from dpassay.learning.cross_fit import CrossFit, LogLoss, cells_suffice, select
 from dpassay.learning.streaming import grid_loss
 from dpassay.loss.cell_counts import Binning, CellCounts, first_look, tallies
 from dpassay.loss.fit import NAMES, Loss
@@ -169,7 +169,7 @@ def count_thresholds(source: Source, n: int | None, options: Options) -> Thresho
     with Whole(budget.draws(1)):
         batch = source.deal(look)
         learner = CrossFit(batch, options.loss, source.rng)
-        if learner.on_cells:
+        if learner.on_cells and cells_suffice(learner):
             return _on_grid(source, learner, more, budget.test, options)
         test = budget.test
         if max(more) and options.keep:
@@ -249,7 +249,7 @@ def _directions(expected: FloatArray, options: Options) -> npt.NDArray[np.bool_]
 
 
 def _by_scores(source: Source, learner: CrossFit, test: Sizes, options: Options) -> ThresholdCounts:
-    index = 0 if len(learner.names) == 1 else select(learner, LogLoss())[0]
+    index = 0 if len(learner.names) == 1 else select(learner, LogLoss(), learner.families[0])[0]
     loss = learner.fitted(index)
     train = learner.batch
     averages = partial(_averages, loss, options, Cells.learn(train))

@@ -27,6 +27,7 @@ from dpassay.bounds import joint_test as joint
 from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput
+from dpassay.learning.cross_fit import CrossFit, LogLoss, cells_suffice, select
 from dpassay.loss.cell_counts import NotApplicable, tally_draws, tally_of
 from dpassay.loss.classifier import as_classifier
 from dpassay.loss.fit import Loss, fit
@@ -100,6 +101,8 @@ def estimate(
         checks.probability("confidence", confidence)
     density = KernelDensity.of(bandwidth)
     batch = source.deal(draws) if confidence is not None or loss is not None else None
+    if loss is None and batch is not None:
+        loss = _instead_of_cells(batch, source)
     if loss is not None and batch is not None:
         fitted, score_p, score_q = _held_out(loss, batch, source)
         about = About.of(source, f"PLRT with {fitted.name}", Guarantee.HEURISTIC, draws)
@@ -121,6 +124,14 @@ def estimate(
         x, y = _perturbed(ratio, p, q, perturbation, thresholds)
     band = None if confidence is None else _band(score_p, score_q, confidence)
     return TradeoffCurve(x, y, band=band, about=about)
+
+
+def _instead_of_cells(batch: Batch, source: Source) -> Any:
+    """The score that estimates p/q where kernel densities do so clearly worse; else None."""
+    learner = CrossFit(batch, "values", source.rng, lean=True)
+    if not learner.on_cells or cells_suffice(learner):
+        return None
+    return learner.names[select(learner, LogLoss())[0]]
 
 
 def _held_out(loss: Any, batch: Batch, source: Source) -> tuple[Loss, FloatArray, FloatArray]:

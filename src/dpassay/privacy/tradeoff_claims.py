@@ -40,6 +40,10 @@ _RAISED = (
     "f is not its own inverse: a claim about both orders of the pair is tested as max(f, f⁻¹); "
     "TradeoffDP(f, ordered=True) claims f of the first input against the second alone"
 )
+_CHORDS = (
+    "between the given points the claim is linear: chords of a convex curve lie above it, and claim more "
+    "than the curve does. Give a function to claim that"
+)
 #: Added to every δ of a profile: more than rounding takes from the lines and where they meet.
 _ROUNDING = 2e-15
 #: A profile is first evaluated at this many ε. More are added where they could raise f by more than this
@@ -53,9 +57,11 @@ class TradeoffDP(Claim):
 
     f-DP is a claim about both orders of two neighbours, T(P,Q) ≥ f and T(Q,P) ≥ f, which together
     say T ≥ max(f, f⁻¹): that is the curve kept. With `ordered` the claim is only about the first input
-    against the second. A function is tabulated from below, so that the claim as stored is
-    never stronger than the one made. `gap` lowers the whole curve: it is the parameter a lower
-    bound is reported on. `name` is printed with the claim; by default it is that of the function.
+    against the second: events have probability α on the second input, which is the null hypothesis, and
+    1 − f(α) at most on the first. A function is tabulated from below, so that the claim as stored is
+    never stronger than the one made; points are joined by chords. `gap` lowers the whole curve: it is the
+    parameter a lower bound is reported on. `name` is printed with the claim; by default it is that of
+    the function.
 
     `from_delta` makes the claim of a privacy profile, such as an accountant computes.
 
@@ -81,9 +87,9 @@ class TradeoffDP(Claim):
             if isinstance(self.f, FunctionType) and self.f.__name__.isidentifier():
                 self._set(name=self.name or self.f.__name__)
             both = curve if self.ordered else _both_orders(curve)
-            if np.max(both(curve.x) - curve.y) > _ASYMMETRIC:
-                self._set(notes=(_RAISED,))
-            self._set(f=both)
+            raised = np.max(both(curve.x) - curve.y) > _ASYMMETRIC
+            notes = [_CHORDS] * (not callable(self.f)) + [_RAISED] * bool(raised)
+            self._set(f=both, notes=tuple(notes))
 
     @classmethod
     def from_delta(cls, f: Callable[[Any], Any]) -> TradeoffDP:
@@ -167,6 +173,12 @@ def _curve_of_points(points: Any) -> TradeoffCurve:
         raise InvalidInput(
             f"f must be a function of alpha or a list of (alpha, beta) points, got "
             f"{checks.shown(points)}"
+        )
+    over = array[array.sum(axis=1) > 1 + 1e-9]
+    if len(over):
+        a, b = over[0].tolist()
+        raise InvalidInput(
+            f"no trade-off function has beta > 1 − alpha, got the point ({a:g}, {b:g})"
         )
     order = np.argsort(array[:, 0], kind="stable")
     return TradeoffCurve(array[order, 0], array[order, 1])

@@ -342,7 +342,7 @@ def _json_text(cell: Any, where: str, marks: Marks) -> str:
                 raise Unreadable(why, where) from None
             return cell
     raise Unreadable(
-        f"holds {checks.shown(cell)}; a cell is a number, a word, true, false or null: give what is "
-        "nested columns of its own",
+        f"holds {checks.shown(cell)}, a nested value; a cell is a number, a word, true, false or null. "
+        'Write {"a.b": 1} in place of {"a": {"b": 1}}, or pass lists of dictionaries to from_samples',
         where,
     )

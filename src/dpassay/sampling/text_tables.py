@@ -329,12 +329,12 @@ def _typed(cells: Any, where: str, marks: Marks) -> AnyArray:
         cell = cells[int(separated[0])].as_py()
         fitting = ", ".join(
             f"{one.options} if it is {cell.replace(one.thousands, '').replace(one.decimal, '.')}"
-            for one in (_fitting(cells) if marks == PLAIN else ())
+            for one in _fitting(cells if marks == PLAIN else cells.take(_arrow().array(separated)))
         )
         advice = (
             f"say how: {fitting} (decimal=, thousands= in Python)" if fitting else "write all alike"
         )
-        advice += f" (it does not fit {marks.options}: is that right?)" * (marks != PLAIN)
+        advice += f". {marks.options} does not fit it" * (marks != PLAIN)
         raise Unreadable(
             f"holds {checks.shown(cell)}, which looks like a number with a decimal comma or separators, "
             f"or like several numbers. If it is one, {advice}. If it is several, separate cells by "
