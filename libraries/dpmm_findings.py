@@ -18,8 +18,8 @@ FINDINGS: tuple[Finding, ...] = (
             "static column, dropped before the fit and written back as it was, whatever its declared "
             "domain; an attribute with a missing value gets a column NaN of its own. One row decides "
             "in both cases whether a value can come out at all. All pipelines (PrivBayes, MST, AIM) "
-            "use this binner. A hunt found it in MST too: if its only attribute is constant none is left, "
-            "and the fit raises."
+            "use this binner. A hunt found it in MST too: if its only attribute is constant none is "
+            "left, and the fit raises."
         ),
         script="dpmm_constant.py",
         report=(
