@@ -158,7 +158,6 @@ def _correlated() -> Iterator[Case]:
     streaming = toeplitz.inverse_as_streaming_matrix(jnp.array([1.0, 0.5]))
 
     def two(matrix: Any) -> Callable[[Any, int], Any]:
-        @jax.jit
         def block(values: jax.Array, key: jax.Array) -> jax.Array:
             privatizer = noise_addition.matrix_factorization_privatizer(
                 matrix, stddev=1.0, prng_key=key
@@ -170,9 +169,11 @@ def _correlated() -> Iterator[Case]:
                 found.append(noisy)
             return jnp.stack(found, axis=1)
 
+        ready = jax.jit(block)
+
         def draws(values: Any, size: int) -> Any:
             given = jnp.array(values, dtype=jnp.float32)
-            blocks = [np.asarray(block(given, _key())) for _ in range(-(-size // _BLOCK))]
+            blocks = [np.asarray(ready(given, _key())) for _ in range(-(-size // _BLOCK))]
             return np.concatenate(blocks)[:size]
 
         return draws
