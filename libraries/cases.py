@@ -41,7 +41,8 @@ class Case:
                alarms. Empty where there is no such argument, or a finding
     space      what inputs look like, for a case that `dpassay.hunt` finds the pair of; then `pair` is
                None, and n is half of the budget; `outside`: values beyond its bounds and NaN too;
-               `user`: the column that names people, if the relation is "user"
+               `user`: the column that names people, if the relation is "user"; `norm`: in which
+               answers differ by 1 at most, if it is "query"
     """
 
     name: str
@@ -61,6 +62,7 @@ class Case:
     space: Any = None
     outside: bool = False
     user: str | None = None
+    norm: str = "each"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from diffprivlib import BudgetAccountant, models
 from diffprivlib import mechanisms as dm
 from diffprivlib import tools as dt
 
-from dpassay.blackbox.inputs import Category, Integer, Real, Reals, Table
+from dpassay.blackbox.inputs import Category, Integer, Integers, Real, Reals, Table
 from libraries.cases import Case, both
 from libraries.diffprivlib_findings import FINDINGS as FINDINGS
 from libraries.spaces import tuples, with_hunts
@@ -31,10 +31,10 @@ _PROVEN = "the ideal mechanism keeps the claim; only its values are looked at"
 _NAN = float("nan")
 
 
-def _labelled(low: float, classes: int) -> Table:
-    """Five rows of a number and a class."""
+def _labelled(low: float, classes: int, rows: int | tuple[int, int] = 5) -> Table:
+    """Rows of a number and a class."""
     columns = {"x": Real(low, low + 1), "y": Category(range(classes))}
-    return Table(columns, rows=5, convert=tuples)
+    return Table(columns, rows=rows, convert=tuples)
 
 
 _OUTSIDE: dict[str, Any] = {"n": 10_000, "outside": True}
@@ -46,8 +46,29 @@ def _few(low: float, length: int | tuple[int, int]) -> Reals:
 
 _POINTS = Table({"x": Real(0, 1), "y": Real(0, 1)}, rows=4, convert=tuples)
 _LARGE: dict[str, Any] = {"space": Integer(0, 2**60), "relation": "query", "n": 20_000}
+_REAL: dict[str, Any] = {"space": Real(-1e6, 1e6), "relation": "query", "n": 20_000}
+_SCORES: dict[str, Any] = {
+    "space": Reals(-5, 5, length=(2, 4), convert="list"),
+    "relation": "query",
+    "n": 20_000,
+}
 #: Cases that are hunted too.
 _HUNTED: dict[str, dict[str, Any]] = {
+    **{
+        f"Laplace{name}, values": {**_REAL, "space": Real(0, 4)}
+        for name in ("Truncated", "Folded", "BoundedDomain")
+    },
+    "Snapping, values": {**_REAL, "space": Real(-4, 4)},
+    **{
+        f"{name}, values": _REAL
+        for name in ("LaplaceBoundedNoise", "Gaussian", "GaussianAnalytic", "Staircase", "Uniform")
+    },
+    "GeometricTruncated": {**_LARGE, "space": Integer(0, 3)},
+    "GeometricFolded": {**_LARGE, "space": Integer(0, 4)},
+    "Binary": {"space": Category(["a", "b"]), "n": 20_000},
+    **dict.fromkeys(("Exponential", "PermuteAndFlip"), _SCORES),
+    "ExponentialCategorical": {"space": Category(["a", "b", "c"]), "n": 20_000},
+    "ExponentialHierarchical": {"space": Category(["a", "b", "c", "d"]), "n": 20_000},
     "Laplace, bits": {"space": Real(-20, 20), "relation": "query", "n": 10_000},
     "Geometric, beyond 2**53": _LARGE,
     "GaussianDiscrete": _LARGE,
@@ -58,14 +79,25 @@ _HUNTED: dict[str, dict[str, Any]] = {
     "mean, a NaN row": {"space": _few(0, 2), **_OUTSIDE},
     "median, a NaN row": {"space": _few(0, 3), **_OUTSIDE},
     "sum at 100, one record removed": {"space": _few(100, (2, 6)), "n": 10_000},
+    **{f"{name}, values": {"space": _few(0, 10), "n": 10_000} for name in ("var", "std")},
+    "nanstd, eight NaN rows": {"space": _few(0, 10), **_OUTSIDE},
+    **{name: {"space": _few(0, 3), "n": 10_000} for name in ("quantiles", "percentile")},
+    "count_nonzero, one record replaced": {
+        "space": Integers(0, 2, length=4, convert="list"),
+        "n": 10_000,
+    },
     "histogram, one record replaced": {"space": _few(0, 4), "n": 10_000},
+    **{f"histogram{d}": {"space": _few(0, (0, 4)), "n": 10_000} for d in ("2d", "dd")},
     "GaussianNB, bounds far from zero": {"space": _labelled(1000, 2)},
     "GaussianNB, a class of one": {"space": _labelled(0, 3)},
     "GaussianNB.partial_fit, a declared class of one": {"space": _labelled(0, 3)},
+    "LogisticRegression, a class of one": {"space": _labelled(0, 3), "n": 500},
     "LinearRegression": {"space": _POINTS, "n": 2_000},
     "DecisionTreeClassifier, one record replaced": {"space": _labelled(0, 2)},
+    "RandomForestClassifier, one record added": {"space": _labelled(0, 2, (1, 5)), "n": 5_000},
     "KMeans": {"space": _few(0, (5, 7))},
     "StandardScaler": {"space": _few(0, 5)},
+    "PCA": {"space": Table(dict.fromkeys("xy", Real(-1, 1)), rows=4, convert=tuples)},
 }
 
 

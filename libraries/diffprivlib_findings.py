@@ -40,7 +40,8 @@ FINDINGS: tuple[Finding, ...] = (
             "The sensitivity is that of a statistic of array.size records, while the statistic is of "
             "the records that are not NaN: with nine of ten records NaN, the mean changes ten times as "
             "much as the noise is made for. A sum changes by up to the larger bound when a record "
-            "becomes NaN, and not by the distance of the bounds."
+            "becomes NaN, and not by the distance of the bounds. If all records are NaN, so is the "
+            "mean, the variance and the standard deviation."
         ),
         script="diffprivlib_nanmean.py",
         report=(
@@ -123,7 +124,8 @@ FINDINGS: tuple[Finding, ...] = (
         cases=("GaussianNB, a class of one", "LogisticRegression, a class of one"),
         cause=(
             "fit takes classes_ from np.unique(y), so that a class that only one record has shows in "
-            "the shape of the fitted model. RandomForestClassifier has a parameter `classes` and "
+            "the shape of the fitted model; with one class in all LogisticRegression raises, as a hunt "
+            "found too. RandomForestClassifier has a parameter `classes` and "
             "warns; fit of these models has neither. GaussianNB.partial_fit has `classes`: see the "
             "next finding."
         ),

@@ -38,7 +38,12 @@ _CALIBRATED = (
 DOMAIN = {"a": {"categories": ["p", "q"]}, "b": {"categories": ["u", "v"]}}
 _BINARY = Category(["u", "v"])
 #: Cases that are hunted too: the space.
-_HUNTED = {
+_HUNTED: dict[str, dict[str, Any]] = {
+    "MST, one attribute": {
+        "space": columns({"a": Category(["p", "q"])}, (1, 3)),
+        "n": 400,
+        "sound": "",  # the argument is about noise, and the space has tables that are constant
+    },
     "PrivBayes, an attribute that is constant": {
         "space": columns({"a": Category(["p", "q"]), "b": _BINARY}, (15, 21))
     },

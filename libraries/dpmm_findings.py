@@ -8,13 +8,18 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="Constant attributes and missing values are looked up in the data, without noise",
         kind="violation",
-        cases=("PrivBayes, an attribute that is constant", "PrivBayes, one value missing"),
+        cases=(
+            "PrivBayes, an attribute that is constant",
+            "PrivBayes, one value missing",
+            "MST, one attribute",
+        ),
         cause=(
             "processing/table_binner.py, TableBinner.fit: an attribute with a single value is a "
             "static column, dropped before the fit and written back as it was, whatever its declared "
             "domain; an attribute with a missing value gets a column NaN of its own. One row decides "
             "in both cases whether a value can come out at all. All pipelines (PrivBayes, MST, AIM) "
-            "use this binner."
+            "use this binner. A hunt found it in MST too: if its only attribute is constant none is "
+            "left, and the fit raises."
         ),
         script="dpmm_constant.py",
         report=(

@@ -22,10 +22,17 @@ from libraries.spaces import with_hunts
 
 DISTRIBUTION = "jax-privacy"
 
+_BLOCK = 1024  # draws at once; a size for each call would be compiled anew, until memory ends
 _PROVEN = "the ideal mechanism keeps the claim; only its values are looked at"
 _ADD = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
 _REPLACE = dp_accounting.NeighboringRelation.REPLACE_ONE
 _VALUE: dict[str, Any] = {"space": Real(-20, 20), "relation": "query"}
+#: One participation changes one step by 1 at most; the claim holds for mixtures of both steps too.
+_STEPS: dict[str, Any] = {
+    "space": Reals(-20, 20, length=2, convert="list"),
+    "relation": "query",
+    "norm": "l1",
+}
 #: Cases that are hunted too.
 _HUNTED: dict[str, dict[str, Any]] = {
     "clipped gradients, replaced": {
@@ -35,6 +42,8 @@ _HUNTED: dict[str, dict[str, Any]] = {
     "Gaussian noise, float32, values": _VALUE,
     "Gaussian noise, float32, bits": _VALUE,
     "Gaussian noise, bfloat16, values": _VALUE,
+    **dict.fromkeys(("correlated noise, dense", "correlated noise, streaming"), _STEPS),
+    "Poisson sampling": {"space": Reals(-1, 1, length=(1, 4), convert="list"), "n": 20_000},
 }
 
 
@@ -149,16 +158,23 @@ def _correlated() -> Iterator[Case]:
     streaming = toeplitz.inverse_as_streaming_matrix(jnp.array([1.0, 0.5]))
 
     def two(matrix: Any) -> Callable[[Any, int], Any]:
-        def draws(values: Any, size: int) -> Any:
+        def block(values: jax.Array, key: jax.Array) -> jax.Array:
             privatizer = noise_addition.matrix_factorization_privatizer(
-                matrix, stddev=1.0, prng_key=_key()
+                matrix, stddev=1.0, prng_key=key
             )
-            state = privatizer.init(jnp.zeros(size))
+            state = privatizer.init(jnp.zeros(_BLOCK))
             found = []
             for value in values:
-                noisy, state = privatizer.update(jnp.full(size, value), state)
-                found.append(np.asarray(noisy))
-            return np.stack(found, axis=1)
+                noisy, state = privatizer.update(jnp.full(_BLOCK, value), state)
+                found.append(noisy)
+            return jnp.stack(found, axis=1)
+
+        ready = jax.jit(block)
+
+        def draws(values: Any, size: int) -> Any:
+            given = jnp.array(values, dtype=jnp.float32)
+            blocks = [np.asarray(ready(given, _key())) for _ in range(-(-size // _BLOCK))]
+            return np.concatenate(blocks)[:size]
 
         return draws
 

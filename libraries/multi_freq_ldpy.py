@@ -100,7 +100,10 @@ def _single(eps: float, k: int) -> Iterator[Case]:
         yield case
         if k == 8:
             yield hunted(case, Category(range(k)))
-    yield from both(_case(f"HE, {where}", f"{folder}.HE", call("HE"), (0, 1), eps), "")
+    for case in both(_case(f"HE, {where}", f"{folder}.HE", call("HE"), (0, 1), eps), ""):
+        yield case
+        if k == 8:
+            yield hunted(case, Category(range(k)))
 
 
 def _row(rows: Any) -> tuple[int, ...]:
@@ -133,7 +136,7 @@ def _tuples(eps: float) -> Iterator[Case]:
             group="local: tuple",
         )
         yield case
-        if eps == 1.0 and name == "GRR":
+        if eps == 1.0:
             yield hunted(case, _space(_SIZES))
 
 
@@ -180,7 +183,7 @@ def _fake(eps: float) -> Iterator[Case]:
         }
         case = _case(f"RS+FD of {label}, ε = {eps:g}", place, sent, full, eps, **more)
         yield case
-        if eps == 1.0 and label in ("GRR", "SUE-z", "ADP"):
+        if eps == 1.0 and label in ("GRR", "SUE-z", "SUE-r", "ADP"):
             yield hunted(case, _space(_SIZES), n=30_000)
         more["sound"] = one if amplified else ""
         name_of = f"RS+FD of {label}, one attribute changed, ε = {eps:g}"
@@ -222,8 +225,10 @@ def _longitudinal(perm: float, once: float) -> Iterator[Case]:
 
         sent = _given(client, k, perm, once)
         place = f"long_freq_est.{name}"
-        yield _case(f"{label}, {where}", place, sent, (0, 1), once, **more)
-
+        single = _case(f"{label}, {where}", place, sent, (0, 1), once, **more)
+        yield single
+        if perm == 2.0:
+            yield hunted(single, Category(range(k)))
         ever = _case(
             f"{label}, {reports} reports, {where}",
             place,
@@ -233,11 +238,11 @@ def _longitudinal(perm: float, once: float) -> Iterator[Case]:
             **{**more, "said": _SAID_EVER, "sound": ""},
         )
         yield ever
-        if perm == 2.0 and name == "L_GRR":
+        if perm == 2.0:
             yield hunted(ever, Category(range(k)))
         for way in ("SPL", "SMP"):
             several = _client(f"long_mdim_freq_est.{way}_{name}")
-            yield _case(
+            case = _case(
                 f"{way} of {label}, {where}",
                 f"long_mdim_freq_est.{way}_{name}",
                 _given(several, [3, 3], 2, perm, once),
@@ -245,8 +250,11 @@ def _longitudinal(perm: float, once: float) -> Iterator[Case]:
                 once,
                 **more,
             )
+            yield case
+            if perm == 2.0:
+                yield hunted(case, _space([3, 3]))
     hashed = _client("long_freq_est.L_LH")
-    yield _case(
+    case = _case(
         f"L-BLH, {where}",
         "long_freq_est.L_LH",
         lambda value: _support(hashed(value, k, perm, once, False), k, 2),
@@ -254,9 +262,12 @@ def _longitudinal(perm: float, once: float) -> Iterator[Case]:
         once,
         **more,
     )
+    yield case
+    if perm == 2.0:
+        yield hunted(case, Category(range(k)))
     flip = _client("long_freq_est.dBitFlipPM")
     for bits in (1, 4):
-        yield _case(
+        case = _case(
             f"dBitFlipPM, {bits} bits, ε∞ = {perm:g}",
             "long_freq_est.dBitFlipPM",
             _given(flip, 8, 4, bits, perm),
@@ -264,3 +275,6 @@ def _longitudinal(perm: float, once: float) -> Iterator[Case]:
             perm,
             **{**more, "said": ":param eps_perm: upper bound of privacy guarantee (docstring)"},
         )
+        yield case
+        if perm == 2.0:
+            yield hunted(case, Category(range(8)))

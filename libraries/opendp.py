@@ -12,8 +12,17 @@ from typing import Any
 import opendp.prelude as odp
 import polars as pl
 
-from dpassay.blackbox.inputs import Integers, Strings
-from libraries.cases import Case, Finding, both, hunted
+from dpassay.blackbox.inputs import (
+    Category,
+    Counts,
+    Integer,
+    Integers,
+    Real,
+    Reals,
+    Strings,
+)
+from libraries.cases import Case, Finding, both
+from libraries.spaces import with_hunts
 
 DISTRIBUTION = "opendp"
 odp.enable_features("contrib", "honest-but-curious")
@@ -21,6 +30,50 @@ odp.enable_features("contrib", "honest-but-curious")
 _N = 6_000
 _EXACT = "exact integer samplers, and a map proven in the library's own proof documents"
 _GRID = "rounds to a fine grid, adds exact integer noise there, and the map pays for the rounding"
+
+_LIST: dict[str, Any] = {"convert": "list"}
+_ROWS: dict[str, Any] = {"space": Integers(length=(0, 5), **_LIST)}  # any of 64 bits
+_FEW: dict[str, Any] = {"space": Integers(0, 5, length=(0, 5), **_LIST)}
+_SIZED: dict[str, Any] = {"space": Reals(-1, 2, length=5, **_LIST)}
+_REAL: dict[str, Any] = {"space": Real(-1e9, 1e9), "relation": "query"}
+_WHOLE: dict[str, Any] = {"space": Integer(), "relation": "query", "n": 30_000}
+_SCORES: dict[str, Any] = {"space": Reals(-5, 5, length=(2, 4), **_LIST), "relation": "query"}
+_KEYS: dict[str, Any] = {"space": Counts(["a", "b", "c"], most=8, keys_at_once=(0, 3))}
+#: All vectors of a byte that the domain holds: at most two bits are set.
+_LIGHT = [bytes([number]) for number in range(256) if number.bit_count() <= 2]
+#: Cases that are hunted too.
+_HUNTED: dict[str, dict[str, Any]] = {
+    "Laplace, doubles, values": {**_REAL, "n": 30_000},
+    "Gaussian, doubles, values": {**_REAL, "n": 30_000},
+    "canonical noise, values": _REAL,
+    "zCDP as (ε, δ), values": _REAL,
+    **dict.fromkeys(("Laplace, integers", "Gaussian, integers", "Geometric, censored"), _WHOLE),
+    **dict.fromkeys(("noisy max, pure", "noisy top 2, pure"), _SCORES),
+    "median": {"space": Reals(-1, 4, length=(0, 5), **_LIST)},
+    "randomized response, 4 answers": {"space": Integer(-1, 5)},  # two of them not listed
+    "randomized response, one bit": {"space": Category([False, True])},
+    "randomized response, bit vector": {"space": Category(_LIGHT)},
+    "thresholded Laplace, integers": {**_KEYS, "n": 100_000},
+    "thresholded Gaussian, integers": {**_KEYS, "n": 20_000},
+    "approximate Laplace projection": {**_KEYS, "n": 4_000},
+    "count by unknown keys": {"space": Strings(longest=10, length=(0, 10)), "n": 100_000},
+    "sum, doubles with a NaN row, values": {
+        "space": Reals(0, 1, length=(0, 5), **_LIST),
+        "outside": True,
+    },
+    **dict.fromkeys(("mean, values", "variance"), _SIZED),
+    **dict.fromkeys(("count", "sum, integers", "two counts"), _ROWS),
+    **dict.fromkeys(("count distinct", "histogram, known keys", "b-ary tree"), _FEW),
+    "a session, the second query chosen by the first answer": {
+        "space": Integers(0, 1, length=(0, 3), **_LIST)
+    },
+    "amplification by sampling": {"space": Integers(-1, 5, length=8, **_LIST)},
+    "selection of a private candidate": _FEW,
+    "group by unknown keys": {
+        "space": Strings(longest=1, alphabet="abc", length=(0, 6)),
+        "n": 10_000,
+    },
+}
 
 
 def _text(out: Any) -> str:
@@ -53,6 +106,10 @@ def _many(measurement: Any) -> Any:
 
 def cases() -> Iterator[Case]:
     """All cases."""
+    return with_hunts(_by_hand(), _HUNTED, n=12_000)
+
+
+def _by_hand() -> Iterator[Case]:
     yield from _noise()
     yield from _selection()
     yield from _response()
@@ -279,7 +336,7 @@ def _thresholds() -> Iterator[Case]:
     yield _case("thresholded Gaussian, integers", name, made, inputs, (1, 1, 1), **more, **new)
     rows = odp.vector_domain(odp.atom_domain(T=str)), odp.symmetric_distance()
     made = rows >> odp.t.then_count_by() >> m.then_laplace_threshold(scale=1.0, threshold=5)
-    case = _case(
+    yield _case(
         "count by unknown keys",
         "opendp.transformations.make_count_by",
         made,
@@ -288,8 +345,6 @@ def _thresholds() -> Iterator[Case]:
         **more,
         **new,
     )
-    yield case
-    yield hunted(case, Strings(longest=10, length=(0, 10)), n=100_000)
     alp = m.make_alp_queryable(
         counts, odp.l01inf_distance(away), scale=1.0, total_limit=8, value_limit=8
     )
@@ -428,7 +483,7 @@ def _combinators() -> Iterator[Case]:
         first = ask(half)
         return first, ask(ones if first > 1 else half)
 
-    case = _case(
+    yield _case(
         "a session, the second query chosen by the first answer",
         f"{api}make_adaptive_composition",
         session,
@@ -437,8 +492,6 @@ def _combinators() -> Iterator[Case]:
         call=transcript,
         **more,
     )
-    yield case
-    yield hunted(case, Integers(0, 1, length=(0, 3), convert="list"), n=12_000)
     gaussian = m.make_gaussian(real, away, 1.0)
     made = c.make_fix_delta(c.make_zCDP_to_approxDP(gaussian), 1e-3)
     yield from both(

@@ -112,7 +112,10 @@ def cases() -> Iterator[Case]:
                 yield hunted(case, Category(range(1, d + 1)))
         call = fo.HEClient(eps, d).privatise
         noise = _case(f"HE, {where}", "frequency_oracles.HEClient", call, _PAIR, eps)
-        yield from both(noise, "")
+        for case in both(noise, ""):
+            yield case
+            if d == 8:
+                yield hunted(case, Category(range(1, d + 1)))
         raw = _with_type(fo.HadamardMechClient(eps, d, 2))
         api = "frequency_oracles.HadamardMechClient"
         case = _case(f"HM as it is sent, {where}", api, raw, _PAIR, eps, sound="")
@@ -170,7 +173,7 @@ def _strings() -> Iterator[Case]:
                     **more,
                 )
                 yield case
-                if eps == 1.0 and name == "DE":
+                if eps == 1.0 and (name == "DE" or method == "SFP"):
                     yield hunted(case, Category(every))
     case = _case(
         "PEM of DE with ε = 3, ε = 1",

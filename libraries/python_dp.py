@@ -41,7 +41,10 @@ _HUNTED: dict[str, dict[str, Any]] = {
         }
         for name, upper in _UPPER.items()
     },
-    "partition selection, laplace, 0 against 1": {"space": Integer(0, 20), "relation": "query"},
+    **{
+        f"partition selection, {name}, 0 against 1": {"space": Integer(0, 20), "relation": "query"}
+        for name in ("laplace", "truncated_geometric", "gaussian")
+    },
     **dict.fromkeys(
         (
             *("BoundedSum, doubles, values", "BoundedMean", "BoundedVariance"),

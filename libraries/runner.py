@@ -78,6 +78,7 @@ def audited(case: Case, seed: int) -> Result:
                 budget=2 * case.n,
                 outside=case.outside,
                 user=case.user,
+                norm=case.norm,
                 **options,
             )
             verdict = found.verdict

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from dpassay.blackbox.inputs import Category
+from dpassay.blackbox.inputs import Category, Reals
 from libraries import __main__ as command
 from libraries import dominating, environments, finding_pages, page, runner, spaces
 from libraries.__main__ import _counted, joined
@@ -158,6 +158,21 @@ def test_a_hunt_follows_the_case_that_it_is_named_for():
     assert (cases[1].pair, cases[1].space, cases[1].n, cases[1].user) == (None, space, 5, "a")
     rows = [{"a": 0}, {"a": 1}]
     assert (space.convert(rows), spaces.tuples(rows)) == ({"a": [0, 1]}, [(0,), (1,)])
+
+
+def test_the_norm_of_a_case_reaches_the_hunt(monkeypatch):
+    given = {}
+
+    def hunt(*words, **options):
+        given.update(options)
+        raise runner.dp.errors.MechanismError("enough")
+
+    monkeypatch.setattr(runner.dp, "hunt", hunt)
+    space = Reals(0, 1, length=2)
+    run(hunted(made(), space, relation="query", norm="l1"), hunted(made("other"), space))
+    assert given["norm"] == "each"
+    run(hunted(made(), space, relation="query", norm="l1"))
+    assert (given["relation"], given["norm"]) == ("query", "l1")
 
 
 def test_findings_name_cases_with_a_star():
