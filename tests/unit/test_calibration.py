@@ -123,3 +123,17 @@ def test_rare_counts_are_certified_from_frequent_ones(seeds):
         for seed in seeds[:24]
     ]
     assert np.mean([one.lower_bound for one in bounds]) > 1.52
+
+
+def test_scores_that_separate_the_sides_are_not_calibrated_and_the_witness_can_be_counted():
+    groups = np.arange(10.0)
+    assert calibrated(groups, np.repeat([0.0, 9.0], 5), np.repeat([9.0, 0.0], 5)) is None
+    assert calibrated(groups, np.repeat([9.0, 0.0], 5), np.repeat([0.0, 9.0], 5)) is None
+
+    def histogram(rows, rng):  # the key of the last record is there, or not
+        return {key: rows.count(key) + round(float(rng.laplace()), 3) for key in sorted(set(rows))}
+
+    pair = ["a", "a", "b"], ["a", "a", "b", "c"]
+    verdict = dp.audit(dp.from_function(histogram), pair, "eps=1", n=2000, rng=0)
+    assert verdict.violated
+    assert "score" not in verdict.witness.event.words

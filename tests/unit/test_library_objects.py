@@ -169,3 +169,91 @@ def test_a_hunt_of_a_mechanism_with_a_sensitivity():
     del box.value0, box.sensitivity
     with pytest.raises(InvalidInput, match="does not say what its inputs are"):
         dp.hunt(box, budget=400)
+
+
+class Exact(float):
+    """A number of Tumult Core, which is rounded on demand."""
+
+    def to_float(self, *, round_up: bool) -> float:
+        assert round_up
+        return float(self)
+
+
+class AbsoluteDifference:
+    """A metric of Tumult Core, which computes distances itself."""
+
+    def distance(self, a: Any, b: Any, domain: Any) -> float:
+        assert isinstance(a, domain.carrier_type)
+        return abs(float(a) - float(b))
+
+
+class TumultNoise:
+    """What dpassay looks at in a measurement of Tumult Core."""
+
+    def __init__(self, measure: str, value: Any) -> None:
+        self.input_domain = SimpleNamespace(carrier_type=np.float64)
+        self.input_metric = AbsoluteDifference()
+        self.output_measure = type(measure, (), {})()
+        self.privacy_function = value
+        self.rng = np.random.default_rng(0)
+
+    def __call__(self, data: Any) -> float:
+        assert isinstance(data, np.float64)
+        return round(float(data + self.rng.laplace()), 6)
+
+
+@pytest.mark.parametrize(
+    ("measure", "value", "claim"),
+    [
+        ("PureDP", lambda d: Exact(1.5 * d), "3-DP"),
+        ("ApproxDP", lambda d: (Exact(1.5 * d), Exact(1e-6)), "(3, 1e-06)-DP"),
+        ("RhoZCDP", lambda d: Exact(0.5 * d), "1-zCDP"),
+    ],
+)
+def test_a_tumult_measurement_states_its_claim_at_the_distance_of_the_pair(measure, value, claim):
+    box = TumultNoise(measure, value)
+    assert str(dp.audit(box, (0.0, 2.0), n=400, rng=0).claim) == claim
+    found = dp.hunt(box, budget=3000, rng=0)
+    assert found.pair.relation is Relation.SENSITIVITY
+    assert found.verdict.claim.value == dp.audit(box, (0.0, 1.0), n=400, rng=0).claim.value
+
+
+def test_measures_of_tumult_that_are_no_claims_are_named():
+    with pytest.raises(InvalidInput, match="no claim is made of the measure Other, only of PureDP"):
+        dp.audit(TumultNoise("Other", Exact), (0.0, 1.0), n=400)
+
+
+class Model:
+    """What dpassay looks at in a model of diffprivlib: an ε, and a copy that is fitted."""
+
+    epsilon, accountant = 0.5, None
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng()
+
+    def fit(self, x: Any, y: Any = None) -> Any:
+        self.mean_ = float(np.mean(x)) + self.rng.laplace() / 10
+        return self.mean_
+
+
+def test_a_model_is_fitted_anew_for_every_output():
+    model, rows = Model(), (np.zeros((3, 1)), np.zeros(3))
+    verdict = dp.audit(model, (rows, (np.ones((3, 1)), np.zeros(3))), n=400, rng=0)
+    assert (verdict.claim, verdict.violated) == (dp.PureDP(0.5), True)
+    assert not hasattr(model, "mean_")
+    with pytest.raises(
+        InvalidInput, match=r"Model does not say what its rows are: .* epsilon is 0.5"
+    ):
+        dp.hunt(model)
+
+
+def test_a_claim_in_the_place_of_inputs_is_named():
+    with pytest.raises(InvalidInput, match="pairs is 'eps=1', which is a claim"):
+        dp.audit(dp.zoo.Laplace(1.0), "eps=1", (0.0, 1.0), n=1000)
+    with pytest.raises(InvalidInput, match=r"audit\(samples, claim=…\)"):
+        dp.audit(dp.from_samples(np.arange(50.0) % 7, np.arange(50.0) % 5), "eps=0.5")
+    with pytest.raises(InvalidInput, match="space is 'eps=1', which is a claim"):
+        testing.hunt_private(dp.zoo.Laplace(1.0), "eps=1")
+    exponential = SimpleNamespace(randomise=None, epsilon=1.0, delta=0.0, utility=[1, 2])
+    with pytest.raises(InvalidInput, match="takes no input, its data are the utility"):
+        dp.audit(exponential, (0, 1), n=400)

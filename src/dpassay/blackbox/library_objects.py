@@ -1,7 +1,9 @@
 """Mechanisms of other libraries, recognised by their attributes; none of them is imported.
 
     OpenDP          a Measurement: map, invoke, input_metric, output_measure
+    Tumult Core     a Measurement: privacy_function, input_domain, input_metric, output_measure
     diffprivlib     a mechanism: randomise, epsilon, delta, sensitivity
+    diffprivlib     a model: fit, epsilon, accountant; its output is the fitted model
 
 Such an object says itself what it claims. For a pair of inputs that is the value of its privacy map at
 the distance of the two, in the object's own metric; so `dp.audit(measurement, pair)` needs no claim. For
@@ -10,9 +12,11 @@ the distance of the two, in the object's own metric; so `dp.audit(measurement, p
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,9 +83,9 @@ class LibraryMechanism:
 
 def adapted(given: Any) -> Any:
     """A mechanism of another library in dpassay's form; anything else as it is."""
-    for marks, call, states, takes in _LIBRARIES:
+    for marks, function, states, takes in _LIBRARIES:
         if not isinstance(given, type) and all(hasattr(given, name) for name in marks):
-            return LibraryMechanism(given, getattr(given, call), states, takes)
+            return LibraryMechanism(given, partial(function, given), states, takes)
     return given
 
 
@@ -99,7 +103,8 @@ def neighbours_of(mechanism: Any, given: dict[str, Any]) -> Neighbours:
     for name in ("space", "claim"):
         if name not in named:
             raise InvalidInput(
-                f"give {name}: only measurements of OpenDP and mechanisms of diffprivlib bring theirs"
+                f"give {name}: only measurements of OpenDP and Tumult Core and mechanisms of diffprivlib "
+                "bring theirs"
             )
     return Neighbours(**{"relation": Relation.REPLACE_ONE, **named})
 
@@ -228,6 +233,62 @@ def _opendp_neighbours(measurement: Any) -> Neighbours:
     return Neighbours(space, relation, _stated(measurement, apart), norm=norm)
 
 
+# --- Tumult Core
+
+#: Measures of Tumult Core by their names: the claim that a value of the privacy function makes.
+_TUMULT_MEASURES: dict[str, Callable[[Any], Claim]] = {
+    "PureDP": lambda v: PureDP(v.to_float(round_up=True)),
+    "ApproxDP": lambda v: ApproximateDP(*(part.to_float(round_up=True) for part in v)),
+    "RhoZCDP": lambda v: ZeroConcentratedDP(v.to_float(round_up=True)),
+}
+#: Relations of neighbours at distance 1 of a metric of Tumult Core.
+_TUMULT_RELATIONS = {
+    "AbsoluteDifference": Relation.SENSITIVITY,
+    "SymmetricDifference": Relation.ADD_REMOVE,
+    "HammingDistance": Relation.REPLACE_ONE,
+}
+
+
+def _in_domain(measurement: Any, data: Any) -> Any:
+    """An input as the type that a measurement of Tumult Core takes: np.float64, a Series."""
+    carrier = measurement.input_domain.carrier_type
+    return data if isinstance(data, carrier) else carrier(data)
+
+
+def _tumult(measurement: Any, pair: Pair) -> Claim:
+    """The privacy function of a measurement at the distance of the pair, in its own metric."""
+    sides = (_in_domain(measurement, one) for one in pair)
+    distance = measurement.input_metric.distance(*sides, measurement.input_domain)
+    return _tumult_stated(measurement, distance)
+
+
+def _tumult_stated(measurement: Any, distance: Any) -> Claim:
+    measure = type(measurement.output_measure).__name__
+    if measure not in _TUMULT_MEASURES:
+        raise InvalidInput(
+            f"no claim is made of the measure {measure}, only of {', '.join(_TUMULT_MEASURES)}: give "
+            "claim="
+        )
+    return _TUMULT_MEASURES[measure](measurement.privacy_function(distance))
+
+
+def _tumult_neighbours(measurement: Any) -> Neighbours:
+    """Numbers, or series of them, that are 1 apart in the metric of a measurement."""
+    domain, metric = measurement.input_domain, type(measurement.input_metric).__name__
+    atom = getattr(domain, "element_domain", domain)
+    kind = np.dtype(getattr(atom, "carrier_type", object)).kind
+    if metric not in _TUMULT_RELATIONS or kind not in "if":
+        raise InvalidInput(f"no space is made of {domain} under {metric}: give space= and claim=")
+    ends = getattr(measurement, "lower", None), getattr(measurement, "upper", None)
+    bounds: Any = ends if None not in ends else () if kind == "f" else (-(2**62), 2**62)
+    if domain is atom:
+        space: Space = (Integer if kind == "i" else Real)(*bounds)
+    else:
+        column: Any = Integers if kind == "i" else Reals
+        space = column(*bounds, length=(0, 20), convert="list")
+    return Neighbours(space, _TUMULT_RELATIONS[metric], _tumult_stated(measurement, 1))
+
+
 # --- diffprivlib
 
 
@@ -273,11 +334,56 @@ def _diffprivlib_neighbours(mechanism: Any) -> Neighbours:
     return Neighbours(space, Relation.SENSITIVITY, claim, float(sensitivity))
 
 
-#: Attributes that a library's mechanisms have, the method that makes an output, and what they claim, of a
-#: pair and of all neighbours.
+def _fitted(model: Any, data: Any) -> Any:
+    """A copy of a model, fitted to (X, y), or to X alone.
+
+    It shares the generator, which goes on from fit to fit, and not the accountant, which would run out.
+    """
+    fresh = copy.copy(model)
+    fresh.accountant = copy.deepcopy(model.accountant)
+    return fresh.fit(*(data if isinstance(data, tuple) else (data,)))
+
+
+def _of_model(model: Any, pair: Pair) -> Claim:
+    """ε of a model, whichever data sets are compared: they must be neighbours."""
+    return PureDP(model.epsilon)
+
+
+def _model_neighbours(model: Any) -> Neighbours:
+    raise InvalidInput(
+        f"{type(model).__name__} does not say what its rows are: give space= and claim= (its epsilon is "
+        f"{model.epsilon:g})"
+    )
+
+
+#: Attributes that a library's mechanisms have, what makes an output, and what they claim: of a pair, and
+#: of all neighbours.
 _LIBRARIES: tuple[
-    tuple[tuple[str, ...], str, Callable[[Any, Pair], Claim], Callable[[Any], Neighbours]], ...
+    tuple[
+        tuple[str, ...],
+        Callable[[Any, Any], Any],
+        Callable[[Any, Pair], Claim],
+        Callable[[Any], Neighbours],
+    ],
+    ...,
 ] = (
-    (("map", "invoke", "input_metric", "output_measure"), "invoke", _opendp, _opendp_neighbours),
-    (("randomise", "epsilon", "delta"), "randomise", _diffprivlib, _diffprivlib_neighbours),
+    (
+        ("map", "invoke", "input_metric", "output_measure"),
+        lambda measurement, data: measurement.invoke(data),
+        _opendp,
+        _opendp_neighbours,
+    ),
+    (
+        ("privacy_function", "input_domain", "input_metric", "output_measure"),
+        lambda measurement, data: measurement(_in_domain(measurement, data)),
+        _tumult,
+        _tumult_neighbours,
+    ),
+    (
+        ("randomise", "epsilon", "delta"),
+        lambda mechanism, data: mechanism.randomise(data),
+        _diffprivlib,
+        _diffprivlib_neighbours,
+    ),
+    (("fit", "epsilon", "accountant"), _fitted, _of_model, _model_neighbours),
 )

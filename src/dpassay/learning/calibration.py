@@ -7,7 +7,8 @@ line are known from all draws, and with them the hit rates of events that hold a
     log P(first input | s) / P(second input | s) = a + b · clip(s, l, u)
 
 are fitted to held-back draws with [l, u] the whole range of the scores or one of four central ones, by
-maximum likelihood. A fit that tells nothing, or that the draws contradict, is not used.
+maximum likelihood. A fit that tells nothing, or that the draws contradict, is not used, nor one of scores
+that separate the sides.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ def calibrated(scores: FloatArray, first: FloatArray, second: FloatArray) -> Flo
     drawn = first + second
     finite = scores[np.isfinite(scores)]
     if finite.size < _GROUPS or not (first.any() and second.any()):
+        return None
+    a, b = np.flatnonzero(first), np.flatnonzero(second)
+    if a[-1] <= b[0] or b[-1] <= a[0]:  # one group at most mixes the sides: no slope is the steepest
         return None
     x = np.clip(scores, finite[0], finite[-1])
     below = np.cumsum(drawn) / drawn.sum()
