@@ -362,3 +362,15 @@ def test_arrays_in_place_of_a_mechanism_are_told_where_they_belong():
         dp.audit(scores[0], scores[1], claim="eps=1")
     with pytest.raises(InvalidInput, match="give n"):
         dp.audit(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1")
+
+
+def test_outputs_that_change_after_training_leave_an_audit_blind():
+    calls = iter(range(10**6))
+
+    def spent(x, rng):
+        return round(x + float(rng.laplace()), 3) if next(calls) < 2000 else "no budget is left"
+
+    verdict = dp.audit(dp.from_function(spent), (0.0, 1.0), "eps=1", n=4000, rng=0)
+    assert verdict.tone == "blind"
+    assert verdict.blind.startswith("the outputs changed: an event in ")
+    assert "a budget that is spent" in verdict.remedy

@@ -52,6 +52,8 @@ from dpassay.sampling.samples import Batch, Live, Samples, Sizes, sources
 _UNEVEN = 0.05
 #: The share of the draws that learn, and the most per side that do: more improve no choice.
 _TRAIN, _ENOUGH = 0.25, 50_000
+#: Training draws of an event that make it frequent, and the part of its frequency that is hardly any.
+_OFTEN, _HARDLY = 50, 0.1
 #: The part of the predicted bound that a cause has to reach to explain it.
 _MOST = 0.8
 
@@ -232,8 +234,21 @@ def _blind(
     claim, (n, m) = choice.claim, planned
     least = best_detectable(n, m, claim, gamma, lambda value: not far_above(claim, value))
     same, failures = same_inputs(choice.source.pair), choice.learner.failures
-    outputs = _blind_outputs(choice, found.best.row.tolist(), planned, gamma)
+    outputs = _changed(choice, found)
+    if not outputs.words:
+        outputs = _blind_outputs(choice, found.best.row.tolist(), planned, gamma)
     return blind_search(claim, violated, least, failures, same, outputs)
+
+
+def _changed(choice: Selection, found: Certificate) -> Blind:
+    """That an event held often among held-back training draws, and hardly ever among testing draws."""
+    (i, n, j, m), predicted = found.best.row.tolist(), found.best.found.threshold.share
+    now, enough = (i / n + j / m) / 2, _OFTEN / min(choice.learner.batch.sizes)
+    for before, after in ((predicted, now), (1 - predicted, 1 - now)):
+        if before >= enough and after < _HARDLY * before:
+            said = f"an event in {before:.0%} of the training draws is in {after:.1%} of the testing draws"
+            return Blind(Cause.CHANGED_OUTPUTS, f"the outputs changed: {said}")
+    return Blind()
 
 
 def _blind_outputs(choice: Selection, row: list[int], planned: Sizes, gamma: float) -> Blind:

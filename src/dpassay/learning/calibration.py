@@ -42,7 +42,9 @@ def calibrated(scores: FloatArray, first: FloatArray, second: FloatArray) -> Flo
     if finite.size < _GROUPS or not (first.any() and second.any()):
         return None
     a, b = np.flatnonzero(first), np.flatnonzero(second)
-    if a[-1] <= b[0] or b[-1] <= a[0]:  # one group at most mixes the sides: no slope is the steepest
+    if (
+        a[-1] <= b[0] or b[-1] <= a[0]
+    ):  # one group at most mixes the sides: no slope is the steepest
         return None
     x = np.clip(scores, finite[0], finite[-1])
     below = np.cumsum(drawn) / drawn.sum()

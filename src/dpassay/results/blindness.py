@@ -23,6 +23,7 @@ class Cause(enum.StrEnum):
     EQUAL_INPUTS = "equal inputs"
     CONSTANT_OUTPUT = "constant output"
     NO_SCORE = "no score"  # nothing that is known of the outputs tells them apart
+    CHANGED_OUTPUTS = "changed outputs"  # those that tested are not like those that chose the event
     EMPTY_EVENT = "empty event"  # the event that was tested never or always happened
     FEW_DRAWS = "few draws"
     FAILED_SEARCH = "failed search"
@@ -101,6 +102,8 @@ def remedy(cause: Cause) -> str:
                 "no number of draws helps: look at what the mechanism returns, or give inputs on which "
                 "it varies"
             )
+        case Cause.CHANGED_OUTPUTS:
+            return "make every call independent of those before: look for a budget that is spent, a cache"
     return ""
 
 
