@@ -246,8 +246,8 @@ def _changed(choice: Selection, found: Certificate) -> Blind:
     now, enough = (i / n + j / m) / 2, _OFTEN / min(choice.learner.batch.sizes)
     for before, after in ((predicted, now), (1 - predicted, 1 - now)):
         if before >= enough and after < _HARDLY * before:
-            said = f"an event in {before:.0%} of the training draws is in {after:.1%} of the testing draws"
-            return Blind(Cause.CHANGED_OUTPUTS, f"the outputs changed: {said}")
+            said = f"the outputs changed: an event in {before:.0%} of the training draws is in"
+            return Blind(Cause.CHANGED_OUTPUTS, f"{said} {after:.1%} of the testing draws")
     return Blind()
 
 
