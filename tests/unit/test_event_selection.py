@@ -99,3 +99,19 @@ def test_an_event_of_a_score_with_two_values_is_chosen_by_its_own_draws(swapped,
     assert np.array_equal(found.holds(often), often == telling)
     assert not found.holds(never).any()
     assert threshold.swapped == swapped
+
+
+def test_a_few_outputs_far_out_are_tested_beside_a_calibrated_event():
+    """A thousandth of the outputs on one input is 99; on a grid it is a number like the others."""
+
+    def release(x, size, rng):
+        found = np.round(x + rng.laplace(size=size), 3)
+        found[(rng.random(size) < 1e-3) & (x == 1)] = 99.0
+        return found
+
+    bounds = [
+        dp.audit(release, (0.0, 1.0), "eps=1", n=100_000, rng=seed, loss="values").lower_bound
+        for seed in range(8)
+    ]
+    assert np.median(bounds) > 2.5
+    assert min(bounds) > 1.2

@@ -147,7 +147,13 @@ def _events(
         return [replace(_selected(learner, criterion, index, predicted, threshold), order=order)]
     conservative = _selected(learner, criterion, index, predicted, predicted.event)
     for rule in _OPTIMISTIC:
-        optimistic = replace(criterion, gamma=criterion.gamma * rule.share, caution=rule.caution)
+        # a fit of all draws does not see a few outputs far out: the most optimistic rule counts them
+        optimistic = replace(
+            criterion,
+            gamma=criterion.gamma * rule.share,
+            caution=rule.caution,
+            calibrate=criterion.calibrate and rule.caution > 0,
+        )
         other, further = _best(learner, optimistic, family)
         if further.largest.bound <= rule.gain * predicted.largest.bound:
             continue
