@@ -267,3 +267,18 @@ def test_scores_beside_labels_are_doubted():
         warnings.simplefilter("error")
         dp.from_samples(scores[labels == 1], scores[labels == 0])
         dp.from_samples(labels, rng.integers(2, size=400))
+
+
+def test_a_counter_or_a_time_beside_the_value_is_noticed():
+    count = itertools.count()
+    rng = np.random.default_rng(0)
+    for output in (
+        lambda x: {"id": next(count), "n": x + float(rng.laplace())},
+        lambda x: (next(count) / 7, x + float(rng.laplace())),
+    ):
+        with pytest.warns(DependenceWarning, match="rises from draw to draw"):
+            verdict = dp.audit(dp.from_function(output), (0.0, 1.0), "eps=1", n=400, rng=0)
+        assert verdict.guarantee == "heuristic"
+    rows = [{"id": k, "out": float(rng.laplace())} for k in range(800)]
+    with pytest.warns(DependenceWarning, match="column 'id' rises"):
+        dp.from_samples(rows[:400], rows[400:])

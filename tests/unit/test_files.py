@@ -3,13 +3,14 @@
 import datetime
 
 import numpy as np
+import pandas as pd
 import pyarrow
 import pytest
 from tests.helpers import csv_of, listed
 
 import dpassay as dp
 from dpassay.errors import InvalidInput, UnreadableFile
-from dpassay.sampling.files import read_pair
+from dpassay.sampling.files import read_pair, read_table
 
 RNG = np.random.default_rng(7)
 
@@ -376,3 +377,25 @@ def test_decimals_in_one_file_alone_are_noted_where_too_few_to_be_refused(write,
     assert verdict.violated
     assert "has no decimals in euros.csv, but has some in cents.csv" in str(verdict)
     assert not dp.from_samples(q, r).remarks
+
+
+def test_a_column_without_a_common_value_is_noted():
+    """Batches and machines tell two tables apart, whatever the mechanism does."""
+    rng = np.random.default_rng(0)
+    frames = [
+        pd.DataFrame({"out": rng.laplace(size=400), "batch": rng.integers(k, k + 9, size=400)})
+        for k in (0, 10)
+    ]
+    verdict = dp.audit(dp.from_samples(*frames), claim="eps=1")
+    assert any("no value of column 'batch' occurs in both" in note for note in verdict.about.notes)
+    frames[1]["batch"] -= 8
+    verdict = dp.audit(dp.from_samples(*frames), claim="eps=1")
+    assert not any("occurs in both" in note for note in verdict.about.notes)
+
+
+def test_integers_beyond_doubles_are_compared_as_written(write):
+    huge = "9" * 400
+    table = read_table(write("a.csv", f"x\n{huge}\n{huge}1\n5\n"))
+    assert len(set(table.columns[0].tolist())) == 3
+    with pytest.raises(UnreadableFile, match="which are one number"):
+        read_table(write("a.csv", f"x\n{huge}\n0{huge}\n5\n"))

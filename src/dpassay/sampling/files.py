@@ -114,12 +114,14 @@ def column_notes(p: Table, q: Table) -> tuple[str, ...]:
 
 def _apart_notes(p: Table, q: Table) -> Iterator[str]:
     """Columns of several whose values repeat, and none of them in both tables: batches, machines."""
-    for name, *columns in zip(p.origin.columns, p.columns, q.columns, strict=True):
+
+    def apart(columns: Sequence[AnyArray]) -> bool:
         values = [set(map(repr, column.tolist())) for column in columns]  # some cannot be hashed
-        repeat = all(
-            4 * len(one) < len(column) for one, column in zip(values, columns, strict=True)
-        )
-        if len(p.columns) > 1 and repeat and values[0].isdisjoint(values[1]):
+        repeat = (4 * len(v) < len(column) for v, column in zip(values, columns, strict=True))
+        return all(repeat) and values[0].isdisjoint(values[1])
+
+    for name, *columns in zip(p.origin.columns, p.columns, q.columns, strict=True):
+        if len(p.columns) > 1 and apart([c[:_ROWS] for c in columns]) and apart(columns):
             yield (
                 f"no value of column {name!r} occurs in both tables. If it is no output of the "
                 "mechanism (a batch, a machine), a violation says nothing about the mechanism: leave it "

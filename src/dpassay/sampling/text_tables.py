@@ -366,7 +366,9 @@ def _refuse_spellings(cells: Any, where: str) -> None:
     """
     texts = _arrow().compute.utf8_trim_whitespace(cells).unique()
     numbers = np.asarray(_numbers(texts))
-    told = np.flatnonzero(~np.isnan(numbers.astype(float)) & (numbers != 0))
+    told = np.flatnonzero(
+        (numbers != 0) & ~(np.isnan(numbers) if numbers.dtype.kind == "f" else False)
+    )
     _, first, which = np.unique(numbers[told], return_index=True, return_inverse=True)
     if len(first) < len(told):
         k = np.setdiff1d(np.arange(len(told)), first)[0]
