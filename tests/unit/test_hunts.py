@@ -471,3 +471,18 @@ def test_inputs_side_by_side_show_the_column_that_differs():
     assert "'column 27': 162" in marked["−"]
     assert "'column 27': 99" in marked["+"]
     assert str(pair).endswith("differ at [5]['column 27']: 162 against 99")
+
+
+def test_a_pair_within_the_space_that_keeps_the_claim_does_not_hide_one_outside():
+    """NaN passes the clamp: calibrated screening predicted violations of pairs that are at the claim."""
+
+    def release(rows, size, rng):
+        total = float(np.sum(np.where(rows > 1, 1.0, np.where(rows < 0, 0.0, rows))))
+        return np.round(total + rng.laplace(size=size), 3)
+
+    for seed in range(4):
+        found = dp.hunt(
+            release, dp.inputs.Reals(0, 1, 10), "eps=1", outside=True, rng=seed, sampling=QUIET
+        )
+        assert found.violated
+        assert found.outside

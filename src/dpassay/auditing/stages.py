@@ -106,11 +106,13 @@ def learn(
     *,
     largest: bool = False,
     lean: bool = False,
+    calibrate: bool = True,
 ) -> list[Selection]:
     """Choose the best pair, score and events for each claim, on training draws.
 
     That is the strongest test of the claim, or with `largest` the largest bound; `lean` without scores
-    that are slow to fit.
+    that are slow to fit. A search that compares pairs by what is predicted does not `calibrate`: a fit
+    predicts a refutation more often than few draws warrant.
     """
     best: list[Selection | None] = [None] * len(claims)
     tried: list[list[tuple[str, float]]] = [[] for _ in claims]
@@ -118,7 +120,9 @@ def learn(
         batch = source.deal(budget.learn)
         learner = CrossFit(batch, loss, source.rng, lean=lean, pair=source.pair)
         for k, claim in enumerate(claims):
-            criterion = EventCriterion(claim, budget.test, gamma, largest=largest)
+            criterion = EventCriterion(
+                claim, budget.test, gamma, largest=largest, calibrate=calibrate
+            )
             events, divergence = tuple(select_events(learner, criterion)), None
             if len(claim.orders):
                 test = min(budget.test)

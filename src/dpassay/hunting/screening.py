@@ -239,7 +239,9 @@ class Screening:
         source = Live(self.mechanism, trial.pair, seed=self.seed, index=index, sampling=how)
         budget = Budget((trial.n, trial.n), (self.test, self.test))
         lean = effort is Effort.THOROUGH or trial.n > _LEAN
-        (choice,) = learn([source], [self.claim], budget, self.gamma, self.loss, lean=lean)
+        (choice,) = learn(
+            [source], [self.claim], budget, self.gamma, self.loss, lean=lean, calibrate=False
+        )
         rank, bound = choice.events[0].rank, choice.events[0].threshold.bound
         conclusive = rank[0] == 2
         if choice.divergence is not None:
