@@ -42,8 +42,8 @@ def test_a_free_number_is_said_in_words():
     raw = objects(*["error"] * 9, *[None] * 9, *RNG.normal(size=30).tolist())
     layout, _, _ = learned(raw, objects(*["error"] * 9, *RNG.normal(size=30).tolist()))
     key = {layout.words(k): k for k in range(len(layout))}
-    assert of_keys(layout, [key["•"]]).words == "output is any number"
-    assert of_keys(layout, [key["None"], key["•"]]).words == "output is None or any number"
+    assert of_keys(layout, [key["•"]]).words == "output is a number"
+    assert of_keys(layout, [key["None"], key["•"]]).words == "output is None or a number"
     mixed, _, _ = learned(np.maximum(RNG.normal(size=99), 0.0), RNG.normal(size=99))
     key = {mixed.words(k): k for k in range(len(mixed))}
     assert of_keys(mixed, [key["•"]]).words == "output is a number that is not repeated"

@@ -273,7 +273,7 @@ def _listed(layout: Layout, keys: Sequence[int]) -> tuple[list[str], bool]:
     names = [
         name
         if name != "•"
-        else "any number"
+        else "a number"
         if layout.part(key).atoms[0].size == 0
         else "a number that is not repeated"  # repeated ones are keys of their own
         for key, name in zip(shown, _names(layout, shown), strict=True)

@@ -386,7 +386,7 @@ def _of_number(coefficients: FloatArray) -> str:
     """Where a quadratic a·x² + b·x + c of the output is at least 0."""
     roots = np.sort(np.roots(coefficients))
     if not np.isreal(roots).all() or not roots.size:
-        return "output is any number" if coefficients[-1] >= 0 else "output is no number"
+        return "output is a number" if coefficients[-1] >= 0 else "output is no number"
     low, high = (f"{root:.6g}" for root in (roots.real[0], roots.real[-1]))
     if roots.size == 1:
         return f"output {'≥' if coefficients[-2] > 0 else '≤'} {low}"
