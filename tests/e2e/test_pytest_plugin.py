@@ -132,9 +132,8 @@ def test_a_loose_flake_is_passed_on():
     assert verdict.confidence == 0.99
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_one_report_for_a_session(workers, tmp_path):
-    more = ["-n", str(workers)] if workers else []
+@pytest.mark.parametrize("more", [(), ("-n", "2"), ("-p", "no:xdist")])
+def test_one_report_for_a_session(more, tmp_path):
     done = pytest_in(tmp_path, "--dp-report=out.html", *more, test_mine_py=TESTS)
     assert done.returncode == 1
     assert "3 failed, 2 passed, 1 xfailed" in done.stdout
