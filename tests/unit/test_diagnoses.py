@@ -11,6 +11,7 @@ from scipy.stats import binom
 import dpassay as dp
 from dpassay.auditing import audits
 from dpassay.diagnosis.diagnoses import _edges, belief, diagnose, median_shift
+from dpassay.diagnosis.numbers import Noise
 from dpassay.diagnosis.parts import Keeping, coordinates, joined
 from dpassay.outputs.canonical import all_of, from_raw
 from dpassay.outputs.templates import NUMBER
@@ -337,3 +338,22 @@ def test_the_delta_of_gaussian_noise_is_near_the_truth(seed):
     verdict = dp.audit(dp.zoo.Gaussian(1.0), (0.0, 1.0), "eps=0.5", n=20_000, rng=seed)
     delta = dict(verdict.diagnosis[0].numbers)["delta"]
     assert delta == pytest.approx(dp.GaussianDP(1.0).delta_at(0.5), rel=0.08)
+
+
+@pytest.mark.parametrize("order", [2.0, 4.0, 16.0])
+def test_the_shift_that_noise_covers_under_a_divergence_is_exact(order):
+    gaussian, laplace = Noise("Gaussian", 1.0), Noise("Laplace", 1.0)
+    assert gaussian.allowed(dp.ZeroConcentratedDP(0.3)) == pytest.approx(0.6**0.5, rel=1e-5)
+    assert gaussian.allowed(dp.RenyiDP(order, 0.8)) == pytest.approx((1.6 / order) ** 0.5, rel=1e-5)
+    truth = dp.zoo.Laplace(1.0).renyi(order, (0.0, 0.7))
+    assert laplace.divergence(0.7, order) == pytest.approx(truth, rel=1e-6)
+    assert laplace.allowed(dp.RenyiDP(order, truth)) == pytest.approx(0.7, rel=1e-5)
+
+
+def test_parts_that_show_more_than_composition_allows_say_so():
+    def above(answers, size, rng):  # the threshold has noise, the answers have none
+        return np.array(answers) >= 5 + rng.laplace(0, 2, (size, 1))
+
+    verdict = dp.audit(above, ([4, 5], [5, 4]), "eps=1", n=4000, rng=0)
+    (said,) = (one.sentence for one in verdict.diagnosis if one.kind == "composition")
+    assert "more than 2 parts that each use all of ε could" in said

@@ -377,3 +377,20 @@ def test_the_chart_of_a_curve_shows_its_notes(seed):
 def test_several_orders_are_a_curve(call):
     with pytest.raises(dp.errors.InvalidInput, match=r"got \[2, 4\]; dp\.renyi\.curve"):
         call(dp.zoo.Gaussian(1.0), (0.0, 1.0), order=[2, 4], n=100)
+
+
+def test_a_variational_bound_from_bits_says_so():
+    def release(x, size, rng):
+        return x + rng.normal(size=size)
+
+    found = [
+        dp.renyi.lower_bound(
+            release, (0.0, 1.0), order=2, n=20_000, rng=0, method=dp.renyi.Variational(loss=loss)
+        )
+        for loss in ("auto", "values")
+    ]
+    told = [
+        any("floating-point representation" in note for note in one.about.notes) for one in found
+    ]
+    assert told == [True, False]
+    assert found[1].value <= 1.0 < found[0].value
