@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from tests.helpers import training, training_of
@@ -69,6 +70,11 @@ def test_candidates_suit_the_outputs(seed):
 def test_what_is_no_classifier_is_refused(wrong, seed):
     with pytest.raises(InvalidInput, match="boosting"):
         fit(wrong, gaussian(20, 20, seed), rng=np.random.default_rng(0))
+
+
+def test_a_class_in_place_of_an_instance_is_refused():
+    with pytest.raises(InvalidInput, match=r"such as LogisticRegression\(\)"):
+        dp.audit(dp.zoo.Gaussian(1.0), (0.0, 1.0), "mu=0.8", n=2000, loss=LogisticRegression)
 
 
 def test_the_torch_network_fits_or_says_what_is_missing(seed):

@@ -124,3 +124,12 @@ def test_a_curve_prints_what_backs_it_and_its_notes():
 def test_curves_without_points_are_refused(curve, points):
     with pytest.raises(InvalidInput):
         curve(*points)
+
+
+def test_a_distance_takes_a_claim_as_well_as_a_curve():
+    alpha = np.linspace(0, 1, 101)
+    claim = dp.GaussianDP(1.0)
+    curve = dp.TradeoffCurve(alpha, claim.tradeoff(alpha))
+    assert curve.distance(claim) == curve.distance(claim.tradeoff) < 0.02
+    with pytest.raises(InvalidInput, match="a curve, a claim or a function"):
+        curve.distance("mu=1")

@@ -96,3 +96,15 @@ def test_adding_a_record_makes_one_more(make):
         dp.Pair([1.0, 0.0], [1.0, float("nan")]),
     ):
         assert counts.related("add_remove").relation is dp.Relation.ADD_REMOVE
+
+
+@pytest.mark.parametrize("lengths", [(3, 1), (1, 3), (4, 2), (3, 0)])
+def test_two_records_less_are_no_neighbours_by_add_remove(lengths):
+    pair = dp.Pair(*(list(range(n)) for n in lengths))
+    with pytest.raises(InvalidInput, match=r"3|4.*records.*relation='user'"):
+        pair.related("add_remove")
+
+
+def test_missing_values_that_both_inputs_have_do_not_differ():
+    one, other = [float("nan")] * 9 + [0.0], [float("nan")] * 9 + [1.0]
+    assert dp.Pair(one, other).related("add-remove").relation is dp.Relation.ADD_REMOVE

@@ -137,6 +137,9 @@ def _log_odds(model: Any, rows: FloatArray) -> FloatArray:
 
 def check_classifier(given: Any) -> None:
     """Refuse objects that are no classifiers."""
+    if isinstance(given, type):
+        name = given.__name__
+        raise InvalidInput(f"{name} is a class: give an instance of it, such as {name}()")
     scores = ("predict_proba", "decision_function")
     if not any(checks.has(given, "fit", score) for score in scores):
         raise InvalidInput(

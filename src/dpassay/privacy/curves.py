@@ -93,9 +93,10 @@ class TradeoffCurve(Shown, Tabular):
         return Spectrum(checks.doubles("epsilons", epsilons), both, about=self.about)
 
     def mu(self) -> float:
-        """The smallest μ with T ≥ G_μ everywhere: an upper bound that knots alone decide.
+        """The smallest μ with T ≥ G_μ everywhere; ∞ if T(0) < 1, since G_μ(0) is 1 for every μ.
 
-        Between knots T is a chord and G_μ is convex, so what holds at the knots holds between.
+        Estimated curves mostly have T(0) < 1: `fit_gdp` gives the nearest Gaussian curve. Between knots
+        T is a chord and G_μ is convex, so what holds at the knots holds between.
         """
         inner = (self.x > 0) & (self.x < 1)
         if np.any(self.y[self.x == 0.0] < 1.0) or np.any(self.y[inner] == 0.0):
@@ -120,8 +121,11 @@ class TradeoffCurve(Shown, Tabular):
         *,
         points: int = 10_001,
     ) -> float:
-        """Sup or L1 distance to another curve, or to any function of α, on a fine grid of α."""
+        """Sup or L1 distance to a curve, a claim, or any function of α, on a fine grid of α."""
         checks.one_of("norm", norm, ("l1", "sup"))
+        other = getattr(other, "tradeoff", other)  # of a claim
+        if not callable(other):
+            raise InvalidInput(f"other must be a curve, a claim or a function of α, got {other!r}")
         grid = np.linspace(0.0, 1.0, points)
         gap = np.abs(self(grid) - np.asarray(other(grid), dtype=float))
         if norm == "sup":

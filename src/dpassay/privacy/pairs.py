@@ -50,7 +50,9 @@ def as_relation(given: Relation | str) -> Relation:
     """A relation by its name or its short name."""
     if isinstance(given, str) and given in _SHORT:
         return _SHORT[given]
-    return Relation(one_of("relation", given, (*_SHORT, *map(str, Relation))))
+    if given in tuple(Relation):
+        return Relation(given)
+    return _SHORT[one_of("relation", str(given).replace("-", "_"), tuple(_SHORT))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +88,8 @@ class Pair(Record):
             if found in (Relation.REPLACE_ONE, Relation.EDIT_CELL) and a != b:
                 raise InvalidInput(f"{have}: the relation is add_remove, not “{found}”")
             if found is Relation.ADD_REMOVE and abs(a - b) != 1 and not _stands_for_fewer(*self):
-                remedy = f"give one more or less, or relation={'replace' if a == b else 'user'!r}"
+                other = "'replace' (or 'query' for answers to queries)" if a == b else "'user'"
+                remedy = f"give one more or less, or relation={other}"
                 raise InvalidInput(f"{have}, which is not “{found}”: {remedy}")
         return replace(self, relation=found)
 
@@ -109,11 +112,13 @@ def _records(data: Any) -> int | None:
 
 def _stands_for_fewer(first: Any, second: Any) -> bool:
     """Whether one of two equally long inputs may be of one record less: zeros in its place, or counts."""
+    if len(first) != len(second):
+        return False
     try:
         a, b = (np.asarray(side, dtype=float).reshape(len(side), -1) for side in (first, second))
-        differ = (a != b).any(axis=1)
     except (TypeError, ValueError):
         return False
+    differ = ((a != b) & ~(np.isnan(a) & np.isnan(b))).any(axis=1)
     counts = all(isinstance(one, np.ndarray) and one.dtype.kind in "iu" for one in (first, second))
     zeros = not (a[differ].any() and b[differ].any())
     return differ.sum() == 1 and (zeros or (counts and np.abs(a - b).sum() == 1))
