@@ -31,7 +31,7 @@ from dpassay.errors import (
 )
 from dpassay.sampling import executors
 from dpassay.sampling.executors import Cluster, _run_sent, cluster_error, connected
-from dpassay.sampling.tasks import Task
+from dpassay.sampling.job import Task
 
 PAIR = (0.0, 1.0)
 

@@ -39,9 +39,8 @@ from dpassay._version import __version__
 from dpassay.errors import DpassayError, InvalidInput, MissingExtra, WorkerDied
 from dpassay.interrupts import held_back
 from dpassay.outputs.canonical import Outputs
-from dpassay.sampling.job import Drawn, Failure, Job, draw_task
+from dpassay.sampling.job import Drawn, Failure, Job, Pace, Task, draw_task
 from dpassay.sampling.store_files import Part
-from dpassay.sampling.tasks import Pace, Task
 
 if TYPE_CHECKING:
     from dpassay.sampling.draw import Sampling
@@ -64,18 +63,16 @@ _LARGE = 1 << 16
 # --- tasks in order
 
 
-def run_in_order(
-    job: Job, sampling: Sampling, stage: Stage | None, pace: Pace
-) -> Iterator[tuple[Task, Done]]:
+def run_in_order(job: Job, sampling: Sampling, stage: Stage | None) -> Iterator[tuple[Task, Done]]:
     """Every cell of a job, in order: what the store has is read, the rest is drawn.
 
     A pool of processes that breaks is started again where it broke: a worker that dies costs its task.
     """
-    layout, done, died = job.layout, 0, (-1, 0)
+    layout, pace, done, died = job.layout, Pace(job.layout), 0, (-1, 0)
     while done < layout.cells:
         with pool(job, sampling) as (executor, run):
             try:
-                for task, found in _window(executor, run, job, sampling, stage, pace, done):
+                for task, found in _window(executor, run, pace, sampling, stage, done):
                     yield task, found
                     done = task.last
             except Exception as error:
@@ -100,52 +97,41 @@ def run_in_order(
 def _window(
     executor: Executor,
     run: Run,
-    job: Job,
+    pace: Pace,
     sampling: Sampling,
     stage: Stage | None,
-    pace: Pace,
     first: int,
 ) -> Iterator[tuple[Task, Done]]:
-    """The cells from `first` on, in order, with a few tasks under way at any time."""
-    layout = job.layout
+    """The cells from `first` on, in order, with a few tasks under way; ends before a damaged part."""
+    layout, under_way, most = pace.layout, 0, 1
     waiting: deque[tuple[Task, Future[Result] | Part]] = deque()
-    under_way = 0
-
-    def plan(cell: int, limit: int) -> tuple[Task, Future[Result] | Part]:
-        """The task that begins at a cell: a part of the store, or one that is submitted."""
-        size = layout.draws(cell, cell + 1)
-        if stage is not None and (part := stage.at(cell, size)) is not None:
-            full = layout.n // layout.cell if size == layout.cell else cell + 1
-            return Task(cell, min(part.last, full, limit)), part
-        if stage is not None:
-            limit = stage.after(cell, size, limit)
-        task = pace.next(cell, limit)
-        return task, executor.submit(run, task)
-
     try:
         while waiting or first < layout.cells:
-            most = 1
             if not isinstance(executor, _Inline):
-                workers = getattr(executor, "_max_workers", None) or max(sampling.workers, 8)
-                pace.workers = max(pace.workers, workers)
-                most = 2 * workers
+                pace.workers = getattr(executor, "_max_workers", None) or max(sampling.workers, 8)
+                most = 2 * pace.workers
             while first < layout.cells and under_way < most:  # past parts: workers begin at once
-                waiting.append(plan(first, layout.cells))
-                first = waiting[-1][0].last
-                under_way += not isinstance(waiting[-1][1], Part)
+                size = layout.draws(first, first + 1)
+                part = None if stage is None else stage.at(first, size)
+                if part is not None:
+                    full = layout.n // layout.cell if size == layout.cell else first + 1
+                    task = Task(first, min(part.last, full))
+                    waiting.append((task, part))
+                else:
+                    limit = (
+                        layout.cells if stage is None else stage.after(first, size, layout.cells)
+                    )
+                    task = pace.next(first, limit)
+                    waiting.append((task, executor.submit(run, task)))
+                    under_way += 1
+                first = task.last
             task, item = waiting.popleft()
             if isinstance(item, Part):
                 assert stage is not None
-                found = stage.read(item)
-                if found is not None:
-                    yield task, _cells(found, item, task)
-                    continue
-                again, cell = [], task.first  # damaged: its cells are drawn
-                while cell < task.last:
-                    again.append(plan(cell, task.last))
-                    cell = again[-1][0].last
-                waiting.extendleft(reversed(again))
-                under_way += len(again)
+                sides = stage.read(item)
+                if sides is None:  # damaged: the caller begins again here
+                    return
+                yield task, _cells(sides, item, task)
             else:
                 done = item.result()
                 under_way -= 1

@@ -31,7 +31,7 @@ from dpassay.errors import (
     NotEnoughDraws,
     TooManyAskedFor,
 )
-from dpassay.outputs.canonical import Outputs, align, arranged, concatenate
+from dpassay.outputs.canonical import Outputs, align, concatenate
 from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.privacy.provenance import Origin
 from dpassay.sampling.copies import CopyCheck
@@ -39,14 +39,15 @@ from dpassay.sampling.dependence import symptoms
 from dpassay.sampling.draw import (
     Sampling,
     Seed,
-    described_for,
+    as_sampling,
     draw_blocks,
+    joined,
     keep,
     seed_for,
 )
-from dpassay.sampling.job import stream
+from dpassay.sampling.identity import identity
+from dpassay.sampling.job import by_calls, stream
 from dpassay.sampling.store_files import Entry
-from dpassay.sampling.tasks import by_calls
 
 T = TypeVar("T")
 Sizes = tuple[int, int]
@@ -214,10 +215,10 @@ class Live(Source):
         self.index, self._stage = index, stage
         self.sampling = sampling or Sampling()
         self.replayable = bool(getattr(self.mechanism, "replayable", True))
-        described = described or described_for(self.mechanism, self.sampling)
-        self.entry = (
-            None if described is None else Entry.of(self.mechanism, pair, self.sampling, described)
-        )
+        self.entry = None
+        if self.sampling.store is not None:
+            described = described or identity(self.mechanism, self.sampling.identity)
+            self.entry = Entry.of(self.mechanism, pair, self.sampling, described)
         self._check = CopyCheck()
         self.drawn, self.spent = 0, 0.0  # draws a side that were dealt, and the seconds they took
 
@@ -245,9 +246,8 @@ class Live(Source):
         return batch
 
     def _joined(self, parts: Sequence[tuple[Outputs, Outputs]]) -> Batch:
-        p, q = (concatenate([part[side] for part in parts]) for side in (0, 1))
         calls = by_calls(self.mechanism, self.sampling.on_error == "outcome")
-        return Batch(*arranged(p, q)) if calls else Batch.of(p, q)
+        return Batch(*joined(parts, calls))
 
     def _pool(self, batch: Batch) -> Samples:
         return Samples(
@@ -314,11 +314,11 @@ def sources(
     mechanism = check_mechanism(with_features(target, features))
     if pairs is None:
         raise InvalidInput("a mechanism needs a pair of neighbouring inputs such as (0.0, 1.0)")
-    given = _pairs(pairs)
-    seed = seed_for(rng, sampling)
-    described = described_for(mechanism, sampling)  # before it is called: its state may change
-
-    options: dict[str, Any] = {"stage": stage, "sampling": sampling, "described": described}
+    given, how = _pairs(pairs), as_sampling(sampling)
+    seed = seed_for(rng, how)
+    # described before it is called: its state may change
+    described = None if how.store is None else identity(mechanism, how.identity)
+    options: dict[str, Any] = {"stage": stage, "sampling": how, "described": described}
     return (
         Live(mechanism, pair.related(relation), seed=seed, index=index, **options)
         for index, pair in enumerate(given)

@@ -49,7 +49,7 @@ from dpassay.outputs.templates import Template
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.columns import arrow_source, pyarrow_for
 from dpassay.sampling.identity import Identity, difference, input_identity, name_of
-from dpassay.sampling.tasks import Task, by_calls
+from dpassay.sampling.job import Task, by_calls
 
 if TYPE_CHECKING:
     from dpassay.sampling.draw import Sampling
