@@ -1,9 +1,7 @@
 """Drawing: seeds, blocks, workers, time-outs, stores, and mechanisms that misbehave.
 
-Draws are divided into cells and blocks by the mechanism and n alone (`job`), and each side of each cell
-has a stream of its own, found from (seed, pair, stage, cell, side): the same seed gives the same draws
-bit for bit, whatever the number of workers. There are at least two blocks, so that copied streams can be
-noticed (`copies`).
+The same seed gives the same draws bit for bit, whatever the number of workers (`job`). There are at least
+two blocks, so that copied streams can be noticed (`copies`).
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from dpassay.outputs.canonical import Outputs, align, arranged, concatenate
 from dpassay.sampling.copies import CopyCheck, DrawMethod
 from dpassay.sampling.executors import run_in_order
 from dpassay.sampling.identity import short_digest
-from dpassay.sampling.job import Chunking, Drawn, Failure, Job, Sides
+from dpassay.sampling.job import Chunking, Failure, Job, Sides
 from dpassay.sampling.job import stream as stream
 from dpassay.sampling.progress import Progress
 from dpassay.sampling.resuming import open_stage
@@ -166,8 +164,6 @@ def draw_blocks(
             for task, done in run_in_order(job, sampling, stage):
                 if isinstance(done, Failure):
                     raise _explain(done, job, f"{progress.done:,} draws a side were made{kept}")
-                if not isinstance(done, Drawn):  # read, not drawn
-                    done = Drawn.of(job, done)
                 check.add(done.heads, pair, method)
                 progress.advance(layout.draws(task.first, task.last))
                 if done.sides is None:

@@ -1,14 +1,9 @@
 """Executors: where tasks are drawn, and their results in order. Inline, threads, processes, Dask.
 
-Own processes are forked where there is fork: they inherit the job, so that lambdas, closures and objects
-of C extensions need not be pickled. Elsewhere, and for process pools of the caller, the job travels as
-bytes: by pickle, or by cloudpickle what pickle does not take. To other executors it always travels by
-cloudpickle: what a script or a notebook defines has no name there.
-
-No task of Dask is `pure`: Dask identifies pure tasks by what is asked for and hands the result of one out
-for its equal, and draws that are handed out twice are not independent. A task whose worker died is run
-again by the scheduler (`distributed.scheduler.allowed-failures`, 3 times), from the same streams: a
-mechanism that draws from its `rng` then makes the same draws.
+Own processes are forked where there is fork: they inherit the job, so that nothing need be pickled.
+Elsewhere, and for process pools of the caller, the job travels as bytes: by pickle, or by cloudpickle
+what pickle does not take. To other executors it always travels by cloudpickle: what a script or a
+notebook defines has no name there.
 """
 
 from __future__ import annotations
@@ -38,7 +33,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dpassay._version import __version__
 from dpassay.errors import DpassayError, InvalidInput, MissingExtra, WorkerDied
 from dpassay.interrupts import held_back
-from dpassay.outputs.canonical import Outputs
 from dpassay.sampling.job import Drawn, Failure, Job, Pace, Task, draw_task
 from dpassay.sampling.store_files import Part
 
@@ -48,8 +42,6 @@ if TYPE_CHECKING:
 
 Result: TypeAlias = Drawn | Failure
 Run: TypeAlias = Callable[[Task], Result]
-#: What comes of a task: drawn, failed, or the draws of a store.
-Done: TypeAlias = Result | tuple[Outputs, Outputs]
 #: How often a pool of processes that broke is started again at the same cell.
 _RESTARTS = 1
 #: Seconds to wait for Dask's scheduler, and between looks at how many workers a cluster has.
@@ -63,7 +55,9 @@ _LARGE = 1 << 16
 # --- tasks in order
 
 
-def run_in_order(job: Job, sampling: Sampling, stage: Stage | None) -> Iterator[tuple[Task, Done]]:
+def run_in_order(
+    job: Job, sampling: Sampling, stage: Stage | None
+) -> Iterator[tuple[Task, Result]]:
     """Every cell of a job, in order: what the store has is read, the rest is drawn.
 
     A pool of processes that breaks is started again where it broke: a worker that dies costs its task.
@@ -72,7 +66,7 @@ def run_in_order(job: Job, sampling: Sampling, stage: Stage | None) -> Iterator[
     while done < layout.cells:
         with pool(job, sampling) as (executor, run):
             try:
-                for task, found in _window(executor, run, pace, sampling, stage, done):
+                for task, found in _window(executor, run, job, pace, sampling, stage, done):
                     yield task, found
                     done = task.last
             except Exception as error:
@@ -97,13 +91,14 @@ def run_in_order(job: Job, sampling: Sampling, stage: Stage | None) -> Iterator[
 def _window(
     executor: Executor,
     run: Run,
+    job: Job,
     pace: Pace,
     sampling: Sampling,
     stage: Stage | None,
     first: int,
-) -> Iterator[tuple[Task, Done]]:
+) -> Iterator[tuple[Task, Result]]:
     """The cells from `first` on, in order, with a few tasks under way; ends before a damaged part."""
-    layout, under_way, most = pace.layout, 0, 1
+    layout, under_way, most = job.layout, 0, 1
     waiting: deque[tuple[Task, Future[Result] | Part]] = deque()
     try:
         while waiting or first < layout.cells:
@@ -131,7 +126,8 @@ def _window(
                 sides = stage.read(item)
                 if sides is None:  # damaged: the caller begins again here
                     return
-                yield task, _cells(sides, item, task)
+                a, b = ((cell - item.first) * item.size for cell in (task.first, task.last))
+                yield task, Drawn.of(job, (sides[0][a:b], sides[1][a:b]))
             else:
                 done = item.result()
                 under_way -= 1
@@ -142,14 +138,6 @@ def _window(
         for _, left in waiting:
             if not isinstance(left, Part):
                 left.cancel()
-
-
-def _cells(sides: tuple[Outputs, Outputs], part: Part, task: Task) -> tuple[Outputs, Outputs]:
-    """The cells of a task, of a part that holds them."""
-    if (task.first, task.last) == (part.first, part.last):
-        return sides
-    rows = slice((task.first - part.first) * part.size, (task.last - part.first) * part.size)
-    return sides[0][rows], sides[1][rows]
 
 
 # --- pools
@@ -297,7 +285,11 @@ def _run_sent(version: str, job: bytes, task: Task) -> Result:
 
 
 class Cluster(Executor):
-    """A Dask client, or its executor."""
+    """A Dask client, or its executor.
+
+    No task is `pure`: Dask hands the result of a pure task out for its equal, and draws that are handed
+    out twice are not independent. The scheduler runs a task whose worker died again, from its streams.
+    """
 
     def __init__(self, given: Any) -> None:
         self._executor = given if hasattr(given, "_client") else given.get_executor()
@@ -316,13 +308,10 @@ class Cluster(Executor):
         return self._threads
 
     def hold(self, data: bytes) -> Any:
-        """What stands for these bytes in tasks.
-
-        Large ones are the result of a task, which the scheduler can run again, and not scattered: those
-        would be lost with the worker that has them.
-        """
+        """What stands for these bytes in tasks."""
         if len(data) <= _LARGE:
             return data
+        # the result of a task can be made again; what is scattered is lost with the worker that has it
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")
             return self._client.submit(bytes, data, pure=False)
@@ -391,11 +380,19 @@ def connected(address: str) -> Any:
     import asyncio
 
     try:
-        from distributed import Client
+        from distributed import Client, rpc
     except ImportError:
         raise MissingExtra("drawing on a cluster", "dask") from None
+
+    async def check() -> None:
+        """Ask what answers: a client that meets nothing tries for long to close what never opened."""
+        async with rpc(address) as there:
+            who = (await there.identity())["type"]
+        if who != "Scheduler":
+            raise ValueError(f"there is a {who}")
+
     try:
-        asyncio.run(asyncio.wait_for(_check_scheduler(address), _PATIENCE))
+        asyncio.run(asyncio.wait_for(check(), _PATIENCE))
     except Exception as error:  # names that are no address, ports where something else answers …
         said = str(error).partition("\n")[0] or "nobody is there"
         raise InvalidInput(
@@ -403,13 +400,3 @@ def connected(address: str) -> Any:
             "address that it prints when it starts, such as tcp://host:8786"
         ) from None
     return Client(address, timeout=_PATIENCE, set_as_default=False)
-
-
-async def _check_scheduler(address: str) -> None:
-    """Ask what answers; a client that meets nothing would try for long to close what never opened."""
-    from distributed import rpc
-
-    async with rpc(address) as there:
-        who = (await there.identity())["type"]
-    if who != "Scheduler":
-        raise ValueError(f"there is a {who}")

@@ -1,8 +1,7 @@
 """Draws on a pair: batches to learn from, and sources that deal each draw out once.
 
-Draws that an analysis used to make a choice must not be used again to certify it. A `Batch` is what
-learners get: immutable, without a cursor. A `Source` deals each draw out once. `Live` deals from a
-mechanism, `Samples` from draws that are there.
+Draws that an analysis used to make a choice must not be used again to certify it. `Live` deals from a
+mechanism, `Samples` from draws that are there; learners get a `Batch`, which has no cursor.
 """
 
 from __future__ import annotations
@@ -17,13 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpassay import validation as checks
-from dpassay.blackbox.mechanism import (
-    BLOCK,
-    Mechanism,
-    check_mechanism,
-    on_pair,
-    with_features,
-)
+from dpassay.blackbox.mechanism import BLOCK, Mechanism, check_mechanism, on_pair, with_features
 from dpassay.errors import (
     DependenceWarning,
     InvalidInput,
@@ -36,15 +29,7 @@ from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.privacy.provenance import Origin
 from dpassay.sampling.copies import CopyCheck
 from dpassay.sampling.dependence import symptoms
-from dpassay.sampling.draw import (
-    Sampling,
-    Seed,
-    as_sampling,
-    draw_blocks,
-    joined,
-    keep,
-    seed_for,
-)
+from dpassay.sampling.draw import Sampling, Seed, as_sampling, draw_blocks, joined, keep, seed_for
 from dpassay.sampling.identity import identity
 from dpassay.sampling.job import by_calls, stream
 from dpassay.sampling.store_files import Entry

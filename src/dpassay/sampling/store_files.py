@@ -8,20 +8,19 @@
       work-…/        of the run that draws: files that are not yet complete
 
 A store belongs to a seed and, pair by pair, to a mechanism and its inputs. Draws have addresses: pair,
-stage and cell. A cell that is there is read, one that is not is drawn, whichever run asks for it.
-Interrupted runs resume, and no run gets a draw twice. One process at a time draws into a store.
+stage and cell. A cell that is there is read, one that is not is drawn, whichever run asks for it. One
+process at a time draws into a store.
 
-A part is a Parquet file with the draws of a task, saved completely or not at all. A row is a draw on
-either input. The columns `p` and `q` hold the numbers (a list of them where an output has several),
-`p_structure` and `q_structure` which structure an output has where there are several, `p_rest` and
-`q_rest` what doubles lack of exact values; the first row of `structures` is the table of structures, as
-JSON. A part comes back bit for bit: `outputs.canonical.Outputs` on either side.
+A part is a Parquet file with the draws of a task. A row is a draw on either input. The columns `p` and
+`q` hold the numbers (a list of them where an output has several), `p_structure` and `q_structure` which
+structure an output has where there are several, `p_rest` and `q_rest` what doubles lack of exact values;
+the first row of `structures` is the table of structures, as JSON. A part comes back bit for bit.
 
 The name of a part says which cells it holds, and a digest of all its bytes. Its header says the same, and
-whose draws they are (`Manifest.owner`): a part of another store, pair or stage is not used, whatever its
-name. It is written under another name in the folder of the run that draws, brought to the disk, and then
-renamed. A run that takes a store over removes the folders of other runs first, so that a worker that
-outlived its run saves nothing more.
+whose draws they are (`Manifest.owner`): a part of another store, pair or stage is not used. It is written
+in the folder of the run that draws, brought to the disk, and then renamed: it is complete or not there.
+A run that takes a store over removes the folders of other runs first, so that a worker that outlived its
+run saves nothing more.
 """
 
 from __future__ import annotations
