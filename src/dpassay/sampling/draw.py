@@ -208,7 +208,7 @@ def _explain(failure: Failure, job: Job, kept: str) -> DpassayError:
     if failure.kind is StoreError:
         return StoreError(failure.message)
     cell = failure.cell
-    address = f"np.random.SeedSequence({job.seed}, spawn_key={job.stream(cell, failure.side)})"
+    address = f"np.random.SeedSequence({job.seed}, spawn_key={(*job.key, cell, failure.side)})"
     size = job.layout.draws(cell, cell + 1)
     calls = "1 output at a time" if job.each_alone else f"size={size}"
     text = (

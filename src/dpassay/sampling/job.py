@@ -156,7 +156,7 @@ class Job:
     mechanism: Mechanism
     pair: Pair
     seed: int
-    key: tuple[int, ...]
+    key: tuple[int, int]  # pair and stage: streams are found from (seed, *key, cell, side)
     layout: Chunking
     each_alone: bool
     timeout: float | None
@@ -169,10 +169,6 @@ class Job:
         """Whether arrays may stay where they are: each is a block, and used where it is."""
         copied = self.layout.calls or self.writer is not None
         return not copied and getattr(self.use, "anywhere", False)
-
-    def stream(self, cell: int, side: int) -> tuple[int, ...]:
-        """The address of the randomness of one side of a cell."""
-        return (*self.key, cell, side)
 
 
 @dataclass(frozen=True)
@@ -219,7 +215,11 @@ def draw_task(job: Job, task: Task) -> Drawn | Failure:
         if side == 0 and not job.layout.calls:
             before = head(found)
     if before is not None and head(drawn[0]) != before:
-        return Failure(task.first, 1, BadOutput, _OVERWRITTEN)
+        overwritten = (
+            "it returned an array that it had returned before, with other numbers in it: the draws on "
+            "the second input took the place of those on the first. Return a copy: np.array(result)"
+        )
+        return Failure(task.first, 1, BadOutput, overwritten)
     sides: Sides = drawn[0], drawn[1]
     if not all(isinstance(side, Resident) for side in drawn):
         p, q = align([brought_here(side) for side in drawn])
@@ -239,7 +239,7 @@ def _draw_side(job: Job, task: Task, side: int) -> AnyOutputs | Failure:
     try:
         for cell in range(task.first, task.last):
             size = job.layout.draws(cell, cell + 1)
-            rng = stream(job.seed, *job.stream(cell, side))
+            rng = stream(job.seed, *job.key, cell, side)
             if job.each_alone:
                 raws += [_call_alone(job, data, rng) for _ in range(size)]
             else:
@@ -289,12 +289,6 @@ def _read(raw: Any, size: int) -> Outputs:
             f"outputs of type {type(raw).__name__} could not be read ({type(error).__name__}: {error}); "
             "return numbers, strings, None, tuples, lists or dictionaries of them"
         ) from error
-
-
-_OVERWRITTEN = (
-    "it returned an array that it had returned before, with other numbers in it: the draws on the second "
-    "input took the place of those on the first. Return a copy: np.array(result)"
-)
 
 
 def call(

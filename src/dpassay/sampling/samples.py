@@ -199,6 +199,7 @@ class Live(Source):
         self.mechanism, self.pair, self.seed = on_pair(mechanism, pair), pair, seed
         self.index, self._stage = index, stage
         self.sampling = sampling or Sampling()
+        self._calls = by_calls(self.mechanism, self.sampling.on_error == "outcome")
         self.replayable = bool(getattr(self.mechanism, "replayable", True))
         self.entry = None
         if self.sampling.store is not None:
@@ -221,28 +222,20 @@ class Live(Source):
         start = time.perf_counter()
         try:
             parts.extend(self.blocks(sizes, keep))
-            batch = self._joined(parts)
+            batch = Batch(*joined(parts, self._calls))
         except MechanismError as error:
-            error.samples = self._pool(self._joined(parts)) if parts else None
+            error.samples = self._pool(Batch(*joined(parts, self._calls))) if parts else None
             raise
         self.drawn, self.spent = self.drawn + max(sizes), self.spent + time.perf_counter() - start
         if first:
             self.doubts = warned(batch)
         return batch
 
-    def _joined(self, parts: Sequence[tuple[Outputs, Outputs]]) -> Batch:
-        calls = by_calls(self.mechanism, self.sampling.on_error == "outcome")
-        return Batch(*joined(parts, calls))
-
     def _pool(self, batch: Batch) -> Samples:
-        return Samples(
-            batch.p,
-            batch.q,
-            pair=self.pair,
-            seed=self.seed,
-            replayable=self.replayable,
-            doubts=self.doubts,
-        )
+        p, q = batch.p, batch.q
+        found = Samples(p, q, pair=self.pair, seed=self.seed, replayable=self.replayable)
+        found.doubts = self.doubts
+        return found
 
     def take(self, n: int) -> Samples:
         """Draw `n` outputs per side as a pool."""
