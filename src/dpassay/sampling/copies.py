@@ -112,17 +112,17 @@ def head(outputs: AnyOutputs, with_hashes: bool = False) -> Head:
     hashes = row_hashes(outputs[:most]) if whole is None else whole[:most]
     rows = len(hashes)
     ordered = np.sort(hashes)
-    distinct = 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
+    different = 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
     starts = []
     for length in (*(one for one in _LENGTHS if one < rows), rows):
-        if distinct == rows:  # as with every continuous output
+        if different == rows:  # as with every continuous output
             log_chance = -length * math.log(max(length, 1))
         else:
             log_chance = _log_chance(hashes[:length])
         digest = hashlib.blake2b(hashes[:length].tobytes(), digest_size=16).digest()
         starts.append((length, digest, log_chance))
     constant = None
-    if distinct == 1:
+    if different == 1:
         # the columns of this output alone: how many there are depends on what else came out
         template = outputs.structure_of(0)
         held = outputs.numbers[:1, list(number_columns(template))]

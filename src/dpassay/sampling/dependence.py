@@ -66,10 +66,7 @@ def _most_correlated(side: Outputs) -> tuple[float, str]:
 
 
 def _rising(side: Outputs) -> str:
-    """A column of several that rises from draw to draw, as no independent draws do; empty if none does.
-
-    Where it is the only one the draws may come from a sorted file.
-    """
+    """A column of several that rises from draw to draw; empty if none does, or there is one column."""
     if len(side.structures) != 1 or len(numbers := number_columns(side.structures[0])) < 2:
         return ""
     names = _names(side.structures[0])
@@ -106,16 +103,12 @@ def _kind_ranks(side: Outputs) -> Iterator[tuple[str, FloatArray]]:
 def _lag_one(values: FloatArray) -> float:
     """The correlation of the ranks of successive values; 0 for a constant or a sorted file."""
     values = np.asarray(values, dtype=float)
-    below = values[:-1] <= values[1:]
-    if below.all() or not (values[:-1] < values[1:]).any():
+    if np.all(values[:-1] <= values[1:]) or np.all(values[:-1] >= values[1:]):
         return 0.0  # constant, or sorted: the order says nothing about the draws
-    order = np.argsort(values)
-    ordered = values[order]
-    _, counts = np.unique(ordered, return_counts=True)
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     if values.size - counts.max() < max(20, 0.1 * values.size):
         return 0.0  # nearly constant: two rare values side by side would look like a correlation
-    ranks = np.empty(values.size)  # ties share the place of the first of them
-    ranks[order] = np.searchsorted(ordered, ordered)
+    ranks = (np.cumsum(counts) - counts)[place]  # ties share the place of the first of them
     centred = ranks - ranks.mean()
     return float(np.dot(centred[1:], centred[:-1]) / np.dot(centred, centred))
 

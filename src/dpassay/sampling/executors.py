@@ -45,9 +45,9 @@ Run: TypeAlias = Callable[[Task], Result]
 #: How often a pool of processes that broke is started again at the same cell.
 _RESTARTS = 1
 #: Seconds to wait for Dask's scheduler, and between looks at how many workers a cluster has.
-_PATIENCE, _LOOK = 5.0, 5.0
+_PATIENCE, _POLL = 5.0, 5.0
 #: Seconds without any worker of a cluster after which that is said, and after which it is an error.
-_LONELY, _FORSAKEN = 30.0, 600.0
+_WARN_AFTER, _GIVE_UP_AFTER = 30.0, 600.0
 #: A job of more bytes goes to a cluster once, and from worker to worker there.
 _LARGE = 1 << 16
 
@@ -301,7 +301,7 @@ class Cluster(Executor):
     @property
     def _max_workers(self) -> int:
         """How many tasks run at once, now: clusters grow and shrink."""
-        if time.monotonic() - self._looked > _LOOK:
+        if time.monotonic() - self._looked > _POLL:
             with contextlib.suppress(OSError):  # a scheduler that is gone: its futures say so
                 self._threads = sum(self._client.nthreads().values()) or 8  # none yet: they come
             self._looked = time.monotonic()
@@ -334,7 +334,7 @@ class _Awaited:
         since, said = time.monotonic(), False
         while True:
             try:
-                return self._future.result(timeout=_LOOK)
+                return self._future.result(timeout=_POLL)
             except TimeoutError:
                 if self._future.done():  # just now; or the task itself raised it, and does so again
                     return self._future.result()
@@ -342,15 +342,15 @@ class _Awaited:
                 if self._client.nthreads():
                     since = time.monotonic()
             alone = time.monotonic() - since
-            if alone > _FORSAKEN:
+            if alone > _GIVE_UP_AFTER:
                 raise WorkerDied(
                     f"the cluster has had no worker for {alone:.0f} s: they died and nobody started "
                     "them again, or never came. Start some, and run again"
                 )
-            if alone > _LONELY and not said:
+            if alone > _WARN_AFTER and not said:
                 said = True
                 warnings.warn(
-                    f"no worker of the cluster is up: waiting for one, {_FORSAKEN:.0f} s at most",
+                    f"no worker of the cluster is up: waiting for one, {_GIVE_UP_AFTER:.0f} s at most",
                     stacklevel=2,
                 )
 
