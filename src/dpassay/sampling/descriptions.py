@@ -46,6 +46,14 @@ _STATEFUL = (
     type(threading.Lock()),
     type(threading.RLock()),
 )
+#: Objects that wrap functions, and the attributes that hold them.
+_WRAPPERS: dict[type, tuple[str, ...]] = {
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    property: ("fget", "fset", "fdel"),
+    functools.cached_property: ("func",),
+    functools._lru_cache_wrapper: ("__wrapped__", "__dict__"),
+}
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 
@@ -274,20 +282,10 @@ class _Description:
 
 def _wrapped(value: Any) -> dict[str, Any] | None:
     """The functions inside an object that wraps some; None if it is another object."""
-    if not _is_installed(type(value)):
-        return None
-    match value:
-        case staticmethod() | classmethod():
-            return {"function": value.__func__}
-        case property():
-            return {"get": value.fget, "set": value.fset, "delete": value.fdel}
-        case functools.cached_property():
-            return {"get": value.func}
-        case functools._lru_cache_wrapper():
-            return {"function": value.__wrapped__, **vars(value)}
+    names = _WRAPPERS.get(type(value))
     if type(value).__module__.startswith("numba.") and hasattr(value, "py_func"):
-        return {"function": value.py_func, "options": getattr(value, "targetoptions", None)}
-    return None
+        names = "py_func", "targetoptions"
+    return None if names is None else {name: getattr(value, name, None) for name in names}
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

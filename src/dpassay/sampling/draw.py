@@ -139,18 +139,10 @@ def draw_blocks(
     """Draw `n` outputs on each input and yield `use(p, q)` for each block, in order."""
     mechanism, pair, seed, sampling = source.mechanism, source.pair, source.seed, source.sampling
     alone = sampling.on_error == "outcome"
-    job = Job(
-        mechanism,
-        pair,
-        seed,
-        key,
-        Chunking.of(mechanism, n, each_alone=alone),
-        alone,
-        sampling.timeout,
-        use,
-        (short_digest(pair[0]), short_digest(pair[1])),
-    )
-    layout, pieces = job.layout, list[Sides]()  # of the block that is not full
+    layout = Chunking.of(mechanism, n, each_alone=alone)
+    inputs = short_digest(pair[0]), short_digest(pair[1])
+    job = Job(mechanism, pair, seed, key, layout, alone, sampling.timeout, use, inputs)
+    pieces: list[Sides] = []  # of the block that is not full
     with contextlib.ExitStack() as held, Progress(n, enabled=sampling.progress) as progress:
         stage, kept = None, ""
         if sampling.store is not None and source.entry is not None:

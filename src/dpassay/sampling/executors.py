@@ -147,7 +147,6 @@ def _window(
 def pool(job: Job, sampling: Sampling) -> Iterator[tuple[Executor, Run]]:
     """An executor, and what runs a task of the job there."""
     given = sampling.executor
-    threads = getattr(job.mechanism, "pool", "threads") == "threads" and sampling.timeout is None
     if isinstance(given, ThreadPoolExecutor):
         yield given, partial(draw_task, job)
     elif type(given).__module__.startswith("distributed."):  # of Dask, which is not imported
@@ -158,12 +157,17 @@ def pool(job: Job, sampling: Sampling) -> Iterator[tuple[Executor, Run]]:
         yield given, partial(_run_sent, __version__, _bytes(job, by_name))
     elif sampling.workers == 1:
         yield _Inline(), partial(draw_task, job)
-    elif threads:
+    elif getattr(job.mechanism, "pool", "threads") == "threads" and sampling.timeout is None:
         with ThreadPoolExecutor(sampling.workers) as own:
             try:
                 yield own, partial(draw_task, job)
             except BaseException:
-                _stop(job.mechanism, own)
+                # ends what a mechanism has started; what runs in Python has to end by itself
+                own.shutdown(wait=False, cancel_futures=True)
+                stop = getattr(job.mechanism, "stop", None)
+                while stop is not None and any(thread.is_alive() for thread in own._threads):
+                    stop()
+                    time.sleep(0.01)
                 raise
     else:
         with _own_processes(job, sampling.workers) as found:
@@ -175,15 +179,6 @@ class _Inline(Executor):
 
     def submit(self, run: Any, /, *given: Any, **options: Any) -> Any:
         return SimpleNamespace(result=partial(run, *given), cancel=lambda: None)
-
-
-def _stop(mechanism: Any, threads: ThreadPoolExecutor) -> None:
-    """End what a mechanism has started in threads; what runs in Python has to end by itself."""
-    stop = getattr(mechanism, "stop", None)
-    threads.shutdown(wait=False, cancel_futures=True)
-    while stop is not None and any(thread.is_alive() for thread in threads._threads):
-        stop()
-        time.sleep(0.01)
 
 
 @contextlib.contextmanager
