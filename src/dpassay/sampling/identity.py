@@ -124,11 +124,12 @@ def _digest_items(value: Any, digest: Any, left: list[int]) -> None:
     left[0] -= 1
     if left[0] < 0:
         raise ValueError
-    items: Iterable[Any] = ()
     if isinstance(value, _PLAIN):
         text = repr(value).encode("utf-8", "surrogatepass")
         digest.update(b"%d:%s" % (len(text), text))  # so that [1, 23] is not [12, 3]
-    elif isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        return
+    items: Iterable[Any] = ()
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         if value.nbytes > left[1]:
             raise ValueError
         digest.update(f"{value.dtype}{value.shape}".encode())
