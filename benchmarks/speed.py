@@ -41,7 +41,7 @@ def draw_bare(mechanism: Any, pairs: list[Any], n: int, n_bound: int = 0) -> Non
 
 
 def _in_blocks(mechanism: Any, data: Any, n: int, rng: np.random.Generator) -> None:
-    from dpassay.sampling.tasks import Chunking
+    from dpassay.sampling.job import Chunking
 
     layout = Chunking.of(mechanism, n)
     for block in range(layout.cells):

@@ -31,7 +31,7 @@ from dpassay.errors import (
 )
 from dpassay.sampling import executors
 from dpassay.sampling.executors import Cluster, _run_sent, cluster_error, connected
-from dpassay.sampling.tasks import Task
+from dpassay.sampling.job import Task
 
 PAIR = (0.0, 1.0)
 
@@ -244,7 +244,7 @@ def test_a_task_that_is_done_at_the_last_moment_is_taken():
 
 
 def test_a_cluster_without_workers_is_not_waited_for_in_silence(monkeypatch):
-    for name, seconds in (("_LOOK", 0.1), ("_LONELY", 0.2), ("_FORSAKEN", 0.8)):
+    for name, seconds in (("_POLL", 0.1), ("_WARN_AFTER", 0.2), ("_GIVE_UP_AFTER", 0.8)):
         monkeypatch.setattr(executors, name, seconds)
     with (
         LocalCluster(n_workers=0, dashboard_address=":0", host="127.0.0.1") as empty,

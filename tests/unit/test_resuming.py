@@ -270,7 +270,7 @@ def test_a_worker_that_outlives_its_run_saves_nothing_more(tmp_path, seed):
     """As after a kill: the next run takes the store over, and the left-over worker then saves."""
     from dpassay.outputs.canonical import from_raw
     from dpassay.privacy.pairs import Pair
-    from dpassay.sampling.tasks import Task
+    from dpassay.sampling.job import Task
 
     side = from_raw([1.0], 1)
     function = dp.from_function(one_laplace)
@@ -290,7 +290,7 @@ def test_a_worker_that_outlives_its_run_saves_nothing_more(tmp_path, seed):
 def test_without_locks_the_last_to_come_takes_over(tmp_path, seed, monkeypatch):
     from dpassay.outputs.canonical import from_raw
     from dpassay.privacy.pairs import Pair
-    from dpassay.sampling.tasks import Task
+    from dpassay.sampling.job import Task
 
     monkeypatch.setattr(resuming, "fcntl", None)
     function = dp.from_function(one_laplace)

@@ -120,13 +120,13 @@ def test_pieces_of_any_size_make_the_same_blocks(tmp_path, seed, monkeypatch):
     box = dp.from_function(mixed)
     plain = dp.audit(box, PAIR, "eps=0.5", n=160, rng=seed)
     for k, seconds in enumerate((1e-9, 1e3)):
-        monkeypatch.setattr("dpassay.sampling.tasks._SECONDS", seconds)
+        monkeypatch.setattr("dpassay.sampling.job._SECONDS", seconds)
         way = dp.Sampling(store=tmp_path / str(k), workers=1 + k % 2)
         kept = dp.audit(box, PAIR, "eps=0.5", n=160, rng=seed, sampling=way)
         assert kept.to_json() == plain.to_json()
         for half in list_parts(tmp_path / str(k))[::2]:
             half.path.unlink()  # as if the run had been killed
-        monkeypatch.setattr("dpassay.sampling.tasks._SECONDS", 1.0)
+        monkeypatch.setattr("dpassay.sampling.job._SECONDS", 1.0)
         again = dp.audit(box, PAIR, "eps=0.5", n=160, rng=seed, sampling=way)
         assert again.to_json() == plain.to_json()
 

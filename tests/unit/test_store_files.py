@@ -15,8 +15,8 @@ import dpassay as dp
 from dpassay.errors import MissingExtra, StoreError
 from dpassay.outputs.canonical import align, from_raw
 from dpassay.sampling import store_files
+from dpassay.sampling.job import Task
 from dpassay.sampling.store_files import Damaged, Part, PartWriter, decode, encode, list_parts
-from dpassay.sampling.tasks import Task
 
 pytest.importorskip("pyarrow")
 

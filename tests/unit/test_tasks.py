@@ -10,7 +10,7 @@ from tests.helpers import laplace_mechanism, one_laplace
 import dpassay as dp
 from dpassay.outputs.canonical import align, arranged, concatenate, from_raw
 from dpassay.sampling import job as jobs
-from dpassay.sampling.tasks import Chunking, Pace
+from dpassay.sampling.job import Chunking, Pace
 
 FUNCTION = dp.from_function(one_laplace)
 

@@ -35,9 +35,9 @@ from dpassay.sampling.budget import totals
 from dpassay.sampling.copies import AGAIN, SeenBatches
 from dpassay.sampling.dependence import symptoms
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
+from dpassay.sampling.job import by_calls
 from dpassay.sampling.progress import Progress
 from dpassay.sampling.samples import Source, sources
-from dpassay.sampling.tasks import by_calls
 
 #: The first update with as many draws on either side is looked at for signs of dependence.
 _LOOK = 100

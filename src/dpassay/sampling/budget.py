@@ -1,10 +1,9 @@
 """Budgets of draws: how n draws, or a time, are divided into training and testing draws.
 
-With n the share is the caller's; `learning.streaming` may take some of the testing draws. With a time
-budget, `Clock` decides. A pilot measures what a draw costs, with streams of its own and outside any
-store, and decides how many draws train. How many test is decided when learning is done, by the time that
-is left, and before a draw that tests is made. Both are functions of the clock and of draws that the test
-never sees, so the test is as exact as with a number that was given.
+With a time budget, `Clock` decides. A pilot measures what a draw costs, with streams of its own and
+outside any store, and decides how many draws train. How many test is decided when learning is done, by
+the time that is left. Both are functions of the clock and of draws that the test never sees, so the test
+is as exact as with a number that was given.
 """
 
 from __future__ import annotations
@@ -82,16 +81,15 @@ def three_stages(
 
 def totals(source: Source, n: int | None, *, least: int = 2, name: str = "n") -> tuple[int, int]:
     """`n` on both sides, or all draws of samples; a mechanism needs a number."""
+    left = source.remaining
     if n is not None:
         asked = checks.whole(name, n, at_least=least)
-        there = source.remaining
-        if there is not None and 0 < min(there) < asked:
+        if left is not None and 0 < min(left) < asked:
             raise TooManyAskedFor(
-                f"{name} = {asked:,} draws per side were asked for, and there are {there[0]:,} and "
-                f"{there[1]:,}; ask for fewer, or leave {name} out for all of them"
+                f"{name} = {asked:,} draws per side were asked for, and there are {left[0]:,} and "
+                f"{left[1]:,}; ask for fewer, or leave {name} out for all of them"
             )
         return asked, asked
-    left = source.remaining
     if left is None:
         raise InvalidInput(f"{name} must be given: how many draws per side to make")
     if not max(left):
@@ -132,7 +130,17 @@ class Clock:
         """
         batch, self._cost = self.pilot(source)
         k = batch.sizes[0]
-        fit = self._fitting(batch, trial) if k >= 32 else 0.0
+        fit = 0.0  # seconds that learning from a draw on either side takes
+        if k >= 32:
+            k = min(_TRIAL if self.left >= 1.0 else _FEW, k)
+            for _ in range(2):
+                start = time.perf_counter()
+                trial(Batch(batch.p[:k], batch.q[:k]))
+                took = time.perf_counter() - start
+                fit = took / k
+                # a trial that takes long may have imported what it needs: then it is made again
+                if took < _SLOW * self.seconds or self.left < took:
+                    break
         left = max(self.left, 0.0)
         n = left / (self._cost * (share * pairs + 1 - share))
         learn = min(share * n, _LEARN * left / (pairs * (self._cost + fit)), most or _MOST)
@@ -146,34 +154,14 @@ class Clock:
         sizes = [min(max(int(size), _LEAST), _MOST) for size in (learn, test)]
         return Budget((sizes[0], sizes[0]), (sizes[1], sizes[1]))
 
-    def _fitting(self, batch: Batch, trial: Callable[[Batch], None]) -> float:
-        """The seconds that learning from a draw on either side takes.
-
-        A trial that takes long may have imported what it needs: then another one is the measurement.
-        """
-        k = min(_TRIAL if self.left >= 1.0 else _FEW, batch.sizes[0])
-        took = 0.0
-        for _ in range(2):
-            start = time.perf_counter()
-            trial(Batch(batch.p[:k], batch.q[:k]))
-            took = time.perf_counter() - start
-            if took < _SLOW * self.seconds or self.left < took:
-                break
-        return took / k
-
     def pilot(self, source: Live) -> tuple[Batch, float]:
         """Draws that no test uses, and the seconds that one on either side takes.
 
         A first call may load a model or compile code: one that takes long is no measurement.
         """
-        probe = Live(
-            source.mechanism,
-            source.pair,
-            seed=source.seed,
-            index=source.index,
-            stage=_STAGE,
-            sampling=dataclasses.replace(source.sampling, store=None, progress=False),
-        )
+        how = dataclasses.replace(source.sampling, store=None, progress=False)
+        box, pair, seed, index = source.mechanism, source.pair, source.seed, source.index
+        probe = Live(box, pair, seed=seed, index=index, stage=_STAGE, sampling=how)
         probe.deal((1, 1))
         k = 1
         while True:

@@ -30,6 +30,8 @@ MANY = 20
 #: Rows at the beginning of a run that are compared to find copied streams, and the lengths at which two
 #: runs are compared that are not equally long.
 _HEAD, _LENGTHS = 256, (16, 64)
+#: A repetition this improbable is no accident (log-probability, all pairs of runs counted).
+_LOG_LIMIT = math.log(1e-12)
 #: The most different outputs a side that are watched for coming again.
 _WATCHED = 4096
 #: Rows of a batch that are looked at, and how improbable they must be, in bits.
@@ -63,6 +65,11 @@ def _structure_hash(template: Template) -> float:
     return float(int.from_bytes(digest, "big"))
 
 
+def distinct(side: Outputs) -> tuple[IntArray, IntArray]:
+    """The hashes of the different outputs, and how often each of them comes."""
+    return np.unique(row_hashes(side), return_counts=True)
+
+
 def copied(counts: IntArray) -> int | None:
     """How often copied outputs come, from how often each different output does; None if none are.
 
@@ -80,23 +87,16 @@ def copied(counts: IntArray) -> int | None:
     return None
 
 
-# --- runs that begin alike, and outputs that are repeated, while drawing
-
-
-@dataclass(frozen=True)
-class Start:
-    """The first rows of a run, and how improbable a chance repetition of them is."""
-
-    rows: int
-    content: bytes
-    log_chance: float  # log-probability that an independent run begins with the same outputs
+# --- while draws are made
 
 
 @dataclass(frozen=True)
 class Head:
-    """How a run of draws begins: at a few lengths, and as a whole."""
+    """How a run of draws begins."""
 
-    starts: tuple[Start, ...]
+    #: At a few lengths: the rows, a digest of them, and the log-probability that an independent run
+    #: begins with the same outputs.
+    starts: tuple[tuple[int, bytes, float], ...]
     constant: bytes | None  # the one output of a head that has no other
     containers: frozenset[str]
     hashes: IntArray | None = field(default=None, compare=False)  # of all outputs, if asked for
@@ -112,23 +112,28 @@ def head(outputs: AnyOutputs, with_hashes: bool = False) -> Head:
     hashes = row_hashes(outputs[:most]) if whole is None else whole[:most]
     rows = len(hashes)
     ordered = np.sort(hashes)
-    distinct = 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
+    different = 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
     starts = []
     for length in (*(one for one in _LENGTHS if one < rows), rows):
-        if distinct == rows:  # as with every continuous output
+        if different == rows:  # as with every continuous output
             log_chance = -length * math.log(max(length, 1))
         else:
-            _, counts = np.unique(hashes[:length], return_counts=True)
-            log_chance = float(np.sum(counts * np.log(counts / length)))
+            log_chance = _log_chance(hashes[:length])
         digest = hashlib.blake2b(hashes[:length].tobytes(), digest_size=16).digest()
-        starts.append(Start(length, digest, log_chance))
+        starts.append((length, digest, log_chance))
     constant = None
-    if distinct == 1:
+    if different == 1:
         # the columns of this output alone: how many there are depends on what else came out
         template = outputs.structure_of(0)
         held = outputs.numbers[:1, list(number_columns(template))]
         constant = held.tobytes() + repr(template).encode()
     return Head(tuple(starts), constant, outputs.containers, whole)
+
+
+def _log_chance(hashes: IntArray) -> float:
+    """The largest log-probability that any distribution gives to these draws: its values' frequencies."""
+    _, counts = np.unique(hashes, return_counts=True)
+    return float(np.sum(counts * np.log(counts / hashes.size)))
 
 
 @dataclass(frozen=True)
@@ -171,9 +176,6 @@ _SAME_SEEDS = (
 class CopyCheck:
     """Notices runs that are copies of each other, or hold outputs in ways that do not agree."""
 
-    #: A repetition this improbable is no accident (log-probability, all pairs of runs counted).
-    LOG_LIMIT = math.log(1e-12)
-
     def __init__(self, containers: frozenset[str] = frozenset()) -> None:
         self.containers = containers  # of both sides, and of earlier stages
         self._seen: tuple[dict[tuple[int, bytes], int], ...] = ({}, {})
@@ -188,43 +190,38 @@ class CopyCheck:
         for side, found in enumerate(heads):
             self.containers |= found.containers
             check_containers(self.containers)
-            self._varied[side] |= found.constant is None
-            for start in found.starts:
-                before = self._seen[side].setdefault((start.rows, start.content), self._count)
-                chance = start.log_chance + 2 * math.log(self._count)
-                if before != self._count and chance < self.LOG_LIMIT:
-                    raise DependentDraws(
-                        f"runs {before} and {self._count} of the draws on {checks.shown(data[side])} "
-                        "begin with the same outputs in the same order: "
-                        + method.explained(_STARTS_AGAIN)
-                    )
-            if not self._varied[side] and found.starts[-1].rows >= 16:
-                self._check_constant(found.constant, side, data, method)
-            times = None if found.hashes is None else self._repeats[side].add(found.hashes)
-            if times is not None:
-                raise DependentDraws(
-                    f"too many different outputs on {checks.shown(data[side])} come exactly {times} "
-                    f"times, digit for digit: {method.explained(_SAME_SEEDS)}"
-                )
+            if sign := self._sign(found, side, method):
+                raise DependentDraws(sign.format(input=checks.shown(data[side])))
 
-    def _check_constant(
-        self, constant: bytes | None, side: int, data: Pair, method: DrawMethod
-    ) -> None:
-        """Raise DependentDraws if runs of one value each have different values."""
-        first = self._constant[side] = self._constant[side] or constant
-        if first == constant:
-            return
-        shown = checks.shown(data[side])
-        if method.calls:
-            raise DependentDraws(
-                f"many calls in a row on {shown} return one and the same output, and later ones another: "
+    def _sign(self, found: Head, side: int, method: DrawMethod) -> str | None:
+        """A sentence on what a run repeats, to be filled in with the input; None if there is nothing."""
+        for rows, content, log_chance in found.starts:
+            before = self._seen[side].setdefault((rows, content), self._count)
+            if before != self._count and log_chance + 2 * math.log(self._count) < _LOG_LIMIT:
+                return (
+                    f"runs {before} and {self._count} of the draws on {{input}} begin with the same "
+                    f"outputs in the same order: {method.explained(_STARTS_AGAIN)}"
+                )
+        self._varied[side] |= found.constant is None
+        if not self._varied[side] and found.starts[-1][0] >= 16:
+            first = self._constant[side] = self._constant[side] or found.constant
+            if first != found.constant and method.calls:
+                return (
+                    "many calls in a row on {input} return one and the same output, and later ones "
+                    f"another: {method.explained(_SAME_SEEDS)}"
+                )
+            if first != found.constant:
+                return (
+                    "on {input} every call returns one value repeated, and another one at the next call: "
+                    "the noise is drawn once per call, not once per output (pass size= to it, or wrap "
+                    "the function: dp.from_function)"
+                )
+        if found.hashes is not None and (times := self._repeats[side].add(found.hashes)):
+            return (
+                f"too many different outputs on {{input}} come exactly {times} times, digit for digit: "
                 f"{method.explained(_SAME_SEEDS)}"
             )
-        raise DependentDraws(
-            f"on {shown} every call returns one value repeated, and another one at the next call: the "
-            "noise is drawn once per call, not once per output (pass size= to it, or wrap the function: "
-            "dp.from_function)"
-        )
+        return None
 
 
 class _RepeatCounts:
@@ -245,8 +242,8 @@ class _RepeatCounts:
         new, often = np.unique(hashes.view(np.uint64), return_counts=True)
         small = new <= self._bound
         both, place = np.unique(np.concatenate([self._hashes, new[small]]), return_inverse=True)
-        counts = np.zeros(both.size, dtype=np.int64)
-        np.add.at(counts, place, np.concatenate([self._counts, often[small]]))
+        often = np.concatenate([self._counts, often[small]])
+        counts = np.bincount(place, often).astype(np.int64)
         while both.size > _WATCHED:
             self._bound = self._bound >> np.uint64(1)
             kept = both <= self._bound
@@ -287,15 +284,9 @@ class SeenBatches:
         if sum(len(side) * math.log2(len(side)) for _, side in given) < _BITS:
             return False  # too few to tell
         heads = [(name, row_hashes(side)) for name, side in given]
-        # −log₂ of the largest probability that any distribution gives these draws
-        often = [np.unique(head, return_counts=True)[1] for _, head in heads]
-        bits = [float(np.sum(counts * np.log2(counts.sum() / counts))) for counts in often]
+        bits = [-_log_chance(head) / math.log(2) for _, head in heads]
         needed = _BITS + 2 * math.log2(1 + len(self.digests))
-        found = {
-            _digest(name, head)
-            for (name, head), size in zip(heads, bits, strict=True)
-            if size >= needed
-        }
+        found = {_digest(*one) for one, size in zip(heads, bits, strict=True) if size >= needed}
         if not found and sum(bits) >= needed:
             found = {_digest(b"both", *(head for _, head in heads))}
         repeated = not found.isdisjoint(self.digests)
@@ -322,18 +313,17 @@ def fingerprint_of(p: Outputs, q: Outputs) -> str:
     digest = hashlib.sha256()
     kept = []
     for side in (p, q):
-        hashes = np.sort(row_hashes(side))
-        digest.update(hashes.tobytes())
-        values, counts = np.unique(hashes, return_counts=True)
-        alone = _short(values[counts == 1])
-        few = base64.b64encode(np.sort(alone)[:_KEPT].astype("<u4").tobytes()).decode()
-        kept.append(f"{hashes.size},{alone.size},{int(np.count_nonzero(counts == 2))},{few}")
+        values, counts = distinct(side)
+        digest.update(np.repeat(values, counts).tobytes())
+        alone = np.sort(_upper_half(values[counts == 1]))
+        few = base64.b64encode(alone[:_KEPT].astype("<u4").tobytes()).decode()
+        kept.append(f"{len(side)},{alone.size},{np.count_nonzero(counts == 2)},{few}")
     return "|".join([digest.hexdigest(), *kept])
 
 
 def drawn_before(fingerprint: str, p: Outputs, q: Outputs) -> bool:
     """Whether many of these draws are among those of the fingerprint."""
-    now = np.unique(_short(np.concatenate([row_hashes(p), row_hashes(q)])))
+    now = np.unique(_upper_half(np.concatenate([row_hashes(p), row_hashes(q)])))
     chance, found = 0.0, 0
     for line in fingerprint.split("|")[1:]:
         try:
@@ -348,6 +338,6 @@ def drawn_before(fingerprint: str, p: Outputs, q: Outputs) -> bool:
     return found > chance + 6 * math.sqrt(chance) + 4
 
 
-def _short(hashes: IntArray) -> IntArray:
+def _upper_half(hashes: IntArray) -> IntArray:
     """The upper half of a hash, which is mixed well."""
     return np.asarray(hashes.view(np.uint64) >> np.uint64(32), dtype=np.int64)

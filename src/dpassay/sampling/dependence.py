@@ -1,4 +1,4 @@
-"""Signs of dependence in draws: serial correlation, shared randomness, copied rows.
+"""Signs of dependence in the draws on a pair: serial correlation, shared randomness, copied rows.
 
 These are no proofs: some dependence goes unnoticed.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from dpassay._typing import FloatArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.templates import Template, leaves_of, number_columns
-from dpassay.sampling.copies import MANY, copied, row_hashes
+from dpassay.sampling.copies import MANY, copied, distinct
 
 #: Rows looked at for correlations, and the z-score past which one is no accident.
 _ROWS, _Z = 2_000, 6.0
@@ -61,16 +61,12 @@ def _most_correlated(side: Outputs) -> tuple[float, str]:
             words = f"over {len(rows):,} draws"
             words += f" of column {names.get(column, column + 1)}" if len(columns) > 1 else ""
             found.append((_lag_one(rows.value_of(column)), len(rows), words))
-    found = [one for one in found if abs(one[0]) * math.sqrt(one[1]) > _Z]
-    best = max(found, key=lambda one: abs(one[0]), default=(0.0, 0, ""))
-    return best[0], best[2]
+    beyond = ((r, words) for r, n, words in found if abs(r) * math.sqrt(n) > _Z)
+    return max(beyond, key=lambda one: abs(one[0]), default=(0.0, ""))
 
 
 def _rising(side: Outputs) -> str:
-    """A column of several that rises from draw to draw, as no independent draws do; empty if none does.
-
-    Where it is the only one the draws may come from a sorted file.
-    """
+    """A column of several that rises from draw to draw; empty if none does, or there is one column."""
     if len(side.structures) != 1 or len(numbers := number_columns(side.structures[0])) < 2:
         return ""
     names = _names(side.structures[0])
@@ -107,16 +103,12 @@ def _kind_ranks(side: Outputs) -> Iterator[tuple[str, FloatArray]]:
 def _lag_one(values: FloatArray) -> float:
     """The correlation of the ranks of successive values; 0 for a constant or a sorted file."""
     values = np.asarray(values, dtype=float)
-    below = values[:-1] <= values[1:]
-    if below.all() or not (values[:-1] < values[1:]).any():
+    if np.all(values[:-1] <= values[1:]) or np.all(values[:-1] >= values[1:]):
         return 0.0  # constant, or sorted: the order says nothing about the draws
-    order = np.argsort(values)
-    ordered = values[order]
-    _, counts = np.unique(ordered, return_counts=True)
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     if values.size - counts.max() < max(20, 0.1 * values.size):
         return 0.0  # nearly constant: two rare values side by side would look like a correlation
-    ranks = np.empty(values.size)  # ties share the place of the first of them
-    ranks[order] = np.searchsorted(ordered, ordered)
+    ranks = (np.cumsum(counts) - counts)[place]  # ties share the place of the first of them
     centred = ranks - ranks.mean()
     return float(np.dot(centred[1:], centred[:-1]) / np.dot(centred, centred))
 
@@ -137,9 +129,7 @@ def shared_rows(p: Outputs, q: Outputs) -> str | None:
     be expected, at most √(n² Σp² · m² Σq²), and n² Σp² / 2 and m² Σq² / 2 within them. The pairs within a
     small file are few, and may have been more: five standard errors and a dozen.
     """
-    (a, often_a), (b, often_b) = (
-        np.unique(row_hashes(side), return_counts=True) for side in (p, q)
-    )
+    (a, often_a), (b, often_b) = distinct(p), distinct(q)
     _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
     across = float(np.sum(often_a[i] * often_b[j].astype(float)))
     within = [float(np.sum(c * (c - 1.0) / 2)) for c in (often_a, often_b)]
@@ -199,7 +189,7 @@ def repeated_rows(p: Outputs, q: Outputs) -> str | None:
     times have f₅ > 0 and f₄ = f₆ = 0.
     """
     for name, side in (("first", p), ("second", q)):
-        values, counts = np.unique(row_hashes(side), return_counts=True)
+        values, counts = distinct(side)
         if (k := copied(counts)) is not None:
             again = int(np.count_nonzero(counts > 1))
             return (
@@ -218,10 +208,10 @@ def one_sided_repeats(p: Outputs, q: Outputs) -> tuple[str, bool] | None:
     small support that the other input does not share is a violation unless rows were copied: it is noted
     and not doubted. None where there is nothing to say.
     """
-    p_rows, q_rows = row_hashes(p), row_hashes(q)
-    for name, side, own, other in (("first", p, p_rows, q_rows), ("second", q, q_rows, p_rows)):
-        values, counts = np.unique(own, return_counts=True)
-        again = values[counts > 1]
+    seen = distinct(p), distinct(q)
+    for k, (name, side) in enumerate((("first", p), ("second", q))):
+        values, counts = seen[k]
+        again, other = values[counts > 1], seen[1 - k][0]
         if again.size >= MANY and np.isin(again, other).mean() < 0.01 and not _lattice(side):
             small_support = np.count_nonzero(counts == 1) < 0.01 * len(side)
             return (
@@ -240,12 +230,9 @@ def _lattice(side: Outputs) -> bool:
         if values.size < 3:
             continue
         gaps = np.diff(values)
-        step = float(gaps.min())
-        size = max(float(np.abs(values).max()), 1e-300)
-        if step < 1e-12 * size:
-            return False
-        if np.any(
-            np.abs(gaps / step - np.round(gaps / step)) > 1e-3 + 1e-15 * size / step * gaps / step
-        ):
+        step, size = float(gaps.min()), max(float(np.abs(values).max()), 1e-300)
+        multiples = gaps / step
+        allowed = 1e-3 + 1e-15 * size / step * multiples
+        if step < 1e-12 * size or np.any(np.abs(multiples - np.round(multiples)) > allowed):
             return False
     return True

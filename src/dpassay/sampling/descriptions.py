@@ -19,7 +19,6 @@ import dis
 import functools
 import hashlib
 import importlib
-import itertools
 import pickle
 import random
 import sys
@@ -27,7 +26,7 @@ import sysconfig
 import threading
 import types
 from collections import ChainMap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +34,8 @@ import numpy as np
 
 from dpassay.outputs import foreign_arrays
 
-#: The most entries that are kept one by one, and the most objects that are looked at.
-_ENTRIES, _OBJECTS = 500, 1 << 22
+#: Entries that are kept one by one; the others are one digest.
+_ENTRIES = 500
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range)
 #: Objects whose state is no parameter.
 _STATEFUL = (
@@ -47,6 +46,15 @@ _STATEFUL = (
     type(threading.Lock()),
     type(threading.RLock()),
 )
+#: Objects that wrap functions, and the attributes that hold them.
+_WRAPPERS: dict[type, tuple[str, ...]] = {
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    property: ("fget", "fset", "fdel"),
+    functools.cached_property: ("func",),
+    functools._lru_cache_wrapper: ("__wrapped__", "__dict__"),
+}
+_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 
 
@@ -66,7 +74,7 @@ def describe(value: Any) -> dict[str, str]:
 
 def digest(value: Any) -> str:
     """A digest of the description of an object."""
-    return _short(repr(sorted(describe(value).items())).encode("utf-8", "surrogatepass"))
+    return _short(repr(sorted(describe(value).items())))
 
 
 def type_name(value: Any) -> str:
@@ -84,7 +92,6 @@ class _Description:
         self._seen: ChainMap[int, tuple[Any, str]] = (
             ChainMap() if around is None else around._seen.new_child()
         )
-        self._count: Iterator[int] = itertools.count() if around is None else around._count
 
     def entries(self) -> dict[str, str]:
         rest = {} if self._rest is None else {"everything else": self._rest.hexdigest()[:16]}
@@ -98,7 +105,7 @@ class _Description:
             self._found[path] = text
         else:
             self._rest = self._rest or hashlib.sha256()
-            self._rest.update(repr((path, text)).encode("utf-8", "surrogatepass"))
+            self._rest.update(_encoded(repr((path, text))))
 
     def add(self, value: Any, path: str) -> None:
         """Describe a value and all that it holds."""
@@ -108,40 +115,59 @@ class _Description:
         if id(value) in self._seen:
             self.say(path, f"the same as {self._seen[id(value)][1] or 'the whole'}")
             return
-        if next(self._count) >= _OBJECTS:
-            raise Undescribed(f"{path or 'it'} (more than {_OBJECTS:,} objects)")
         self._seen[id(value)] = value, path
-        dot = f"{path}." if path else ""
-        match value:
-            case types.FunctionType():
-                self._add_function(value, dot)
-            case types.CodeType():
-                self.say(f"{dot}code", _code(value))
-            case types.ModuleType():
-                self._add_module(value, path, None, frozenset())
-            case type():
-                self._add_class(value, path, dot)
-            case types.MethodType():
-                self.add(value.__func__, path)
-                self.add(value.__self__, f"{dot}self")
-            case types.BuiltinMethodType() | types.MethodWrapperType():
-                self.say(f"{dot}function", _named(value))
-                if not isinstance(value.__self__, (type(None), types.ModuleType)):
-                    self.add(value.__self__, f"{dot}self")
-            case functools.partial() if type(value) is functools.partial:
-                self.add(value.func, path)
-                self._add_items((*enumerate(value.args), *value.keywords.items()), dot)
-                self._add_instance(value, dot)
-            case _ if type(value).__name__ == "cython_function_or_method":
-                if "<locals>" in value.__qualname__:  # what it refers to is hidden
-                    raise Undescribed(f"{path or 'it'} is an inner function of compiled code")
-                self.say(f"{dot}function", _named(value))
-                self._add_items(enumerate(value.__defaults__ or ()), dot)
-            case _ if (inner := _unwrapped(value)) is not None:
-                self.say(f"{dot}type", _named(type(value)))
-                self._add_items(inner.items(), dot)
-            case _:
-                self._add_object(value, path, dot)
+        try:
+            self._add_content(value, path, f"{path}." if path else "")
+        except (Undescribed, RecursionError):
+            raise
+        except Exception as error:  # of the class, when it is copied or pickled
+            where = f"{path} is " if path else ""
+            why = f"{type(error).__name__}: {error}"
+            raise Undescribed(f"{where}a {type_name(value)} ({why})") from None
+
+    def _add_content(self, value: Any, path: str, dot: str) -> None:
+        kind = type(value)
+        installed = _is_installed(kind)
+        if kind is types.FunctionType:
+            self._add_function(value, dot)
+        elif kind is types.CodeType:
+            self.say(f"{dot}code", _code(value))
+        elif isinstance(value, types.ModuleType):
+            self._add_module(value, path, None, frozenset())
+        elif isinstance(value, type):
+            self._add_class(value, path, dot)
+        elif kind is types.MethodType:
+            self.add(value.__func__, path)
+            self.add(value.__self__, f"{dot}self")
+        elif kind is functools.partial:
+            self.add(value.func, path)
+            held = {**dict(enumerate(value.args)), **value.keywords, **vars(value)}
+            self._add_items(held.items(), dot)
+        elif kind.__name__ == "cython_function_or_method":
+            if "<locals>" in value.__qualname__:  # what it refers to is hidden
+                raise Undescribed(f"{path or 'it'} is an inner function of compiled code")
+            self.say(f"{dot}function", _named(value))
+            self._add_items(enumerate(value.__defaults__ or ()), dot)
+        elif (wrapped := _wrapped(value)) is not None:
+            self.say(f"{dot}type", _named(kind))
+            self._add_items(wrapped.items(), dot)
+        elif kind in (list, tuple):
+            self.say(path, f"{kind.__name__} of {len(value)}")
+            self._add_items(enumerate(value), dot)
+        elif kind in (dict, types.MappingProxyType):
+            self._add_dict(value, path, dot)
+        elif kind in (set, frozenset):
+            self._add_set(value, path)
+        elif installed and isinstance(value, _STATEFUL):
+            self.say(path, f"a {type_name(value)}")
+        elif kind is np.ndarray or (installed and hasattr(kind, "__dlpack__")):
+            self._add_array(value, path, dot)
+        else:
+            self.add(kind, f"{dot}class")
+            if not installed:
+                self._add_state(object.__getstate__(value), dot)
+            if any(_is_installed(base) and base is not object for base in kind.__mro__):
+                self._add_reduced(value, path, dot)
 
     def _add_items(self, items: Iterable[tuple[Any, Any]], prefix: str) -> None:
         for key, one in items:
@@ -155,11 +181,17 @@ class _Description:
         self._add_items(vars(function).items(), dot)
         codes = list(_codes(function.__code__))
         used = tuple(dict.fromkeys(name for code in codes for name in code.co_names))
-        names = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        referred = [(name, _content(cell)) for name, cell in names]
+        referred: dict[str, Any] = {}
+        for name, cell in zip(
+            function.__code__.co_freevars, function.__closure__ or (), strict=True
+        ):
+            try:
+                referred[name] = cell.cell_contents
+            except ValueError:  # not filled yet
+                referred[name] = None
         if not _is_installed(function):
-            referred += _referred(codes, function.__globals__)
-        for name, one in referred:
+            referred |= _referred(codes, function.__globals__)
+        for name, one in referred.items():
             if isinstance(one, types.ModuleType):
                 self._add_module(one, f"{dot}{name}", used, frozenset())
             else:
@@ -184,41 +216,17 @@ class _Description:
         if _is_installed(cls):
             return
         self._add_items(enumerate(cls.__bases__), f"{dot}base ")
-        for name, one in vars(cls).items():
+        for name, one in [*vars(cls).items()]:  # pickling adds `__slotnames__` to it
             if name == "_abc_impl" or isinstance(one, _DESCRIPTORS):
                 continue
-            function = isinstance(one, types.FunctionType) or _unwrapped(one) is not None
+            function = isinstance(one, types.FunctionType) or _wrapped(one) is not None
             if function or not _is_special(name):  # the others are of the interpreter
                 self.add(one, f"{dot}{name}")
 
-    def _add_object(self, value: Any, path: str, dot: str) -> None:
-        kind = type(value)
-        if kind in (list, tuple):
-            self.say(path, f"{kind.__name__} of {len(value)}")
-            self._add_items(enumerate(value), dot)
-        elif kind in (dict, types.MappingProxyType):
-            self._add_dict(value, path, dot)
-        elif kind in (set, frozenset):
-            self._add_set(value, path)
-        elif kind is np.ndarray:
-            self._add_array(value, path, dot)
-        elif _is_installed(kind) and isinstance(value, _STATEFUL):
-            self.say(path, f"a {type_name(value)}")
-        elif _is_installed(kind) and hasattr(kind, "__dlpack__"):
-            self.say(f"{dot}type", _named(kind))
-            try:
-                array = foreign_arrays.array(value)
-            except Exception as error:  # of another library
-                raise _undescribed(value, path, error) from None
-            self._add_array(array, path, dot)
-        else:
-            self.add(kind, f"{dot}class")
-            if not _is_installed(kind):
-                self._add_instance(value, dot)
-            if any(_is_installed(base) and base is not object for base in kind.__mro__):
-                self._add_reduced(value, path, dot)
-
-    def _add_array(self, array: Any, path: str, dot: str) -> None:
+    def _add_array(self, value: Any, path: str, dot: str) -> None:
+        if type(value) is not np.ndarray:
+            self.say(f"{dot}type", _named(type(value)))
+        array = foreign_arrays.array(value)
         if array.dtype.hasobject:
             self.say(path, f"array {array.dtype} {array.shape}")
             self.add(array.tolist(), f"{dot}items")
@@ -226,9 +234,9 @@ class _Description:
             content = _short(np.ascontiguousarray(array).tobytes())
             self.say(path, f"array {array.dtype} {array.shape} ({content})")
 
-    def _add_dict(self, value: Any, path: str, dot: str) -> None:
+    def _add_dict(self, value: Mapping[Any, Any], path: str, dot: str) -> None:
         keys = [_shortened(key) if type(key) in _ATOMS else "…" for key in value]
-        self.say(path, f"dict of {len(value)} ({_short(repr(keys).encode())})")
+        self.say(path, f"dict of {len(value)} ({_short(repr(keys))})")
         for k, (key, one) in enumerate(value.items()):
             if type(key) in _ATOMS:
                 self.add(one, f"{dot}{key}" if type(key) is str else f"{dot}{key!r}")
@@ -243,74 +251,41 @@ class _Description:
             inner = _Description(self)
             inner.add(one, "")
             each.append(repr(inner.entries()))
-        content = "\n".join(sorted(each)).encode("utf-8", "surrogatepass")
-        self.say(path, f"{type(value).__name__} of {len(value)} ({_short(content)})")
+        content = _short("\n".join(sorted(each)))
+        self.say(path, f"{type(value).__name__} of {len(value)} ({content})")
 
-    def _add_instance(self, value: Any, dot: str) -> None:
-        """What an instance holds in `__dict__` and in the slots of all its classes."""
-        self._add_items(getattr(value, "__dict__", {}).items(), dot)
-        for cls in type(value).__mro__:
-            for name, slot in vars(cls).items() if "__slots__" in vars(cls) else ():
-                if isinstance(slot, types.MemberDescriptorType):
-                    try:
-                        held = slot.__get__(value)
-                    except AttributeError:  # not set
-                        continue
-                    self.add(held, f"{dot}{name}")
-
-    def _add_reduced(self, value: Any, path: str, dot: str) -> None:
-        """What pickling would save: how classes that are not written in Python tell what they hold."""
-        try:
-            reducer = copyreg.dispatch_table.get(type(value))
-            made = reducer(value) if reducer is not None else value.__reduce_ex__(4)
-            if isinstance(made, str):
-                self.say(path, f"{_global(value, made)}")
-                return
-            function, arguments, state, items, pairs = (*made, None, None, None)[:5]
-            listed, keyed = list(items or ()), list(pairs or ())
-        except Undescribed:
-            raise
-        except Exception as error:  # whatever a class does when it is pickled
-            raise _undescribed(value, path, error) from None
-        plain = function is copyreg.__newobj__  # type: ignore[attr-defined]
-        if not plain:
-            self.add(function, f"{dot}made by")
-        self._add_items(enumerate(arguments[plain:]), f"{dot}argument ")
+    def _add_state(self, state: Any, dot: str) -> None:
+        """What an instance holds: `__dict__`, slots, or what it says itself."""
         for held in state if isinstance(state, tuple) and len(state) == 2 else (state,):
             if type(held) is dict:
                 self._add_items(held.items(), dot)
             elif held is not None:
                 self.add(held, f"{dot}state")
-        self._add_items(enumerate(listed), dot)
-        for k, (key, one) in enumerate(keyed):
-            self.add(key, f"{dot}key {k}")
-            self.add(one, f"{dot}value {k}")
+
+    def _add_reduced(self, value: Any, path: str, dot: str) -> None:
+        """What pickling would save: how classes that are not written in Python tell what they hold."""
+        reducer = copyreg.dispatch_table.get(type(value))
+        made = reducer(value) if reducer is not None else value.__reduce_ex__(4)
+        if isinstance(made, str):
+            self.say(path, _global(value, made))
+            return
+        function, arguments, state, items, pairs = (*made, None, None, None)[:5]
+        plain = function is copyreg.__newobj__  # type: ignore[attr-defined]
+        if not plain:
+            self.add(function, f"{dot}made by")
+        self._add_items(enumerate(arguments[plain:]), f"{dot}argument ")
+        self._add_state(state, dot)
+        self._add_items(enumerate(items or ()), dot)
+        if keyed := dict(pairs or ()):
+            self._add_dict(keyed, path, dot)
 
 
-_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
-
-
-def _undescribed(value: Any, path: str, error: Exception) -> Undescribed:
-    where = f"{path} is " if path else ""
-    return Undescribed(f"{where}a {type_name(value)} ({type(error).__name__}: {error})")
-
-
-def _unwrapped(value: Any) -> dict[str, Any] | None:
+def _wrapped(value: Any) -> dict[str, Any] | None:
     """The functions inside an object that wraps some; None if it is another object."""
-    if not _is_installed(type(value)):
-        return None
-    match value:
-        case staticmethod() | classmethod():
-            return {"function": value.__func__}
-        case property():
-            return {"get": value.fget, "set": value.fset, "delete": value.fdel}
-        case functools.cached_property():
-            return {"get": value.func}
-        case functools._lru_cache_wrapper():
-            return {"function": value.__wrapped__, **vars(value)}
+    names = _WRAPPERS.get(type(value))
     if type(value).__module__.startswith("numba.") and hasattr(value, "py_func"):
-        return {"function": value.py_func, "options": getattr(value, "targetoptions", None)}
-    return None
+        names = "py_func", "targetoptions"
+    return None if names is None else {name: getattr(value, name, None) for name in names}
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -321,49 +296,34 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
-def _referred(codes: list[types.CodeType], here: dict[str, Any]) -> list[tuple[str, Any]]:
+def _referred(codes: list[types.CodeType], here: dict[str, Any]) -> dict[str, Any]:
     """The globals that code loads and the modules that it imports, as far as they are here."""
     found: dict[str, Any] = {}
-    for step in itertools.chain.from_iterable(map(dis.get_instructions, codes)):
+    for step in (step for code in codes for step in dis.get_instructions(code)):
         name = step.argval
         if step.opname in _GLOBAL and name in here:
             found[name] = here[name]
         elif step.opname == "IMPORT_NAME":
-            module = _imported(name, here.get("__package__"))
-            found.update({f"import {name}": module} if module is not None else {})
-    return list(found.items())
-
-
-def _content(cell: types.CellType) -> Any:
-    """What a closure refers to."""
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
+            for absolute in (name, f"{here.get('__package__') or ''}.{name}"):
+                try:
+                    found[f"import {name}"] = importlib.import_module(absolute)
+                    break
+                except Exception:  # whatever a module does when it is imported
+                    continue
+    return found
 
 
 def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-def _imported(name: str, package: str | None) -> Any:
-    """A module that a function imports when it is called; None if that does not work here."""
-    for absolute in (name, f"{package}.{name}" if package else ""):
-        try:
-            return importlib.import_module(absolute)
-        except Exception:  # whatever a module does when it is imported
-            continue
-    return None
-
-
 def _code(code: types.CodeType) -> str:
     """A digest of code: without line numbers, comments and the docstring's place in a file."""
     inner = _Description()
-    for part in (code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars):
-        inner.say(f"part {len(inner.entries())}", repr(part))
-    for k, constant in enumerate(code.co_consts):
-        inner.add(constant, f"constant {k}")
-    return _short(repr(inner.entries()).encode("utf-8", "surrogatepass"))
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    inner.say("code", repr((code.co_code, *names)))
+    inner._add_items(enumerate(code.co_consts), "constant ")
+    return _short(repr(inner.entries()))
 
 
 def _global(value: Any, name: str) -> str:
@@ -379,43 +339,40 @@ def _global(value: Any, name: str) -> str:
 
 def _shortened(value: Any) -> str:
     text = repr(value)
-    if len(text) <= 80:
-        return text
-    return f"{text[:40]}… {_short(text.encode('utf-8', 'surrogatepass'))}"
+    return text if len(text) <= 80 else f"{text[:40]}… {_short(text)}"
 
 
-def _short(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _short(data: str | bytes) -> str:
+    return hashlib.sha256(_encoded(data) if isinstance(data, str) else data).hexdigest()[:16]
 
 
 def _module_of(thing: Any) -> str:
-    named = thing if hasattr(thing, "__qualname__") else type(thing)
-    module = thing.__name__ if isinstance(thing, types.ModuleType) else named.__module__
-    return str(module or "")
+    if isinstance(thing, types.ModuleType):
+        return thing.__name__
+    return str(getattr(thing, "__module__", None) or "")
 
 
 def _named(thing: Any) -> str:
-    named = thing if hasattr(thing, "__qualname__") else type(thing)
-    return f"{_versioned(_module_of(thing))}:{named.__qualname__}"
+    return f"{_versioned(_module_of(thing))}:{thing.__qualname__}"
 
 
 def _is_installed(thing: Any) -> bool:
-    """Whether a module, class or function is of an installed package: its version stands for its code."""
     return _installed(_module_of(thing))
 
 
+@functools.cache
 def _installed(module: str) -> bool:
+    """Whether a module is of an installed package: its version stands for its code."""
     root = module.partition(".")[0]
     if root in ("dpassay", "builtins", *sys.builtin_module_names):
         return True
     file = getattr(sys.modules.get(module) or sys.modules.get(root), "__file__", None)
     if file is None:
         return root in sys.stdlib_module_names and root != "__main__"
-    return _in_library(file)
-
-
-@functools.cache
-def _in_library(file: str) -> bool:
     place = Path(file).resolve()
     if {"site-packages", "dist-packages"} & set(place.parts):
         return True
@@ -423,21 +380,17 @@ def _in_library(file: str) -> bool:
     return any(place.is_relative_to(Path(folder).resolve()) for folder in folders)
 
 
+@functools.cache
 def _versioned(module: str) -> str:
     """A module with the version of its package, or with a digest of its file if that is compiled code."""
+    import importlib.metadata  # slow to import, and needed for stores alone
+
     if _installed(module):
-        return _distribution(module)
+        try:
+            return f"{module} {importlib.metadata.version(module.partition('.')[0])}"
+        except (importlib.metadata.PackageNotFoundError, ValueError):
+            return module
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None or file.endswith(".py"):
         return module
     return f"{module} ({_short(Path(file).read_bytes())})"
-
-
-@functools.cache
-def _distribution(module: str) -> str:
-    import importlib.metadata  # slow to import, and needed for stores alone
-
-    try:
-        return f"{module} {importlib.metadata.version(module.partition('.')[0])}"
-    except (importlib.metadata.PackageNotFoundError, ValueError):
-        return module

@@ -1,9 +1,7 @@
 """Drawing: seeds, blocks, workers, time-outs, stores, and mechanisms that misbehave.
 
-Draws are divided into cells and blocks by the mechanism and n alone (`tasks`), and each side of each cell
-has a stream of its own, found from (seed, pair, stage, cell, side): the same seed gives the same draws
-bit for bit, whatever the number of workers. There are at least two blocks, so that copied streams can be
-noticed (`copies`).
+The same seed gives the same draws bit for bit, whatever the number of workers (`job`). There are at least
+two blocks, so that copied streams can be noticed (`copies`).
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +18,6 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import numpy as np
 
 from dpassay import validation as checks
-from dpassay.blackbox.mechanism import Mechanism
 from dpassay.errors import (
     DpassayError,
     Interrupted,
@@ -30,16 +27,15 @@ from dpassay.errors import (
     MechanismTimedOut,
     StoreError,
 )
-from dpassay.outputs.canonical import Outputs, arranged, concatenate
+from dpassay.outputs.canonical import Outputs, align, arranged, concatenate
 from dpassay.sampling.copies import CopyCheck, DrawMethod
 from dpassay.sampling.executors import run_in_order
-from dpassay.sampling.identity import identity, short_digest
-from dpassay.sampling.job import Drawn, Failure, Job
+from dpassay.sampling.identity import short_digest
+from dpassay.sampling.job import Chunking, Failure, Job, Sides
 from dpassay.sampling.job import stream as stream
 from dpassay.sampling.progress import Progress
 from dpassay.sampling.resuming import open_stage
 from dpassay.sampling.store_files import stored_seed
-from dpassay.sampling.tasks import Chunking, Pace
 
 if TYPE_CHECKING:
     from dpassay.sampling.samples import Live
@@ -128,12 +124,6 @@ def seed_for(rng: Seed, sampling: Sampling | None) -> int:
     return seed_of(rng) if found is None else found
 
 
-def described_for(mechanism: Mechanism, sampling: Sampling | None) -> dict[str, str] | None:
-    """What the mechanism is, for a run that draws into a store."""
-    how = as_sampling(sampling)
-    return None if how.store is None else identity(mechanism, how.identity)
-
-
 def keep(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
     """The default use of a block: keep its outputs, whatever the mechanism does to its arrays later."""
     return p.copy(), q.copy()
@@ -149,19 +139,10 @@ def draw_blocks(
     """Draw `n` outputs on each input and yield `use(p, q)` for each block, in order."""
     mechanism, pair, seed, sampling = source.mechanism, source.pair, source.seed, source.sampling
     alone = sampling.on_error == "outcome"
-    job = Job(
-        mechanism,
-        pair,
-        seed,
-        key,
-        Chunking.of(mechanism, n, each_alone=alone),
-        alone,
-        sampling.timeout,
-        use,
-        (short_digest(pair[0]), short_digest(pair[1])),
-    )
-    pace = Pace(job.layout, 1 if sampling.executor is None else 8)
-    pace.workers = max(pace.workers, sampling.workers)
+    layout = Chunking.of(mechanism, n, each_alone=alone)
+    inputs = short_digest(pair[0]), short_digest(pair[1])
+    job = Job(mechanism, pair, seed, key, layout, alone, sampling.timeout, use, inputs)
+    pieces: list[Sides] = []  # of the block that is not full
     with contextlib.ExitStack() as held, Progress(n, enabled=sampling.progress) as progress:
         stage, kept = None, ""
         if sampling.store is not None and source.entry is not None:
@@ -170,61 +151,56 @@ def draw_blocks(
             kept = f"; they are kept in {stage.root}: start again to go on"
         takes_rng = getattr(mechanism, "replayable", True)
         workers = sampling.workers > 1 or sampling.executor is not None
-        method = DrawMethod(job.layout.calls, workers, stage is not None, takes_rng)
-        unfinished = _Assembler(job.layout)
+        method = DrawMethod(layout.calls, workers, stage is not None, takes_rng)
         try:
-            for task, done in run_in_order(job, sampling, stage, pace):
+            for task, done in run_in_order(job, sampling, stage):
                 if isinstance(done, Failure):
                     raise _explain(done, job, f"{progress.done:,} draws a side were made{kept}")
-                if not isinstance(done, Drawn):  # read, not drawn
-                    done = Drawn.of(job, done)
                 check.add(done.heads, pair, method)
-                progress.advance(job.layout.draws(task.first, task.last))
+                progress.advance(layout.draws(task.first, task.last))
                 if done.sides is None:
                     yield done.result
                 else:
-                    for p, q in unfinished.add(done.sides):
+                    before = layout.draws(0, task.first)
+                    for p, q in _full_blocks(layout, before, pieces, done.sides):
                         yield use(p, q)
         except MechanismError:
-            if unfinished.pieces:
-                yield use(*unfinished.rest())
+            if pieces:
+                yield use(*joined(pieces, calls=True))
             raise
         except KeyboardInterrupt:
             raise Interrupted(progress.done, n, kept) from None
 
 
-class _Assembler:
-    """Makes blocks of pieces that come in order."""
+def _full_blocks(
+    layout: Chunking, before: int, pieces: list[Sides], sides: Sides
+) -> Iterator[tuple[Outputs, Outputs]]:
+    """The blocks that are full with these draws, of which `before` came before; `pieces` are the rest."""
+    p, q = sides
+    while len(p):
+        need = min(layout.block - before % layout.block, layout.n - before)
+        pieces.append((p[:need], q[:need]))
+        before += len(pieces[-1][0])
+        p, q = p[need:], q[need:]
+        if before % layout.block == 0 or before == layout.n:
+            yield joined(pieces, calls=True)
+            pieces.clear()
 
-    def __init__(self, layout: Chunking) -> None:
-        self._layout, self._block = layout, 0
-        self.pieces: list[tuple[Outputs, Outputs]] = []
 
-    def add(self, sides: tuple[Outputs, Outputs]) -> Iterator[tuple[Outputs, Outputs]]:
-        """The blocks that are full with these draws."""
-        p, q = sides
-        block = self._layout.block
-        while len(p):
-            full = min(block, self._layout.n - self._block * block)
-            need = full - sum(len(piece[0]) for piece in self.pieces)
-            self.pieces.append((p[:need], q[:need]))
-            if need <= len(p):
-                made = self.rest()
-                self.pieces, self._block = [], self._block + 1
-                yield made
-            p, q = p[need:], q[need:]
-
-    def rest(self) -> tuple[Outputs, Outputs]:
-        """The draws of the block that is not full; there must be some."""
-        p, q = (concatenate([piece[side] for piece in self.pieces]) for side in (0, 1))
+def joined(parts: Sequence[Sides], calls: bool) -> tuple[Outputs, Outputs]:
+    """Draws on either input over one table; `calls` if every output is a call: then in one order."""
+    p, q = (concatenate([part[side] for part in parts]) for side in (0, 1))
+    if calls:
         return arranged(p, q)
+    p, q = align([p, q])
+    return p, q
 
 
 def _explain(failure: Failure, job: Job, kept: str) -> DpassayError:
     if failure.kind is StoreError:
         return StoreError(failure.message)
     cell = failure.cell
-    address = f"np.random.SeedSequence({job.seed}, spawn_key={job.stream(cell, failure.side)})"
+    address = f"np.random.SeedSequence({job.seed}, spawn_key={(*job.key, cell, failure.side)})"
     size = job.layout.draws(cell, cell + 1)
     calls = "1 output at a time" if job.each_alone else f"size={size}"
     text = (

@@ -1,14 +1,9 @@
 """Executors: where tasks are drawn, and their results in order. Inline, threads, processes, Dask.
 
-Own processes are forked where there is fork: they inherit the job, so that lambdas, closures and objects
-of C extensions need not be pickled. Elsewhere, and for process pools of the caller, the job travels as
-bytes: by pickle, or by cloudpickle what pickle does not take. To other executors it always travels by
-cloudpickle: what a script or a notebook defines has no name there.
-
-No task of Dask is `pure`: Dask identifies pure tasks by what is asked for and hands the result of one out
-for its equal, and draws that are handed out twice are not independent. A task whose worker died is run
-again by the scheduler (`distributed.scheduler.allowed-failures`, 3 times), from the same streams: a
-mechanism that draws from its `rng` then makes the same draws.
+Own processes are forked where there is fork: they inherit the job, so that nothing need be pickled.
+Elsewhere, and for process pools of the caller, the job travels as bytes: by pickle, or by cloudpickle
+what pickle does not take. To other executors it always travels by cloudpickle: what a script or a
+notebook defines has no name there.
 """
 
 from __future__ import annotations
@@ -38,10 +33,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dpassay._version import __version__
 from dpassay.errors import DpassayError, InvalidInput, MissingExtra, WorkerDied
 from dpassay.interrupts import held_back
-from dpassay.outputs.canonical import Outputs
-from dpassay.sampling.job import Drawn, Failure, Job, draw_task
+from dpassay.sampling.job import Drawn, Failure, Job, Pace, Task, draw_task
 from dpassay.sampling.store_files import Part
-from dpassay.sampling.tasks import Pace, Task
 
 if TYPE_CHECKING:
     from dpassay.sampling.draw import Sampling
@@ -49,14 +42,12 @@ if TYPE_CHECKING:
 
 Result: TypeAlias = Drawn | Failure
 Run: TypeAlias = Callable[[Task], Result]
-#: What comes of a task: drawn, failed, or the draws of a store.
-Done: TypeAlias = Result | tuple[Outputs, Outputs]
 #: How often a pool of processes that broke is started again at the same cell.
 _RESTARTS = 1
 #: Seconds to wait for Dask's scheduler, and between looks at how many workers a cluster has.
-_PATIENCE, _LOOK = 5.0, 5.0
+_PATIENCE, _POLL = 5.0, 5.0
 #: Seconds without any worker of a cluster after which that is said, and after which it is an error.
-_LONELY, _FORSAKEN = 30.0, 600.0
+_WARN_AFTER, _GIVE_UP_AFTER = 30.0, 600.0
 #: A job of more bytes goes to a cluster once, and from worker to worker there.
 _LARGE = 1 << 16
 
@@ -65,17 +56,17 @@ _LARGE = 1 << 16
 
 
 def run_in_order(
-    job: Job, sampling: Sampling, stage: Stage | None, pace: Pace
-) -> Iterator[tuple[Task, Done]]:
+    job: Job, sampling: Sampling, stage: Stage | None
+) -> Iterator[tuple[Task, Result]]:
     """Every cell of a job, in order: what the store has is read, the rest is drawn.
 
     A pool of processes that breaks is started again where it broke: a worker that dies costs its task.
     """
-    layout, done, died = job.layout, 0, (-1, 0)
+    layout, pace, done, died = job.layout, Pace(job.layout), 0, (-1, 0)
     while done < layout.cells:
         with pool(job, sampling) as (executor, run):
             try:
-                for task, found in _window(executor, run, job, sampling, stage, pace, done):
+                for task, found in _window(executor, run, job, pace, sampling, stage, done):
                     yield task, found
                     done = task.last
             except Exception as error:
@@ -101,51 +92,42 @@ def _window(
     executor: Executor,
     run: Run,
     job: Job,
+    pace: Pace,
     sampling: Sampling,
     stage: Stage | None,
-    pace: Pace,
     first: int,
-) -> Iterator[tuple[Task, Done]]:
-    """The cells from `first` on, in order, with a few tasks under way at any time."""
-    layout = job.layout
+) -> Iterator[tuple[Task, Result]]:
+    """The cells from `first` on, in order, with a few tasks under way; ends before a damaged part."""
+    layout, under_way, most = job.layout, 0, 1
     waiting: deque[tuple[Task, Future[Result] | Part]] = deque()
-    under_way = 0
-
-    def plan(cell: int, limit: int) -> tuple[Task, Future[Result] | Part]:
-        """The task that begins at a cell: a part of the store, or one that is submitted."""
-        size = layout.draws(cell, cell + 1)
-        if stage is not None and (part := stage.at(cell, size)) is not None:
-            full = layout.n // layout.cell if size == layout.cell else cell + 1
-            return Task(cell, min(part.last, full, limit)), part
-        if stage is not None:
-            limit = stage.after(cell, size, limit)
-        task = pace.next(cell, limit)
-        return task, executor.submit(run, task)
-
     try:
         while waiting or first < layout.cells:
-            most = 1
             if not isinstance(executor, _Inline):
-                workers = getattr(executor, "_max_workers", None) or max(sampling.workers, 8)
-                pace.workers = max(pace.workers, workers)
-                most = 2 * workers
+                pace.workers = getattr(executor, "_max_workers", None) or max(sampling.workers, 8)
+                most = 2 * pace.workers
             while first < layout.cells and under_way < most:  # past parts: workers begin at once
-                waiting.append(plan(first, layout.cells))
-                first = waiting[-1][0].last
-                under_way += not isinstance(waiting[-1][1], Part)
+                size = layout.draws(first, first + 1)
+                part = None if stage is None else stage.at(first, size)
+                if part is not None:
+                    full = layout.n // layout.cell if size == layout.cell else first + 1
+                    task = Task(first, min(part.last, full))
+                    waiting.append((task, part))
+                else:
+                    limit = (
+                        layout.cells if stage is None else stage.after(first, size, layout.cells)
+                    )
+                    task = pace.next(first, limit)
+                    waiting.append((task, executor.submit(run, task)))
+                    under_way += 1
+                first = task.last
             task, item = waiting.popleft()
             if isinstance(item, Part):
                 assert stage is not None
-                found = stage.read(item)
-                if found is not None:
-                    yield task, _cells(found, item, task)
-                    continue
-                again, cell = [], task.first  # damaged: its cells are drawn
-                while cell < task.last:
-                    again.append(plan(cell, task.last))
-                    cell = again[-1][0].last
-                waiting.extendleft(reversed(again))
-                under_way += len(again)
+                sides = stage.read(item)
+                if sides is None:  # damaged: the caller begins again here
+                    return
+                a, b = ((cell - item.first) * item.size for cell in (task.first, task.last))
+                yield task, Drawn.of(job, (sides[0][a:b], sides[1][a:b]))
             else:
                 done = item.result()
                 under_way -= 1
@@ -158,14 +140,6 @@ def _window(
                 left.cancel()
 
 
-def _cells(sides: tuple[Outputs, Outputs], part: Part, task: Task) -> tuple[Outputs, Outputs]:
-    """The cells of a task, of a part that holds them."""
-    if (task.first, task.last) == (part.first, part.last):
-        return sides
-    rows = slice((task.first - part.first) * part.size, (task.last - part.first) * part.size)
-    return sides[0][rows], sides[1][rows]
-
-
 # --- pools
 
 
@@ -173,7 +147,6 @@ def _cells(sides: tuple[Outputs, Outputs], part: Part, task: Task) -> tuple[Outp
 def pool(job: Job, sampling: Sampling) -> Iterator[tuple[Executor, Run]]:
     """An executor, and what runs a task of the job there."""
     given = sampling.executor
-    threads = getattr(job.mechanism, "pool", "threads") == "threads" and sampling.timeout is None
     if isinstance(given, ThreadPoolExecutor):
         yield given, partial(draw_task, job)
     elif type(given).__module__.startswith("distributed."):  # of Dask, which is not imported
@@ -184,12 +157,17 @@ def pool(job: Job, sampling: Sampling) -> Iterator[tuple[Executor, Run]]:
         yield given, partial(_run_sent, __version__, _bytes(job, by_name))
     elif sampling.workers == 1:
         yield _Inline(), partial(draw_task, job)
-    elif threads:
+    elif getattr(job.mechanism, "pool", "threads") == "threads" and sampling.timeout is None:
         with ThreadPoolExecutor(sampling.workers) as own:
             try:
                 yield own, partial(draw_task, job)
             except BaseException:
-                _stop(job.mechanism, own)
+                # ends what a mechanism has started; what runs in Python has to end by itself
+                own.shutdown(wait=False, cancel_futures=True)
+                stop = getattr(job.mechanism, "stop", None)
+                while stop is not None and any(thread.is_alive() for thread in own._threads):
+                    stop()
+                    time.sleep(0.01)
                 raise
     else:
         with _own_processes(job, sampling.workers) as found:
@@ -201,15 +179,6 @@ class _Inline(Executor):
 
     def submit(self, run: Any, /, *given: Any, **options: Any) -> Any:
         return SimpleNamespace(result=partial(run, *given), cancel=lambda: None)
-
-
-def _stop(mechanism: Any, threads: ThreadPoolExecutor) -> None:
-    """End what a mechanism has started in threads; what runs in Python has to end by itself."""
-    stop = getattr(mechanism, "stop", None)
-    threads.shutdown(wait=False, cancel_futures=True)
-    while stop is not None and any(thread.is_alive() for thread in threads._threads):
-        stop()
-        time.sleep(0.01)
 
 
 @contextlib.contextmanager
@@ -311,7 +280,11 @@ def _run_sent(version: str, job: bytes, task: Task) -> Result:
 
 
 class Cluster(Executor):
-    """A Dask client, or its executor."""
+    """A Dask client, or its executor.
+
+    No task is `pure`: Dask hands the result of a pure task out for its equal, and draws that are handed
+    out twice are not independent. The scheduler runs a task whose worker died again, from its streams.
+    """
 
     def __init__(self, given: Any) -> None:
         self._executor = given if hasattr(given, "_client") else given.get_executor()
@@ -323,20 +296,17 @@ class Cluster(Executor):
     @property
     def _max_workers(self) -> int:
         """How many tasks run at once, now: clusters grow and shrink."""
-        if time.monotonic() - self._looked > _LOOK:
+        if time.monotonic() - self._looked > _POLL:
             with contextlib.suppress(OSError):  # a scheduler that is gone: its futures say so
                 self._threads = sum(self._client.nthreads().values()) or 8  # none yet: they come
             self._looked = time.monotonic()
         return self._threads
 
     def hold(self, data: bytes) -> Any:
-        """What stands for these bytes in tasks.
-
-        Large ones are the result of a task, which the scheduler can run again, and not scattered: those
-        would be lost with the worker that has them.
-        """
+        """What stands for these bytes in tasks."""
         if len(data) <= _LARGE:
             return data
+        # the result of a task can be made again; what is scattered is lost with the worker that has it
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")
             return self._client.submit(bytes, data, pure=False)
@@ -359,7 +329,7 @@ class _Awaited:
         since, said = time.monotonic(), False
         while True:
             try:
-                return self._future.result(timeout=_LOOK)
+                return self._future.result(timeout=_POLL)
             except TimeoutError:
                 if self._future.done():  # just now; or the task itself raised it, and does so again
                     return self._future.result()
@@ -367,15 +337,15 @@ class _Awaited:
                 if self._client.nthreads():
                     since = time.monotonic()
             alone = time.monotonic() - since
-            if alone > _FORSAKEN:
+            if alone > _GIVE_UP_AFTER:
                 raise WorkerDied(
                     f"the cluster has had no worker for {alone:.0f} s: they died and nobody started "
                     "them again, or never came. Start some, and run again"
                 )
-            if alone > _LONELY and not said:
+            if alone > _WARN_AFTER and not said:
                 said = True
                 warnings.warn(
-                    f"no worker of the cluster is up: waiting for one, {_FORSAKEN:.0f} s at most",
+                    f"no worker of the cluster is up: waiting for one, {_GIVE_UP_AFTER:.0f} s at most",
                     stacklevel=2,
                 )
 
@@ -405,11 +375,19 @@ def connected(address: str) -> Any:
     import asyncio
 
     try:
-        from distributed import Client
+        from distributed import Client, rpc
     except ImportError:
         raise MissingExtra("drawing on a cluster", "dask") from None
+
+    async def check() -> None:
+        """Ask what answers: a client that meets nothing tries for long to close what never opened."""
+        async with rpc(address) as there:
+            who = (await there.identity())["type"]
+        if who != "Scheduler":
+            raise ValueError(f"there is a {who}")
+
     try:
-        asyncio.run(asyncio.wait_for(_check_scheduler(address), _PATIENCE))
+        asyncio.run(asyncio.wait_for(check(), _PATIENCE))
     except Exception as error:  # names that are no address, ports where something else answers …
         said = str(error).partition("\n")[0] or "nobody is there"
         raise InvalidInput(
@@ -417,13 +395,3 @@ def connected(address: str) -> Any:
             "address that it prints when it starts, such as tcp://host:8786"
         ) from None
     return Client(address, timeout=_PATIENCE, set_as_default=False)
-
-
-async def _check_scheduler(address: str) -> None:
-    """Ask what answers; a client that meets nothing would try for long to close what never opened."""
-    from distributed import rpc
-
-    async with rpc(address) as there:
-        who = (await there.identity())["type"]
-    if who != "Scheduler":
-        raise ValueError(f"there is a {who}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from dpassay.sampling.descriptions import Undescribed, describe, digest, type_na
 Identity = dict[str, str]
 #: Larger inputs are not looked at: taking the digest would cost more than drawing.
 _BYTES, _ITEMS = 1 << 24, 20_000
-_ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic)
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 
 
 def identity(mechanism: Any, named: str | None = None) -> Identity:
@@ -78,9 +78,7 @@ def _unnamed(what: str, why: Undescribed) -> StoreError:
 
 def short_digest(value: Any) -> bytes | None:
     """A digest of what a value holds; None if it cannot change, is very large, or of an unknown kind."""
-    if isinstance(value, _ATOMS):
-        return None
-    return digest_of(value, _ITEMS, _BYTES)
+    return None if isinstance(value, _PLAIN) else digest_of(value, _ITEMS, _BYTES)
 
 
 def why_changed(value: Any, before: bytes | None, mechanism: Any) -> str:
@@ -101,16 +99,6 @@ def why_changed(value: Any, before: bytes | None, mechanism: Any) -> str:
     )
 
 
-def digest_of(value: Any, items: int = 1 << 22, most: int = 1 << 32) -> bytes | None:
-    """A digest of what a value holds; None if it holds more than so much, or is of an unknown kind."""
-    digest = hashlib.blake2b(digest_size=16)
-    try:
-        _add(value, digest, [items, most])
-    except (TypeError, ValueError, AttributeError, RecursionError):
-        return None
-    return digest.digest()
-
-
 def same_inputs(pair: Pair) -> bool:
     """Whether the two inputs of a pair are equal, as far as that can be told."""
     first, second = short_digest(pair[0]), short_digest(pair[1])
@@ -122,38 +110,47 @@ def same_inputs(pair: Pair) -> bool:
         return False
 
 
-def _add(value: Any, digest: Any, left: list[int]) -> None:
+def digest_of(value: Any, items: int = 1 << 22, most: int = 1 << 32) -> bytes | None:
+    """A digest of what a value holds; None if it holds more than so much, or is of an unknown kind."""
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        _digest_items(value, digest, [items, most])
+    except (TypeError, ValueError, AttributeError, RecursionError):
+        return None
+    return digest.digest()
+
+
+def _digest_items(value: Any, digest: Any, left: list[int]) -> None:
     left[0] -= 1
     if left[0] < 0:
         raise ValueError
-    if isinstance(value, _ATOMS):
+    if isinstance(value, _PLAIN):
         text = repr(value).encode("utf-8", "surrogatepass")
         digest.update(b"%d:%s" % (len(text), text))  # so that [1, 23] is not [12, 3]
-    elif isinstance(value, np.ndarray):
-        if value.dtype.kind == "O":
-            _add(value.tolist(), digest, left)
-            return
+        return
+    items: Iterable[Any] = ()
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         if value.nbytes > left[1]:
             raise ValueError
         digest.update(f"{value.dtype}{value.shape}".encode())
         digest.update(np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, np.ndarray):
+        items = (value.tolist(),)
     elif isinstance(value, (list, tuple)):
         digest.update(f"[{len(value)}".encode())
-        for item in value:
-            _add(item, digest, left)
+        items = value
     elif isinstance(value, Mapping):
         digest.update(f"{{{len(value)}".encode())
-        for key, item in value.items():
-            _add(key, digest, left)
-            _add(item, digest, left)
+        items = (part for item in value.items() for part in item)
     elif isinstance(value, (set, frozenset)):
-        _add(sorted(map(repr, value)), digest, left)
+        items = (sorted(map(repr, value)),)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            _add(getattr(value, field.name), digest, left)
+        items = (getattr(value, field.name) for field in dataclasses.fields(value))
     elif (table := foreign_arrays.columns(value)) is not None:
-        _add([table[0], *table[1]], digest, left)
+        items = ([table[0], *table[1]],)
     elif hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
-        _add(foreign_arrays.array(value), digest, left)
+        items = (foreign_arrays.array(value),)
     else:
         raise TypeError
+    for item in items:
+        _digest_items(item, digest, left)

@@ -1,9 +1,21 @@
-"""What a worker does: draw the cells of a task, and hand on what is made of them."""
+"""The draws of a stage in cells, blocks and tasks, and what a worker does with a task.
+
+A *cell* is drawn from a stream of its own, found from (seed, pair, stage, cell, side). A *block* is a
+whole number of cells, and what an analysis is handed at once. Both depend on the mechanism and n alone:
+the same seed gives the same result bit for bit, whatever the workers, the store and the clock do. A
+*task* is what a worker is asked for: a run of cells, as many as take about a second. The draws of tasks
+are put together to blocks afterwards.
+
+A vectorised mechanism is asked for a block in one call: its cell is its block. Where every output is a
+call, a cell is 1 to 64 outputs, so that a mechanism of seconds a draw is saved and shared out draw by
+draw.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import signal
 import threading
 import time
@@ -11,11 +23,11 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from dpassay.blackbox.mechanism import Mechanism
+from dpassay.blackbox.mechanism import BLOCK, CALLS, Mechanism
 from dpassay.errors import (
     BadOutput,
     DpassayError,
@@ -33,8 +45,9 @@ from dpassay.outputs.templates import Outcome
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.copies import Head, head
 from dpassay.sampling.identity import why_changed
-from dpassay.sampling.store_files import PartWriter
-from dpassay.sampling.tasks import Chunking, Task
+
+if TYPE_CHECKING:
+    from dpassay.sampling.store_files import PartWriter
 
 _PACKAGE = Path(__file__).parents[1]
 #: What ends a run, and is not the mechanism failing.
@@ -42,11 +55,98 @@ _STOPS = (KeyboardInterrupt, Terminated)
 _SCALARS = {float, int, bool, np.float64}
 #: The draws on either input: Outputs, or Resident where the job says `anywhere`.
 Sides: TypeAlias = tuple[Any, Any]
+#: Up to so many cells a stage before cells grow, and the most outputs of a cell of calls. A stream costs
+#: some 20 µs: little for a few draws, and at most a third of a microsecond a draw for many.
+_CELLS, _MOST = 512, 64
+#: Seconds a task should take, how much longer the next may be than the longest one measured, and the most
+#: outputs of a task: they are in memory.
+_SECONDS, _GROWTH, _HELD = 1.0, 8, 1 << 16
 
 
 def stream(seed: int, *key: int) -> np.random.Generator:
     """The generator at an address; the same address is the same stream."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def by_calls(mechanism: Any, each_alone: bool) -> bool:
+    """Whether every output is a call."""
+    return each_alone or bool(getattr(mechanism, "one_by_one", False))
+
+
+@dataclass(frozen=True)
+class Chunking:
+    """How the draws of a stage are divided into cells and blocks; two blocks at least."""
+
+    n: int
+    cell: int
+    block: int  # a whole number of cells
+    calls: bool  # every output is a call
+
+    @classmethod
+    def of(cls, mechanism: Any, n: int, *, each_alone: bool = False) -> Chunking:
+        """The layout of `n` draws of a mechanism; `each_alone` makes every output a call."""
+        calls = by_calls(mechanism, each_alone)
+        most = int(getattr(mechanism, "block", BLOCK))
+        block = min(most, max(1, math.ceil(n / 2)))
+        if not calls:
+            return cls(n, block, block, False)
+        block = min(block, CALLS)
+        cell = min(_MOST, 1 << (math.ceil(n / _CELLS) - 1).bit_length())
+        return cls(n, cell if block % cell == 0 else 1, block, True)
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are; the last may be short."""
+        return -(-self.n // self.cell)
+
+    def draws(self, first: int, last: int) -> int:
+        """Draws a side in the cells from `first` up to `last`."""
+        return min(last * self.cell, self.n) - min(first * self.cell, self.n)
+
+
+@dataclass(frozen=True)
+class Task:
+    """The cells from `first` up to `last`."""
+
+    first: int
+    last: int
+
+
+class Pace:
+    """How many cells a task gets: what takes about a second, in powers of two.
+
+    Powers of two, so that the sizes settle: workers that carry copies of one random state then draw the
+    same runs, which is what shows them.
+    """
+
+    def __init__(self, layout: Chunking, workers: int = 1) -> None:
+        self.layout, self.workers = layout, workers
+        self._cost: float | None = None  # seconds a cell
+        self._longest = 0
+
+    def add(self, cells: int, seconds: float) -> None:
+        cost = seconds / cells
+        if self._cost is not None and cells <= self._longest:  # a longer task says more
+            cost = (self._cost + cost) / 2
+        self._cost, self._longest = cost, max(cells, self._longest)
+
+    def next(self, first: int, limit: int) -> Task:
+        """The task that begins at a cell and ends before `limit`."""
+        layout = self.layout
+        if self._cost is None or not layout.calls:
+            return Task(first, first + 1)
+        if layout.n % layout.cell and first < layout.cells - 1:
+            limit = min(limit, layout.cells - 1)  # a short cell is a task of its own
+        wanted = min(
+            _SECONDS / max(self._cost, 1e-9),
+            _GROWTH * self._longest,
+            (limit - first) / (1 if self.workers == 1 else 2 * self.workers),
+            _HELD / layout.cell,
+        )
+        return Task(first, first + (1 << max(int(wanted).bit_length() - 1, 0)))
+
+
+# --- what a worker does
 
 
 @dataclass(frozen=True)
@@ -56,7 +156,7 @@ class Job:
     mechanism: Mechanism
     pair: Pair
     seed: int
-    key: tuple[int, ...]
+    key: tuple[int, int]  # pair and stage: streams are found from (seed, *key, cell, side)
     layout: Chunking
     each_alone: bool
     timeout: float | None
@@ -69,10 +169,6 @@ class Job:
         """Whether arrays may stay where they are: each is a block, and used where it is."""
         copied = self.layout.calls or self.writer is not None
         return not copied and getattr(self.use, "anywhere", False)
-
-    def stream(self, cell: int, side: int) -> tuple[int, ...]:
-        """The address of the randomness of one side of a cell."""
-        return (*self.key, cell, side)
 
 
 @dataclass(frozen=True)
@@ -107,10 +203,28 @@ class Drawn:
 def draw_task(job: Job, task: Task) -> Drawn | Failure:
     """Draw the cells of a task on either input, save them, and use them if they are a block."""
     start = time.perf_counter()
-    sides = _draw_both(job, task)
+    drawn: list[AnyOutputs] = []
+    before = None
+    for side, data in enumerate(job.pair):
+        found = _draw_side(job, task, side)
+        if isinstance(found, Failure):
+            return found
+        drawn.append(found)
+        if changed := why_changed(data, job.inputs[side], job.mechanism):
+            return Failure(task.first, side, InputChanged, changed)
+        if side == 0 and not job.layout.calls:
+            before = head(found)
+    if before is not None and head(drawn[0]) != before:
+        overwritten = (
+            "it returned an array that it had returned before, with other numbers in it: the draws on "
+            "the second input took the place of those on the first. Return a copy: np.array(result)"
+        )
+        return Failure(task.first, 1, BadOutput, overwritten)
+    sides: Sides = drawn[0], drawn[1]
+    if not all(isinstance(side, Resident) for side in drawn):
+        p, q = align([brought_here(side) for side in drawn])
+        sides = arranged(p, q) if job.layout.calls else (p, q)
     seconds = time.perf_counter() - start
-    if isinstance(sides, Failure):
-        return sides
     if job.writer is not None:
         try:
             job.writer.save(task, sides)
@@ -119,33 +233,13 @@ def draw_task(job: Job, task: Task) -> Drawn | Failure:
     return Drawn.of(job, sides, seconds)
 
 
-def _draw_both(job: Job, task: Task) -> Sides | Failure:
-    """Draw a task on either input."""
-    sides: list[AnyOutputs] = []
-    for side, data in enumerate(job.pair):
-        found = _draw_side(job, task, side)
-        if isinstance(found, Failure):
-            return found
-        sides.append(found)
-        if changed := why_changed(data, job.inputs[side], job.mechanism):
-            return Failure(task.first, side, InputChanged, changed)
-        if side == 0:
-            before = None if job.layout.calls else head(found)
-    if before is not None and head(sides[0]) != before:
-        return Failure(task.first, 1, BadOutput, _OVERWRITTEN)
-    if all(isinstance(side, Resident) for side in sides):
-        return sides[0], sides[1]
-    p, q = align([brought_here(side) for side in sides])
-    return arranged(p, q) if job.layout.calls else (p, q)
-
-
 def _draw_side(job: Job, task: Task, side: int) -> AnyOutputs | Failure:
     """Draw a task on one input, cell by cell."""
     data, cell, raws, sizes = job.pair[side], task.first, [], []
     try:
         for cell in range(task.first, task.last):
             size = job.layout.draws(cell, cell + 1)
-            rng = stream(job.seed, *job.stream(cell, side))
+            rng = stream(job.seed, *job.key, cell, side)
             if job.each_alone:
                 raws += [_call_alone(job, data, rng) for _ in range(size)]
             else:
@@ -156,9 +250,6 @@ def _draw_side(job: Job, task: Task, side: int) -> AnyOutputs | Failure:
             return concatenate(raws)
         there = stay(raws[0], sizes[0]) if job.anywhere else None
         return _read_cells(raws, sizes) if there is None else there
-    except _TimeUp:
-        text = f"one call took longer than {job.timeout:g} s"
-        return Failure(cell, side, MechanismTimedOut, text)
     except MechanismError as error:
         return Failure(cell, side, type(error), str(error))
     except (InvalidInput, *_STOPS):
@@ -200,12 +291,6 @@ def _read(raw: Any, size: int) -> Outputs:
         ) from error
 
 
-_OVERWRITTEN = (
-    "it returned an array that it had returned before, with other numbers in it: the draws on the second "
-    "input took the place of those on the first. Return a copy: np.array(result)"
-)
-
-
 def call(
     mechanism: Mechanism, data: Any, size: int, rng: np.random.Generator, timeout: float | None
 ) -> Outputs:
@@ -213,8 +298,6 @@ def call(
     try:
         with _deadline(timeout):
             raw = mechanism(data, size, rng)
-    except _TimeUp:
-        raise MechanismTimedOut(f"one call took longer than {timeout:g} s") from None
     except (MechanismError, InvalidInput, *_STOPS):
         raise
     except BaseException as error:
@@ -227,7 +310,7 @@ def _call_alone(job: Job, data: Any, rng: np.random.Generator) -> Outputs:
         with _deadline(job.timeout):
             raw = job.mechanism(data, 1, rng)
         found = _read(raw, 1)
-    except (_TimeUp, MechanismTimedOut):
+    except MechanismTimedOut:
         found = from_raw([Outcome("timed out")], 1)
     except (BadOutput, InvalidInput, *_STOPS):
         raise
@@ -241,7 +324,7 @@ class _TimeUp(BaseException):
 
 
 def _deadline(seconds: float | None) -> contextlib.AbstractContextManager[None]:
-    """Raise _TimeUp inside after so many seconds."""
+    """Raise MechanismTimedOut after so many seconds inside."""
     return contextlib.nullcontext() if seconds is None else _timer(seconds)
 
 
@@ -257,10 +340,13 @@ def _timer(seconds: float) -> Iterator[None]:
     def up(signum: int, frame: Any) -> NoReturn:
         raise _TimeUp
 
-    before = signal.signal(signal.SIGALRM, up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+        before = signal.signal(signal.SIGALRM, up)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, before)
+    except _TimeUp:
+        raise MechanismTimedOut(f"one call took longer than {seconds:g} s") from None

@@ -32,39 +32,15 @@ class Progress:
         self._asked = enabled
         self._whole = _whole.get()
         self._start = time.monotonic()
-        self._next_line = FIRST_LINE
+        self._next: float | None = None  # seconds from the start to when it is shown again
         self._bar: Any = None
-        self._cell: Any = None
         self._task: Any = None
+        self._cell: Any = None  # of a notebook
 
     def __enter__(self) -> Self:
         if self._whole is not None and self._asked is not False:
             self._whole.expect(self.total)
         return self
-
-    def advance(self, amount: int) -> None:
-        self.done += amount
-        if self._asked is False:
-            return
-        if self._whole is not None:
-            self._whole.part(amount, self.label, self._asked)
-            return
-        if self._asked is None and not sys.stderr.isatty():
-            if "ipykernel" in sys.modules:
-                self._draw()
-            else:
-                self._say()
-            return
-        if self._bar is None and time.monotonic() - self._start > PATIENCE:
-            self._show()
-        if self._bar is not None:
-            self._bar.update(
-                self._task,
-                description=self.label or "drawing",
-                completed=self.done,
-                total=self.total,
-                rate=self._rate(),
-            )
 
     def say(self, label: str, left: int | None = None) -> None:
         """What is going on now, and how much is left."""
@@ -73,38 +49,36 @@ class Progress:
             self.total = self.done + left
         self.advance(0)
 
-    def _say(self) -> None:
-        """A line; the pauses grow, so that an hour is a dozen lines and not hundreds."""
-        passed = time.monotonic() - self._start
-        if passed < self._next_line or self.done >= self.total:
+    def advance(self, amount: int) -> None:
+        self.done += amount
+        if self._asked is False:
             return
-        self._next_line = passed * 1.5
-        left = passed * (self.total - self.done) / max(self.done, 1)
-        print(
-            f"dpassay: {self.label or 'drawing'}, {self.done:,} of {self.total:,} {self.unit} in "
-            f"{passed:.0f} s ({self._rate()}), about {left:.0f} s left",
-            file=sys.stderr,
-            flush=True,
-        )
-
-    def _draw(self) -> None:
-        """A bar in a notebook, redrawn once a second; it needs no widgets."""
-        from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]
-
-        passed = time.monotonic() - self._start
-        if passed < max(PATIENCE, self._next_line - FIRST_LINE):
+        if self._whole is not None:
+            self._whole.part(amount, self.label, self._asked)
             return
-        self._next_line = passed + 1 + FIRST_LINE
-        bar = HTML(
-            f'<progress max="{self.total}" value="{self.done}"></progress> {self.label or "drawing"}: '
-            f"{self.done:,} of {self.total:,} {self.unit} ({self._rate()})"
-        )
-        if self._cell is None:
-            self._cell = display(bar, display_id=True)
-        else:
-            self._cell.update(bar)
+        passed = time.monotonic() - self._start
+        terminal = self._asked or sys.stderr.isatty()
+        notebook = not terminal and "ipykernel" in sys.modules
+        if passed < (self._next or (PATIENCE if terminal or notebook else FIRST_LINE)):
+            return
+        label, rate = self.label or "drawing", f"{self.done / max(passed, 1e-9):,.0f}/s"
+        count = f"{self.done:,} of {self.total:,} {self.unit}"
+        if terminal:
+            if self._bar is None:
+                self._start_bar()
+            self._bar.update(
+                self._task, description=label, completed=self.done, total=self.total, rate=rate
+            )
+        elif notebook:
+            self._next = passed + 1
+            bar = f'<progress max="{self.total}" value="{self.done}"></progress>'
+            self._show_cell(f"{bar} {label}: {count} ({rate})")
+        elif self.done < self.total:
+            self._next = passed * 1.5  # the pauses grow: an hour is a dozen lines and not hundreds
+            left = passed * (self.total - self.done) / max(self.done, 1)
+            _say(f"{label}, {count} in {passed:.0f} s ({rate}), about {left:.0f} s left")
 
-    def _show(self) -> None:
+    def _start_bar(self) -> None:
         from rich import console, progress
 
         self._bar = progress.Progress(
@@ -120,12 +94,22 @@ class Progress:
         self._bar.start()
         self._task = self._bar.add_task("", rate="")
 
-    def _rate(self) -> str:
-        return f"{self.done / max(time.monotonic() - self._start, 1e-9):,.0f}/s"
+    def _show_cell(self, html: str) -> None:
+        """A bar in a notebook; it needs no widgets."""
+        from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]
+
+        if self._cell is None:
+            self._cell = display(HTML(html), display_id=True)
+        else:
+            self._cell.update(HTML(html))
 
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def _say(text: str) -> None:
+    print(f"dpassay: {text}", file=sys.stderr, flush=True)
 
 
 def claim_with_progress(given: Any) -> Claim:
@@ -141,14 +125,14 @@ def claim_with_progress(given: Any) -> Claim:
 
 def announced(claims: Callable[[float], Any]) -> Callable[[float], Any]:
     """The claims of a family; a line on stderr now and then where they take long."""
-    bar = Progress(0, enabled=False)
+    start, due, count = time.monotonic(), FIRST_LINE, 0
 
     def ask(value: float) -> Any:
-        passed, bar.done = time.monotonic() - bar._start, bar.done + 1
-        if passed > bar._next_line:
-            bar._next_line = 1.5 * passed
-            said = f"{bar.done} claims of the family in {passed:.0f} s; some tens are needed"
-            print(f"dpassay: {said}", file=sys.stderr, flush=True)
+        nonlocal due, count
+        passed, count = time.monotonic() - start, count + 1
+        if passed > due:
+            due = 1.5 * passed
+            _say(f"{count} claims of the family in {passed:.0f} s; some tens are needed")
         return claims(value)
 
     return ask

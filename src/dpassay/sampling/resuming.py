@@ -19,25 +19,8 @@ from typing import Any
 from dpassay._version import __version__
 from dpassay.errors import StoreError, StoreWarning
 from dpassay.outputs.canonical import Outputs
-from dpassay.sampling.store_files import (
-    DAMAGED,
-    GONE,
-    LOCK,
-    MANIFEST,
-    PARTS,
-    WORK,
-    Damaged,
-    Entry,
-    Manifest,
-    Part,
-    PartWriter,
-    arrow,
-    disk_errors,
-    list_parts,
-    manifest_of,
-    sync_folder,
-    write_atomically,
-)
+from dpassay.sampling import store_files as files
+from dpassay.sampling.store_files import Damaged, Entry, Manifest, Part, PartWriter, disk_errors
 
 try:
     import fcntl as _fcntl
@@ -54,14 +37,14 @@ def open_stage(
     store: str | Path, here: Entry, *, seed: int, key: tuple[int, int]
 ) -> Iterator[Stage]:
     """A stage of a store, for this process alone; refuses draws that do not belong into the store."""
-    arrow()
+    files.arrow()
     root = Path(store).absolute()
     index, stage = key
-    manifest_of(root)  # refuses another folder before anything is written
+    files.manifest_of(root)  # refuses another folder before anything is written
     with disk_errors(root, "nothing was drawn"):
-        (root / PARTS).mkdir(parents=True, exist_ok=True)
+        (root / files.PARTS).mkdir(parents=True, exist_ok=True)
     with _locked(root):
-        before = manifest_of(root) or Manifest(seed, {})
+        before = files.manifest_of(root) or Manifest(seed, {})
         if before.seed != seed:
             raise StoreError(
                 f"the store {root} holds draws from seed {before.seed}, and these would be from seed "
@@ -75,12 +58,14 @@ def open_stage(
             )
         if index in before.entries:
             before.entries[index].check(here, root)
-        work = f"{WORK}{uuid.uuid4().hex}"
+        work = f"{files.WORK}{uuid.uuid4().hex}"
         with disk_errors(root, "nothing was drawn"):
             _take_over(root)
             made = Manifest(seed, {**before.entries, index: here})
             if index not in before.entries:
-                write_atomically(root / f".{MANIFEST}.tmp", root / MANIFEST, made.to_bytes())
+                files.write_atomically(
+                    root / f".{files.MANIFEST}.tmp", root / files.MANIFEST, made.to_bytes()
+                )
             (root / work).mkdir()
         try:
             yield Stage(root, PartWriter(root, work, index, stage, made.owner(index)))
@@ -95,10 +80,19 @@ def _locked(root: Path) -> Iterator[None]:
         yield
         return
     with disk_errors(root, "nothing was drawn"):
-        handle = os.open(root / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = os.open(root / files.LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     _handles.add(handle)
+    deadline = time.monotonic() + _PATIENCE
     try:
-        _lock(root, handle)
+        while not _try_lock(root, handle):
+            # a worker that was being forked when its run was killed releases it in a moment
+            if time.monotonic() > deadline:
+                said = os.pread(handle, 200, 0).decode(errors="replace").strip()
+                raise StoreError(
+                    f"the store {root} is in use by {said or 'another process'}: one process draws into "
+                    "a store at a time. Wait for it, end it, or give another folder"
+                )
+            time.sleep(0.05)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         with disk_errors(root, "nothing was drawn"):
             os.ftruncate(handle, 0)
@@ -110,25 +104,17 @@ def _locked(root: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _lock(root: Path, handle: int) -> None:
-    """Take the lock; a worker that was being forked when its run was killed releases it in a moment."""
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                said = os.pread(handle, 200, 0).decode(errors="replace").strip()
-                raise StoreError(
-                    f"the store {root} is in use by {said or 'another process'}: one process draws into "
-                    "a store at a time. Wait for it, end it, or give another folder"
-                ) from None
-            time.sleep(0.05)
-        except OSError as error:
-            raise StoreError(
-                f"the folder {root} cannot be locked ({error.strerror}): give one on a local disk"
-            ) from None
+def _try_lock(root: Path, handle: int) -> bool:
+    """Try to take the lock."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise StoreError(
+            f"the folder {root} cannot be locked ({error.strerror}): give one on a local disk"
+        ) from None
 
 
 _handles: set[int] = set()
@@ -149,12 +135,14 @@ if hasattr(os, "register_at_fork"):
 def _take_over(root: Path) -> None:
     """Remove the folders of earlier runs, so that workers left behind can save nothing more."""
     for name in os.listdir(root):
-        if name.startswith(WORK):  # renamed first: no path leads there from one moment to the next
-            os.replace(root / name, root / f"{GONE}{uuid.uuid4().hex}")
+        if name.startswith(
+            files.WORK
+        ):  # renamed first: no path leads there from one moment to the next
+            os.replace(root / name, root / f"{files.GONE}{uuid.uuid4().hex}")
     for name in os.listdir(root):
-        if name.startswith(GONE):
+        if name.startswith(files.GONE):
             shutil.rmtree(root / name, ignore_errors=True)
-    sync_folder(root)
+    files.sync_folder(root)
 
 
 class Stage:
@@ -167,7 +155,7 @@ class Stage:
     def refresh(self) -> None:
         """List the parts again: workers that died may have saved some that nobody has seen."""
         self._parts: dict[int, list[Part]] = {}  # by the size of their cells, in order
-        for part in list_parts(self.root, self.writer.index, self.writer.stage):
+        for part in files.list_parts(self.root, self.writer.index, self.writer.stage):
             self._parts.setdefault(part.size, []).append(part)
 
     def at(self, cell: int, size: int) -> Part | None:
@@ -188,11 +176,11 @@ class Stage:
             return part.read(self.writer.owner)
         except Damaged as why:
             self._parts[part.size].remove(part)
-            aside = self.root / DAMAGED
+            aside = self.root / files.DAMAGED
             with disk_errors(self.root, "nothing else was touched"):
                 aside.mkdir(exist_ok=True)
                 os.replace(part.path, aside / part.path.name)
-                sync_folder(part.path.parent)
+                files.sync_folder(part.path.parent)
             warnings.warn(
                 f"a part of the store {self.root} cannot be used: {why}. It was set aside "
                 f"({aside / part.path.name}), and its {part.draws:,} draws a side are drawn again",

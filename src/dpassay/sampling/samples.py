@@ -1,8 +1,7 @@
 """Draws on a pair: batches to learn from, and sources that deal each draw out once.
 
-Draws that an analysis used to make a choice must not be used again to certify it. A `Batch` is what
-learners get: immutable, without a cursor. A `Source` deals each draw out once. `Live` deals from a
-mechanism, `Samples` from draws that are there.
+Draws that an analysis used to make a choice must not be used again to certify it. `Live` deals from a
+mechanism, `Samples` from draws that are there; learners get a `Batch`, which has no cursor.
 """
 
 from __future__ import annotations
@@ -17,13 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpassay import validation as checks
-from dpassay.blackbox.mechanism import (
-    BLOCK,
-    Mechanism,
-    check_mechanism,
-    on_pair,
-    with_features,
-)
+from dpassay.blackbox.mechanism import BLOCK, Mechanism, check_mechanism, on_pair, with_features
 from dpassay.errors import (
     DependenceWarning,
     InvalidInput,
@@ -31,22 +24,15 @@ from dpassay.errors import (
     NotEnoughDraws,
     TooManyAskedFor,
 )
-from dpassay.outputs.canonical import Outputs, align, arranged, concatenate
+from dpassay.outputs.canonical import Outputs, align, concatenate
 from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.privacy.provenance import Origin
 from dpassay.sampling.copies import CopyCheck
 from dpassay.sampling.dependence import symptoms
-from dpassay.sampling.draw import (
-    Sampling,
-    Seed,
-    described_for,
-    draw_blocks,
-    keep,
-    seed_for,
-)
-from dpassay.sampling.job import stream
+from dpassay.sampling.draw import Sampling, Seed, as_sampling, draw_blocks, joined, keep, seed_for
+from dpassay.sampling.identity import identity
+from dpassay.sampling.job import by_calls, stream
 from dpassay.sampling.store_files import Entry
-from dpassay.sampling.tasks import by_calls
 
 T = TypeVar("T")
 Sizes = tuple[int, int]
@@ -213,11 +199,12 @@ class Live(Source):
         self.mechanism, self.pair, self.seed = on_pair(mechanism, pair), pair, seed
         self.index, self._stage = index, stage
         self.sampling = sampling or Sampling()
+        self._calls = by_calls(self.mechanism, self.sampling.on_error == "outcome")
         self.replayable = bool(getattr(self.mechanism, "replayable", True))
-        described = described or described_for(self.mechanism, self.sampling)
-        self.entry = (
-            None if described is None else Entry.of(self.mechanism, pair, self.sampling, described)
-        )
+        self.entry = None
+        if self.sampling.store is not None:
+            described = described or identity(self.mechanism, self.sampling.identity)
+            self.entry = Entry.of(self.mechanism, pair, self.sampling, described)
         self._check = CopyCheck()
         self.drawn, self.spent = 0, 0.0  # draws a side that were dealt, and the seconds they took
 
@@ -235,29 +222,20 @@ class Live(Source):
         start = time.perf_counter()
         try:
             parts.extend(self.blocks(sizes, keep))
-            batch = self._joined(parts)
+            batch = Batch(*joined(parts, self._calls))
         except MechanismError as error:
-            error.samples = self._pool(self._joined(parts)) if parts else None
+            error.samples = self._pool(Batch(*joined(parts, self._calls))) if parts else None
             raise
         self.drawn, self.spent = self.drawn + max(sizes), self.spent + time.perf_counter() - start
         if first:
             self.doubts = warned(batch)
         return batch
 
-    def _joined(self, parts: Sequence[tuple[Outputs, Outputs]]) -> Batch:
-        p, q = (concatenate([part[side] for part in parts]) for side in (0, 1))
-        calls = by_calls(self.mechanism, self.sampling.on_error == "outcome")
-        return Batch(*arranged(p, q)) if calls else Batch.of(p, q)
-
     def _pool(self, batch: Batch) -> Samples:
-        return Samples(
-            batch.p,
-            batch.q,
-            pair=self.pair,
-            seed=self.seed,
-            replayable=self.replayable,
-            doubts=self.doubts,
-        )
+        p, q = batch.p, batch.q
+        found = Samples(p, q, pair=self.pair, seed=self.seed, replayable=self.replayable)
+        found.doubts = self.doubts
+        return found
 
     def take(self, n: int) -> Samples:
         """Draw `n` outputs per side as a pool."""
@@ -314,11 +292,11 @@ def sources(
     mechanism = check_mechanism(with_features(target, features))
     if pairs is None:
         raise InvalidInput("a mechanism needs a pair of neighbouring inputs such as (0.0, 1.0)")
-    given = _pairs(pairs)
-    seed = seed_for(rng, sampling)
-    described = described_for(mechanism, sampling)  # before it is called: its state may change
-
-    options: dict[str, Any] = {"stage": stage, "sampling": sampling, "described": described}
+    given, how = _pairs(pairs), as_sampling(sampling)
+    seed = seed_for(rng, how)
+    # described before it is called: its state may change
+    described = None if how.store is None else identity(mechanism, how.identity)
+    options: dict[str, Any] = {"stage": stage, "sampling": how, "described": described}
     return (
         Live(mechanism, pair.related(relation), seed=seed, index=index, **options)
         for index, pair in enumerate(given)

@@ -8,20 +8,19 @@
       work-…/        of the run that draws: files that are not yet complete
 
 A store belongs to a seed and, pair by pair, to a mechanism and its inputs. Draws have addresses: pair,
-stage and cell. A cell that is there is read, one that is not is drawn, whichever run asks for it.
-Interrupted runs resume, and no run gets a draw twice. One process at a time draws into a store.
+stage and cell. A cell that is there is read, one that is not is drawn, whichever run asks for it. One
+process at a time draws into a store.
 
-A part is a Parquet file with the draws of a task, saved completely or not at all. A row is a draw on
-either input. The columns `p` and `q` hold the numbers (a list of them where an output has several),
-`p_structure` and `q_structure` which structure an output has where there are several, `p_rest` and
-`q_rest` what doubles lack of exact values; the first row of `structures` is the table of structures, as
-JSON. A part comes back bit for bit: `outputs.canonical.Outputs` on either side.
+A part is a Parquet file with the draws of a task. A row is a draw on either input. The columns `p` and
+`q` hold the numbers (a list of them where an output has several), `p_structure` and `q_structure` which
+structure an output has where there are several, `p_rest` and `q_rest` what doubles lack of exact values;
+the first row of `structures` is the table of structures, as JSON. A part comes back bit for bit.
 
 The name of a part says which cells it holds, and a digest of all its bytes. Its header says the same, and
-whose draws they are (`Manifest.owner`): a part of another store, pair or stage is not used, whatever its
-name. It is written under another name in the folder of the run that draws, brought to the disk, and then
-renamed. A run that takes a store over removes the folders of other runs first, so that a worker that
-outlived its run saves nothing more.
+whose draws they are (`Manifest.owner`): a part of another store, pair or stage is not used. It is written
+in the folder of the run that draws, brought to the disk, and then renamed: it is complete or not there.
+A run that takes a store over removes the folders of other runs first, so that a worker that outlived its
+run saves nothing more.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,7 +48,7 @@ from dpassay.outputs.templates import Template
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.columns import arrow_source, pyarrow_for
 from dpassay.sampling.identity import Identity, difference, input_identity, name_of
-from dpassay.sampling.tasks import Task, by_calls
+from dpassay.sampling.job import Task, by_calls
 
 if TYPE_CHECKING:
     from dpassay.sampling.draw import Sampling
@@ -57,14 +56,8 @@ if TYPE_CHECKING:
 #: The version of everything in a store: names, columns, addresses of cells.
 FORMAT = 2
 #: Files and folders of a store, and how the names of temporary folders begin.
-MANIFEST, PARTS, LOCK, DAMAGED, WORK, GONE = (
-    "store.json",
-    "parts",
-    "lock",
-    "damaged",
-    "work-",
-    "gone-",
-)
+MANIFEST, PARTS, LOCK, DAMAGED = "store.json", "parts", "lock", "damaged"
+WORK, GONE = "work-", "gone-"
 #: The longest description of a pair that is kept whole.
 _LONG = 1 << 20
 _NAME = re.compile(r"pair(\d+)-stage(\d+)-size(\d+)-cells(\d+)-(\d+)\.([0-9a-f]{32})\.parquet")
@@ -90,14 +83,9 @@ class Entry:
         held = {**described, "failures are outputs": str(alone)}
         if alone:  # and when it is one
             held["time-out"] = str(sampling.timeout)
-        return cls(
-            name_of(mechanism),
-            held,
-            pair,
-            (input_identity(pair[0], named), input_identity(pair[1], named)),
-            replayable=bool(getattr(mechanism, "replayable", True)),
-            calls=by_calls(mechanism, alone),
-        )
+        inputs = input_identity(pair[0], named), input_identity(pair[1], named)
+        replayable = bool(getattr(mechanism, "replayable", True))
+        return cls(name_of(mechanism), held, pair, inputs, replayable, by_calls(mechanism, alone))
 
     def to_dict(self) -> dict[str, Any]:
         pair = records.encode(self.pair)
@@ -339,25 +327,25 @@ def encode(p: Outputs, q: Outputs, bound_to: list[str | int]) -> bytes:
     columns: dict[str, Any] = {}
     about: dict[str, Any] = {"format": FORMAT, "of": bound_to}
     for name, side in (("p", p), ("q", q)):
-        numbers = np.ascontiguousarray(side.numbers, dtype=side.numbers.dtype.newbyteorder("="))
+        numbers = side.numbers.astype(side.numbers.dtype.newbyteorder("="), copy=False)
         about[name] = {
             "width": numbers.shape[1],
             "dtype": numbers.dtype.str,
             "containers": sorted(side.containers),
         }
-        columns[name] = _column(pa, numbers)
-        columns[f"{name}_rest"] = None if side.rest is None else _column(pa, side.rest)
-        columns[f"{name}_structure"] = None if side.codes is None else _flat(pa, side.codes)
+        held = {name: numbers, f"{name}_rest": side.rest, f"{name}_structure": side.codes}
+        for key, array in held.items():
+            if array is not None and array.size:
+                columns[key] = _column(pa, array)
     table = [json.dumps(template).encode() for template in p.structures]
-    offsets = np.full(len(p) + 1, len(table), dtype=np.int64)
-    offsets[0] = 0
     ends = np.cumsum([0, *map(len, table)], dtype=np.int64)
     texts = pa.LargeStringArray.from_buffers(
         len(table), pa.py_buffer(ends), pa.py_buffer(b"".join(table))
     )
-    columns["structures"] = pa.LargeListArray.from_arrays(_flat(pa, offsets), texts)
-    held = {name: column for name, column in columns.items() if column is not None}
-    made = pa.Table.from_arrays(list(held.values()), names=list(held))
+    offsets = np.full(len(p) + 1, len(table), dtype=np.int64)
+    offsets[0] = 0  # the first row holds all of them
+    columns["structures"] = pa.LargeListArray.from_arrays(_column(pa, offsets), texts)
+    made = pa.Table.from_arrays(list(columns.values()), names=list(columns))
     made = made.replace_schema_metadata({_KEY: json.dumps(about).encode()})
     sink = pa.BufferOutputStream()
     # a dictionary would make one number of 0.0 and −0.0
@@ -367,19 +355,13 @@ def encode(p: Outputs, q: Outputs, bound_to: list[str | int]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _column(pa: Any, matrix: AnyArray) -> Any:
-    width = matrix.shape[1]
-    if width == 0:
-        return None
-    flat = _flat(pa, matrix)
-    return flat if width == 1 else pa.FixedSizeListArray.from_arrays(flat, width)
-
-
-def _flat(pa: Any, array: AnyArray) -> Any:
-    """An array as it is; `pyarrow.array` would import pandas first, in every worker."""
+def _column(pa: Any, array: AnyArray) -> Any:
+    """Numbers as they are, rows as lists; `pyarrow.array` would import pandas first, in every worker."""
     flat = np.ascontiguousarray(array).reshape(-1)
     kind = pa.from_numpy_dtype(flat.dtype)
-    return pa.Array.from_buffers(kind, flat.size, [None, pa.py_buffer(flat)])
+    made = pa.Array.from_buffers(kind, flat.size, [None, pa.py_buffer(flat)])
+    width = array.shape[1] if array.ndim == 2 else 1
+    return made if width == 1 else pa.FixedSizeListArray.from_arrays(made, width)
 
 
 def decode(data: bytes) -> tuple[Outputs, Outputs, list[str | int]]:
@@ -397,36 +379,30 @@ def decode(data: bytes) -> tuple[Outputs, Outputs, list[str | int]]:
 
 
 def _side(table: Any, name: str, about: Any, structures: tuple[Template, ...]) -> Outputs:
-    width = int(about["width"])
-    numbers = _matrix(table, name, width)
+    numbers, rest, codes = (
+        _numbers(table[key]) if key in table.column_names else None
+        for key in (name, f"{name}_rest", f"{name}_structure")
+    )
     if numbers is None:
-        numbers = np.zeros((table.num_rows, 0), dtype=np.dtype(about["dtype"]))
-    codes = f"{name}_structure"
+        numbers = np.zeros(0, dtype=np.dtype(about["dtype"]))
+    shape = table.num_rows, int(about["width"])
     return Outputs(
-        numbers,
+        numbers.reshape(shape),
         structures,
-        _numbers(table[codes].chunks, np.int32) if codes in table.column_names else None,
-        _matrix(table, f"{name}_rest", width),
+        codes,
+        None if rest is None else rest.reshape(shape),
         frozenset(map(str, about["containers"])),
     )
 
 
-def _matrix(table: Any, name: str, width: int) -> AnyArray | None:
-    if name not in table.column_names:
-        return None
-    column = table[name]
-    chunks = column.chunks if width == 1 else [chunk.flatten() for chunk in column.chunks]
-    return _numbers(chunks, chunks[0].type.to_pandas_dtype()).reshape(-1, width)
-
-
-def _numbers(chunks: Sequence[Any], dtype: Any) -> AnyArray:
-    """Arrays without nulls, as they are."""
-    return np.concatenate(
-        [
-            np.frombuffer(chunk.buffers()[1], dtype)[chunk.offset : chunk.offset + len(chunk)]
-            for chunk in chunks
-        ]
-    )
+def _numbers(column: Any) -> AnyArray:
+    """The numbers of a column without nulls; `to_numpy` would import pandas."""
+    found = []
+    for chunk in column.chunks:
+        flat = chunk.flatten() if chunk.type.num_fields else chunk
+        whole = np.frombuffer(flat.buffers()[1], flat.type.to_pandas_dtype())
+        found.append(whole[flat.offset : flat.offset + len(flat)])
+    return np.concatenate(found)
 
 
 def _tuples(value: Any) -> Any:
