@@ -422,26 +422,15 @@ def _from_objects(items: Sequence[Any] | AnyArray) -> Outputs:
     rows = foreign_arrays.frames_as_columns([x.tolist() for x in items] if many else items)
     index: dict[Template, int] = {}
     codes = np.empty(len(rows), dtype=np.int32)
-    numbers: list[list[float]] = []
-    rests: list[tuple[int, int, float]] = []
+    walked = [Leaves() for _ in rows]
     for position, row in enumerate(rows):
-        found = Leaves()
-        template = found.walk(row)
-        codes[position] = index.setdefault(template, len(index))
-        numbers.append(found.numbers)
-        rests += [(position, column, left) for column, left in found.rests]
-    width = max(map(len, numbers), default=0)
-    if all(len(row) == width for row in numbers):
-        matrix = np.array(numbers, dtype=float).reshape(len(numbers), width)
-    else:
-        matrix = np.zeros((len(rows), width))
-        for position, row in enumerate(numbers):
-            matrix[position, : len(row)] = row
-    rest = None
-    if rests:
-        rest = np.zeros(matrix.shape)
-        at = np.array([(p, c) for p, c, _ in rests])
-        rest[at[:, 0], at[:, 1]] = [left for _, _, left in rests]
+        codes[position] = index.setdefault(walked[position].walk(row), len(index))
+    matrix = np.zeros((len(rows), max((len(found.numbers) for found in walked), default=0)))
+    rest = np.zeros(matrix.shape) if any(found.rests for found in walked) else None
+    for position, found in enumerate(walked):
+        matrix[position, : len(found.numbers)] = found.numbers
+        for column, left in found.rests:
+            rest[position, column] = left  # type: ignore[index]
     structures = tuple(index)
     containers = NUMBERS if any(map(number_columns, structures)) else frozenset()
     return Outputs(matrix, structures, _codes(codes, structures), rest, containers)

@@ -33,8 +33,8 @@ RARE = 3
 SPAN = 256
 #: Codes stay below this.
 CODES = 1 << 62
-#: Integers of a span up to this, or up to their number, are looked up in a table, not searched for.
-_TABLE = 1 << 16
+#: Integers are looked up in a table of at most this size and so many entries for each of them.
+_TABLE, _ENTRIES = 1 << 22, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,31 +108,20 @@ class Part(Record):
                 code = int(self.known[column][code])
         return out[::-1]
 
-    def rows(self, outputs: Outputs, rows: Any = slice(None)) -> AnyArray:
-        """The numbers of outputs that have this structure, less the origins."""
-        return distances(outputs, rows, self.columns, self.origins)
+    def rows(self, outputs: Outputs, rows: Any) -> AnyArray:
+        """The numbers of outputs that have this structure, less the origins: exact near those.
 
-    def words(self, code: int, numbers: Sequence[str] = (), *, all_digits: bool = False) -> str:
-        """A key as an output would look, • for its free numbers or the words given for them."""
-        given, shown = iter(numbers), list[Any]()
-        for value, origin in zip(self.values(code), self.origins, strict=True):
-            atom = None if value is None else exact(value, origin=origin)
-            shown.append(next(given, None) if atom is None else repr(atom) if all_digits else atom)
-        return show(self.template, shown)
-
-
-def distances(
-    outputs: Outputs, rows: Any, columns: Sequence[int], origins: Sequence[float]
-) -> AnyArray:
-    """Numbers of some rows less an origin a column: exact near it, and no copy where none is needed."""
-    numbers = outputs.numbers if isinstance(rows, slice) else outputs.numbers[rows]
-    if tuple(columns) != tuple(range(numbers.shape[1])):
-        numbers = numbers[:, list(columns)]
-    if any(origins):
-        numbers = numbers - np.asarray(origins)
-    if outputs.rest is not None:
-        numbers = numbers + outputs.rest[rows][:, list(columns)]
-    return numbers
+        No copy where none is needed.
+        """
+        columns = list(self.columns)
+        numbers = outputs.numbers if isinstance(rows, slice) else outputs.numbers[rows]
+        if columns != list(range(numbers.shape[1])):
+            numbers = numbers[:, columns]
+        if any(self.origins):
+            numbers = numbers - np.asarray(self.origins)
+        if outputs.rest is not None:
+            numbers = numbers + outputs.rest[rows][:, columns]
+        return numbers
 
 
 def codes_of(part: Part, rows: AnyArray, columns: int | None = None) -> IntArray:
@@ -159,8 +148,8 @@ def places(values: AnyArray, known: AnyArray) -> IntArray:
     """The place of each value among sorted ones, −1 where it is none of them."""
     if known.size == 0:
         return np.full(values.size, -1, dtype=np.int64)
-    span = known[-1] - known[0]
-    if values.dtype.kind in "iu" and span < max(values.size, _TABLE) and whole_numbers(known):
+    span, most = known[-1] - known[0], min(_ENTRIES * values.size, _TABLE)
+    if values.dtype.kind in "iu" and span < most and whole_numbers(known):
         # one look-up a value; both ends of the table are for values that are unknown
         table, before = np.full(int(span) + 3, -1, dtype=np.int64), int(known[0]) - 1
         table[known.astype(np.int64) - before] = np.arange(known.size)
@@ -171,7 +160,7 @@ def places(values: AnyArray, known: AnyArray) -> IntArray:
 
 def whole_numbers(atoms: AnyArray) -> bool:
     """Whether all atoms are integers."""
-    return bool(np.array_equal(atoms, np.floor(atoms)))
+    return atoms.dtype.kind != "f" or bool(np.array_equal(atoms, np.floor(atoms)))
 
 
 def _repeated(values: AnyArray) -> tuple[AnyArray, IntArray]:
@@ -253,7 +242,11 @@ class Layout(Record):
 
     def words(self, key: int, numbers: Sequence[str] = (), *, all_digits: bool = False) -> str:
         """A key as an output would look, • for its free numbers or the words given for them."""
-        return self.part(key).words(int(self.codes[key]), numbers, all_digits=all_digits)
+        part, given, shown = self.part(key), iter(numbers), list[Any]()
+        for value, origin in zip(part.values(int(self.codes[key])), part.origins, strict=True):
+            atom = None if value is None else exact(value, origin=origin)
+            shown.append(next(given, None) if atom is None else repr(atom) if all_digits else atom)
+        return show(part.template, shown)
 
     def sort(self, outputs: Outputs) -> KeyedDraws:
         """The key of each output, −1 for those in none; found once for outputs that many scores see."""
@@ -276,14 +269,14 @@ class Layout(Record):
 
     def trivial(self, outputs: AnyOutputs) -> bool:
         """Every output is a free number or vector of one kind."""
+        (part, *more) = self.parts or (None,)
         return (
-            len(self) == 1
-            and outputs.is_plain
-            and len(self.parts) == 1
-            and self.parts[0].template == outputs.structures[0]
-            and len(self.parts[0].open) > 0
-            and all(self.parts[0].open)
-            and self.parts[0].space == 1
+            part is not None
+            and not more
+            and len(self) == part.space == 1
+            and outputs.structures == (part.template,)
+            and len(part.open) > 0
+            and all(part.open)
         )
 
 
@@ -310,21 +303,17 @@ class KeyedDraws:
 
     def counts(self) -> IntArray:
         """How many outputs each key has; those in no key come last."""
-        if self.keys is None:
-            return np.array([len(self.outputs), 0])
-        return np.bincount(
-            np.where(self.keys < 0, len(self.layout), self.keys), minlength=len(self.layout) + 1
-        )
+        keys, none = self.all_keys(), len(self.layout)
+        return np.bincount(np.where(keys < 0, none, keys), minlength=none + 1)
 
     def numbers(self, key: int) -> FloatArray:
         """The free numbers of the outputs in a key."""
         part, free = self.layout.part(key), self.layout.free(key)
-        if self.keys is not None and not np.any(self.keys == key):
+        rows: Any = slice(None) if self.keys is None else np.flatnonzero(self.keys == key)
+        if self.keys is not None and not rows.size:
             return np.zeros((0, len(free)))  # its columns may be missing altogether
-        rows = slice(None) if self.keys is None else np.flatnonzero(self.keys == key)
-        columns = [part.columns[k] for k in free]
-        found = distances(self.outputs, rows, columns, [part.origins[k] for k in free])
-        return np.asarray(found, dtype=float)
+        found = part.rows(self.outputs, rows)
+        return np.asarray(found if len(free) == len(part.columns) else found[:, free], dtype=float)
 
 
 def learn(
@@ -361,11 +350,11 @@ def learn(
         each = [codes_of(part, part.rows(side, side.rows_of(code))) for side in (p, q)]
         codes = np.concatenate(each)
         codes = codes[codes >= 0]
-        if part.space <= max(codes.size, _TABLE):
-            found, count = np.arange(part.space), np.bincount(codes, minlength=part.space)
+        if part.space <= min(_ENTRIES * codes.size, _TABLE):
+            keys.append(np.flatnonzero(np.bincount(codes) >= enough))
         else:
             found, count = np.unique(codes, return_counts=True)
-        keys.append(found[count >= max(enough, 1)])
+            keys.append(found[count >= enough])
     owners = np.repeat(np.arange(len(parts)), [found.size for found in keys])
     codes = np.concatenate([*keys, np.zeros(0, dtype=np.int64)])
     layout = Layout(tuple(parts), owners, codes)
