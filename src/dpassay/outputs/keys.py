@@ -138,7 +138,8 @@ def codes_of(part: Part, rows: AnyArray, columns: int | None = None) -> IntArray
         if atoms.size == 0 and free:
             continue
         digit = places(rows[:, column], atoms) + int(free)
-        unknown |= digit < 0
+        if not free:
+            unknown |= digit < 0
         total += digit * part.strides[column]
     total[unknown] = -1
     return total
@@ -233,6 +234,12 @@ class Layout(Record):
         return {part.template: index for index, part in enumerate(self.parts)}
 
     @cached_property
+    def _keys_of(self) -> list[IntArray]:
+        """The keys of each part, in the order of their codes."""
+        order = np.lexsort((self.codes, self.parts_of))
+        return np.split(order, np.searchsorted(self.parts_of[order], range(1, len(self.parts))))
+
+    @cached_property
     def _alone(self) -> IntArray:
         """The key of each part that has no numbers, −1 for the others and for those left out."""
         found = np.full(len(self.parts), -1, dtype=np.int64)
@@ -261,8 +268,7 @@ class Layout(Record):
         for code, index in enumerate(indices.tolist()):
             if index >= 0 and self.parts[index].atoms:
                 part, rows = self.parts[index], outputs.rows_of(code)
-                own = np.flatnonzero(self.parts_of == index)
-                own = own[np.argsort(self.codes[own])]
+                own = self._keys_of[index]
                 found = places(codes_of(part, part.rows(outputs, rows)), self.codes[own])
                 keys[rows] = np.append(own, -1)[found]
         return keys
