@@ -6,10 +6,9 @@ One rule decides: what compares equal in Python is one output (1, 1.0 and True; 
 sequences are equal if their items are (a row of a matrix, a tuple, a list, a 1-D array).
 
 An output is split into a *structure*, which holds everything that is not an ordinary number (its
-type and length, None, strings, NaN, ±∞, a raised exception), and its finite numbers. The structure's
-template is a nested tuple of leaves such as ("none",) or ("str", "a") and containers such as
-("seq", (…)); ("number",) marks the place of a number. The k-th leaf of an output has its number in
-column k, so that coordinates stay in their columns whatever happens to their neighbours.
+type and length, None, strings, NaN, ±∞, a raised exception; `outputs.templates`), and its finite numbers.
+The k-th leaf of an output has its number in column k, so that coordinates stay in their columns whatever
+happens to their neighbours.
 
 A number that one double does not hold (an integer beyond 2**53, a Decimal) is a double and a
 remainder: together 106 bits. Nothing is rounded beyond that, and nothing is jittered.

@@ -303,7 +303,13 @@ def _or(parts: Sequence[str]) -> str:
 def _intervals_in_words(test: Intervals, name: str, origin: float) -> str:
     shown = min(len(test.lows), _LISTED)
     edges = [*test.lows[:shown].tolist(), *test.highs[:shown].tolist()]
-    before = [_before(edge) if origin == 0 else None for edge in edges]
+    before: list[
+        float | None
+    ] = []  # the number just below, if that is the one to name: < 5e-324 is ≤ 0
+    for edge in edges:
+        last = float(np.nextafter(edge, -np.inf))
+        shorter = np.isfinite(edge) and len(repr(last)) + 3 <= len(repr(edge))
+        before.append(last if origin == 0 and shorter else None)
     finite = [
         exact(edge if last is None else last, origin=origin)
         for edge, last in zip(edges, before, strict=True)
@@ -325,14 +331,6 @@ def _intervals_in_words(test: Intervals, name: str, origin: float) -> str:
         rest = len(test.lows) - _LISTED + 1
         return _or([*found[: _LISTED - 1], f"{name} in one of {rest} more intervals"])
     return _or(found)
-
-
-def _before(edge: float) -> float | None:
-    """The number just below an edge, if that is the one to name: < 5e-324 is ≤ 0."""
-    if np.isinf(edge):
-        return None
-    last = float(np.nextafter(edge, -np.inf))
-    return last if len(repr(last)) + 3 <= len(repr(edge)) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,28 +76,23 @@ def exact(number: float, rest: float = 0.0, origin: float = 0.0) -> float | int:
 
 def children(template: Template) -> tuple[Template, ...]:
     """What a container holds; nothing for a leaf."""
-    match template[0]:
-        case "seq" | "set" | "complex" | "date" | "duration":
-            return tuple(template[1])
-        case "dict":
-            return tuple(child for _, child in template[1])
-        case "object":
-            return tuple(child for _, child in template[2])
-        case _:
-            return ()
+    match template:
+        case ("dict", entries) | ("object", _, entries):
+            return tuple(child for _, child in entries)
+        case (kind, items, *_) if kind in INNER:
+            return tuple(items)
+    return ()
 
 
 def is_template(found: Any) -> bool:
     """Whether this is a template, whatever it was read from."""
     match found:
-        case ("number" | "none" | "nan" | "inf" | "-inf",):
+        case ("number" | "none" | "nan" | "inf" | "-inf",) | ("outcome", str(), str()):
             return True
         case ("str" | "integer" | "fraction" | "wide" | "time" | "enum", str()):
             return True
         case ("bytes", str(text)):
             return len(text) % 2 == 0 and all(letter in "0123456789abcdef" for letter in text)
-        case ("outcome", str(), str()):
-            return True
         case ("seq" | "set", tuple(items)):
             return all(map(is_template, items))
         case ("complex", (first, second)):
