@@ -6,10 +6,9 @@ One rule decides: what compares equal in Python is one output (1, 1.0 and True; 
 sequences are equal if their items are (a row of a matrix, a tuple, a list, a 1-D array).
 
 An output is split into a *structure*, which holds everything that is not an ordinary number (its
-type and length, None, strings, NaN, ±∞, a raised exception), and its finite numbers. The structure's
-template is a nested tuple of leaves such as ("none",) or ("str", "a") and containers such as
-("seq", (…)); ("number",) marks the place of a number. The k-th leaf of an output has its number in
-column k, so that coordinates stay in their columns whatever happens to their neighbours.
+type and length, None, strings, NaN, ±∞, a raised exception; `outputs.templates`), and its finite numbers.
+The k-th leaf of an output has its number in column k, so that coordinates stay in their columns whatever
+happens to their neighbours.
 
 A number that one double does not hold (an integer beyond 2**53, a Decimal) is a double and a
 remainder: together 106 bits. Nothing is rounded beyond that, and nothing is jittered.
@@ -19,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -47,7 +46,11 @@ from dpassay.outputs.templates import (
 
 Codes: TypeAlias = npt.NDArray[np.int32]
 
-_SPECIAL: tuple[Template, ...] = (NUMBER, ("nan",), ("inf",), ("-inf",))
+#: What an array may have done to the outputs it held; see `check_containers`.
+_TEXT = frozenset({"text"})
+NUMBERS = frozenset({"numbers"})
+DOUBLES = frozenset({"numbers", "doubles"})
+_LARGE = frozenset({"numbers", "large integers"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,10 @@ class Outputs:
     def all_codes(self) -> Codes:
         return np.zeros(len(self), dtype=np.int32) if self.codes is None else self.codes
 
+    @property
+    def all_rest(self) -> FloatArray:
+        return np.zeros(self.numbers.shape) if self.rest is None else self.rest
+
     def rows_of(self, code: int) -> Any:
         """What selects the outputs of one structure."""
         return slice(None) if self.codes is None else np.flatnonzero(self.codes == code)
@@ -97,10 +104,9 @@ class Outputs:
 
     def show(self, row: int) -> str:
         template = self.structure_of(row)
-        columns = list(number_columns(template))
-        rest = [0.0] * len(columns) if self.rest is None else self.rest[row, columns].tolist()
-        given = zip(self.numbers[row, columns].tolist(), rest, strict=True)
-        return show(template, [exact(number, left) for number, left in given])
+        one = self[row : row + 1]
+        numbers, rest = one.numbers[0].tolist(), one.all_rest[0].tolist()
+        return show(template, [exact(numbers[k], rest[k]) for k in number_columns(template)])
 
     def value_of(self, column: int, origin: float = 0.0) -> FloatArray:
         """The numbers of a column, less an origin: exact near it."""
@@ -118,33 +124,35 @@ def concatenate(parts: Sequence[Outputs]) -> Outputs:
     check_containers(containers)
     if len(parts) == 1:
         return first
-    rest = None
-    if any(part.rest is not None for part in parts):
-        rest = np.concatenate(
-            [np.zeros(p.numbers.shape) if p.rest is None else p.rest for p in parts]
-        )
-    codes = None if first.codes is None else np.concatenate([part.all_codes for part in parts])
-    numbers = np.concatenate([part.numbers for part in parts])
-    return Outputs(numbers, first.structures, codes, rest, containers)
+    return Outputs(
+        np.concatenate([part.numbers for part in parts]),
+        first.structures,
+        None if first.codes is None else np.concatenate([part.all_codes for part in parts]),
+        _joined_rest(parts, axis=0),
+        containers,
+    )
+
+
+def _joined_rest(parts: Sequence[Outputs], axis: int) -> FloatArray | None:
+    if all(part.rest is None for part in parts):
+        return None
+    return np.concatenate([part.all_rest for part in parts], axis)
 
 
 def align(parts: Sequence[Outputs]) -> list[Outputs]:
     """The same batches over one common table of structures and one width of numbers."""
-    first = parts[0]
     width = max(part.numbers.shape[1] for part in parts)
     parts = [_widen(part, width) for part in parts]
-    if all(part.structures == first.structures for part in parts):
-        return list(parts)
+    if all(part.structures == parts[0].structures for part in parts):
+        return parts
     table: dict[Template, int] = {}
-    aligned = []
+    codes = []
     for part in parts:
-        lookup = np.array(
-            [table.setdefault(s, len(table)) for s in part.structures], dtype=np.int32
-        )
-        aligned.append((part, lookup[part.all_codes]))
-    structures = tuple(table)
+        number = [table.setdefault(structure, len(table)) for structure in part.structures]
+        codes.append(np.array(number, dtype=np.int32)[part.all_codes])
     return [
-        dataclasses.replace(part, structures=structures, codes=codes) for part, codes in aligned
+        dataclasses.replace(part, structures=tuple(table), codes=own)
+        for part, own in zip(parts, codes, strict=True)
     ]
 
 
@@ -154,34 +162,26 @@ def arranged(p: Outputs, q: Outputs) -> tuple[Outputs, Outputs]:
     Structures are numbered as they first come, those of the first side before those of the second, and
     remainders are there only where one is not 0.
     """
-    sides = [
-        dataclasses.replace(side, rest=None)
-        if side.rest is not None and not side.rest.any()
-        else side
-        for side in align([p, q])
-    ]
+    sides = align([p, q])
     table = sides[0].structures
-    if len(table) == 1:
-        first, second = (dataclasses.replace(side, codes=None) for side in sides)
-        return first, second
-    codes = np.concatenate([side.all_codes for side in sides])
-    come = np.full(len(table), codes.size)
-    come[codes[::-1]] = np.arange(codes.size)[
-        ::-1
-    ]  # the last that is written is the first that came
-    order = np.argsort(come, kind="stable")[: np.count_nonzero(come < codes.size)]
+    order = np.zeros(1, dtype=np.int64)
+    if len(table) > 1:
+        codes = np.concatenate([side.all_codes for side in sides])
+        first = np.full(len(table), codes.size)
+        np.minimum.at(first, codes, np.arange(codes.size))
+        order = np.argsort(first, kind="stable")[: np.count_nonzero(first < codes.size)]
     number = np.zeros(len(table), dtype=np.int32)
     number[order] = np.arange(order.size, dtype=np.int32)
-    structures = tuple(table[k] for k in order)
-    first, second = (
+    p, q = (
         dataclasses.replace(
             side,
-            structures=structures,
-            codes=number[side.all_codes] if len(structures) > 1 else None,
+            structures=tuple(table[k] for k in order),
+            codes=number[side.all_codes] if order.size > 1 else None,
+            rest=None if side.rest is None or not side.rest.any() else side.rest,
         )
         for side in sides
     )
-    return first, second
+    return p, q
 
 
 def check_containers(found: frozenset[str]) -> None:
@@ -208,12 +208,11 @@ def check_containers(found: frozenset[str]) -> None:
 
 
 def _widen(part: Outputs, width: int) -> Outputs:
-    missing = width - part.numbers.shape[1]
-    if missing == 0:
+    missing = ((0, 0), (0, width - part.numbers.shape[1]))
+    if missing[1] == (0, 0):
         return part
-    padding = np.zeros((len(part), missing), dtype=part.numbers.dtype)
-    rest = None if part.rest is None else np.hstack([part.rest, padding.astype(float)])
-    return dataclasses.replace(part, numbers=np.hstack([part.numbers, padding]), rest=rest)
+    rest = None if part.rest is None else np.pad(part.rest, missing)
+    return dataclasses.replace(part, numbers=np.pad(part.numbers, missing), rest=rest)
 
 
 # --- arrays
@@ -238,25 +237,20 @@ def from_raw(raw: Any, size: int) -> Outputs:
             f"the mechanism returned {checks.shown(raw)} for size={size}; it must return an array"
         )
     table = foreign_arrays.columns(raw)
+    outputs = None
     if table is not None:
         outputs = from_columns(*table)
     elif isinstance(raw, (list, tuple)):
         outputs = _from_list(raw)
-    else:
-        array = foreign_arrays.array(raw)
-        if array.ndim == 0:
-            raise BadOutput(_count("one value", size))
+    elif (array := foreign_arrays.array(raw)).ndim:
         outputs = from_array(array)
-    if len(outputs) != size:
-        raise BadOutput(_count(f"{len(outputs)} outputs", size))
+    if outputs is None or len(outputs) != size:
+        got = "one value" if outputs is None else f"{len(outputs)} outputs"
+        raise BadOutput(
+            f"the mechanism returned {got} for size={size}; it must return `size` independent "
+            "outputs (a function with one output per call is wrapped by dp.from_function)"
+        )
     return outputs
-
-
-def _count(got: str, size: int) -> str:
-    return (
-        f"the mechanism returned {got} for size={size}; it must return `size` independent "
-        "outputs (a function with one output per call is wrapped by dp.from_function)"
-    )
 
 
 def _from_list(items: Sequence[Any]) -> Outputs:
@@ -301,37 +295,42 @@ def from_array(array: AnyArray) -> Outputs:
         if real.any() or array.dtype.itemsize > 16:
             return _from_objects(_scalars(array))
         parts = np.stack([array.real, array.imag], axis=-1).astype(float)
-        return _numeric(parts, ("complex", (NUMBER, NUMBER)), array.shape[1:])
+        return _numeric(array, parts, ("complex", (NUMBER, NUMBER)))
     if kind in "biuf":
-        return _numeric(array[..., None], NUMBER, array.shape[1:])
+        return _numeric(array, array, NUMBER)
     if kind == "O":
         return _from_objects(array)
     raise BadOutput(f"outputs of dtype {array.dtype} have no canonical form; return numbers")
 
 
-def _numeric(array: AnyArray, leaf: Template, shape: tuple[int, ...]) -> Outputs:
-    """Numbers with their last axis filling `leaf`, and `shape` axes of sequences around it."""
-    template = nested(leaf, shape)
-    numbers: AnyArray = array.reshape(len(array), math.prod(shape) * array.shape[-1])
+def _numeric(array: AnyArray, parts: AnyArray, leaf: Template) -> Outputs:
+    """An array of numbers, or of what consists of some `parts`, which fill a leaf."""
+    template = nested(leaf, array.shape[1:])
+    numbers: AnyArray = parts.reshape(len(array), math.prod(parts.shape[1:]))
     kind = numbers.dtype.kind
     if kind == "b":
         return Outputs(numbers.view(np.uint8), (template,), containers=NUMBERS)
     if kind in "iu":
         return _integers(numbers, template)
-    if numbers.dtype.itemsize > 8:  # only plain numbers come here with more digits than a double
-        return _from_objects(_scalars(array[..., 0]))
+    if numbers.dtype.itemsize > 8:  # more digits than a double has
+        return _from_objects(_scalars(array))
     numbers = np.asarray(numbers, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         total = numbers.sum()  # one pass decides nearly always
     if np.isfinite(total) or np.isfinite(numbers).all():
         return Outputs(numbers, (template,), containers=DOUBLES)
-    return _with_specials(numbers, template)
+    # NaN and ±∞ are part of an output's structure, not numbers
+    special = [np.isnan(numbers), np.isposinf(numbers), np.isneginf(numbers)]
+    kinds = np.ascontiguousarray(np.select(special, np.arange(1, 4, dtype=np.uint8)))
+    packed = kinds.view(f"V{kinds.shape[1]}").ravel()
+    _, first, codes = np.unique(packed, return_index=True, return_inverse=True)
+    structures = tuple(Leaves().walk(array[k]) for k in first)
+    numbers = np.where(kinds == 0, numbers, 0.0)
+    return Outputs(numbers, structures, _codes(codes, structures), containers=DOUBLES)
 
 
-_TEXT = frozenset({"text"})
-NUMBERS = frozenset({"numbers"})
-DOUBLES = frozenset({"numbers", "doubles"})
-_LARGE = frozenset({"numbers", "large integers"})
+def _codes(codes: AnyArray, structures: Sequence[Template]) -> Codes | None:
+    return codes.ravel().astype(np.int32) if len(structures) > 1 else None
 
 
 def _integers(numbers: AnyArray, template: Template) -> Outputs:
@@ -346,42 +345,12 @@ def _integers(numbers: AnyArray, template: Template) -> Outputs:
     return Outputs(rounded, (template,), rest=rest, containers=_LARGE)
 
 
-def _with_specials(numbers: FloatArray, template: Template) -> Outputs:
-    """NaN and ±∞ are part of an output's structure, not numbers."""
-    kinds: AnyArray = np.zeros(numbers.shape, dtype=np.uint8)
-    kinds[np.isnan(numbers)] = 1
-    kinds[np.isposinf(numbers)] = 2
-    kinds[np.isneginf(numbers)] = 3
-    packed: AnyArray = np.ascontiguousarray(kinds).view(f"V{kinds.shape[1]}").ravel()
-    _, first, codes = np.unique(packed, return_index=True, return_inverse=True)
-    structures = tuple(
-        _filled(template, iter([_SPECIAL[kind] for kind in row])) for row in kinds[first]
-    )
-    clean = np.where(kinds == 0, numbers, 0.0)
-    found = codes.ravel().astype(np.int32) if len(structures) > 1 else None
-    return Outputs(clean, structures, found, containers=DOUBLES)
-
-
-def _filled(template: Template, leaves: Iterator[Template]) -> Template:
-    """The template with its number places replaced, in reading order."""
-    if template == NUMBER:
-        return next(leaves)
-    if template[0] in ("seq", "complex"):
-        return (template[0], tuple(_filled(child, leaves) for child in template[1]))
-    return template
-
-
 def _from_words(array: AnyArray) -> Outputs:
     if array.ndim > 1:
         return dataclasses.replace(_from_objects(array.astype(object)), containers=_TEXT)
     words, codes = np.unique(array, return_inverse=True)
     table = tuple(map(word_leaf, words))
-    return Outputs(
-        np.zeros((len(array), 1)),
-        table,
-        codes.astype(np.int32) if len(table) > 1 else None,
-        containers=_TEXT,
-    )
+    return Outputs(np.zeros((len(array), 1)), table, _codes(codes, table), containers=_TEXT)
 
 
 def _from_times(array: AnyArray) -> Outputs:
@@ -389,8 +358,7 @@ def _from_times(array: AnyArray) -> Outputs:
     if np.isnat(array).any():
         return _from_objects(_scalars(array))
     name, seconds, nanos = seconds_and_nanoseconds(array)
-    leaf = (name, (NUMBER, NUMBER))
-    return _numeric(np.stack([seconds, nanos], axis=-1), leaf, array.shape[1:])
+    return _numeric(array, np.stack([seconds, nanos], axis=-1), (name, (NUMBER, NUMBER)))
 
 
 def _scalars(array: AnyArray) -> AnyArray:
@@ -419,38 +387,30 @@ def _joined(names: Sequence[str] | None, parts: Sequence[Outputs]) -> Outputs:
         combined = combined * len(part.structures) + part.all_codes
         _, first, combined = np.unique(combined, return_index=True, return_inverse=True)
         combined = combined.ravel()
-    structures = []
-    for row in first:
-        children = tuple(part.structure_of(int(row)) for part in parts)
-        if names is None:
-            structures.append(("seq", children))
-        else:
-            structures.append(("dict", tuple(zip(map(key_name, names), children, strict=True))))
-    codes = combined.astype(np.int32) if len(structures) > 1 else None
+    rows = [[part.structure_of(k) for part in parts] for k in first.tolist()]
+    structures: tuple[Template, ...] = tuple(("seq", tuple(row)) for row in rows)
+    if names is not None:
+        keys = [key_name(name) for name in names]
+        structures = tuple(("dict", tuple(zip(keys, row, strict=True))) for row in rows)
     containers = frozenset(
         f"column {k}: {kind}" for k, part in enumerate(parts) for kind in part.containers
     )
-    numbers = np.hstack([part.numbers for part in parts])
-    rest = None
-    if any(part.rest is not None for part in parts):
-        none = [np.zeros(part.numbers.shape) if part.rest is None else part.rest for part in parts]
-        rest = np.hstack(none)
+    numbers, rest = np.hstack([part.numbers for part in parts]), _joined_rest(parts, axis=1)
     if any(part.numbers.shape[1] != 1 for part in parts):  # leaves move up where there are fewer
-        order = np.full((len(structures), numbers.shape[1]), -1)
-        for code, row in enumerate(first):
-            found: list[int] = []
-            start = 0
-            for part in parts:
-                leaves = len(leaves_of(part.structure_of(int(row))))
-                found += range(start, start + leaves)
-                start += part.numbers.shape[1]
-            order[code, : len(found)] = found
-        take = order[combined]
-        here = take >= 0
-        numbers = np.where(here, np.take_along_axis(numbers, np.maximum(take, 0), axis=1), 0.0)
-        if rest is not None:
-            rest = np.where(here, np.take_along_axis(rest, np.maximum(take, 0), axis=1), 0.0)
-    return Outputs(numbers, tuple(structures), codes, rest, containers)
+        widths = [part.numbers.shape[1] for part in parts]
+        starts = np.cumsum([0, *widths[:-1]])
+        take = np.full((len(rows), numbers.shape[1]), numbers.shape[1])  # a column of zeros
+        for own, row in zip(take, rows, strict=True):
+            leaves = [len(leaves_of(structure)) for structure in row]
+            found = [np.arange(many) + at for many, at in zip(leaves, starts, strict=True)]
+            own[: sum(leaves)] = np.concatenate(found)
+
+        def moved(x: AnyArray) -> FloatArray:
+            padded = np.pad(x.astype(float), ((0, 0), (0, 1)))
+            return np.take_along_axis(padded, take[combined], axis=1)
+
+        numbers, rest = moved(numbers), None if rest is None else moved(rest)
+    return Outputs(numbers, structures, _codes(combined, structures), rest, containers)
 
 
 # --- objects
@@ -461,26 +421,15 @@ def _from_objects(items: Sequence[Any] | AnyArray) -> Outputs:
     rows = foreign_arrays.frames_as_columns([x.tolist() for x in items] if many else items)
     index: dict[Template, int] = {}
     codes = np.empty(len(rows), dtype=np.int32)
-    numbers: list[list[float]] = []
-    rests: list[tuple[int, int, float]] = []
+    walked = [Leaves() for _ in rows]
     for position, row in enumerate(rows):
-        found = Leaves()
-        template = found.walk(row)
-        codes[position] = index.setdefault(template, len(index))
-        numbers.append(found.numbers)
-        rests += [(position, column, left) for column, left in found.rests]
-    width = max(map(len, numbers), default=0)
-    if all(len(row) == width for row in numbers):
-        matrix = np.array(numbers, dtype=float).reshape(len(numbers), width)
-    else:
-        matrix = np.zeros((len(rows), width))
-        for position, row in enumerate(numbers):
-            matrix[position, : len(row)] = row
-    rest = None
-    if rests:
-        rest = np.zeros(matrix.shape)
-        at = np.array([(p, c) for p, c, _ in rests])
-        rest[at[:, 0], at[:, 1]] = [left for _, _, left in rests]
+        codes[position] = index.setdefault(walked[position].walk(row), len(index))
+    matrix = np.zeros((len(rows), max((len(found.numbers) for found in walked), default=0)))
+    rest = np.zeros(matrix.shape) if any(found.rests for found in walked) else None
+    for position, found in enumerate(walked):
+        matrix[position, : len(found.numbers)] = found.numbers
+        for column, left in found.rests:
+            rest[position, column] = left  # type: ignore[index]
     structures = tuple(index)
     containers = NUMBERS if any(map(number_columns, structures)) else frozenset()
-    return Outputs(matrix, structures, codes if len(structures) > 1 else None, rest, containers)
+    return Outputs(matrix, structures, _codes(codes, structures), rest, containers)

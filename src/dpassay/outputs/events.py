@@ -122,10 +122,9 @@ class Event(Record):
 
     def holds(self, outputs: Outputs) -> BoolArray:
         """Which outputs belong to the event."""
-        ranked = self.scorer if self.scorer is not None else self.ranking
+        ranked = self.scorer or self.ranking
         if ranked is not None:
-            scores = ranked.score(outputs)
-            return np.asarray(scores >= self.cut if self.above else scores <= self.cut)
+            return self._holds_score(ranked.score(outputs))
         if self.layout is None:
             raise InvalidInput(
                 f'the event "{self}" needs the classifier it was found with and cannot be evaluated '
@@ -145,7 +144,9 @@ class Event(Record):
         """Which values of the single feature belong to the event; None for events of another kind."""
         if self.ranking is None or self.ranking.feature is None:
             return None
-        scores = self.ranking.score_rows(np.asarray(values)[:, None])
+        return self._holds_score(self.ranking.score_rows(np.asarray(values)[:, None]))
+
+    def _holds_score(self, scores: FloatArray) -> BoolArray:
         return np.asarray(scores >= self.cut if self.above else scores <= self.cut)
 
     def count(self, outputs: AnyOutputs) -> int:
@@ -165,7 +166,7 @@ class Event(Record):
         layout = self.layout
         if self.ranking is not None or self.scorer is not None or layout is None:
             return None
-        if len(layout.parts) != 1 or layout.parts[0].template != outputs.structures[0]:
+        if [part.template for part in layout.parts] != list(outputs.structures):
             return None
         (part,) = layout.parts
         if part.columns != (0,):
@@ -178,38 +179,20 @@ class Event(Record):
         atoms = [part.values(int(code))[0] for code in layout.codes]
         if self.partial or len(atoms) > _COMPARED or None in atoms:
             return None
-        hits = {key: resident.count(x == atoms[key]) for key in range(len(layout))}
+        hits = [resident.count(x == atom) for atom in atoms]
         known = sum(hits[key] for key in self.whole)
-        return known + (len(outputs) - sum(hits.values()) if self.otherwise else 0)
+        return known + (len(outputs) - sum(hits) if self.otherwise else 0)
 
     def __str__(self) -> str:
         return self.words
 
 
-def of_keys(
-    layout: Layout,
-    whole: Sequence[int] = (),
-    partial: Sequence[tuple[int, Intervals]] = (),
-    otherwise: bool = False,
-) -> Event:
-    """The event of some keys, and intervals of others, with its words."""
-    words = describe(layout, whole, partial, otherwise)
-    return Event(
-        words=words,
-        layout=layout,
-        whole=tuple(whole),
-        partial=tuple(partial),
-        otherwise=otherwise,
-    )
-
-
 def of_scores(scorer: Scorer, cut: float, above: bool) -> Event:
     """{score ≥ cut} or {score ≤ cut}, written down if the scorer can be."""
     ranking = getattr(scorer, "ranking", None)
-    sign = "≥" if above else "≤"
     words = None if ranking is None else ranking.words(cut, above)
     return Event(
-        words=words or f"the {scorer.name} score is {sign} {cut:.4g}",
+        words=words or f"the {scorer.name} score is {'≥' if above else '≤'} {cut:.4g}",
         ranking=ranking,
         cut=cut,
         above=above,
@@ -222,13 +205,16 @@ def of_scores(scorer: Scorer, cut: float, above: bool) -> Event:
 _LISTED, _NUMBERS = 4, 12
 
 
-def describe(
+def of_keys(
     layout: Layout,
-    whole: Sequence[int],
-    partial: Sequence[tuple[int, Intervals]],
-    otherwise: bool,
-) -> str:
-    """An event in words a person can check: "output ≥ 3.21 or output is None"."""
+    whole: Sequence[int] = (),
+    partial: Sequence[tuple[int, Intervals]] = (),
+    otherwise: bool = False,
+) -> Event:
+    """The event of some keys, and intervals of others.
+
+    Its words are such as a person can check: "output ≥ 3.21 or output is None".
+    """
     parts = []
     for key, test in partial:
         name = layout.words(key)
@@ -237,21 +223,26 @@ def describe(
         text = _intervals_in_words(test, numbers, origin)
         parts.append(text if numbers == "output" else f"output is {name} with {text}")
     if len(parts) > _LISTED:
-        parts = [
-            *parts[: _LISTED - 1],
-            f"one of {len(parts) - _LISTED + 1} more such kinds of output",
-        ]
-    free = False
+        rest = len(parts) - _LISTED + 1
+        parts[_LISTED - 1 :] = [f"one of {rest} more such kinds of output"]
     left_out = [key for key in range(len(layout)) if key not in whole]
+    free = False
     if otherwise and not partial and left_out:  # a complement can be checked, a rare kind cannot
-        return f"output is anything but {_or(_listed(layout, left_out)[0])}"
-    if whole:
-        names, free = _listed(layout, whole)
-        parts.append(f"output is {_or(names)}")
-    if otherwise:
-        parts.append("output is of a kind that was rare or not seen in training")
-    said = _or(parts) if parts else "no output at all"
-    return f"{said} (• is any number)" if free else said
+        words = f"output is anything but {_or(_listed(layout, left_out)[0])}"
+    else:
+        if whole:
+            names, free = _listed(layout, whole)
+            parts.append(f"output is {_or(names)}")
+        if otherwise:
+            parts.append("output is of a kind that was rare or not seen in training")
+        words = _or(parts) or "no output at all"
+    return Event(
+        words=f"{words} (• is any number)" if free else words,
+        layout=layout,
+        whole=tuple(whole),
+        partial=tuple(partial),
+        otherwise=otherwise,
+    )
 
 
 def abridged_keys(event: Event) -> list[int]:
@@ -270,15 +261,15 @@ def _listed(layout: Layout, keys: Sequence[int]) -> tuple[list[str], bool]:
     if runs is not None and len(runs) <= _NUMBERS:
         return runs, False
     shown = list(keys)[: _LISTED if len(keys) <= _LISTED else _LISTED - 1]
-    names = [
-        name
-        if name != "•"
-        else "a number"
-        if layout.part(key).atoms[0].size == 0
-        else "a number that is not repeated"  # repeated ones are keys of their own
-        for key, name in zip(shown, _names(layout, shown), strict=True)
-    ]
-    free = any(layout.free(k) and "•" in n for k, n in zip(shown, names, strict=True))
+    names = [layout.words(key) for key in shown]
+    if len(set(names)) < len(names):  # six digits do not tell them apart
+        names = [layout.words(key, all_digits=True) for key in shown]
+    free = False
+    for k, key in enumerate(shown):
+        if names[k] == "•":  # repeated numbers are keys of their own
+            other = layout.part(key).atoms[0].size > 0
+            names[k] = "a number that is not repeated" if other else "a number"
+        free |= "•" in names[k] and bool(layout.free(key))
     if len(keys) > _LISTED:
         names = [", ".join(names), f"one of {len(keys) - _LISTED + 1} others"]
     return names, free
@@ -305,21 +296,20 @@ def _runs(layout: Layout, keys: Sequence[int]) -> list[str] | None:
     return found
 
 
-def _names(layout: Layout, keys: Sequence[int]) -> list[str]:
-    """Keys in words; where six digits do not tell them apart, all digits."""
-    names = [layout.words(key) for key in keys]
-    same = len(set(names)) < len(names)
-    return [layout.words(key, all_digits=True) for key in keys] if same else names
-
-
 def _or(parts: Sequence[str]) -> str:
-    return " or ".join(parts) if len(parts) < 3 else ", ".join(parts[:-1]) + f" or {parts[-1]}"
+    return " or ".join([", ".join(parts[:-1]), *parts[-1:]] if len(parts) > 1 else parts)
 
 
 def _intervals_in_words(test: Intervals, name: str, origin: float) -> str:
     shown = min(len(test.lows), _LISTED)
     edges = [*test.lows[:shown].tolist(), *test.highs[:shown].tolist()]
-    before = [_before(edge) if origin == 0 else None for edge in edges]
+    before: list[
+        float | None
+    ] = []  # the number just below, if that is the one to name: < 5e-324 is ≤ 0
+    for edge in edges:
+        last = float(np.nextafter(edge, -np.inf))
+        shorter = np.isfinite(edge) and len(repr(last)) + 3 <= len(repr(edge))
+        before.append(last if origin == 0 and shorter else None)
     finite = [
         exact(edge if last is None else last, origin=origin)
         for edge, last in zip(edges, before, strict=True)
@@ -330,27 +320,17 @@ def _intervals_in_words(test: Intervals, name: str, origin: float) -> str:
     found = []
     for k in range(shown):
         low, high = written[k], written[shown + k]
-        above, below = ("≥", ">")[before[k] is not None], ("<", "≤")[before[shown + k] is not None]
-        if not low and not high:
-            found.append(f"{name} is a number")
-        elif not low:
-            found.append(f"{name} {below} {high}")
-        elif not high:
-            found.append(f"{name} {above} {low}")
+        below = f"{name} {'<' if before[shown + k] is None else '≤'} {high}"
+        if low and high:
+            found.append(f"{low} {'≤' if before[k] is None else '<'} {below}")
+        elif low:
+            found.append(f"{name} {'≥' if before[k] is None else '>'} {low}")
         else:
-            found.append(f"{low} {'≤' if above == '≥' else '<'} {name} {below} {high}")
+            found.append(below if high else f"{name} is a number")
     if len(test.lows) > _LISTED:
         rest = len(test.lows) - _LISTED + 1
         return _or([*found[: _LISTED - 1], f"{name} in one of {rest} more intervals"])
     return _or(found)
-
-
-def _before(edge: float) -> float | None:
-    """The number just below an edge, if that is the one to name: < 5e-324 is ≤ 0."""
-    if np.isinf(edge):
-        return None
-    last = float(np.nextafter(edge, -np.inf))
-    return last if len(repr(last)) + 3 <= len(repr(edge)) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,11 +372,12 @@ class Partition(Record):
         return replace(there, layout=self.layout, ranking=self.ranking, scorer=self.scorer)
 
     def cells(self, outputs: Outputs) -> IntArray:
-        scorer = self.scorer if self.scorer is not None else self.ranking
+        scorer = self.scorer or self.ranking
         if scorer is not None:
             scores = scorer.score(outputs)
             scores = np.where(np.isnan(scores), -np.inf, scores)  # without a score no event holds
-            return np.searchsorted(self._cuts, scores, side="right")
+            cuts = np.sort([event.cut for event in self.bare])
+            return np.searchsorted(cuts, scores, side="right")
         assert self.layout is not None
         found = self.layout.sort(outputs)
         keys = found.all_keys()
@@ -408,10 +389,6 @@ class Partition(Record):
 
     def counts(self, outputs: Outputs) -> IntArray:
         return np.bincount(self.cells(outputs), minlength=len(self))
-
-    @cached_property
-    def _cuts(self) -> FloatArray:
-        return np.sort([event.cut for event in self.bare])
 
     @cached_property
     def _whole(self) -> IntArray:

@@ -59,20 +59,12 @@ def counted(
     many = np.ones(owner.size) if value is None else value
     if wanted is not None:
         use = np.flatnonzero(np.isin(key, wanted))
-        owner, key, first, second = owner[use], key[use], first[use], second[use]
-        many = many[use]
-    if not owner.size:
-        return no_triples()
+        owner, first, second = owner[use], first[use], second[use]
+        key, many = key[use], many[use]
     order, _ = grouped(key)
     at = changes(key[order], owner[order])
     leaf, total = order[at], np.add.reduceat(many[order], at)
     return owner[leaf], key[leaf], total, first[leaf], second[leaf]
-
-
-def no_triples() -> Triples:
-    """What a family returns that applies to nothing."""
-    empty = np.zeros(0, dtype=np.int64)
-    return empty, empty.astype(np.uint64), empty.astype(float), empty, empty
 
 
 def _by_entry(t: LeafTable, number: int, wanted: Wanted) -> tuple[IntArray, IntArray, Hashes]:
@@ -99,8 +91,7 @@ def positions(t: LeafTable, wanted: Wanted = None) -> Triples:
     """Where in its column a value comes first, from 1 on."""
     order, at, keys = _by_entry(t, 7, wanted)
     leaf = order[at]
-    first = np.minimum.reduceat(t.place[order], at) + 1.0 if at.size else np.zeros(0)
-    return t.owner[leaf], keys, first, leaf, leaf
+    return t.owner[leaf], keys, np.minimum.reduceat(t.place[order], at) + 1.0, leaf, leaf
 
 
 def anywhere(t: LeafTable, wanted: Wanted = None) -> Triples:
@@ -122,16 +113,12 @@ def _wide_rows(t: LeafTable) -> tuple[IntArray, Hashes]:
 
 def rows(t: LeafTable, wanted: Wanted = None) -> Triples:
     """How often a row of two columns or more occurs in its table."""
-    if not len(t):
-        return no_triples()
     leaf, total = _wide_rows(t)
     return counted(t.owner[leaf], mix(3, t.table[leaf], total), leaf, leaf, wanted)
 
 
 def distinct(t: LeafTable, wanted: Wanted = None) -> Triples:
     """How many rows of a table are different ones."""
-    if not len(t):
-        return no_triples()
     leaf, total = _wide_rows(t)
     key = mix(13, t.table[leaf])
     _, once = np.unique(mix(t.owner[leaf], key, total), return_index=True)
@@ -192,22 +179,20 @@ def _of_columns(t: LeafTable, number: int, places: int, wanted: Wanted) -> LeafT
 def summaries(t: LeafTable, wanted: Wanted = None) -> Triples:
     """Statistics of the numbers of each column, and of all values of it that are not numbers."""
     t = _of_columns(t, 8, len(STATISTICS), wanted)
-    found = [_summary(t, wanted is None)] if np.isfinite(t.number).any() else []
-    texts = np.flatnonzero(~np.isfinite(t.number))
-    if texts.size:  # how many, and how many different ones
-        order = texts[np.lexsort((t.code[texts], t.groups[texts]))]
-        at = changes(t.groups[order])
-        fresh = np.zeros(order.size)
-        fresh[changes(t.groups[order], t.code[order])] = 1
-        count = np.diff(np.append(at, order.size)).astype(float)
-        kinds = np.add.reduceat(fresh, at)
-        by = np.argsort(t.column[order[at]], kind="stable")
-        leaf, count, kinds = order[at][by], count[by], kinds[by]
-        for name, value in (("count", count), ("number of distinct values", kinds)):
-            place = np.full(leaf.size, STATISTICS.index(name))
-            found.append((t.owner[leaf], mix(8, t.column[leaf], place), value, leaf, place))
-    if not found:
-        return no_triples()
+    found = [_summary(t, wanted is None)]
+    texts = np.flatnonzero(~np.isfinite(t.number))  # how many, and how many different ones
+    order = texts[np.lexsort((t.code[texts], t.groups[texts]))]
+    at = changes(t.groups[order])
+    fresh = np.zeros(order.size)
+    fresh[changes(t.groups[order], t.code[order])] = 1
+    by = np.argsort(t.column[order[at]], kind="stable")
+    leaf = order[at][by]
+    for name, value in (
+        ("count", np.diff(np.append(at, order.size)).astype(float)),
+        ("number of distinct values", np.add.reduceat(fresh, at)),
+    ):
+        place = np.full(leaf.size, STATISTICS.index(name))
+        found.append((t.owner[leaf], mix(8, t.column[leaf], place), value[by], leaf, place))
     owner, key, value, leaf, place = (np.concatenate(part) for part in zip(*found, strict=True))
     return owner, key, value, leaf, place
 
@@ -218,7 +203,7 @@ def _summary(t: LeafTable, searching: bool) -> Triples:
     by_place = t.by_group[np.isfinite(t.number[t.by_group])]
     x, y = t.number[by_value], t.number[by_place]
     last = at + count - 1
-    inner = np.ones(x.size - 1, dtype=bool)
+    inner = np.ones(max(x.size - 1, 0), dtype=bool)
     inner[at[1:] - 1] = False  # steps that do not leave a group
 
     def steps(z: FloatArray, start: float, how: np.ufunc) -> FloatArray:
@@ -302,8 +287,6 @@ def _numbers_of_rows(t: LeafTable, number: int) -> tuple[IntArray, IntArray, Int
 def products(t: LeafTable, wanted: Wanted = None) -> Triples:
     """The correlation of two columns over the rows of their table."""
     a, b, at, key = _numbers_of_rows(t, 11)
-    if not a.size:
-        return no_triples()
     count = np.diff(np.append(at, a.size))
     x, y = t.number[a], t.number[b]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -318,7 +301,7 @@ def products(t: LeafTable, wanted: Wanted = None) -> Triples:
 def larger(t: LeafTable, wanted: Wanted = None) -> Triples:
     """In how many rows the number of one column is larger than that of another."""
     a, b, at, key = _numbers_of_rows(t, 14)
-    value = np.add.reduceat(t.number[a] > t.number[b], at, dtype=float) if a.size else np.zeros(0)
+    value = np.add.reduceat(t.number[a] > t.number[b], at, dtype=float)
     return t.owner[a[at]], key, value, a[at], b[at]
 
 
@@ -380,11 +363,13 @@ def _array_features(x: FloatArray, shape: tuple[int, ...]) -> Iterator[tuple[str
             for k in range(spectrum.shape[1]):
                 yield f"singular value {k + 1}", np.round(spectrum[:, k], 9)
         yield "trace", np.trace(matrix, axis1=1, axis2=2)
+        total = np.pad(matrix, ((0, 0), (1, 0), (1, 0))).cumsum(axis=1).cumsum(axis=2)
         for side in (2, 3, 4, 6):
             if side < min(shape):
-                sums = _windows(matrix, side).reshape(len(x), -1)
-                yield f"largest sum of a {side} × {side} window", sums.max(axis=1)
-                yield f"smallest sum of a {side} × {side} window", sums.min(axis=1)
+                a, b = total[:, side:, :], total[:, :-side, :]
+                sums = a[:, :, side:] - a[:, :, :-side] - b[:, :, side:] + b[:, :, :-side]
+                yield f"largest sum of a {side} × {side} window", sums.max(axis=(1, 2))
+                yield f"smallest sum of a {side} × {side} window", sums.min(axis=(1, 2))
     if len(shape) == 1:
         total = np.cumsum(np.pad(x, ((0, 0), (1, 0))), axis=1)
         for side in (2, 3, 5, 8):
@@ -394,15 +379,10 @@ def _array_features(x: FloatArray, shape: tuple[int, ...]) -> Iterator[tuple[str
                 yield f"smallest sum of {side} neighbours", sums.min(axis=1)
 
 
-def _windows(matrix: FloatArray, side: int) -> FloatArray:
-    total = np.pad(matrix, ((0, 0), (1, 0), (1, 0))).cumsum(axis=1).cumsum(axis=2)
-    a, b = total[:, side:, :], total[:, :-side, :]
-    return np.asarray(a[:, :, side:] - a[:, :, :-side] - b[:, :, side:] + b[:, :, :-side])
-
-
 def block_rows(outputs: Outputs, width: int, wanted: Wanted = None) -> Triples:
     """How often a row of `width` numbers occurs in a vector that is cut into such rows."""
-    parts = []
+    none = np.zeros(0, dtype=np.int64)
+    parts = [(none, none.astype(np.uint64), none)]
     for rows, shape, x in _arrays(outputs):
         if width not in _widths(shape):
             continue
@@ -414,8 +394,6 @@ def block_rows(outputs: Outputs, width: int, wanted: Wanted = None) -> Triples:
         first = np.tile(np.arange(many) * width, len(x))
         first += np.repeat(rows * outputs.numbers.shape[1], many)
         parts.append((np.repeat(rows, many), total.ravel(), first))
-    if not parts:
-        return no_triples()
     owner, key, leaf = (np.concatenate(column) for column in zip(*parts, strict=True))
     return counted(owner, key, leaf, leaf, wanted)
 

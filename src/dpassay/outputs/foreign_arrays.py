@@ -81,8 +81,7 @@ def columns(value: Any) -> tuple[tuple[str, ...] | None, list[AnyArray]] | None:
         case "polars" if kind == "Series":
             return None, [_from_polars(value)]
         case "pyarrow" if kind in ("Table", "RecordBatch"):
-            found = [from_arrow(column) for column in value.columns]
-            return tuple(value.schema.names), found
+            return tuple(value.schema.names), [from_arrow(column) for column in value.columns]
         case "pyarrow" if hasattr(value, "to_pylist"):
             return None, [from_arrow(value)]
     return None
@@ -103,13 +102,13 @@ def parts(value: Any) -> dict[str, Any] | None:
         axes = getattr(found, "coords", None) or (found.row, found.col)  # SciPy 1.13 has the former
         places = {f"index {k}": index for k, index in enumerate(axes)}
         return {"shape": list(found.shape), "entries": {**places, "value": found.data}}
+    state = None
     if hasattr(value, "get_params") and hasattr(value, "fit"):
-        learned = {k: v for k, v in vars(value).items() if k.endswith("_") and k[0] != "_"}
-        return {k: v for k, v in learned.items() if not callable(v)}
-    if _library(value) == "sklearn" and hasattr(value, "__getstate__"):  # a tree of nodes
+        state = {k: v for k, v in vars(value).items() if k.endswith("_") and k[0] != "_"}
+    elif _library(value) == "sklearn" and hasattr(value, "__getstate__"):  # a tree of nodes
         state = value.__getstate__()
-        if isinstance(state, dict):
-            return {k: v for k, v in state.items() if not callable(v)}
+    if isinstance(state, dict):
+        return {k: v for k, v in state.items() if not callable(v)}
     return None
 
 
@@ -145,7 +144,7 @@ def objects(items: Iterable[Any]) -> AnyArray:
     """An object array of items as they are, which may be sequences themselves."""
     listed = list(items)
     found = np.empty(len(listed), dtype=object)
-    for index, item in enumerate(listed):
+    for index, item in enumerate(listed):  # `found[:] = listed` takes items apart
         found[index] = item
     return found
 

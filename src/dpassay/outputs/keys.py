@@ -33,6 +33,8 @@ RARE = 3
 SPAN = 256
 #: Codes stay below this.
 CODES = 1 << 62
+#: Integers are looked up in a table of at most this size and so many entries for each of them.
+_TABLE, _ENTRIES = 1 << 22, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,31 +108,20 @@ class Part(Record):
                 code = int(self.known[column][code])
         return out[::-1]
 
-    def rows(self, outputs: Outputs, rows: Any = slice(None)) -> AnyArray:
-        """The numbers of outputs that have this structure, less the origins."""
-        return distances(outputs, rows, self.columns, self.origins)
+    def rows(self, outputs: Outputs, rows: Any) -> AnyArray:
+        """The numbers of outputs that have this structure, less the origins: exact near those.
 
-    def words(self, code: int, numbers: Sequence[str] = (), *, all_digits: bool = False) -> str:
-        """A key as an output would look, • for its free numbers or the words given for them."""
-        given, shown = iter(numbers), list[Any]()
-        for value, origin in zip(self.values(code), self.origins, strict=True):
-            atom = None if value is None else exact(value, origin=origin)
-            shown.append(next(given, None) if atom is None else repr(atom) if all_digits else atom)
-        return show(self.template, shown)
-
-
-def distances(
-    outputs: Outputs, rows: Any, columns: Sequence[int], origins: Sequence[float]
-) -> AnyArray:
-    """Numbers of some rows less an origin a column: exact near it, and no copy where none is needed."""
-    numbers = outputs.numbers if isinstance(rows, slice) else outputs.numbers[rows]
-    if tuple(columns) != tuple(range(numbers.shape[1])):
-        numbers = numbers[:, list(columns)]
-    if any(origins):
-        numbers = numbers - np.asarray(origins)
-    if outputs.rest is not None:
-        numbers = numbers + outputs.rest[rows][:, list(columns)]
-    return numbers
+        No copy where none is needed.
+        """
+        columns = list(self.columns)
+        numbers = outputs.numbers if isinstance(rows, slice) else outputs.numbers[rows]
+        if columns != list(range(numbers.shape[1])):
+            numbers = numbers[:, columns]
+        if any(self.origins):
+            numbers = numbers - np.asarray(self.origins)
+        if outputs.rest is not None:
+            numbers = numbers + outputs.rest[rows][:, columns]
+        return numbers
 
 
 def codes_of(part: Part, rows: AnyArray, columns: int | None = None) -> IntArray:
@@ -140,14 +131,13 @@ def codes_of(part: Part, rows: AnyArray, columns: int | None = None) -> IntArray
     """
     total = np.zeros(len(rows), dtype=np.int64)
     unknown = np.zeros(len(rows), dtype=bool)
-    for column, atoms in enumerate(part.atoms[:columns]):
-        free = part.open[column]
+    for column, (atoms, free) in enumerate(zip(part.atoms[:columns], part.open, strict=False)):
         if column in part.known:
             total = places(total, part.known[column])
             unknown |= total < 0
         if atoms.size == 0 and free:
             continue
-        digit = _digits(rows[:, column], atoms, free)
+        digit = places(rows[:, column], atoms) + int(free)
         if not free:
             unknown |= digit < 0
         total += digit * part.strides[column]
@@ -155,58 +145,32 @@ def codes_of(part: Part, rows: AnyArray, columns: int | None = None) -> IntArray
     return total
 
 
-def places(codes: IntArray, known: IntArray) -> IntArray:
-    """The place of each code among sorted ones, −1 where it is none of them."""
+def places(values: AnyArray, known: AnyArray) -> IntArray:
+    """The place of each value among sorted ones, −1 where it is none of them."""
     if known.size == 0:
-        return np.full(codes.size, -1, dtype=np.int64)
-    place = np.minimum(np.searchsorted(known, codes), known.size - 1)
-    return np.where(known[place] == codes, place, -1)
+        return np.full(values.size, -1, dtype=np.int64)
+    span, most = known[-1] - known[0], min(_ENTRIES * values.size, _TABLE)
+    if values.dtype.kind in "iu" and span < most and whole_numbers(known):
+        # one look-up a value; both ends of the table are for values that are unknown
+        table, before = np.full(int(span) + 3, -1, dtype=np.int64), int(known[0]) - 1
+        table[known.astype(np.int64) - before] = np.arange(known.size)
+        return table.take(values.astype(np.int64) - before, mode="clip")
+    place = np.minimum(np.searchsorted(known, values), known.size - 1)
+    return np.where(known[place] == values, place, -1)
 
 
-def whole_numbers(atoms: FloatArray) -> bool:
+def whole_numbers(atoms: AnyArray) -> bool:
     """Whether all atoms are integers."""
-    return bool(np.array_equal(atoms, np.floor(atoms)))
+    return atoms.dtype.kind != "f" or bool(np.array_equal(atoms, np.floor(atoms)))
 
 
-def _digits(values: AnyArray, atoms: FloatArray, free: bool) -> IntArray:
-    if atoms.size == 0:
-        return np.full(len(values), 0 if free else -1, dtype=np.int64)
-    if values.dtype.kind in "iu" and atoms[-1] - atoms[0] < 65536 and whole_numbers(atoms):
-        # one look-up a value
-        low, width = int(atoms[0]), int(atoms[-1] - atoms[0]) + 1
-        table = np.full(width + 1, 0 if free else -1, dtype=np.int64)
-        table[atoms.astype(np.int64) - low] = np.arange(atoms.size) + int(free)
-        place = values.astype(np.int64) - low
-        place[(place < 0) | (place >= width)] = width
-        return table[place]
-    place = np.minimum(np.searchsorted(atoms, values), atoms.size - 1)
-    known = atoms[place] == values
-    return np.where(known, place + int(free), 0 if free else -1)
-
-
-def renumbered(part: Part, rows: AnyArray) -> Part:
-    """The part with codes that do not overflow: rare combinations of its first columns have none.
-
-    Whatever begins with a rare combination is itself rare, and would be in no key.
-    """
-    for column, radix in enumerate(part.radix):
-        if part.strides[column] * radix >= CODES:
-            codes, count = repeated(codes_of(part, rows, column))
-            frequent = codes[(codes >= 0) & (count >= RARE)]
-            part = replace(
-                part,
-                renumbered=(*part.renumbered, column),
-                frequent=(*part.frequent, frequent),
-            )
-    return part
-
-
-def repeated(values: AnyArray) -> tuple[AnyArray, IntArray]:
+def _repeated(values: AnyArray) -> tuple[AnyArray, IntArray]:
     """Values that come twice or more, and how often."""
     ordered = np.sort(values)
-    if not np.any(ordered[1:] == ordered[:-1]):
+    new = ordered[1:] != ordered[:-1]
+    if new.all():
         return ordered[:0], np.zeros(0, dtype=np.int64)
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    starts = np.flatnonzero(np.append(True, new))
     count = np.diff(np.append(starts, ordered.size))
     return ordered[starts[count > 1]], count[count > 1]
 
@@ -220,8 +184,6 @@ _DISCRETE = 0.9
 #: Decimals of which this share repeats lie on a grid, such as cents. With fewer draws than so many for
 #: each of its values they are numbers, and an atom is what comes as many times more often.
 _GRID, _FEW = 0.2, 10
-#: Codes up to here are looked up in a table, beyond by binary search.
-_TABLE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,13 +226,18 @@ class Layout(Record):
     @cached_property
     def widest(self) -> int:
         """The most free numbers a key has."""
-        wide = [k for k, part in enumerate(self.parts) if any(part.open)]
-        keys = np.flatnonzero(np.isin(self.parts_of, wide))
-        return max((len(self.free(int(key))) for key in keys), default=0)
+        wide = np.array([any(part.open) for part in self.parts], dtype=bool)[self.parts_of]
+        return max((len(self.free(key)) for key in np.flatnonzero(wide).tolist()), default=0)
 
     @cached_property
     def _index(self) -> dict[Template, int]:
         return {part.template: index for index, part in enumerate(self.parts)}
+
+    @cached_property
+    def _keys_of(self) -> list[IntArray]:
+        """The keys of each part, in the order of their codes."""
+        order = np.lexsort((self.codes, self.parts_of))
+        return np.split(order, np.searchsorted(self.parts_of[order], range(1, len(self.parts))))
 
     @cached_property
     def _alone(self) -> IntArray:
@@ -282,7 +249,11 @@ class Layout(Record):
 
     def words(self, key: int, numbers: Sequence[str] = (), *, all_digits: bool = False) -> str:
         """A key as an output would look, • for its free numbers or the words given for them."""
-        return self.part(key).words(int(self.codes[key]), numbers, all_digits=all_digits)
+        part, given, shown = self.part(key), iter(numbers), list[Any]()
+        for value, origin in zip(part.values(int(self.codes[key])), part.origins, strict=True):
+            atom = None if value is None else exact(value, origin=origin)
+            shown.append(next(given, None) if atom is None else repr(atom) if all_digits else atom)
+        return show(part.template, shown)
 
     def sort(self, outputs: Outputs) -> KeyedDraws:
         """The key of each output, −1 for those in none; found once for outputs that many scores see."""
@@ -292,24 +263,26 @@ class Layout(Record):
     def _keys(self, outputs: Outputs) -> IntArray | None:
         if self.trivial(outputs):
             return None
-        places = np.array([self._index.get(s, -1) for s in outputs.structures], dtype=np.int64)
-        keys = np.append(self._alone, -1)[places][outputs.all_codes]
-        for code, index in enumerate(places.tolist()):
+        indices = np.array([self._index.get(s, -1) for s in outputs.structures], dtype=np.int64)
+        keys = np.append(self._alone, -1)[indices][outputs.all_codes]
+        for code, index in enumerate(indices.tolist()):
             if index >= 0 and self.parts[index].atoms:
                 part, rows = self.parts[index], outputs.rows_of(code)
-                keys[rows] = _look_up(self, index, codes_of(part, part.rows(outputs, rows)))
+                own = self._keys_of[index]
+                found = places(codes_of(part, part.rows(outputs, rows)), self.codes[own])
+                keys[rows] = np.append(own, -1)[found]
         return keys
 
     def trivial(self, outputs: AnyOutputs) -> bool:
         """Every output is a free number or vector of one kind."""
+        (part, *more) = self.parts or (None,)
         return (
-            len(self) == 1
-            and outputs.is_plain
-            and len(self.parts) == 1
-            and self.parts[0].template == outputs.structures[0]
-            and len(self.parts[0].open) > 0
-            and all(self.parts[0].open)
-            and self.parts[0].space == 1
+            part is not None
+            and not more
+            and len(self) == part.space == 1
+            and outputs.structures == (part.template,)
+            and len(part.open) > 0
+            and all(part.open)
         )
 
 
@@ -336,21 +309,17 @@ class KeyedDraws:
 
     def counts(self) -> IntArray:
         """How many outputs each key has; those in no key come last."""
-        if self.keys is None:
-            return np.array([len(self.outputs), 0])
-        return np.bincount(
-            np.where(self.keys < 0, len(self.layout), self.keys), minlength=len(self.layout) + 1
-        )
+        keys, none = self.all_keys(), len(self.layout)
+        return np.bincount(np.where(keys < 0, none, keys), minlength=none + 1)
 
     def numbers(self, key: int) -> FloatArray:
         """The free numbers of the outputs in a key."""
         part, free = self.layout.part(key), self.layout.free(key)
-        if self.keys is not None and not np.any(self.keys == key):
+        rows: Any = slice(None) if self.keys is None else np.flatnonzero(self.keys == key)
+        if self.keys is not None and not rows.size:
             return np.zeros((0, len(free)))  # its columns may be missing altogether
-        rows = slice(None) if self.keys is None else np.flatnonzero(self.keys == key)
-        columns = [part.columns[k] for k in free]
-        found = distances(self.outputs, rows, columns, [part.origins[k] for k in free])
-        return np.asarray(found, dtype=float)
+        found = part.rows(self.outputs, rows)
+        return np.asarray(found if len(free) == len(part.columns) else found[:, free], dtype=float)
 
 
 def learn(
@@ -376,41 +345,34 @@ def learn(
             parts.append(Part(template))
             keys.append(np.zeros(1, dtype=np.int64))
             continue
-        seen = [_rows_of(side[:look], code, template) for side in (p, q)]
-        if not any(len(numbers) for numbers, _ in seen):
-            seen = [_rows_of(side, code, template) for side in (p, q)]
-        numbers = np.concatenate([numbers for numbers, _ in seen])
-        rest = np.concatenate([rest for _, rest in seen])
+        numbers, rest = _numbers_of((p[:look], q[:look]), code)
+        if not len(numbers):
+            numbers, rest = _numbers_of((p, q), code)
         part = _part(template, numbers, rest, whole)
         if p.is_plain and part.space == 1:  # numbers without atoms
             layout = Layout((part,), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
             return layout, KeyedDraws(layout, p, None), KeyedDraws(layout, q, None)
         parts.append(part)
-        keys.append(_frequent(part, code, p, q, enough))
+        each = [codes_of(part, part.rows(side, side.rows_of(code))) for side in (p, q)]
+        codes = np.concatenate(each)
+        codes = codes[codes >= 0]
+        if part.space <= min(_ENTRIES * codes.size, _TABLE):
+            keys.append(np.flatnonzero(np.bincount(codes) >= enough))
+        else:
+            found, count = np.unique(codes, return_counts=True)
+            keys.append(found[count >= enough])
     owners = np.repeat(np.arange(len(parts)), [found.size for found in keys])
     codes = np.concatenate([*keys, np.zeros(0, dtype=np.int64)])
     layout = Layout(tuple(parts), owners, codes)
     return layout, layout.sort(p), layout.sort(q)
 
 
-def _rows_of(side: Outputs, code: int, template: Template) -> tuple[AnyArray, FloatArray]:
+def _numbers_of(sides: Sequence[Outputs], code: int) -> tuple[AnyArray, FloatArray]:
     """The numbers of one structure, and their remainders."""
-    rows = side.rows_of(code)
-    columns = list(number_columns(template))
-    numbers = side.numbers[rows][:, columns]
-    rest = np.zeros(numbers.shape) if side.rest is None else side.rest[rows][:, columns]
-    return numbers, rest
-
-
-def _frequent(part: Part, structure: int, p: Outputs, q: Outputs, enough: int) -> IntArray:
-    """The codes of a part that are not rare."""
-    own = [codes_of(part, part.rows(side, side.rows_of(structure))) for side in (p, q)]
-    codes = np.concatenate(own)
-    codes = codes[codes >= 0]
-    if part.space <= _TABLE:
-        return np.flatnonzero(np.bincount(codes, minlength=1) >= max(enough, 1))
-    found, count = np.unique(codes, return_counts=True)
-    return found[count >= enough]
+    columns = list(number_columns(sides[0].structures[code]))
+    some = [side[side.rows_of(code)] for side in sides]
+    numbers = np.concatenate([side.numbers[:, columns] for side in some])
+    return numbers, np.concatenate([side.all_rest[:, columns] for side in some])
 
 
 def _part(template: Template, numbers: AnyArray, rest: FloatArray, whole: bool) -> Part:
@@ -430,7 +392,7 @@ def _part(template: Template, numbers: AnyArray, rest: FloatArray, whole: bool) 
         numbers = (numbers - np.array(origins)) + rest
     atoms, free = [], []
     for column in range(width):
-        values, count = repeated(numbers[:, column])
+        values, count = _repeated(numbers[:, column])
         discrete = len(numbers) > 0 and count.sum() >= _DISCRETE * len(numbers)
         least = max(3.0, _SHARE * len(numbers))
         each = len(numbers) / max(len(numbers) - count.sum() + count.size, 1)  # draws of a value
@@ -447,27 +409,20 @@ def _part(template: Template, numbers: AnyArray, rest: FloatArray, whole: bool) 
 
 def _keyed(part: Part, rows: AnyArray, whole: bool) -> Part:
     """The part as it is, unless its combinations hardly repeat: then numbers serve better."""
+    for column, radix in enumerate(part.radix):
+        if part.strides[column] * radix >= CODES:
+            # number the first columns anew: what begins with a rare combination is rare and in no key
+            codes, count = _repeated(codes_of(part, rows, column))
+            frequent = codes[(codes >= 0) & (count >= RARE)]
+            part = replace(
+                part,
+                renumbered=(*part.renumbered, column),
+                frequent=(*part.frequent, frequent),
+            )
     width = len(part.atoms)
-    if part.space >= CODES:
-        part = renumbered(part, rows)
     if width > 1 and not whole:
         codes = codes_of(part, rows)
-        _, count = repeated(codes[codes >= 0])
+        _, count = _repeated(codes[codes >= 0])
         if count[count >= RARE].sum() < 0.5 * len(rows):
             return Part(part.template, (np.zeros(0),) * width, (True,) * width, part.origins)
     return part
-
-
-def _look_up(layout: Layout, index: int, codes: IntArray) -> IntArray:
-    own = np.flatnonzero(layout.parts_of == index)
-    if own.size == 0:
-        return np.full(codes.size, -1, dtype=np.int64)
-    known = layout.codes[own]
-    space = layout.parts[index].space
-    if space <= _TABLE:
-        table = np.full(space + 1, -1, dtype=np.int64)
-        table[known] = own
-        return table[codes]  # −1 reads the last entry, which is −1
-    order = np.argsort(known)
-    place = places(codes, known[order])
-    return np.where(place < 0, -1, own[order][place])

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import weakref
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -98,7 +98,7 @@ class StructureLeaves:
                 self._together()
         if derived and leaves - self.keys <= _SPELLED:
             for column, text in self.words:
-                _spell(self, column, text)
+                self._spell(column, text)
         self.starts.append(self.starts[-1] + self.count)
 
     def named(self, text: str) -> int:
@@ -149,16 +149,15 @@ class StructureLeaves:
 
     def _together(self) -> None:
         """Numbers at several paths as one column: by the last name of a path, and all outside rows."""
-        paths: dict[str, dict[str, list[int]]] = {}
+        paths: dict[str, list[tuple[str, int]]] = {}
         for path, source, inside in self.single:
             names = [name for name in re.split(r"[.\[\]]+", path) if name and not name.isdigit()]
-            for column in ({f"any {names[-1]}"} if names else set()) | (
-                set() if inside else {"all numbers"}
-            ):
-                paths.setdefault(column, {}).setdefault(path, []).append(source)
+            columns = [f"any {name}" for name in names[-1:]] + ["all numbers"] * (not inside)
+            for column in columns:
+                paths.setdefault(column, []).append((path, source))
         for column, found in paths.items():
-            if len(found) > 1:
-                for place, source in enumerate(sorted(x for own in found.values() for x in own)):
+            if len({path for path, _ in found}) > 1:
+                for place, (_, source) in enumerate(found):
                     self.add(column, column, place=place, source=source, date=-1)
 
     def walk(self, node: Template, path: str, table: str | None = None, place: int = 0) -> None:
@@ -166,8 +165,12 @@ class StructureLeaves:
         self.level += 1
         self.depth = max(self.depth, self.level)
         match node[0]:
+            case "seq" | "set" if table is None:
+                self._rows(node[1], f"{path}[]", path or "rows")
             case "seq" | "set":
-                self._items(node[1], path, table, place)
+                wide = len(node[1]) > _WIDE
+                for k, item in enumerate(node[1]):
+                    self.walk(item, f"{path}[]" if wide else f"{path}.{k}", table, place)
             case "dict" | "object":
                 self._entries(node[-1], path, table, place)
             case "date" | "duration":
@@ -188,14 +191,6 @@ class StructureLeaves:
                     self.words.append((path, text))
                 self.next += 1
         self.level -= 1
-
-    def _items(self, items: Sequence[Template], path: str, table: str | None, place: int) -> None:
-        if table is not None:
-            wide = len(items) > _WIDE
-            for k, item in enumerate(items):
-                self.walk(item, f"{path}[]" if wide else f"{path}.{k}", table, place)
-            return
-        self._rows(items, f"{path}[]", path or "rows")
 
     def _rows(self, items: Sequence[Template], column: str, table: str) -> None:
         kinds = {item[0] for item in items}
@@ -219,14 +214,28 @@ class StructureLeaves:
         self, entries: Sequence[tuple[str, Template]], path: str, table: str | None, place: int
     ) -> None:
         lengths = {len(c[1]) if c[0] in ("seq", "set") else -1 for _, c in entries}
-        if table is None and len(lengths) == 1 and min(lengths) > 0:
-            for name, child in entries:  # columns of one length: rows by place
-                self._rows(child[1], f"{path}.{name}" if path else str(name), path or "rows")
-            return
+        as_rows = table is None and len(lengths) == 1 and min(lengths) > 0  # columns of one length
         for name, child in entries:
-            self.walk(child, f"{path}.{name}" if path else str(name), table, place)
-        for name, _ in entries:
-            self.add_keys(path, [str(name)], place)
+            column = f"{path}.{name}" if path else name
+            if as_rows:
+                self._rows(child[1], column, path or "rows")
+            else:
+                self.walk(child, column, table, place)
+        for name, _ in () if as_rows else entries:
+            self.add_keys(path, [name], place)
+
+    def _spell(self, column: str, text: str) -> None:
+        """Characters, their classes, three in a row, and words, as rows of tables of their own."""
+        plain = text[1:-1] if text[:1] in "'\"" else text
+        parts = {
+            "characters": list(plain[:256]),
+            "classes of characters": [_class(letter) for letter in plain[:256]],
+            "substrings": [plain[k : k + 3] for k in range(min(len(plain), 256) - 2)],
+            "words": plain.split()[:64],
+        }
+        for name, items in parts.items():
+            own = f"{column or 'the text'} {name}"
+            self.add_texts(own, own, items)
 
 
 def _columns(items: Sequence[Template], kinds: set[str]) -> dict[str, tuple[Template, ...]] | None:
@@ -244,22 +253,6 @@ def _columns(items: Sequence[Template], kinds: set[str]) -> dict[str, tuple[Temp
     columns = list(zip(*rows, strict=True))
     plain = all({cell[0] for cell in column} in ({"str"}, {"number"}) for column in columns)
     return dict(zip(names, columns, strict=True)) if plain and len(names) <= _WIDE else None
-
-
-def _spell(found: StructureLeaves, column: str, text: str) -> None:
-    """Characters and their classes, three in a row, and words of text, as rows of tables of their own."""
-    if column.endswith("{}"):
-        return
-    plain = text[1:-1] if text[:1] in "'\"" else text
-    parts = {
-        "characters": list(plain[:256]),
-        "classes of characters": [_class(letter) for letter in plain[:256]],
-        "substrings": [plain[k : k + 3] for k in range(min(len(plain), 256) - 2)],
-        "words": plain.split()[:64],
-    }
-    for name, items in parts.items():
-        own = f"{column or 'the text'} {name}"
-        found.add_texts(own, own, items)
 
 
 def _class(letter: str) -> str:
@@ -325,16 +318,12 @@ class LeafTable:
     def of(cls, outputs: Outputs) -> LeafTable:
         """Each structure is read once; a table is kept for as long as its outputs are."""
         if outputs not in _TABLES:
-            _TABLES[outputs] = cls._read(outputs)
+            _TABLES[outputs] = cls.records(outputs, derived=True)
         return _TABLES[outputs]
 
     @classmethod
-    def records(cls, outputs: Outputs) -> LeafTable:
-        """The leaves alone, without what is derived from them."""
-        return cls._read(outputs, derived=False)
-
-    @classmethod
-    def _read(cls, outputs: Outputs, *, derived: bool = True) -> LeafTable:
+    def records(cls, outputs: Outputs, *, derived: bool = False) -> LeafTable:
+        """The leaves; with what is derived from them if asked for."""
         n = len(outputs)
         seen, back = np.unique(outputs.all_codes, return_inverse=True)
         shapes = StructureLeaves([outputs.structures[k] for k in seen.tolist()], derived)
@@ -351,7 +340,11 @@ class LeafTable:
         code[known] = number_hash(number[known])
         origin[np.repeat((many > DERIVED) | (not derived), many)] = 0
         found = cls(n, shapes.texts, owner, table, place, column, code, number)
-        return found.with_more(_derived(found, origin))
+        more = _derived(found, origin)
+        if not more[0].size:
+            return found
+        joined = [np.concatenate(pair) for pair in zip(found.arrays, more, strict=True)]
+        return cls(n, shapes.texts, *joined).where(np.argsort(joined[0], kind="stable"))
 
     @property
     def arrays(self) -> tuple[AnyArray, ...]:
@@ -362,14 +355,6 @@ class LeafTable:
         moved = (other.owner + self.size, *other.arrays[1:])
         both = (np.concatenate(pair) for pair in zip(self.arrays, moved, strict=True))
         return LeafTable(self.size + other.size, {**self.texts, **other.texts}, *both)
-
-    def with_more(self, extra: tuple[AnyArray, ...]) -> LeafTable:
-        """Further leaves, each among those of its output."""
-        if not extra[0].size:
-            return self
-        joined = [np.concatenate(pair) for pair in zip(self.arrays, extra, strict=True)]
-        by = np.argsort(joined[0], kind="stable")
-        return LeafTable(self.size, self.texts, *(x[by] for x in joined))
 
     def __len__(self) -> int:
         return self.owner.size
@@ -447,18 +432,45 @@ class LeafTable:
 _TABLES: weakref.WeakKeyDictionary[Outputs, LeafTable] = weakref.WeakKeyDictionary()
 
 
-#: Calendar parts of seconds since 1970, by name: how many seconds, and how many there are.
-_CALENDAR = {"second": (1, 60), "minute": (60, 60), "hour": (3600, 24), "weekday": (86400, 7)}
+def _month(seconds: FloatArray) -> AnyArray:
+    return np.floor(seconds).astype(np.int64).astype("M8[s]").astype("M8[M]")
+
+
+def _day(seconds: FloatArray) -> AnyArray:
+    start = _month(seconds).astype("M8[D]").astype(np.int64)
+    return np.floor(seconds / 86400) - start + 1
+
+
+def _cents(x: FloatArray) -> FloatArray:
+    cents = np.round(np.abs(x) * 100)
+    exact = (np.abs(np.abs(x) * 100 - cents) < 1e-6 * np.maximum(cents, 1)) & (x != np.round(x))
+    return np.where(exact, cents % 100, np.nan)
+
+
+#: What further columns are made of dates (seconds since 1970) and of other numbers, by name.
+_OF_DATES: dict[str, Callable[[FloatArray], AnyArray]] = {
+    "second": lambda x: np.floor(x) % 60,
+    "minute": lambda x: np.floor(x / 60) % 60,
+    "hour": lambda x: np.floor(x / 3600) % 24,
+    "weekday": lambda x: np.floor(x / 86400) % 7,
+    "day": _day,
+    "month": lambda x: _month(x).astype(np.int64) % 12 + 1.0,
+}
+_OF_NUMBERS: dict[str, Callable[[FloatArray], AnyArray]] = {
+    "last digit": lambda x: np.where(
+        (x == np.round(x)) & (np.abs(x) >= 10), np.abs(x) % 10, np.nan
+    ),
+    "cents": _cents,
+}
 
 
 def _derived(t: LeafTable, origin: IntArray) -> tuple[AnyArray, ...]:
     """Calendar parts of dates (origin 2), the last digit and cents of numbers (1): as further leaves."""
     parts = [tuple(x[:0] for x in t.arrays)]
-    for kind, names in ((2, [*_CALENDAR, "day", "month"]), (1, ["last digit", "cents"])):
+    for kind, columns in ((2, _OF_DATES), (1, _OF_NUMBERS)):
         rows = np.flatnonzero((origin == kind) & (np.abs(t.number) < 2.0**53))
-        x = t.number[rows]
-        for name in names if rows.size else ():
-            value = _part(x, name)
+        for name, of in columns.items() if rows.size else ():
+            value = of(t.number[rows])
             keep = np.isfinite(value)
             own, value = rows[keep], value[keep]
             column = mix(t.column[own], text_hash(name))
@@ -468,20 +480,3 @@ def _derived(t: LeafTable, origin: IntArray) -> tuple[AnyArray, ...]:
             apart = mix(t.table[own], text_hash("derived"))  # no columns of the row itself
             parts.append((t.owner[own], apart, t.place[own], column, number_hash(value), value))
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
-
-
-def _part(x: FloatArray, name: str) -> FloatArray:
-    if name in _CALENDAR:
-        unit, many = _CALENDAR[name]
-        return np.asarray(np.floor(x / unit) % many)
-    if name in ("day", "month"):
-        at = np.floor(x).astype(np.int64).astype("M8[s]")
-        month = at.astype("M8[M]")
-        if name == "month":
-            return np.asarray(month.astype(np.int64) % 12 + 1.0)
-        return np.asarray((at.astype("M8[D]") - month.astype("M8[D]")).astype(np.int64) + 1.0)
-    if name == "last digit":
-        return np.where((x == np.round(x)) & (np.abs(x) >= 10), np.abs(x) % 10, np.nan)
-    cents = np.round(np.abs(x) * 100)
-    exact = (np.abs(np.abs(x) * 100 - cents) < 1e-6 * np.maximum(cents, 1)) & (x != np.round(x))
-    return np.where(exact, cents % 100, np.nan)

@@ -66,22 +66,22 @@ class Target(Record):
 
     @property
     def names(self) -> list[str]:
-        many = len(self.columns)
         equal = [
-            f"the number of rows equal to ({self.words})"
-            if k == many
-            else f"the number of rows that agree with ({self.words}) in {k} columns or more"
-            for k in self.thresholds
+            f"the number of rows that agree with ({self.words}) in {k} columns or more"
+            for k in self.thresholds[1:]
         ]
         near = [f"the number of rows within distance {r:g} of ({self.words})" for r in RADII]
-        return [*equal, *near, f"1 − distance of the nearest row to ({self.words})"]
+        first, last = "the number of rows equal to", "1 − distance of the nearest row to"
+        return [f"{first} ({self.words})", *equal, *near, f"{last} ({self.words})"]
 
     def features(self, t: LeafTable) -> FloatArray:
         """One row of features an output."""
         found = np.zeros((t.size, len(self.names)))
-        leaf, which = self._leaves(t)
-        if not leaf.size:
-            return found
+        columns = np.array(self.columns, dtype=np.uint64)
+        order = np.argsort(columns)
+        at = np.minimum(np.searchsorted(columns[order], t.column), columns.size - 1)
+        leaf = np.flatnonzero(columns[order][at] == t.column)
+        which = order[at[leaf]]  # column of the record
         number = np.isfinite(t.number[leaf]) & np.isfinite(self.numbers[which])
         with np.errstate(over="ignore"):
             gap = np.abs(t.number[leaf] - self.numbers[which]) / self.spreads[which]
@@ -97,14 +97,6 @@ class Target(Record):
             found[:, k] = np.bincount(owner[distance <= radius], minlength=t.size)
         np.maximum.at(found[:, -1], owner, 1 - distance)
         return found
-
-    def _leaves(self, t: LeafTable) -> tuple[IntArray, IntArray]:
-        """The leaves in columns of the record, and which column each is in."""
-        columns = np.array(self.columns, dtype=np.uint64)
-        order = np.argsort(columns)
-        at = np.minimum(np.searchsorted(columns[order], t.column), columns.size - 1)
-        leaf = np.flatnonzero(columns[order][at] == t.column)
-        return leaf, order[at[leaf]]
 
 
 def targets_of(pair: Any) -> list[Target]:
@@ -167,19 +159,16 @@ def _targets(t: LeafTable, rows: Sequence[IntArray]) -> list[Target]:
         x = x[np.isfinite(x)]
         spread = float(np.ptp(x)) if x.size else 0.0
         spreads[int(t.column[part[0]])] = spread if 0 < spread < np.inf else 1.0
-    found = []
-    for row in rows:
-        columns = tuple(int(x) for x in t.column[row])
-        found.append(
-            Target(
-                ", ".join(f"{t.column_name(k)} = {t.text(k)}" for k in row.tolist()),
-                columns,
-                tuple(int(x) for x in t.code[row]),
-                t.number[row],
-                np.array([spreads[column] for column in columns]),
-            )
+    return [
+        Target(
+            ", ".join(f"{t.column_name(k)} = {t.text(k)}" for k in row.tolist()),
+            tuple(t.column[row].tolist()),
+            tuple(t.code[row].tolist()),
+            t.number[row],
+            np.array([spreads[column] for column in t.column[row].tolist()]),
         )
-    return found
+        for row in rows
+    ]
 
 
 #: Families that are not made of triples of leaves.
@@ -196,9 +185,7 @@ class Feature(Record):
     key: int
     name: str
     width: int = 0  # of a row, where a vector is read as rows
-    target: Target | None = (
-        None  # the record that rows are compared with; `key` counts its features
-    )
+    target: Target | None = None  # rows are compared with it; `key` counts its features
 
     def event(self, at: float, above: bool) -> str:
         """{feature ≥ at}, or {feature < at}, in words."""
@@ -227,8 +214,8 @@ class NamedFeatures(Record):
                 there == (one.family == "target"), "features of target, and no others, have one"
             )
             if one.target is not None:
-                inside = 0 <= one.key < len(one.target.names)
-                checks.require(inside, f"key must lie in 0 … {len(one.target.names) - 1}")
+                last = len(one.target.names) - 1
+                checks.require(0 <= one.key <= last, f"key must lie in 0 … {last}")
         same = self.centre.shape == self.scale.shape == (self.size,)
         checks.require(same, "centre and scale must have an entry for each feature")
 
@@ -253,32 +240,27 @@ class NamedFeatures(Record):
         found = np.zeros((len(outputs), len(self.features)))
         if not len(outputs):
             return found
-        families = {(one.family, one.width) for one in self.features}
-        dense: dict[Any, FloatArray] = {}  # by name; of a record by its place among the others
-        if ("blocks", 0) in families:
-            dense |= blocks(outputs)
-        table = None
-        if {name for name, _ in families} - {"blocks", "block rows"}:
-            table = LeafTable.of(outputs)
-            for target in {id(one.target): one.target for one in self.features}.values():
-                if target is not None:
-                    columns = target.features(table).T
-                    dense |= {(id(target), k): column for k, column in enumerate(columns)}
+        families: dict[tuple[str, int], list[int]] = {}
         for k, one in enumerate(self.features):
-            place = one.name if one.target is None else (id(one.target), one.key)
-            if one.family in ("blocks", "target") and place in dense:
-                found[:, k] = dense[place]
-        for name, width in sorted(families - {("blocks", 0), ("target", 0)}):
-            own = [
-                k for k, one in enumerate(self.features) if (one.family, one.width) == (name, width)
-            ]
+            families.setdefault((one.family, one.width), []).append(k)
+        for (family, width), own in families.items():
+            if family == "blocks":
+                dense = blocks(outputs)
+                for k in own:
+                    found[:, k] = dense.get(self.features[k].name, 0.0)
+                continue
+            if family == "target":
+                targets = {id(self.features[k].target): self.features[k].target for k in own}
+                near = {k: one.features(LeafTable.of(outputs)) for k, one in targets.items() if one}
+                for k in own:
+                    found[:, k] = near[id(self.features[k].target)][:, self.features[k].key]
+                continue
             wanted = np.array([self.features[k].key for k in own], dtype=np.uint64)
             order = np.argsort(wanted)
-            if name == "block rows":
+            if family == "block rows":
                 owner, key, value, _, _ = block_rows(outputs, width, wanted)
             else:
-                assert table is not None
-                owner, key, value, _, _ = FAMILIES[name](table, wanted)
+                owner, key, value, _, _ = FAMILIES[family](LeafTable.of(outputs), wanted)
             at = np.minimum(np.searchsorted(wanted[order], key), len(own) - 1)
             hit = wanted[order][at] == key
             found[owner[hit], np.array(own)[order][at[hit]]] = value[hit]

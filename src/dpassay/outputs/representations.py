@@ -187,7 +187,7 @@ class Letters(Record):
     @classmethod
     def learn(cls, structures: Sequence[Template]) -> Letters:
         """How many leaves there are to look at."""
-        most = max((min(len(leaves_of(one)), _LEAVES) for one in structures[:1000]), default=1)
+        most = max((len(leaves_of(one)) for one in structures[:1000]), default=1)
         return cls(max(1, min(most, _LEAVES)))
 
     @property
@@ -211,7 +211,7 @@ class Letters(Record):
         length = np.array([len(text) for text in texts], dtype=np.int64)
         whole = [zlib.crc32(text.encode("utf-8", "surrogatepass")) % (_CODES - 1) for text in texts]
         columns = [np.array(whole, dtype=np.int64) + 1, np.minimum(length, _CODES - 1)]
-        width = min(max(int(length.max(initial=1)), 1), 4 * _ALONE)
+        width = min(int(length.max(initial=_ALONE)), 4 * _ALONE)
         ends = np.array([text[-_END:].rjust(_END) for text in texts], dtype=f"U{_END}")
         starts = np.array([text[:width] for text in texts], dtype=f"U{width}")
         from_start = starts.view(np.uint32).reshape(len(texts), width).astype(np.int64)
@@ -219,9 +219,6 @@ class Letters(Record):
         for place in self._places:
             chars = from_end if place < 0 else from_start
             there = length >= -place if place < 0 else length > place
-            if place >= width:
-                columns.append(np.zeros(len(texts), dtype=np.int64))
-                continue
             own = chars[:, place]
             own = np.where(own < _LATIN, own, _LATIN + own % _GROUPS)
             columns.append(np.where(there, own + 1, 0))

@@ -11,7 +11,6 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import AnyArray, FloatArray, IntArray
-from dpassay.errors import InvalidInput
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.keys import KeyedDraws, Part
 from dpassay.outputs.named_features import Feature, NamedFeatures
@@ -110,10 +109,9 @@ class Features(Record):
         found = np.zeros((len(outputs), self.size))
         known = {part.template: index for index, part in enumerate(self.parts)}
         for code, structure in enumerate(outputs.structures):
-            index, rows = known.get(structure, -1), outputs.rows_of(code)
-            if index < 0:
+            if (index := known.get(structure)) is None:
                 continue
-            part, after = self.parts[index], self.width + len(self.parts) - 1
+            part, rows = self.parts[index], outputs.rows_of(code)
             if index > 0:
                 found[rows, self.width + index - 1] = 1.0
             values = np.asarray(part.rows(outputs, rows), dtype=float)
@@ -122,7 +120,7 @@ class Features(Record):
                 standard = (values - self.centre[columns]) / self.scale[columns]
             at = rows if isinstance(rows, slice) else rows[:, None]
             found[at, columns] = np.clip(standard, -_LARGE, _LARGE)
-            for place, (of, k, atom) in enumerate(self._atoms, after):
+            for place, (of, k, atom) in enumerate(self._atoms, self.size - len(self._atoms)):
                 if of == index:
                     found[rows, place] = values[:, k] == atom
         return found
@@ -193,9 +191,7 @@ class Trees(Record):
         return bool(
             np.all((self.roots >= 0) & (self.roots < nodes.size))
             and np.all((children > nodes[inner]) & (children < nodes.size))  # so walks end
-            and np.all((self.feature[inner] >= 0) & (self.feature[inner] < size))
-            and np.all(self.feature >= -size)
-            and np.all(self.feature < size)
+            and np.all((self.feature >= np.where(inner, 0, -size)) & (self.feature < size))
         )
 
     def score(self, rows: FloatArray) -> FloatArray:
@@ -204,10 +200,7 @@ class Trees(Record):
         index = np.arange(len(rows))
         for root in self.roots:
             at = np.full(len(rows), root)
-            while True:
-                inner = self.left[at] >= 0
-                if not inner.any():
-                    break
+            while (inner := self.left[at] >= 0).any():
                 goes_left = rows[index, self.feature[at]] <= self.threshold[at]
                 at = np.where(inner, np.where(goes_left, self.left[at], self.right[at]), at)
             total += self.value[at]
@@ -222,10 +215,9 @@ class Tables(Record):
     code: IntArray
     value: FloatArray
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.code.size and not 0 <= self.code.min() <= self.code.max() < _MOST_CODES:
-            raise InvalidInput(f"codes of a table must lie between 0 and {_MOST_CODES:,}")
+    def _validate(self) -> None:
+        inside = np.all((self.code >= 0) & (self.code < _MOST_CODES))
+        checks.require(inside, f"codes of a table must lie between 0 and {_MOST_CODES:,}")
 
     def fits(self, size: int) -> bool:
         same = self.column.shape == self.code.shape == self.value.shape == (self.column.size,)
@@ -237,9 +229,8 @@ class Tables(Record):
         found = {}
         for column in np.unique(self.column).tolist():
             own = self.column == column
-            table = np.zeros(int(self.code[own].max()) + 2)
-            table[self.code[own]] = self.value[own]
-            found[column] = table
+            found[column] = np.zeros(int(self.code[own].max()) + 2)
+            found[column][self.code[own]] = self.value[own]
         return found
 
     def score(self, rows: AnyArray) -> FloatArray:
@@ -361,7 +352,7 @@ class Ranking(Record):
     def _polynomial(
         self, features: Features, model: Polynomial, cut: float, above: bool
     ) -> str | None:
-        sign = 1.0 if above else -1.0
+        """The polynomial of the coordinates themselves, or where it is at least 0."""
         a, b = self.line
         c, s = features.centre, features.scale
         i, j = model.pairs.T
@@ -373,13 +364,20 @@ class Ranking(Record):
             linear = linear - np.bincount(j, weights * c[i], linear.size)
         if not np.isfinite([offset, *linear, *weights]).all():
             return None
+        sign = 1.0 if above else -1.0
+        offset, linear, weights = sign * offset, sign * linear, sign * weights
         if features.width == 1 and features.parts[0].template == ("number",):
             return _of_number(
-                sign * np.array([*weights, *[0.0] * (1 - weights.size), *linear, offset])
+                np.array([*weights, *[sign * 0.0] * (1 - weights.size), *linear, offset])
             )
         names = features.names
         names += [f"{names[k]}²" if k == m else f"{names[k]}·{names[m]}" for k, m in model.pairs]
-        return _polynomial(sign * offset, sign * np.concatenate([linear, weights]), names) + " ≥ 0"
+        factors = np.concatenate([linear, weights])
+        big = np.argsort(-np.abs(factors), kind="stable")[: 2 * _LISTED]
+        terms = [f"{factors[k]:+.4g}·{names[k]}" for k in np.sort(big) if factors[k]]
+        hidden = int(np.count_nonzero(factors)) - len(terms)
+        shown = " ".join([f"{offset:+.4g}", *terms]).removeprefix("+")
+        return shown + (f" + {hidden} smaller terms" if hidden > 0 else "") + " ≥ 0"
 
 
 def _of_number(coefficients: FloatArray) -> str:
@@ -390,9 +388,8 @@ def _of_number(coefficients: FloatArray) -> str:
     low, high = (f"{root:.6g}" for root in (roots.real[0], roots.real[-1]))
     if roots.size == 1:
         return f"output {'≥' if coefficients[-2] > 0 else '≤'} {low}"
-    return (
-        f"output ≤ {low} or output ≥ {high}" if coefficients[0] > 0 else f"{low} ≤ output ≤ {high}"
-    )
+    outside = coefficients[0] > 0
+    return f"output ≤ {low} or output ≥ {high}" if outside else f"{low} ≤ output ≤ {high}"
 
 
 def _tables(cells: Bits | Letters, model: Tables, cut: float, above: bool) -> str:
@@ -405,12 +402,3 @@ def _tables(cells: Bits | Letters, model: Tables, cut: float, above: bool) -> st
     rest = some.size - best.size
     more = f"; and {rest} more" if rest > 0 else ""
     return f"the {what} score {'≥' if above else '≤'} {cut:.4g}, which comes from: {listed}{more}"
-
-
-def _polynomial(offset: float, weights: FloatArray, names: list[str]) -> str:
-    big = np.argsort(-np.abs(weights), kind="stable")[: 2 * _LISTED]
-    terms = [f"{offset:+.4g}"]
-    terms += [f"{weights[k]:+.4g}·{names[k]}" for k in np.sort(big) if weights[k]]
-    hidden = int(np.count_nonzero(weights)) - len(terms) + 1
-    shown = " ".join(terms).removeprefix("+")
-    return shown + (f" + {hidden} smaller terms" if hidden > 0 else "")

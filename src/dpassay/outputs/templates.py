@@ -10,7 +10,7 @@ import dataclasses
 import datetime
 import enum
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
@@ -76,28 +76,23 @@ def exact(number: float, rest: float = 0.0, origin: float = 0.0) -> float | int:
 
 def children(template: Template) -> tuple[Template, ...]:
     """What a container holds; nothing for a leaf."""
-    match template[0]:
-        case "seq" | "set" | "complex" | "date" | "duration":
-            return tuple(template[1])
-        case "dict":
-            return tuple(child for _, child in template[1])
-        case "object":
-            return tuple(child for _, child in template[2])
-        case _:
-            return ()
+    match template:
+        case ("dict", entries) | ("object", _, entries):
+            return tuple(child for _, child in entries)
+        case (kind, items, *_) if kind in INNER:
+            return tuple(items)
+    return ()
 
 
 def is_template(found: Any) -> bool:
     """Whether this is a template, whatever it was read from."""
     match found:
-        case ("number" | "none" | "nan" | "inf" | "-inf",):
+        case ("number" | "none" | "nan" | "inf" | "-inf",) | ("outcome", str(), str()):
             return True
         case ("str" | "integer" | "fraction" | "wide" | "time" | "enum", str()):
             return True
         case ("bytes", str(text)):
             return len(text) % 2 == 0 and all(letter in "0123456789abcdef" for letter in text)
-        case ("outcome", str(), str()):
-            return True
         case ("seq" | "set", tuple(items)):
             return all(map(is_template, items))
         case ("complex", (first, second)):
@@ -119,67 +114,49 @@ def leaves_of(template: Template) -> list[Template]:
     """All leaves, in reading order."""
     if template[0] not in INNER:
         return [template]
-    found: list[Template] = []
-    for child in children(template):
-        if child[0] in INNER:
-            found += leaves_of(child)
-        else:
-            found.append(child)
-    return found
+    return [leaf for child in children(template) for leaf in leaves_of(child)]
 
 
-def show(template: Template, numbers: Sequence[Any] | None = None) -> str:
+def show(template: Template, numbers: Iterable[Any] = ()) -> str:
     """An output in words; places without a number, or whose number is None, are shown as •."""
-    given = iter(numbers) if numbers is not None else None
-    return _show(template, given)
-
-
-def _show(template: Template, given: Iterator[Any] | None) -> str:
-    def each(items: Sequence[Template]) -> str:
-        return ", ".join(_show(child, given) for child in items)
-
-    match template[0]:
-        case "number":
-            number = None if given is None else next(given)
+    given = iter(numbers)
+    match template:
+        case ("number",):
+            number = next(given, None)
             if number is None:
                 return "•"
             return number if isinstance(number, str) else written(number)
-        case "str":
-            return repr(template[1])
-        case "bytes":
-            return repr(bytes.fromhex(template[1]))
-        case "outcome":
-            return " ".join(part for part in template[1:] if part)
-        case "seq":
-            items = [_show(child, given) for child in template[1]]
+        case ("str", text):
+            return repr(text)
+        case ("bytes", digits):
+            return repr(bytes.fromhex(digits))
+        case ("outcome", *parts):
+            return " ".join(part for part in parts if part)
+        case ("seq", children):
+            items = [show(child, given) for child in children]
             if len(items) > _LONG and "•" in items[0] and len(set(items)) == 1:
                 items = [items[0], items[0], f"…: {len(items):,} in all"]  # the length tells all
-            return "(" + ", ".join(items) + ")"
-        case "set":
-            return "{" + each(template[1]) + "}"
-        case "complex":
-            return "complex(" + each(template[1]) + ")"
-        case "date" | "duration":
-            return _show_time(template, given)
-        case "dict":
-            return "{" + ", ".join(f"{k!r}: {_show(c, given)}" for k, c in template[1]) + "}"
-        case "object":
-            inner = ", ".join(f"{k}={_show(c, given)}" for k, c in template[2])
-            return f"{template[1]}({inner})"
-        case "integer" | "fraction" | "wide" | "time" | "enum" | "key" | "part":
-            return str(template[1])
-        case special:
-            return "None" if special == "none" else str(special)
-
-
-def _show_time(template: Template, given: Iterator[Any] | None) -> str:
-    seconds, nanos = (None, None) if given is None else (next(given), next(given))
-    if not isinstance(seconds, (int, float)) or not isinstance(nanos, (int, float)):
-        return f"a {template[0]}"
-    if template[0] == "duration":
-        return f"{seconds + nanos / 1e9:g} s"
-    at = np.datetime64(int(seconds), "s") + np.timedelta64(int(nanos), "ns")
-    return str(at).rstrip("0").rstrip(".") + "".join(f" {zone}" for zone in template[2:])
+            return f"({', '.join(items)})"
+        case ("set", children):
+            return f"{{{', '.join([show(child, given) for child in children])}}}"
+        case ("complex", (real, imaginary)):
+            return f"complex({show(real, given)}, {show(imaginary, given)})"
+        case ("date" | "duration" as name, _, *zone):
+            seconds, nanos = next(given, None), next(given, None)
+            if not isinstance(seconds, (int, float)) or not isinstance(nanos, (int, float)):
+                return f"a {name}"
+            if name == "duration":
+                return f"{seconds + nanos / 1e9:g} s"
+            at = np.datetime64(int(seconds), "s") + np.timedelta64(int(nanos), "ns")
+            return " ".join([str(at).rstrip("0").rstrip("."), *zone])
+        case ("dict", entries):
+            return f"{{{', '.join([f'{k!r}: {show(c, given)}' for k, c in entries])}}}"
+        case ("object", name, entries):
+            return f"{name}({', '.join([f'{k}={show(c, given)}' for k, c in entries])})"
+        case ("none",):
+            return "None"
+        case _:  # a word for a special number, or the text of a leaf
+            return str(template[-1])
 
 
 def written(number: float | int, digits: int = 6) -> str:
@@ -207,16 +184,12 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 def seconds_and_nanoseconds(array: AnyArray) -> tuple[str, IntArray, IntArray]:
     """ "date" or "duration", and the counts of dates or durations without NaT."""
     name, kind = ("date", "M8") if array.dtype.kind == "M" else ("duration", "m8")
-    if np.datetime_data(array.dtype)[0] == "generic":
-        array = array.astype(f"{kind}[s]")
-    whole = array.astype(f"{kind}[s]")
-    rest = array - whole.astype(array.dtype)
-    nanos = rest.astype("m8[ns]").astype(np.int64)
-    if np.any(nanos.astype("m8[ns]").astype(rest.dtype) != rest):
+    seconds = array.astype(f"{kind}[s]")  # rounds down
+    rest = array - seconds.astype(array.dtype)
+    nanos = rest.astype("m8[ns]")
+    if np.any(nanos.astype(rest.dtype) != rest):
         raise BadOutput(f"outputs of dtype {array.dtype} have digits beyond nanoseconds")
-    seconds = whole.astype(np.int64) + np.where(nanos < 0, -1, 0)
-    nanos = np.where(nanos < 0, nanos + 1_000_000_000, nanos)
-    return name, seconds, nanos
+    return name, seconds.astype(np.int64), nanos.astype(np.int64)
 
 
 class Leaves:
@@ -239,6 +212,8 @@ class Leaves:
             return self._items(value)
         if simple is dict:
             return ("dict", self._entries(value))
+        if simple is np.ndarray:
+            return self._array(value)
         if value is None or foreign_arrays.is_missing(value):
             return self._leaf(("none",))
         if isinstance(value, (np.datetime64, np.timedelta64)):  # the latter is an integer to NumPy
@@ -248,9 +223,7 @@ class Leaves:
             return (name, (self._number(float(seconds[0])), self._number(float(nanos[0]))))
         if isinstance(value, enum.Enum):
             return self._leaf(("enum", str(value)))
-        if isinstance(value, (bool, np.bool_)):
-            return self._number(float(value))
-        if isinstance(value, (int, np.integer)):
+        if isinstance(value, (int, np.integer, np.bool_)):
             return self._whole(int(value))
         if isinstance(value, (float, np.floating)):
             wide = isinstance(value, np.floating) and value.dtype.itemsize > 8
@@ -262,10 +235,14 @@ class Leaves:
         if isinstance(value, (str, bytes, bytearray)):
             return self._leaf(word_leaf(value if isinstance(value, str) else bytes(value)))
         if isinstance(value, (complex, np.complexfloating)):
-            return self._complex(value)
+            if value.imag == 0:  # equal to a number, hence one
+                return self.walk(value.real)
+            return ("complex", (self._float(float(value.real)), self._float(float(value.imag))))
         if isinstance(value, Outcome):
             return self._leaf(("outcome", value.kind, value.detail))
-        if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)):
+        if isinstance(value, datetime.time):
+            return self._leaf(("time", value.isoformat()))
+        if isinstance(value, (datetime.date, datetime.timedelta)):
             return self._time(value)
         return self._container(value)
 
@@ -286,31 +263,28 @@ class Leaves:
         if table is not None:
             names, columns = table
             if names is None:
-                return self._walk_array(columns[0])
+                return self._array(columns[0])
             return ("dict", self._entries(dict(zip(names, columns, strict=True))))
+        return self._array(value)
+
+    def _array(self, value: Any) -> Template:
+        """An array, or what offers itself as one."""
         try:
             array = foreign_arrays.array(value)
         except BadOutput:
             array = np.asarray(None)
         if array.dtype.names:  # a structured array: columns
             return ("dict", self._entries({name: array[name] for name in array.dtype.names}))
-        if array.dtype.kind in "biufcmMUS":
-            return self._walk_array(array)
-        if array.ndim and array.dtype.kind == "O":
-            return self._items(array.tolist())
-        raise BadOutput(
-            f"an output of type {type(value).__name__} has no canonical form: "
-            f"{checks.shown(value)}; return numbers, strings, None, tuples, lists or dictionaries"
-        )
-
-    def _walk_array(self, array: AnyArray) -> Template:
+        kind = array.dtype.kind
+        if kind not in "biufcmMUSO" or (kind == "O" and array.ndim == 0):
+            raise BadOutput(
+                f"an output of type {type(value).__name__} has no canonical form: "
+                f"{checks.shown(value)}; return numbers, strings, None, tuples, lists or dictionaries"
+            )
         if array.ndim == 0:
             return self.walk(array[()])
-        if array.ndim == 1 and array.dtype.kind in "biuf" and _exact_doubles(array):
-            self.numbers.extend(array.astype(float).tolist())
-            return nested(NUMBER, array.shape)
-        quick = array.dtype.kind in "biuUS" or array.dtype.str[1:] in ("f8", "f4", "f2")
-        return self._items(array.tolist() if quick else array)
+        exact = kind in "biuUSO" or array.dtype.str[1:] in ("f8", "f4", "f2")
+        return self._items(array.tolist() if exact else array)
 
     def _items(self, items: Any) -> Template:
         """A sequence; text alone, or numbers of one type, without a call for each."""
@@ -357,11 +331,6 @@ class Leaves:
             return self._number(value)
         return self._leaf(("nan",) if math.isnan(value) else ("inf",) if value > 0 else ("-inf",))
 
-    def _complex(self, value: Any) -> Template:
-        if value.imag == 0:  # equal to a number, hence one
-            return self.walk(value.real)
-        return ("complex", (self._float(float(value.real)), self._float(float(value.imag))))
-
     def _whole(self, value: int) -> Template:
         if -EXACT <= value <= EXACT:
             return self._number(float(value))
@@ -388,33 +357,17 @@ class Leaves:
 
     def _time(self, value: Any) -> Template:
         """Seconds and nanoseconds, as arrays of dates have them."""
-        if isinstance(value, datetime.time):
-            return self._leaf(("time", value.isoformat()))
-        zone: tuple[str, ...] = ()
-        name = "duration"
-        if isinstance(value, datetime.date):
-            name = "date"
-            if not isinstance(value, datetime.datetime):
-                value = datetime.datetime(value.year, value.month, value.day)
-            elif value.tzinfo is not None:
-                zone = (str(value.tzinfo),)
-                value = value.astimezone(datetime.UTC).replace(tzinfo=None)
-            nanos = int(getattr(value, "nanosecond", 0))
-            value = value - _EPOCH
+        name, zone = "date", []
+        if isinstance(value, datetime.timedelta):
+            name = "duration"
+        elif isinstance(value, datetime.datetime):
+            zone = [] if value.tzinfo is None else [str(value.tzinfo)]
+            value = value - _EPOCH.replace(tzinfo=datetime.UTC if zone else None)
         else:
-            nanos = int(getattr(value, "nanoseconds", 0))
+            value = value - _EPOCH.date()
         seconds = value.days * 86400 + value.seconds
-        places = (self._number(seconds), self._number(value.microseconds * 1000 + nanos))
-        return (name, places, *zone)
-
-
-def _exact_doubles(array: AnyArray) -> bool:
-    """Whether every item is a finite number that a double holds."""
-    if isinstance(array, np.ma.MaskedArray) or array.dtype.itemsize > 8:
-        return False
-    if array.dtype.kind == "f":
-        return bool(np.isfinite(array).all())
-    return not array.size or (int(array.max()) <= EXACT and int(array.min()) >= -EXACT)
+        nanos = value.microseconds * 1000 + int(getattr(value, "nanoseconds", 0))  # of pandas
+        return (name, (self._number(seconds), self._number(nanos)), *zone)
 
 
 def key_name(key: Any) -> str:
