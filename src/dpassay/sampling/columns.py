@@ -102,6 +102,11 @@ class Content:
     columns: tuple[Column, ...]
     json: bool = False  # JSON lines: rows with names may lack some
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The positions of the columns."""
+        return tuple(str(k) for k in range(1, len(self.columns) + 1))
+
     def take(self, wanted: Iterable[str]) -> Content:
         """The columns with these names; rows lack those that are not there."""
         called, lack = tuple(wanted), np.ones(self.origin.rows, dtype=bool)

@@ -181,16 +181,17 @@ def _sniffed(data: bytes, suffix: str, marks: Marks) -> tuple[str, int]:
     The delimiter is the first of _DELIMITERS that splits the rows at the top into equally many cells, or
     else splits the first row; .tsv is separated by tabs. A mark of numbers must be in quotes there.
     """
-    firsts: list[tuple[str, int]] = []
-    for mark in "\t" if suffix == ".tsv" else _DELIMITERS:
-        if mark in marks and not _quotes(data, mark, marks):
-            continue
-        widths = _widths(data, mark)
-        if widths[0] > 1 and len(set(widths) - {0}) == 1:
-            return mark, widths[0]
-        firsts.append((mark, widths[0]))
-    alone = "\t" if suffix == ".tsv" else "|" if "," in marks else ","
-    return next((found for found in firsts if found[1] > 1), (alone, 1))
+    tabs = suffix == ".tsv"
+    widths = {
+        mark: _widths(data, mark)
+        for mark in ("\t" if tabs else _DELIMITERS)
+        if mark not in marks or _quotes(data, mark, marks)
+    }
+    split = [mark for mark, found in widths.items() if found[0] > 1]
+    evenly = [mark for mark in split if len(set(widths[mark]) - {0}) == 1]
+    for mark in evenly + split:
+        return mark, widths[mark][0]
+    return "\t" if tabs else "|" if "," in marks else ",", 1
 
 
 def _quotes(data: bytes, mark: str, marks: Marks) -> bool:
@@ -261,14 +262,14 @@ def of_text(cells: Any, where: str, marks: Marks = PLAIN) -> Column:
     missing = _among(cells, _MISSING)
     if not missing.any():
         return Column(_typed(cells, where, marks))
-    written = cells.filter(pa.array(missing)).unique().to_pylist()
+    written = cells.filter(missing).unique().to_pylist()
     if len(written) > 1:
         raise Unreadable(
             f"holds {' and '.join(map(repr, sorted(written)))}, which are all read as a missing value "
             "and are different outputs; write them alike, or another word for one of them",
             where,
         )
-    return Column(_typed(cells.filter(pa.array(~missing)), where, marks), ~missing)
+    return Column(_typed(cells.filter(~missing), where, marks), ~missing)
 
 
 def _refuse_grouped(cells: Any, where: str) -> None:
@@ -302,9 +303,7 @@ def _typed(cells: Any, where: str, marks: Marks) -> AnyArray:
     if cell := _first(cells, separated):
         fitting = ", ".join(
             f"{one.options} if it is {cell.replace(one.thousands, '').replace(one.decimal, '.')}"
-            for one in _fitting(
-                cells if marks == PLAIN else cells.filter(_arrow().array(separated))
-            )
+            for one in _fitting(cells if marks == PLAIN else cells.filter(separated))
         )
         advice = (
             f"say how: {fitting} (decimal=, thousands= in Python)" if fitting else "write all alike"
@@ -326,7 +325,7 @@ def _typed(cells: Any, where: str, marks: Marks) -> AnyArray:
     mixed[true], mixed[false] = True, False
     number = _matches(cells, _NUMBER)
     if number.any():
-        written = cells.filter(_arrow().array(number))
+        written = cells.filter(number)
         mixed[number] = _numbers(written)
         _refuse_spellings(written, where)
     return mixed
@@ -356,7 +355,7 @@ def _refuse_spellings(cells: Any, where: str) -> None:
 
 def _fitting(cells: Any) -> list[Marks]:
     """The marks with which all numbers among the cells may be written."""
-    numbers = cells.filter(_arrow().array(_matches(cells, f"{_SEPARATED}|{_DIGITS}")))
+    numbers = cells.filter(_matches(cells, f"{_SEPARATED}|{_DIGITS}"))
     held = {"", *"".join(numbers.to_pylist())}
     each = itertools.product(
         "." + "," * ("," in held), (mark for mark in _THOUSANDS if mark in held)
