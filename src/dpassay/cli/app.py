@@ -56,12 +56,22 @@ class _Group(_Help, TyperGroup):
             ) from stop
 
 
+#: What the exit statuses of commands mean.
+STATUSES = {
+    0: "done, no violation detected",
+    1: "violation",
+    2: "bad input",
+    3: "internal error",
+    4: "could not have detected a violation",
+    5: "not verified",
+    130: "interrupted",
+}
+
 app = typer.Typer(
     name="dpassay",
     cls=_Group,
     help="How private is this mechanism really? Measured from its outputs alone.",
-    epilog="Exit status: 0 done, no violation detected; 1 violation; 2 bad input; 3 internal error; 4 "
-    "the audit could not have detected a violation; 5 not verified (verify); 130 interrupted.",
+    epilog=f"Exit status: {'; '.join(f'{status} {words}' for status, words in STATUSES.items())}.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -125,19 +135,27 @@ def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
     )
 
 
-def _unwrapped(text: str) -> str:
-    """A docstring with a line for each paragraph: the terminal wraps it."""
-    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
+def _help(text: str, exits: str, done: str) -> str:
+    """A docstring with a line for each paragraph, and the exit statuses before the examples."""
+    parts = [" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n")]
+    done = done or ("no violation detected" if exits.startswith("1") else "done")
+    statuses = [f"0 {done}", *(f"{status} {STATUSES[int(status)]}" for status in exits.split())]
+    at = next(k for k, part in enumerate(parts) if part.startswith("Example:"))
+    return "\n\n".join([*parts[:at], f"Exit status: {', '.join(statuses)}.", *parts[at:]])
 
 
 Body = TypeVar("Body", bound=Callable[..., None])
 
 
-def command(*without: str, **defaults: Any) -> Callable[[Body], Body]:
+def command(
+    *without: str, exits: str = "2 3", done: str = "", **defaults: Any
+) -> Callable[[Body], Body]:
     """Register a command, each parameter that is a dataclass of options (`options.Where` …) spread out.
 
     without     options of these dataclasses that the command does not take: they have their default
-    defaults    other defaults for some
+    exits       its exit statuses beside 0
+    done        what 0 means, if not what it says for all commands
+    defaults    other defaults for some options
     """
 
     def register(body: Body) -> Body:
@@ -160,7 +178,7 @@ def command(*without: str, **defaults: Any) -> Callable[[Body], Body]:
             }
             body(**made, **given)
 
-        run.__name__, run.__doc__ = body.__name__, _unwrapped(body.__doc__ or "")
+        run.__name__, run.__doc__ = body.__name__, _help(body.__doc__ or "", exits, done)
         run.__annotations__ = {one.name: one.annotation for one in spread}
         run.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
         app.command(cls=_Command)(run)

@@ -64,11 +64,7 @@ def _explain_slips(arguments: list[str]) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command line and say how it ended.
-
-    0, 1 (violation), 2 (bad input), 3 (a bug), 4 (could not have seen anything), 5 (not confirmed),
-    130 (interrupted).
-    """
+    """Run the command line and return its exit status (`app.STATUSES`)."""
     debug = "--debug" in arguments
     # one line for a warning, without the line of source; the verdict holds it too
     warnings.showwarning = lambda text, *rest, **more: say(f"note: {text}")

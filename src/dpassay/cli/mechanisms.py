@@ -9,47 +9,32 @@ from typing import Any
 from rich.console import Console
 
 from dpassay import validation as checks
+from dpassay.cli import options as opt
 from dpassay.cli import targets
 from dpassay.cli.app import argument, command, option
 from dpassay.cli.delivery import PLAN, deliver
-from dpassay.cli.options import (
-    NUMBER,
-    Confidence,
-    How,
-    Loss,
-    N,
-    Out,
-    Program,
-    Seconds,
-    Target,
-    Where,
-    claimed,
-    whole,
-)
 from dpassay.errors import InvalidInput, UnreadableFile
 
 
-@command()
+@command(exits="1 2 3 4 130")
 def audit(
     *,
-    where: Where,
+    where: opt.Where,
     claim: list[str] | None = option(
         None,
         'The claim: "eps=1", "eps=1, delta=1e-5", "mu=1", "rho=0.5", "renyi(order=5)=0.2" … May be '
         "given more than once.",
     ),
-    n: N = None,
-    seconds: Seconds = None,
-    confidence: Confidence = 0.95,
-    loss: Loss = "auto",
-    how: How,
-    out: Out,
+    n: opt.N = None,
+    seconds: opt.Seconds = None,
+    confidence: opt.Confidence = 0.95,
+    loss: opt.Loss = "auto",
+    how: opt.How,
+    out: opt.Out,
 ) -> None:
     """Try to refute a privacy claim.
 
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
-    detected a violation, 130 interrupted. Of several claims a violation counts first, then
-    status 4.
+    Of several claims a violation decides the exit status, then one that could not have been detected.
 
     Example: dpassay audit "zoo:Laplace(scale=0.8)" --pair 0 1 --claim "eps=1"
 
@@ -65,7 +50,7 @@ def audit(
     verdicts = run(
         source,
         pairs,
-        [claimed(source, text) for text in claim or (None,)],
+        [opt.claimed(source, text) for text in claim or (None,)],
         n=where.number(n, 20_000, seconds),
         seconds=seconds,
         confidence=confidence,
@@ -76,23 +61,20 @@ def audit(
     deliver(verdicts, out, f"{PLAN}, another --loss or a lower --confidence")
 
 
-@command()
+@command(exits="1 2 3 4")
 def monitor(
     *,
-    where: Where,
+    where: opt.Where,
     claim: str | None = option(None, '"eps=1", "mu=1" …, as for audit.'),
     max_n: int | None = option(
-        None, "The most draws per side; 100000, or all of --samples.", parser=whole, metavar="N"
+        None, "The most draws per side; 100000, or all of --samples.", parser=opt.whole, metavar="N"
     ),
-    confidence: Confidence = 0.95,
-    loss: Loss = "auto",
-    how: How,
-    out: Out,
+    confidence: opt.Confidence = 0.95,
+    loss: opt.Loss = "auto",
+    how: opt.How,
+    out: opt.Out,
 ) -> None:
     """Draw until a claim is refuted. The result is valid whenever it stops, also after Ctrl-C.
-
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
-    detected a violation.
 
     Example: dpassay monitor "zoo:Laplace(scale=0.8)" --pair 0 1 --claim "eps=1" --max-n 100000
     """
@@ -102,7 +84,7 @@ def monitor(
     verdict = run(
         source,
         pairs,
-        claimed(source, claim),
+        opt.claimed(source, claim),
         max_n=where.number(max_n, 100_000),
         confidence=confidence,
         loss=loss,
@@ -111,10 +93,10 @@ def monitor(
     deliver([verdict], out, "more draws (--max-n), another --loss or a lower --confidence")
 
 
-@command()
+@command(exits="2 3 130")
 def bound(
     *,
-    where: Where,
+    where: opt.Where,
     of: str = option(
         "eps",
         '"eps" (at δ = 0), "eps, delta=1e-5", "delta, eps=1", "mu", "rho" or "renyi(order=2)".',
@@ -123,18 +105,16 @@ def bound(
         None,
         "A dp.Family of which the mechanism is assumed to be one: module:name or file.py:name.",
     ),
-    n: N = None,
-    seconds: Seconds = None,
-    confidence: Confidence = 0.95,
-    loss: Loss = "auto",
-    how: How,
-    out: Out,
+    n: opt.N = None,
+    seconds: opt.Seconds = None,
+    confidence: opt.Confidence = 0.95,
+    loss: opt.Loss = "auto",
+    how: opt.How,
+    out: opt.Out,
 ) -> None:
     """The largest certified lower bound on a privacy parameter, without any claim.
 
     An audit on the same draws chooses its event for its claim, and may certify a little more or less.
-
-    Exit status: 0 done, 2 bad input, 3 internal error, 130 interrupted.
 
     Example: dpassay bound "zoo:Gaussian(sigma=1.0)" --pair 0 1 --of "eps, delta=1e-5"
 
@@ -164,21 +144,19 @@ def bound(
     deliver([bounded], out)
 
 
-@command()
+@command(exits="2 3 5 130", done="verified")
 def verify(
     *,
-    where: Where,
+    where: opt.Where,
     claim: str | None = option(
         None, '"eps=1, delta=1e-5"; "eps=1" and "mu=1" are verified up to a δ.'
     ),
-    n: N = None,
-    confidence: Confidence = 0.95,
-    how: How,
-    out: Out,
+    n: opt.N = None,
+    confidence: opt.Confidence = 0.95,
+    how: opt.How,
+    out: opt.Out,
 ) -> None:
     """Show that a claim holds on these pairs, where outputs are discrete.
-
-    Exit status: 0 verified, 2 bad input, 3 internal error, 5 not verified, 130 interrupted.
 
     Example: dpassay verify "zoo:DiscreteLaplace(scale=1.0)" --pair 0 1 --claim "eps=1.1, delta=1e-3"
     """
@@ -188,7 +166,7 @@ def verify(
     found = run(
         source,
         pairs,
-        claimed(source, claim, "eps=1, delta=1e-5"),
+        opt.claimed(source, claim, "eps=1, delta=1e-5"),
         n=where.number(n, 1_000_000),
         confidence=confidence,
         **drawing,
@@ -196,18 +174,16 @@ def verify(
     deliver([found], out)
 
 
-@command("pairs", "neighbours", "relation")
+@command("pairs", "neighbours", "relation", exits="2 3 130")
 def estimate(
     *,
-    where: Where,
-    n: N = None,
+    where: opt.Where,
+    n: opt.N = None,
     loss: str = option("auto", "auto, kde, polynomial, knn, logistic, boosting …"),
-    how: How,
-    out: Out,
+    how: opt.How,
+    out: opt.Out,
 ) -> None:
     """Every notion of one pair: ε, δ(ε), Rényi, trade-off, μ. Estimates, not bounds.
-
-    Exit status: 0 done, 2 bad input, 3 internal error, 130 interrupted.
 
     Example: dpassay estimate "zoo:Gaussian(sigma=1.0)" --pair 0 1 --n 100000
     """
@@ -217,26 +193,25 @@ def estimate(
     deliver([run(source, pair, n=where.number(n, 100_000), loss=loss, **drawing)], out)
 
 
-@command("pair", "pairs", "neighbours", "relation", "errors_are_outputs", seed=1)
+@command(
+    *("pair", "pairs", "neighbours", "relation", "errors_are_outputs"), seed=1, exits="1 2 3 4 130"
+)
 def replay(
     verdict: Path = argument("A verdict, a bound, or a hunt, that was written with --json."),
     *,
-    where: Where,
+    where: opt.Where,
     n: int | None = option(
         None,
         "Fresh draws per side; 20000, or all of --samples.",
         *("--n", "-n"),
-        parser=whole,
+        parser=opt.whole,
         metavar="N",
     ),
-    confidence: Confidence = 0.95,
-    how: How,
-    out: Out,
+    confidence: opt.Confidence = 0.95,
+    how: opt.How,
+    out: opt.Out,
 ) -> None:
     """Run the event of an earlier verdict, or of a bound, again on fresh draws.
-
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
-    detected a violation, 130 interrupted.
 
     Example: dpassay replay verdict.json "zoo:Laplace(scale=0.8)" --n 20000
 
@@ -297,17 +272,18 @@ def _their_columns(results: list[Any]) -> list[str] | None:
 @command(
     *("pairs", "neighbours", "relation", "samples", "store", "columns", "drop", "max_bytes"),
     *("decimal", "thousands", "encoding", "feature", "seed", "json", "report"),
+    exits="2 3 130",
 )
 def draw(
     *,
-    where: Where,
+    where: opt.Where,
     n: int = option(1000, "Draws per side.", "--n", "-n"),
     store: Path = option(Path("runs"), "The folder that keeps every draw as it comes."),
     seed: int | None = option(
         None, "0, or that of the store, if it is left out.", "--seed", "--rng"
     ),
-    how: How,
-    out: Out,
+    how: opt.How,
+    out: opt.Out,
 ) -> None:
     """Draw into a store; an interrupted run resumes.
 
@@ -328,16 +304,16 @@ def draw(
         Console().print(repr(Store(store)), highlight=False, markup=False, soft_wrap=True)
 
 
-@command("errors_are_outputs")
+@command("errors_are_outputs", exits="1 2 3 4 130")
 def hunt(
-    target: Target = None,
+    target: opt.Target = None,
     space: Path | None = option(
         None,
         'A JSON file that says what inputs look like: {"type": "Reals", "low": 0, "high": 1, '
         '"length": [0, 20]}; see the documentation for the others.',
     ),
     claim: str | None = option(None, 'The claim, such as "eps=1, delta=1e-5".'),
-    command: Program = None,
+    command: opt.Program = None,
     relation: str = option(
         "replace", "What makes inputs neighbours: replace, add_remove, edit, user, query."
     ),
@@ -350,22 +326,19 @@ def hunt(
         "What an exception is: leak (inside the space an outcome, outside a refusal), outcome, ignore.",
     ),
     budget: int = option(
-        400_000, "Draws over all pairs and both sides.", parser=whole, metavar="N"
+        400_000, "Draws over all pairs and both sides.", parser=opt.whole, metavar="N"
     ),
-    seconds: float | None = option(None, "Seconds to spend, in place of --budget.", **NUMBER),
+    seconds: float | None = option(None, "Seconds to spend, in place of --budget.", **opt.NUMBER),
     guide: str | None = option(
         None, "calls: note what runs draw from, and try suspicious pairs first."
     ),
-    confidence: Confidence = 0.95,
-    loss: Loss = "auto",
+    confidence: opt.Confidence = 0.95,
+    loss: opt.Loss = "auto",
     *,
-    how: How,
-    out: Out,
+    how: opt.How,
+    out: opt.Out,
 ) -> None:
     """Find the inputs on which a mechanism breaks its claim.
-
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
-    detected a violation, 130 interrupted.
 
     Example: dpassay hunt mine.py:release --space space.json --claim "eps=1" --outside --report out.html
     """

@@ -34,11 +34,9 @@ _EXTRAS = {
 }
 
 
-@command()
+@command(exits="")
 def zoo() -> None:
     """List the mechanisms of the zoo, with their true privacy parameters.
-
-    Exit status: 0 done.
 
     Example: dpassay zoo
     """
@@ -69,7 +67,7 @@ def zoo() -> None:
         )
 
 
-@command("json", "quiet", report=Path("dpassay-demo.html"))
+@command("json", "quiet", report=Path("dpassay-demo.html"), exits="2 3 130")
 def demo(
     n: int = option(20_000, "Draws per side and mechanism.", "--n", "-n"),
     *,
@@ -77,8 +75,6 @@ def demo(
     seed: Seed = 0,
 ) -> None:
     """The tour: audits a dozen mechanisms, correct and broken, against what they claim.
-
-    Exit status: 0 done, 2 bad input, 3 internal error, 130 interrupted.
 
     Example: dpassay demo
     """
@@ -178,11 +174,9 @@ def _true_value(mechanism: Any, claim: Claim) -> float:
     return float(np.max(claim.needed(power, alpha)))
 
 
-@command()
+@command(exits="", done="the self-test passed, 3 it failed")
 def doctor() -> None:
     """Check the installation: versions, extras, what is missing, and a self-test of about ten seconds.
-
-    Exit status: 0 the self-test passed, 3 it failed.
 
     Example: dpassay doctor
     """

@@ -8,40 +8,28 @@ from typing import Any
 
 import numpy as np
 
+from dpassay.cli import options as opt
 from dpassay.cli import targets
 from dpassay.cli.app import argument, command, option
 from dpassay.cli.delivery import PLAN, deliver, print_result, write_report, write_text
 from dpassay.cli.mechanisms import earlier
-from dpassay.cli.options import (
-    Confidence,
-    MaxBytes,
-    Out,
-    PairOption,
-    PerCall,
-    Seed,
-    Target,
-    claimed,
-)
 from dpassay.errors import InvalidInput
 from dpassay.results.verdict import Verdict
 
 
-@command()
+@command(exits="1 2 3 4")
 def counts(
     hits_p: int = argument("How often the event happened on the first input."),
     n_p: int = argument("Runs on the first input."),
     hits_q: int = argument("How often it happened on the second input."),
     n_q: int = argument("Runs on the second input."),
     claim: str = option(MISSING, 'The claim, such as "eps=1, delta=1e-5".'),
-    confidence: Confidence = 0.95,
+    confidence: opt.Confidence = 0.95,
     likelier: str | None = option(None, "Where it is likelier, said beforehand: first or second."),
     *,
-    out: Out,
+    out: opt.Out,
 ) -> None:
     """Test a claim from the counts of an event that was fixed beforehand.
-
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
-    detected a violation.
 
     Example: dpassay counts 450 1000 184 1000 --claim "eps=0.5"
     """
@@ -62,10 +50,10 @@ class Columns:
     sign: str = option("higher", "Which scores speak for included: higher, or lower (losses).")
     group: str | None = option(None, "A column of groups: ε is bounded for each of them too.")
     run: str | None = option(None, "The column that says in which training run, if in several.")
-    max_bytes: MaxBytes = None
+    max_bytes: opt.MaxBytes = None
 
 
-@command()
+@command(exits="1 2 3 4")
 def one_run(
     scores: Path = argument(
         "A file with a row a canary: its score, and whether it was included (0 or 1)."
@@ -86,14 +74,11 @@ def one_run(
     delta: float | None = option(
         None, "The δ at which ε is bounded; 0 if neither it nor a claim is given."
     ),
-    confidence: Confidence = 0.95,
-    seed: Seed = 0,
-    out: Out,
+    confidence: opt.Confidence = 0.95,
+    seed: opt.Seed = 0,
+    out: opt.Out,
 ) -> None:
     """Test a claim, or bound ε, from the canaries of one training run or of several.
-
-    Exit status: 0 no violation detected, 1 violation, 2 bad input, 3 internal error, 4 could not have
-    detected a violation.
 
     Example: dpassay one-run scores.csv --claim "eps=1, delta=1e-5" --guesses 200
 
@@ -121,16 +106,14 @@ def attack_rates(
     columns: Columns,
     fpr: list[float] | None = option(None, "A false positive rate; may be repeated."),
     separate_runs: bool = option(False, "Every score is of a training run of its own."),
-    confidence: Confidence = 0.95,
-    out: Out,
+    confidence: opt.Confidence = 0.95,
+    out: opt.Out,
 ) -> None:
     """AUC of a membership inference attack, and its true positive rate at fixed false positive rates.
 
     The limits are exact for scores of separate training runs, and for means over several runs (--run).
     Canaries of one run share a model: there the rates describe this run, their limits are heuristic, and
     dpassay one-run certifies ε.
-
-    Exit status: 0 done, 2 bad input, 3 internal error.
 
     Example: dpassay attack-rates scores.csv --score loss --sign lower --included member --fpr 0.01
     """
@@ -154,9 +137,9 @@ def attack_rates(
 
 @command("report", "quiet")
 def plan(
-    target: Target = None,
-    pair: PairOption = None,
-    per_call: PerCall = False,
+    target: opt.Target = None,
+    pair: opt.PairOption = None,
+    per_call: opt.PerCall = False,
     pilot: int = option(2000, "Draws of TARGET per side that the plan is made from."),
     claim: str | None = option(None, 'The claim, such as "eps=1"; or an accountant\'s JSON file.'),
     canaries: list[int] | None = option(
@@ -173,17 +156,15 @@ def plan(
         "this: as the pilot shows it.",
     ),
     power: float = option(0.9, "The probability of detecting this excess."),
-    confidence: Confidence = 0.95,
+    confidence: opt.Confidence = 0.95,
     shape: str = option(
         "coin", "How the excess shows: coin (the best case), laplace or gaussian noise."
     ),
     event: float | None = option(None, "Its probability on the input where it is rarer (coin)."),
     *,
-    out: Out,
+    out: opt.Out,
 ) -> None:
     """How many draws an audit needs; or, with --canaries, what they would certify of ε.
-
-    Exit status: 0 done, 2 bad input, 3 internal error.
 
     Example: dpassay plan --claim "eps=1" --excess 0.2
 
@@ -207,9 +188,9 @@ def plan(
     elif target is not None:
         box = targets.mechanism(target, per_call=per_call)
         inputs = targets.pairs(pair, None, None, box)
-        made = run(box, inputs, claimed(box, claim), pilot=pilot, **how)
+        made = run(box, inputs, opt.claimed(box, claim), pilot=pilot, **how)
     else:
-        made = run(claimed(None, claim), **how)
+        made = run(opt.claimed(None, claim), **how)
     print_result(made, out)
 
 
@@ -222,8 +203,6 @@ def report(
     ),
 ) -> None:
     """Write a page, or a bug report for the maintainers, from a saved result.
-
-    Exit status: 0 done, 2 bad input, 3 an internal error.
 
     Example: dpassay report verdict.json --out verdict.html
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -37,6 +37,7 @@ class Unreadable(Exception):
 
     def __init__(self, why: str, where: str = "") -> None:
         super().__init__(f", {where} {why}" if where else f" {why}")
+        self.why = why
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +127,20 @@ class Content:
         origin = replace(self.origin, columns=self.called, missing=missing)
         sparse = any(column.absent is not None for column in self.columns)
         return Table(self.called if self.named else None, tuple(arrays), origin, sparse)
+
+
+def read_columns(
+    names: Sequence[str] | None, read: Callable[[Any], Column], columns: Iterable[Any]
+) -> tuple[Column, ...]:
+    """Columns as `read` makes them; an error says in which column it was."""
+    found = []
+    for k, cells in enumerate(columns):
+        try:
+            found.append(read(cells))
+        except Unreadable as error:
+            where = f"column {names[k]!r}" if names else f"column {k + 1}"
+            raise Unreadable(error.why, where) from None
+    return tuple(found)
 
 
 def frame_content(name: str, given: Any) -> Content | None:

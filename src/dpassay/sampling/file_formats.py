@@ -9,6 +9,7 @@ import io
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from dpassay.sampling.columns import (
     number_array,
     of_array,
     pyarrow_for,
+    read_columns,
     repeated,
 )
 from dpassay.sampling.text_tables import NO_TEXT, PLAIN, Marks, of_text, read_text
@@ -193,13 +195,13 @@ def _read_npy(data: bytes, marks: Marks) -> _Read:
         )
     if array.ndim == 2:
         fields = [array[:, k] for k in range(array.shape[1])]
-    return names, tuple(_of_numpy(field, f"column {k}", marks) for k, field in enumerate(fields, 1))
+    return names, read_columns(names, partial(_of_numpy, marks=marks), fields)
 
 
-def _of_numpy(array: AnyArray, where: str, marks: Marks) -> Column:
+def _of_numpy(array: AnyArray, marks: Marks) -> Column:
     match array.dtype.kind:
         case "U":
-            return of_text(pyarrow_for("reading text").array(array.tolist()), where, marks)
+            return of_text(pyarrow_for("reading text").array(array.tolist()), marks)
         case "M":
             day = np.datetime_data(array.dtype)[0] in "YMWD"
             return of_array(array.astype("datetime64[D]" if day else "datetime64[us]"))
@@ -208,8 +210,7 @@ def _of_numpy(array: AnyArray, where: str, marks: Marks) -> Column:
         case "b" | "i" | "u" | "f" | "S":
             return of_array(array)
     raise Unreadable(
-        f"is of dtype {array.dtype}; save real numbers (a complex one as two columns), strings or dates",
-        where,
+        f"is of dtype {array.dtype}; save real numbers (a complex one as two columns), strings or dates"
     )
 
 
@@ -238,13 +239,10 @@ def _read_arrow(pa: Any, data: bytes, suffix: str, limit: Limit, marks: Marks) -
             table = pa.Table.from_batches(batches, reader.schema)
             table.validate(full=True)
     names = tuple(map(str, table.column_names))
-    return names, tuple(
-        _of_arrow(pa, column, f"column {name!r}", marks)
-        for name, column in zip(names, table.columns, strict=True)
-    )
+    return names, read_columns(names, partial(_of_arrow, pa, marks=marks), table.columns)
 
 
-def _of_arrow(pa: Any, column: Any, where: str, marks: Marks) -> Column:
+def _of_arrow(pa: Any, column: Any, marks: Marks) -> Column:
     """A column of Arrow; types that NumPy lacks become Python objects."""
     types, kind = pa.types, column.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -254,7 +252,7 @@ def _of_arrow(pa: Any, column: Any, where: str, marks: Marks) -> Column:
         kind = kind.value_type
         column = column.cast(kind)
     if str(kind) in ("string", "large_string", "string_view"):
-        return of_text(column.cast(pa.large_string()).fill_null(""), where, marks)
+        return of_text(column.cast(pa.large_string()).fill_null(""), marks)
     present = column.is_valid().to_numpy() if column.null_count else None
     column = column.drop_null()
     if types.is_boolean(kind):
@@ -304,16 +302,16 @@ def _read_json_lines(pa: Any, data: bytes, marks: Marks) -> _Read:
             "has lines of different forms; every output needs the same: an object of the same names, a "
             "list of as many cells, or a cell"
         )
-    columns = []
-    for k, column in enumerate(zip(*rows, strict=True)):
-        where = f"column {repr(names[k]) if names else k + 1}"
-        text = pa.array([_json_text(cell, where, marks) for cell in column], pa.string())
-        lack = np.array([cell is ABSENT for cell in column])
-        columns.append(replace(of_text(text, where, marks), absent=lack if lack.any() else None))
-    return names, tuple(columns)
+
+    def read(cells: tuple[Any, ...]) -> Column:
+        column = of_text(pa.array([_json_text(c, marks) for c in cells], pa.string()), marks)
+        lack = np.array([cell is ABSENT for cell in cells])
+        return replace(column, absent=lack if lack.any() else None)
+
+    return names, read_columns(names, read, zip(*rows, strict=True))
 
 
-def _json_text(cell: Any, where: str, marks: Marks) -> str:
+def _json_text(cell: Any, marks: Marks) -> str:
     """A cell of JSON as a file of text would hold it."""
     match cell:
         case _ if cell is None or cell is ABSENT:
@@ -327,10 +325,9 @@ def _json_text(cell: Any, where: str, marks: Marks) -> str:
                 cell.encode()
             except UnicodeEncodeError:
                 why = f"holds {checks.shown(cell)}, half of a pair of surrogates, which is no text"
-                raise Unreadable(why, where) from None
+                raise Unreadable(why) from None
             return cell
     raise Unreadable(
         f"holds {checks.shown(cell)}, a nested value; a cell is a number, a word, true, false or null. "
-        'Write {"a.b": 1} in place of {"a": {"b": 1}}, or pass lists of dictionaries to from_samples',
-        where,
+        'Write {"a.b": 1} in place of {"a": {"b": 1}}, or pass lists of dictionaries to from_samples'
     )

@@ -8,6 +8,7 @@ import itertools
 import re
 import shlex
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from dpassay.sampling.columns import (
     microseconds,
     number_array,
     pyarrow_for,
+    read_columns,
 )
 
 _MISSING = ("", "NA", "N/A", "null", "NULL", "None")
@@ -98,7 +100,7 @@ class Marks(NamedTuple):
         whole = f"([0-9]{{1,3}}({group}[0-9]{{3}})+|[0-9]*)" if group else "[0-9]*"
         return f"[+-]?{whole}({point}[0-9]*)?([eE][+-]?[0-9]+)?"
 
-    def plain(self, cells: Any, where: str) -> Any:
+    def plain(self, cells: Any) -> Any:
         """Trimmed cells, numbers in them rewritten with a decimal point and without separators."""
         if self == PLAIN:
             return cells
@@ -107,7 +109,6 @@ class Marks(NamedTuple):
             raise Unreadable(
                 f"holds {checks.shown(odd)}, a number with a decimal point, but decimal=',' was given; "
                 "write all numbers in the same way",
-                where,
             )
         if isinstance(cells, _arrow().ChunkedArray):
             cells = cells.combine_chunks()
@@ -145,21 +146,19 @@ def read_text(
         _refuse_unsplit(data, last.slice(0, _SNIFFED).to_pylist(), suffix, marks)
     elif last[0].as_py() == "" and last.unique().to_pylist() == [""]:
         columns = columns[:-1]  # rows end in a delimiter
+    read = partial(of_text, marks=marks)
     first = [str(column[0].as_py()).strip() for column in columns]
     # pandas writes nothing over an index
     cells = first[1:] if len(first) > 1 and not first[0] else first
     if not any(cell in (*_MISSING, *_TRUE, *_FALSE) or _VALUE.fullmatch(cell) for cell in cells):
         # numpy puts a # before a header
         names = (first[0].removeprefix("#").strip() or "1", *first[1:])
-        body = tuple(
-            of_text(column.slice(1), f"column {name!r}", marks)
-            for name, column in zip(names, columns, strict=True)
-        )
+        body = read_columns(names, read, (column.slice(1) for column in columns))
         values = any(not column.kinds["words"] for column in body)
         below = zip(first, body, strict=True)
         if values or not any(cell in column.values.tolist() for cell, column in below):
             return names, body
-    return None, tuple(of_text(c, f"column {k}", marks) for k, c in enumerate(columns, 1))
+    return None, read_columns(None, read, columns)
 
 
 def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -253,26 +252,25 @@ def _refuse_uneven(data: bytes, delimiter: str, width: int) -> None:
             )
 
 
-def of_text(cells: Any, where: str, marks: Marks = PLAIN) -> Column:
+def of_text(cells: Any, marks: Marks = PLAIN) -> Column:
     """A column of text cells, typed."""
     pa = _arrow()
-    cells = marks.plain(pa.compute.utf8_trim_whitespace(cells), where)
+    cells = marks.plain(pa.compute.utf8_trim_whitespace(cells))
     if marks == PLAIN:
-        _refuse_grouped(cells, where)
+        _refuse_grouped(cells)
     missing = _among(cells, _MISSING)
     if not missing.any():
-        return Column(_typed(cells, where, marks))
+        return Column(_typed(cells, marks))
     written = cells.filter(missing).unique().to_pylist()
     if len(written) > 1:
         raise Unreadable(
             f"holds {' and '.join(map(repr, sorted(written)))}, which are all read as a missing value "
             "and are different outputs; write them alike, or another word for one of them",
-            where,
         )
-    return Column(_typed(cells.filter(~missing), where, marks), ~missing)
+    return Column(_typed(cells.filter(~missing), marks), ~missing)
 
 
-def _refuse_grouped(cells: Any, where: str) -> None:
+def _refuse_grouped(cells: Any) -> None:
     """Refuse columns of 984 and 1.214, in which no decimal has other than three digits."""
     either = f"{_SMALL}|{_GROUPED}"
     if not _matches(cells.slice(0, _SNIFFED), either).all() or not _matches(cells, either).all():
@@ -283,16 +281,15 @@ def _refuse_grouped(cells: Any, where: str) -> None:
             f"holds {checks.shown(_first(cells, grouped))} beside whole numbers below 1000: a "
             "decimal, or a whole number with a separator? Say --decimal , --thousands . for the second, "
             "--thousands , for the first (decimal=, thousands= in Python)",
-            where,
         )
 
 
-def _typed(cells: Any, where: str, marks: Marks) -> AnyArray:
+def _typed(cells: Any, marks: Marks) -> AnyArray:
     """Cells with a value: numbers, booleans, dates, or objects if there are words among them."""
     if len(cells) == 0:
         return as_objects(())
     if (found := _numbers(cells)) is not None:
-        _refuse_spellings(cells, where)
+        _refuse_spellings(cells)
         return found
     if (found := _dates(cells)) is not None:
         return found
@@ -313,13 +310,11 @@ def _typed(cells: Any, where: str, marks: Marks) -> AnyArray:
             f"holds {checks.shown(cell)}, which looks like a number with a decimal comma or separators, "
             f"or like several numbers. If it is one, {advice}. If it is several, separate cells by "
             "commas, semicolons or tabs (np.savetxt(…, delimiter=','))",
-            where,
         )
     if cell := _first(cells, _matches(cells, _WITH_UNIT)):
         raise Unreadable(
             f"holds {checks.shown(cell)}, a number with a unit, which would be read as a word; write the "
             "number alone",
-            where,
         )
     mixed = np.array(cells.to_numpy(zero_copy_only=False))
     mixed[true], mixed[false] = True, False
@@ -327,11 +322,11 @@ def _typed(cells: Any, where: str, marks: Marks) -> AnyArray:
     if number.any():
         written = cells.filter(number)
         mixed[number] = _numbers(written)
-        _refuse_spellings(written, where)
+        _refuse_spellings(written)
     return mixed
 
 
-def _refuse_spellings(cells: Any, where: str) -> None:
+def _refuse_spellings(cells: Any) -> None:
     """Refuse numbers that are written in two ways, such as the codes 0123 and 123.
 
     Read as one number, two outputs would become one, and an upper bound on δ would be wrong. Rounding
@@ -348,7 +343,6 @@ def _refuse_spellings(cells: Any, where: str) -> None:
             raise Unreadable(
                 f"holds {seen[number]!r} and {text!r}, which are one number, and may be two outputs. "
                 "Write every number in one way; if they are codes, write a letter before each",
-                where,
             )
         seen[number] = text
 
