@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from dpassay.cli import options as opt
 from dpassay.cli import targets
 from dpassay.cli.app import argument, command, option
 from dpassay.cli.delivery import PLAN, deliver
-from dpassay.errors import InvalidInput, UnreadableFile
+from dpassay.errors import InvalidInput
 
 
 @command(exits="1 2 3 4 130")
@@ -246,15 +246,8 @@ def earlier(path: Path) -> list[Any]:
     from dpassay.hunting.result import Hunt
     from dpassay.records import Record
 
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(f"{path} cannot be read: {error}") from None
-    try:
-        data = checks.read_json(text)
-    except ValueError:
-        data = None  # the record says what is wrong
-    found = [*map(Record.from_dict, data)] if isinstance(data, list) else [Record.from_json(text)]
+    data = targets.json_file(path)
+    found = [Record.from_dict(one) for one in (data if isinstance(data, list) else [data])]
     if not found:
         raise InvalidInput("the list of verdicts is empty: there is nothing to run again")
     return [one.verdict if isinstance(one, Hunt) else one for one in found]
@@ -304,8 +297,33 @@ def draw(
         Console().print(repr(Store(store)), highlight=False, markup=False, soft_wrap=True)
 
 
+@dataclass(frozen=True)
+class Search:
+    """Which inputs a hunt tries."""
+
+    relation: str = option(
+        "replace", "What makes inputs neighbours: replace, add_remove, edit, user, query."
+    )
+    user: str | None = option(None, "With --relation user: the column that says whose a row is.")
+    sensitivity: float = option(1.0, "With --relation query: how far answers may be apart.")
+    norm: str = option("each", "With --relation query: each, l1 or l2.")
+    outside: bool = option(False, "Also try NaN, infinities and values beyond the bounds.")
+    failing: str = option(
+        "leak",
+        "What an exception is: leak (inside the space an outcome, outside a refusal), outcome, ignore.",
+    )
+    budget: int = option(
+        400_000, "Draws over all pairs and both sides.", parser=opt.whole, metavar="N"
+    )
+    seconds: float | None = option(None, "Seconds to spend, in place of --budget.", **opt.NUMBER)
+    guide: str | None = option(
+        None, "calls: note what runs draw from, and try suspicious pairs first."
+    )
+
+
 @command("errors_are_outputs", exits="1 2 3 4 130")
 def hunt(
+    *,
     target: opt.Target = None,
     space: Path | None = option(
         None,
@@ -314,27 +332,9 @@ def hunt(
     ),
     claim: str | None = option(None, 'The claim, such as "eps=1, delta=1e-5".'),
     command: opt.Program = None,
-    relation: str = option(
-        "replace", "What makes inputs neighbours: replace, add_remove, edit, user, query."
-    ),
-    user: str | None = option(None, "With --relation user: the column that says whose a row is."),
-    sensitivity: float = option(1.0, "With --relation query: how far answers may be apart."),
-    norm: str = option("each", "With --relation query: each, l1 or l2."),
-    outside: bool = option(False, "Also try NaN, infinities and values beyond the bounds."),
-    failing: str = option(
-        "leak",
-        "What an exception is: leak (inside the space an outcome, outside a refusal), outcome, ignore.",
-    ),
-    budget: int = option(
-        400_000, "Draws over all pairs and both sides.", parser=opt.whole, metavar="N"
-    ),
-    seconds: float | None = option(None, "Seconds to spend, in place of --budget.", **opt.NUMBER),
-    guide: str | None = option(
-        None, "calls: note what runs draw from, and try suspicious pairs first."
-    ),
+    search: Search,
     confidence: opt.Confidence = 0.95,
     loss: opt.Loss = "auto",
-    *,
     how: opt.How,
     out: opt.Out,
 ) -> None:
@@ -357,21 +357,6 @@ def hunt(
         inputs = as_space(content)
     except InvalidInput as error:
         raise InvalidInput(f"{space}: {error}") from None
-    found = run(
-        box,
-        inputs,
-        claim,
-        budget=budget,
-        seconds=seconds,
-        confidence=confidence,
-        relation=relation,
-        user=user,
-        sensitivity=sensitivity,
-        norm=norm,
-        outside=outside,
-        failing=failing,
-        guide=guide,
-        loss=loss,
-        **how.drawing(out),
-    )
-    deliver([found], out, f"a larger --budget ({PLAN}), another --loss or a lower --confidence")
+    options = {"confidence": confidence, "loss": loss, **vars(search), **how.drawing(out)}
+    remedy = f"a larger --budget ({PLAN}), another --loss or a lower --confidence"
+    deliver([run(box, inputs, claim, **options)], out, remedy)

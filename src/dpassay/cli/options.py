@@ -129,27 +129,26 @@ class How:
     def drawing(self, out: Out, store: Path | None = None, identity: str | None = None) -> Any:
         """The arguments of a verb that draws."""
         from dpassay.sampling.draw import Sampling
+        from dpassay.sampling.executors import connected
 
+        client = None
+        if self.dask is not None:
+            if self.workers != 1:
+                raise InvalidInput(
+                    "the cluster has its own workers: give one of --workers and --dask"
+                )
+            client = held.enter_context(connected(self.dask))
+            if not client.nthreads():
+                say(f"note: {self.dask} has no workers yet: waiting for them")
         sampling = Sampling(
             workers=self.workers,
-            executor=None if self.dask is None else self._cluster(self.dask),
+            executor=client,
             on_error="outcome" if self.errors_are_outputs else "raise",
             progress=False if out.quiet else None,
             store=store,
             identity=identity,
         )
         return {"rng": self.seed, "sampling": sampling}
-
-    def _cluster(self, address: str) -> Any:
-        """A client of a Dask scheduler, until the command ends."""
-        from dpassay.sampling.executors import connected
-
-        if self.workers != 1:
-            raise InvalidInput("the cluster has its own workers: give one of --workers and --dask")
-        client = held.enter_context(connected(address))
-        if not client.nthreads():
-            say(f"note: {address} has no workers yet: waiting for them")
-        return client
 
 
 @dataclass(frozen=True)
@@ -202,6 +201,8 @@ class Where:
 
     def read(self, how: How, out: Out) -> tuple[Any, Any, dict[str, Any]]:
         """What a verb is given: a mechanism or samples, pairs or None, and further arguments."""
+        from dpassay.sampling.collected import Store, from_samples
+
         if self.target is not None and self.samples is not None:
             raise InvalidInput(
                 f"{self.target!r} stands by itself and is read as a mechanism, but there are --samples; "
@@ -225,16 +226,10 @@ class Where:
             raise InvalidInput("samples already belong to a pair: leave --pair out")
         if how.feature:
             raise InvalidInput("--feature needs a mechanism: samples hold outputs in another form")
-        return self._samples(how.seed), None, relation
-
-    def _samples(self, seed: int) -> Any:
-        """The outputs of two files, or of a store."""
-        from dpassay.sampling.collected import Store, from_samples
-
         if self.samples is None:
             assert self.store is not None
-            return Store(self.store).samples()
-        return from_samples(
+            return Store(self.store).samples(), None, relation
+        samples = from_samples(
             *self.samples,
             columns=_names(self.columns),
             drop=_names(self.drop),
@@ -242,8 +237,9 @@ class Where:
             decimal=self.decimal,
             thousands=self.thousands,
             encoding=self.encoding,
-            rng=seed,
+            rng=how.seed,
         )
+        return samples, None, relation
 
 
 def _names(typed: list[str] | None) -> list[str] | None:

@@ -77,15 +77,27 @@ def _run(
     load: Callable[[], Callable[[], int]], signals: list[signal.Signals], report: int, alive: int
 ) -> int:
     """Run the command and report its status, in this process and in no other that it forks."""
-    me, came = os.getpid(), _handle(signals)
+    me = os.getpid()
+    came: list[int] = []
+    last = dict.fromkeys(signals, float("-inf"))
+
+    def stop(number: int, frame: Any) -> None:  # each signal raises at most once a second
+        heeded = signal.Signals(number)
+        came.append(number)
+        before, last[heeded] = last[heeded], time.monotonic()
+        if last[heeded] - before > _SAME:
+            raise KeyboardInterrupt if heeded == signal.SIGINT else Terminated(number)
+
+    for one in signals:
+        signal.signal(one, stop)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
     try:
         command = load()  # a second thread would slow imports down
         threading.Thread(target=_end_with_parent, args=(alive,), daemon=True).start()
         status = command()
-    except Terminated as stop:
-        say(str(stop))
-        status = 128 + stop.signum
+    except Terminated as ended:
+        say(str(ended))
+        status = 128 + ended.signum
     except KeyboardInterrupt:
         say("interrupted")
         status = 130
@@ -100,23 +112,6 @@ def _run(
     for one in signals:
         signal.signal(one, signal.SIG_DFL)  # the interpreter's shutdown needs no handlers
     return status
-
-
-def _handle(signals: list[signal.Signals]) -> list[int]:
-    """Turn signals into exceptions, each at most once a second; returns the list of those received."""
-    came: list[int] = []
-    last = dict.fromkeys(signals, float("-inf"))
-
-    def stop(number: int, frame: Any) -> None:
-        heeded = signal.Signals(number)
-        came.append(number)
-        before, last[heeded] = last[heeded], time.monotonic()
-        if last[heeded] - before > _SAME:
-            raise KeyboardInterrupt if heeded == signal.SIGINT else Terminated(number)
-
-    for one in signals:
-        signal.signal(one, stop)
-    return came
 
 
 def _pass_on(signals: list[signal.Signals], child: int) -> list[int]:

@@ -116,8 +116,12 @@ def _from_file(path: Path) -> Any:
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)  # at the end: files beside it replace no other module
-    with _explained(f"{path} cannot be run"):
-        spec.loader.exec_module(module)
+    try:
+        with _explained(f"{path} cannot be run"):
+            spec.loader.exec_module(module)
+    except InvalidInput:
+        del sys.modules[name]
+        raise
     return module
 
 
@@ -218,8 +222,10 @@ def json_file(path: Path) -> Any:
     """What a JSON file holds."""
     try:
         return checks.read_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UnreadableFile(f"{path} cannot be read as JSON: {error}") from None
+    except OSError as error:
+        raise UnreadableFile(f"{path} cannot be read: {error}") from None
+    except ValueError as error:
+        raise UnreadableFile(f"{path} is not JSON: {error}") from None
 
 
 def _neighbours(kind: str) -> list[Pair]:
