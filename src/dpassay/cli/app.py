@@ -154,7 +154,7 @@ def command(
 
     without     options of these dataclasses that the command does not take: they have their default
     exits       its exit statuses beside 0
-    done        what 0 means, if not what it says for all commands
+    done        what 0 means, if neither "done" nor "no violation detected"
     defaults    other defaults for some options
     """
 

@@ -108,7 +108,7 @@ class Marks(NamedTuple):
         if self.decimal == "," and (odd := _first(cells, _matches(cells, _NUMBER) & ~found)):
             raise Unreadable(
                 f"holds {checks.shown(odd)}, a number with a decimal point, but decimal=',' was given; "
-                "write all numbers in the same way",
+                "write all numbers in the same way"
             )
         if isinstance(cells, _arrow().ChunkedArray):
             cells = cells.combine_chunks()
@@ -265,7 +265,7 @@ def of_text(cells: Any, marks: Marks = PLAIN) -> Column:
     if len(written) > 1:
         raise Unreadable(
             f"holds {' and '.join(map(repr, sorted(written)))}, which are all read as a missing value "
-            "and are different outputs; write them alike, or another word for one of them",
+            "and are different outputs; write them alike, or another word for one of them"
         )
     return Column(_typed(cells.filter(~missing), marks), ~missing)
 
@@ -280,7 +280,7 @@ def _refuse_grouped(cells: Any) -> None:
         raise Unreadable(
             f"holds {checks.shown(_first(cells, grouped))} beside whole numbers below 1000: a "
             "decimal, or a whole number with a separator? Say --decimal , --thousands . for the second, "
-            "--thousands , for the first (decimal=, thousands= in Python)",
+            "--thousands , for the first (decimal=, thousands= in Python)"
         )
 
 
@@ -309,12 +309,12 @@ def _typed(cells: Any, marks: Marks) -> AnyArray:
         raise Unreadable(
             f"holds {checks.shown(cell)}, which looks like a number with a decimal comma or separators, "
             f"or like several numbers. If it is one, {advice}. If it is several, separate cells by "
-            "commas, semicolons or tabs (np.savetxt(…, delimiter=','))",
+            "commas, semicolons or tabs (np.savetxt(…, delimiter=','))"
         )
     if cell := _first(cells, _matches(cells, _WITH_UNIT)):
         raise Unreadable(
             f"holds {checks.shown(cell)}, a number with a unit, which would be read as a word; write the "
-            "number alone",
+            "number alone"
         )
     mixed = np.array(cells.to_numpy(zero_copy_only=False))
     mixed[true], mixed[false] = True, False
@@ -342,7 +342,7 @@ def _refuse_spellings(cells: Any) -> None:
         if number in seen:
             raise Unreadable(
                 f"holds {seen[number]!r} and {text!r}, which are one number, and may be two outputs. "
-                "Write every number in one way; if they are codes, write a letter before each",
+                "Write every number in one way; if they are codes, write a letter before each"
             )
         seen[number] = text
 
