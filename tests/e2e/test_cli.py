@@ -386,16 +386,16 @@ def test_help_has_a_short_option_and_no_value_for_flags(capsys, monkeypatch):
 
 
 def test_doctor_names_versions_and_what_is_missing(capsys, monkeypatch):
-    from dpassay.cli import doctor
+    from dpassay.cli import tour
 
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "distributed" else "1.2.3")
+    monkeypatch.setattr(tour, "_version", lambda name: None if name == "distributed" else "1.2.3")
     status, out, _ = said(capsys, "doctor")
     assert status == 0
     assert "numpy 1.2.3" in out
     assert "missing: pip install 'dpassay[dask]'" in out
     assert "Self-test passed" in out
-    monkeypatch.setattr(doctor, "_self_test", lambda: [("two and two is four", False)])
+    monkeypatch.setattr(tour, "_self_test", lambda: [("two and two is four", False)])
     status, out, _ = said(capsys, "doctor")
     assert status == 3
     assert "two and two is four" in out

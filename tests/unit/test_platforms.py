@@ -140,7 +140,7 @@ def test_the_drive_of_a_windows_path_is_no_separator(target, place, name, monkey
     monkeypatch.setattr(
         targets, "_named", lambda *given: asked.append(given) or dp.zoo.Laplace(1.0)
     )
-    targets.features([target])
+    targets.from_option("--feature", target)
     targets.mechanism(target)
     assert asked == [(place, name)] * 2
     assert PureWindowsPath(place).name == "release.py"

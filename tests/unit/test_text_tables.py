@@ -27,8 +27,16 @@ def test_large_integers_stay_exact(write):
 
 
 def test_nan_and_the_infinities_are_floats(write):
-    table = read_table(write("a.csv", "nan\nNaN\ninf\n-inf\nInfinity\n-Infinity\n0.5\n\n"))
-    assert listed(table) == [["nan", "nan", math.inf, -math.inf, math.inf, -math.inf, 0.5, None]]
+    for infinity in ("inf", "Infinity"):
+        table = read_table(write("a.csv", f"nan\nNaN\n{infinity}\n-{infinity}\n0.5\n\n"))
+        assert listed(table) == [["nan", "nan", math.inf, -math.inf, 0.5, None]]
+
+
+def test_two_ways_of_writing_are_refused_also_beside_missing_cells(write):
+    for one, other in (("0123", "123"), ("1.1", "1.10"), ("inf", "Infinity"), ("1e400", "1e500")):
+        for empty in ("", "\n"):
+            with pytest.raises(UnreadableFile, match="which are one number"):
+                read_table(write("a.csv", f"x\n{one}\n{other}\n5\n{empty}"))
 
 
 def test_blank_lines_in_one_column_are_missing(write):

@@ -71,6 +71,13 @@ def deliver(results: Sequence[Any], out: Out, remedy: str = "") -> None:
     raise typer.Exit(status)
 
 
+def print_result(result: Any, out: Out) -> None:
+    """A result that is no verdict: as JSON, and as text unless the JSON is on stdout."""
+    write_text(out.json, result.to_json(indent=2))
+    if out.json != "-":
+        typer.echo(str(result))
+
+
 def write_text(place: str | None, text: str) -> None:
     """Write text to a file, or to stdout if the place is "-"; JSON, or Markdown."""
     if place == "-":

@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from dpassay.errors import Terminated
@@ -26,8 +26,6 @@ from dpassay.errors import Terminated
 #: Seconds in which a signal that comes again is the same one; and after which a child that does not end
 #: by SIGTERM is killed.
 _SAME, _GRACE = 1.0, 10.0
-#: The status of a command that ended without a result: the mechanism failed.
-_FAILED = 2
 
 
 def say(text: str) -> None:
@@ -49,20 +47,13 @@ def supervised(load: Callable[[], Callable[[], int]]) -> int:
     if not child:
         os.close(report[0])
         os.close(alive[1])
-        came = _handle(heeded)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, heeded)
-
-        def command() -> int:
-            loaded = load()  # a second thread would slow imports down
-            threading.Thread(target=_end_with_parent, args=(alive[0],), daemon=True).start()
-            return loaded()
-
-        return _reported(command, report[1], heeded, came)
+        return _run(load, heeded, report[1], alive[0])
     os.close(report[1])
     os.close(alive[0])
-    with _passed_on(heeded, child) as passed:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, heeded)
-        _, ended = os.waitpid(child, 0)
+    passed = _pass_on(heeded, child)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, heeded)
+    _, ended = os.waitpid(child, 0)
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
     # a process that the mechanism left behind may hold the other end
     os.set_blocking(report[0], False)
     with contextlib.suppress(BlockingIOError):
@@ -71,19 +62,42 @@ def supervised(load: Callable[[], Callable[[], int]]) -> int:
     if passed:
         say(f"ended by signal {passed[-1]}")
         return 128 + passed[-1]
-    return _unreported(os.waitstatus_to_exitcode(ended))
+    status = os.waitstatus_to_exitcode(ended)
+    how = f"with exit status {status}"
+    if status < 0:
+        how = f"by signal {-status} ({signal.strsignal(-status)})"
+    say(
+        f"the process ended {how} before there was a result: the mechanism ended it or crashed, or it "
+        "was killed (out of memory?). A mechanism has to return its outputs or raise an exception"
+    )
+    return 2
 
 
-def _reported(
-    command: Callable[[], int], report: int, signals: list[signal.Signals], came: list[int]
+def _run(
+    load: Callable[[], Callable[[], int]], signals: list[signal.Signals], report: int, alive: int
 ) -> int:
     """Run the command and report its status, in this process and in no other that it forks."""
     me = os.getpid()
+    came: list[int] = []
+    last = dict.fromkeys(signals, float("-inf"))
+
+    def stop(number: int, frame: Any) -> None:  # each signal raises at most once a second
+        heeded = signal.Signals(number)
+        came.append(number)
+        before, last[heeded] = last[heeded], time.monotonic()
+        if last[heeded] - before > _SAME:
+            raise KeyboardInterrupt if heeded == signal.SIGINT else Terminated(number)
+
+    for one in signals:
+        signal.signal(one, stop)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
     try:
+        command = load()  # a second thread would slow imports down
+        threading.Thread(target=_end_with_parent, args=(alive,), daemon=True).start()
         status = command()
-    except Terminated as stop:
-        say(str(stop))
-        status = 128 + stop.signum
+    except Terminated as ended:
+        say(str(ended))
+        status = 128 + ended.signum
     except KeyboardInterrupt:
         say("interrupted")
         status = 130
@@ -100,57 +114,23 @@ def _reported(
     return status
 
 
-def _unreported(status: int) -> int:
-    """Say how a child ended that reported nothing."""
-    how = f"with exit status {status}"
-    if status < 0:
-        how = f"by signal {-status} ({signal.strsignal(-status)})"
-    say(
-        f"the process ended {how} before there was a result: the mechanism ended it or crashed, or it "
-        "was killed (out of memory?). A mechanism has to return its outputs or raise an exception"
-    )
-    return _FAILED
-
-
-def _handle(signals: list[signal.Signals]) -> list[int]:
-    """Turn signals into exceptions, each at most once a second; returns the list of those received."""
-    came: list[int] = []
-    last = dict.fromkeys(signals, float("-inf"))
-
-    def stop(number: int, frame: Any) -> None:
-        heeded = signal.Signals(number)
-        came.append(number)
-        before, last[heeded] = last[heeded], time.monotonic()
-        if last[heeded] - before > _SAME:
-            raise KeyboardInterrupt if heeded == signal.SIGINT else Terminated(number)
-
-    for one in signals:
-        signal.signal(one, stop)
-    return came
-
-
-@contextlib.contextmanager
-def _passed_on(signals: list[signal.Signals], child: int) -> Iterator[list[int]]:
+def _pass_on(signals: list[signal.Signals], child: int) -> list[int]:
     """Pass signals on to a child, and list them; a child that does not end by SIGTERM is killed."""
     passed: list[int] = []
 
     def pass_on(number: int, frame: Any) -> None:
-        passed.append(number)
         with contextlib.suppress(ProcessLookupError):  # it has just ended
+            if number == signal.SIGALRM:
+                os.kill(child, signal.SIGKILL)
+                return
+            passed.append(number)
             os.kill(child, number)
         if number != signal.SIGINT:
             signal.setitimer(signal.ITIMER_REAL, _GRACE)
 
-    before = {one: signal.signal(one, pass_on) for one in signals}
-    before[signal.SIGALRM] = signal.signal(
-        signal.SIGALRM, lambda number, frame: os.kill(child, signal.SIGKILL)
-    )
-    try:
-        yield passed
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        for one, handler in before.items():
-            signal.signal(one, handler)
+    for one in (*signals, signal.SIGALRM):
+        signal.signal(one, pass_on)
+    return passed
 
 
 def _end_with_parent(alive: int) -> NoReturn:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import importlib
 import importlib.util
 import os
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +20,22 @@ from dpassay import validation as checks
 from dpassay.blackbox import neighbours, zoo
 from dpassay.blackbox.mechanism import check_mechanism, from_command, from_function
 from dpassay.errors import InvalidInput, Terminated, UnreadableFile
-from dpassay.privacy.families import Family
 from dpassay.privacy.pairs import Pair, as_pair
 from dpassay.sampling.files import read_table
-
-_FORMS = 'module:name, file.py:name or "zoo:Laplace(scale=0.5)"'
 
 
 def mechanism(target: str, *, per_call: bool = False) -> Any:
     """The mechanism a target names."""
-    place, colon, name = (
-        target.rpartition(":") if not target.startswith("zoo:") else ("zoo", ":", target[4:])
-    )
-    if not colon or not place or not name:
+    if target.startswith("zoo:"):
+        return _from_zoo(target.removeprefix("zoo:"))
+    place, _, name = target.rpartition(":")
+    if not place or not name:
         bare = target.partition("(")[0]
         hint = f'; did you mean "zoo:{target}"?' if bare in zoo.__all__ else ""
-        raise InvalidInput(f"a target must be {_FORMS}, got {target!r}{hint}")
-    if place == "zoo":
-        return from_zoo(name)
+        raise InvalidInput(
+            'a target must be module:name, file.py:name or "zoo:Laplace(scale=0.5)", got '
+            f"{target!r}{hint}"
+        )
     found = _named(place, name)
     if per_call:
         return from_function(found)
@@ -46,22 +46,10 @@ def mechanism(target: str, *, per_call: bool = False) -> Any:
         raise InvalidInput(f"{target}: {error}{hint}") from None
 
 
-def features(targets: list[str] | None) -> list[Any]:
-    """The functions that `--feature` names."""
-    return [_of_option("--feature", target) for target in targets or []]
-
-
-def family(target: str | None) -> Family | None:
-    """The family that `--family` names."""
-    found = None if target is None else _of_option("--family", target)
-    if found is None or isinstance(found, Family):
-        return found
-    raise InvalidInput(f"--family must name a dp.Family, got {target!r}: {checks.shown(found)}")
-
-
-def _of_option(option: str, target: str) -> Any:
-    place, colon, name = target.rpartition(":")
-    if not colon or not place or not name:
+def from_option(option: str, target: str) -> Any:
+    """What `--feature` or `--family` names."""
+    place, _, name = target.rpartition(":")
+    if not place or not name:
         raise InvalidInput(f"{option} must be module:name or file.py:name, got {target!r}")
     return _named(place, name)
 
@@ -72,9 +60,7 @@ def _named(place: str, name: str) -> Any:
     found = module
     for part in name.split("."):
         if not hasattr(found, part):
-            names = [
-                n for n in vars(module) if not n.startswith("_") and callable(getattr(module, n))
-            ]
+            names = [n for n, v in vars(module).items() if n[0] != "_" and callable(v)]
             listed = f"; it has {', '.join(names[:8])}" if names else ""
             raise InvalidInput(f"{place} has no {name!r}{listed}")
         found = getattr(found, part)
@@ -94,17 +80,23 @@ def program(command: str) -> Any:
     return from_command(parts if unix else [part.strip('"') for part in parts])
 
 
-def _from_module(name: str) -> Any:
-    sys.path.insert(0, str(Path.cwd()))
+@contextlib.contextmanager
+def _explained(failed: str, advice: str = "") -> Iterator[None]:
+    """Whatever code raises while it is imported, sys.exit included, is bad input."""
     try:
-        return importlib.import_module(name)
+        yield
     except (KeyboardInterrupt, Terminated):
         raise
-    except BaseException as error:  # also sys.exit
-        raise InvalidInput(
-            f"the module {name!r} cannot be imported ({type(error).__name__}: {error}); "
-            "is it installed, or in the current directory?"
-        ) from error
+    except BaseException as error:
+        raise InvalidInput(f"{failed} ({type(error).__name__}: {error}){advice}") from error
+
+
+def _from_module(name: str) -> Any:
+    sys.path.insert(0, str(Path.cwd()))
+    advice = "; is it installed, or in the current directory?"
+    try:
+        with _explained(f"the module {name!r} cannot be imported", advice):
+            return importlib.import_module(name)
     finally:
         sys.path.pop(0)
 
@@ -120,30 +112,22 @@ def _from_file(path: Path) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    _loaded.add(name)
     cloudpickle.register_pickle_by_value(module)  # other processes need not find the file
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)  # at the end: files beside it replace no other module
     try:
-        spec.loader.exec_module(module)
-    except (KeyboardInterrupt, Terminated):
-        raise
-    except BaseException as error:
+        with _explained(f"{path} cannot be run"):
+            spec.loader.exec_module(module)
+    except InvalidInput:
         del sys.modules[name]
-        raise InvalidInput(f"{path} cannot be run ({type(error).__name__}: {error})") from error
+        raise
     return module
-
-
-#: Names of the modules that were made from files.
-_loaded: set[str] = set()
 
 
 def _module_name(path: Path) -> str:
     """The name of the file, or one of its own if another module has that: `typing.py`, `rich.py`."""
     name = path.stem.replace(".", "_")
-    if name in _loaded:
-        return name
     try:
         found = importlib.util.find_spec(name)
     except ValueError:  # a module without a specification, such as __main__
@@ -152,7 +136,7 @@ def _module_name(path: Path) -> str:
     return name if free else f"_file_{name}"
 
 
-def from_zoo(text: str) -> Any:
+def _from_zoo(text: str) -> Any:
     """`Laplace(scale=0.5)`: a call of a zoo class with literal arguments, read and not evaluated."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -165,17 +149,13 @@ def _call(node: ast.expr, text: str) -> Any:
     name = node.func if isinstance(node, ast.Call) else node
     names = sorted(n for n in zoo.__all__ if n not in ("ZooMechanism", "members"))
     if not isinstance(name, ast.Name) or name.id not in names:
-        meant = [one for one in names if one.lower() == text.partition("(")[0].strip().lower()]
-        meant = meant or difflib.get_close_matches(text.partition("(")[0], names, 1)
-        hint = f"did you mean zoo:{meant[0]}? There are " if meant else ""
-        raise InvalidInput(
-            f"zoo:{text} names no mechanism of the zoo; {hint or 'there are '}{', '.join(names)}"
-        )
-    arguments: list[Any] = []
-    options: dict[str, Any] = {}
-    if isinstance(node, ast.Call):
-        arguments = [_argument(a, text) for a in node.args]
-        options = {str(k.arg): _argument(k.value, text) for k in node.keywords}
+        lower = {one.lower(): one for one in names}
+        meant = difflib.get_close_matches(text.partition("(")[0].strip().lower(), lower, 1)
+        hint = f"did you mean zoo:{lower[meant[0]]}? There are" if meant else "there are"
+        raise InvalidInput(f"zoo:{text} names no mechanism of the zoo; {hint} {', '.join(names)}")
+    call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+    arguments = [_argument(a, text) for a in call.args]
+    options = {str(k.arg): _argument(k.value, text) for k in call.keywords}
     try:
         return getattr(zoo, name.id)(*arguments, **options)
     except TypeError as error:
@@ -194,23 +174,13 @@ def _argument(node: ast.expr, text: str) -> Any:
 # --- pairs
 
 
-def value(text: str) -> Any:
-    """One input, as JSON; lists of numbers become arrays."""
-    try:
-        return _arrays(checks.read_json(text))
-    except ValueError:
-        raise InvalidInput(
-            f"an input must be JSON, such as 0, [1, 0, 0] or '\"text\"', got {text!r}"
-        ) from None
-
-
-def _arrays(found: Any) -> Any:
+def _as_input(found: Any) -> Any:
+    """An input that was JSON; lists of numbers become arrays."""
     if isinstance(found, list):
-        try:
+        with contextlib.suppress(ValueError):  # lists of different lengths
             array = np.array(found)
-        except ValueError:
-            return found
-        return array if array.dtype.kind in "ifb" and array.size else found
+            if array.dtype.kind in "ifb" and array.size:
+                return array
     return found
 
 
@@ -219,9 +189,15 @@ def pairs(pair: tuple[str, str] | None, file: Path | None, kind: str | None, bla
     if sum(given is not None for given in (pair, file, kind)) > 1:
         raise InvalidInput("give one of --pair, --pairs and --neighbours")
     if pair is not None:
-        return Pair(value(pair[0]), value(pair[1]))
+        return Pair(*map(_value, pair))
     if file is not None:
-        return _pairs_of(file)
+        content = json_file(file)
+        two = isinstance(content, list) and all(
+            isinstance(c, list) and len(c) == 2 for c in content
+        )
+        if not content or not two:
+            raise UnreadableFile(f"{file} must hold a list of pairs such as [[0, 1], [0, 2]]")
+        return [as_pair((_as_input(a), _as_input(b))) for a, b in content]
     if kind is not None:
         return _neighbours(kind)
     own = getattr(black_box, "pair", None)
@@ -233,20 +209,23 @@ def pairs(pair: tuple[str, str] | None, file: Path | None, kind: str | None, bla
     return own
 
 
+def _value(text: str) -> Any:
+    try:
+        return _as_input(checks.read_json(text))
+    except ValueError:
+        raise InvalidInput(
+            f"an input must be JSON, such as 0, [1, 0, 0] or '\"text\"', got {text!r}"
+        ) from None
+
+
 def json_file(path: Path) -> Any:
     """What a JSON file holds."""
     try:
         return checks.read_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UnreadableFile(f"{path} cannot be read as JSON: {error}") from None
-
-
-def _pairs_of(file: Path) -> list[Pair]:
-    content = json_file(file)
-    pairs = content if isinstance(content, list) else []
-    if not pairs or not all(isinstance(two, list) and len(two) == 2 for two in pairs):
-        raise UnreadableFile(f"{file} must hold a list of pairs such as [[0, 1], [0, 2]]")
-    return [as_pair((_arrays(a), _arrays(b))) for a, b in content]
+    except OSError as error:
+        raise UnreadableFile(f"{path} cannot be read: {error}") from None
+    except ValueError as error:
+        raise UnreadableFile(f"{path} is not JSON: {error}") from None
 
 
 def _neighbours(kind: str) -> list[Pair]:
@@ -256,15 +235,10 @@ def _neighbours(kind: str) -> list[Pair]:
             return list(neighbours.patterns(int(argument)))
         except ValueError:
             raise InvalidInput(f"patterns:LENGTH needs a whole number, got {argument!r}") from None
-    if name == "remove-one":
-        return neighbours.remove_one(_table(Path(argument)))
-    raise InvalidInput(f"--neighbours must be patterns:6 or remove-one:data.csv, got {kind!r}")
-
-
-def _table(path: Path) -> Any:
-    """A database from a file: one record a row."""
-    columns = read_table(path).columns
+    if name != "remove-one":
+        raise InvalidInput(f"--neighbours must be patterns:6 or remove-one:data.csv, got {kind!r}")
+    columns = read_table(argument).columns  # one record a row
     if any(column.dtype.kind not in "if" for column in columns):
-        raise UnreadableFile(f"{path} must hold rows of numbers, one record each")
+        raise UnreadableFile(f"{argument} must hold rows of numbers, one record each")
     rows = np.column_stack(columns).astype(float)
-    return rows[:, 0] if len(columns) == 1 else rows
+    return neighbours.remove_one(rows[:, 0] if len(columns) == 1 else rows)

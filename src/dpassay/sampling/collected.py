@@ -31,7 +31,6 @@ from dpassay.outputs.canonical import (
     from_columns,
 )
 from dpassay.privacy.pairs import Pair, as_pair
-from dpassay.privacy.provenance import Origin
 from dpassay.sampling.columns import ABSENT, Table
 from dpassay.sampling.copies import fingerprint_of
 from dpassay.sampling.dependence import (
@@ -73,7 +72,21 @@ def from_samples(
     """
     seed = seed_of(rng)
     marks = Marks(decimal, thousands, encoding).check()
-    sides, files, remarks = _read(p, q, columns, drop, max_bytes, marks)
+    are_files = [isinstance(side, (str, Path)) for side in (p, q)]
+    if any(are_files) and not all(are_files):
+        raise InvalidInput("p and q must both be files, or neither")
+    tables = (
+        read_pair(p, q, columns=columns, drop=drop, max_bytes=max_bytes, marks=marks)
+        if all(are_files)
+        else frame_pair(p, q, columns=columns, drop=drop)
+    )
+    if tables is None:
+        sides = _outputs(p, q)
+    else:
+        sparse = any(table.sparse for table in tables)
+        sides = [
+            all_of(_dictionaries(t)) if sparse else from_columns(t.names, t.columns) for t in tables
+        ]
     _check_alike(sides)
     batch = Batch.of(*sides)
     if shared := shared_rows(batch.p, batch.q):
@@ -87,7 +100,10 @@ def from_samples(
             "assumes that each is a run of its own. Remove the copies"
         )
     doubts = warned(batch)
+    remarks = () if tables is None else tuple(column_notes(*tables))
     repeats, copies = one_sided_repeats(batch.p, batch.q) or (None, False)
+    if repeats is not None and not copies:
+        remarks += (repeats,)
     for doubt in (repeats if copies else None, labels_like(batch.p, batch.q)):
         if doubt is not None:
             warnings.warn(doubt, DependenceWarning, stacklevel=2)
@@ -96,50 +112,32 @@ def from_samples(
         side[stream(seed, 0, 1 << 21, index).permutation(len(side))]
         for index, side in enumerate((batch.p, batch.q))
     )
+    if pair is None:
+        pair = (Path(p).name, Path(q).name) if all(are_files) else ("samples p", "samples q")
     return Samples(
         *shuffled,
-        pair=as_pair(pair) if pair is not None else Pair(_name(p, "p"), _name(q, "q")),
+        pair=as_pair(pair),
         seed=seed,
         doubts=doubts,
-        files=files,
-        remarks=remarks + ((repeats,) if repeats is not None and not copies else ()),
+        files=tuple(table.origin for table in tables) if tables and all(are_files) else (),
+        remarks=remarks,
         digest=fingerprint_of(batch.p, batch.q),
     )
 
 
-def _read(
-    p: Any,
-    q: Any,
-    columns: Sequence[str] | None,
-    drop: Sequence[str] | None,
-    max_bytes: int | None,
-    marks: Marks,
-) -> tuple[list[Outputs], tuple[Origin, ...], tuple[str, ...]]:
-    """Both sides as outputs, the files they came from, and notes on these."""
-    files = [isinstance(side, (str, Path)) for side in (p, q)]
-    if any(files) and not all(files):
-        raise InvalidInput("p and q must both be files, or neither")
-    tables = (
-        read_pair(p, q, columns=columns, drop=drop, max_bytes=max_bytes, marks=marks)
-        if all(files)
-        else frame_pair(p, q, columns=columns, drop=drop)
-    )
-    if tables is not None:
-        sparse = any(table.sparse for table in tables)
-        sides = [all_of(_rows(t)) if sparse else from_columns(t.names, t.columns) for t in tables]
-        origins = tuple(table.origin for table in tables) if all(files) else ()
-        return sides, origins, column_notes(*tables)
+def _outputs(p: Any, q: Any) -> list[Outputs]:
+    """Outputs that are in no table."""
     sides = []
     for name, given in (("p", p), ("q", q)):
         try:
             sides.append(all_of(given))
         except BadOutput as error:
             raise InvalidInput(f"{name} cannot be read as outputs: {error}") from None
-    return sides, (), ()
+    return sides
 
 
-def _rows(table: Table) -> list[dict[str, Any]]:
-    """The rows of a table as dictionaries, without the keys that are absent."""
+def _dictionaries(table: Table) -> list[dict[str, Any]]:
+    """The rows of a table, without the keys that are absent."""
     rows = zip(*(column.tolist() for column in table.columns), strict=True)
     named = (zip(table.names or (), row, strict=True) for row in rows)
     return [{key: cell for key, cell in row if cell is not ABSENT} for row in named]
@@ -152,18 +150,15 @@ def _check_alike(sides: Sequence[Outputs]) -> None:
             raise NotEnoughDraws(f"{name} holds no outputs")
     widths = [side.numbers.shape[1] for side in sides if side.is_plain]
     keyed = any(side.structures[0][0] == "dict" for side in sides)  # a key may be the leak
+    why = ""
     if len(set(widths)) > 1 and not keyed:
-        raise InvalidInput(
-            f"p and q do not go together: outputs have {widths[0]} coordinates in p and {widths[1]} in q"
-        )
+        why = f"outputs have {widths[0]} coordinates in p and {widths[1]} in q"
     try:
         check_containers(frozenset().union(*(side.containers for side in sides)))
     except BadOutput as error:
-        raise InvalidInput(f"p and q do not go together: {error}") from None
-
-
-def _name(given: Any, name: str) -> str:
-    return Path(given).name if isinstance(given, (str, Path)) else f"samples {name}"
+        why = why or str(error)
+    if why:
+        raise InvalidInput(f"p and q do not go together: {why}")
 
 
 class Store:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -37,6 +37,7 @@ class Unreadable(Exception):
 
     def __init__(self, why: str, where: str = "") -> None:
         super().__init__(f", {where} {why}" if where else f" {why}")
+        self.why = why
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +103,11 @@ class Content:
     columns: tuple[Column, ...]
     json: bool = False  # JSON lines: rows with names may lack some
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The positions of the columns."""
+        return tuple(str(k) for k in range(1, len(self.columns) + 1))
+
     def take(self, wanted: Iterable[str]) -> Content:
         """The columns with these names; rows lack those that are not there."""
         called, lack = tuple(wanted), np.ones(self.origin.rows, dtype=bool)
@@ -121,6 +127,20 @@ class Content:
         origin = replace(self.origin, columns=self.called, missing=missing)
         sparse = any(column.absent is not None for column in self.columns)
         return Table(self.called if self.named else None, tuple(arrays), origin, sparse)
+
+
+def read_columns(
+    names: Sequence[str] | None, read: Callable[[Any], Column], columns: Iterable[Any]
+) -> tuple[Column, ...]:
+    """Columns as `read` makes them; an error says in which column it was."""
+    found = []
+    for k, cells in enumerate(columns):
+        try:
+            found.append(read(cells))
+        except Unreadable as error:
+            where = f"column {names[k]!r}" if names else f"column {k + 1}"
+            raise Unreadable(error.why, where) from None
+    return tuple(found)
 
 
 def frame_content(name: str, given: Any) -> Content | None:

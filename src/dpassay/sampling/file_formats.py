@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import io
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from dpassay.sampling.columns import (
     number_array,
     of_array,
     pyarrow_for,
+    read_columns,
     repeated,
 )
 from dpassay.sampling.text_tables import NO_TEXT, PLAIN, Marks, of_text, read_text
@@ -82,7 +86,7 @@ def load(path: str | Path, max_bytes: int | None = None, marks: Marks = PLAIN) -
         raise UnreadableFile(f"{shown}{error}") from None
     except OSError as error:
         raise UnreadableFile(f"{shown} cannot be read: {error.strerror or error}") from None
-    except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
+    except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
         raise UnreadableFile(f"{shown} cannot be read: {error}") from error
 
 
@@ -90,7 +94,19 @@ def _load(file: Path, shown: str, limit: Limit, marks: Marks) -> Content:
     """Read a file once: what is hashed is what is read."""
     compression = _COMPRESSED.get(file.suffix.lower())
     suffix = Path(file.stem).suffix.lower() if compression else file.suffix.lower()
-    _check_path(file, suffix, compression)
+    if file.is_dir():
+        raise Unreadable("is a directory, not a file of outputs")
+    if not file.exists():
+        raise Unreadable("does not exist")
+    if suffix == ".npz":
+        raise Unreadable("may hold several arrays; save one as .npy")
+    if suffix in _SHEETS:
+        raise Unreadable(_SHEET)
+    if suffix not in _TEXT + _LINES and (compression or suffix not in (*_MODULES, ".npy")):
+        raise Unreadable(
+            f"ends in {file.suffix!r}; outputs are read from .npy, .csv or .parquet (also from .tsv, "
+            ".txt, .jsonl, .csv.gz, .feather and .arrow)"
+        )
     about = file.stat()
     if not (stat.S_ISREG(about.st_mode) or stat.S_ISFIFO(about.st_mode)):
         raise Unreadable("is neither a file nor a pipe but a device: give a file of outputs")
@@ -121,24 +137,6 @@ def _load(file: Path, shown: str, limit: Limit, marks: Marks) -> Content:
     return Content(shown, origin, called, names is not None, columns, suffix in _LINES)
 
 
-def _check_path(file: Path, suffix: str, compression: str | None) -> None:
-    """Refuse what is not there, and formats that are not read."""
-    if file.is_dir():
-        raise Unreadable("is a directory, not a file of outputs")
-    if not file.exists():
-        raise Unreadable("does not exist")
-    if suffix == ".npz":
-        raise Unreadable("may hold several arrays; save one as .npy")
-    if suffix in _SHEETS:
-        raise Unreadable(_SHEET)
-    text = suffix in (*_TEXT, *_LINES)
-    if not (text or suffix in (*_MODULES, ".npy")) or (compression and not text):
-        raise Unreadable(
-            f"ends in {file.suffix!r}; outputs are read from .npy, .csv or .parquet (also from .tsv, "
-            ".txt, .jsonl, .csv.gz, .feather and .arrow)"
-        )
-
-
 def _parsed(data: bytes, suffix: str, compression: str | None, limit: Limit, marks: Marks) -> _Read:
     if suffix == ".npy":
         return _read_npy(data, marks)
@@ -146,22 +144,24 @@ def _parsed(data: bytes, suffix: str, compression: str | None, limit: Limit, mar
     if suffix in _MODULES:
         return _read_arrow(pa, data, suffix, limit, marks)
     if compression:
-        data = _decompressed(pa, data, compression, limit)
-    if suffix in _TEXT:
-        if data.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0")):  # .xlsx or .xls under another name
-            raise Unreadable(_SHEET)
-        return read_text(data, suffix, marks)
-    return _read_json_lines(pa, data, marks)
+        with _explained("is not compressed as its name says"):
+            data = limit.read(pa.input_stream(arrow_source(pa, data), compression=compression))
+    if suffix in _LINES:
+        return _read_json_lines(pa, data, marks)
+    if data.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0")):  # .xlsx or .xls under another name
+        raise Unreadable(_SHEET)
+    return read_text(data, suffix, marks)
 
 
-def _decompressed(pa: Any, data: bytes, compression: str, limit: Limit) -> bytes:
+@contextlib.contextmanager
+def _explained(why: str) -> Iterator[None]:
+    """Whatever pyarrow and NumPy raise for a broken file, which is many kinds, as Unreadable."""
     try:
-        stream = pa.input_stream(arrow_source(pa, data), compression=compression)
-        return limit.read(stream)
+        yield
     except Unreadable:
         raise
-    except Exception as error:  # pyarrow raises many kinds
-        raise Unreadable(f"is not compressed as its name says: {error}") from None
+    except Exception as error:
+        raise Unreadable(f"{why}: {error}") from None
 
 
 # --- .npy
@@ -175,12 +175,13 @@ def _read_npy(data: bytes, marks: Marks) -> _Read:
     try:
         array: AnyArray = np.load(io.BytesIO(data), allow_pickle=False)
     except Exception as error:  # whatever a broken header brings about
+        why = f"is not a .npy file: {error}"
         if "Object arrays" in str(error):
-            raise Unreadable(
+            why = (
                 "holds pickled Python objects, which are never loaded from a file; save numbers or "
                 "strings, or use .csv or .parquet"
-            ) from None
-        raise Unreadable(f"is not a .npy file: {error}") from None
+            )
+        raise Unreadable(why) from None
     names = array.dtype.names
     fields = [array] if names is None else [array[name] for name in names]
     if array.ndim not in (1, 2) or (names and any(field.ndim != 1 for field in fields)):
@@ -194,13 +195,13 @@ def _read_npy(data: bytes, marks: Marks) -> _Read:
         )
     if array.ndim == 2:
         fields = [array[:, k] for k in range(array.shape[1])]
-    return names, tuple(_of_numpy(field, f"column {k}", marks) for k, field in enumerate(fields, 1))
+    return names, read_columns(names, partial(_of_numpy, marks=marks), fields)
 
 
-def _of_numpy(array: AnyArray, where: str, marks: Marks) -> Column:
+def _of_numpy(array: AnyArray, marks: Marks) -> Column:
     match array.dtype.kind:
         case "U":
-            return of_text(pyarrow_for("reading text").array(array.tolist()), where, marks)
+            return of_text(pyarrow_for("reading text").array(array.tolist()), marks)
         case "M":
             day = np.datetime_data(array.dtype)[0] in "YMWD"
             return of_array(array.astype("datetime64[D]" if day else "datetime64[us]"))
@@ -209,8 +210,7 @@ def _of_numpy(array: AnyArray, where: str, marks: Marks) -> Column:
         case "b" | "i" | "u" | "f" | "S":
             return of_array(array)
     raise Unreadable(
-        f"is of dtype {array.dtype}; save real numbers (a complex one as two columns), strings or dates",
-        where,
+        f"is of dtype {array.dtype}; save real numbers (a complex one as two columns), strings or dates"
     )
 
 
@@ -219,7 +219,7 @@ def _of_numpy(array: AnyArray, where: str, marks: Marks) -> Column:
 
 def _read_arrow(pa: Any, data: bytes, suffix: str, limit: Limit, marks: Marks) -> _Read:
     source = arrow_source(pa, data)
-    try:
+    with _explained(f"is not a {suffix} file"):
         if suffix == ".parquet":
             file = pa.parquet.ParquetFile(source)
             about = file.metadata
@@ -228,35 +228,21 @@ def _read_arrow(pa: Any, data: bytes, suffix: str, limit: Limit, marks: Marks) -
             limit.check(max(stored, about.num_rows * about.num_columns))  # at least so many
             table = file.read()
         else:
-            table = _all_batches(pa, source, data.startswith(b"ARROW1"), limit)
+            is_file = data.startswith(b"ARROW1")
+            reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
+            each = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+            batches, size = [], 0
+            for batch in each:
+                size += batch.nbytes
+                limit.check(size)
+                batches.append(batch)
+            table = pa.Table.from_batches(batches, reader.schema)
             table.validate(full=True)
-    except Unreadable:
-        raise
-    except Exception as error:  # pyarrow raises many kinds
-        raise Unreadable(f"is not a {suffix} file: {error}") from None
     names = tuple(map(str, table.column_names))
-    try:
-        return names, tuple(
-            _of_arrow(pa, column, f"column {name!r}", marks)
-            for name, column in zip(names, table.columns, strict=True)
-        )
-    except pa.ArrowException as error:
-        raise Unreadable(f"cannot be read: {error}") from None
+    return names, read_columns(names, partial(_of_arrow, pa, marks=marks), table.columns)
 
 
-def _all_batches(pa: Any, source: Any, is_file: bool, limit: Limit) -> Any:
-    """The table of an Arrow file or stream, as long as it stays within the limit."""
-    reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
-    each = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
-    found, size = [], 0
-    for batch in each:
-        size += batch.nbytes
-        limit.check(size)
-        found.append(batch)
-    return pa.Table.from_batches(found, reader.schema)
-
-
-def _of_arrow(pa: Any, column: Any, where: str, marks: Marks) -> Column:
+def _of_arrow(pa: Any, column: Any, marks: Marks) -> Column:
     """A column of Arrow; types that NumPy lacks become Python objects."""
     types, kind = pa.types, column.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -266,7 +252,7 @@ def _of_arrow(pa: Any, column: Any, where: str, marks: Marks) -> Column:
         kind = kind.value_type
         column = column.cast(kind)
     if str(kind) in ("string", "large_string", "string_view"):
-        return of_text(column.cast(pa.large_string()).fill_null(""), where, marks)
+        return of_text(column.cast(pa.large_string()).fill_null(""), marks)
     present = column.is_valid().to_numpy() if column.null_count else None
     column = column.drop_null()
     if types.is_boolean(kind):
@@ -316,16 +302,16 @@ def _read_json_lines(pa: Any, data: bytes, marks: Marks) -> _Read:
             "has lines of different forms; every output needs the same: an object of the same names, a "
             "list of as many cells, or a cell"
         )
-    columns = []
-    for k, column in enumerate(zip(*rows, strict=True)):
-        where = f"column {repr(names[k]) if names else k + 1}"
-        text = pa.array([_json_text(cell, where, marks) for cell in column], pa.string())
-        lack = np.array([cell is ABSENT for cell in column])
-        columns.append(replace(of_text(text, where, marks), absent=lack if lack.any() else None))
-    return names, tuple(columns)
+
+    def read(cells: tuple[Any, ...]) -> Column:
+        column = of_text(pa.array([_json_text(c, marks) for c in cells], pa.string()), marks)
+        lack = np.array([cell is ABSENT for cell in cells])
+        return replace(column, absent=lack if lack.any() else None)
+
+    return names, read_columns(names, read, zip(*rows, strict=True))
 
 
-def _json_text(cell: Any, where: str, marks: Marks) -> str:
+def _json_text(cell: Any, marks: Marks) -> str:
     """A cell of JSON as a file of text would hold it."""
     match cell:
         case _ if cell is None or cell is ABSENT:
@@ -339,10 +325,9 @@ def _json_text(cell: Any, where: str, marks: Marks) -> str:
                 cell.encode()
             except UnicodeEncodeError:
                 why = f"holds {checks.shown(cell)}, half of a pair of surrogates, which is no text"
-                raise Unreadable(why, where) from None
+                raise Unreadable(why) from None
             return cell
     raise Unreadable(
         f"holds {checks.shown(cell)}, a nested value; a cell is a number, a word, true, false or null. "
-        'Write {"a.b": 1} in place of {"a": {"b": 1}}, or pass lists of dictionaries to from_samples',
-        where,
+        'Write {"a.b": 1} in place of {"a": {"b": 1}}, or pass lists of dictionaries to from_samples'
     )

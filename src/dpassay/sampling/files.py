@@ -1,28 +1,19 @@
 """Files of outputs: one output a row, a column a coordinate.
 
-Text (.csv, .tsv, .txt, also compressed), JSON lines (.jsonl), .parquet, .feather, .arrow and .npy (never
-pickled) hold the same table if they hold the same content:
+All formats hold the same table if they hold the same content (docs/outputs.md says how cells are read):
 
-- Numbers that are whole are integers, written 1, 1.0 or 1e0; beyond 64 bits they are Python's. Numbers
-  with a decimal comma or with separators ("1,5", "1 234") are refused unless `Marks` says so.
-- A cell without a value is an outcome: blank, NA, N/A, null, NULL, None and Parquet's null are None, and
-  so is a blank line in a file of one column. A row of JSON may also lack a key, as dictionaries do.
-- A column in which a number, or a missing value, is written in two ways is refused: these may be two
-  outputs, and `verify` must not take them for one.
-- ISO 8601 dates are such if every cell of their column is; times are in UTC, to the microsecond. Dates
-  in other forms are words, but known as time stamps. "nan" and "inf" are floats, true and false booleans,
-  all other cells words, without spaces at their ends; words and numbers may share a column. Strings in
-  binary formats are read as cells of text are.
-
-Text has a header if no cell of its first row is a number, a date, a boolean or missing (but the first of
-several may be blank, as over an index, and is called "1"), and if some column below holds no words, or
-else no cell of the first row occurs again in its column. A delimiter at the end of every row makes no
-column. Data frames, Arrow tables and arrays with named fields are matched as files are (`frame_pair`).
+- Numbers that are whole are integers, written 1, 1.0 or 1e0; beyond 64 bits they are Python's.
+- A cell without a value is an outcome, None. A row of JSON may also lack a key, as dictionaries do.
+- ISO 8601 dates are such if every cell of their column is; times are in UTC, to the microsecond. Words
+  and numbers may share a column. Strings in binary formats are read as cells of text are.
+- Text has a header if no cell of its first row is a number, a date, a boolean or missing, and if some
+  column below holds no words, or else no cell of the first row occurs again in its column.
 
 Row numbers, time stamps and identifiers, numbers rounded in one file only, several ways to write a
 missing value, capitals: such differences would look like a violation, and are refused. Each rule
 looks for a pattern that software leaves behind and mechanisms hardly do, and allows what outputs may do:
-a few fine numbers beside rounded ones, a word in one file only. Arrays are not held to these rules.
+a few fine numbers beside rounded ones, a word in one file only. Data frames, Arrow tables and arrays with
+named fields are matched as files are (`frame_pair`); other arrays are not held to these rules.
 """
 
 from __future__ import annotations
@@ -69,12 +60,12 @@ _FINER = 0.5
 _CAPITALS = 0.05
 
 
-def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
+def _refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
     """Refuse columns that tell any two tables apart: row numbers, time stamps, identifiers, run names."""
     found = {}
     for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
         why = ""
-        if (one := _only_value(a)) and (other := _only_value(b)) and one != other:
+        if _is_constant(a) and _is_constant(b) and a.values[:1].tolist() != b.values[:1].tolist():
             why = f"has one value in all of {p.shown} and another in all of {q.shown}"
         for side, column in ((q, b), (p, a)):
             if sign := _index_like(column):
@@ -84,10 +75,10 @@ def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
     if not found:
         return
     rest = [name for name in p.called if name not in found]
-    remedy = f"name the columns that are outputs with {option('columns', rest or ['…'])}"
+    remedy = f"name the columns that are outputs with {_option('columns', rest or ['…'])}"
     if rest:
         remedy = (
-            f"leave out what is no output with {option('drop', [*dropped, *found])}, or {remedy}"
+            f"leave out what is no output with {_option('drop', [*dropped, *found])}, or {remedy}"
         )
     raise UnreadableFile(
         f"{'; '.join(found.values())}. That differs between any two tables, whatever the mechanism does, "
@@ -95,7 +86,7 @@ def refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
     )
 
 
-def refuse_writing(p: Content, q: Content) -> None:
+def _refuse_writing(p: Content, q: Content) -> None:
     """Refuse columns that were written in two ways."""
     for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
         for rule in (_kinds, _digits, _no_number, _capitals):
@@ -107,45 +98,36 @@ def refuse_writing(p: Content, q: Content) -> None:
                 )
 
 
-def column_notes(p: Table, q: Table) -> tuple[str, ...]:
+def column_notes(p: Table, q: Table) -> Iterator[str]:
     """Columns that may tell two tables apart for reasons that are no matter of the mechanism."""
-    return (*_rounding_notes(p, q), *_apart_notes(p, q))
-
-
-def _apart_notes(p: Table, q: Table) -> Iterator[str]:
-    """Columns of several whose values repeat, and none of them in both tables: batches, machines."""
-
-    def apart(columns: Sequence[AnyArray]) -> bool:
-        values = [set(map(repr, column.tolist())) for column in columns]  # some cannot be hashed
-        repeat = (4 * len(v) < len(column) for v, column in zip(values, columns, strict=True))
-        return all(repeat) and values[0].isdisjoint(values[1])
-
+    several = len(p.columns) > 1
     for name, *columns in zip(p.origin.columns, p.columns, q.columns, strict=True):
-        if len(p.columns) > 1 and apart([c[:_ROWS] for c in columns]) and apart(columns):
+        numbers = [_finite_numbers(column) for column in columns]
+        whole = [bool(np.all(one == np.floor(one))) for one in numbers]
+        if min(map(len, numbers)) >= _FEW and whole[0] != whole[1]:
+            coarse, fine = (p, q) if whole[0] else (q, p)
+            column = f"column {name!r}" if several else "the only column"
+            yield (
+                f"{column} has no decimals in {coarse.origin.file}, but has some in {fine.origin.file}. "
+                "If the two were rounded differently after the release, that alone tells them apart, and "
+                "a violation says nothing about the mechanism: round both in the same way"
+            )
+        if several and _disjoint([c[:_ROWS] for c in columns]) and _disjoint(columns):
             yield (
                 f"no value of column {name!r} occurs in both tables. If it is no output of the "
                 "mechanism (a batch, a machine), a violation says nothing about the mechanism: leave it "
-                f"out with {option('drop', [name])}"
+                f"out with {_option('drop', [name])}"
             )
 
 
-def _rounding_notes(p: Table, q: Table) -> Iterator[str]:
-    """Columns of numbers that have no decimals in one of two tables alone."""
-    for k, columns in enumerate(zip(p.columns, q.columns, strict=True)):
-        numbers = [_finite_numbers(Column(column)) for column in columns]
-        whole = [bool(np.all(one == np.floor(one))) for one in numbers]
-        if min(map(len, numbers)) < _FEW or whole[0] == whole[1]:
-            continue
-        coarse, fine = (p, q) if whole[0] else (q, p)
-        column = f"column {p.origin.columns[k]!r}" if len(p.columns) > 1 else "the only column"
-        yield (
-            f"{column} has no decimals in {coarse.origin.file}, but has some in {fine.origin.file}. If "
-            "the two were rounded differently after the release, that alone tells them apart, and a "
-            "violation says nothing about the mechanism: round both in the same way"
-        )
+def _disjoint(columns: Sequence[AnyArray]) -> bool:
+    """Whether the values of either column repeat, and none of them occurs in both."""
+    values = [set(map(repr, column.tolist())) for column in columns]  # some cannot be hashed
+    repeat = all(4 * len(v) < len(column) for v, column in zip(values, columns, strict=True))
+    return repeat and values[0].isdisjoint(values[1])
 
 
-def option(name: str, values: Sequence[str]) -> str:
+def _option(name: str, values: Sequence[str]) -> str:
     """An argument as Python and as the command line write it."""
     few = [*values[:8], *["…"] * (len(values) > 8)]
     listed, typed = ", ".join(map(repr, few)).replace("'…'", "…"), typed_names(few)
@@ -157,12 +139,10 @@ def typed_names(names: Sequence[str]) -> str:
     return ",".join(f'"{name}"' if "," in name else name for name in names)
 
 
-def _only_value(column: Column) -> tuple[object] | None:
-    """The value of all cells, if there is only one and none is missing."""
+def _is_constant(column: Column) -> bool:
+    """Whether all cells have one value and none is missing."""
     values = column.values.tolist()
-    if column.missing or len(values) < _FEW or any(value != values[0] for value in values):
-        return None
-    return (values[0],)
+    return not column.missing and len(values) >= _FEW and all(v == values[0] for v in values)
 
 
 def _index_like(column: Column) -> str:
@@ -176,7 +156,9 @@ def _index_like(column: Column) -> str:
     if n < _FEW or kind not in ("numbers", "dates", "words", "bytes"):
         return ""
     before, after = values[:-1], values[1:]
-    if kind == "dates" or (kind == "words" and _written_dates(values)):
+    top = values[:_ROWS].tolist() if kind == "words" else []
+    written = sum(re.fullmatch(WRITTEN_DATE, word) is not None for word in top)
+    if kind == "dates" or 2 * written > len(top):  # 31.12.2024 or 12/31/2024
         return "holds different dates, as time stamps are" if np.any(after != before) else ""
     if kind in ("words", "bytes"):
         runs, distinct = 1 + np.count_nonzero(after != before), len(set(values.tolist()))
@@ -191,12 +173,6 @@ def _index_like(column: Column) -> str:
     if dense and len(set(values.tolist())) == n:
         return "holds whole numbers without repetition and nearly without gaps, as row numbers are"
     return ""
-
-
-def _written_dates(words: AnyArray) -> bool:
-    """Whether most of the words at the top of a column are dates, such as 31.12.2024 or 12/31/2024."""
-    top = words[:_ROWS].tolist()
-    return 2 * sum(re.fullmatch(WRITTEN_DATE, word) is not None for word in top) > len(top)
 
 
 _Written = tuple[str, str] | None  # what either file holds, if that is a difference in writing
@@ -221,23 +197,15 @@ def _kinds(a: Column, b: Column) -> _Written:
 
 def _digits(a: Column, b: Column) -> _Written:
     """Numbers rounded to fewer decimals, or to fewer significant digits, in one file."""
-    values = [_finite_numbers(column) for column in (a, b)]
+    values = [_finite_numbers(column.values) for column in (a, b)]
     if min(map(len, values)) < _NUMBERS or all(one.dtype.kind == "i" for one in values):
         return None
     narrow = any(one.dtype == np.float32 for one in values)  # both are compared as such
     values = [one.astype(np.float32 if narrow else np.float64) for one in values]
-    # decimals and significant digits of each number, in its shortest decimal representation
-    shortest = [[Decimal(text).normalize().as_tuple() for text in map(str, one)] for one in values]
-    counts = [
-        np.array([(max(0, -int(number.exponent)), len(number.digits)) for number in one])
-        for one in shortest
-    ]
-    full = [bool(np.any(one[:, 1] > (_FLOAT if narrow else _DOUBLE))) for one in counts]
+    counts = [np.array([_decimals_and_digits(str(x)) for x in one]) for one in values]
+    full = [np.any(one[:, 1] > (_FLOAT if narrow else _DOUBLE)) for one in counts]
     for k, what in enumerate(("decimals", "significant digits")):
-        most = [
-            math.inf if is_full else one[:, k].max()
-            for one, is_full in zip(counts, full, strict=True)
-        ]
+        most = [math.inf if full[side] else counts[side][:, k].max() for side in (0, 1)]
         low, high = np.argsort(most, kind="stable").tolist()
         finer = np.mean(counts[high][:, k] > most[low])
         if most[0] != most[1] and finer >= _FINER and np.unique(values[low]).size >= _DISTINCT:
@@ -249,15 +217,21 @@ def _digits(a: Column, b: Column) -> _Written:
     return None
 
 
-def _finite_numbers(column: Column) -> AnyArray:
+def _decimals_and_digits(shortest: str) -> tuple[int, int]:
+    """Decimals and significant digits of a number in its shortest decimal representation."""
+    number = Decimal(shortest).normalize().as_tuple()
+    return max(0, -int(number.exponent)), len(number.digits)
+
+
+def _finite_numbers(values: AnyArray) -> AnyArray:
     """The finite numbers among the first rows of a column, without those that no double holds."""
-    values = column.values[:_ROWS]
+    values = values[:_ROWS]
     if values.dtype.kind == "O":
         kept = [v for v in values if type(v) in (int, float) and abs(v) < 2**1023]
         values = np.array(kept, dtype=float)
-    if values.dtype.kind not in "if":
-        return np.zeros(0)
-    return values if values.dtype.kind == "i" else values[np.isfinite(values)]
+    if values.dtype.kind == "i":
+        return values
+    return values[np.isfinite(values)] if values.dtype.kind == "f" else np.zeros(0)
 
 
 def _no_number(a: Column, b: Column) -> _Written:
@@ -273,14 +247,11 @@ def _marks(column: Column) -> set[str]:
     if column.kinds["numbers"] * 2 < len(values):
         return set()
     found = {"an empty cell"} if column.missing else set()
-    if values.dtype.kind == "f" and np.isnan(values).any():
+    cells = values.tolist() if values.dtype.kind == "O" else ()
+    floats = values if values.dtype.kind == "f" else [v for v in cells if isinstance(v, float)]
+    if np.isnan(floats).any():
         found.add("NaN")
-    for value in values.tolist() if values.dtype.kind == "O" else ():
-        if isinstance(value, str):
-            found.add(repr(value))
-        elif isinstance(value, float) and math.isnan(value):
-            found.add("NaN")
-    return found
+    return found | {repr(value) for value in cells if isinstance(value, str)}
 
 
 def _capitals(a: Column, b: Column) -> _Written:
@@ -320,14 +291,18 @@ def read_pair(
     are matched by name if both files have names, and by position otherwise. Columns that look like a row
     number, a time or an identifier are refused unless `columns` names them.
     """
-    wanted, unwanted = _choice(columns, drop)
     same = ""
     with contextlib.suppress(OSError):  # one is missing: said when it is read
         same = "are the same file" if os.path.samefile(p_path, q_path) else ""
     if not same:
         p, q = load(p_path, max_bytes, marks), load(q_path, max_bytes, marks)
-        if p.origin.sha256 == q.origin.sha256 and not may_coincide(_rows(p.table())):
-            same = "have the same content, byte for byte"
+        if p.origin.sha256 == q.origin.sha256:
+            cells = zip(*(column.tolist() for column in p.table().columns), strict=True)
+            same = (
+                ""
+                if may_coincide(list(map(repr, cells)))
+                else "have the same content, byte for byte"
+            )
     if same:
         raise UnreadableFile(
             f"{str(p_path)!r} and {str(q_path)!r} {same}; an audit compares outputs on one input with "
@@ -335,7 +310,7 @@ def read_pair(
         )
     if p.origin.file != q.origin.file:
         p, q = (replace(side, shown=side.origin.file) for side in (p, q))
-    return _matched(p, q, wanted, unwanted)
+    return _matched(p, q, columns, drop)
 
 
 def frame_pair(
@@ -348,7 +323,7 @@ def frame_pair(
     """
     one, other = frame_content("p", p), frame_content("q", q)
     if one and other:
-        return _matched(one, other, *_choice(columns, drop))
+        return _matched(one, other, columns, drop)
     if columns is not None or drop is not None:
         raise InvalidInput(
             "columns and drop choose among the columns of files and data frames; arrays have no names: "
@@ -363,19 +338,10 @@ def frame_pair(
     return None
 
 
-def _choice(
-    columns: Sequence[str] | None, drop: Sequence[str] | None
-) -> tuple[list[str] | None, list[str] | None]:
-    """The columns that are wanted, or those that are not, as lists of names."""
-    wanted, unwanted = _listed("columns", columns), _listed("drop", drop)
-    if wanted is not None and unwanted is not None:
-        raise InvalidInput("give columns= or drop=, not both: what is not in columns is left out")
-    return wanted, unwanted
-
-
-def _listed(name: str, given: Sequence[str] | None) -> list[str] | None:
+def _listed(name: str, given: Sequence[str] | None) -> list[str]:
+    """The names that were given; none if the argument was left out."""
     if given is None:
-        return None
+        return []
     if isinstance(given, str):
         raise InvalidInput(
             f"{name} must be a list of columns, got {checks.shown(given)}; write "
@@ -389,64 +355,56 @@ def _listed(name: str, given: Sequence[str] | None) -> list[str] | None:
     return listed
 
 
-def _rows(table: Table) -> list[str]:
-    """Every row as a text, the same for the same cells only."""
-    return list(map(repr, zip(*(column.tolist() for column in table.columns), strict=True)))
-
-
 def _matched(
-    p: Content, q: Content, wanted: list[str] | None, unwanted: list[str] | None
+    p: Content, q: Content, columns: Sequence[str] | None, drop: Sequence[str] | None
 ) -> tuple[Table, Table]:
     """Both tables with the same columns, of which nothing but the outputs tells them apart."""
+    wanted, unwanted = _listed("columns", columns), _listed("drop", drop)
+    if wanted and unwanted:
+        raise InvalidInput("give columns= or drop=, not both: what is not in columns is left out")
     if p.json and q.json and p.named and q.named:
         p, q = (side.take(dict.fromkeys(p.called + q.called)) for side in (p, q))
-    p, q = _same_columns(*_chosen(p, q, wanted, unwanted), unwanted or ())
-    if wanted is None and len(p.called) > 1:
-        refuse_identifiers(p, q, unwanted or ())
+    p, q = _same_columns(*_chosen(p, q, wanted, unwanted), unwanted)
+    if not wanted and len(p.called) > 1:
+        _refuse_identifiers(p, q, unwanted)
     pairs = list(zip(p.columns, q.columns, strict=True))
     p = replace(p, columns=tuple(_zero_one(a, b) for a, b in pairs))
     q = replace(q, columns=tuple(_zero_one(b, a) for a, b in pairs))
-    refuse_writing(p, q)
+    _refuse_writing(p, q)
     both = zip(p.columns, q.columns, strict=True)
     arrays = [_same_type(a.array(ABSENT), b.array(ABSENT)) for a, b in both]
     return p.table([a for a, _ in arrays]), q.table([b for _, b in arrays])
 
 
 def _chosen(
-    p: Content, q: Content, wanted: list[str] | None, unwanted: list[str] | None
+    p: Content, q: Content, wanted: Sequence[str], unwanted: Sequence[str]
 ) -> tuple[Content, Content]:
-    """Both tables, each with the columns asked for."""
-    sides = [p, q]
-    aliases: dict[str, str] = {}
+    """Both tables, each with the columns asked for; no names stand for all columns."""
     if not (p.named and q.named):  # positions, but the names of one file are understood
-        for k, side in enumerate(sides):
-            places = tuple(str(place + 1) for place in range(len(side.called)))
-            if side.named:
-                aliases = dict(zip(side.called, places, strict=True))
-            sides[k] = replace(side, called=places, named=False)
-    if wanted is not None:
-        wanted = [aliases.get(name, name) for name in wanted]
-        if len(wanted) == 1 and all(side.called == ("1",) and not side.named for side in sides):
+        named = p if p.named else q
+        places = dict(zip(named.called, named.places, strict=True)) if named.named else {}
+        p, q = (replace(side, called=side.places, named=False) for side in (p, q))
+        wanted, unwanted = ([places.get(n, n) for n in names] for names in (wanted, unwanted))
+        if len(wanted) == 1 and p.called == q.called == ("1",):
             wanted = ["1"]  # the only column there is, whatever it is called
-        for side in sides:
-            if unknown := [name for name in wanted if name not in side.called]:
-                raise InvalidInput(
-                    f"columns names {unknown[0]!r}, which {side.shown} does not have; it has "
-                    f"{_enumerated(side.called)}"
-                )
-        sides = [side.take(wanted) for side in sides]
-    if unwanted is not None:
-        gone = [aliases.get(name, name) for name in unwanted]
-        if unknown := [n for n in gone if not any(n in side.called for side in sides)]:
+    for side in (p, q):
+        if unknown := [name for name in wanted if name not in side.called]:
             raise InvalidInput(
-                f"drop names {unknown[0]!r}, which neither has; {sides[0].shown} has "
-                f"{_enumerated(sides[0].called)}"
+                f"columns names {unknown[0]!r}, which {side.shown} does not have; it has "
+                f"{_enumerated(side.called)}"
             )
-        sides = [side.take(n for n in side.called if n not in gone) for side in sides]
-        for side in sides:
-            if not side.called:
-                raise InvalidInput(f"drop leaves no column of {side.shown}; drop fewer")
-    return sides[0], sides[1]
+    if unknown := [name for name in unwanted if name not in p.called + q.called]:
+        raise InvalidInput(
+            f"drop names {unknown[0]!r}, which neither has; {p.shown} has {_enumerated(p.called)}"
+        )
+    p, q = (
+        side.take(wanted or [name for name in side.called if name not in unwanted])
+        for side in (p, q)
+    )
+    for side in (p, q):
+        if not side.called:
+            raise InvalidInput(f"drop leaves no column of {side.shown}; drop fewer")
+    return p, q
 
 
 def _same_columns(p: Content, q: Content, dropped: Sequence[str]) -> tuple[Content, Content]:
@@ -467,12 +425,16 @@ def _same_columns(p: Content, q: Content, dropped: Sequence[str]) -> tuple[Conte
         if only
     ]
     if said:
-        other_name = "a column may be named differently in the two: rename it in one of them"
-        leaving = (
-            f"use what both have, with {option('drop', [*dropped, *only_p, *only_q])}, if the "
-        )
-        leaving += "rest is no output: what it leaks is not found then"
-        remedies = [other_name] * (len(said) > 1) + [leaving] * (len(only_p) < len(p.called))
+        remedies = []
+        if only_p and only_q:
+            remedies.append(
+                "a column may be named differently in the two: rename it in one of them"
+            )
+        if len(only_p) < len(p.called):
+            remedies.append(
+                f"use what both have, with {_option('drop', [*dropped, *only_p, *only_q])}, if the rest "
+                "is no output: what it leaks is not found then"
+            )
         raise UnreadableFile(f"{', and '.join(said)}; {'; or '.join(remedies)}")
     return p, q.take(p.called)
 

@@ -8,6 +8,7 @@ import itertools
 import re
 import shlex
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from dpassay.sampling.columns import (
     microseconds,
     number_array,
     pyarrow_for,
+    read_columns,
 )
 
 _MISSING = ("", "NA", "N/A", "null", "NULL", "None")
@@ -44,6 +46,8 @@ WRITTEN_DATE = (
     rf"(?:[0-9]{{4}}([-/.]){_DAY}\1{_DAY}|{_DAY}([-/.]){_DAY}\2[0-9]{{4}}|{_DAY}/{_DAY}/[0-9]{{2}}"
     r"|[0-3][0-9]\.[0-3][0-9]\.[0-9]{2})(?:[ T,].*)?"
 )
+#: What is no name of a column.
+_VALUE = re.compile(f"{WRITTEN_DATE}|{_NUMBER}|{_SEPARATED}")
 _GROUPS = 20  # numbers that may have a separator, from which on it is asked for
 _SNIFFED = 100  # rows that tell the delimiter, and cells that tell a type
 _BLOCK = 1 << 24  # bytes of text parsed at a time; a row must fit
@@ -89,15 +93,6 @@ class Marks(NamedTuple):
             ) from None
         return self
 
-    def as_utf8(self, data: bytes) -> bytes:
-        """The same text in UTF-8."""
-        try:
-            return data.decode(self.encoding).encode()
-        except UnicodeError:
-            raise Unreadable(
-                f"is not text in {self.encoding}; is it in another encoding?"
-            ) from None
-
     @property
     def number(self) -> str:
         """The pattern of numbers."""
@@ -105,26 +100,21 @@ class Marks(NamedTuple):
         whole = f"([0-9]{{1,3}}({group}[0-9]{{3}})+|[0-9]*)" if group else "[0-9]*"
         return f"[+-]?{whole}({point}[0-9]*)?([eE][+-]?[0-9]+)?"
 
-    def plain(self, cells: Any, where: str) -> Any:
-        """Cells of text, numbers in them rewritten with a decimal point and without separators."""
+    def plain(self, cells: Any) -> Any:
+        """Trimmed cells, numbers in them rewritten with a decimal point and without separators."""
         if self == PLAIN:
             return cells
-        pc, number = _arrow().compute, self.number
-        trimmed = pc.utf8_trim_whitespace(cells)
-        if self.decimal == ",":
-            odd = np.flatnonzero(_matches(trimmed, _NUMBER) & ~_matches(trimmed, number))
-            if odd.size:
-                raise Unreadable(
-                    f"holds {checks.shown(trimmed[int(odd[0])].as_py())}, a number with a decimal point, "
-                    "but decimal=',' was given; write all numbers in the same way",
-                    where,
-                )
-        plain = pc.replace_substring(trimmed, self.thousands, "") if self.thousands else trimmed
-        plain = pc.replace_substring(plain, self.decimal, ".")
-        found = _arrow().array(_matches(trimmed, number))
+        pc, found = _arrow().compute, _matches(cells, self.number)
+        if self.decimal == "," and (odd := _first(cells, _matches(cells, _NUMBER) & ~found)):
+            raise Unreadable(
+                f"holds {checks.shown(odd)}, a number with a decimal point, but decimal=',' was given; "
+                "write all numbers in the same way"
+            )
         if isinstance(cells, _arrow().ChunkedArray):
-            plain, trimmed = plain.combine_chunks(), trimmed.combine_chunks()
-        return pc.if_else(found, plain, trimmed)
+            cells = cells.combine_chunks()
+        plain = pc.replace_substring(cells, self.thousands, "") if self.thousands else cells
+        plain = pc.replace_substring(plain, self.decimal, ".")
+        return pc.if_else(_arrow().array(found), plain, cells)
 
 
 #: 1234.5
@@ -136,7 +126,12 @@ def read_text(
 ) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
     """Names, or None without a header, and columns."""
     if marks.encoding != PLAIN.encoding:
-        data, marks = marks.as_utf8(data), marks._replace(encoding=PLAIN.encoding)
+        try:
+            data = data.decode(marks.encoding).encode()
+        except UnicodeError:
+            why = f"is not text in {marks.encoding}; is it in another encoding?"
+            raise Unreadable(why) from None
+        marks = marks._replace(encoding=PLAIN.encoding)
     if b"\0" in data[:_BLOCK]:
         raise Unreadable(NO_TEXT)
     data = data.removeprefix(b"\xef\xbb\xbf")
@@ -145,38 +140,25 @@ def read_text(
     if not data.endswith((b"\n", b"\r")):
         data += b"\n"  # Arrow does not see a row alone without it
     delimiter, width = _sniffed(data, suffix, marks)
-    table = _cells(data, delimiter, width)
-    last = table.column(width - 1)
+    columns = _cells(data, delimiter, width).columns
+    last = columns[-1]
     if width == 1:
         _refuse_unsplit(data, last.slice(0, _SNIFFED).to_pylist(), suffix, marks)
     elif last[0].as_py() == "" and last.unique().to_pylist() == [""]:
-        table = table.remove_column(width - 1)  # rows end in a delimiter
-    first = tuple(str(column[0].as_py()).strip() for column in table.columns)
-    if _may_be_header(first):
-        # numpy puts a # before a header, and pandas nothing over an index
-        names = (first[0].removeprefix("#").strip() or "1", *first[1:])
-        body = tuple(
-            of_text(column.slice(1), f"column {name!r}", marks)
-            for name, column in zip(names, table.columns, strict=True)
-        )
-        if _is_header(first, body):
-            return names, body
-    columns = enumerate(table.columns, 1)
-    return None, tuple(of_text(column, f"column {k}", marks) for k, column in columns)
-
-
-def _may_be_header(first: tuple[str, ...]) -> bool:
-    """Whether no cell of a first row is a value; over an index pandas writes nothing."""
+        columns = columns[:-1]  # rows end in a delimiter
+    read = partial(of_text, marks=marks)
+    first = [str(column[0].as_py()).strip() for column in columns]
+    # pandas writes nothing over an index
     cells = first[1:] if len(first) > 1 and not first[0] else first
-    values = re.compile(f"{WRITTEN_DATE}|{_NUMBER}|{_SEPARATED}")
-    return not any(cell in (*_MISSING, *_TRUE, *_FALSE) or values.fullmatch(cell) for cell in cells)
-
-
-def _is_header(first: tuple[str, ...], body: tuple[Column, ...]) -> bool:
-    """Whether a column below holds no words, or no cell of the first row occurs again below it."""
-    return any(not column.kinds["words"] for column in body) or not any(
-        cell in column.values.tolist() for cell, column in zip(first, body, strict=True)
-    )
+    if not any(cell in (*_MISSING, *_TRUE, *_FALSE) or _VALUE.fullmatch(cell) for cell in cells):
+        # numpy puts a # before a header
+        names = (first[0].removeprefix("#").strip() or "1", *first[1:])
+        body = read_columns(names, read, (column.slice(1) for column in columns))
+        values = any(not column.kinds["words"] for column in body)
+        below = zip(first, body, strict=True)
+        if values or not any(cell in column.values.tolist() for cell, column in below):
+            return names, body
+    return None, read_columns(None, read, columns)
 
 
 def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -198,16 +180,17 @@ def _sniffed(data: bytes, suffix: str, marks: Marks) -> tuple[str, int]:
     The delimiter is the first of _DELIMITERS that splits the rows at the top into equally many cells, or
     else splits the first row; .tsv is separated by tabs. A mark of numbers must be in quotes there.
     """
-    firsts: list[tuple[str, int]] = []
-    for mark in "\t" if suffix == ".tsv" else _DELIMITERS:
-        if mark in marks and not _quotes(data, mark, marks):
-            continue
-        widths = _widths(data, mark)
-        if widths[0] > 1 and len(set(widths) - {0}) == 1:
-            return mark, widths[0]
-        firsts.append((mark, widths[0]))
-    alone = "\t" if suffix == ".tsv" else "|" if "," in marks else ","
-    return next((found for found in firsts if found[1] > 1), (alone, 1))
+    tabs = suffix == ".tsv"
+    widths = {
+        mark: _widths(data, mark)
+        for mark in ("\t" if tabs else _DELIMITERS)
+        if mark not in marks or _quotes(data, mark, marks)
+    }
+    split = [mark for mark, found in widths.items() if found[0] > 1]
+    evenly = [mark for mark in split if len(set(widths[mark]) - {0}) == 1]
+    for mark in evenly + split:
+        return mark, widths[mark][0]
+    return "\t" if tabs else "|" if "," in marks else ",", 1
 
 
 def _quotes(data: bytes, mark: str, marks: Marks) -> bool:
@@ -217,7 +200,7 @@ def _quotes(data: bytes, mark: str, marks: Marks) -> bool:
 
 
 def _widths(data: bytes, mark: str) -> list[int]:
-    """How many cells the rows at the top have, if they are split at a mark."""
+    """How many cells the rows at the top have."""
     return [len(row) for _, row in itertools.islice(_rows(data, mark), _SNIFFED)]
 
 
@@ -269,67 +252,55 @@ def _refuse_uneven(data: bytes, delimiter: str, width: int) -> None:
             )
 
 
-def of_text(cells: Any, where: str, marks: Marks = PLAIN) -> Column:
+def of_text(cells: Any, marks: Marks = PLAIN) -> Column:
     """A column of text cells, typed."""
     pa = _arrow()
-    cells = marks.plain(cells, where)
+    cells = marks.plain(pa.compute.utf8_trim_whitespace(cells))
     if marks == PLAIN:
-        _refuse_grouped(cells, where)
-    numbers = _numbers(cells)
-    if numbers is not None:
-        _refuse_spellings(cells, where)
-        return Column(numbers)
-    cells = pa.compute.utf8_trim_whitespace(cells)
-    missing = pa.compute.is_in(cells, pa.array(_MISSING, cells.type))
+        _refuse_grouped(cells)
+    missing = _among(cells, _MISSING)
+    if not missing.any():
+        return Column(_typed(cells, marks))
     written = cells.filter(missing).unique().to_pylist()
     if len(written) > 1:
         raise Unreadable(
             f"holds {' and '.join(map(repr, sorted(written)))}, which are all read as a missing value "
-            "and are different outputs; write them alike, or another word for one of them",
-            where,
+            "and are different outputs; write them alike, or another word for one of them"
         )
-    present = pa.compute.invert(missing)
-    cells = cells.filter(present)
-    mask = np.asarray(present, dtype=bool)
-    return Column(_typed(cells, where, marks), None if mask.all() else mask)
+    return Column(_typed(cells.filter(~missing), marks), ~missing)
 
 
-def _refuse_grouped(cells: Any, where: str) -> None:
+def _refuse_grouped(cells: Any) -> None:
     """Refuse columns of 984 and 1.214, in which no decimal has other than three digits."""
     either = f"{_SMALL}|{_GROUPED}"
     if not _matches(cells.slice(0, _SNIFFED), either).all() or not _matches(cells, either).all():
         return
-    grouped = np.flatnonzero(_matches(cells, _GROUPED))
-    if _GROUPS <= grouped.size < len(cells):
+    grouped = _matches(cells, _GROUPED)
+    if _GROUPS <= np.count_nonzero(grouped) < len(cells):
         raise Unreadable(
-            f"holds {checks.shown(cells[int(grouped[0])].as_py())} beside whole numbers below 1000: a "
+            f"holds {checks.shown(_first(cells, grouped))} beside whole numbers below 1000: a "
             "decimal, or a whole number with a separator? Say --decimal , --thousands . for the second, "
-            "--thousands , for the first (decimal=, thousands= in Python)",
-            where,
+            "--thousands , for the first (decimal=, thousands= in Python)"
         )
 
 
-def _typed(cells: Any, where: str, marks: Marks) -> AnyArray:
+def _typed(cells: Any, marks: Marks) -> AnyArray:
     """Cells with a value: numbers, booleans, dates, or objects if there are words among them."""
-    pa = _arrow()
     if len(cells) == 0:
         return as_objects(())
-    for read in (_numbers, _dates):
-        found = read(cells)
-        if found is not None:
-            return found
-    true, false = (
-        np.asarray(pa.compute.is_in(cells, pa.array(written, cells.type)), dtype=bool)
-        for written in (_TRUE, _FALSE)
-    )
+    if (found := _numbers(cells)) is not None:
+        _refuse_spellings(cells)
+        return found
+    if (found := _dates(cells)) is not None:
+        return found
+    true, false = _among(cells, _TRUE), _among(cells, _FALSE)
     if (true | false).all():
         return true
-    separated = np.flatnonzero(_matches(cells, _SEPARATED))
-    if separated.size:
-        cell = cells[int(separated[0])].as_py()
+    separated = _matches(cells, _SEPARATED)
+    if cell := _first(cells, separated):
         fitting = ", ".join(
             f"{one.options} if it is {cell.replace(one.thousands, '').replace(one.decimal, '.')}"
-            for one in _fitting(cells if marks == PLAIN else cells.take(_arrow().array(separated)))
+            for one in _fitting(cells if marks == PLAIN else cells.filter(separated))
         )
         advice = (
             f"say how: {fitting} (decimal=, thousands= in Python)" if fitting else "write all alike"
@@ -338,51 +309,47 @@ def _typed(cells: Any, where: str, marks: Marks) -> AnyArray:
         raise Unreadable(
             f"holds {checks.shown(cell)}, which looks like a number with a decimal comma or separators, "
             f"or like several numbers. If it is one, {advice}. If it is several, separate cells by "
-            "commas, semicolons or tabs (np.savetxt(…, delimiter=','))",
-            where,
+            "commas, semicolons or tabs (np.savetxt(…, delimiter=','))"
         )
-    with_unit = np.flatnonzero(_matches(cells, _WITH_UNIT))
-    if with_unit.size:
+    if cell := _first(cells, _matches(cells, _WITH_UNIT)):
         raise Unreadable(
-            f"holds {checks.shown(cells[int(with_unit[0])].as_py())}, a number with a unit, which would "
-            "be read as a word; write the number alone",
-            where,
+            f"holds {checks.shown(cell)}, a number with a unit, which would be read as a word; write the "
+            "number alone"
         )
     mixed = np.array(cells.to_numpy(zero_copy_only=False))
     mixed[true], mixed[false] = True, False
     number = _matches(cells, _NUMBER)
     if number.any():
-        written = cells.filter(pa.array(number))
+        written = cells.filter(number)
         mixed[number] = _numbers(written)
-        _refuse_spellings(written, where)
+        _refuse_spellings(written)
     return mixed
 
 
-def _refuse_spellings(cells: Any, where: str) -> None:
+def _refuse_spellings(cells: Any) -> None:
     """Refuse numbers that are written in two ways, such as the codes 0123 and 123.
 
     Read as one number, two outputs would become one, and an upper bound on δ would be wrong. Rounding
     makes zeros of both signs.
     """
-    texts = _arrow().compute.utf8_trim_whitespace(cells).unique()
+    texts = cells.unique()
     numbers = np.asarray(_numbers(texts))
-    told = np.flatnonzero(
-        (numbers != 0) & ~(np.isnan(numbers) if numbers.dtype.kind == "f" else False)
-    )
-    _, first, which = np.unique(numbers[told], return_index=True, return_inverse=True)
-    if len(first) < len(told):
-        k = np.setdiff1d(np.arange(len(told)), first)[0]
-        one, other = (texts[int(told[row])].as_py() for row in (first[which[k]], k))
-        raise Unreadable(
-            f"holds {one!r} and {other!r}, which are one number, and may be two outputs. Write every "
-            "number in one way; if they are codes, write a letter before each",
-            where,
-        )
+    told = (numbers != 0) & (numbers == numbers)  # NaN is not equal to itself
+    if len(np.unique(numbers[told])) == np.count_nonzero(told):
+        return
+    seen: dict[Any, str] = {}
+    for number, text in zip(numbers[told].tolist(), texts.filter(told).to_pylist(), strict=True):
+        if number in seen:
+            raise Unreadable(
+                f"holds {seen[number]!r} and {text!r}, which are one number, and may be two outputs. "
+                "Write every number in one way; if they are codes, write a letter before each"
+            )
+        seen[number] = text
 
 
 def _fitting(cells: Any) -> list[Marks]:
     """The marks with which all numbers among the cells may be written."""
-    numbers = cells.filter(_arrow().array(_matches(cells, f"{_SEPARATED}|{_DIGITS}")))
+    numbers = cells.filter(_matches(cells, f"{_SEPARATED}|{_DIGITS}"))
     held = {"", *"".join(numbers.to_pylist())}
     each = itertools.product(
         "." + "," * ("," in held), (mark for mark in _THOUSANDS if mark in held)
@@ -393,6 +360,16 @@ def _fitting(cells: Any) -> list[Marks]:
 
 def _matches(cells: Any, pattern: str) -> BoolArray:
     return np.asarray(_arrow().compute.match_substring_regex(cells, f"^(?:{pattern})$"), dtype=bool)
+
+
+def _among(cells: Any, words: tuple[str, ...]) -> BoolArray:
+    pa = _arrow()
+    return np.asarray(pa.compute.is_in(cells, pa.array(words, cells.type)), dtype=bool)
+
+
+def _first(cells: Any, chosen: BoolArray) -> str:
+    """The first of the cells that are chosen; empty if none is."""
+    return str(cells[int(np.argmax(chosen))].as_py()) if chosen.any() else ""
 
 
 def _cast(cells: Any, kind: Any) -> Any | None:
