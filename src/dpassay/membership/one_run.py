@@ -261,13 +261,13 @@ class _Canaries:
 
         def of(group: str) -> CertifiedEpsilon:
             some = [e for e, one in zip(found, self.tests, strict=True) if group in ("", one.group)]
-            inside = [np.count_nonzero((run.groups == group) | (not group)) for run in self.runs]
+            inside = [run if not group else run[run.groups == group] for run in self.runs]
             return CertifiedEpsilon(
                 epsilon=max(one.lower_bound for one in some),
                 delta=delta,
                 claimed=claimed,
                 ceiling=max(one.ceiling for one in some),
-                canaries=sum(inside),
+                canaries=sum(map(len, inside)),
                 confidence=self.confidence,
                 group=group,
                 guarantee=self.guarantee,

@@ -82,7 +82,7 @@ class Drawn(Record):
         numbers, codes = self.numbers, self.codes
         number = isinstance(numbers, np.ndarray) and numbers.dtype.kind in "iuf"
         checks.require(number and numbers.ndim in (1, 2), "numbers must be an array of numbers")
-        known = isinstance(self.structures, tuple) and self.structures
+        known = isinstance(self.structures, tuple) and len(self.structures) > 0
         known = known and all(map(is_template, self.structures))
         checks.require(known, "structures are no templates")
         if codes is not None:

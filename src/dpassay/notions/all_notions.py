@@ -10,14 +10,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.learning.cross_fit import (
-    CrossFit,
-    LogLoss,
-    Scores,
-    cells_suffice,
-    ks_distance,
-    select,
-)
+from dpassay.learning.cross_fit import CrossFit, LogLoss, Scores, cells_suffice, ks_distance, select
 from dpassay.learning.streaming import (
     counts_between,
     grid_loss,

@@ -140,15 +140,15 @@ def count_thresholds(
             high, low = above[side, side] / held[side], above[side, 1 - side] / held[1 - side]
             rates.append(np.max(high[:, None] - low[:, None] * _ratio(eps), axis=0))
         deltas = np.array(rates)
-    index, side = np.arange(eps.size), backward.astype(int)
+    index, led_by = np.arange(eps.size), backward.astype(int)
     part = PairSpectrum(
         database=database,
         pair=source.pair,
         y=np.maximum(np.max(deltas, axis=0), 0.0),
         backward=backward,
-        hits=above[side, side, index],
-        misses=above[side, 1 - side, index],
-        totals=(held[side], held[1 - side]),
+        hits=above[led_by, led_by, index],
+        misses=above[led_by, 1 - led_by, index],
+        totals=(held[led_by], held[1 - led_by]),
         cells=counted.cells,
         method=counted.method,
     )
