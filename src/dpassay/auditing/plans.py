@@ -240,11 +240,16 @@ def _pilot(mechanism: Any, pair: Any, n: int, rng: Seed, sampling: Sampling | No
 
 
 def _worse(claim: Claim, excess: float) -> tuple[float, Callable[[Any], Any]]:
-    """The parameter of a truth that exceeds the claim, and P(event) of P(event) on the rarer side."""
+    """The parameter of a truth that exceeds the claim, and P(event) of P(event) on the rarer side.
+
+    Of a curve the truth is the curve moved by a Gaussian shift s: Φ(z + s) − Φ(z) is largest at
+    z = −s/2, where it is 2Φ(s/2) − 1, which is the gap.
+    """
     actual = claim.value * (1 + excess) if claim.value > 0 else excess
-    if claim.parameter == "gap":
-        return actual, _shifted(claim, actual)
-    return actual, claim.at(actual).region
+    if claim.parameter != "gap":
+        return actual, claim.at(actual).region
+    shift = 2 * ndtri((1 + min(actual, 1 - 1e-12)) / 2)
+    return actual, lambda q: ndtr(ndtri(claim.region(q)) + shift)
 
 
 def _best_rarity(truth: Callable[[Any], Any], claim: Claim) -> float:
@@ -252,19 +257,6 @@ def _best_rarity(truth: Callable[[Any], Any], claim: Claim) -> float:
     q = 1 / (1 + np.exp(np.linspace(-0.5, 8, 60)))
     allowed, noise = normal_limit(q, 1, 1, claim)
     return float(q[int(np.argmax((truth(q) - allowed) / noise))])  # the largest distance per draw
-
-
-def _shifted(claim: Claim, gap: float) -> Callable[[Any], Any]:
-    """P(event) on the likelier side, of P(event) on the other, if the curve is moved by a Gaussian shift.
-
-    Φ(z + s) − Φ(z) is largest at z = −s/2, where it is 2Φ(s/2) − 1: that is the gap.
-    """
-    shift = 2 * ndtri((1 + min(gap, 1 - 1e-12)) / 2)
-
-    def likelier(q: Any) -> Any:
-        return ndtr(ndtri(claim.region(q)) + shift)
-
-    return likelier
 
 
 def _noise(shape: str, truth: Claim) -> Laplace | Gaussian:

@@ -5,17 +5,14 @@ and guesses coins. The guesses must be a function of the output of the run (scor
 are) and of things that the coins do not influence. Then the bounds of `bounds.one_run_test` hold, for
 every number of canaries.
 
-How many coins are guessed:
-
-- Fixed beforehand: no correction.
-- Several numbers: each is tested at its share of the error probability (Bonferroni).
-- Learned: a random quarter of the canaries decides how many of the rest to guess, and the rest is tested.
-  Given the coins of the quarter, those of the rest are still fair and independent and the run is a
-  mechanism of them alone, so that m is the number of canaries in the rest. But the number of guesses now
-  depends on the output. For ε-DP that needs no correction, since the bound holds given the output; for
-  (ε, δ)-DP only the bound `averaged` holds, with its extra term for the fewest guesses that could have
-  been chosen. For trade-off functions no such bound is known, and where mδ is large the term is large:
-  there all canaries are used and five numbers are tested. Which it is depends on m and δ alone.
+How many coins are guessed is fixed beforehand, which needs no correction; or several numbers are, each
+tested at its share of the error probability (Bonferroni); or it is learned (`guessing`). Given the coins
+of the quarter that learns, those of the rest are still fair and independent and the run is a mechanism of
+them alone, so that m is the number of canaries in the rest. But the number of guesses now depends on the
+output. For ε-DP that needs no correction, since the bound holds given the output; for (ε, δ)-DP only the
+bound `averaged` holds, with its extra term for the fewest guesses that could have been chosen. For
+trade-off functions no such bound is known, and where mδ is large the term is large: there all canaries
+are used and five numbers are tested. Which it is depends on m and δ alone.
 
 Several runs with coins of their own are together one mechanism of all their coins: right guesses add up,
 and one exact test serves them all.

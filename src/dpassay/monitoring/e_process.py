@@ -173,26 +173,19 @@ class EProcess:
 
     def bring(self, p: Outputs, q: Outputs) -> None:
         """Bet on as many draws of either side, in this order; the first ones are training draws."""
-        done, total = 0, len(p)
-        while done < total:
-            if self.draws < FIRST:
-                size = min(FIRST - self.draws, total - done)
-                part = p[done : done + size], q[done : done + size]
-                self.draws += size
-            else:
-                if not self.epochs or self._until() <= self.draws:
-                    self._learn()
-                size = min(self._until() - self.draws, total - done)
-                part = p[done : done + size], q[done : done + size]
-                self._bet(*part)
+        while len(p):
+            until = int(_schedule(self.epochs[-1].start)[0][-1]) if self.epochs else FIRST
+            if self.draws >= until:
+                self._learn()
+                continue
+            size = min(until - self.draws, len(p))
+            first, p, q = (p[:size], q[:size]), p[size:], q[size:]
+            if self.epochs:
+                self._bet(*first)
+            self.draws += size
             if self.draws <= KEPT:
-                for kept, side in zip(self.kept, part, strict=True):
+                for kept, side in zip(self.kept, first, strict=True):
                     kept.append(side)
-            done += size
-
-    def _until(self) -> int:
-        """When the cells are chosen again."""
-        return int(_schedule(self.epochs[-1].start)[0][-1])
 
     def _learn(self) -> None:
         """Choose the cells anew, from draws that were bet on before."""
@@ -251,7 +244,6 @@ class EProcess:
             picks=np.concatenate([epoch.picks[:first].reshape(first, bets, 2), picks]),
             gained=np.concatenate([epoch.gained[:first].reshape(first, bets), gained]),
         )
-        self.draws = total
 
     @property
     def ends(self) -> IntArray:

@@ -194,11 +194,15 @@ def _worst(loss: GridLoss, region: Any, floor: float | None, caution: float) -> 
         ell = block.loss
         if floor is not None:
             ell = np.log(np.maximum(block.p, floor)) - np.log(np.maximum(block.q, floor))
-        careful = np.abs(ell) - caution * _standard_error(block)
-        cell = int(np.argmax(np.where(inside, careful, -np.inf)))
-        if best is None or careful[cell] > best.careful:
-            value, sign = abs(float(ell[cell])), 1 if ell[cell] >= 0 else -1
-            best = Worst(value, float(careful[cell]), sign, loss, block, cell)
+        # the standard error of log p̂ − log q̂, with half a draw added so that it stays finite
+        variance, kernel, cell = np.zeros_like(block.p), block.kernel, float(block.axes is None)
+        for density, n in zip((block.p, block.q), block.n, strict=True):
+            variance += kernel / (n * density + 0.5 * kernel) - cell / n
+        careful = np.abs(ell) - caution * np.sqrt(np.maximum(variance, 0.0))
+        at = int(np.argmax(np.where(inside, careful, -np.inf)))
+        if best is None or careful[at] > best.careful:
+            value, sign = abs(float(ell[at])), 1 if ell[at] >= 0 else -1
+            best = Worst(value, float(careful[at]), sign, loss, block, at)
     if best is None:
         raise InvalidInput(f"no draw fell into the region {checks.shown(region)}")
     block = loss.blocks[-1]
@@ -219,15 +223,6 @@ def unseen(masses: Masses, epsilon: float, n: int) -> tuple[str, ...]:
     if not math.isfinite(epsilon) or masses.epsilon() <= 1.1 * epsilon:
         return ()
     return (UNSEEN.format(n=n),)
-
-
-def _standard_error(block: GridPart) -> FloatArray:
-    """Of log p̂ − log q̂, with half a draw added so that it stays finite."""
-    cell = float(block.axes is None)
-    variance, kernel = np.zeros_like(block.p), block.kernel
-    for density, n in zip((block.p, block.q), block.n, strict=True):
-        variance += kernel / (n * density + 0.5 * kernel) - cell / n
-    return np.sqrt(np.maximum(variance, 0.0))
 
 
 def _bound_at(

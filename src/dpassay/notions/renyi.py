@@ -296,10 +296,11 @@ def _softmax_bounds(
         for source in found:
             tally = tally_draws(source, draws)
             rows = _points(tally, method, swaps, orders)
-            bounds = np.array([[point.lower(level) for point in row] for row in rows])
-            values = np.max([[point.value for point in row] for row in rows], axis=0)
+            points = np.array([[(point.value, point.error) for point in row] for row in rows])
+            values, errors = points[..., 0], points[..., 1]
+            bounds = np.where(np.isfinite(errors), values + ndtri(level) * errors, 0.0)
+            values, lower = values.max(axis=0), bounds.max(axis=0)
             estimates.append(float(values[0]))
-            lower = bounds.max(axis=0)
             if best is None or lower[0] > best.lower[0]:
                 binding = [rows[k][j] for j, k in enumerate(bounds.argmax(axis=0))]
                 notes = _warnings(binding, tally)
@@ -317,12 +318,6 @@ class Point:
     value: float
     error: float
     floored: float  # the share of the integral where q is below five times the floor
-
-    def lower(self, gamma: float) -> float:
-        """value + Φ⁻¹(γ)·error."""
-        if not math.isfinite(self.error):
-            return 0.0
-        return self.value + float(ndtri(gamma)) * self.error
 
 
 def _points(

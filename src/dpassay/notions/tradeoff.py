@@ -103,7 +103,10 @@ def estimate(
     density = KernelDensity.of(bandwidth)
     batch = None if confidence is None and loss is None else source.deal(draws)
     if batch is not None:
-        loss = _instead_of_cells(batch, source) if loss is None else loss
+        if loss is None:  # a learned score, where kernel densities estimate p/q clearly worse
+            learner = CrossFit(batch, "values", source.rng, lean=True)
+            if learner.on_cells and not cells_suffice(learner):
+                loss = learner.names[select(learner, LogLoss())[0]]
         fitted, score_p, score_q = _held_out("kde" if loss is None else loss, batch, source)
     if loss is None:
         tally = tally_draws(source, draws) if batch is None else tally_of(batch.p, batch.q)
@@ -123,14 +126,6 @@ def estimate(
         x, y = _perturbed(ratio, p, q, perturbation, thresholds)
     band = None if confidence is None else _band(score_p, score_q, confidence)
     return TradeoffCurve(x, y, band=band, about=about)
-
-
-def _instead_of_cells(batch: Batch, source: Source) -> Any:
-    """The score that estimates p/q where kernel densities do so clearly worse; else None."""
-    learner = CrossFit(batch, "values", source.rng, lean=True)
-    if not learner.on_cells or cells_suffice(learner):
-        return None
-    return learner.names[select(learner, LogLoss())[0]]
 
 
 def _held_out(loss: Any, batch: Batch, source: Source) -> tuple[Loss, FloatArray, FloatArray]:
@@ -291,7 +286,11 @@ def audit(
         n_test = checks.whole("n_test", n_test, at_least=2)
     locate, test = three_stages(source, n, n_locate, n_test)
     with Whole(locate + 2 * test, "locating") as bar:
-        curve = _located(source.deal((locate, locate)), loss, source)
+        batch = source.deal((locate, locate))
+        try:
+            curve = GridLoss.of(tally_of(batch.p, batch.q)).masses().tradeoff_curve()
+        except NotApplicable:  # too many numbers for kernel densities
+            curve = TradeoffCurve(*_roc(*_held_out(loss, batch, source)[1:]))
         eta = _weakest(curve, claim)
         bar.say("learning")
         training = Training.of(source.deal((test, test)))
@@ -324,14 +323,6 @@ def audit(
             claim.notes,
         ),
     )
-
-
-def _located(batch: Batch, loss: Any, source: Source) -> TradeoffCurve:
-    """The curve by kernel densities; by the loss of the audit where outputs have too many numbers."""
-    try:
-        return GridLoss.of(tally_of(batch.p, batch.q)).masses().tradeoff_curve()
-    except NotApplicable:
-        return TradeoffCurve(*_roc(*_held_out(loss, batch, source)[1:]))
 
 
 def _weakest(curve: TradeoffCurve, claim: Claim) -> float:
