@@ -203,6 +203,7 @@ def _joined(data: Any, records: Any, included: BoolArray) -> Any:
         rest = columns_of(data) or dict.fromkeys(columns, ())
         made = {name: _joined(rest[name], column, included) for name, column in columns.items()}
         return made if isinstance(records, Mapping) else tuple(made.values())
+    join: Any
     if is_frame(records) and type(records).__module__.startswith("polars"):
         import polars
 

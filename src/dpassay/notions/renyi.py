@@ -115,7 +115,7 @@ def estimate(
     >>> abs(estimate.value - dp.zoo.Laplace(1.0).renyi(2.0, (0.0, 1.0))) < 0.05
     True
     """
-    lam = _order(order)
+    lam = _orders(order, "order")
     swaps = SWAPS[checks.one_of("direction", direction, tuple(SWAPS))]
     if not isinstance(method, Softmax):
         raise InvalidInput("an estimate is made by method=Softmax(…); Variational() gives bounds")
@@ -155,7 +155,7 @@ def lower_bound(
     >>> 0.85 < bound.value <= 1.0, str(bound.guarantee)
     (True, 'exact')
     """
-    lam = _order(order)
+    lam = _orders(order, "order")
     gamma = 1 - checks.probability("confidence", confidence)
     found = list(sources(mechanism, pairs, rng=rng, sampling=sampling))
     if not found:
@@ -390,18 +390,15 @@ def _warnings(points: Sequence[Point], tally: CellCounts) -> tuple[str, ...]:
     )
 
 
-def _order(order: npt.ArrayLike) -> FloatArray:
-    """One order, as an array of one."""
-    if checks.doubles("order", order).ndim:
+def _orders(orders: npt.ArrayLike, name: str = "orders") -> FloatArray:
+    """Sorted orders; "order" must be one."""
+    array = checks.doubles(name, orders)
+    if array.ndim and name == "order":
         raise InvalidInput(
-            f"order must be one number above 1, got {checks.shown(order)}; "
+            f"order must be one number above 1, got {checks.shown(orders)}; "
             "dp.renyi.curve(…, orders=[…]) bounds several orders at once"
         )
-    return _orders(order)
-
-
-def _orders(orders: npt.ArrayLike) -> FloatArray:
-    array = np.atleast_1d(checks.doubles("orders", orders))
+    array = np.atleast_1d(array)
     if array.ndim != 1 or array.size == 0 or not np.all((array > 1) & np.isfinite(array)):
         raise InvalidInput(
             f"a Rényi order must be a finite number above 1, got {checks.shown(orders)}; order 1 is "

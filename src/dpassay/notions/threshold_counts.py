@@ -82,7 +82,7 @@ class Options:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PairSpectrum(Record):
-    """The estimate of one pair, and the counts that its bounds are computed from.
+    """One pair of a set: its estimate, and the counts that its bounds are computed from.
 
     Entry k of the counts belongs to {ℓ̂ > ε_k}, or to {ℓ̂ < −ε_k} where `backward`.
     """
