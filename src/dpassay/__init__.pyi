@@ -23,9 +23,9 @@ from .loss.kernel_density import KernelDensity as KernelDensity
 from .membership.attacks import AttackRates as AttackRates
 from .membership.attacks import attack_rates as attack_rates
 from .membership.canaries import Canaries as Canaries
+from .membership.one_run import CanaryPlan as CanaryPlan
 from .membership.one_run import one_run as one_run
-from .membership.plans import CanaryPlan as CanaryPlan
-from .membership.plans import plan_canaries as plan_canaries
+from .membership.one_run import plan_canaries as plan_canaries
 from .monitoring.monitors import Monitor as Monitor
 from .monitoring.monitors import monitor as monitor
 from .notions import pure as pure

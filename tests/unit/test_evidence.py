@@ -9,7 +9,6 @@ from tests.helpers import canonical
 import dpassay as dp
 from dpassay.monitoring import e_process as evidence
 from dpassay.monitoring.e_process import EProcess
-from dpassay.sampling.draw import stream
 
 
 def laplace(seed, n):
@@ -78,51 +77,6 @@ def test_rows_grow_with_the_draws():
     assert ends.size < 500
     assert picked[-1]
     assert evidence._schedule(8)[0].tolist() == list(range(9, 17))
-
-
-def test_draws_without_an_order_are_parted_as_shuffled_ones(seeds):
-    """A row of some draws of a sorted lot holds as many of each cell as a random part of it."""
-    track = EProcess(dp.PureDP(0.5), "values", 0)
-    track.bring(*laplace(seeds[0], 40))
-    cells = track.epochs[-1].partition
-    draws = canonical(np.sort(np.random.default_rng(seeds[0]).laplace(size=60)))
-    total, sizes = cells.counts(draws), np.array([25, 5, 30])
-    found = np.array(
-        [
-            evidence._hits(cells, (draws, draws), sizes, (stream(seed, 0), stream(seed, 1)))
-            for seed in seeds[:400]
-        ]
-    )
-    assert np.all(found.sum(axis=1) == total)
-    assert np.all(found.sum(axis=3) == sizes[:, None])
-    share = total / 60
-    for row, size in enumerate(sizes):
-        spread = np.sqrt(size * share * (1 - share) * (60 - size) / 59)
-        off = (found[:, row].mean(axis=(0, 1)) - size * share) / (spread / np.sqrt(800))
-        assert np.all(np.abs(off) < 4.5)
-        ratio = found[:, row].var(axis=0) / spread**2
-        assert np.all((ratio > 0.7) & (ratio < 1.35))
-    first = found[:, 0, 0] - found[:, 0, 1]
-    assert first.std() > 0  # the two sides are shuffled apart
-
-
-def test_rows_of_many_draws_without_an_order_are_counted_as_they_were(seed, monkeypatch):
-    """Past the last lesson: every draw is counted once, in a row of the schedule."""
-    monkeypatch.setattr(evidence, "KEPT", 64)
-    evidence._schedule.cache_clear()
-    p, q = laplace(seed, 3000)
-    one, two = (EProcess(dp.PureDP(0.9), "values", seed) for _ in range(2))
-    for track in (one, two):
-        assert not track.settled(5)
-        track.bring(p[:100], q[:100])
-        assert track.settled(5)
-    one.bring(p[100:], q[100:])
-    two.bring(p[100:], q[100:], (stream(seed, 8), stream(seed, 9)))
-    evidence._schedule.cache_clear()
-    assert np.array_equal(one.ends, two.ends)
-    assert np.array_equal(one.epochs[-1].known, two.epochs[-1].known)
-    assert not np.array_equal(one.epochs[-1].hits, two.epochs[-1].hits)
-    assert two.consistent()
 
 
 def test_of_one_number_half_of_many_draws_teach_and_all_are_counted(seed, monkeypatch):

@@ -6,7 +6,7 @@ import numpy as np
 from tests.helpers import canonical
 
 import dpassay as dp
-from dpassay.monitoring import confidence_sequence as standings
+from dpassay.monitoring import e_process as standings
 from dpassay.monitoring.e_process import EProcess
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from dpassay import validation as checks
@@ -84,7 +85,15 @@ def audit_counts(
     >>> verdict.violated, round(verdict.lower_bound, 3)
     (True, 0.749)
     """
-    counts, claim = _counts(hits_p, n_p, hits_q, n_q), as_claim(claim)
+    claim = as_claim(claim)
+    n, m = checks.whole("n_p", n_p), checks.whole("n_q", n_q)
+    i, j = checks.whole("hits_p", hits_p, at_least=0), checks.whole("hits_q", hits_q, at_least=0)
+    for name, hits, total in (("hits_p", i, n), ("hits_q", j, m)):
+        if hits > total:
+            raise InvalidInput(
+                f"{name} must be at most the {total:,} draws of its side, got {hits:,}"
+            )
+    counts = Counts(i, n, j, m)
     gamma = 1.0 - checks.probability("confidence", confidence)
     if likelier is not None:
         checks.one_of("likelier", likelier, ("first", "second"))
@@ -103,7 +112,7 @@ def audit_counts(
     budget = [(words, level) for words, _ in tests]
     if second is not None:
         budget.append((f"the bound on {second.symbol}", gamma - len(tests) * level))
-    event = Event(words="the event that was counted", live=True)
+    witness = Witness.of(Event(words="the event that was counted", live=True), counts)
     return Verdict(
         claim=claim,
         violated=violated,
@@ -113,14 +122,7 @@ def audit_counts(
         lower_bound=lower,
         confidence=confidence,
         guarantee=Guarantee.EXACT,
-        witness=Witness(
-            event=event,
-            hits_p=counts.i,
-            n_p=counts.n,
-            hits_q=counts.j,
-            n_q=counts.m,
-            level=share,
-        ),
+        witness=replace(witness, level=share),
         smallest_detectable=detectable,
         second=None if second is None else second.given(violated),
         budget=tuple(budget),
@@ -137,14 +139,3 @@ _EVENTS_ONLY = (
     "in general a single event does not show all of a Rényi divergence: the bound is valid, but may not "
     "reach the truth however many draws are made"
 )
-
-
-def _counts(hits_p: int, n_p: int, hits_q: int, n_q: int) -> Counts:
-    n, m = checks.whole("n_p", n_p), checks.whole("n_q", n_q)
-    i, j = checks.whole("hits_p", hits_p, at_least=0), checks.whole("hits_q", hits_q, at_least=0)
-    for name, hits, total in (("hits_p", i, n), ("hits_q", j, m)):
-        if hits > total:
-            raise InvalidInput(
-                f"{name} must be at most the {total:,} draws of its side, got {hits:,}"
-            )
-    return Counts(i, n, j, m)

@@ -67,13 +67,25 @@ class Plan(Shown):
     most: int | None = None  # and smaller
 
     def __str__(self) -> str:
-        c = self.claim
-        if self.actual is None:
-            return self._of_pilot()
-        truth = f"the truth is {c.at(self.actual).short}"
-        if self.draws is None or self.held_out is None:
+        c, draws, simulated = self.claim, self.draws, self.simulated
+        if draws is None and self.actual is not None:
             return f"no number of draws up to 10⁹ tells {c.short} from {c.at(self.actual).short}"
-        least = ""
+        if draws is None:
+            seen = "audits show" if simulated else "the pilot shows"
+            return (
+                f"{seen} no excess over {c.short} beyond the standard error: either the claim holds on "
+                "this pair, or the pilot is too small (give a larger pilot=)"
+            )
+        refute = f"about {draws:,} draws a side refute {c.short} with probability {self.power:g}"
+        at = f"at confidence {level(self.confidence)}"
+        if self.actual is None and simulated:
+            return f"{refute} {at} (by {simulated:,} audits of the mechanism)"
+        if self.actual is None:
+            return (
+                f"{refute} {at} if the excess is as in the pilot; {self.least:,} if it is one standard "
+                f"error larger, {self.most:,} if it is one smaller"
+            )
+        truth, least = f"the truth is {c.at(self.actual).short}", ""
         if c.parameter == "gap":
             truth = (
                 f"the truth falls short of it by up to {self.actual:g}, as a Gaussian shift would"
@@ -86,32 +98,10 @@ class Plan(Shown):
             least = ". This is the best case: noise takes more (shapes laplace and gaussian)"
         else:
             truth += f" with {self.shape.capitalize()} noise"
-        seen = ""
-        if self.simulated is not None:
-            seen = f" (by {self.simulated:,} simulated audits)"
+        seen = f" (by {simulated:,} simulated audits)" if simulated else ""
         return (
-            f"about {self.draws:,} draws a side refute {c.short} with probability {self.power:g}{seen} "
-            f"when {truth}, at confidence {level(self.confidence)}. {self.held_out:,} of them test an "
-            f"event of probability {self.event:.3g} on the rarer side; the rest find it{least}"
-        )
-
-    def _of_pilot(self) -> str:
-        if self.draws is None:
-            seen = "audits show" if self.simulated else "the pilot shows"
-            return (
-                f"{seen} no excess over {self.claim.short} beyond the standard error: either the claim "
-                "holds on this pair, or the pilot is too small (give a larger pilot=)"
-            )
-        if self.simulated is not None:
-            return (
-                f"about {self.draws:,} draws a side refute {self.claim.short} with probability "
-                f"{self.power:g} at confidence {level(self.confidence)} (by {self.simulated:,} audits of "
-                "the mechanism)"
-            )
-        return (
-            f"about {self.draws:,} draws a side refute {self.claim.short} with probability "
-            f"{self.power:g} at confidence {level(self.confidence)} if the excess is as in the pilot; "
-            f"{self.least:,} if it is one standard error larger, {self.most:,} if it is one smaller"
+            f"{refute}{seen} when {truth}, {at}. {self.held_out:,} of them test an event of probability "
+            f"{self.event:.3g} on the rarer side; the rest find it{least}"
         )
 
 
@@ -159,68 +149,88 @@ def plan(
     True
     """
     checks.probability("power", power)
-    share = 0.25 if train is None else checks.probability("train", train)
-    gamma = 1 - checks.probability("confidence", confidence)
+    checks.probability("confidence", confidence)
+    if train is not None:
+        checks.probability("train", train)
     if mechanism is None and pair is None:
         mechanism, claim = claim, None
     if claim is not None:
         if event is not None or shape != "coin":
             raise InvalidInput("a pilot shows the event and the shape: leave event and shape out")
         size = checks.whole("pilot", pilot, at_least=_PILOT)
-        learner, read = _pilot(mechanism, pair, size, rng, sampling), as_claim(claim)
+        learner = _pilot(mechanism, pair, size, rng, sampling)
+        goal = _Goal(as_claim(claim), power, confidence, train)
         if excess is None:
-            return _of_pilot(learner, read, power, confidence, share)
+            return _of_pilot(learner, goal)
         checks.real("excess", excess, above=0.0)
-        if not read.set_by_events:
+        if not goal.claim.set_by_events:
             raise InvalidInput(
-                f"no event shows all of an excess over {read.short}: give the shape gaussian, or a "
-                "mechanism that breaks the claim as shape"
+                f"no event shows all of an excess over {goal.claim.short}: give the shape gaussian, or "
+                "a mechanism that breaks the claim as shape"
             )
-        return _beyond_pilot(learner, read, excess, power, confidence, share)
+        return _beyond_pilot(learner, goal, excess)
+    goal = _Goal(as_claim(mechanism), power, confidence, train)
     if not isinstance(shape, str):
-        read, learner = as_claim(mechanism), _pilot(shape, pair, pilot, rng, sampling)
-        made = _of_pilot(learner, read, power, confidence, share)
-        start = min(made.draws or 10 * pilot, _SIMULATED)
-        n = _simulated(shape, pair, read, start, power, confidence, train, rng)
-        made = replace(made, shape="mechanism", simulated=sum(_ROUNDS))
-        return replace(made, draws=n, held_out=None if n is None else round(n * (1 - share)))
+        found = _of_pilot(_pilot(shape, pair, pilot, rng, sampling), goal)
+        start = min(found.draws or 10 * pilot, _SIMULATED)
+        return _simulated(replace(found, shape="mechanism"), goal, shape, pair, start, rng)
     if pair is not None:
         raise InvalidInput(
             "a plan is made of a claim alone, or of a mechanism, a pair and a claim: give the claim too"
         )
-    read = as_claim(mechanism)
     excess = 0.1 if excess is None else checks.real("excess", excess, above=0.0)
     checks.one_of("shape", shape, SHAPES)
-    actual, truth = _worse(read, excess)
-    tested, assumed = read, None
+    actual, truth = _worse(goal.claim, excess)
+    tested, noise = goal.claim, None
     if shape != "coin":
         if event is not None:
             raise InvalidInput(f"an event goes with the shape coin: {shape} noise has its own")
-        assumed = law = _noise(shape, read.at(actual))
-        if not read.set_by_events:  # simulated audits say what their divergences show beyond events
-            tested = read.gaussian_proxy()
+        noise = law = _noise(shape, goal.claim.at(actual))
+        if (
+            not tested.set_by_events
+        ):  # simulated audits say what their divergences show beyond events
+            tested = tested.gaussian_proxy()
 
         def truth(q: Any) -> Any:
             return 1 - law.tradeoff(q, (0.0, 1.0))
 
     rarer = _best_rarity(truth, tested) if event is None else checks.probability("event", event)
-    held = draws_needed(float(truth(rarer)), rarer, tested, gamma, power)
-    draws, simulated = _with_training(held, share), None
-    if assumed is not None and draws is not None and draws <= _SIMULATED:
-        draws = _simulated(assumed, (0.0, 1.0), read, draws, power, confidence, train, rng)
-        simulated = sum(_ROUNDS)
-        held = None if draws is None else round(draws * (1 - share))
-    return Plan(
-        claim=read,
-        shape=shape,
-        actual=actual,
-        power=power,
-        confidence=confidence,
-        event=rarer,
-        held_out=held,
-        draws=draws,
-        simulated=simulated,
-    )
+    held = draws_needed(float(truth(rarer)), rarer, tested, 1 - confidence, power)
+    found = goal.plan(held, shape=shape, actual=actual, event=rarer)
+    if noise is None or found.draws is None or found.draws > _SIMULATED:
+        return found
+    return _simulated(found, goal, noise, (0.0, 1.0), found.draws, rng)
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """What an audit should achieve: refute a claim with a probability, at a confidence."""
+
+    claim: Claim
+    power: float
+    confidence: float
+    train: float | None  # the share of training draws that was asked for
+
+    @property
+    def share(self) -> float:
+        return 0.25 if self.train is None else self.train
+
+    def draws(self, held: int | None) -> int | None:
+        """The draws of an audit of which so many test."""
+        if held is None:
+            return None
+        return max(math.ceil(held / (1 - self.share)), held + _LEARN, _LEAST)
+
+    def plan(self, held: int | None, **found: Any) -> Plan:
+        """The plan of which so many draws test."""
+        return Plan(
+            claim=self.claim,
+            power=self.power,
+            confidence=self.confidence,
+            held_out=held,
+            draws=self.draws(held),
+            **found,
+        )
 
 
 def _pilot(mechanism: Any, pair: Any, n: int, rng: Seed, sampling: Sampling | None) -> CrossFit:
@@ -230,11 +240,16 @@ def _pilot(mechanism: Any, pair: Any, n: int, rng: Seed, sampling: Sampling | No
 
 
 def _worse(claim: Claim, excess: float) -> tuple[float, Callable[[Any], Any]]:
-    """The parameter of a truth that exceeds the claim, and P(event) of P(event) on the rarer side."""
+    """The parameter of a truth that exceeds the claim, and P(event) of P(event) on the rarer side.
+
+    Of a curve the truth is the curve moved by a Gaussian shift s: Φ(z + s) − Φ(z) is largest at
+    z = −s/2, where it is 2Φ(s/2) − 1, which is the gap.
+    """
     actual = claim.value * (1 + excess) if claim.value > 0 else excess
-    if claim.parameter == "gap":
-        return actual, _shifted(claim, actual)
-    return actual, claim.at(actual).region
+    if claim.parameter != "gap":
+        return actual, claim.at(actual).region
+    shift = 2 * ndtri((1 + min(actual, 1 - 1e-12)) / 2)
+    return actual, lambda q: ndtr(ndtri(claim.region(q)) + shift)
 
 
 def _best_rarity(truth: Callable[[Any], Any], claim: Claim) -> float:
@@ -242,24 +257,6 @@ def _best_rarity(truth: Callable[[Any], Any], claim: Claim) -> float:
     q = 1 / (1 + np.exp(np.linspace(-0.5, 8, 60)))
     allowed, noise = normal_limit(q, 1, 1, claim)
     return float(q[int(np.argmax((truth(q) - allowed) / noise))])  # the largest distance per draw
-
-
-def _with_training(held: int | None, train: float) -> int | None:
-    """The draws of an audit of which so many test."""
-    return None if held is None else max(math.ceil(held / (1 - train)), held + _LEARN, _LEAST)
-
-
-def _shifted(claim: Claim, gap: float) -> Callable[[Any], Any]:
-    """P(event) on the likelier side, of P(event) on the other, if the curve is moved by a Gaussian shift.
-
-    Φ(z + s) − Φ(z) is largest at z = −s/2, where it is 2Φ(s/2) − 1: that is the gap.
-    """
-    shift = 2 * ndtri((1 + min(gap, 1 - 1e-12)) / 2)
-
-    def likelier(q: Any) -> Any:
-        return ndtr(ndtri(claim.region(q)) + shift)
-
-    return likelier
 
 
 def _noise(shape: str, truth: Claim) -> Laplace | Gaussian:
@@ -282,101 +279,72 @@ def _noise(shape: str, truth: Claim) -> Laplace | Gaussian:
 
 
 def _simulated(
-    mechanism: Mechanism,
-    pair: Any,
-    claim: Claim,
-    draws: int,
-    power: float,
-    confidence: float,
-    train: float | None,
-    rng: Seed,
-) -> int | None:
-    """Draws at which audits have the power asked for; None where they refute no more than by chance.
+    found: Plan, goal: _Goal, mechanism: Mechanism, pair: Any, draws: int, rng: Seed
+) -> Plan:
+    """A plan with draws at which audits have the power asked for; None if they refute as by chance.
 
     The power of a test at level γ is about Φ(c √n − Φ⁻¹(1 − γ)). c is estimated by maximum likelihood
     from all rounds, the last of which are near the draws that are sought.
     """
-    goal, critical = float(ndtri(power)), float(ndtri(confidence))
+    critical = float(ndtri(goal.confidence))
+    distance = float(ndtri(goal.power)) + critical
     seeds = iter(np.random.default_rng(rng).integers(2**62, size=sum(_ROUNDS)).tolist())
-    silent = Sampling(progress=False)
-    rates = np.geomspace(0.2, 5.0, 400) * (goal + critical) / math.sqrt(draws)  # candidates for c
+    rates = np.geomspace(0.2, 5.0, 400) * distance / math.sqrt(draws)  # candidates for c
+    options: Options = {"confidence": goal.confidence, "train": goal.train}
+    options |= {"sampling": Sampling(progress=False)}
     likelihood = np.zeros(rates.size)
     with Progress(sum(_ROUNDS), "simulating", unit="audits") as bar:
         for runs in _ROUNDS:
             hits = 0
             for _ in range(runs):
-                options: Options = {"n": draws, "confidence": confidence, "train": train}
-                options |= {"rng": next(seeds), "sampling": silent}
-                hits += audit(mechanism, pair, claim, **options).violated
+                options |= {"n": draws, "rng": next(seeds)}
+                hits += audit(mechanism, pair, goal.claim, **options).violated
                 bar.advance(1)
             z = rates * math.sqrt(draws) - critical
             likelihood += hits * log_ndtr(z) + (runs - hits) * log_ndtr(-z)
             if not (k := int(np.argmax(likelihood))):  # the smallest rate of all: no excess is seen
-                return None
-            best = float(rates[k])
-            draws = max(math.ceil(((goal + critical) / best) ** 2), _LEAST)
-    return draws
+                return replace(found, simulated=sum(_ROUNDS), draws=None, held_out=None)
+            draws = max(math.ceil((distance / float(rates[k])) ** 2), _LEAST)
+    held = round(draws * (1 - goal.share))
+    return replace(found, simulated=sum(_ROUNDS), draws=draws, held_out=held)
 
 
-def _of_pilot(
-    learner: CrossFit, claim: Claim, power: float, confidence: float, train: float
-) -> Plan:
+def _of_pilot(learner: CrossFit, goal: _Goal) -> Plan:
     """The plan for an excess as large as a pilot shows on the best event that it finds."""
-    goal, pilot = float(ndtri(power) + ndtri(confidence)), len(learner.batch.p)
+    distance, pilot = float(ndtri(goal.power) + ndtri(goal.confidence)), len(learner.batch.p)
     test = 10 * pilot
     for _ in range(4):  # the best event depends on how many draws will test it
-        best = _best_event(learner, claim, test, 1 - confidence)
+        best = _best_event(learner, goal.claim, test, 1 - goal.confidence)
         if best.z <= 0:
             break
-        test = int(min(max(test * (goal / best.z) ** 2, _LEARN), _MOST))
+        test = int(min(max(test * (distance / best.z) ** 2, _LEARN), _MOST))
     error = math.sqrt(test / pilot)  # the standard error of z at as many draws as test
-    draws = least = most = None
-    if best.z > 0 and goal > error:
-        draws, least, most = (
-            _with_training(math.ceil(test * (goal / z) ** 2), train)
-            for z in (goal, goal + error, goal - error)
-        )
-    return Plan(
-        claim=claim,
-        shape="pilot",
-        actual=None,
-        power=power,
-        confidence=confidence,
-        event=best.low,
-        held_out=None if draws is None else test,
-        draws=draws,
-        least=least,
-        most=most,
+    if best.z <= 0 or distance <= error:
+        return goal.plan(None, shape="pilot", actual=None, event=best.low)
+    least, most = (
+        goal.draws(math.ceil(test * (distance / z) ** 2))
+        for z in (distance + error, distance - error)
     )
+    return goal.plan(test, shape="pilot", actual=None, event=best.low, least=least, most=most)
 
 
-def _beyond_pilot(
-    learner: CrossFit, claim: Claim, excess: float, power: float, confidence: float, train: float
-) -> Plan:
+def _beyond_pilot(learner: CrossFit, goal: _Goal, excess: float) -> Plan:
     """The plan for a given excess on an event like the best of a pilot.
 
     A mechanism that keeps its claim still breaks half of it, on events on which it is about as bad as it
     can be: an excess is expected there. If it does not, the best of all events is assumed.
     """
-    (actual, truth), gamma = _worse(claim, excess), 1 - confidence
-    rarer, pilot = _best_rarity(truth, claim), len(learner.batch.p)
-    if _best_event(learner, claim, pilot, gamma).z > ndtri(confidence) + 3:
-        return _of_pilot(learner, claim, power, confidence, train)  # which is a violation by itself
+    claim, gamma, pilot = goal.claim, 1 - goal.confidence, len(learner.batch.p)
+    if _best_event(learner, claim, pilot, gamma).z > ndtri(goal.confidence) + 3:
+        return _of_pilot(learner, goal)  # which is a violation by itself
+    actual, truth = _worse(claim, excess)
+    rarer = _best_rarity(truth, claim)
     if claim.value > 0:
         best = _best_event(learner, claim.at(claim.value / 2), 10 * pilot, gamma)
         rarer = max(best.low, 0.5 / pilot) if best.z > 0 else rarer
-    held = draws_needed(float(truth(rarer)), rarer, claim, gamma, power)
+    held = draws_needed(float(truth(rarer)), rarer, claim, gamma, goal.power)
     held = None if held is None else math.ceil(_FOUND_ANEW * held)
-    return Plan(
-        claim=claim,
-        shape="pilot",
-        actual=actual,
-        power=power,
-        confidence=confidence,
-        event=rarer,
-        held_out=held,
-        draws=_with_training(held, train),
-    )
+    return goal.plan(held, shape="pilot", actual=actual, event=rarer)
 
 
 def _best_event(learner: CrossFit, claim: Claim, test: int, gamma: float) -> ThresholdEvent:

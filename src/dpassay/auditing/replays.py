@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -62,30 +62,25 @@ def replay(
     >>> dp.replay(bound, dp.zoo.Laplace(1.0), n=100_000, rng=1).lower_bound >= bound.value
     True
     """
-    before: tuple[Origin, ...] = ()
-    seen: set[str] = set()
+    about: About | None = None
     notes: tuple[str, ...] = ()
     doubted = False
     if isinstance(witness, (Verdict, LowerBound)):
-        before, seen = witness.about.files, _prints(witness.about)
-        doubted = witness.guarantee is not Guarantee.EXACT
-        if witness.about.units == "canaries":
+        result, about = witness, witness.about
+        doubted = result.guarantee is not Guarantee.EXACT
+        if about.units == "canaries":
             raise InvalidInput(
                 "guesses about the canaries of one run have no event to count again: train once more "
                 "with fresh coins (dp.Canaries) and give the new scores to dp.one_run (dpassay one-run)"
             )
-    if isinstance(witness, Verdict):
-        claim = witness.claim if claim is None else claim
-        witness = witness.witness
-    elif isinstance(witness, LowerBound):
-        if witness.witness is None:
+        if result.witness is None:
             raise InvalidInput(
-                f"a bound by {witness.about.method} is not of one event, which could be run again; those "
-                "of dp.bound are"
+                f"a bound by {about.method} is not of one event, which could be run again; those of "
+                "dp.bound are"
             )
         if claim is None:
-            claim, notes = witness.claim, (_reached(witness),)
-        witness = witness.witness
+            claim, notes = result.claim, _reached(result)
+        witness = result.witness
     if not isinstance(witness, Witness):
         raise InvalidInput(
             f"replay takes a verdict, a bound or a witness, got {checks.shown(witness)}"
@@ -102,42 +97,24 @@ def replay(
     if isinstance(mechanism, Samples):
         source: Source = mechanism
         sizes = totals(source, n)
-        if seen & ({source.digest} | {origin.sha256 for origin in source.files}):
-            raise InvalidInput(
-                "these are the draws on which the event was found: a replay needs fresh ones"
-            )
-        if any(drawn_before(one, mechanism.p, mechanism.q) for one in seen):
-            raise InvalidInput(
-                "many of these are draws on which the event was found, though not all: a replay needs "
-                "fresh ones"
-            )
-        _check_columns(before, source.files)
+        if about is not None:
+            _check_fresh(about, mechanism)
         _check_kinds(event, mechanism)
     else:
         if witness.pair is None:
             raise InvalidInput("the witness carries no pair of inputs to run on")
         # streams of its own: with the seed of the audit the draws that chose the event would come back
         source = one_source(mechanism, witness.pair, rng=rng, sampling=sampling, stage=_REPLAY)
-        size = checks.whole("n", n)
-        sizes = size, size
+        sizes = (checks.whole("n", n),) * 2
         if doubted:  # counts alone do not show whether draws depend on each other
             source.doubts = warned(source.deal((_LOOKED_AT, _LOOKED_AT)))
-    total = np.zeros(4, dtype=np.int64)
-    for (part,) in source.blocks(sizes, Counter(((event,),), (None,))):
-        total += part.counts[0]
-    i, n_p, j, n_q = (int(t) for t in total)
-    turned = _turned(witness, (i, n_p, j, n_q))
-    verdict = audit_counts(
-        i,
-        n_p,
-        j,
-        n_q,
-        claim,
-        confidence=confidence,
-        likelier="first" if witness.p >= witness.q else "second",
-    )
+    parts = source.blocks(sizes, Counter(((event,),), (None,)))
+    i, n_p, j, n_q = np.sum([part.counts[0] for (part,) in parts], axis=0).tolist()
+    likelier: Literal["first", "second"] = "first" if witness.p >= witness.q else "second"
+    verdict = audit_counts(i, n_p, j, n_q, claim, confidence=confidence, likelier=likelier)
     pair = source.pair if witness.pair is None else source.pair.related(witness.pair.relation)
     guarantee = verdict.guarantee.given(source.doubts)
+    swapped = _swapped(verdict.witness, likelier)
     return replace(
         verdict,
         guarantee=guarantee,
@@ -148,44 +125,47 @@ def replay(
             guarantee=guarantee,
             seed=source.seed,
             pair=pair,
-            notes=(*notes, *turned, *verdict.about.notes, *source.notes),
+            notes=(*notes, *swapped, *verdict.about.notes, *source.notes),
             files=source.files,
         ),
     )
 
 
-def _reached(bound: LowerBound) -> str:
+def _reached(result: Verdict | LowerBound) -> tuple[str, ...]:
     """What a replay of a bound says, and what it does not."""
-    if bound.claim is not None and not bound.claim.set_by_events:
+    if isinstance(result, Verdict):
+        return ()
+    bound = f"{result.notion} ≥ {rounded_down(result.value)}"
+    if result.claim is not None and not result.claim.set_by_events:
         return (
-            f"{bound.notion} ≥ {rounded_down(bound.value)} comes from the whole outputs, and an event "
-            "shows only a part of it: a replay that stays below does not contradict the bound"
+            f"{bound} comes from the whole outputs, and an event shows only a part of it: a replay that "
+            "stays below does not contradict the bound",
         )
     return (
-        f"the claim tested is the bound itself, {bound.notion} ≥ {rounded_down(bound.value)}: as many "
-        "draws as before exceed it in about half of all replays, more draws more often"
+        f"the claim tested is the bound itself, {bound}: as many draws as before exceed it in about half "
+        "of all replays, more draws more often",
     )
 
 
-def _prints(about: About) -> set[str]:
-    """What tells the draws of a result apart: their own digest, and those of their files."""
-    return {about.digest, *(origin.sha256 for origin in about.files)} - {""}
-
-
-def named(origin: Origin) -> bool:
-    """Whether the columns of a file have names, and not only places."""
-    return origin.columns != tuple(str(k + 1) for k in range(len(origin.columns)))
-
-
-def _check_columns(before: tuple[Origin, ...], now: tuple[Origin, ...]) -> None:
-    """An event of some columns says nothing about others."""
-    if not before or not now:
+def _check_fresh(about: About, samples: Samples) -> None:
+    """Refuse draws on which the event was found, and those of other columns."""
+    seen = {about.digest, *(origin.sha256 for origin in about.files)} - {""}
+    if seen & {samples.digest, *(origin.sha256 for origin in samples.files)}:
+        raise InvalidInput(
+            "these are the draws on which the event was found: a replay needs fresh ones"
+        )
+    if any(drawn_before(one, samples.p, samples.q) for one in seen):
+        raise InvalidInput(
+            "many of these are draws on which the event was found, though not all: a replay needs "
+            "fresh ones"
+        )
+    if not about.files or not samples.files:
         return
-    old, new = before[0], now[0]
+    old, new = about.files[0], samples.files[0]
     names = named(old), named(new)
-    alike = set(old.columns) == set(new.columns) if all(names) else len(old.columns) == 1
-    if not any(names):
-        alike = True
+    alike = not any(names) or len(old.columns) == 1
+    if all(names):
+        alike = set(old.columns) == set(new.columns)
     if len(old.columns) == len(new.columns) and alike:
         return
     was, has = (", ".join(map(repr, one.columns)) for one in (old, new))
@@ -194,6 +174,11 @@ def _check_columns(before: tuple[Origin, ...], now: tuple[Origin, ...]) -> None:
         "fresh draws with the same columns, under the same names, and choose them with columns= "
         "(--columns)"
     )
+
+
+def named(origin: Origin) -> bool:
+    """Whether the columns of a file have names, and not only places."""
+    return origin.columns != tuple(str(k + 1) for k in range(len(origin.columns)))
 
 
 def _check_kinds(event: Event, source: Samples) -> None:
@@ -213,17 +198,16 @@ def _check_kinds(event: Event, source: Samples) -> None:
         )
 
 
-def _turned(witness: Witness, counts: tuple[int, int, int, int]) -> tuple[str, ...]:
+def _swapped(counted: Witness, likelier: str) -> tuple[str, ...]:
     """A note where the event is clearly likelier on the other input than it was."""
-    i, n, j, m = counts
-    mean = (i + j) / (n + m)
+    p, q, n, m = counted.p, counted.q, counted.n_p, counted.n_q
+    mean = (counted.hits_p + counted.hits_q) / (n + m)
     noise = math.sqrt(mean * (1 - mean) * (1 / n + 1 / m))
-    first = witness.p >= witness.q
-    if (j / m - i / n if first else i / n - j / m) <= _CLEARLY * noise:
+    if (q - p if likelier == "first" else p - q) <= _CLEARLY * noise:
         return ()
-    was, now = ("first", "second") if first else ("second", "first")
+    now = "second" if likelier == "first" else "first"
     return (
-        f"the event is likelier on the {now} input here ({100 * i / n:.3g}% against {100 * j / m:.3g}%), "
-        f"and was on the {was} where it was found: were the two exchanged? A replay tests that direction "
+        f"the event is likelier on the {now} input here ({100 * p:.3g}% against {100 * q:.3g}%), and was "
+        f"on the {likelier} where it was found: were the two exchanged? A replay tests that direction "
         "alone",
     )

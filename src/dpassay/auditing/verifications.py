@@ -76,7 +76,7 @@ def verify(
     share, most = (TRAIN, ENOUGH) if train is None else (checks.probability("train", train), None)
     target = asked.shown_by()
     found: list[PairUpper] = []
-    notes: list[str] = []
+    notes: dict[str, None] = {}
     doubts: list[str] = []
     first: Source | None = None
     held: tuple[Batch, Kept, Claim, Pair] | None = None  # what a diagnosis of the worst pair needs
@@ -94,8 +94,8 @@ def verify(
             bar.total = max(bar.total, many * max(budget.total))
             bar.label = f"pair {len(found) + 1} of {many}" if many > 1 else ""
             batch = source.deal(budget.learn)
-            kept: Kept = ()
             cells = Cells.learn(batch)
+            kept: Kept = ()
             counts = np.zeros((2, len(cells) + 1), dtype=np.int64)
             for part, some in source.blocks(budget.test, Keeping.of(cells, budget.test)):
                 counts, kept = counts + part, kept + some
@@ -104,33 +104,35 @@ def verify(
                 held = batch, kept, asked, source.pair
             one = PairUpper(pair=source.pair, upper=upper, cells=len(cells), unseen=outside(counts))
             found.append(one)
-            notes += [note for note in source.notes if note not in notes]
+            notes |= dict.fromkeys(source.notes)
             doubts += source.doubts
             drawn = budget.total
     if first is None:
         raise InvalidInput("there is no pair to look at: the iterator is empty")
     worst = max(found, key=lambda one: one.upper)
     guarantee = Guarantee.EXACT.given(doubts)
-    single = target is not None and target[0].size == 1
-    allowed = float(target[1][0]) if target is not None and single else 0.0
+    epsilon, allowed = None, 0.0
+    if target is not None and target[0].size == 1:
+        epsilon, allowed = float(target[0][0]), float(target[1][0])
     confirmed = target is not None and worst.upper <= allowed
+    reason = _never(asked) if target is None else _why(worst, allowed, epsilon is not None)
+    causes: tuple[Explanation, ...] = ()
+    if not confirmed and held is not None:
+        # the draws that back them chose the worst of the pairs
+        causes = diagnose(*held, None, gamma, guarantee, chosen=len(found))
+        if not any(one.alone > asked.value for one in causes):
+            causes = ()
     return Verification(
         claim=asked,
         confirmed=confirmed,
         upper=worst.upper,
-        epsilon=float(target[0][0]) if target is not None and single else None,
+        epsilon=epsilon,
         confidence=confidence,
         guarantee=guarantee,
-        reason=""
-        if confirmed
-        else _never(asked)
-        if target is None
-        else _why(worst, allowed, single),
+        reason="" if confirmed else reason,
         pairs=tuple(found),
         budget=((_SPENT, gamma),),
-        diagnosis=()
-        if confirmed or held is None
-        else _diagnosis(*held, gamma, guarantee, len(found)),
+        diagnosis=causes,
         about=About(
             method="the largest limit of a set of outputs",
             guarantee=guarantee,
@@ -142,23 +144,6 @@ def verify(
             digest=first.digest,
         ),
     )
-
-
-def _diagnosis(
-    batch: Batch,
-    kept: Kept,
-    claim: Claim,
-    pair: Pair,
-    gamma: float,
-    guarantee: Guarantee,
-    pairs: int,
-) -> tuple[Explanation, ...]:
-    """The causes of a violation; nothing where none of them breaks the claim on fresh draws.
-
-    The draws that back them chose the worst of the pairs.
-    """
-    found = diagnose(batch, kept, claim, pair, None, gamma, guarantee, chosen=pairs)
-    return found if any(one.alone > claim.value for one in found) else ()
 
 
 _SPENT = (

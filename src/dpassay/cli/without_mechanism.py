@@ -173,7 +173,7 @@ def plan(
     Example: dpassay plan --canaries 1000 --canaries 5000 --runs 1 --runs 4 --claim "eps=4, delta=1e-5"
     """
     from dpassay.auditing.plans import plan as run
-    from dpassay.membership.plans import plan_canaries
+    from dpassay.membership.one_run import plan_canaries
 
     how: Any = {"excess": excess, "power": power, "shape": shape, "event": event}
     how["confidence"] = confidence

@@ -424,7 +424,7 @@ def separates(learner: CrossFit) -> bool:
     """
     found = list(_judged(learner))
     for (p, q), held_back in found:
-        distance = _distance(p, q) * math.sqrt(p.size * q.size / (p.size + q.size))
+        distance = ks_distance(p, q) * math.sqrt(p.size * q.size / (p.size + q.size))
         choices = 0.0 if held_back else np.unique(np.concatenate([p, q])).size * math.log(2)
         if distance > math.sqrt((math.log(2 * len(found) / _CHANCE) + choices) / 2):
             return True
@@ -459,7 +459,7 @@ def _judged(learner: CrossFit, *, always: bool = False) -> Iterator[tuple[Scores
             yield scores, not learner.in_sample(index)
 
 
-def _distance(p: FloatArray, q: FloatArray) -> float:
+def ks_distance(p: FloatArray, q: FloatArray) -> float:
     """The largest distance of the two distribution functions."""
     p, q = np.sort(p), np.sort(q)
     both = np.concatenate([p, q])

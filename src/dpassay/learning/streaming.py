@@ -102,9 +102,14 @@ def scores_over(source: Source, loss: Loss, edges: FloatArray, rest: Sizes) -> I
     return total
 
 
-def _score_cells(loss: Loss, edges: FloatArray, *sides: Outputs) -> IntArray:
-    places = [np.searchsorted(edges, loss.score(side), side="right") for side in sides]
-    return np.array([np.bincount(place, minlength=edges.size + 1) for place in places])
+def _score_cells(loss: Loss, edges: FloatArray, p: Outputs, q: Outputs) -> IntArray:
+    return counts_between(edges, (loss.score(p), loss.score(q)))
+
+
+def counts_between(edges: FloatArray, scores: Scores) -> IntArray:
+    """How many scores lie in each cell between edges, a row a side."""
+    cells = [np.searchsorted(edges, side, side="right") for side in scores]
+    return np.array([np.bincount(cell, minlength=edges.size + 1) for cell in cells])
 
 
 #: One in so many of the testing draws is looked at.

@@ -3,24 +3,17 @@
 These are the numbers by which membership inference attacks are reported. They are no privacy parameters:
 to test a claim, give the same scores to `dpassay.audit(dpassay.from_samples(scores_in, scores_out), …)`.
 
-AUC. With n and m scores the estimate is a two-sample U-statistic, an average of averages of
-k = min(n, m) independent terms in [0, 1]. By Jensen's inequality its moment generating function is at
-most that of such an average (Hoeffding 1963, doi:10.1080/01621459.1963.10500830, section 5), whence
-P(estimate ≥ a) ≤ exp(−k kl(a, AUC)) for a ≥ AUC, and likewise below.
-
-TPR at FPR ≤ α: the largest P(X > τ) over thresholds τ with P(Y > τ) ≤ α, for scores X of members and Y of
-others. The k-th largest of m scores of others has P(Y > τ) stochastically at most Beta(k, m + 1 − k); the
-largest k for which that is at most α with probability 1 − γ/2 gives a threshold that does not depend on
-the members' scores. Their count above it is binomial: the Clopper–Pearson limit at γ/2 holds. The upper
-limit uses a threshold below which no admissible one can lie.
+The limits (proofs in docs/theory.md): those of the AUC follow from Hoeffding's bound for U-statistics
+with k = min(n, m) independent terms (1963, doi:10.1080/01621459.1963.10500830, section 5). The TPR at
+FPR ≤ α is the largest P(X > τ) over thresholds τ with P(Y > τ) ≤ α, for scores X of members and Y of
+others: order statistics of Y give a threshold that is admissible with probability 1 − γ/2, and the count
+of X above it has a Clopper–Pearson limit at γ/2.
 
 Both need independent scores. Scores of canaries that share one trained model are dependent: what moves
 the model moves all of them, and it is their coins that are independent. The rates then describe that run
 and no more, the limits are no guarantee, and `one_run`, which needs the coins alone, gives exact bounds.
-
-Several such runs with coins of their own: the rate of a run, whatever its scores depend on, is a random
-variable in [0, 1], and those of the runs are independent. Limits of their mean by the same inequality,
-with k the number of runs, are exact for the expected rate of a run.
+The rates of several such runs with coins of their own are independent variables in [0, 1]: limits of
+their mean, with k the number of runs, are exact for the expected rate of a run.
 """
 
 from __future__ import annotations
@@ -38,7 +31,7 @@ from dpassay._typing import FloatArray
 from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.bounds.ordering import kl
 from dpassay.errors import InvalidInput
-from dpassay.membership.runs import is_several, read_scores
+from dpassay.membership.guessing import is_several, read_scores
 from dpassay.privacy.provenance import Guarantee, level
 from dpassay.rootfinding import bisect
 from dpassay.rounding import rounded_down, rounded_up
@@ -129,22 +122,19 @@ def attack_rates(
     gamma = 1 - checks.probability("confidence", confidence)
     checks.flag("separate_runs", separate_runs)
     guarantee = Guarantee.EXACT if separate_runs or several else Guarantee.HEURISTIC
+    rates = [fpr] if isinstance(fpr, numbers.Real) else checks.listed("fpr", fpr)
+    for one in rates:
+        checks.probability("fpr", one)
 
-    def rate(name: str, find: Any, *level: float) -> Rate:
-        found = [find(x, y, *level, gamma) for x, y in runs]
-        value, lower, upper = found[0]
+    def rate(name: str, find: Any, *fpr: float) -> Rate:
+        found = np.array([find(x, y, *fpr, gamma) for x, y in runs])
+        value, lower, upper = found[0].tolist()
         if several:
-            name, value = (
-                f"{name}, mean of {len(runs)} runs",
-                sum(one[0] for one in found) / len(runs),
-            )
+            name, value = f"{name}, mean of {len(runs)} runs", float(found[:, 0].mean())
             lower, upper = _mean_limits(value, len(runs), gamma)
         limits = {"value": value, "lower": lower, "upper": upper}
         return Rate(name=name, confidence=confidence, guarantee=guarantee, **limits)
 
-    rates = [fpr] if isinstance(fpr, numbers.Real) else checks.listed("fpr", fpr)
-    for one in rates:
-        checks.probability("fpr", one)
     return AttackRates(
         auc=rate("AUC", _auc),
         tpr=tuple(rate(f"TPR at FPR {one:g}", _tpr, float(one)) for one in rates),

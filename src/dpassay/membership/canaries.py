@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +64,11 @@ class Canaries(Record):
     def __post_init__(self) -> None:
         self._set(rng=seed_of(self.rng))
         given: Any = self.included
-        records = self.records
-        if given is None and records is None:
+        if given is None and self.records is None:
             raise InvalidInput(f"records must be {_KINDS}, got None")
-        if records is not None:
-            _check_kinds(records, self.data)
-        many = len(given) if records is None else _count(records)
+        if self.records is not None:
+            _check_kinds(self.records, self.data)
+        many = len(given) if self.records is None else _count(self.records)
         if not many:
             raise InvalidInput("records must hold at least one canary, got none")
         # from an address of its own: training with the same seed must not use the same randomness
@@ -202,32 +203,27 @@ def _joined(data: Any, records: Any, included: BoolArray) -> Any:
         rest = columns_of(data) or dict.fromkeys(columns, ())
         made = {name: _joined(rest[name], column, included) for name, column in columns.items()}
         return made if isinstance(records, Mapping) else tuple(made.values())
-    if is_frame(records):
-        return _concatenated(data, records, included)
-    if _is_tensor(records):
-        import torch
-
-        chosen = records[torch.tensor(included.tolist(), device=records.device)]
-        return torch.cat([data, chosen]) if len(data) else chosen
-    if hasattr(records, "shape"):
-        chosen = np.asarray(records)[included]
-        return np.concatenate([np.asarray(data), chosen]) if len(data) else chosen
-    if isinstance(records, Sequence):
-        return [*data, *(r for r, kept in zip(records, included, strict=True) if kept)]
-    return JoinedRows(data, records, included)
-
-
-def _concatenated(data: Any, records: Any, included: BoolArray) -> Any:
-    """The rows of a frame and those of another that are included, as one frame."""
-    if type(records).__module__.startswith("polars"):
+    join: Any
+    if is_frame(records) and type(records).__module__.startswith("polars"):
         import polars
 
-        chosen = records.filter(polars.Series(included))
-        return polars.concat([data, chosen]) if len(data) else chosen
-    import pandas
+        parts, join = [data, records.filter(polars.Series(included))], polars.concat
+    elif is_frame(records):
+        import pandas
 
-    chosen = records[included]
-    return pandas.concat([data, chosen], ignore_index=True) if len(data) else chosen
+        parts, join = [data, records[included]], partial(pandas.concat, ignore_index=True)
+    elif _is_tensor(records):
+        import torch
+
+        chosen = torch.tensor(included.tolist(), device=records.device)
+        parts, join = [data, records[chosen]], torch.cat
+    elif hasattr(records, "shape"):
+        parts, join = [np.asarray(data), np.asarray(records)[included]], np.concatenate
+    elif isinstance(records, Sequence):
+        return [*data, *compress(records, included)]
+    else:
+        return JoinedRows(data, records, included)
+    return join(parts) if len(data) else parts[1]
 
 
 def _check_kinds(records: Any, data: Any) -> None:
@@ -253,7 +249,18 @@ def _check_kinds(records: Any, data: Any) -> None:
             f"is a dict, got {checks.shown(data)}; if each array is a canary, give them as a list"
         )
     for key, column in (mine or {"": records}).items():
-        _check_rows(column, data if theirs is None else theirs[key])
+        rows = data if theirs is None else theirs[key]
+        for words, is_kind in (("a data frame", is_frame), ("a tensor", _is_tensor)):
+            if is_kind(column) and not is_kind(rows):
+                raise InvalidInput(
+                    f"the canaries are {words}, so data must be one too, got {checks.shown(rows)}"
+                )
+        shapes = [getattr(one, "shape", ()) for one in (column, rows)]
+        if all(shapes) and not is_frame(column) and shapes[0][1:] != shapes[1][1:]:
+            raise InvalidInput(
+                f"a canary has the shape {tuple(shapes[0][1:])}, and a row of the data "
+                f"{tuple(shapes[1][1:])}; give both in one shape"
+            )
 
 
 def _named(columns: dict[Any, Any]) -> str:
@@ -261,21 +268,6 @@ def _named(columns: dict[Any, Any]) -> str:
     if all(isinstance(name, int) for name in columns):
         return f"a tuple of {len(columns)} arrays"
     return f"a dict of the columns {', '.join(map(str, columns))}"
-
-
-def _check_rows(records: Any, data: Any) -> None:
-    """Refuse rows of data that cannot stand in one array, frame or data set with those of canaries."""
-    for words, is_kind in (("a data frame", is_frame), ("a tensor", _is_tensor)):
-        if is_kind(records) and not is_kind(data):
-            raise InvalidInput(
-                f"the canaries are {words}, so data must be one too, got {checks.shown(data)}"
-            )
-    shapes = [getattr(one, "shape", ()) for one in (records, data)]
-    if all(shapes) and not is_frame(records) and shapes[0][1:] != shapes[1][1:]:
-        raise InvalidInput(
-            f"a canary has the shape {tuple(shapes[0][1:])}, and a row of the data "
-            f"{tuple(shapes[1][1:])}; give both in one shape"
-        )
 
 
 # --- files
@@ -307,8 +299,8 @@ def read_columns(
     checks.one_of("sign", sign, ("higher", "lower"), remedy="lower for losses")
     table = read_table(path, max_bytes)
     names = list(table.names or ())
-    wanted = {"scores": score, "included": included, "groups": group or "", "run": run or ""}
-    wanted = {name: column for name, column in wanted.items() if column}
+    wanted = {"scores": score, "included": included}
+    wanted |= {name: column for name, column in (("groups", group), ("run", run)) if column}
     if not set(wanted.values()) <= set(names):
         has = ", ".join(map(repr, names)) or "none with a name"
         raise UnreadableFile(
@@ -317,13 +309,12 @@ def read_columns(
         )
     found = {name: table.columns[names.index(column)] for name, column in wanted.items()}
     for name in ("scores", "included"):
-        column = found[name]
-        if column.dtype.kind not in "bif":
-            odd = next((v for v in column.tolist() if not isinstance(v, (bool, int, float))), None)
-            at = column.tolist().index(odd) + 1
+        if found[name].dtype.kind not in "bif":
+            cells = enumerate(found[name].tolist(), 1)
+            row, odd = next((k, v) for k, v in cells if not isinstance(v, (bool, int, float)))
             raise UnreadableFile(
-                f"column {wanted[name]!r} of {str(path)!r} has {odd!r} in row {at:,}; every canary needs "
-                "a number as its score, and 0 or 1 for included"
+                f"column {wanted[name]!r} of {str(path)!r} has {odd!r} in row {row:,}; every canary "
+                "needs a number as its score, and 0 or 1 for included"
             )
     found["scores"] = (1.0 if sign == "higher" else -1.0) * found["scores"].astype(float)
     used = replace(table.origin, columns=tuple(wanted.values()))

@@ -1,4 +1,4 @@
-"""Which coins are guessed, from which part of the canaries, and at which share of the error probability.
+"""The canaries of training runs, read and checked once, and the guesses of their coins.
 
 Learned numbers of guesses: a random quarter of the canaries decides how many of the rest to guess, and
 the rest is tested. `one_run` says why that holds.
@@ -19,11 +19,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpassay import validation as checks
+from dpassay._typing import AnyArray, BoolArray, FloatArray
 from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
 from dpassay.errors import InvalidInput
-from dpassay.membership.runs import FEWEST, Run, refuse_unfair
 from dpassay.privacy.claims import Claim
 from dpassay.sampling.draw import stream
 
@@ -59,6 +59,197 @@ _FIXED = (
 _OF_GROUPS = 0.5
 
 
+#: The address of the order among equal scores.
+_TIES = 1 << 23
+#: Standard deviations from a half that fair coins do not reach (probability 1e-9 at most).
+_UNFAIR = 6.6
+#: Coins that fair ones do not repeat (probability 1e-13 at most with a million canaries).
+_REPEATED = 64
+#: With fewer canaries than this none are learned from, and they make no group.
+FEWEST = 8
+#: With fewer canaries than this, exactly half being included is no reason for doubt.
+_FEW = 20
+#: What scores must be, and what to do about one that is missing.
+_SCORES = (
+    "one number a canary",
+    "every canary needs a score: give those that could not be scored one that does not depend on the "
+    "coin, such as that of the canary which seems least to have been included",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The canaries of a run, or some of them."""
+
+    scores: FloatArray
+    coins: BoolArray
+    groups: AnyArray  # a label each; all of them "" without groups
+    whole: int  # canaries of the whole run
+
+    def __len__(self) -> int:
+        return len(self.coins)
+
+    def __getitem__(self, chosen: AnyArray) -> Run:
+        return Run(self.scores[chosen], self.coins[chosen], self.groups[chosen], self.whole)
+
+
+def read_runs(scores: Any, included: Any, groups: Any = None) -> list[Run]:
+    """Scores, coins and groups of each run, as they were given."""
+    several = is_several(scores)
+    given = {"scores": scores, "included": included}
+    if groups is not None:
+        given["groups"] = groups
+    if len({is_several(one) for one in given.values()}) > 1:
+        raise InvalidInput(
+            f"{' and '.join(given)} must all be arrays, or all lists of arrays, one a run"
+        )
+    columns = list(given.values()) if several else [[one] for one in given.values()]
+    counts = [len(one) for one in columns]
+    if len(set(counts)) > 1:
+        of = " and ".join(f"{name} of {n}" for name, n in zip(given, counts, strict=True))
+        raise InvalidInput(f"there are {of} runs; give all of each run")
+    runs: list[Run] = []
+    for k, (s, c, *labels) in enumerate(zip(*columns, strict=True)):
+        read, coins = read_scores("scores", s, *_SCORES), _coins(c)
+        for name, column in zip(list(given)[1:], (coins, *labels), strict=True):
+            if len(column) != len(read):
+                of = f" of run {k + 1}" if several else ""
+                raise InvalidInput(
+                    f"scores{of} has {len(read):,} canaries and {name} has {len(column):,}; give one of "
+                    "each a canary, in the same order"
+                )
+        names = _labels(labels[0]) if labels else np.full(len(read), "")
+        if any(len(coins) > 20 and np.array_equal(coins, other.coins) for other in runs):
+            raise InvalidInput(
+                f"run {k + 1} has the coins of a run before it; every run needs coins of its own: draw "
+                "them with dp.Canaries and another seed"
+            )
+        runs.append(Run(read, coins, names, len(read)))
+    return runs
+
+
+def is_several(given: Any) -> bool:
+    """Whether this is a list of arrays, one a run."""
+    if not isinstance(given, (list, tuple)) or not len(given):
+        return False
+    return isinstance(given[0], (list, tuple)) or getattr(given[0], "ndim", 0) > 0
+
+
+def read_scores(name: str, given: Any, needed: str, without: str) -> FloatArray:
+    """One score each; `needed` says of what, `without` what to do about one that is missing."""
+    try:
+        array = np.asarray(given, dtype=float)
+    except Exception:  # an object may raise anything
+        raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}") from None
+    if array.ndim != 1 or not array.size:
+        raise InvalidInput(f"{name} must be {needed}, got an array of shape {array.shape}")
+    if np.isnan(array).any():
+        at = int(np.flatnonzero(np.isnan(array))[0])
+        raise InvalidInput(f"{name}[{at}] is NaN; {without}")
+    return array
+
+
+def _coins(given: Any) -> BoolArray:
+    array = np.asarray(given)
+    if array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all():
+        array = array.astype(bool)
+    if array.ndim != 1 or array.dtype.kind != "b":
+        raise InvalidInput(
+            f"included must be True or False (or 1 or 0) for each canary, got {checks.shown(given)}"
+        )
+    heads = int(np.count_nonzero(array))
+    if abs(2 * heads - len(array)) > _UNFAIR * math.sqrt(len(array)):
+        raise InvalidInput(
+            f"included is True for {heads:,} of {len(array):,} canaries, which fair coins do not do; the "
+            "test needs a fair coin for each canary: draw them with dp.Canaries"
+        )
+    coins = np.asarray(array, dtype=bool)
+    start = coins[:_REPEATED]
+    if 0 < start.sum() < _REPEATED and (again := coins.tobytes().find(start.tobytes(), 1)) > 0:
+        raise InvalidInput(
+            f"included begins anew after {again:,} canaries with the same {_REPEATED} coins: are these "
+            "several runs? Every run needs coins of its own, and is given as an array of its own in a "
+            "list (--run on the command line)"
+        )
+    return coins
+
+
+def _labels(given: Any) -> AnyArray:
+    """A label a canary, as text; small groups are refused."""
+    listed = np.asarray(given, dtype=object)
+    if listed.ndim != 1 or any(one is None or one != one for one in listed):
+        raise InvalidInput(f"groups (--group): one label a canary, got {checks.shown(given)}")
+    names = listed.astype(str)
+    for name, often in zip(*np.unique(names, return_counts=True), strict=True):
+        if often < FEWEST:
+            raise InvalidInput(
+                f"group {str(name)!r} has {often} canaries in a run, and {FEWEST} are the fewest; join "
+                "small groups (--group) before looking at the scores"
+            )
+    return names
+
+
+def _refuse_unfair(heads: int, tails: int, group: str) -> None:
+    """Refuse canaries of a group ("" for all) that no coins, or no fair ones, can have divided."""
+    if heads and tails and abs(heads - tails) <= _UNFAIR * math.sqrt(heads + tails):
+        return
+    of = f" of group {group!r}" if group else ""
+    remedy = "groups (--group) must not depend on the coins; small ones can be joined beforehand"
+    raise InvalidInput(
+        f"{heads:,} of the {heads + tails:,} canaries{of} that are tested were included, which leaves no "
+        f"fair coins to guess; {remedy if group else 'draw those of more canaries with dp.Canaries'}"
+    )
+
+
+def coin_notes(runs: Sequence[Run]) -> tuple[list[str], bool]:
+    """What the bounds assume of the coins, in words; and whether the coins look as if they were chosen.
+
+    Exactly half of the canaries in one block: that is what taking the first half gives. A sorted file of
+    fair coins looks the same with a probability of about √(2/πm). Many distinct rows of score and coin,
+    all of them k, 2k … times, k ≥ 2: that is what k copies of a file give, and ties by chance do not.
+    """
+    said = ["it assumes that a fair coin of its own included each canary or left it out"]
+    often = [np.unique(np.array([r.scores, r.coins]), axis=1, return_counts=True)[1] for r in runs]
+    if copied := [n for n in often if len(n) >= _FEW and np.gcd.reduce(n) > 1]:
+        times = f"every row of score and coin occurs {np.gcd.reduce(copied[0])} times or a multiple of it"
+        said.append(f"{times}: copies share a coin, and the result does not hold; leave them out")
+    half = [c for c in (r.coins for r in runs) if len(c) >= _FEW and 2 * c.sum() == len(c)]
+    if not half:
+        return said, bool(copied)
+    chosen = any(np.count_nonzero(c[1:] != c[:-1]) == 1 for c in half)
+    where = " and they stand in one block" if chosen else ""
+    said.append(
+        f"exactly half of the canaries are included{where}: if half were taken, the coins are not "
+        "independent and the result does not hold; draw coins with dp.Canaries"
+    )
+    return said, chosen or bool(copied)
+
+
+def ranked(run: Run, seed: int, k: int) -> Run:
+    """The canaries by falling score, and of equal scores at random: rows may be sorted by the coins."""
+    mixed = stream(seed, _TIES, k).permutation(len(run))
+    return run[mixed[np.argsort(-run.scores[mixed], kind="stable")]]
+
+
+def placed(run: Run) -> Run:
+    """The ranked canaries with their places, from 1 to 0, as scores: those of runs are comparable."""
+    return replace(run, scores=1 - (np.arange(len(run)) + 0.5) / len(run))
+
+
+def is_reversed(runs: Sequence[Run]) -> bool:
+    """Whether included canaries score lower than chance allows (the test of Mann & Whitney)."""
+    total = spread = 0.0
+    for run in runs:
+        m, heads = len(run), int(run.coins.sum())
+        places = np.flatnonzero(run.coins).sum()  # 0 is the highest score
+        total += places - heads * (m - 1) / 2
+        spread += heads * (m - heads) * (m + 1) / 12
+    return total > _UNFAIR * math.sqrt(spread) > 0
+
+
+# --- what is guessed
+
+
 @dataclass(frozen=True, eq=False)
 class Test:
     """What was guessed, and the share of the error probability it is tested at."""
@@ -85,20 +276,13 @@ def tests_of(
     """The tests, those of all canaries first, and notes about them."""
     names = sorted({str(name) for run in runs for name in np.unique(run.groups)} - {""})
     whole = 1 - _OF_GROUPS if names else 1.0
-    parts = [("", whole, runs)] + [
-        (name, (1 - whole) / len(names), [run[run.groups == name] for run in runs])
-        for name in names
-    ]
-    made: list[Test] = []
-    notes: list[str] = []
-    for name, share, part in parts:
-        of = [len(run) for run, some in zip(runs, part, strict=True) if len(some)]
-        found, said = _tests(
-            [some for some in part if len(some)], of, claim, guesses, share * gamma, seed
-        )
-        refuse_unfair(*found[0].counts[1::2], name)
+    made, notes = _tests(runs, claim, guesses, whole * gamma, seed, "")
+    made = [replace(one, share=whole * one.share) for one in made]
+    for name in names:
+        part, share = [run[run.groups == name] for run in runs], (1 - whole) / len(names)
+        part = [run for run in part if len(run)]
+        found, _ = _tests(part, claim, guesses, share * gamma, seed, name)
         made += [replace(one, share=share * one.share, group=name) for one in found]
-        notes = notes or said
     if names:
         notes.append(
             "half of the error probability is for all canaries together, the other half for the "
@@ -109,17 +293,20 @@ def tests_of(
 
 
 def _tests(
-    runs: list[Run], of: list[int], claim: Claim, guesses: Guesses, gamma: float, seed: int
+    runs: list[Run], claim: Claim, guesses: Guesses, gamma: float, seed: int, group: str
 ) -> tuple[list[Test], list[str]]:
-    """The tests of a part of the canaries, `of` so many in each run; and notes about them."""
+    """The tests of all canaries or of those of a group; and notes about them."""
+    made, notes = [], []
     if guesses is None and claim.point is not None:
         test, note = _learned(runs, gamma, seed)
         delta = claim.point[1]
         if delta == 0 or bounds.price(test.guessed, 0.0, delta) <= _COSTLY * gamma:
-            return [test], [note]
-    learnable = guesses is None and claim.point is None
-    listed = _fixed(runs, of, guesses)
-    return [_test(runs, sides, share) for sides, share in listed], [_FIXED] * learnable
+            made, notes = [test], [note]
+    if not made:
+        made = [_test(runs, sides, share) for sides, share in _fixed(runs, guesses)]
+        notes = [_FIXED] if guesses is None and claim.point is None else []
+    _refuse_unfair(*made[0].counts[1::2], group)
+    return made, notes
 
 
 def _test(
@@ -143,40 +330,31 @@ def _test(
     return Test(found, (p, n, q, m), share, max(sides)[0] > 0, thresholds, best)
 
 
-def _strength(guessed: Guessed) -> float:
-    """What guesses show of ε without δ, about."""
-    return float(clopper_pearson.lower(guessed.right, guessed.guesses, 0.05))
+def _shares(runs: list[Run], top: float, bottom: float, to_whole: Any = round) -> list[Sides]:
+    """How many are guessed on either side in each run: at least one if the share is not 0."""
+    return [
+        (max(top > 0, to_whole(top * len(r))), max(bottom > 0, to_whole(bottom * len(r))))
+        for r in runs
+    ]
 
 
-def _fixed(runs: list[Run], of: list[int], guesses: Guesses) -> list[tuple[list[Sides], float]]:
+def _fixed(runs: list[Run], guesses: Guesses) -> list[tuple[list[Sides], float]]:
     """How many are guessed on either side in every run, and the share of the error probability of each.
 
     Numbers are of a whole run; a part of it has its share of them.
     """
     if guesses is None:
-        return [
-            ([(max(a > 0, round(a * len(r))), max(b > 0, round(b * len(r)))) for r in runs], share)
-            for a, b, share in _PAID
-        ]
+        return [(_shares(runs, top, bottom), share) for top, bottom, share in _PAID]
     alone = isinstance(guesses, (int, np.integer, tuple, float, str))
     several = [guesses] if alone else checks.listed("guesses", guesses)
     if not several:
         raise InvalidInput("guesses must name a number of guesses, got an empty list")
 
-    def part(n: int, run: Run, whole: int) -> int:
-        return max(n > 0, n * len(run) // whole)
+    def sides(given: Any, run: Run) -> Sides:
+        top, bottom = (max(n > 0, n * len(run) // run.whole) for n in _sides(given, run.whole))
+        return top, bottom
 
-    return [
-        (
-            [
-                (part(top, run, m), part(bottom, run, m))
-                for run, m in zip(runs, of, strict=True)
-                for top, bottom in [_sides(one, m)]
-            ],
-            1 / len(several),
-        )
-        for one in several
-    ]
+    return [([sides(one, run) for run in runs], 1 / len(several)) for one in several]
 
 
 def _sides(given: Any, canaries: int) -> Sides:
@@ -222,24 +400,19 @@ def _learned(runs: list[Run], gamma: float, seed: int) -> tuple[Test, str]:
         learn.append(run[quarter])
         rest.append(run[~quarter])
     options = [(a, b) for a in SHARES for b in SHARES if a + b >= AT_LEAST]
-
-    def sides(parts: list[Run], option: tuple[float, float]) -> list[Sides]:
-        """How many are guessed in each run: at least one if the share is not 0."""
-        a, b = option
-        return [
-            (max(a > 0, math.floor(a * len(p))), max(b > 0, math.floor(b * len(p)))) for p in parts
-        ]
-
-    made = np.array([sum(map(sum, sides(rest, option))) for option in options])
+    made = np.array([sum(map(sum, _shares(rest, *one, math.floor))) for one in options])
     able = gamma ** (1 / made) > 0.5
     if able.any():
         options, made = [options[k] for k in np.flatnonzero(able)], made[able]
-    tried = [_test(learn, sides(learn, option), 1.0).guessed for option in options]
+    tried = [_test(learn, _shares(learn, *one, math.floor), 1.0).guessed for one in options]
     # the bound that the rest would give if its guesses were right as often
     rate = np.array([(one.right + 0.5) / (one.guesses + 1) for one in tried])
     best = options[int(np.argmax(clopper_pearson.lower(rate * made, made, gamma)))]
-    test = _test(rest, sides(rest, best), 1.0, least=int(made.min()), most=int(made.max()))
-    ideal = max((_test(rest, sides(rest, o), 1.0).perfect for o in options), key=_strength)
+    sides = _shares(rest, *best, math.floor)
+    test = _test(rest, sides, 1.0, least=int(made.min()), most=int(made.max()))
+    perfect = [_test(rest, _shares(rest, *one, math.floor), 1.0).perfect for one in options]
+    # about what guesses show of ε without δ
+    ideal = max(perfect, key=lambda one: float(clopper_pearson.lower(one.right, one.guesses, 0.05)))
     test = replace(test, perfect=replace(test.guessed, guesses=ideal.guesses, right=ideal.right))
     return test, (
         f"how many to guess was learned on a random quarter, {sum(map(len, learn)):,} canaries. The "

@@ -5,17 +5,14 @@ and guesses coins. The guesses must be a function of the output of the run (scor
 are) and of things that the coins do not influence. Then the bounds of `bounds.one_run_test` hold, for
 every number of canaries.
 
-How many coins are guessed:
-
-- Fixed beforehand: no correction.
-- Several numbers: each is tested at its share of the error probability (Bonferroni).
-- Learned: a random quarter of the canaries decides how many of the rest to guess, and the rest is tested.
-  Given the coins of the quarter, those of the rest are still fair and independent and the run is a
-  mechanism of them alone, so that m is the number of canaries in the rest. But the number of guesses now
-  depends on the output. For ε-DP that needs no correction, since the bound holds given the output; for
-  (ε, δ)-DP only the bound `averaged` holds, with its extra term for the fewest guesses that could have
-  been chosen. For trade-off functions no such bound is known, and where mδ is large the term is large:
-  there all canaries are used and five numbers are tested. Which it is depends on m and δ alone.
+How many coins are guessed is fixed beforehand, which needs no correction; or several numbers are, each
+tested at its share of the error probability (Bonferroni); or it is learned (`guessing`). Given the coins
+of the quarter that learns, those of the rest are still fair and independent and the run is a mechanism of
+them alone, so that m is the number of canaries in the rest. But the number of guesses now depends on the
+output. For ε-DP that needs no correction, since the bound holds given the output; for (ε, δ)-DP only the
+bound `averaged` holds, with its extra term for the fewest guesses that could have been chosen. For
+trade-off functions no such bound is known, and where mδ is large the term is large: there all canaries
+are used and five numbers are tested. Which it is depends on m and δ alone.
 
 Several runs with coins of their own are together one mechanism of all their coins: right guesses add up,
 and one exact test serves them all.
@@ -29,34 +26,50 @@ neither does the certified ε at every δ.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from dpassay import validation as checks
 from dpassay.bounds import one_run_test as bounds
 from dpassay.errors import InvalidInput
-from dpassay.membership.guessing import Guesses, Test, tests_of
-from dpassay.membership.runs import Run, coin_notes, is_reversed, placed, ranked, read_runs
+from dpassay.membership.guessing import (
+    FEWEST,
+    Guesses,
+    Run,
+    Test,
+    coin_notes,
+    is_reversed,
+    placed,
+    ranked,
+    read_runs,
+    tests_of,
+)
 from dpassay.outputs.events import Event
-from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
+from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP
 from dpassay.privacy.event_claims import SMALL_DELTA, digits
 from dpassay.privacy.pairs import Pair, Relation
-from dpassay.privacy.provenance import About, Guarantee
+from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.results.blindness import far_only
 from dpassay.results.canaries import CanaryScores, CertifiedEpsilon
 from dpassay.results.estimates import LowerBound, SecondBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
-from dpassay.rounding import number
+from dpassay.rootfinding import bisect
+from dpassay.rounding import number, rounded_down
 from dpassay.sampling.draw import seed_of
-from dpassay.sampling.progress import claim_with_progress
+from dpassay.sampling.progress import Progress, claim_with_progress
+from dpassay.tables import Shown, as_text
 
 #: The two inputs a coin decides between.
 _PAIR = Pair("with the canary", "without it", Relation.ADD_REMOVE)
 #: The share of scores beyond either end of a picture, and the most bins that it has.
 _TAIL, _BINS = 0.005, 40
+#: The most coins of one simulated audit.
+_MOST = 10**6
 
 
 def one_run(
@@ -99,17 +112,7 @@ def one_run(
     (0.5, 4.19)
     """
     given = read_runs(scores, included, groups)
-    if claim is None:
-        d = checks.real("delta", 0.0 if delta is None else delta, at_least=0.0, below=1.0)
-        tested: Claim = ApproximateDP(0.0, d) if d else PureDP(0.0)
-    else:
-        tested = claim_with_progress(claim)
-        if delta is not None and tested.point is not None:
-            got = checks.shown(delta)
-            both = f'write claim="eps={digits(tested.point[0])}, delta={got}"'
-            remedy = "leave delta out" if tested.point[1] else both
-            raise InvalidInput(f"{tested} says its own δ, got delta = {got}; {remedy}")
-        _check_claim(tested)
+    tested = _claim(claim, delta)
     beside = _beside(tested, claim, delta)
     gamma = 1.0 - checks.probability("confidence", confidence)
     seed = seed_of(rng)
@@ -124,29 +127,98 @@ def one_run(
             "inclusion; if you turn the sign now (−scores; --sign on the command line), raise confidence "
             f"(--confidence) to {digits(1 - gamma / 2)}: the sign was chosen after seeing the result"
         )
-    said, doubted = coin_notes(given)
-    about = About(
-        method="guesses in one run" if len(runs) == 1 else f"guesses in {len(runs)} runs",
-        guarantee=Guarantee.HEURISTIC if doubted else Guarantee.EXACT,
-        units="canaries",
-        seed=seed,
-        notes=(*notes, *said),
+    about_coins, doubted = coin_notes(given)
+    guarantee = Guarantee.HEURISTIC if doubted else Guarantee.EXACT
+    of = _Canaries(tuple(runs), tuple(tests), confidence, gamma, places, guarantee)
+    found = of.evidence(tested)
+    p_values = [one.p_value / test.share for one, test in zip(found, tests, strict=True)]
+    best = max(range(len(tests)), key=lambda k: (found[k].lower_bound, -p_values[k]))
+    lower, ceiling = (max(getattr(e, name) for e in found) for name in ("lower_bound", "ceiling"))
+    violated = claim is not None and any(one.refuted for one in found)
+    most = (
+        f"the most that these canaries could have shown is {tested.symbol} ≥ {number(ceiling)}, if all "
+        "guesses were right"
     )
-    levels = [gamma * one.share for one in tests]
-    of = _Canaries(tuple(runs), tuple(tests), tuple(levels), confidence, places, about.guarantee)
-    found = _result(of, tested, claim is not None, about)
-    if beside is not None and isinstance(found, Verdict):
-        found = _with_epsilon(of, found, beside)
-    shown = found.certified
-    by_group = () if shown is None else shown.group_notes
-    refuted = isinstance(found, Verdict) and found.violated
-    if refuted and shown and shown.claimed and shown.epsilon <= shown.claimed:
-        by_group = (
-            "the claimed curve is refuted as a whole: it allows so many right guesses too seldom. ε at "
-            "one δ says less, and its certified value may be below the claimed one",
-            *by_group,
+    certified = second = None
+    if tested.point is not None and tested.symbol == "ε":
+        epsilon, at = tested.point
+        certified = of.certified(at, None if claim is None else epsilon, found)
+    else:
+        notes.insert(0, most)
+    if beside is not None:  # both hold at once
+        found_beside = of.evidence(replace(beside, epsilon=0.0))
+        certified = of.certified(beside.delta, beside.epsilon, found_beside)
+        second = SecondBound(
+            symbol="ε",
+            claimed=beside.epsilon,
+            lower=certified.epsilon,
+            smallest_detectable=min(one.detectable for one in found_beside),
+            at=f"δ = {digits(beside.delta)}",
         )
-    return replace(found, about=replace(found.about, notes=(*by_group, *found.about.notes)))
+    if certified is not None:
+        notes[:0] = certified.group_notes
+        if violated and certified.claimed and certified.epsilon <= certified.claimed:
+            notes.insert(
+                0,
+                "the claimed curve is refuted as a whole: it allows so many right guesses too seldom. ε "
+                "at one δ says less, and its certified value may be below the claimed one",
+            )
+    m = tests[0].guessed.canaries
+    common: dict[str, Any] = {
+        "confidence": confidence,
+        "guarantee": guarantee,
+        "witness": _witness(tests[best]),
+        "budget": tuple((one.words, gamma * one.share) for one in tests),
+        "certified": certified,
+        "about": About(
+            method="guesses in one run" if len(runs) == 1 else f"guesses in {len(runs)} runs",
+            guarantee=guarantee,
+            n=(m, m),
+            units="canaries",
+            seed=seed,
+            notes=(*notes, *about_coins),
+        ),
+    }
+    if claim is None:
+        return LowerBound(value=lower, notion=tested.meaning, pair=_PAIR, **common)
+    detectable = min(one.detectable for one in found)
+    blind = ""
+    if not violated and not math.isnan(detectable):
+        blind = most if detectable == math.inf else far_only(tested, detectable)
+    return Verdict(
+        claim=tested,
+        violated=violated,
+        blind=blind,
+        p_value=min(1.0, *p_values),
+        lower_bound=lower,
+        smallest_detectable=None if math.isnan(detectable) else detectable,
+        second=second,
+        **common,
+    )
+
+
+def _claim(given: Any, delta: float | None) -> Claim:
+    """The claim to test: the one given, or ε = 0 at δ for a lower bound."""
+    if given is None:
+        at = checks.real("delta", 0.0 if delta is None else delta, at_least=0.0, below=1.0)
+        return ApproximateDP(0.0, at) if at else PureDP(0.0)
+    claim = claim_with_progress(given)
+    if delta is not None and claim.point is not None:
+        got = checks.shown(delta)
+        both = f'write claim="eps={digits(claim.point[0])}, delta={got}"'
+        remedy = "leave delta out" if claim.point[1] else both
+        raise InvalidInput(f"{claim} says its own δ, got delta = {got}; {remedy}")
+    if not claim.set_by_events:
+        raise InvalidInput(
+            f"{claim} is a claim about divergences, which guesses do not test in full; give what it "
+            "implies: eps and delta, mu, or a trade-off function"
+        )
+    if claim.directional:
+        raise InvalidInput(
+            "a coin takes a canary out as well as in, and this trade-off function is claimed for one "
+            "order of the inputs; make the claim without ordered=True"
+        )
+    return claim
 
 
 def _beside(claim: Claim, given: Any, delta: float | None) -> ApproximateDP | None:
@@ -161,38 +233,22 @@ def _beside(claim: Claim, given: Any, delta: float | None) -> ApproximateDP | No
     return ApproximateDP(epsilon, at) if math.isfinite(epsilon) else None
 
 
-def _check_claim(claim: Claim) -> None:
-    if not claim.set_by_events:
-        raise InvalidInput(
-            f"{claim} is a claim about divergences, which guesses do not test in full; give what it "
-            "implies: eps and delta, mu, or a trade-off function"
-        )
-    if claim.directional:
-        raise InvalidInput(
-            "a coin takes a canary out as well as in, and this trade-off function is claimed for one "
-            "order of the inputs; make the claim without ordered=True"
-        )
-
-
-# --- results
-
-
 @dataclass(frozen=True, eq=False)
 class _Canaries:
-    """The runs by falling score, the tests, and the error probability of each."""
+    """The runs by falling score, the tests, and the error probability of all of them."""
 
     runs: tuple[Run, ...]
     tests: tuple[Test, ...]
-    levels: tuple[float, ...]
     confidence: float
+    gamma: float
     places: bool  # whether scores are places
     guarantee: Guarantee
 
     def evidence(self, claim: Claim) -> list[bounds.Evidence]:
         """What each test shows."""
         return [
-            bounds.evidence(claim, one.guessed, level, one.perfect)
-            for one, level in zip(self.tests, self.levels, strict=True)
+            bounds.evidence(claim, one.guessed, self.gamma * one.share, one.perfect)
+            for one in self.tests
         ]
 
     def certified(
@@ -202,22 +258,22 @@ class _Canaries:
 
         def of(group: str) -> CertifiedEpsilon:
             some = [e for e, one in zip(found, self.tests, strict=True) if group in ("", one.group)]
-            inside = [len(run[run.groups == group]) for run in self.runs]
+            inside = [run if not group else run[run.groups == group] for run in self.runs]
             return CertifiedEpsilon(
                 epsilon=max(one.lower_bound for one in some),
                 delta=delta,
                 claimed=claimed,
                 ceiling=max(one.ceiling for one in some),
-                canaries=sum(inside) if group else sum(map(len, self.runs)),
+                canaries=sum(map(len, inside)),
                 confidence=self.confidence,
                 group=group,
                 guarantee=self.guarantee,
             )
 
         names = [name for name in dict.fromkeys(one.group for one in self.tests) if name]
-        return replace(of(""), groups=tuple(map(of, names)), scores=self.scores(found))
+        return replace(of(""), groups=tuple(map(of, names)), scores=self._scores(found))
 
-    def scores(self, found: list[bounds.Evidence]) -> CanaryScores:
+    def _scores(self, found: list[bounds.Evidence]) -> CanaryScores:
         """What charts are drawn of; thresholds are those of the best test of all canaries."""
         whole = [k for k, one in enumerate(self.tests) if not one.group]
         best = max(whole, key=lambda k: found[k].lower_bound)
@@ -239,60 +295,8 @@ class _Canaries:
             low=below,
             places=self.places,
             guessed=tuple(astuple(one.guessed) for one in self.tests),
-            levels=self.levels,
+            levels=tuple(self.gamma * one.share for one in self.tests),
         )
-
-
-def _with_epsilon(of: _Canaries, verdict: Verdict, beside: ApproximateDP) -> Verdict:
-    """The verdict on a curve, and the certified ε at a δ: both hold at once."""
-    found = of.evidence(replace(beside, epsilon=0.0))
-    certified = of.certified(beside.delta, beside.epsilon, found)
-    second = SecondBound(
-        symbol="ε",
-        claimed=beside.epsilon,
-        lower=certified.epsilon,
-        smallest_detectable=min(one.detectable for one in found),
-        at=f"δ = {digits(beside.delta)}",
-    )
-    return replace(verdict, second=second, certified=certified)
-
-
-def _result(of: _Canaries, claim: Claim, claimed: bool, about: About) -> Verdict | LowerBound:
-    found, tests, symbol = of.evidence(claim), of.tests, claim.symbol
-    p_values = [one.p_value / test.share for one, test in zip(found, tests, strict=True)]
-    best = max(range(len(tests)), key=lambda k: (found[k].lower_bound, -p_values[k]))
-    lower, ceiling = (max(getattr(e, name) for e in found) for name in ("lower_bound", "ceiling"))
-    most = (
-        f"the most that these canaries could have shown is {symbol} ≥ {number(ceiling)}, if all guesses "
-        "were right"
-    )
-    certified = None
-    if claim.point is not None and symbol == "ε":
-        certified = of.certified(claim.point[1], claim.point[0] if claimed else None, found)
-    m = tests[0].guessed.canaries
-    about = replace(about, n=(m, m), notes=(*[most] * (certified is None), *about.notes))
-    common: dict[str, Any] = {
-        "confidence": of.confidence,
-        "guarantee": about.guarantee,
-        "witness": _witness(tests[best]),
-        "budget": tuple((one.words, level) for one, level in zip(tests, of.levels, strict=True)),
-        "certified": certified,
-        "about": about,
-    }
-    if not claimed:
-        return LowerBound(value=lower, notion=claim.meaning, pair=_PAIR, **common)
-    violated = any(one.refuted for one in found)
-    detectable = min(one.detectable for one in found)
-    blind = "" if violated or math.isnan(detectable) else far_only(claim, detectable)
-    return Verdict(
-        claim=claim,
-        violated=violated,
-        blind=most if detectable == math.inf and not violated else blind,
-        p_value=min(1.0, *p_values),
-        lower_bound=lower,
-        smallest_detectable=None if math.isnan(detectable) else detectable,
-        **common,
-    )
 
 
 def _witness(test: Test) -> Witness:
@@ -301,6 +305,112 @@ def _witness(test: Test) -> Witness:
         f"guessed to be {'included' if test.above else 'left out'} ({test.guessed.right:,} of "
         f"{test.guessed.guesses:,} guesses are right{f', group {test.group}' if test.group else ''})"
     )
-    p, n, q, m = test.counts
-    event = Event(words=words, live=True)
-    return Witness(event=event, pair=_PAIR, hits_p=p, n_p=n, hits_q=q, n_q=m)
+    return Witness.of(Event(words=words, live=True), test.counts, _PAIR)
+
+
+# --- plans
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CanaryPlan(Shown):
+    """The certified ε at δ to expect, for each number of canaries and runs."""
+
+    delta: float
+    claimed: float | None
+    auc: float
+    confidence: float
+    audits: int  # simulated ones
+    #: Canaries, runs, the median certified ε, and the most that all guesses being right would certify.
+    rows: tuple[tuple[int, int, float, float], ...]
+
+    def __str__(self) -> str:
+        claimed = "" if self.claimed is None else f"; the accountant's ε is {number(self.claimed)}"
+        at = f" at δ = {digits(self.delta)}" if self.delta else ""
+        said = (
+            f"certified ε{at} ({level(self.confidence, 100)} %), the median of {self.audits:,} simulated "
+            f"audits, if Gaussian scores have AUC {self.auc:.3g}{claimed}\n"
+        )
+        cells = [
+            [f"{m:,}", f"{runs:,}", *map(rounded_down, found)] for m, runs, *found in self.rows
+        ]
+        return said + as_text(["canaries", "runs", "certified ε", "the most possible"], cells)
+
+
+def plan_canaries(
+    claim: Claim | str | None = None,
+    *,
+    canaries: int | Sequence[int],
+    runs: int | Sequence[int] = 1,
+    auc: float | None = None,
+    delta: float | None = None,
+    confidence: float = 0.95,
+    audits: int = 25,
+    rng: Any = 0,
+) -> CanaryPlan:
+    """About what `one_run` would certify, by simulated audits: a guide, nothing certified.
+
+    claim     as in `one_run`; None plans for a bound of ε at `delta`
+    canaries  how many there are in a run: a number, or several to compare
+    runs      in how many trainings, with coins of their own: a number, or several
+    auc       how well scores tell canaries apart: N(μ, 1) if included and N(0, 1) if not, AUC = Φ(μ/√2).
+              Without it μ is the largest that the claim allows at its δ
+    audits    how many are simulated
+
+    Scores of canaries are taken to be independent. Canaries that disturb each other have a lower AUC:
+    take it from a run with about as many (`attack_rates`).
+
+    >>> import dpassay as dp
+    >>> plan = dp.plan_canaries("eps=4, delta=1e-5", canaries=[250, 1000], auc=0.76)
+    >>> [(m, runs, round(ceiling, 1)) for m, runs, _, ceiling in plan.rows]
+    [(250, 1, 4.0), (1000, 1, 5.4)]
+    """
+    sizes = [checks.whole("canaries", m, at_least=FEWEST) for m in np.atleast_1d(canaries)]
+    pairs = [(m, checks.whole("runs", n)) for m in sizes for n in np.atleast_1d(runs)]
+    if not pairs or max(m * n for m, n in pairs) > _MOST:
+        raise InvalidInput(f"canaries × runs must be at least one pair, each up to {_MOST:,} coins")
+    tested = None if claim is None else claim_with_progress(claim)
+    shift, repeats = _shift(tested, delta, auc), checks.whole("audits", audits, at_least=1)
+    options: Any = {"claim": tested, "delta": delta, "confidence": confidence}
+    seed, rows = seed_of(rng), []
+    with Progress(repeats * len(pairs), "simulating", unit="audits") as bar:
+        for m, many in pairs:
+            found: list[CertifiedEpsilon] = []
+            for k in range(repeats):
+                draws = np.random.default_rng([seed, m, many, k])
+                coins = draws.random((many, m)) < 0.5
+                scores = shift * coins + draws.normal(size=coins.shape)
+                certified = one_run(list(scores), list(coins), rng=k, **options).certified
+                if certified is None:
+                    raise InvalidInput(
+                        f"{tested} bounds no ε at a δ; give eps and delta, or a curve"
+                    )
+                found.append(certified)
+                bar.advance(1)
+            median = float(np.median([one.epsilon for one in found]))
+            most = float(np.median([one.ceiling for one in found]))
+            rows.append((m, many, median, most))
+    return CanaryPlan(
+        delta=found[0].delta,
+        claimed=found[0].claimed,
+        auc=float(ndtr(shift / math.sqrt(2))),
+        confidence=confidence,
+        audits=repeats,
+        rows=tuple(rows),
+    )
+
+
+def _shift(claim: Claim | None, delta: float | None, auc: float | None) -> float:
+    """By how many standard deviations scores of included canaries are higher."""
+    if auc is not None:
+        return math.sqrt(2) * float(ndtri(checks.real("auc", auc, at_least=0.5, below=1.0)))
+    point = None if claim is None else claim.point
+    if claim is not None and point is None:
+        at = SMALL_DELTA if delta is None else delta
+        point = claim.epsilon_at(at), at
+    if point is None or not point[1]:
+        raise InvalidInput(
+            "how well do scores tell canaries apart? Give auc=0.76 (--auc 0.76), or a claim with δ > 0 "
+            '(--claim "eps=4, delta=1e-5"), which sets the best attack that it allows'
+        )
+    epsilon, at = point
+    return float(bisect(lambda mu: GaussianDP(mu).delta_at(epsilon) <= at, 0.0, 100.0)[0])

@@ -73,7 +73,9 @@ class GradientScores:
                 f"optimizer must be one of PyTorch or of Opacus, got {checks.shown(optimizer)}"
             )
         place = _place(model, device)
-        self._model, self._loss_fn, self._optimizer = _unwrapped(model), loss_fn, optimizer
+        while type(model).__module__.startswith("opacus.") and hasattr(model, "_module"):
+            model = model._module  # inside the wrapper of Opacus
+        self._model, self._loss_fn, self._optimizer = model, loss_fn, optimizer
         self._parameters = {n: p for n, p in self._model.named_parameters() if p.requires_grad}
         if not self._parameters:
             raise InvalidInput("model has no parameter with requires_grad=True: none is trained")
@@ -154,13 +156,6 @@ def _evaluated(model: Any) -> Iterator[None]:
     finally:
         for module, training in modes:
             module.training = training
-
-
-def _unwrapped(model: Any) -> Any:
-    """The module inside Opacus' wrapper."""
-    while type(model).__module__.startswith("opacus.") and hasattr(model, "_module"):
-        model = model._module
-    return model
 
 
 def _without_hooks(model: Any) -> Any:

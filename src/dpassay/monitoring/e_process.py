@@ -8,14 +8,24 @@ guess is renewed whenever there are a sixteenth more draws, the cells whenever t
 
 All that the wealth depends on are counts. So it can be found for any other value of the claim's
 parameter afterwards, and is small when written down.
+
+What the bets on some pairs say together (`ConfidenceSequence`): the same bets have a wealth against every
+value of the claim's parameter. A value is refuted once that has reached 1/γ. The values looked at are
+fixed beforehand; the lower bound is the largest of them up to which all are refuted, 0 if there is none.
+If it is above the truth, then the first value on the grid that is no less than the truth was refuted, by
+one of these wealths: probability γ at most, at all times together. The claim counts as violated when all
+values up to its own are refuted, so that one error probability covers both. Its p-value can be at most γ
+before that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -43,11 +53,13 @@ _SHARE, _AGAIN = 1 / 16, 1.4
 _OFTEN = 256
 #: More draws than anybody brings.
 _NEVER = 1 << 52
-#: NumPy draws without replacement from fewer than these.
-_SPLIT = 10**9
-
-#: Randomness for the order of the draws of either side.
-Orders: TypeAlias = tuple[np.random.Generator, np.random.Generator]
+#: The values at which a lower bound is looked for: even steps up to what is claimed, then steps of this
+#: share of the last, larger where regions are slow to evaluate, or this much where that is tiny.
+_BELOW, _STEP, _SLOW, _TINY = 20, 0.01, 0.05, 5e-3
+#: The values end here.
+_FAR = 100.0
+#: So many are looked at together.
+_AT_ONCE = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,25 +79,22 @@ class Drawn(Record):
         return cls(o.numbers, o.structures, o.codes, o.rest, tuple(sorted(o.containers)))
 
     def _validate(self) -> None:
-        number = isinstance(self.numbers, np.ndarray) and self.numbers.dtype.kind in "iuf"
-        checks.require(
-            number and self.numbers.ndim in (1, 2), "numbers must be an array of numbers"
-        )
-        known = isinstance(self.structures, tuple) and self.structures
-        checks.require(
-            known and all(map(is_template, self.structures)), "structures are no templates"
-        )
-        rows = len(self.numbers)
-        if self.codes is not None:
-            whole = isinstance(self.codes, np.ndarray) and self.codes.dtype.kind in "iu"
-            inside = whole and self.codes.shape == (rows,) and np.all(self.codes >= 0)
-            inside = inside and np.all(self.codes < len(self.structures))
+        numbers, codes = self.numbers, self.codes
+        number = isinstance(numbers, np.ndarray) and numbers.dtype.kind in "iuf"
+        checks.require(number and numbers.ndim in (1, 2), "numbers must be an array of numbers")
+        known = isinstance(self.structures, tuple) and len(self.structures) > 0
+        known = known and all(map(is_template, self.structures))
+        checks.require(known, "structures are no templates")
+        if codes is not None:
+            whole = isinstance(codes, np.ndarray) and codes.dtype.kind in "iu"
+            inside = whole and codes.shape == (len(numbers),)
+            inside = inside and np.all((codes >= 0) & (codes < len(self.structures)))
             checks.require(inside, "codes must name a structure for each of the numbers")
-        numbers = self.rest is None or isinstance(self.rest, np.ndarray)
-        checks.require(numbers, "rest must be an array")
+        array = self.rest is None or isinstance(self.rest, np.ndarray)
+        checks.require(array, "rest must be an array")
         made = self.outputs()
-        columns = {len(leaves_of(template)) for template in self.structures}
-        checks.require(not rows or max(columns) <= made.numbers.shape[1], "numbers are missing")
+        columns = max(len(leaves_of(template)) for template in self.structures)
+        checks.require(not len(numbers) or columns <= made.numbers.shape[1], "numbers are missing")
         same = made.rest is None or made.rest.shape == made.numbers.shape
         checks.require(same, "rest must have an entry for each of the numbers")
 
@@ -151,10 +160,6 @@ class BettingEpoch(Record):
         return np.asarray(self.past_counts + np.cumsum(self.hits, axis=0) - self.hits)
 
 
-#: What a process remembers.
-Mark: TypeAlias = tuple[int, list[BettingEpoch], tuple[list[Outputs], list[Outputs]]]
-
-
 class EProcess:
     """Draws on one pair, and the bets on them."""
 
@@ -166,46 +171,21 @@ class EProcess:
         self.kept: tuple[list[Outputs], list[Outputs]] = ([], [])
         self.failures: list[str] = []
 
-    def mark(self) -> Mark:
-        """Where it stands, to come back to."""
-        return self.draws, list(self.epochs), (list(self.kept[0]), list(self.kept[1]))
-
-    def restore(self, mark: Mark) -> None:
-        """As if nothing had been brought since."""
-        self.draws, self.epochs, self.kept = mark
-
-    def settled(self, size: int) -> bool:
-        """Whether so many more draws are only counted, so that they need not be in an order yet."""
-        return self.draws >= KEPT and size < _SPLIT
-
-    def bring(self, p: Outputs, q: Outputs, orders: Orders | None = None) -> None:
-        """Bet on as many draws of either side, in this order; the first ones are training draws.
-
-        With `orders` in a random one instead.
-        """
-        if orders is not None and not self.settled(len(p)):
-            p, q = (side[rng.permutation(len(p))] for side, rng in zip((p, q), orders, strict=True))
-            orders = None
-        done, total = 0, len(p)
-        while done < total:
-            if self.draws < FIRST:
-                size = min(FIRST - self.draws, total - done)
-                part = p[done : done + size], q[done : done + size]
-                self.draws += size
-            else:
-                if not self.epochs or self._until() <= self.draws:
-                    self._learn()
-                size = min(self._until() - self.draws, total - done)
-                part = p[done : done + size], q[done : done + size]
-                self._bet(*part, orders)
+    def bring(self, p: Outputs, q: Outputs) -> None:
+        """Bet on as many draws of either side, in this order; the first ones are training draws."""
+        while len(p):
+            until = int(_schedule(self.epochs[-1].start)[0][-1]) if self.epochs else FIRST
+            if self.draws >= until:
+                self._learn()
+                continue
+            size = min(until - self.draws, len(p))
+            first, p, q = (p[:size], q[:size]), p[size:], q[size:]
+            if self.epochs:
+                self._bet(*first)
+            self.draws += size
             if self.draws <= KEPT:
-                for kept, side in zip(self.kept, part, strict=True):
+                for kept, side in zip(self.kept, first, strict=True):
                     kept.append(side)
-            done += size
-
-    def _until(self) -> int:
-        """When the cells are chosen again."""
-        return int(_schedule(self.epochs[-1].start)[0][-1])
 
     def _learn(self) -> None:
         """Choose the cells anew, from draws that were bet on before."""
@@ -218,21 +198,16 @@ class EProcess:
         learner = CrossFit(batch, self.loss, rng, pair=self.pair)
         found = choose(learner, self.bets, self.claim)
         self.failures = learner.failures
-        past_counts = found.counts
+        counts, rows = found.counts, np.zeros(0, dtype=np.int64)
         if not few:  # the rest is counted, by cells they had no part in
-            past_counts = past_counts + np.array(
-                [found.partition.counts(side[1::2]) for side in (p, q)]
-            )
-        rows: Any = ()
-        self.epochs.append(
-            BettingEpoch(
-                found.partition, self.draws, past_counts, found.parts, rows, rows, rows, rows
-            )
-        )
+            counts = counts + np.array([found.partition.counts(side[1::2]) for side in (p, q)])
+        empty: Any = (rows, rows, rows, rows)
+        epoch = BettingEpoch(found.partition, self.draws, counts, found.parts, *empty)
+        self.epochs.append(epoch)
         if self.draws >= KEPT:  # nothing is learned any more
             self.kept = ([], [])
 
-    def _bet(self, p: Outputs, q: Outputs, orders: Orders | None) -> None:
+    def _bet(self, p: Outputs, q: Outputs) -> None:
         """Count draws up to the end of the epoch at most, row by row; the first may have begun."""
         epoch, bets = self.epochs[-1], len(self.bets)
         schedule, picked = _schedule(epoch.start)
@@ -241,7 +216,11 @@ class EProcess:
         last = int(np.searchsorted(schedule, total, side="left"))
         ends = np.append(schedule[first:last], total)
         sizes = np.diff(ends, prepend=self.draws)
-        hits = _hits(epoch.partition, (p, q), sizes, orders)
+        hits = np.empty((sizes.size, 2, len(epoch.partition)), dtype=np.int64)
+        for index, side in enumerate((p, q)):
+            parts = np.split(epoch.partition.cells(side), np.cumsum(sizes)[:-1])
+            for row, part in enumerate(parts):
+                hits[row, index] = np.bincount(part, minlength=len(epoch.partition))
         begun = first < epoch.ends.size
         if begun:
             hits[0] += epoch.hits[first]
@@ -253,8 +232,8 @@ class EProcess:
             if row == 0 and begun:
                 picks[row] = epoch.picks[place]
             elif place == 0 or picked[place - 1]:
-                parts = again(self.bets, self.claim, known, epoch.parts)
-                picks[row] = pick(self.bets, self.claim, known, parts)
+                ends_of = again(self.bets, self.claim, known, epoch.parts)
+                picks[row] = pick(self.bets, self.claim, known, ends_of)
             else:
                 picks[row] = picks[row - 1] if row else epoch.picks[-1]
         gained = gains(self.bets, self.claim, [self.claim.value], past, picks, hits)[0]
@@ -265,9 +244,6 @@ class EProcess:
             picks=np.concatenate([epoch.picks[:first].reshape(first, bets, 2), picks]),
             gained=np.concatenate([epoch.gained[:first].reshape(first, bets), gained]),
         )
-        self.draws = total
-
-    # --- what was gained
 
     @property
     def ends(self) -> IntArray:
@@ -310,36 +286,11 @@ class EProcess:
         return same and np.allclose(self.path(self.claim.value), self.path(), rtol=0, atol=1e-6)
 
 
-def _hits(
-    partition: Partition,
-    sides: tuple[Outputs, Outputs],
-    sizes: IntArray,
-    orders: Orders | None,
-) -> IntArray:
-    """(rows, 2, cells): counts of as many draws as each row takes, in order or in a random one.
-
-    Of draws in a random order a row takes some without replacement: its counts are hypergeometric.
-    """
-    found = np.empty((sizes.size, 2, len(partition)), dtype=np.int64)
-    for index, side in enumerate(sides):
-        if orders is None:
-            for row, part in enumerate(np.split(partition.cells(side), np.cumsum(sizes)[:-1])):
-                found[row, index] = np.bincount(part, minlength=len(partition))
-        else:
-            left = partition.counts(side)
-            for row, size in enumerate(sizes):
-                found[row, index] = orders[index].multivariate_hypergeometric(
-                    left, size, method="marginals"
-                )
-                left -= found[row, index]
-    return found
-
-
 @lru_cache(maxsize=64)
 def _schedule(start: int) -> tuple[IntArray, BoolArray]:
-    """Where the rows of a epoch end, and after which of them cells are picked again.
+    """Where the rows of an epoch end, and after which of them cells are picked again.
 
-    A epoch ends with twice the draws it began with, later with four times as many; the last one, which
+    An epoch ends with twice the draws it began with, later with four times as many; the last one, which
     all kept draws have been learned from, never does.
     """
     until = (2 if start < _OFTEN else 4) * start if start < KEPT else _NEVER
@@ -351,3 +302,96 @@ def _schedule(start: int) -> tuple[IntArray, BoolArray]:
         ends.append(at)
         picked.append(again)
     return np.array(ends), np.array(picked)
+
+
+class ConfidenceSequence:
+    """The processes of some pairs, with as many draws each, and what they say together."""
+
+    def __init__(self, claim: Claim, processes: Sequence[EProcess], gamma: float) -> None:
+        self.claim, self.processes, self.needed = claim, processes, math.log(1 / gamma)
+        self.seen = 0.0  # the log-evidence at the last look
+        self.peak = -math.inf  # the largest log-evidence seen
+        self.bound = 0.0  # the largest lower bound found
+        self.refuted: int | None = None  # draws a side when the claim was
+        self._values: set[float] = set()  # those that were refuted: they stay so
+
+    def path(self, theta: float | None = None) -> FloatArray:
+        """The log of the average wealth after each row."""
+        return _averaged([process.path(theta) for process in self.processes])
+
+    def bring(self, batches: Sequence[tuple[Outputs, Outputs]]) -> None:
+        """Bet on as many draws on each pair, in their order, and look.
+
+        If that fails or is interrupted, nothing was brought: no draw is ever bet on twice.
+        """
+        before = [
+            (process.draws, list(process.epochs), (list(process.kept[0]), list(process.kept[1])))
+            for process in self.processes
+        ]
+        try:
+            for process, (p, q) in zip(self.processes, batches, strict=True):
+                process.bring(p, q)
+            self.look()
+        except BaseException:
+            for process, state in zip(self.processes, before, strict=True):
+                process.draws, process.epochs, process.kept = state
+            raise
+
+    def look(self) -> None:
+        """After draws were brought."""
+        path = self.path()
+        if not path.size:
+            return
+        self.seen, self.peak = float(path[-1]), max(self.peak, float(path.max()))
+        if self.refuted is None and self.peak >= self.needed:
+            below = (value for value in values(self.claim) if value < self.claim.value)
+            if all(self._refutes(value) for value in below):
+                self.bound = max(self.bound, self.claim.value)
+                above = path >= self.needed
+                first = int(np.argmax(above)) if above.any() else -1
+                self.refuted = int(self.processes[0].ends[first])
+
+    def _refutes(self, value: float) -> bool:
+        """Whether a value of the grid is refuted; the next few are looked at too where that is quick."""
+        if value not in self._values:
+            grid = (one for one in values(self.claim) if one >= value)
+            some = list(islice(grid, _AT_ONCE if self.claim.quick else 1))
+            paths = _averaged([process.paths(some) for process in self.processes])
+            peaks = paths.max(axis=1, initial=-math.inf)
+            self._values.update(
+                one for one, peak in zip(some, peaks, strict=True) if peak >= self.needed
+            )
+        return value in self._values
+
+    def lower_bound(self) -> float:
+        """The largest value up to which all are refuted, now or before."""
+        for value in values(self.claim):
+            if value < self.claim.value and self.refuted is not None:
+                continue
+            if value == self.claim.value and self.refuted is None:
+                break
+            if value != self.claim.value and not self._refutes(value):
+                break
+            self.bound = max(self.bound, value)
+        return self.bound
+
+
+def _averaged(paths: Sequence[FloatArray]) -> FloatArray:
+    """The log of the average wealth of some processes."""
+    if len(paths) == 1:
+        return paths[0]
+    top = np.max(paths, axis=0)
+    return np.asarray(top + np.log(np.mean(np.exp(paths - top), axis=0)))
+
+
+def values(claim: Claim) -> Iterator[float]:
+    """The grid, upwards: it depends on the claim alone."""
+    own = claim.value
+    if own > 0:
+        for k in range(_BELOW):
+            yield own * k / _BELOW
+    value, step = own, _STEP if claim.quick else _SLOW
+    top = min(claim.largest, max(_FAR, 10 * own))
+    while value < top:
+        yield value
+        value += max(step * value, _TINY)

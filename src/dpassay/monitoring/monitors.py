@@ -10,34 +10,39 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.blackbox.library_objects import claim_on
-from dpassay.errors import BadOutput, DependenceWarning, InvalidInput
-from dpassay.monitoring.confidence_sequence import (
-    ANYTIME,
-    ConfidenceSequence,
-    about_bets,
-    verdict_of,
-)
-from dpassay.monitoring.e_process import BettingEpoch, Drawn, EProcess, Orders
+from dpassay.bounds import joint_test as joint
+from dpassay.bounds.e_values import MomentBet
+from dpassay.bounds.ordering import Counts
+from dpassay.bounds.power import smallest_detectable
+from dpassay.errors import BadOutput, DependenceWarning, InvalidInput, NotEnoughDraws
+from dpassay.monitoring.e_process import BettingEpoch, ConfidenceSequence, Drawn, EProcess
 from dpassay.outputs.canonical import Outputs, all_of, check_containers, concatenate
+from dpassay.outputs.events import Event
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Pair, Relation, as_pair
+from dpassay.privacy.provenance import About, Guarantee
 from dpassay.records import Record
+from dpassay.results.blindness import Blind, Cause, why_blind
 from dpassay.results.verdict import Verdict
+from dpassay.results.witness import BITS, Witness
 from dpassay.sampling.budget import totals
 from dpassay.sampling.copies import AGAIN, SeenBatches
 from dpassay.sampling.dependence import symptoms
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
+from dpassay.sampling.identity import same_inputs
 from dpassay.sampling.job import by_calls
 from dpassay.sampling.progress import Progress
-from dpassay.sampling.samples import Source, sources
+from dpassay.sampling.samples import Batch, Source, sources
 
 #: The first update with as many draws on either side is looked at for signs of dependence.
 _LOOK = 100
@@ -45,6 +50,8 @@ _LOOK = 100
 #: call; where one call makes many, which costs less than to look at them; and with workers for which a
 #: pool must be made each time.
 _CALLS, _ARRAYS, _POOLS = (0.1, 8), (0.25, 16), (0.5, 8)
+#: What every verdict of a monitor says.
+_ANYTIME = "anytime-valid: it holds wherever the draws stop, for whatever reason"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -132,33 +139,19 @@ class Monitor:
             raise InvalidInput(f"these outputs do not go with earlier ones: {error}") from None
         self._containers = seen
         self._doubt(sides)
-        address = self.seed, 1 << 21, self._updates
-        orders = stream(*address, 0), stream(*address, 1)
+        for index, side in enumerate(sides):  # put behind those that wait, in a random order
+            if side is not None:
+                rng = stream(self.seed, 1 << 21, self._updates, index)
+                before, new = self._waiting[index], side[rng.permutation(len(side))]
+                self._waiting[index] = new if before is None else concatenate([before, new])
         self._updates += 1
-        p, q = sides
-        alone = self._waiting == [None, None]
-        if alone and p and q and len(p) == len(q) and self._process.settled(len(p)):
-            try:  # they are only counted, so that no order of them is made
-                self._sequence.bring([(p, q)], [orders])
-            except BaseException:
-                self._wait(sides, orders)
-                raise
-            return
-        self._wait(sides, orders)
         first, second = self._waiting
         if first is None or second is None:
             return
         size = min(len(first), len(second))
         left = [side[size:] if len(side) > size else None for side in (first, second)]
-        self._sequence.bring([(first[:size], second[:size])], [None])
+        self._sequence.bring([(first[:size], second[:size])])
         self._waiting = left
-
-    def _wait(self, sides: Sequence[Outputs | None], orders: Orders) -> None:
-        """Put draws behind those that wait, in a random order."""
-        for index, side in enumerate(sides):
-            if side is not None:
-                before, new = self._waiting[index], side[orders[index].permutation(len(side))]
-                self._waiting[index] = new if before is None else concatenate([before, new])
 
     def _doubt(self, sides: Sequence[Outputs | None]) -> None:
         """Look at the draws in the order they came, once; and whether they were brought before."""
@@ -221,8 +214,8 @@ class Monitor:
     def verdict(self) -> Verdict:
         """Where it stands."""
         waits = [f"{n:,} draws wait for one of the other side" for n in self.waiting if n]
-        about = about_bets(self._sequence, self.doubts, self.pair, self.seed, (ANYTIME, *waits))
-        return verdict_of(self._sequence, [self.pair], self.confidence, about)
+        pairs = [self.pair]
+        return _verdict(self._sequence, pairs, self.confidence, self.seed, self.doubts, waits)
 
     def chart(self) -> Any:
         """The log of the evidence against draws, and where the claim is refuted."""
@@ -333,16 +326,16 @@ def monitor(
     sequence = ConfidenceSequence(wanted, processes, gamma)
     # an executor is there already: there the looks, and the verdict, are those of one core
     share, least = _pace(found[0], how)
-    notes, limit, draws = [ANYTIME], min(most), 0
+    notes, limit, draws = [], min(most), 0
     doubts: dict[str, None] | None = None
     with Progress(limit, "monitoring", None if sampling is None else sampling.progress) as progress:
         try:
             while sequence.refuted is None and draws < limit:
                 size = min(max(least, int(share * draws)), limit - draws)
                 drawn = [source.deal((size, size)) for source in found]
-                at = (1 << 24) + 2 * draws
-                orders = [(source.rng(at), source.rng(at + 1)) for source in found]
-                sequence.bring([(batch.p, batch.q) for batch in drawn], orders)
+                sequence.bring(
+                    [_shuffled(one, s, draws) for one, s in zip(drawn, found, strict=True)]
+                )
                 draws += size
                 if doubts is None and size >= _LOOK:
                     doubts = dict.fromkeys(symptoms(drawn[0].p, drawn[0].q))
@@ -355,11 +348,19 @@ def monitor(
             print(f"dpassay: {notes[-1]}; now the verdict on those", file=sys.stderr)
     if len(found) > 1:
         notes.append(f"the evidence is the average over {len(found)} pairs")
-    first = found[0]
+    first, pairs_of = found[0], [source.pair for source in found]
     doubts = dict.fromkeys([*(doubts or ()), *(d for one in found for d in one.doubts)])
     notes += [note for note in first.notes if note not in doubts]
-    about = about_bets(sequence, doubts, first.pair, first.seed, notes, first)
-    return verdict_of(sequence, [source.pair for source in found], confidence, about)
+    return _verdict(sequence, pairs_of, confidence, first.seed, doubts, notes, first)
+
+
+def _shuffled(batch: Batch, source: Source, draws: int) -> tuple[Outputs, Outputs]:
+    """Both sides in random orders, which depend on the seed and on how many draws came before."""
+    p, q = (
+        side[source.rng((1 << 24) + 2 * draws + k).permutation(len(side))]
+        for k, side in enumerate((batch.p, batch.q))
+    )
+    return p, q
 
 
 def _pace(source: Source, how: Sampling) -> tuple[float, int]:
@@ -377,3 +378,105 @@ def _read(name: str, given: Any) -> Outputs | None:
     except BadOutput as error:
         raise InvalidInput(f"{name}_outputs cannot be read as outputs: {error}") from None
     return found if len(found) else None
+
+
+def _verdict(
+    sequence: ConfidenceSequence,
+    pairs: Sequence[Pair | None],
+    confidence: float,
+    seed: int,
+    doubts: Iterable[str],
+    notes: Sequence[str],
+    source: Source | None = None,
+) -> Verdict:
+    """What the bets say."""
+    claim, violated, processes = sequence.claim, sequence.refuted is not None, sequence.processes
+    evidence = [process.path()[-1:].sum() for process in processes]
+    best = int(np.argmax(evidence))
+    process, pair = processes[best], pairs[best]
+    draws, path, doubts = process.draws, sequence.path(), tuple(doubts)
+    if not draws:
+        raise NotEnoughDraws("there is nothing to judge: no draws of both sides were brought yet")
+    witness = _witness(process, pair)
+    counts = witness.hits_p, witness.n_p, witness.hits_q, witness.n_q
+    least = math.inf if violated else _detectable(claim, process, 1 - confidence)
+    same = pair is not None and same_inputs(pair)
+    blind = why_blind(claim, violated, least, counts, process.failures, same)
+    if not violated and not path.size:
+        said = f"{draws} draws a side are training draws, and nothing was bet yet"
+        blind = Blind(Cause.FEW_DRAWS, said)
+    remarks = [BITS] if violated and witness.event.of_representation else []
+    if 1 < witness.n_p < draws:
+        bet_on = f"the {witness.n_p:,} draws a side that were bet on with its cells"
+        remarks.append(f"the witness counts {bet_on}")
+    failures = dict.fromkeys(failure for one in processes for failure in one.failures)
+    untried = [f"could not be tried: {failure}" for failure in failures]
+    names = dict.fromkeys(epoch.partition.name for one in processes for epoch in one.epochs)
+    guarantee = Guarantee.EXACT.given(doubts)
+    by_pair: tuple[tuple[str, float], ...] = ()
+    if len(pairs) > 1:
+        by_pair = tuple((str(p), float(e)) for p, e in zip(pairs, evidence, strict=True))
+    return Verdict(
+        claim=claim,
+        violated=violated,
+        blind=blind.words,
+        blind_cause=blind.cause,
+        p_value=min(1.0, math.exp(-max(sequence.peak, 0.0))),
+        lower_bound=sequence.lower_bound(),
+        confidence=confidence,
+        guarantee=guarantee,
+        witness=witness,
+        budget=(("the evidence ever reaching 1/γ, at any number of draws", 1 - confidence),),
+        pairs=by_pair,
+        draws=draws,
+        evidence=np.column_stack([processes[0].ends, path]),
+        about=About(
+            method="bets" + (f" of cells ranked by {', '.join(names)}" if names else ""),
+            guarantee=guarantee,
+            n=(processes[0].draws,) * 2,
+            seed=seed,
+            pair=pairs[0],
+            notes=(*remarks, *claim.notes, _ANYTIME, *notes, *doubts, *untried),
+            files=() if source is None else source.files,
+            digest="" if source is None else source.digest,
+        ),
+    )
+
+
+def _detectable(claim: Claim, process: EProcess, gamma: float) -> float:
+    """What an audit of as many draws would detect on the cells' most even event: bets detect no less.
+
+    Of claims about a divergence only whether such draws could refute them at all: ∞ if not.
+    """
+    n = process.draws
+    if joint.p_value(Counts(n, n, 0, n), claim, gamma=gamma) > gamma:
+        return math.inf
+    if not claim.set_by_events or not process.epochs:
+        return claim.value
+    known = process.epochs[-1].known
+    shares = np.cumsum(known[:, ::-1], axis=1)[:, ::-1] / np.maximum(known.sum(axis=1), 1)[:, None]
+    evenest = int(np.argmin(np.abs(shares.mean(axis=0) - 0.5)))
+    i, j = (round(n * float(share)) for share in shares[:, evenest])
+    if i < j:  # too likely on the second input; a symmetric claim says the same of the complement
+        i, j = (n - i, n - j) if claim.symmetric else (j, i)
+    return smallest_detectable(Counts(i, n, j, n), claim, gamma)
+
+
+def _witness(process: EProcess, pair: Pair | None) -> Witness:
+    """The event of the bet that gained most, with counts of draws that were bet on with its cells."""
+    played = [epoch for epoch in process.epochs if epoch.ends.size]
+    if not played:
+        n = max(process.draws, 1)
+        return Witness.of(Event(words="no event was bet on yet"), (0, n, 0, n), pair)
+    epoch = played[-1]
+    if len(played) > 1 and epoch.draws < played[-2].draws / 2:
+        epoch = played[-2]
+    total = np.concatenate([one.gained for one in played]).sum(axis=0)
+    cells = epoch.past_counts.shape[1]
+    order = [
+        k for k in np.argsort(-total, kind="stable") if not isinstance(process.bets[k], MomentBet)
+    ]
+    bottom, top = epoch.picks[-1, order[0]].tolist()
+    at = top if 0 < top < cells else bottom if 0 < bottom < cells else 1
+    i, j = epoch.hits.sum(axis=0)[:, at:].sum(axis=1).tolist()
+    return Witness.of(epoch.partition.event(at - 1), (i, epoch.draws, j, epoch.draws), pair)

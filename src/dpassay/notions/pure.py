@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -63,11 +63,6 @@ class Worst:
     block: GridPart
     cell: int
 
-    @property
-    def location(self) -> str:
-        """The output, in words."""
-        return self.loss.where(self.block, self.cell)
-
 
 def estimate(
     mechanism: Any,
@@ -106,9 +101,9 @@ def estimate(
     return Estimate(
         value=worst.value,
         notion="ε",
-        location=worst.location,
+        location=loss.where(worst.block, worst.cell),
         pair=source.pair,
-        loss=worst.loss.curve(),
+        loss=loss.curve(),
         about=About.of(source, "DPL", Guarantee.HEURISTIC, tally.n, (*rare, *tally.notes)),
     )
 
@@ -145,39 +140,37 @@ def lower_bound(
     gamma = 1.0 - checks.probability("confidence", confidence)
     _check(region, floor, caution)
     density = KernelDensity.of(bandwidth)
-    found = sources(mechanism, pairs, rng=rng, sampling=sampling)
     length = len(pairs) if isinstance(pairs, Sequence) else 1
-    best: Worst | None = None
-    chosen: Source | None = None
-    further: Sizes = (0, 0)  # draws of its second stage
+    best: tuple[Worst, Source, Sizes] | None = None  # with the draws of its second stage
     values = []
     with Whole(0, "seeking the worst pair") as bar:
-        for source in found:
-            seek, bound_draws = _two_stages(n, n_bound, source)
-            bar.total = max(bar.total, length * max(seek) + max(bound_draws))
+        for source in sources(mechanism, pairs, rng=rng, sampling=sampling):
+            seek, further = _two_stages(n, n_bound, source)
+            bar.total = max(bar.total, length * max(seek) + max(further))
             loss = GridLoss.of(tally_draws(source, seek), density)
-            # the bound of the second stage counts: its own standard errors are subtracted as well
-            later = min(bound_draws) / min(seek)
             errors = _errors(loss, region) if caution is None else caution
-            errors += -float(ndtri(gamma)) / math.sqrt(later) if errors else 0.0
+            if errors:  # the bound of the second stage counts: its own standard errors, too
+                errors -= float(ndtri(gamma)) / math.sqrt(min(further) / min(seek))
             worst = _worst(loss, region, floor, errors)
             values.append(worst.value)
-            if best is None or worst.careful > best.careful:
-                best, chosen, further = worst, source, bound_draws
-        if best is None or chosen is None:
+            if best is None or worst.careful > best[0].careful:
+                best = worst, source, further
+        if best is None:
             raise InvalidInput("there is no pair to test: the iterator is empty")
         bar.say("bounding")
-        value, used = _bound_at(best, chosen, further, gamma, floor)
+        worst, source, further = best
+        value, used = _bound_at(worst, source, further, gamma, floor)
+    loss = worst.loss
     return LowerBound(
         value=value,
         confidence=confidence,
         notion="ε",
-        guarantee=Guarantee.ASYMPTOTIC.given(chosen.doubts),
-        location=best.location,
-        pair=chosen.pair,
+        guarantee=Guarantee.ASYMPTOTIC.given(source.doubts),
+        location=loss.where(worst.block, worst.cell),
+        pair=source.pair,
         estimates=tuple(values),
-        loss=best.loss.curve(),
-        about=About.of(chosen, "MPL", Guarantee.ASYMPTOTIC, used, best.loss.tally.notes),
+        loss=loss.curve(),
+        about=About.of(source, "MPL", Guarantee.ASYMPTOTIC, used, loss.tally.notes),
     )
 
 
@@ -193,21 +186,23 @@ def _errors(loss: GridLoss, region: Any) -> float:
 
 def _worst(loss: GridLoss, region: Any, floor: float | None, caution: float) -> Worst:
     """The cell whose loss minus `caution` standard errors is largest."""
-    n_p, n_q = loss.tally.n
     best: Worst | None = None
     for block in loss.blocks:
         inside = _inside(loss, block, region) & (block.keys != -2)
         if not inside.any():
             continue
-        if floor is None:
-            ell = block.loss
-        else:
+        ell = block.loss
+        if floor is not None:
             ell = np.log(np.maximum(block.p, floor)) - np.log(np.maximum(block.q, floor))
-        careful = np.abs(ell) - caution * _standard_error(block, n_p, n_q)
-        cell = int(np.argmax(np.where(inside, careful, -np.inf)))
-        if best is None or careful[cell] > best.careful:
-            value, sign = abs(float(ell[cell])), 1 if ell[cell] >= 0 else -1
-            best = Worst(value, float(careful[cell]), sign, loss, block, cell)
+        # the standard error of log p̂ − log q̂, with half a draw added so that it stays finite
+        variance, kernel, cell = np.zeros_like(block.p), block.kernel, float(block.axes is None)
+        for density, n in zip((block.p, block.q), block.n, strict=True):
+            variance += kernel / (n * density + 0.5 * kernel) - cell / n
+        careful = np.abs(ell) - caution * np.sqrt(np.maximum(variance, 0.0))
+        at = int(np.argmax(np.where(inside, careful, -np.inf)))
+        if best is None or careful[at] > best.careful:
+            value, sign = abs(float(ell[at])), 1 if ell[at] >= 0 else -1
+            best = Worst(value, float(careful[at]), sign, loss, block, at)
     if best is None:
         raise InvalidInput(f"no draw fell into the region {checks.shown(region)}")
     block = loss.blocks[-1]
@@ -230,42 +225,31 @@ def unseen(masses: Masses, epsilon: float, n: int) -> tuple[str, ...]:
     return (UNSEEN.format(n=n),)
 
 
-def _standard_error(block: GridPart, n_p: int, n_q: int) -> FloatArray:
-    """Of log p̂ − log q̂, with half a draw added so that it stays finite."""
-    cell = float(block.axes is None)
-    variance, kernel = np.zeros_like(block.p), block.kernel
-    for density, n in ((block.p, n_p), (block.q, n_q)):
-        variance += kernel / (n * density + 0.5 * kernel) - cell / n
-    return np.sqrt(np.maximum(variance, 0.0))
-
-
 def _bound_at(
     worst: Worst, source: Source, sizes: Sizes, gamma: float, floor: float | None
-) -> tuple[float, tuple[int, int]]:
+) -> tuple[float, Sizes]:
     """The loss at the chosen output from fresh draws, minus the normal quantile of its error.
 
     The floor only raises the denominator, so it cannot make a bound larger.
     """
-    block, loss, n = worst.block, worst.loss, min(sizes)
+    block, loss = worst.block, worst.loss
     h: tuple[float, ...] = ()
-    point: tuple[float, ...] = ()
     if block.axes is not None:
         # the bandwidth is fixed before the fresh draws: rescaled to their number, undersmoothed
         seen, power = loss.tally.n[0], 1 / (len(block.h) + 4)
-        h = tuple(undersmooth(w * (seen / n) ** power, w * seen**power) for w in block.h)
-        point = tuple(loss.point(block, worst.cell))
+        h = tuple(undersmooth(w * (seen / min(sizes)) ** power, w * seen**power) for w in block.h)
+    point = tuple(loss.point(block, worst.cell))
     at = partial(_sums_at, loss.layout, block.key(worst.cell), point, h, block.density)
     sums, totals = np.sum(list(source.blocks(sizes, at)), axis=0)
     p, q = (sums / totals)[:: worst.sign]
     n_p, n_q = totals[:: worst.sign]
-    shape = block.density.shape
-    kernel = float(np.ravel(block.density.norm_at(np.array(point[:1]), h))[0])
     used = (int(totals[0]), int(totals[1]))
     if p == 0:
         return 0.0, used
     if q == 0 and math.isinf(worst.value):
         return math.inf, used
-    q = max(q, 0.5 * shape.top(h) / n_q, floor or 0.0)
+    q = max(q, 0.5 * block.density.shape.top(h) / n_q, floor or 0.0)
+    kernel = float(np.ravel(block.density.norm_at(np.array(point[:1]), h))[0])
     less = 0.0 if h else 1.0
     variance = (kernel / p - less) / n_p + (kernel / q - less) / n_q
     bound = math.log(p / q) + float(ndtri(gamma)) * math.sqrt(max(variance, 0.0))
@@ -303,26 +287,22 @@ def _inside(loss: GridLoss, block: GridPart, region: Any) -> BoolArray:
         return np.array([_key_inside(loss, int(key), region) for key in block.keys])
     if _in_words(region):  # words are discrete outputs
         return np.zeros(block.p.size, dtype=bool)
-    bounds = _bounds(region, len(block.axes))
     masks = [
-        (a.points >= low) & (a.points <= high)
-        for a, (low, high) in zip(block.axes, bounds, strict=True)
+        (axis.points >= low) & (axis.points <= high)
+        for axis, (low, high) in zip(block.axes, _bounds(region, len(block.axes)), strict=True)
     ]
-    grid = masks[0]
-    for mask in masks[1:]:
-        grid = grid[..., None] & mask
-    return np.asarray(grid.ravel())
+    return np.asarray(reduce(np.logical_and.outer, masks).ravel())
 
 
 def _key_inside(loss: GridLoss, key: int, region: Any) -> bool:
-    if _in_words(region):
-        return key >= 0 and loss.layout.words(key) in region
     if key < 0:
         return False
+    if _in_words(region):
+        return loss.layout.words(key) in region
     values = loss.layout.part(key).values(int(loss.layout.codes[key]))
-    bounds = _bounds(region, len(values))
     return len(values) > 0 and all(
-        v is not None and low <= v <= high for v, (low, high) in zip(values, bounds, strict=True)
+        v is not None and low <= v <= high
+        for v, (low, high) in zip(values, _bounds(region, len(values)), strict=True)
     )
 
 
@@ -330,16 +310,15 @@ def _in_words(region: Any) -> bool:
     return isinstance(region, (list, set, frozenset)) and all(isinstance(r, str) for r in region)
 
 
-def _bounds(region: Any, dimension: int) -> list[tuple[float, float]]:
+def _bounds(region: Any, dimension: int) -> FloatArray:
+    """(low, high) of every coordinate."""
     array = np.asarray(region, dtype=float)
-    if array.ndim == 1:
-        array = np.tile(array, (max(dimension, 1), 1))
-    if array.shape != (dimension, 2) and dimension > 0:
+    if array.ndim > 1 and array.shape != (dimension, 2):
         raise InvalidInput(
             f"region must be (low, high), or one such pair for each of the {dimension} coordinates, "
             f"got {checks.shown(region)}"
         )
-    return [(float(low), float(high)) for low, high in array]
+    return np.broadcast_to(array, (dimension, 2))
 
 
 def _check(region: Any, floor: float | None, caution: float | None) -> None:

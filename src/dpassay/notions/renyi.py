@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -91,10 +91,6 @@ class Variational:
         if self.train is not None:
             checks.probability("train", self.train)
 
-    def share(self, n: int) -> float:
-        """The share of training draws among n."""
-        return self.train if self.train is not None else min(0.25, max(0.1, 25_000 / n))
-
 
 Method: TypeAlias = Softmax | Variational
 
@@ -119,17 +115,16 @@ def estimate(
     >>> abs(estimate.value - dp.zoo.Laplace(1.0).renyi(2.0, (0.0, 1.0))) < 0.05
     True
     """
-    lam = _order(order)
-    checks.one_of("direction", direction, tuple(SWAPS))
+    lam = _orders(order, "order")
+    swaps = SWAPS[checks.one_of("direction", direction, tuple(SWAPS))]
     if not isinstance(method, Softmax):
         raise InvalidInput("an estimate is made by method=Softmax(…); Variational() gives bounds")
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     tally = tally_draws(source, totals(source, n))
-    results = _softmax(tally, method, SWAPS[direction])
-    best = max((result.at(lam) for result in results), key=lambda point: point.value)
+    best = max((row[0] for row in _points(tally, method, swaps, lam)), key=lambda one: one.value)
     return Estimate(
         value=best.value,
-        notion=f"Rényi ε({lam:g})",
+        notion=f"Rényi ε({lam[0]:g})",
         pair=source.pair,
         about=About.of(source, "softmax", Guarantee.HEURISTIC, tally.n, _warnings([best], tally)),
     )
@@ -160,16 +155,16 @@ def lower_bound(
     >>> 0.85 < bound.value <= 1.0, str(bound.guarantee)
     (True, 'exact')
     """
-    lam = _order(order)
+    lam = _orders(order, "order")
     gamma = 1 - checks.probability("confidence", confidence)
     found = list(sources(mechanism, pairs, rng=rng, sampling=sampling))
     if not found:
         raise InvalidInput("there is no pair to test: the iterator is empty")
-    bounds = _bounds(found, np.array([lam]), n, gamma, method, direction)
+    bounds = _bounds(found, lam, n, gamma, method, direction)
     return LowerBound(
         value=float(bounds.lower[0]),
         confidence=confidence,
-        notion=f"Rényi ε({lam:g})",
+        notion=f"Rényi ε({lam[0]:g})",
         guarantee=bounds.about.guarantee,
         pair=bounds.about.pair,
         estimates=tuple(bounds.estimates),
@@ -210,8 +205,7 @@ def curve(
     )
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(NamedTuple):
     """Estimates and lower bounds at several orders, on the pair where the first bound is largest."""
 
     values: FloatArray
@@ -230,17 +224,13 @@ def _bounds(
 ) -> Bounds:
     """Bounds at error γ for each order, with pairs in any number."""
     swaps = SWAPS[checks.one_of("direction", direction, tuple(SWAPS))]
-    match method:
-        case Variational():
-            return _variational_bounds(found, orders, n, gamma, method, swaps)
-        case Softmax():
-            return _softmax_bounds(found, orders, n, gamma, method, swaps)
+    if isinstance(method, Variational):
+        return _variational_bounds(found, orders, n, gamma, method, swaps)
+    if isinstance(method, Softmax):
+        return _softmax_bounds(found, orders, n, gamma, method, swaps)
     raise InvalidInput(
         f"method must be dp.renyi.Softmax(…) or dp.renyi.Variational(…), got {checks.shown(method)}"
     )
-
-
-# --- variational
 
 
 def _variational_bounds(
@@ -254,7 +244,8 @@ def _variational_bounds(
     """Learn on every pair, test on the one with the largest predicted bound."""
     candidates = []
     total = min(totals(found[0], n, least=20))
-    budget = split(found[0], n, method.share(total), least=(10, 10))
+    share = min(0.25, max(0.1, 25_000 / total)) if method.train is None else method.train
+    budget = split(found[0], n, share, least=(10, 10))
     with Whole(budget.draws(len(found)), "learning") as bar:
         for source in found:
             learner = CrossFit(source.deal(budget.learn), method.loss, source.rng)
@@ -272,15 +263,12 @@ def _variational_bounds(
     score_p, score_q = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
     lower = np.array([w.bound(score_p, score_q, level) for w in witnesses])
     values = np.maximum([w.estimate for w in witnesses], lower)
-    single = len(found) == 1
-    estimates = [float(values[0])] if single else [c[3][0].estimate for c in candidates]
+    estimates = [float(values[0])] if len(found) == 1 else [c[3][0].estimate for c in candidates]
     notes = [f"loss: {loss.name}", *[BITS] * bits]
-    weak = [w.order for w in witnesses if w.effective < 100]
-    if weak:
-        listed = ", ".join(f"{order:g}" for order in weak)
+    if weak := [f"{w.order:g}" for w in witnesses if w.effective < 100]:
         notes.append(
-            f"{min(budget.test):,} draws are too few for order {listed}: fewer than 100 of them decide "
-            "the estimate, so the bound depends on n more than on the mechanism"
+            f"{min(budget.test):,} draws are too few for order {', '.join(weak)}: fewer than 100 of them "
+            "decide the estimate, so the bound depends on n more than on the mechanism"
         )
     n_used = len(score_p), len(score_q)
     about = About.of(chosen, "variational", Guarantee.EXACT, n_used, notes)
@@ -289,9 +277,6 @@ def _variational_bounds(
 
 def _scores(loss: Loss, p: Outputs, q: Outputs) -> tuple[FloatArray, FloatArray]:
     return loss.score(p), loss.score(q)
-
-
-# --- softmax
 
 
 def _softmax_bounds(
@@ -304,124 +289,89 @@ def _softmax_bounds(
 ) -> Bounds:
     """The largest bound over pairs (Šidák) and directions (half of the level each)."""
     level = -math.expm1(math.log1p(-gamma) / len(found)) / len(swaps)
-    best: tuple[FloatArray, FloatArray, Source, list[Point], CellCounts] | None = None
-    estimates = []
+    best: Bounds | None = None
+    estimates: list[float] = []
     draws = totals(found[0], n)
     with Whole(len(found) * max(draws)):
         for source in found:
             tally = tally_draws(source, draws)
-            rows = [
-                [one.at(float(lam)) for lam in orders] for one in _softmax(tally, method, swaps)
-            ]
-            values = np.max([[point.value for point in row] for row in rows], axis=0)
-            bounds = np.array([[point.lower(level) for point in row] for row in rows])
+            rows = _points(tally, method, swaps, orders)
+            points = np.array([[(point.value, point.error) for point in row] for row in rows])
+            values, errors = points[..., 0], points[..., 1]
+            bounds = np.where(np.isfinite(errors), values + ndtri(level) * errors, 0.0)
+            values, lower = values.max(axis=0), bounds.max(axis=0)
             estimates.append(float(values[0]))
-            lower = bounds.max(axis=0)
-            if best is None or lower[0] > best[1][0]:
+            if best is None or lower[0] > best.lower[0]:
                 binding = [rows[k][j] for j, k in enumerate(bounds.argmax(axis=0))]
-                best = values, lower, source, binding, tally
+                notes = _warnings(binding, tally)
+                about = About.of(source, "softmax", Guarantee.ASYMPTOTIC, tally.n, notes)
+                best = Bounds(values, lower, estimates, about)
     assert best is not None
-    values, lower, chosen, binding, tally = best
-    notes = _warnings(binding, tally)
-    about = About.of(chosen, "softmax", Guarantee.ASYMPTOTIC, tally.n, notes)
-    return Bounds(values, np.maximum(lower, 0.0), estimates, about)
+    return best._replace(lower=np.maximum(best.lower, 0.0))
 
 
 @dataclass(frozen=True)
 class Point:
-    """The estimator at one order, with its standard error."""
+    """The softmax-floored estimator at one order, with its standard error."""
 
     order: float
     value: float
     error: float
     floored: float  # the share of the integral where q is below five times the floor
 
-    def lower(self, gamma: float) -> float:
-        """value + Φ⁻¹(γ)·error."""
-        if not math.isfinite(self.error):
-            return 0.0
-        return self.value + float(ndtri(gamma)) * self.error
+
+def _points(
+    tally: CellCounts, method: Softmax, swaps: tuple[bool, ...], orders: FloatArray
+) -> list[list[Point]]:
+    """The estimator at every order, a row a direction."""
+    loss = GridLoss.of(tally, method.bandwidth, inference=True)
+    return [_row(loss, method, swapped, orders) for swapped in swaps]
 
 
-@dataclass(frozen=True, eq=False)
-class Floored:
-    """log p, log q, log q_τ and log π(q) on all cells, for one direction."""
+def _row(loss: GridLoss, method: Softmax, swapped: bool, orders: FloatArray) -> list[Point]:
+    """D̂_λ = log ∫ p^λ q_τ^{1−λ} / (λ−1) and its standard error (eqs. 13–18), in log space."""
+    n_p, n_q = loss.tally.n[::-1] if swapped else loss.tally.n
+    parts = []
+    for block in loss.blocks:
+        p, q = (block.q, block.p) if swapped else (block.p, block.q)
+        floor = method.floor if method.floor is not None else 20 * block.peak / n_q
+        parts.append([p, q, *(np.full_like(p, x) for x in (floor, block.cell, block.kernel))])
+    columns = np.concatenate(parts, axis=1)
+    p, q, floor, cell, kernel = columns[:, columns[0] > 0]
+    sharpness = method.sharpness if method.sharpness is not None else 1 / floor
+    gap = sharpness * (q - floor)
+    # q_τ = β⁻¹ log(e^{βq} + e^{βτ}) as max(q, τ) + β⁻¹ log(1 + e^{−β|q−τ|}); π = 1/(1 + e^{β(τ−q)})
+    softened = np.maximum(q, floor) + np.log1p(np.exp(-np.abs(gap))) / sharpness
+    with np.errstate(divide="ignore"):
+        lp, lq, lf, cell, kernel = map(np.log, (p, q, softened, cell, kernel))
+    log_pi, ratio, held = -np.logaddexp(0.0, -gap), lp - lf, q < 5 * floor
 
-    log_p: FloatArray
-    log_q: FloatArray
-    log_floored: FloatArray
-    log_pi: FloatArray
-    log_cell: FloatArray
-    log_kernel: FloatArray
-    floor: FloatArray
-    n: tuple[int, int]
-    correct: bool
-
-    def at(self, lam: float) -> Point:
-        """D̂_λ = log ∫ p^λ q_τ^{1−λ} / (λ−1) and its standard error (eqs. 13–18), in log space."""
-        lp, lq, lf, cell = self.log_p, self.log_q, self.log_floored, self.log_cell
-        ratio = lp - lf
+    def at(lam: float) -> Point:
         terms = lam * lp + (1 - lam) * lf + cell
-        log_i = _lse(terms)
+        log_i = float(logsumexp(terms))
         if not np.isfinite(log_i):
             return Point(lam, 0.0 if log_i < 0 else math.inf, math.inf, 0.0)
-        with np.errstate(invalid="ignore"):
-            held = lq < np.log(5 * self.floor)
-            floored = math.exp(_lse(terms[held]) - log_i) if held.any() else 0.0
+
+        def relative(values: FloatArray, to: float) -> float:
+            return float(np.exp(logsumexp(values) - to * log_i))
+
+        with np.errstate(invalid="ignore", over="ignore"):
+            floored = relative(terms[held], 1) if held.any() else 0.0
             # σ₁²/Î² and σ₂²/Î²: both halves of the delta method, relative to Î
-            first = math.exp(_lse((2 * lam - 1) * ratio + lf + cell) - 2 * log_i) - 1.0
-            weight = 2 * self.log_pi + 2 * lam * ratio + lq + cell
-            mean = _lse(self.log_pi + lam * ratio + lq + cell) - log_i
-            second = math.exp(_lse(weight) - 2 * log_i) - math.exp(2 * mean)
+            first = relative((2 * lam - 1) * ratio + lf + cell, 2) - 1.0
+            weight = log_pi + lam * ratio + lq + cell
+            second = relative(weight + log_pi + lam * ratio, 2) - relative(weight, 1) ** 2
             bias = 0.0
-            if self.correct:
+            if method.correct:
                 # ½ f'' Var: E[p̂^λ q̂^{1−λ}] exceeds p^λ q^{1−λ} by λ(λ−1)/2 of the relative variances
-                half = math.log(lam * (lam - 1) / 2)
-                in_p = _lse(terms - lp + self.log_kernel) - log_i - math.log(self.n[0])
-                in_q = _lse(terms - 2 * lf + 2 * self.log_pi + lq + self.log_kernel)
-                bias = math.exp(half + in_p) + math.exp(half + in_q - log_i - math.log(self.n[1]))
-        variance = (
-            lam**2 * max(first, 0.0) / self.n[0] + (lam - 1) ** 2 * max(second, 0.0) / self.n[1]
-        )
+                in_p = relative(terms - lp + kernel, 1) / n_p
+                in_q = relative(terms - 2 * lf + 2 * log_pi + lq + kernel, 1) / n_q
+                bias = lam * (lam - 1) / 2 * (in_p + in_q)
+        variance = lam**2 * max(first, 0.0) / n_p + (lam - 1) ** 2 * max(second, 0.0) / n_q
         value = log_i + math.log1p(-min(bias, 0.5))
         return Point(lam, max(0.0, value / (lam - 1)), math.sqrt(variance) / (lam - 1), floored)
 
-
-def _lse(values: FloatArray) -> float:
-    return float(logsumexp(values)) if values.size else -math.inf
-
-
-def _softmax(tally: CellCounts, method: Softmax, swaps: tuple[bool, ...]) -> list[Floored]:
-    loss = GridLoss.of(tally, method.bandwidth, inference=True)
-    return [_floored(loss, method, swapped) for swapped in swaps]
-
-
-def _floored(loss: GridLoss, method: Softmax, swapped: bool) -> Floored:
-    n = loss.tally.n[::-1] if swapped else loss.tally.n
-    rows = []
-    for block in loss.blocks:
-        p, q = (block.q, block.p) if swapped else (block.p, block.q)
-        floor = method.floor if method.floor is not None else 20 * block.peak / n[1]
-        rows.append([p, q, *(np.full_like(p, x) for x in (floor, block.cell, block.kernel))])
-    columns = np.concatenate(rows, axis=1)
-    p, q, floor_at, cell, kernel = columns[:, columns[0] > 0]
-    sharpness = method.sharpness if method.sharpness is not None else 1 / floor_at
-    gap = sharpness * (q - floor_at)
-    with np.errstate(divide="ignore"):
-        log_q = np.log(q)
-    # q_τ = β⁻¹ log(e^{βq} + e^{βτ}) as max(q, τ) + β⁻¹ log(1 + e^{−β|q−τ|}); π = 1/(1 + e^{β(τ−q)})
-    softened = np.maximum(q, floor_at) + np.log1p(np.exp(-np.abs(gap))) / sharpness
-    return Floored(
-        np.log(p),
-        log_q,
-        np.log(softened),
-        -np.logaddexp(0.0, -gap),
-        np.log(cell),
-        np.log(kernel),
-        floor_at,
-        n,
-        method.correct,
-    )
+    return [at(float(lam)) for lam in orders]
 
 
 def _warnings(points: Sequence[Point], tally: CellCounts) -> tuple[str, ...]:
@@ -440,20 +390,15 @@ def _warnings(points: Sequence[Point], tally: CellCounts) -> tuple[str, ...]:
     )
 
 
-# --- arguments
-
-
-def _order(order: npt.ArrayLike) -> float:
-    if checks.doubles("order", order).ndim:
+def _orders(orders: npt.ArrayLike, name: str = "orders") -> FloatArray:
+    """Sorted orders; "order" must be one."""
+    array = checks.doubles(name, orders)
+    if array.ndim and name == "order":
         raise InvalidInput(
-            f"order must be one number above 1, got {checks.shown(order)}; "
+            f"order must be one number above 1, got {checks.shown(orders)}; "
             "dp.renyi.curve(…, orders=[…]) bounds several orders at once"
         )
-    return float(_orders(order)[0])
-
-
-def _orders(orders: npt.ArrayLike) -> FloatArray:
-    array = np.atleast_1d(checks.doubles("orders", orders))
+    array = np.atleast_1d(array)
     if array.ndim != 1 or array.size == 0 or not np.all((array > 1) & np.isfinite(array)):
         raise InvalidInput(
             f"a Rényi order must be a finite number above 1, got {checks.shown(orders)}; order 1 is "

@@ -29,17 +29,22 @@ import numpy as np
 import numpy.typing as npt
 
 from dpassay import validation as checks
-from dpassay._typing import FloatArray, IntArray
+from dpassay._typing import FloatArray
 from dpassay.blackbox.mechanism import check_mechanism
 from dpassay.blackbox.neighbours import Population, remove_one
 from dpassay.errors import InvalidInput, MechanismError
-from dpassay.learning.betting_cells import outside, why_trivial
-from dpassay.notions.threshold_counts import Options, bounded_above, certified, count_thresholds
+from dpassay.notions.threshold_counts import (
+    Options,
+    PairSpectrum,
+    accuracy,
+    bounded_above,
+    certified,
+    count_thresholds,
+)
 from dpassay.outputs.canonical import from_raw
 from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Direction, Pair, Relation
 from dpassay.privacy.provenance import About, Guarantee
-from dpassay.records import Record
 from dpassay.sampling.draw import Sampling, Seed, seed_for
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Live, one_source
@@ -85,52 +90,26 @@ def estimate(
     >>> bool(spectrum.lower[10] <= 0.2212)
     True
     """
-    eps = _grid(epsilons)
+    options = Options.of(epsilons, loss, plug_in, train, direction)
+    eps = options.eps
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     gamma = 1 - checks.probability("confidence", confidence)
-    options = Options.of(eps, loss, plug_in, train, direction)
-    found = count_thresholds(
-        source, None if n is None else checks.whole("n", n, at_least=40), options
-    )
+    draws = None if n is None else checks.whole("n", n, at_least=40)
+    found, counted = count_thresholds(source, draws, options)
+    upper, notes = bounded_above([found.cells], eps, gamma, options.swaps)
+    name = f"Eureka with {found.method}"
     return Spectrum(
         eps,
-        found.delta,
+        found.y,
         lower=certified(found, eps, gamma, options.swaps),
         confidence=confidence,
-        upper=bounded_above([found.cells], eps, gamma, options.swaps),
-        accuracy=found.accuracy(eps, gamma),
-        about=About.of(
-            source,
-            f"Eureka with {found.name}",
-            Guarantee.HEURISTIC,
-            found.n,
-            _not_above(found.cells),
-        ),
+        upper=upper,
+        accuracy=accuracy(counted, eps, gamma),
+        about=About.of(source, name, Guarantee.HEURISTIC, counted.n, notes),
     )
-
-
-def _not_above(cells: IntArray) -> tuple[str, ...]:
-    """Why there is no upper curve, for the notes."""
-    reason = why_trivial(outside(cells))
-    return (f"no upper curve: {reason}",) if reason else ()
 
 
 # --- sets of databases
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PairSpectrum(Record):
-    """One pair of a set: its estimate, and the counts that its bounds are computed from."""
-
-    database: str  # a fingerprint of the database it belongs to
-    pair: Pair
-    y: FloatArray = field(repr=False)
-    backward: npt.NDArray[np.bool_] = field(repr=False)
-    hits: IntArray = field(repr=False)
-    misses: IntArray = field(repr=False)
-    totals: tuple[IntArray, IntArray] = field(repr=False)
-    cells: IntArray = field(repr=False)
-    method: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,31 +154,26 @@ def relative(
     >>> result.worst().name in ("without record 0", "without record 2")
     True
     """
-    eps = _grid(epsilons)
-    known: dict[str, list[PairSpectrum]] = {}
-    if previous is not None:
-        if not isinstance(previous, SetSpectrum):
-            raise InvalidInput(
-                "previous must be a result of dp.spectrum.relative, got " + checks.shown(previous)
-            )
-        if not np.array_equal(previous.x, eps):
-            raise InvalidInput("previous was made on another grid of epsilons: give the same one")
-        for part in previous.parts:
-            known.setdefault(part.database, []).append(part)
-    wanted: dict[str, list[Pair]] = {}
-    for database in checks.listed("databases", databases):
-        wanted[_fingerprint(database)] = remove_one(database)
+    options = Options.of(epsilons, loss, plug_in)
+    if previous is not None and not isinstance(previous, SetSpectrum):
+        raise InvalidInput(
+            f"previous must be a result of dp.spectrum.relative, got {checks.shown(previous)}"
+        )
+    if previous is not None and not np.array_equal(previous.x, options.eps):
+        raise InvalidInput("previous was made on another grid of epsilons: give the same one")
+    wanted = {_fingerprint(one): remove_one(one) for one in checks.listed("databases", databases)}
     if not wanted:
         raise InvalidInput("databases holds no database")
     jobs: list[tuple[str, Pair, Any]] = []
     reused: list[PairSpectrum] = []
     black_box = check_mechanism(mechanism)
     for key, pairs in wanted.items():
-        if len(known.get(key, [])) == len(pairs):
-            reused += known[key]
+        parts = () if previous is None else previous.parts
+        known = [part for part in parts if part.database == key]
+        if len(known) == len(pairs):
+            reused += known
         else:
             jobs += [(key, pair, black_box) for pair in pairs]
-    options = Options.of(eps, loss, plug_in, None, "both")
     return _union(jobs, reused, options, n, confidence, rng, sampling)
 
 
@@ -235,7 +209,7 @@ def distributional(
     >>> bool(abs(result.y[0] - 0.246) < 0.01)
     True
     """
-    eps = _grid(epsilons)
+    options = Options.of(epsilons, loss, plug_in)
     if not callable(mechanism):
         raise InvalidInput(f"mechanism must be a function, got {checks.shown(mechanism)}")
     single = isinstance(populations, Population)
@@ -258,7 +232,6 @@ def distributional(
             for a, b in itertools.combinations(given, 2):
                 name = f"population {population.name or k}, row {row}"
                 jobs.append((name, Pair(a, b, Relation.DISTRIBUTIONAL, name), box))
-    options = Options.of(eps, loss, plug_in, None, "both")
     return _union(jobs, [], options, n, confidence, rng, sampling)
 
 
@@ -303,30 +276,23 @@ def _union(
             bar.say(f"pair {index + 1} of {len(jobs)}", (len(jobs) - index) * draws)
             source = Live(mechanism, pair, seed=seed, index=index, sampling=sampling)
             try:
-                found = count_thresholds(source, draws, options)
+                parts.append(count_thresholds(source, draws, options, key)[0])
             except MechanismError as error:
                 failures.append(f"{pair.name}: {error}")
                 first = first or error
-                continue
-            counts = ("backward", "hits", "misses", "totals", "cells")
-            kept: dict[str, Any] = {name: getattr(found, name) for name in counts}
-            kept |= {"y": found.delta, "method": found.name}
-            parts.append(PairSpectrum(database=key, pair=pair, **kept))
     if not parts:
         assert first is not None
         raise first
     level = gamma / (len(parts) + len(failures))
     lower = [certified(part, options.eps, level) for part in parts]
     notes = [f"{len(parts)} pairs, {len(reused)} of them from an earlier result"]
+    # the largest upper bound needs no union bound: it is too small only if that of the worst pair is
+    upper, why_none = bounded_above([part.cells for part in parts], options.eps, gamma)
     if failures:
         notes.append(f"the mechanism failed on {len(failures)} pairs, which are not part of this")
-    # the largest upper bound needs no union bound: it is too small only if that of the worst pair is
-    cells = [part.cells for part in parts]
-    upper = None if failures else bounded_above(cells, options.eps, gamma)
-    if unbounded := [said for one in cells for said in _not_above(one)]:
-        notes.append(unbounded[0])
-    elif failures:
-        notes.append("no upper curve: the mechanism failed on a pair")
+        upper = None
+        why_none = why_none or ("no upper curve: the mechanism failed on a pair",)
+    methods = ", ".join(sorted({part.method for part in parts}))
     return SetSpectrum(
         options.eps,
         np.max([part.y for part in parts], axis=0),
@@ -334,12 +300,11 @@ def _union(
         upper=upper,
         confidence=confidence,
         about=About(
-            method="Eureka, worst of a set with "
-            + ", ".join(sorted({part.method for part in parts})),
+            method=f"Eureka, worst of a set with {methods}",
             guarantee=Guarantee.HEURISTIC,
             n=(draws, draws),
             seed=seed,
-            notes=tuple(notes),
+            notes=(*notes, *why_none),
         ),
         parts=tuple(parts),
         failures=tuple(failures),
@@ -427,13 +392,3 @@ def _fingerprint(database: Any) -> str:
                 f"a database of type {type(database).__name__} cannot be compared with others: {error}"
             ) from None
     return hashlib.sha256(content).hexdigest()[:16]
-
-
-def _grid(epsilons: npt.ArrayLike | None) -> FloatArray:
-    given = np.linspace(0, 2, 41) if epsilons is None else epsilons
-    eps = np.atleast_1d(checks.doubles("epsilons", given))
-    if eps.ndim != 1 or eps.size == 0 or not np.all(np.isfinite(eps)) or np.any(eps < 0):
-        raise InvalidInput(
-            f"epsilons must be finite numbers of at least 0, got {checks.shown(epsilons)}"
-        )
-    return np.unique(eps)

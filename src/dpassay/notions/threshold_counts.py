@@ -6,10 +6,10 @@ The loss is learned on a part of the draws and counted on the rest.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.upper_delta import upper_curve
+from dpassay.errors import InvalidInput
 from dpassay.learning.betting_cells import Cells, outside, why_trivial
 from dpassay.learning.cross_fit import CrossFit, LogLoss, cells_suffice, select
 from dpassay.learning.streaming import grid_loss
@@ -29,8 +30,8 @@ from dpassay.loss.grid import GridLoss
 from dpassay.loss.keyed_losses import KnnLoss
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.claims import ApproximateDP
-from dpassay.privacy.finite_pairs import Masses
-from dpassay.privacy.pairs import SWAPS
+from dpassay.privacy.pairs import SWAPS, Pair
+from dpassay.records import Record
 from dpassay.sampling.budget import split
 from dpassay.sampling.progress import Whole
 from dpassay.sampling.samples import Sizes, Source
@@ -50,14 +51,24 @@ class Options:
     plug_in: str
     train: float
     swaps: tuple[bool, ...]  # the directions asked for: whether the inputs are swapped
-    #: Whether a classifier trains on all training draws, or on the first ones alone.
-    keep: bool = False
+    keep: bool  # whether a classifier trains on all training draws, or on the first ones alone
 
     @classmethod
     def of(
-        cls, eps: FloatArray, loss: Any, plug_in: str, train: float | None, direction: str
+        cls,
+        epsilons: npt.ArrayLike | None,
+        loss: Any,
+        plug_in: str,
+        train: float | None = None,
+        direction: str = "both",
     ) -> Options:
         """Options from what a caller gave."""
+        given = np.linspace(0, 2, 41) if epsilons is None else epsilons
+        eps = np.atleast_1d(checks.doubles("epsilons", given))
+        if eps.ndim != 1 or eps.size == 0 or not np.all(np.isfinite(eps)) or np.any(eps < 0):
+            raise InvalidInput(
+                f"epsilons must be finite numbers of at least 0, got {checks.shown(epsilons)}"
+            )
         checks.one_of("plug_in", plug_in, ("auto", "smooth", "counts"))
         checks.one_of("direction", direction, tuple(SWAPS))
         if isinstance(loss, str):
@@ -66,67 +77,94 @@ class Options:
         share = train if train is not None else 0.5 if neighbours else 0.25
         checks.probability("train", share)
         keep = train is not None or neighbours
-        return cls(eps, loss, plug_in, share, SWAPS[direction], keep)
+        return cls(np.unique(eps), loss, plug_in, share, SWAPS[direction], keep)
 
 
-@dataclass(frozen=True, eq=False)
-class ThresholdCounts:
-    """Counts and estimates of one pair at the thresholds ε of a grid.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairSpectrum(Record):
+    """One pair of a set: its estimate, and the counts that its bounds are computed from.
 
-    Row k of an event array belongs to {ℓ̂ > ε_k} (forward) or {ℓ̂ < −ε_k} (backward).
+    Entry k of the counts belongs to {ℓ̂ > ε_k}, or to {ℓ̂ < −ε_k} where `backward`.
     """
 
-    name: str
-    n: tuple[int, int]
-    backward: npt.NDArray[np.bool_]  # the direction chosen for the event of each ε
-    hits: IntArray  # of the leading side of that direction
-    misses: IntArray  # hits of the other side
-    totals: tuple[IntArray, IntArray]
-    delta: FloatArray  # the estimate
+    database: str  # a fingerprint of the database it belongs to
+    pair: Pair
+    y: FloatArray = field(repr=False)
+    backward: npt.NDArray[np.bool_] = field(repr=False)  # the direction chosen for each ε
+    hits: IntArray = field(repr=False)  # of the leading side of that direction
+    misses: IntArray = field(repr=False)  # hits of the other side
+    totals: tuple[IntArray, IntArray] = field(repr=False)
     #: Held-out draws of outputs that repeat, a row a side; everything else comes last.
+    cells: IntArray = field(repr=False)
+    method: str = ""
+
+
+class Counted(NamedTuple):
+    """Held-out draws counted by an estimated loss."""
+
+    method: str
+    n: Sizes  # draws in all
+    expected: FloatArray  # δ(ε) of each direction in training
+    above: IntArray  # the counts of `_hits`
     cells: IntArray
-    #: (draws in all, dimension), for nearest neighbours that were counted.
-    neighbours: tuple[int, int] | None = None
+    smooth: FloatArray | None  # δ(ε) of each direction by a formula; None if it is counted
+    dimension: int | None = None  # of nearest neighbours that were counted
 
-    @classmethod
-    def of(
-        cls,
-        options: Options,
-        above: IntArray,
-        backward: npt.NDArray[np.bool_],
-        cells: IntArray,
-        smooth: FloatArray | None,
-        **others: Any,
-    ) -> ThresholdCounts:
-        """From the counts of `_hits`, with the direction chosen at each ε.
 
-        `smooth` is the estimate by direction that averages a formula; None if it counts instead.
-        """
-        held = cells.sum(axis=1)
-        index, flip = np.arange(options.eps.size), backward.astype(int)
-        leading, other = above[flip, flip, index], above[flip, 1 - flip, index]
-        totals = np.where(backward, held[1], held[0]), np.where(backward, held[0], held[1])
-        if smooth is None:
-            rates = []
-            for side in map(int, options.swaps):
-                high, low = above[side, side] / held[side], above[side, 1 - side] / held[1 - side]
-                rates.append(np.max(high[:, None] - low[:, None] * _ratio(options.eps), axis=0))
-            smooth = np.array(rates)
-        delta = np.maximum(np.max(smooth, axis=0), 0.0)
-        counts = {"backward": backward, "hits": leading, "misses": other, "totals": totals}
-        return cls(delta=delta, cells=cells, **counts, **others)
+def count_thresholds(
+    source: Source, n: int | None, options: Options, database: str = ""
+) -> tuple[PairSpectrum, Counted]:
+    """Learn a loss on a part of the draws; count how often it passes each ε on the rest."""
+    budget = split(source, n, options.train, least=(20, 10))
+    test = budget.test
+    first, more = first_look(budget.learn)
+    with Whole(budget.draws(1)):
+        batch = source.deal(first)
+        learner = CrossFit(batch, options.loss, source.rng)
+        if learner.on_cells and cells_suffice(learner):
+            counted = _on_grid(source, learner, more, test, options)
+        else:
+            if max(more) and options.keep:
+                learner = CrossFit(batch.with_more(source.deal(more)), options.loss, source.rng)
+            elif max(more):  # the first draws have trained the score: the others count
+                test = test[0] + more[0], test[1] + more[1]
+            counted = _by_scores(source, learner, test, options)
+    eps, above, expected = options.eps, counted.above, counted.expected
+    backward = np.full(eps.size, options.swaps[0])
+    if len(options.swaps) > 1:  # the direction with the larger δ in training
+        backward = np.asarray(expected[1] > expected[0])
+    held, deltas = counted.cells.sum(axis=1), counted.smooth
+    if deltas is None:
+        rates = []
+        for side in map(int, options.swaps):
+            high, low = above[side, side] / held[side], above[side, 1 - side] / held[1 - side]
+            rates.append(np.max(high[:, None] - low[:, None] * _ratio(eps), axis=0))
+        deltas = np.array(rates)
+    index, led_by = np.arange(eps.size), backward.astype(int)
+    part = PairSpectrum(
+        database=database,
+        pair=source.pair,
+        y=np.maximum(np.max(deltas, axis=0), 0.0),
+        backward=backward,
+        hits=above[led_by, led_by, index],
+        misses=above[led_by, 1 - led_by, index],
+        totals=(held[led_by], held[1 - led_by]),
+        cells=counted.cells,
+        method=counted.method,
+    )
+    return part, counted
 
-    def accuracy(self, eps: FloatArray, beta: float) -> FloatArray | None:
-        """Corollary 2: 24 e^ε c_d √(ln(4/β)/n) + 2 e^ε √(ln(4/β)/n)."""
-        if self.neighbours is None:
-            return None
-        n, d = self.neighbours
-        width = math.sqrt(math.log(4 / beta) / n)
-        return np.asarray(_ratio(eps) * width * (24 * (_CONES**d - 1) + 2))
+
+def accuracy(counted: Counted, eps: FloatArray, beta: float) -> FloatArray | None:
+    """Corollary 2: 24 e^ε c_d √(ln(4/β)/n) + 2 e^ε √(ln(4/β)/n)."""
+    if counted.dimension is None:
+        return None
+    width = math.sqrt(math.log(4 / beta) / min(counted.n))
+    return np.asarray(_ratio(eps) * width * (24 * (_CONES**counted.dimension - 1) + 2))
 
 
 def certified(
-    found: Any, eps: FloatArray, gamma: float, swaps: tuple[bool, ...] = (False, True)
+    found: PairSpectrum, eps: FloatArray, gamma: float, swaps: tuple[bool, ...] = (False, True)
 ) -> FloatArray:
     """Lower bounds on δ at all ε at once, from the hits, misses and totals of the event of each.
 
@@ -150,11 +188,12 @@ def certified(
 
 def bounded_above(
     cells: list[IntArray], eps: FloatArray, gamma: float, swaps: tuple[bool, ...] = (False, True)
-) -> FloatArray | None:
-    """Bounds on the δ of the worst pair at all ε at once; None if most draws of a pair are in no cell."""
-    if any(why_trivial(outside(pair)) for pair in cells):
-        return None
-    return upper_curve([(pair[0], pair[1]) for pair in cells], eps, gamma, swaps)
+) -> tuple[FloatArray | None, tuple[str, ...]]:
+    """Bounds on the δ of the worst pair at all ε at once; or None, and a note that says why."""
+    for pair in cells:
+        if reason := why_trivial(outside(pair)):
+            return None, (f"no upper curve: {reason}",)
+    return upper_curve([(pair[0], pair[1]) for pair in cells], eps, gamma, swaps), ()
 
 
 def _ratio(eps: FloatArray) -> FloatArray:
@@ -162,34 +201,15 @@ def _ratio(eps: FloatArray) -> FloatArray:
     return np.exp(np.minimum(eps, 700.0))
 
 
-def count_thresholds(source: Source, n: int | None, options: Options) -> ThresholdCounts:
-    """Learn a loss on a part of the draws; count how often it passes each ε on the rest."""
-    budget = split(source, n, options.train, least=(20, 10))
-    look, more = first_look(budget.learn)
-    with Whole(budget.draws(1)):
-        batch = source.deal(look)
-        learner = CrossFit(batch, options.loss, source.rng)
-        if learner.on_cells and cells_suffice(learner):
-            return _on_grid(source, learner, more, budget.test, options)
-        test = budget.test
-        if max(more) and options.keep:
-            learner = CrossFit(batch.with_more(source.deal(more)), options.loss, source.rng)
-        elif max(more):  # the first draws have trained the score: the others count
-            test = test[0] + more[0], test[1] + more[1]
-        return _by_scores(source, learner, test, options)
-
-
-# --- losses on a grid: counts of draws, which add up
-
-
 def _on_grid(
     source: Source, learner: CrossFit, more: Sizes, test: Sizes, options: Options
-) -> ThresholdCounts:
-    found = grid_loss(learner)
-    binning, trained = found.tally.binning, found.tally
-    trained = reduce(add, tallies(source, more, binning), trained)
-    loss = found if not max(more) else GridLoss.named(found.name, trained)
-    backward = _directions(_deltas(loss.masses(), options), options)
+) -> Counted:
+    """By a loss on a grid: counts of draws, which add up."""
+    loss = grid_loss(learner)
+    name, binning, trained = loss.name, loss.tally.binning, loss.tally
+    if max(more):
+        trained = reduce(add, tallies(source, more, binning), trained)
+        loss = GridLoss.named(name, trained)
     if loss.levels(trained) is not None:
         held = reduce(add, tallies(source, test, binning))
         levels = loss.levels(held)
@@ -198,18 +218,17 @@ def _on_grid(
     else:  # more than one free coordinate: cells are no sets of draws, so every draw is scored
         parts = source.blocks(test, partial(_tally_and_hits, binning, loss, options.eps))
         held, above = reduce(lambda a, b: (a[0] + b[0], a[1] + b[1]), parts)
-    cells = Cells.of(binning.layout)
+    cells, everything = Cells.of(binning.layout), trained + held
     counts = np.array([cells.fold(side) for side in held.counts])
-    everything = trained + held
     smooth = None
     if options.plug_in != "counts":
-        smooth = _deltas(GridLoss.named(found.name, everything).masses(), options)
-    named = {"name": loss.name, "n": everything.n}
-    return ThresholdCounts.of(options, above, backward, counts, smooth, **named)
+        smooth = _deltas(GridLoss.named(name, everything), options)
+    return Counted(loss.name, everything.n, _deltas(loss, options), above, counts, smooth)
 
 
-def _deltas(masses: Masses, options: Options) -> FloatArray:
+def _deltas(loss: GridLoss, options: Options) -> FloatArray:
     """δ(ε) of each direction."""
+    masses = loss.masses()
     return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.swaps])
 
 
@@ -238,34 +257,22 @@ def _hits(
     return out
 
 
-def _directions(expected: FloatArray, options: Options) -> npt.NDArray[np.bool_]:
-    """Which direction to certify at each ε: the one with the larger δ in training."""
-    if len(options.swaps) == 1:
-        return np.full(options.eps.size, options.swaps[0])
-    return np.asarray(expected[1] > expected[0])
-
-
-# --- any other loss: scores of held-out draws
-
-
-def _by_scores(source: Source, learner: CrossFit, test: Sizes, options: Options) -> ThresholdCounts:
+def _by_scores(source: Source, learner: CrossFit, test: Sizes, options: Options) -> Counted:
+    """By any other loss: scores of held-out draws."""
     index = 0 if len(learner.names) == 1 else select(learner, LogLoss(), learner.families[0])[0]
-    loss = learner.fitted(index)
-    train = learner.batch
+    loss, train = learner.fitted(index), learner.batch
     averages = partial(_averages, loss, options, Cells.learn(train))
     expected = averages(train.p[:20_000], train.q[:20_000])[0] / min(*train.sizes, 20_000)
-    backward = _directions(expected, options)
     parts = zip(*source.blocks(test, averages), strict=True)
     sums, above, counts = (np.sum(part, axis=0) for part in parts)
     held = counts.sum(axis=1)
-    per = np.array([held[int(side)] for side in options.swaps])
     sizes = int(held[0]) + train.sizes[0], int(held[1]) + train.sizes[1]
-    smooth = sums / per[:, None] if options.plug_in == "smooth" else None
-    neighbours = None
-    if isinstance(loss, KnnLoss) and smooth is None:  # Corollary 2 is a statement about counts
-        neighbours = min(sizes), train.p.numbers.shape[1]
-    named = {"name": loss.name, "n": sizes, "neighbours": neighbours}
-    return ThresholdCounts.of(options, above, backward, counts, smooth, **named)
+    if options.plug_in == "smooth":
+        smooth = sums / held[list(map(int, options.swaps)), None]
+        return Counted(loss.name, sizes, expected, above, counts, smooth)
+    # Corollary 2 is a statement about counts
+    dimension = train.p.numbers.shape[1] if isinstance(loss, KnnLoss) else None
+    return Counted(loss.name, sizes, expected, above, counts, None, dimension)
 
 
 def _averages(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,7 @@ from dpassay.sampling.samples import Batch, Source, one_source
 
 __all__ = ["audit", "estimate", "point"]
 
+Points: TypeAlias = tuple[FloatArray, FloatArray]
 Box = Literal["joint", "clopper-pearson", "hoeffding"]
 _REGIONS = {
     "joint": joint.joint_region,
@@ -100,17 +101,14 @@ def estimate(
     if confidence is not None:
         checks.probability("confidence", confidence)
     density = KernelDensity.of(bandwidth)
-    batch = source.deal(draws) if confidence is not None or loss is not None else None
-    if loss is None and batch is not None:
-        loss = _instead_of_cells(batch, source)
-    if loss is not None and batch is not None:
-        fitted, score_p, score_q = _held_out(loss, batch, source)
-        about = About.of(source, f"PLRT with {fitted.name}", Guarantee.HEURISTIC, draws)
-        side = np.repeat([1.0, 0.0], [score_p.size, score_q.size])
-        p, q = side / score_p.size, (1 - side) / score_q.size
-        ratio = np.exp(np.concatenate([score_p, score_q]))
-        x, y = _roc(score_p, score_q)
-    else:
+    batch = None if confidence is None and loss is None else source.deal(draws)
+    if batch is not None:
+        if loss is None:  # a learned score, where kernel densities estimate p/q clearly worse
+            learner = CrossFit(batch, "values", source.rng, lean=True)
+            if learner.on_cells and not cells_suffice(learner):
+                loss = learner.names[select(learner, LogLoss())[0]]
+        fitted, score_p, score_q = _held_out("kde" if loss is None else loss, batch, source)
+    if loss is None:
         tally = tally_draws(source, draws) if batch is None else tally_of(batch.p, batch.q)
         masses = GridLoss.of(tally, density).masses()
         about = About.of(source, "PLRT", Guarantee.HEURISTIC, tally.n, tally.notes)
@@ -118,20 +116,16 @@ def estimate(
         with np.errstate(divide="ignore"):
             ratio = p / q
         x, y = curve.x, curve.y
-        if batch is not None:
-            _, score_p, score_q = _held_out("kde", batch, source)
+    else:
+        about = About.of(source, f"PLRT with {fitted.name}", Guarantee.HEURISTIC, draws)
+        side = np.repeat([1.0, 0.0], [score_p.size, score_q.size])
+        p, q = side / score_p.size, (1 - side) / score_q.size
+        ratio = np.exp(np.concatenate([score_p, score_q]))
+        x, y = _roc(score_p, score_q)
     if perturbation or thresholds is not None:
         x, y = _perturbed(ratio, p, q, perturbation, thresholds)
     band = None if confidence is None else _band(score_p, score_q, confidence)
     return TradeoffCurve(x, y, band=band, about=about)
-
-
-def _instead_of_cells(batch: Batch, source: Source) -> Any:
-    """The score that estimates p/q where kernel densities do so clearly worse; else None."""
-    learner = CrossFit(batch, "values", source.rng, lean=True)
-    if not learner.on_cells or cells_suffice(learner):
-        return None
-    return learner.names[select(learner, LogLoss())[0]]
 
 
 def _held_out(loss: Any, batch: Batch, source: Source) -> tuple[Loss, FloatArray, FloatArray]:
@@ -142,17 +136,21 @@ def _held_out(loss: Any, batch: Batch, source: Source) -> tuple[Loss, FloatArray
     return fitted, score_p, score_q
 
 
-def _roc(score_p: FloatArray, score_q: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _errors(score_p: FloatArray, score_q: FloatArray, thresholds: FloatArray) -> Points:
+    """Type I and II errors of {score ≥ threshold}, from sorted scores."""
+    alpha = 1 - np.searchsorted(score_q, thresholds, side="left") / score_q.size
+    return alpha, np.searchsorted(score_p, thresholds, side="left") / score_p.size
+
+
+def _roc(score_p: FloatArray, score_q: FloatArray) -> Points:
     """The convex hull of (α, β) at all thresholds, from sorted scores."""
-    cuts = np.unique(np.concatenate([score_p, score_q]))
-    alpha = 1 - np.searchsorted(score_q, cuts, side="left") / score_q.size
-    beta = np.searchsorted(score_p, cuts, side="left") / score_p.size
+    alpha, beta = _errors(score_p, score_q, np.unique(np.concatenate([score_p, score_q])))
     return lower_hull(np.append(alpha, 0.0)[::-1], np.append(beta, 1.0)[::-1])
 
 
 def _perturbed(
     ratio: FloatArray, p: FloatArray, q: FloatArray, h: float, thresholds: npt.ArrayLike | None
-) -> tuple[FloatArray, FloatArray]:
+) -> Points:
     """(α(η), β(η)) with η averaged over [η − h/2, η + h/2] (eqs. 3 and 4), by integrals of steps."""
     order = np.argsort(ratio)
     ratio, p, q = ratio[order], p[order], q[order]
@@ -183,22 +181,18 @@ def _perturbed(
 def _band(score_p: FloatArray, score_q: FloatArray, confidence: float) -> TradeoffBand:
     """The empirical distributions of a loss on draws it was not fitted to are within w of the truth."""
     thresholds = np.quantile(np.concatenate([score_p, score_q]), np.linspace(0, 1, 401))
-    beta = np.searchsorted(score_p, thresholds, side="left") / score_p.size
-    alpha = 1 - np.searchsorted(score_q, thresholds, side="left") / score_q.size
+    alpha, beta = (side[::-1] for side in _errors(score_p, score_q, thresholds))  # α rises
     gamma = 1 - confidence
     w_p, w_q = (math.sqrt(math.log(4 / gamma) / (2 * s.size)) for s in (score_p, score_q))
     grid = np.linspace(0.0, 1.0, 401)
-    order = np.argsort(alpha, kind="stable")
-    alpha, beta = alpha[order], beta[order]
     # (α, β) of every threshold lies in its box, and T falls: it is below the smallest upper corner at or
     # left of α, and the curve of this loss is above the largest lower corner at or right of α
-    corners = np.clip(alpha + w_q, 0, 1), np.clip(beta + w_p, 0, 1)
-    least = np.minimum.accumulate(np.append(1.0, corners[1]))
-    upper = least[np.searchsorted(corners[0], grid, side="right")]
-    corners = np.clip(alpha - w_q, 0, 1), np.clip(beta - w_p, 0, 1)
-    most = np.append(np.maximum.accumulate(corners[1][::-1])[::-1], 0.0)
-    lower = np.minimum(most[np.searchsorted(corners[0], grid, side="left")], 1 - grid)
-    return TradeoffBand(grid, np.minimum(lower, upper), np.minimum(upper, 1 - grid), confidence)
+    least = np.minimum.accumulate(np.append(1.0, np.clip(beta + w_p, 0, 1)))
+    upper = least[np.searchsorted(np.clip(alpha + w_q, 0, 1), grid, side="right")]
+    most = np.append(np.maximum.accumulate(np.clip(beta - w_p, 0, 1)[::-1])[::-1], 0.0)
+    lower = most[np.searchsorted(np.clip(alpha - w_q, 0, 1), grid, side="left")]
+    upper, lower = np.minimum(upper, 1 - grid), np.minimum(np.minimum(lower, 1 - grid), upper)
+    return TradeoffBand(grid, lower, upper, confidence)
 
 
 def point(
@@ -229,35 +223,28 @@ def point(
         training = Training.of(source.deal(budget.learn))
         fitted = fit(as_classifier(loss), training, rng=source.rng(1))
         bar.say("testing")
-        test = source.deal(budget.test)
-    return _point(_counts(fitted, test, eta), eta, box, gamma, fitted, source)
+        return _count(fitted, eta, source.deal(budget.test), box, gamma, source)[2]
 
 
-def _counts(loss: Loss, test: Batch, eta: float) -> Counts:
-    event = _exceeds(loss, eta)
-    return Counts(event.count(test.p), len(test.p), event.count(test.q), len(test.q))
-
-
-def _exceeds(loss: Loss, eta: float) -> Event:
-    """{loss > log η}."""
+def _count(
+    loss: Loss, eta: float, test: Batch, box: str, gamma: float, source: Source
+) -> tuple[Event, Counts, TradeoffPoint]:
+    """The event {loss > log η}, how often it happens, and the point of the curve that this shows."""
     event = of_scores(loss, math.nextafter(math.log(eta), math.inf), True)
-    return replace(event, words=f"the {loss.name} loss exceeds log {eta:.4g}")
-
-
-def _point(
-    c: Counts, eta: float, box: str, gamma: float, loss: Loss, source: Source
-) -> TradeoffPoint:
-    found = _REGIONS[box](c, gamma)
-    return TradeoffPoint(
+    event = replace(event, words=f"the {loss.name} loss exceeds log {eta:.4g}")
+    c = Counts(event.count(test.p), len(test.p), event.count(test.q), len(test.q))
+    region = _REGIONS[box](c, gamma)
+    found = TradeoffPoint(
         threshold=eta,
         alpha=c.j / c.m,
         beta=1 - c.i / c.n,
-        box=(found.low_alpha, found.high_alpha, found.low_beta, found.high_beta),
+        box=(region.low_alpha, region.high_alpha, region.low_beta, region.high_beta),
         kind=box,
         confidence=1 - gamma,
-        outline=found.outline,
+        outline=region.outline,
         about=About.of(source, f"BayBox with {loss.name}", Guarantee.EXACT, (c.n, c.m)),
     )
+    return event, c, found
 
 
 def audit(
@@ -293,21 +280,23 @@ def audit(
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
     gamma = 1 - checks.probability("confidence", confidence)
     checks.one_of("box", box, tuple(_REGIONS))
-    locate, test_size = three_stages(
-        source,
-        n,
-        None if n_locate is None else checks.whole("n_locate", n_locate, at_least=10),
-        None if n_test is None else checks.whole("n_test", n_test, at_least=2),
-    )
-    each = test_size, test_size
-    with Whole(locate + 2 * test_size, "locating") as bar:
-        curve = _located(source.deal((locate, locate)), loss, source)
+    if n_locate is not None:
+        n_locate = checks.whole("n_locate", n_locate, at_least=10)
+    if n_test is not None:
+        n_test = checks.whole("n_test", n_test, at_least=2)
+    locate, test = three_stages(source, n, n_locate, n_test)
+    with Whole(locate + 2 * test, "locating") as bar:
+        batch = source.deal((locate, locate))
+        try:
+            curve = GridLoss.of(tally_of(batch.p, batch.q)).masses().tradeoff_curve()
+        except NotApplicable:  # too many numbers for kernel densities
+            curve = TradeoffCurve(*_roc(*_held_out(loss, batch, source)[1:]))
         eta = _weakest(curve, claim)
         bar.say("learning")
-        fitted = fit(as_classifier(loss), Training.of(source.deal(each)), rng=source.rng(1))
+        training = Training.of(source.deal((test, test)))
+        fitted = fit(as_classifier(loss), training, rng=source.rng(1))
         bar.say("testing")
-        c = _counts(fitted, source.deal(each), eta)
-    found = _point(c, eta, box, gamma, fitted, source)
+        event, c, found = _count(fitted, eta, source.deal((test, test)), box, gamma, source)
     lower, p_value = _refute(c, claim, box, gamma)
     violated = p_value <= gamma
     detectable = power.smallest_detectable(c, claim, gamma)
@@ -321,14 +310,7 @@ def audit(
         lower_bound=lower,
         confidence=confidence,
         guarantee=Guarantee.EXACT.given(source.doubts),
-        witness=Witness(
-            event=_exceeds(fitted, eta),
-            pair=source.pair,
-            hits_p=c.i,
-            n_p=c.n,
-            hits_q=c.j,
-            n_q=c.m,
-        ),
+        witness=Witness.of(event, c, source.pair),
         smallest_detectable=detectable,
         budget=((f"{box} region of one point", gamma),),
         curve=curve,
@@ -337,18 +319,10 @@ def audit(
             source,
             f"Algorithm 2 with {fitted.name}, {box} region",
             Guarantee.EXACT,
-            (locate + 2 * test_size,) * 2,
+            (locate + 2 * test,) * 2,
             claim.notes,
         ),
     )
-
-
-def _located(batch: Batch, loss: Any, source: Source) -> TradeoffCurve:
-    """The curve by kernel densities; by the loss of the audit where outputs have too many numbers."""
-    try:
-        return GridLoss.of(tally_of(batch.p, batch.q)).masses().tradeoff_curve()
-    except NotApplicable:
-        return TradeoffCurve(*_roc(*_held_out(loss, batch, source)[1:]))
 
 
 def _weakest(curve: TradeoffCurve, claim: Claim) -> float:

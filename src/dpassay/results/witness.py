@@ -39,6 +39,14 @@ class Witness(Record):
         if self.level is not None:
             checks.real("level", self.level, at_least=0.0, at_most=1.0)
 
+    @classmethod
+    def of(
+        cls, event: Event, counts: tuple[int, int, int, int], pair: Pair | None = None
+    ) -> Witness:
+        """From the hits and draws on the first input, and those on the second."""
+        i, n, j, m = counts
+        return cls(event=event, pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=m)
+
     @property
     def p(self) -> float:
         return self.hits_p / self.n_p
