@@ -6,7 +6,7 @@ import dpassay as dp
 from dpassay.hunting.rows import Records
 from dpassay.hunting.schema import RowCandidate, row_schema
 from dpassay.hunting.screening import DrawBudget, Effort, Log, Screening, Trial
-from dpassay.hunting.search import KEEP, Search, Shrinking, _kept
+from dpassay.hunting.search import KEEP, Search, _kept
 from dpassay.privacy.pairs import Relation
 from dpassay.sampling.budget import Clock
 
@@ -107,7 +107,7 @@ def test_shrinking_ends_at_the_simplest_pair(seed):
     candidate = RowCandidate(((0.123,),), ((0.987,),), rows, 3, entry="made up")
     found = here.trial(Effort.THOROUGH, candidate, 1600)
     assert found.conclusive
-    shrunk = Shrinking(Search(here, log)).run(found).candidate
+    shrunk = Search(here, log).shrunk(found).candidate
     assert shrunk.common == ()
     assert {shrunk.first, shrunk.second} == {((0.0,),), ((1.0,),)}
     assert shrunk.name == "simplified from: made up"

@@ -23,7 +23,7 @@ from dpassay.hunting.result import Hunt, Tried
 from dpassay.hunting.rows import Records
 from dpassay.hunting.schema import row_schema
 from dpassay.hunting.screening import FEWEST, DrawBudget, Effort, Log, Screening, Trial
-from dpassay.hunting.search import SHRINK, Search, Shrinking
+from dpassay.hunting.search import SHRINK, Search
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation, as_relation
@@ -184,7 +184,7 @@ def _searched(screening: Screening, bar: Whole, outside: bool) -> tuple[Log, Tri
         search.run(outside=outside, rng=stream(screening.seed, _INPUTS))
         top = search.top
         if top.conclusive:
-            top = Shrinking(search).run(top)
+            top = search.shrunk(top)
     except KeyboardInterrupt:
         if not log.last:
             raise

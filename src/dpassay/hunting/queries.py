@@ -78,9 +78,8 @@ class Queries:
         shift = []
         outside = not all(values.holds(self.cell, x) for x in found.base)
         for x, d in zip(found.base, found.shift, strict=True):
-            inside = values.holds(self.cell, x + d) or outside
-            back = values.holds(self.cell, x - d)
-            shift.append(d if inside else -d if back else 0 * d)
+            signs = (sign for sign in (1, -1) if outside or values.holds(self.cell, x + sign * d))
+            shift.append(next(signs, 0) * d)
         kept = replace(found, shift=tuple(shift), outside=outside)
         return None if repr(kept.shifted) == repr(kept.base) else kept
 
@@ -180,12 +179,9 @@ class Queries:
 
     def simpler(self, found: QueryCandidate) -> list[QueryCandidate]:
         """Simpler answers, fewer answers, fewer that differ."""
-        options: list[QueryCandidate] = []
         base, shift, size = found.base, found.shift, len(found.base)
-        for value in {repr(x): x for x in base}.values():
-            for plain in values.simpler(self.cell, value)[:6]:
-                new = tuple(plain if repr(x) == repr(value) else x for x in base)
-                options.append(replace(found, base=new))
+        simpler = values.simpler_column(self.cell, base)
+        options = [replace(found, base=tuple(column)) for column in simpler]
         if size > max(self.schema.length[0], 1):
             options += [
                 replace(found, base=base[:k] + base[k + 1 :], shift=shift[:k] + shift[k + 1 :])

@@ -54,8 +54,14 @@ class Records:
     def catalogue(self, rng: np.random.Generator, *, outside: bool) -> list[RowCandidate]:
         """Special pairs first; then every hostile value before every background, in turns."""
         special = [self._fit(one, rng) for one in self._special(rng)]
-        columns = [list(self._hostile(k, rng, outside)) for k in self.value_columns]
-        changes = _in_turn([*columns, list(self._known(rng))])
+        columns = [self._hostile(k, rng, outside) for k in self.value_columns]
+        known = [row for rows in self.schema.known for row in rows]
+        examples = [
+            change
+            for index in rng.permutation(len(known))[:_SMALL]
+            for change in self._changes("a row of the example", known[int(index)], 0, rng)
+        ]
+        changes = _in_turn([*columns, examples])
         kinds, rest = list(Background), list[RowCandidate]()
         for turn, (k, change) in itertools.product(range(len(kinds)), enumerate(changes)):
             if len(rest) >= _MANY:
@@ -68,23 +74,17 @@ class Records:
             rest.append(self._fit(kept, rng))
         return _once([one for one in _in_turn([special, rest]) if outside or not one.outside])
 
-    def _hostile(self, k: int, rng: np.random.Generator, outside: bool) -> Iterator[RowCandidate]:
+    def _hostile(self, k: int, rng: np.random.Generator, outside: bool) -> list[RowCandidate]:
         """Every hostile value of a column, in each way in which a row may change."""
         made = []
+        column = f"{self.schema.names[k]}: " if len(self.schema.cells) > 1 else ""
         for one in values.hostile(self.schema.cells[k]):
             if outside or not one.outside:
-                row = _with(self._extreme(rng), k, one.value)
-                own = self.schema.names[k]
-                label = one.name if len(self.schema.cells) == 1 else f"{own}: {one.name}"
-                made.append(list(self._changes(label, row, k, rng)))
-        for ways in itertools.zip_longest(*made):
-            yield from (way for way in ways if way is not None)
-
-    def _known(self, rng: np.random.Generator) -> Iterator[RowCandidate]:
-        """Rows of the example."""
-        known = [row for rows in self.schema.known for row in rows]
-        for index in rng.permutation(len(known))[:_SMALL]:
-            yield from self._changes("a row of the example", known[int(index)], 0, rng)
+                ends = rng.integers(2, size=len(self.schema.cells)).tolist()
+                row = tuple(self.ends[end][c] for c, end in enumerate(ends))
+                row = _with(row, k, one.value)
+                made.append(list(self._changes(f"{column}{one.name}", row, k, rng)))
+        return _in_turn(made)
 
     def _changes(
         self, name: str, row: Row, k: int, rng: np.random.Generator, common: Rows = ()
@@ -125,8 +125,7 @@ class Records:
             yield RowCandidate((low,), (high,), entry=entry)
             yield RowCandidate((low,), (high,), (low,) * most, most, entry=entry)
         for count in range(1, min(most, _ALIKE) + 1):
-            for one in self._changes("rows that are alike", high, 0, rng, (high,) * count):
-                yield one
+            yield from self._changes("rows that are alike", high, 0, rng, (high,) * count)
         for count in range(max(least, 1), min(most, _SMALL - 1) + 1):
             for one in self._changes("few rows", self._typical(rng), 0, rng):
                 yield one.sharing(tuple(self._typical(rng) for _ in range(count)))
@@ -187,11 +186,6 @@ class Records:
 
     def _typical(self, rng: np.random.Generator) -> Row:
         return tuple(values.typical(cell, rng) for cell in self.schema.cells)
-
-    def _extreme(self, rng: np.random.Generator) -> Row:
-        """Each cell at one of its ends."""
-        picks = rng.integers(2, size=len(self.schema.cells)).tolist()
-        return tuple(self.ends[side][k] for k, side in enumerate(picks))
 
     def _scaled(self, part: float) -> Row:
         """A row whose numbers are this part of the last digit that float32 keeps of the upper bound."""
@@ -285,16 +279,10 @@ class Records:
     def simpler(self, found: RowCandidate) -> list[RowCandidate]:
         """Fewer rows, then rows that are alike, then simpler values."""
         options = [*self._fewer(found), *self._alike(found), *self._plainer(found)]
-        fit = [self._related(replace(one, origin=Origin.SIMPLIFIED)) for one in options]
-        return _once(
-            [
-                one
-                for one in fit
-                if one.key != found.key
-                and len(one.common) >= self.least
-                and repr(one.first) != repr(one.second)
-            ]
-        )
+        related = [self._related(replace(one, origin=Origin.SIMPLIFIED)) for one in options]
+        enough = [one for one in related if len(one.common) >= self.least]
+        differ = [one for one in enough if repr(one.first) != repr(one.second)]
+        return _once([one for one in differ if one.key != found.key])
 
     def _fewer(self, found: RowCandidate) -> Iterator[RowCandidate]:
         common = found.common
@@ -320,17 +308,15 @@ class Records:
             if k == self.user:
                 continue
             if k != self.schema.multiplicity:
-                for new in self._plainer_values(k, (*found.first, *found.second)):
+                for new in self._simpler_column(k, (*found.first, *found.second)):
                     size = len(found.first)
                     yield replace(found, first=new[:size], second=new[size:])
-            for new in self._plainer_values(k, found.common):
+            for new in self._simpler_column(k, found.common):
                 yield replace(found, common=new)
 
-    def _plainer_values(self, k: int, rows: Rows) -> Iterator[Rows]:
-        """The rows with a simpler value in a column, wherever the value occurs."""
-        for text, value in {repr(row[k]): row[k] for row in rows}.items():
-            for plain in values.simpler(self.schema.cells[k], value)[:6]:
-                yield tuple(_with(row, k, plain) if repr(row[k]) == text else row for row in rows)
+    def _simpler_column(self, k: int, rows: Rows) -> Iterator[Rows]:
+        for column in values.simpler_column(self.schema.cells[k], [row[k] for row in rows]):
+            yield tuple(_with(row, k, value) for row, value in zip(rows, column, strict=True))
 
 
 def _in_turn(lists: list[list[Any]]) -> list[Any]:

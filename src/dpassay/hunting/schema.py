@@ -31,7 +31,6 @@ from dpassay.blackbox.inputs import (
     Space,
     Table,
     Text,
-    is_strategy,
 )
 from dpassay.errors import InvalidInput
 from dpassay.privacy.pairs import Pair, Relation
@@ -122,7 +121,7 @@ class RowSchema:
 
     names: tuple[str, ...]
     cells: tuple[Cell, ...]
-    length: tuple[int, int]
+    length: Any  # the least and the most rows: a tuple of two
     pack: Pack
     multiplicity: int | None = None  # the column that says how many there are of a row
     known: tuple[Rows, ...] = ()  # inputs that were given or drawn
@@ -140,29 +139,23 @@ def row_schema(space: Space, seed: int) -> RowSchema:
         case Cell():
             return _single(space)
         case Column():
-            return RowSchema(("value",), (space.cell,), _bounds(space.length), _column(space))
+            return RowSchema(("value",), (space.cell,), space.length, _column(space))
         case Table():
             names, cells = tuple(space.columns), tuple(space.columns.values())
-            return RowSchema(names, cells, _bounds(space.rows), _table(names, space.convert))
+            return RowSchema(names, cells, space.rows, _table(names, space.convert))
         case Counts():
             keys = space.keys if isinstance(space.keys, Text) else Category(space.keys)
             cells = (keys, Integer(1, max(space.most - 1, 2)))
-            length = _bounds(space.keys_at_once)
-            return RowSchema(("key", "count"), cells, length, _counts(space), multiplicity=1)
+            names = ("key", "count")
+            return RowSchema(names, cells, space.keys_at_once, _counts(space), multiplicity=1)
         case Example():
             return _example(space)
-    if is_strategy(space):
-        return _strategy(space, seed)
-    raise AssertionError
+    return _strategy(space, seed)
 
 
 def _single(cell: Cell) -> RowSchema:
     """Inputs that are one value."""
     return RowSchema(("value",), (cell,), (1, 1), lambda rows: rows[0][0])
-
-
-def _bounds(length: Any) -> tuple[int, int]:
-    return length if isinstance(length, tuple) else (length, length)
 
 
 def _column(space: Column) -> Pack:
@@ -219,14 +212,13 @@ def _pandas() -> Any:
 def _example(space: Example) -> RowSchema:
     """The columns of an example, what their values may be, and what puts rows together again."""
     names, rows, pack = _taken_apart(space.data)
-    said = dict(space.columns or {})
-    for name in said:
+    given = dict(space.columns or {})
+    for name in given:
         if name not in names:
             raise InvalidInput(f"the example has no column {name!r}: {checks.shown(list(names))}")
     rows = [tuple(v.item() if isinstance(v, np.generic) else v for v in row) for row in rows]
-    cells = tuple(
-        said.get(name) or _cell_of([row[k] for row in rows]) for k, name in enumerate(names)
-    )
+    columns = zip(names, zip(*rows, strict=True), strict=True)
+    cells = tuple(given.get(name) or _cell_of(column) for name, column in columns)
     return RowSchema(tuple(map(str, names)), cells, (0, len(rows) + 1), pack, known=(tuple(rows),))
 
 
@@ -256,15 +248,14 @@ def _taken_apart(data: Any) -> tuple[tuple[Any, ...], list[Row], Pack]:
     return ("value",), values, lambda rows: type(data)(row[0] for row in rows)
 
 
-def _cell_of(values: list[Any]) -> Cell:
+def _cell_of(values: Sequence[Any]) -> Cell:
     """What a column may hold, from what it holds."""
-    numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
     distinct = list({repr(v): v for v in values}.values())
-    if len(numbers) == len(values) and all(map(math.isfinite, numbers)):
-        whole = all(isinstance(v, int) for v in numbers)
-        if not (whole and len(distinct) <= _FEW) and min(numbers) < max(numbers):
-            low, high = min(numbers), max(numbers)
-            return Integer(int(low), int(high)) if whole else Real(low, high)
+    if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
+        low, high, whole = min(values), max(values), all(isinstance(v, int) for v in values)
+        numbers = all(map(math.isfinite, values)) and low < high
+        if numbers and not (whole and len(distinct) <= _FEW):
+            return Integer(low, high) if whole else Real(low, high)
     return Category(distinct if len(distinct) > 1 else [*distinct, None])
 
 
@@ -302,18 +293,12 @@ def _drawn(strategy: Any, seed: int) -> list[Any]:
     import hypothesis
 
     found: list[Any] = []
-
-    @hypothesis.seed(seed)
-    @hypothesis.settings(
+    settings = hypothesis.settings(
         database=None,
         deadline=None,
         max_examples=_EXAMPLES,
         phases=[hypothesis.Phase.generate],
         suppress_health_check=list(hypothesis.HealthCheck),
     )
-    @hypothesis.given(strategy)
-    def collect(value: Any) -> None:
-        found.append(value)
-
-    collect()
+    hypothesis.seed(seed)(settings(hypothesis.given(strategy)(lambda value: found.append(value))))()
     return found

@@ -88,7 +88,7 @@ class Trial:
     candidate: Any
     pair: Pair
     n: int  # draws a side
-    rank: tuple[int, float] = (0, -math.inf)  # by which trials of one effort are ordered
+    rank: tuple[int, float] = (-1, 0.0)  # of trials of one effort: the larger, the better
     bound: float = 0.0  # the predicted lower bound
     conclusive: bool = False  # a violation is predicted beyond the noise of these draws
     failed: bool = False  # draws may fail, which is an output
@@ -97,11 +97,6 @@ class Trial:
     seconds: float = 0.0  # that it took
     at: int = 0  # the draws of the hunt when it was made
     suspicion: str = ""  # a call of the generator that depends on the data
-
-    @property
-    def order(self) -> tuple[int, float]:
-        """The larger, the better."""
-        return (-1, 0.0) if self.rejected else self.rank
 
 
 @dataclass
@@ -129,7 +124,7 @@ class Log:
         )
         if trial.suspicion:
             self.suspicions[key] = trial.rank[1], f"{trial.suspicion} ({trial.pair})"
-        if trial.effort is not Effort.COUPLED or key not in self.last:
+        if not coupled or key not in self.last:
             self.last[key] = trial
         self.draws[key] = self.draws.get(key, 0) + 2 * trial.n
         self.trials += 1

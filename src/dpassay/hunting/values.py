@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,34 @@ from dpassay.blackbox.inputs import INT64, Category, Cell, Integer, Real, Text
 
 #: The ends of the integers that float32, int32, uint32, double and int64 hold exactly.
 _EDGES = (2**24, 2**31, 2**32, 2**53, 2**63)
+#: Values that are hostile if they are inside a space. Beyond an edge: a double that is not the edge.
+_REALS = (
+    ("zero", 0.0),
+    ("minus zero", -0.0),
+    ("the smallest denormal", 5e-324),
+    ("one", 1.0),
+    ("minus one", -1.0),
+    ("not exact in float32", 0.1),
+    ("tiny", 1e-300),
+    ("huge", 1e300),
+    *(
+        (
+            f"an integer beyond 2^{edge.bit_length() - 1}",
+            max(edge + 2.0, math.nextafter(edge, 1e99)),
+        )
+        for edge in _EDGES
+    ),
+)
+_INTEGERS = (
+    ("zero", 0),
+    ("one", 1),
+    ("minus one", -1),
+    *(
+        (f"an integer around {'−' if value < 0 else ''}2^{edge.bit_length() - 1}", value)
+        for edge in _EDGES
+        for value in (edge - 1, edge, edge + 1, -edge, -edge - 1)
+    ),
+)
 #: Hostile categories at most; others are drawn at random.
 _MANY = 12
 #: Pairs of words that some normalisation makes one: composition, case, blanks, width, invisible signs.
@@ -78,25 +106,13 @@ def _places(cell: Category) -> dict[str, int]:
 @lru_cache(maxsize=64)
 def hostile(cell: Cell) -> tuple[Named, ...]:
     """The values of the catalogue for a cell, inside first, then outside; each value once."""
-    listed: Iterable[tuple[str, Any]] = ()
-    match cell:
-        case Real():
-            listed = _reals(cell)
-        case Integer():
-            listed = _integers(cell)
-        case Category():
-            listed = _categories(cell)
-        case Text():
-            listed = _texts(cell)
+    listed: Any = {Real: _reals, Integer: _integers, Category: _categories, Text: _texts}[
+        type(cell)
+    ]
     found: dict[str, Named] = {}
-    for name, value in listed:
+    for name, value in listed(cell):
         found.setdefault(repr(value), Named(name, value, not holds(cell, value)))
     return tuple(sorted(found.values(), key=lambda one: one.outside))
-
-
-def _beyond(edge: int) -> float:
-    """An integer past an edge that is a double, and not the edge itself."""
-    return max(float(edge + 2), math.nextafter(edge, math.inf))
 
 
 def _reals(cell: Real) -> Iterator[tuple[str, Any]]:
@@ -106,17 +122,7 @@ def _reals(cell: Real) -> Iterator[tuple[str, Any]]:
     yield "next to the upper bound", math.nextafter(high, low)
     yield "next to the lower bound", math.nextafter(low, high)
     yield "in the middle", low / 2 + high / 2
-    for name, value in (
-        ("zero", 0.0),
-        ("minus zero", -0.0),
-        ("the smallest denormal", 5e-324),
-        ("one", 1.0),
-        ("minus one", -1.0),
-        ("not exact in float32", 0.1),
-        ("tiny", 1e-300),
-        ("huge", 1e300),
-        *((f"an integer beyond 2^{edge.bit_length() - 1}", _beyond(edge)) for edge in _EDGES),
-    ):
+    for name, value in _REALS:
         if holds(cell, value):
             yield name, value
     yield "NaN", math.nan
@@ -136,20 +142,15 @@ def _integers(cell: Integer) -> Iterator[tuple[str, Any]]:
     yield "next to the upper bound", high - 1
     yield "next to the lower bound", low + 1
     yield "in the middle", (low + high) // 2
-    for value, name in ((0, "zero"), (1, "one"), (-1, "minus one")):
+    for name, value in _INTEGERS:
         if holds(cell, value):
             yield name, value
-    for edge in _EDGES:
-        power = edge.bit_length() - 1
-        for value in (edge - 1, edge, edge + 1, -edge, -edge - 1):
-            if holds(cell, value):
-                yield f"an integer around {'−' if value < 0 else ''}2^{power}", value
-    for value, name in (
-        (high + 1, "beyond the upper bound"),
-        (low - 1, "below the lower bound"),
-        (2**31, "an integer beyond 2^31"),
-        (INT64[1], "the largest of 64 bits"),
-        (INT64[0], "the least of 64 bits"),
+    for name, value in (
+        ("beyond the upper bound", high + 1),
+        ("below the lower bound", low - 1),
+        ("an integer beyond 2^31", 2**31),
+        ("the largest of 64 bits", INT64[1]),
+        ("the least of 64 bits", INT64[0]),
     ):
         if INT64[0] <= value <= INT64[1] or high > INT64[1]:
             yield name, value
@@ -272,6 +273,13 @@ def simpler(cell: Cell, value: Any) -> list[Any]:
     found = [one for one in _plain_values(cell, value) if holds(cell, one)]
     once = {repr(one): one for one in found if complexity(cell, one) < least}.values()
     return sorted(once, key=lambda one: complexity(cell, one))
+
+
+def simpler_column(cell: Cell, column: Sequence[Any]) -> Iterator[list[Any]]:
+    """A column with one of its values replaced by a simpler one, wherever it occurs."""
+    for text, value in {repr(one): one for one in column}.items():
+        for plain in simpler(cell, value)[:6]:
+            yield [plain if repr(one) == text else one for one in column]
 
 
 def _plain_values(cell: Cell, value: Any) -> list[Any]:
