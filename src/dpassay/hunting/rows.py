@@ -40,7 +40,8 @@ class Records:
                 f"the relation {str(relation)!r} changes the number of rows, but all inputs have "
                 f'{most}: use relation="replace", or let the length vary'
             )
-        self.least, self.most = least if grows else max(least - 1, 0), most - 1  # common rows
+        self.least: int = least if grows else max(least - 1, 0)  # common rows
+        self.most: int = most - 1
         self.ends = [tuple(values.extremes(cell)[k] for cell in schema.cells) for k in (0, 1)]
         # the columns whose values are neither counts of a row nor names of users
         reserved = (schema.multiplicity, user)

@@ -293,12 +293,18 @@ def _drawn(strategy: Any, seed: int) -> list[Any]:
     import hypothesis
 
     found: list[Any] = []
-    settings = hypothesis.settings(
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
         database=None,
         deadline=None,
         max_examples=_EXAMPLES,
         phases=[hypothesis.Phase.generate],
         suppress_health_check=list(hypothesis.HealthCheck),
     )
-    hypothesis.seed(seed)(settings(hypothesis.given(strategy)(lambda value: found.append(value))))()
+    @hypothesis.given(strategy)
+    def collect(value: Any) -> None:
+        found.append(value)
+
+    collect()
     return found
