@@ -19,13 +19,7 @@ import numpy as np
 
 from dpassay.auditing.stages import learn
 from dpassay.blackbox.mechanism import Mechanism
-from dpassay.errors import (
-    BadOutput,
-    DpassayError,
-    MechanismError,
-    MechanismRaised,
-    MechanismTimedOut,
-)
+from dpassay.errors import BadOutput, DpassayError, MechanismRaised, MechanismTimedOut
 from dpassay.hunting.coupling import Coupling, difference
 from dpassay.hunting.queries import Queries
 from dpassay.hunting.result import Family
@@ -40,8 +34,6 @@ from dpassay.sampling.samples import Batch, Live
 _ALONE = 1000
 #: With more draws a side no trial fits what is slow to fit. The verdict tries everything.
 _LEAN = 10_000
-
-
 #: Candidates on which it is found out whether randomness can be repeated.
 _TRIES = 8
 #: A budget of fewer draws is for one screening and the verdict.
@@ -155,9 +147,8 @@ class Screening:
         """Find out what repeats the mechanism's randomness; nothing does for a system source."""
         n = 2 if self.budget.total < FEWEST else 8
         for shared in (False, True):
-            found = Coupling(
-                self.mechanism, self.seed, self.sampling.timeout, shared, self.recording
-            )
+            timeout = self.sampling.timeout
+            found = Coupling(self.mechanism, self.seed, timeout, shared, self.recording)
             self.coupling = found
             for key, candidate in enumerate(candidates[:_TRIES]):
                 if not self.budget.affords(2 * n, 1.0):
@@ -214,7 +205,8 @@ class Screening:
         except Exception as error:
             why = f"could not be evaluated ({type(error).__name__}: {error})"
             return replace(trial, rejected=why)
-        if _always_fails(batch):  # there is nothing to tell apart
+        structures = batch.p.structures
+        if len(structures) == 1 and structures[0][0] == "outcome":  # nothing to tell apart
             return replace(trial, rejected=trial.rejected or "it always fails")
         if mode == "outcome":
             self._failing.add(trial.candidate.key)
@@ -246,12 +238,7 @@ class Screening:
         return choice.learner.batch, seen
 
 
-def _always_fails(batch: Batch) -> bool:
-    """Whether all draws on both inputs failed, in one way."""
-    return len(batch.p.structures) == 1 and batch.p.structures[0][0] == "outcome"
-
-
-def _reason(error: MechanismError) -> str:
+def _reason(error: DpassayError) -> str:
     """The first line that says what went wrong, without the input, which the log has."""
     text = str(error).partition("\n  replay it alone")[0]
     text = text.partition(": it raised ")[2] or text.partition(": one call ")[2] or text
