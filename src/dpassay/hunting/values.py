@@ -106,7 +106,7 @@ def _places(cell: Category) -> dict[str, int]:
 @lru_cache(maxsize=64)
 def hostile(cell: Cell) -> tuple[Named, ...]:
     """The values of the catalogue for a cell, inside first, then outside; each value once."""
-    listed: Any = {Real: _reals, Integer: _integers, Category: _categories, Text: _texts}[
+    listed: Any = {Real: _numbers, Integer: _numbers, Category: _categories, Text: _texts}[
         type(cell)
     ]
     found: dict[str, Named] = {}
@@ -115,36 +115,26 @@ def hostile(cell: Cell) -> tuple[Named, ...]:
     return tuple(sorted(found.values(), key=lambda one: one.outside))
 
 
-def _reals(cell: Real) -> Iterator[tuple[str, Any]]:
-    low, high = ends(cell)
+def _numbers(cell: Real | Integer) -> Iterator[tuple[str, Any]]:
+    low, high = extremes(cell)
+    real = isinstance(cell, Real)
     yield "the lower bound", low
     yield "the upper bound", high
-    yield "next to the upper bound", math.nextafter(high, low)
-    yield "next to the lower bound", math.nextafter(low, high)
-    yield "in the middle", low / 2 + high / 2
-    for name, value in _REALS:
-        if holds(cell, value):
-            yield name, value
-    yield "NaN", math.nan
-    yield "infinity", math.inf
-    yield "minus infinity", -math.inf
-    width = high - low if math.isfinite(high - low) else high
-    yield "a little beyond the upper bound", high + 0.5 * width
-    yield "below the lower bound", low - width
-    yield "far beyond the upper bound", min(1e6 * max(abs(high), width), 1e300)
-    yield "huge", 1e300
-
-
-def _integers(cell: Integer) -> Iterator[tuple[str, Any]]:
-    low, high = cell.low, cell.high
-    yield "the lower bound", low
-    yield "the upper bound", high
-    yield "next to the upper bound", high - 1
-    yield "next to the lower bound", low + 1
-    yield "in the middle", (low + high) // 2
-    for name, value in _INTEGERS:
-        if holds(cell, value):
-            yield name, value
+    yield "next to the upper bound", math.nextafter(high, low) if real else high - 1
+    yield "next to the lower bound", math.nextafter(low, high) if real else low + 1
+    yield "in the middle", low / 2 + high / 2 if real else (low + high) // 2
+    inside = _REALS if real else _INTEGERS
+    yield from ((name, value) for name, value in inside if holds(cell, value))
+    if real:
+        width = high - low if math.isfinite(high - low) else high
+        yield "NaN", math.nan
+        yield "infinity", math.inf
+        yield "minus infinity", -math.inf
+        yield "a little beyond the upper bound", high + 0.5 * width
+        yield "below the lower bound", low - width
+        yield "far beyond the upper bound", min(1e6 * max(abs(high), width), 1e300)
+        yield "huge", 1e300
+        return
     for name, value in (
         ("beyond the upper bound", high + 1),
         ("below the lower bound", low - 1),
@@ -192,18 +182,12 @@ def twins(cell: Cell) -> list[tuple[str, Any, Any]]:
     return [(name, a, b) for name, a, b in found if holds(cell, a) and holds(cell, b)]
 
 
-def ends(cell: Real) -> tuple[float, float]:
-    """The bounds, with large numbers in place of infinite ones."""
-    low = cell.low if math.isfinite(cell.low) else -1e6 if cell.high > -1e6 else 2 * cell.high
-    high = cell.high if math.isfinite(cell.high) else 1e6 if cell.low < 1e6 else 2 * cell.low
-    return low, high
-
-
 def extremes(cell: Cell) -> tuple[Any, Any]:
     """Two values that are far apart."""
     match cell:
-        case Real():
-            return ends(cell)
+        case Real(low=low, high=high):  # large numbers in place of infinite bounds
+            finite = low if math.isfinite(low) else -1e6 if high > -1e6 else 2 * high
+            return finite, high if math.isfinite(high) else 1e6 if low < 1e6 else 2 * low
         case Integer():
             return cell.low, cell.high
         case Category():
@@ -226,7 +210,8 @@ def nearest(cell: Cell, value: Any) -> Any:
     """A value of the space next to this one, where a jump shows: an integer, or 10⁻⁶ of the range."""
     if not isinstance(cell, (Real, Integer)) or not isinstance(value, (int, float)):
         return None
-    step = 1 if isinstance(cell, Integer) else 1e-6 * (ends(cell)[1] - ends(cell)[0])
+    low, high = extremes(cell)
+    step = 1 if isinstance(cell, Integer) else 1e-6 * (high - low)
     near = [value + sign * step for sign in (-1, 1)]
     return next((one for one in near if holds(cell, one) and one != value), None)
 
@@ -241,7 +226,7 @@ def typical(cell: Cell, rng: np.random.Generator) -> Any:
         return inside[int(rng.integers(len(inside)))]
     match cell:
         case Real():
-            low, high = ends(cell)
+            low, high = extremes(cell)
             return float(low + (high - low) * rng.random())
         case Integer():
             return cell.low + int((cell.high - cell.low) * float(rng.random()))
@@ -287,7 +272,7 @@ def _plain_values(cell: Cell, value: Any) -> list[Any]:
     found: list[Any] = []
     match cell:
         case Real():
-            low, high = ends(cell)
+            low, high = extremes(cell)
             found = [0.0, 1.0, -1.0, low, high]
             if isinstance(value, float) and math.isfinite(value):
                 found += [float(f"{value:.{digits}g}") for digits in (1, 2, 3, 6)]
