@@ -150,8 +150,13 @@ class CommandMechanism:
     env: dict[str, str] | None = field(default=None, hash=False)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
-        seed = int(rng.integers(2**63))
-        request = json.dumps({"data": _jsonable(data), "size": size, "seed": seed})
+        asked = {"data": data, "size": size, "seed": int(rng.integers(2**63))}
+        try:
+            request = json.dumps(asked, default=lambda value: value.tolist())
+        except (TypeError, ValueError, AttributeError, RecursionError):
+            raise InvalidInput(
+                f"a command needs inputs that can be written as JSON, got {checks.shown(data)}"
+            ) from None
         status, written, errors = self._run(request + "\n")
         if status != 0:
             raise MechanismRaised(f"{self} ended with exit status {status}{_tail(errors)}")
@@ -363,15 +368,6 @@ def _accepts(signature: inspect.Signature, arguments: int) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _jsonable(data: Any) -> Any:
-    try:
-        return json.loads(json.dumps(data, default=lambda value: value.tolist()))
-    except (TypeError, ValueError, AttributeError, RecursionError):
-        raise InvalidInput(
-            f"a command needs inputs that can be written as JSON, got {checks.shown(data)}"
-        ) from None
 
 
 def _tail(stderr: Any) -> str:

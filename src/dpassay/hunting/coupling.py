@@ -89,7 +89,8 @@ for _name in (*_SCALES, *_OTHERS):
 
 def suspicion(first: list[Call], second: list[Call]) -> str:
     """The first call that differs between the two inputs; empty if none does."""
-    calls = itertools.zip_longest(first, second, fillvalue=("", None))
+    missing: Call = ("", None)
+    calls = itertools.zip_longest(first, second, fillvalue=missing)
     for k, ((name, scale), (other, another)) in enumerate(calls, start=1):
         if not name or not other:
             where = "first" if name else "second"
@@ -168,7 +169,11 @@ class Coupling:
         if self.recording:
             rng = RecordingGenerator(rng.bit_generator)
         if self.shared:
-            _seed_all(hash((self.seed, *key)) % 2**32)
+            seed = hash((self.seed, *key)) % 2**32
+            np.random.seed(seed)  # noqa: NPY002
+            random.seed(seed)
+            if (torch := sys.modules.get("torch")) is not None:
+                torch.manual_seed(seed)
         try:
             found = call(mechanism, data, size, rng, self.timeout)
         except (MechanismRaised, MechanismTimedOut) as error:
@@ -211,13 +216,6 @@ def _states() -> Any:
     torch = sys.modules.get("torch")
     own = None if torch is None else torch.get_rng_state().numpy().tobytes()
     return kind, words.tobytes(), tuple(rest), random.getstate(), own  # type: ignore[union-attr]
-
-
-def _seed_all(seed: int) -> None:
-    np.random.seed(seed)  # noqa: NPY002
-    random.seed(seed)
-    if (torch := sys.modules.get("torch")) is not None:
-        torch.manual_seed(seed)
 
 
 @contextlib.contextmanager

@@ -174,20 +174,18 @@ class Screening:
             self._failing.add(candidate.key)
         start = time.perf_counter()
         trial = Trial(candidate, self.space.pair(candidate), n, effort=effort)
-        for mode in self._error_modes(candidate):
+        # failures are errors first, then outputs where they count
+        counts = self.failing == "outcome" or (self.failing == "leak" and not candidate.outside)
+        modes = ["raise", "outcome"] if counts else ["raise"]
+        if self.sampling.on_error == "outcome" or (counts and candidate.key in self._failing):
+            modes = ["outcome"]
+        for mode in modes:
             try:
                 trial = self._attempt(effort, trial, mode)
                 break
             except (MechanismRaised, MechanismTimedOut) as error:
                 trial = replace(trial, rejected=_reason(error))
         return replace(trial, seconds=time.perf_counter() - start, at=self.budget.spent)
-
-    def _error_modes(self, candidate: Any) -> list[str]:
-        """How failures are handled, in turn: first as errors, then as outputs where they count."""
-        counts = self.failing == "outcome" or (self.failing == "leak" and not candidate.outside)
-        if self.sampling.on_error == "outcome" or (counts and candidate.key in self._failing):
-            return ["outcome"]
-        return ["raise", "outcome"] if counts else ["raise"]
 
     def _attempt(self, effort: Effort, trial: Trial, mode: str) -> Trial:
         how = replace(self.sampling, progress=False, on_error=mode)
