@@ -183,7 +183,7 @@ def _searched(screening: Screening, bar: Whole, outside: bool) -> tuple[Log, Tri
     log = Log(tell)
     search = Search(screening, log)
     try:
-        search.run(outside=outside, rng=stream(screening.seed, _INPUTS))
+        search.run(outside=outside)
         top = search.top
         if top.conclusive:
             top = search.shrunk(top)
@@ -286,7 +286,7 @@ def _listed(log: Log, top: Trial) -> list[tuple[_Status, Tried]]:
 def _candidates(stated: Neighbours, user: str | None, seed: int) -> Records | Queries:
     """The candidates of a space under a relation."""
     kind = as_relation(stated.relation)
-    schema = row_schema(as_space(stated.space), seed)
+    schema, rng = row_schema(as_space(stated.space), seed), stream(seed, _INPUTS)
     if kind in _UNFIT:
         allowed = '"replace", "add_remove", "edit", "user" or "query"'
         raise InvalidInput(
@@ -295,7 +295,7 @@ def _candidates(stated: Neighbours, user: str | None, seed: int) -> Records | Qu
     if kind is Relation.SENSITIVITY:
         checks.one_of("norm", stated.norm, NORMS)
         sensitivity = checks.real("sensitivity", stated.sensitivity, above=0.0)
-        return Queries(schema, sensitivity, stated.norm)
+        return Queries(schema, rng, sensitivity, stated.norm)
     checks.require(
         (user is not None) == (kind is Relation.ONE_USER),
         'relation="user" and user="the column that says whose a row is" go together',
@@ -305,16 +305,16 @@ def _candidates(stated: Neighbours, user: str | None, seed: int) -> Records | Qu
         f"user must name a column of a table, of which there are {checks.shown(schema.names)}; got "
         f"{user!r}",
     )
-    return Records(schema, kind, None if user is None else schema.names.index(user))
+    return Records(schema, kind, rng, None if user is None else schema.names.index(user))
 
 
 def _timed_budget(
     mechanism: Mechanism, pairs: Records | Queries, clock: Clock, seed: int, how: Sampling
 ) -> DrawBudget:
     """The draws that fit into a time, in half of it if they are cheap: then computing takes the rest."""
-    random, cost = stream(seed, _INPUTS, 1), 1e-9  # seconds a draw
+    cost = 1e-9  # seconds a draw
     for index in range(_PILOTS):
-        pair = pairs.pair(pairs.random(random))  # type: ignore[arg-type]
+        pair = pairs.pair(pairs.random())
         live = Live(mechanism, pair, seed=seed, index=_INPUTS + index, sampling=how)
         with contextlib.suppress(MechanismError):
             cost = max(cost, clock.pilot(live)[1] / 2)

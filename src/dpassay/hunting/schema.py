@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from dpassay.blackbox.inputs import (
 from dpassay.errors import InvalidInput
 from dpassay.privacy.pairs import Pair, Relation
 
+T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = tuple[Row, ...]
 Pack: TypeAlias = Callable[[Sequence[Row]], Any]
@@ -126,11 +127,21 @@ class RowSchema:
     multiplicity: int | None = None  # the column that says how many there are of a row
     known: tuple[Rows, ...] = ()  # inputs that were given or drawn
 
-    def pair(self, found: Candidate, relation: Relation) -> Pair:
+
+class Candidates:
+    """The candidates of a schema under a relation; they are made with `rng`."""
+
+    def __init__(self, schema: RowSchema, relation: Relation, rng: np.random.Generator) -> None:
+        self.schema, self.relation, self.rng = schema, relation, rng
+
+    def pair(self, found: Candidate) -> Pair:
         """The inputs of a candidate."""
-        first, second = map(self.pack, found.sides())
+        first, second = map(self.schema.pack, found.sides())
         name = f"outside the space, {found.name}" if found.outside else found.name
-        return Pair(first, second, relation, name)
+        return Pair(first, second, self.relation, name)
+
+    def _pick(self, options: Sequence[T]) -> T:
+        return options[int(self.rng.integers(len(options)))]
 
 
 def row_schema(space: Space, seed: int) -> RowSchema:

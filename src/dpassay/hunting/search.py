@@ -24,8 +24,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from dpassay.errors import MechanismRaised
 from dpassay.hunting.coupling import MOST as MOST_DIFFERENT
 from dpassay.hunting.screening import FEWEST, Effort, Log, Screening, Trial
@@ -77,14 +75,14 @@ class Search:
     screened: dict[str, Trial] = field(default_factory=dict)  # by coupled draws
     most: int = MOST  # pairs of a round, of which a quarter goes on
 
-    def run(self, *, outside: bool, rng: np.random.Generator) -> None:
+    def run(self, *, outside: bool) -> None:
         """Go on until the budget is spent, or a violation is predicted and no round improves on it."""
         space, total = self.screening.space, self.screening.budget.total
-        listed = space.catalogue(rng, outside=outside)
+        listed = space.catalogue(outside=outside)
         inside = [one for one in listed if not one.outside]
         beyond = [one for one in listed if one.outside]
         many = int(min(max(FIRST * total / self._cost, 4), MOST))
-        inside += [space.random(rng) for _ in range(many - len(inside))]
+        inside += [space.random() for _ in range(many - len(inside))]
         self.screening.couple(inside)
         if total < FEWEST:  # screen as many as it allows, and leave the rest to the verdict
             effort, n = (Effort.COUPLED, self.coupled) if self.coupled else (Effort.THOROUGH, _FEW)
@@ -101,8 +99,8 @@ class Search:
         while improving and not self._done:
             before, spent = self._bound, self.screening.budget.spent
             if self.coupled and self._conclusive:
-                self._ahead_of_best(waiting, rng)
-            elif not self._further_round(waiting, outside, rng):
+                self._ahead_of_best(waiting)
+            elif not self._further_round(waiting, outside):
                 return
             if self.screening.budget.spent == spent:  # a space of few pairs: all of them were tried
                 return
@@ -126,10 +124,10 @@ class Search:
             rare = [one for one in candidates if one.rare][:_SINGLED]
             self._keep(self._tried(Effort.THOROUGH, rare, max(n, self.first)))
 
-    def _ahead_of_best(self, waiting: list[Any], rng: np.random.Generator) -> None:
+    def _ahead_of_best(self, waiting: list[Any]) -> None:
         """Try pairs whose coupled difference is larger than that of the best, if there are any."""
         self._screen([*waiting[: int(self._room)], self.best[0].candidate])
-        self._screen(self._ascended(rng))
+        self._screen(self._ascended())
         own = self.screened.get(self.best[0].candidate.key)
         least = (1 + _GAIN) * max(own.rank[1], 0.0) if own is not None else MOST_DIFFERENT
         known = {one.candidate.key for one in self.best}
@@ -155,26 +153,24 @@ class Search:
         """Pairs that may still be screened with coupled draws."""
         return _COUPLING * self.screening.budget.total / (2 * self.coupled) - len(self.screened)
 
-    def _ascended(self, rng: np.random.Generator) -> list[Any]:
+    def _ascended(self) -> list[Any]:
         """Candidates that raise the coupled difference, one change after another from the best."""
         found = []
         for one in _kept(list(self.screened.values()), _PARENTS):
             for _ in range(_ASCENT if one.rank[1] < MOST_DIFFERENT else 0):
-                child = self.screening.space.mutated(one.candidate, rng)
+                child = self.screening.space.mutated(one.candidate)
                 if child.key not in self.screened and not child.outside:
                     tried = self._tried(Effort.COUPLED, [child], self.coupled)
                     one = max([one, *tried], key=lambda trial: trial.rank)
             found.append(one.candidate)
         return found
 
-    def _further_round(self, waiting: list[Any], outside: bool, rng: np.random.Generator) -> bool:
+    def _further_round(self, waiting: list[Any], outside: bool) -> bool:
         """A round on others like the best and some of `waiting`; False if the budget has none left."""
         space, many = self.screening.space, max(self.most // 2, 2)
-        children = self._ascended(rng) if self.coupled else []
+        children = self._ascended() if self.coupled else []
         children += [
-            space.mutated(one.candidate, rng)
-            for one in self.best[:_PARENTS]
-            for _ in range(_CHILDREN)
+            space.mutated(one.candidate) for one in self.best[:_PARENTS] for _ in range(_CHILDREN)
         ]
         if self.screening.budget.left(SEARCH) < many * self._cost:
             return False
@@ -183,7 +179,7 @@ class Search:
         if self.coupled:  # all that coupled draws can rank
             fill = max(fill, min(len(waiting), int(self._room)))
         others, waiting[:fill] = waiting[:fill], []
-        others += [space.random(rng) for _ in range(fill - len(others))]
+        others += [space.random() for _ in range(fill - len(others))]
         self._round([*children, *others])
         return True
 
