@@ -3,8 +3,8 @@
 import numpy as np
 
 import dpassay as dp
-from dpassay.hunting.rows import Records
-from dpassay.hunting.schema import RowCandidate, row_schema
+from dpassay.hunting.rows import Records, RowCandidate
+from dpassay.hunting.schema import row_schema
 from dpassay.hunting.screening import DrawBudget, Effort, Log, Screening, Trial
 from dpassay.hunting.search import KEEP, Search, _kept
 from dpassay.privacy.pairs import Relation

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,21 +18,44 @@ import numpy as np
 from dpassay.blackbox.inputs import Category, Text
 from dpassay.errors import InvalidInput
 from dpassay.hunting import values
-from dpassay.hunting.schema import (
-    Background,
-    Candidates,
-    Origin,
-    Row,
-    RowCandidate,
-    Rows,
-    RowSchema,
-)
+from dpassay.hunting.schema import Candidate, Candidates, Origin, Row, Rows, RowSchema
 from dpassay.privacy.pairs import Relation
 
 #: Rows of a small input, and pairs of hostile values and backgrounds at most.
 _SMALL, _MANY = 5, 600
 #: Rows that are alike at most: a threshold on a count shows between two of these numbers.
 _ALIKE = 12
+
+
+class Background(StrEnum):
+    """The common rows around the rows that differ."""
+
+    RANDOM = "rows at random"
+    NONE = "no other row"
+    EQUAL = "all rows equal"
+    UPPER = "all others at the upper bound"
+    MANY = "many rows at random"
+    LOWER = "all others at the lower bound"
+    HALVES = "half of the others at either bound"
+
+
+@dataclass(frozen=True)
+class RowCandidate(Candidate):
+    """Two inputs as the rows that they share and those that they do not."""
+
+    first: Rows
+    second: Rows
+    common: Rows = ()
+    at: int = 0  # where in the common rows the others are inserted
+
+    def sides(self) -> tuple[Rows, Rows]:
+        before, after = self.common[: self.at], self.common[self.at :]
+        return (*before, *self.first, *after), (*before, *self.second, *after)
+
+    def sharing(self, common: Rows) -> RowCandidate:
+        """With other common rows; the rows that differ keep their place, as far as there is one."""
+        end = self.at >= len(self.common)
+        return replace(self, common=common, at=len(common) if end else min(self.at, len(common)))
 
 
 class Records(Candidates):

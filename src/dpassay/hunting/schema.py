@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
 
@@ -83,37 +83,6 @@ class Candidate:
     def key(self) -> str:
         """Equal for equal pairs only."""
         return repr(self.sides())
-
-
-class Background(StrEnum):
-    """The common rows around the rows that differ."""
-
-    RANDOM = "rows at random"
-    NONE = "no other row"
-    EQUAL = "all rows equal"
-    UPPER = "all others at the upper bound"
-    MANY = "many rows at random"
-    LOWER = "all others at the lower bound"
-    HALVES = "half of the others at either bound"
-
-
-@dataclass(frozen=True)
-class RowCandidate(Candidate):
-    """Two inputs as the rows that they share and those that they do not."""
-
-    first: Rows
-    second: Rows
-    common: Rows = ()
-    at: int = 0  # where in the common rows the others are inserted
-
-    def sides(self) -> tuple[Rows, Rows]:
-        before, after = self.common[: self.at], self.common[self.at :]
-        return (*before, *self.first, *after), (*before, *self.second, *after)
-
-    def sharing(self, common: Rows) -> RowCandidate:
-        """With other common rows; the rows that differ keep their place, as far as there is one."""
-        end = self.at >= len(self.common)
-        return replace(self, common=common, at=len(common) if end else min(self.at, len(common)))
 
 
 @dataclass(frozen=True)
