@@ -54,11 +54,7 @@ class Queries(Candidates):
     alike: ClassVar[float] = 0.97  # of a coupled difference: every answer that differs adds to it
 
     def __init__(
-        self,
-        schema: RowSchema,
-        rng: np.random.Generator,
-        sensitivity: float,
-        norm: str = "each",
+        self, schema: RowSchema, rng: np.random.Generator, sensitivity: float, norm: str = "each"
     ) -> None:
         cell = schema.cells[0]
         if len(schema.cells) != 1 or not isinstance(cell, (Real, Integer)):
