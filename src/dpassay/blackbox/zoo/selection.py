@@ -45,13 +45,12 @@ def max_law(values: FloatArray, scale: float, laplace: bool) -> Law:
     def log_product(t: FloatArray) -> FloatArray:
         return np.asarray(np.sum([log_cdf((t - v) / scale) for v in values], axis=0))
 
-    def cdf(t: FloatArray) -> FloatArray:
-        return np.asarray(np.exp(log_product(t)))
-
-    def sf(t: FloatArray) -> FloatArray:
-        return np.asarray(-np.expm1(log_product(t)))
-
-    return Law(cdf, sf, tuple(sorted(set(values.tolist()))), 50 * scale)
+    return Law(
+        lambda t: np.asarray(np.exp(log_product(t))),
+        lambda t: np.asarray(-np.expm1(log_product(t))),
+        tuple(sorted(set(values.tolist()))),
+        50 * scale,
+    )
 
 
 _FLAWS = {
