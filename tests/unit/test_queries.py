@@ -16,9 +16,9 @@ inputs = dp.inputs
 @pytest.mark.parametrize("cell", [inputs.Reals(-3, 1e17, 3), inputs.Integers(0, 2**60, (1, 4))])
 def test_answers_stay_within_the_sensitivity(cell, norm, seed):
     rng = np.random.default_rng(seed)
-    space = Queries(row_schema(cell, seed), 2.0, norm)
-    found = space.catalogue(rng, outside=False) + [space.random(rng) for _ in range(20)]
-    found += [space.mutated(one, rng) for one in found]
+    space = Queries(row_schema(cell, seed), rng, 2.0, norm)
+    found = space.catalogue(outside=False) + [space.random() for _ in range(20)]
+    found += [space.mutated(one) for one in found]
     found += [simpler for one in found[::3] for simpler in space.simpler(one)]
     for one in found:
         pair = space.pair(one)

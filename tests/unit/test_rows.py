@@ -36,10 +36,10 @@ def test_whatever_is_done_to_neighbours_they_stay_neighbours(space, relation, se
     """The catalogue, mutations of it and simplifications: always one row apart, and of allowed length."""
     rng = np.random.default_rng(seed)
     schema = row_schema(space, seed)
-    pairs = Records(schema, as_relation(relation))
-    found = pairs.catalogue(rng, outside=True)
-    found = found[:: max(len(found) // 40, 1)] + [pairs.random(rng) for _ in range(20)]
-    found += [pairs.mutated(one, rng) for one in found for _ in range(3)]
+    pairs = Records(schema, as_relation(relation), rng)
+    found = pairs.catalogue(outside=True)
+    found = found[:: max(len(found) // 40, 1)] + [pairs.random() for _ in range(20)]
+    found += [pairs.mutated(one) for one in found for _ in range(3)]
     found += [simpler for one in found[::5] for simpler in pairs.simpler(one)]
     for one in found:
         sides = one.sides()
@@ -57,13 +57,13 @@ def test_whatever_is_done_to_neighbours_they_stay_neighbours(space, relation, se
 
 def test_the_catalogue_names_what_is_hostile(seed):
     rng = np.random.default_rng(seed)
-    pairs = Records(row_schema(TABLE, seed), Relation.REPLACE_ONE)
-    names = " / ".join(one.name for one in pairs.catalogue(rng, outside=True))
+    pairs = Records(row_schema(TABLE, seed), Relation.REPLACE_ONE, rng)
+    names = " / ".join(one.name for one in pairs.catalogue(outside=True))
     for word in ("NaN", "only member of a class", "composed or decomposed", "largest sum", "missing",
                  "beyond the upper bound", "minus zero", "tiny", "all rows equal", "no other row",
                  "nobody declared", "few rows", "next to"):  # fmt: skip
         assert word in names
-    assert not any(one.outside for one in pairs.catalogue(rng, outside=False))
+    assert not any(one.outside for one in pairs.catalogue(outside=False))
 
 
 def test_a_user_has_all_rows_that_differ_and_no_other(seed):
@@ -71,9 +71,9 @@ def test_a_user_has_all_rows_that_differ_and_no_other(seed):
     space = inputs.Table(
         {"who": inputs.Integer(0, 3), "what": inputs.Category(["a", "b"])}, rows=(0, 3)
     )
-    pairs = Records(row_schema(space, seed), Relation.ONE_USER, user=0)
-    found = pairs.catalogue(rng, outside=False)
-    found += [pairs.mutated(one, rng) for one in found]
+    pairs = Records(row_schema(space, seed), Relation.ONE_USER, rng, user=0)
+    found = pairs.catalogue(outside=False)
+    found += [pairs.mutated(one) for one in found]
     found += [simpler for one in found[::7] for simpler in pairs.simpler(one)]
     for one in found:
         assert one.first == ()
@@ -85,9 +85,9 @@ def test_a_user_has_all_rows_that_differ_and_no_other(seed):
 def test_counts_change_by_one(seed):
     rng = np.random.default_rng(seed)
     schema = row_schema(inputs.Counts(["a", "b", "c"], most=9), seed)
-    pairs = Records(schema, Relation.ADD_REMOVE)
-    made = pairs.catalogue(rng, outside=False)
-    made += [pairs.mutated(one, rng) for one in made]
+    pairs = Records(schema, Relation.ADD_REMOVE, rng)
+    made = pairs.catalogue(outside=False)
+    made += [pairs.mutated(one) for one in made]
     made += [simpler for one in made[::7] for simpler in pairs.simpler(one)]
     for one in made:
         first, second = pairs.pair(one)

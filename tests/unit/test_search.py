@@ -3,10 +3,10 @@
 import numpy as np
 
 import dpassay as dp
-from dpassay.hunting.rows import Records
-from dpassay.hunting.schema import RowCandidate, row_schema
+from dpassay.hunting.rows import Records, RowCandidate
+from dpassay.hunting.schema import row_schema
 from dpassay.hunting.screening import DrawBudget, Effort, Log, Screening, Trial
-from dpassay.hunting.search import KEEP, Search, Shrinking, _kept
+from dpassay.hunting.search import KEEP, Search, _kept
 from dpassay.privacy.pairs import Relation
 from dpassay.sampling.budget import Clock
 
@@ -39,7 +39,7 @@ def test_a_budget_keeps_what_is_beyond_a_share():
 
 def screening(mechanism, seed, budget=40_000, test=4000):
     space = dp.inputs.Reals(0, 1, (1, 8))
-    pairs = Records(row_schema(space, seed), Relation.REPLACE_ONE)
+    pairs = Records(row_schema(space, seed), Relation.REPLACE_ONE, np.random.default_rng(seed))
     return Screening(
         mechanism=mechanism,
         space=pairs,
@@ -65,7 +65,7 @@ def test_every_look_has_streams_of_its_own(seed):
         return np.round(rng.laplace(size=size), 3)
 
     here = screening(watched, seed)
-    candidate = here.space.random(np.random.default_rng(seed))
+    candidate = here.space.random()
     for effort in LOOKS:
         here.trial(effort, candidate, 100)
     assert len(set(used)) == len(used)
@@ -77,7 +77,7 @@ def test_outputs_at_the_end_of_the_range_are_looked_at_without_a_warning(seed):
         return np.column_stack([rng.choice([-1.7e308, 1.7e308], size=size), rng.normal(size=size)])
 
     here = screening(huge, seed)
-    candidate = here.space.random(np.random.default_rng(seed))
+    candidate = here.space.random()
     for effort in LOOKS:
         assert not here.trial(effort, candidate, 300).rejected
 
@@ -88,7 +88,7 @@ def test_what_cannot_be_looked_at_is_said_and_the_hunt_goes_on(seed, monkeypatch
 
     here = screening(lambda data, size, rng: rng.normal(size=size), seed)
     monkeypatch.setattr("dpassay.hunting.screening.learn", broken)
-    candidate = here.space.random(np.random.default_rng(seed))
+    candidate = here.space.random()
     found = here.trial(Effort.THOROUGH, candidate, 100)
     assert found.rejected == "could not be evaluated (OverflowError: too large)"
     assert not found.conclusive
@@ -107,7 +107,7 @@ def test_shrinking_ends_at_the_simplest_pair(seed):
     candidate = RowCandidate(((0.123,),), ((0.987,),), rows, 3, entry="made up")
     found = here.trial(Effort.THOROUGH, candidate, 1600)
     assert found.conclusive
-    shrunk = Shrinking(Search(here, log)).run(found).candidate
+    shrunk = Search(here, log).shrunk(found).candidate
     assert shrunk.common == ()
     assert {shrunk.first, shrunk.second} == {((0.0,),), ((1.0,),)}
     assert shrunk.name == "simplified from: made up"
@@ -119,7 +119,7 @@ def test_the_search_stays_within_its_share(seed):
 
     here = screening(fair, seed)
     search = Search(here, Log(lambda trial: None))
-    search.run(outside=False, rng=np.random.default_rng(seed))
+    search.run(outside=False)
     assert here.budget.spent <= 0.65 * here.budget.total
     assert search.top.bound < 1.5
 
@@ -135,7 +135,7 @@ def test_what_is_rarely_seen_is_found_with_more_draws(seed):
     for k in range(6):
         here = screening(rarely, seed + k, 3_000_000, test=300_000)
         search = Search(here, Log(lambda trial: None))
-        search.run(outside=False, rng=np.random.default_rng(seed + k))
+        search.run(outside=False)
         apart = sorted(0.5 in side for side in search.top.pair) == [False, True]
         found.append(search.top.conclusive and apart)
         assert here.budget.spent <= 0.65 * 3_000_000

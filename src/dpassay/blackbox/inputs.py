@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -128,11 +128,13 @@ class Column(Space):
 
     length: Length
     convert: Convert
+    _cell: ClassVar[Any]
 
     @property
     def cell(self) -> Cell:
         """What one value may be."""
-        raise NotImplementedError
+        cell: Cell = self._cell(*(getattr(self, one.name) for one in fields(self._cell)))
+        return cell
 
     def __post_init__(self) -> None:
         self._set(length=_length("length", self.length), convert=_convert(self.convert))
@@ -151,10 +153,7 @@ class Reals(Column):
     high: float = math.inf
     length: Length = (0, 20)
     convert: Convert = "numpy"
-
-    @property
-    def cell(self) -> Real:
-        return Real(self.low, self.high)
+    _cell: ClassVar[Any] = Real
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,10 +164,7 @@ class Integers(Column):
     high: int = INT64[1]
     length: Length = (0, 20)
     convert: Convert = "numpy"
-
-    @property
-    def cell(self) -> Integer:
-        return Integer(self.low, self.high)
+    _cell: ClassVar[Any] = Integer
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -184,10 +180,7 @@ class Strings(Column):
     alphabet: str | None = None
     length: Length = (0, 20)
     convert: Convert = "list"
-
-    @property
-    def cell(self) -> Text:
-        return Text(self.longest, self.alphabet)
+    _cell: ClassVar[Any] = Text
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,22 +16,12 @@ import copy
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpassay import validation as checks
-from dpassay.blackbox.inputs import (
-    Category,
-    Integer,
-    Integers,
-    Real,
-    Reals,
-    Space,
-    Strings,
-    Text,
-)
+from dpassay.blackbox.inputs import Category, Integer, Integers, Real, Reals, Space, Strings, Text
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import (
     ApproximateDP,
@@ -58,24 +48,27 @@ class Neighbours:
     norm: str = "each"
 
 
+class Library(NamedTuple):
+    """How the mechanisms of a library are recognised and called, and what they claim."""
+
+    attributes: tuple[str, ...]
+    output: Callable[[Any, Any], Any]  # of a mechanism on data
+    claim: Callable[[Any, Pair], Claim]  # about a pair
+    neighbours: Callable[[Any], Neighbours]  # the claim about all neighbours
+
+
 @dataclass(frozen=True)
 class LibraryMechanism:
     """An object of another library as a mechanism of one output per call, with its own claim."""
 
     given: Any
-    function: Callable[[Any], Any]
-    states: Callable[[Any, Pair], Claim]
-    takes: Callable[[Any], Neighbours]
+    library: Library
     block = 256
     one_by_one = True
     replayable = False  # these libraries have random sources of their own
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
-        return [self.function(data) for _ in range(size)]
-
-    def claim_on(self, pair: Pair) -> Claim:
-        """What the object claims about two inputs."""
-        return self.states(self.given, pair)
+        return [self.library.output(self.given, data) for _ in range(size)]
 
     def __str__(self) -> str:
         return type(self.given).__name__
@@ -83,9 +76,9 @@ class LibraryMechanism:
 
 def adapted(given: Any) -> Any:
     """A mechanism of another library in dpassay's form; anything else as it is."""
-    for marks, function, states, takes in _LIBRARIES:
-        if not isinstance(given, type) and all(hasattr(given, name) for name in marks):
-            return LibraryMechanism(given, partial(function, given), states, takes)
+    for library in _LIBRARIES:
+        if not isinstance(given, type) and checks.has(given, *library.attributes):
+            return LibraryMechanism(given, library)
     return given
 
 
@@ -99,7 +92,7 @@ def neighbours_of(mechanism: Any, given: dict[str, Any]) -> Neighbours:
         )
     named = {name: value for name, value in given.items() if value is not None}
     if isinstance(found, LibraryMechanism) and not {"space", "claim"} <= named.keys():
-        return replace(found.takes(found.given), **named)
+        return replace(found.library.neighbours(found.given), **named)
     for name in ("space", "claim"):
         if name not in named:
             raise InvalidInput(
@@ -119,16 +112,29 @@ def claim_on(given: Any, mechanism: Any, pairs: Any) -> Any:
         )
     if given is not None or pairs is None or not isinstance(found, LibraryMechanism):
         return given
-    claims = [
-        found.claim_on(as_pair(pair)) for pair in (pairs if isinstance(pairs, list) else [pairs])
-    ]
+    listed = pairs if isinstance(pairs, list) else [pairs]
+    claims = [found.library.claim(found.given, as_pair(pair)) for pair in listed]
     if len({str(claim) for claim in claims}) > 1:
-        listed = ", ".join(map(str, claims[:3]))
+        some = ", ".join(map(str, claims[:3]))
         raise InvalidInput(
-            f"{found} claims different things about these pairs ({listed}): audit one pair at a time, or "
+            f"{found} claims different things about these pairs ({some}): audit one pair at a time, or "
             "give claim="
         )
     return claims[0]
+
+
+def _bounds(mechanism: Any) -> tuple[Any, ...]:
+    """The bounds of the inputs that a mechanism states; empty if it states none."""
+    ends = getattr(mechanism, "lower", None), getattr(mechanism, "upper", None)
+    return () if None in ends else ends
+
+
+def _numbers(whole: bool, bounds: Any, rows: Any = None) -> Space:
+    """The space of a number, or of a list of numbers."""
+    if rows is None:
+        return Integer(*bounds) if whole else Real(*bounds)
+    column: Any = Integers if whole else Reals
+    return column(*bounds, length=rows, convert="list")  # type: ignore[no-any-return]
 
 
 # --- OpenDP
@@ -144,15 +150,20 @@ def _norm(order: int) -> Callable[[Any, Any], float]:
     return lambda a, b: float(np.linalg.norm(np.subtract(a, b, dtype=float).ravel(), order))
 
 
-#: Metrics of OpenDP by their names: the distance of two inputs.
-_METRICS: dict[str, Callable[[Any, Any], float]] = {
-    "AbsoluteDistance": lambda a, b: abs(float(a) - float(b)),
-    "L1Distance": _norm(1),
-    "L2Distance": _norm(2),
-    "SymmetricDistance": lambda a, b: sum(_multisets(a, b)),
-    "ChangeOneDistance": lambda a, b: max(_multisets(a, b)),
-    "HammingDistance": lambda a, b: sum(x != y for x, y in zip(a, b, strict=True)),
-    "DiscreteDistance": lambda a, b: int(a != b),
+#: Metrics of OpenDP by their names: the distance of two inputs, the relation of neighbours, and the norm
+#: of their difference.
+_METRICS: dict[str, tuple[Callable[[Any, Any], float], Relation, str]] = {
+    "AbsoluteDistance": (lambda a, b: abs(float(a) - float(b)), Relation.SENSITIVITY, "each"),
+    "L1Distance": (_norm(1), Relation.SENSITIVITY, "l1"),
+    "L2Distance": (_norm(2), Relation.SENSITIVITY, "l2"),
+    "SymmetricDistance": (lambda a, b: sum(_multisets(a, b)), Relation.ADD_REMOVE, "each"),
+    "ChangeOneDistance": (lambda a, b: max(_multisets(a, b)), Relation.REPLACE_ONE, "each"),
+    "HammingDistance": (
+        lambda a, b: sum(x != y for x, y in zip(a, b, strict=True)),
+        Relation.REPLACE_ONE,
+        "each",
+    ),
+    "DiscreteDistance": (lambda a, b: int(a != b), Relation.REPLACE_ONE, "each"),
 }
 #: Measures of OpenDP by their names: the claim that a value of the privacy map makes.
 _MEASURES: dict[str, Callable[[Any], Claim]] = {
@@ -175,7 +186,7 @@ def _opendp(measurement: Any, pair: Pair) -> Claim:
             f"those, only of {', '.join(_METRICS)} and {', '.join(_MEASURES)}: give claim="
         )
     try:
-        distance = _METRICS[name](*pair)
+        distance = _METRICS[name][0](*pair)
     except (TypeError, ValueError):
         raise InvalidInput(
             f"the inputs have no {metric}: {checks.shown(pair.first)} and {checks.shown(pair.second)}"
@@ -190,18 +201,6 @@ def _stated(measurement: Any, distance: float) -> Claim:
     return _MEASURES[str(measurement.output_measure)](value)
 
 
-#: Relation, norm, and distances of neighbours under a metric: of data sets of any size, and of one size.
-_RELATIONS: dict[str, tuple[Relation, str, int, int]] = {
-    "AbsoluteDistance": (Relation.SENSITIVITY, "each", 1, 1),
-    "L1Distance": (Relation.SENSITIVITY, "l1", 1, 1),
-    "L2Distance": (Relation.SENSITIVITY, "l2", 1, 1),
-    "SymmetricDistance": (Relation.ADD_REMOVE, "each", 1, 2),
-    "ChangeOneDistance": (Relation.REPLACE_ONE, "each", 1, 1),
-    "HammingDistance": (Relation.REPLACE_ONE, "each", 1, 1),
-    "DiscreteDistance": (Relation.REPLACE_ONE, "each", 1, 1),
-}
-
-
 def _opendp_neighbours(measurement: Any) -> Neighbours:
     """The input domain of a measurement, with its privacy map at the distance of neighbours."""
     domain, metric = measurement.input_domain, str(measurement.input_metric).partition("(")[0]
@@ -210,7 +209,7 @@ def _opendp_neighbours(measurement: Any) -> Neighbours:
     whole = kind[0] in "iu" and kind[1:].isdigit()
     number = whole or kind in ("f32", "f64")
     cells = {"String": Text()} | ({"bool": Category([False, True])} if domain is atom else {})
-    if metric not in _RELATIONS or not (number or kind in cells):
+    if metric not in _METRICS or not (number or kind in cells):
         raise InvalidInput(
             f"no space is made of {domain} under {measurement.input_metric}: give space= and claim="
         )
@@ -218,18 +217,15 @@ def _opendp_neighbours(measurement: Any) -> Neighbours:
     if whole and not bounds:
         bits = int(kind[1:])
         bounds = (0, 2**bits - 1) if kind[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    relation, norm, apart, replaced = _RELATIONS[metric]
+    (_, relation, norm), apart = _METRICS[metric], 1
     size = getattr(domain, "size", None)
-    if size is not None and relation is Relation.ADD_REMOVE:  # of one size: one in place of another
-        relation, apart = Relation.REPLACE_ONE, replaced
+    if size is not None and relation is Relation.ADD_REMOVE:  # one row in place of another
+        relation, apart = Relation.REPLACE_ONE, 2
     rows: Any = (int(relation is Relation.SENSITIVITY), 20) if size is None else size
-    if domain is atom:
-        space: Space = (Integer if whole else Real)(*bounds) if number else cells[kind]
-    elif number:
-        column: Any = Integers if whole else Reals
-        space = column(*bounds, length=rows, convert="list")
+    if number:
+        space = _numbers(whole, bounds, None if domain is atom else rows)
     else:
-        space = Strings(length=rows)
+        space = cells[kind] if domain is atom else Strings(length=rows)
     return Neighbours(space, relation, _stated(measurement, apart), norm=norm)
 
 
@@ -279,13 +275,8 @@ def _tumult_neighbours(measurement: Any) -> Neighbours:
     kind = np.dtype(getattr(atom, "carrier_type", object)).kind
     if metric not in _TUMULT_RELATIONS or kind not in "if":
         raise InvalidInput(f"no space is made of {domain} under {metric}: give space= and claim=")
-    ends = getattr(measurement, "lower", None), getattr(measurement, "upper", None)
-    bounds: Any = ends if None not in ends else () if kind == "f" else (-(2**62), 2**62)
-    if domain is atom:
-        space: Space = (Integer if kind == "i" else Real)(*bounds)
-    else:
-        column: Any = Integers if kind == "i" else Reals
-        space = column(*bounds, length=(0, 20), convert="list")
+    bounds = _bounds(measurement) or (() if kind == "f" else (-(2**62), 2**62))
+    space = _numbers(kind == "i", bounds, None if domain is atom else (0, 20))
     return Neighbours(space, _TUMULT_RELATIONS[metric], _tumult_stated(measurement, 1))
 
 
@@ -327,10 +318,8 @@ def _diffprivlib_neighbours(mechanism: Any) -> Neighbours:
         raise InvalidInput(
             f"{type(mechanism).__name__} does not say what its inputs are: give space= and claim="
         )
-    low, high = (getattr(mechanism, name, None) for name in ("lower", "upper"))
-    bounds = (low, high) if low is not None and high is not None else ()
     whole = type(mechanism).__name__.startswith("Geometric")
-    space = Integer(*bounds or (-(10**6), 10**6)) if whole else Real(*bounds)
+    space = _numbers(whole, _bounds(mechanism) or ((-(10**6), 10**6) if whole else ()))
     return Neighbours(space, Relation.SENSITIVITY, claim, float(sensitivity))
 
 
@@ -344,11 +333,6 @@ def _fitted(model: Any, data: Any) -> Any:
     return fresh.fit(*(data if isinstance(data, tuple) else (data,)))
 
 
-def _of_model(model: Any, pair: Pair) -> Claim:
-    """ε of a model, whichever data sets are compared: they must be neighbours."""
-    return PureDP(model.epsilon)
-
-
 def _model_neighbours(model: Any) -> Neighbours:
     raise InvalidInput(
         f"{type(model).__name__} does not say what its rows are: give space= and claim= (its epsilon is "
@@ -356,34 +340,29 @@ def _model_neighbours(model: Any) -> Neighbours:
     )
 
 
-#: Attributes that a library's mechanisms have, what makes an output, and what they claim: of a pair, and
-#: of all neighbours.
-_LIBRARIES: tuple[
-    tuple[
-        tuple[str, ...],
-        Callable[[Any, Any], Any],
-        Callable[[Any, Pair], Claim],
-        Callable[[Any], Neighbours],
-    ],
-    ...,
-] = (
-    (
+_LIBRARIES = (
+    Library(
         ("map", "invoke", "input_metric", "output_measure"),
         lambda measurement, data: measurement.invoke(data),
         _opendp,
         _opendp_neighbours,
     ),
-    (
+    Library(
         ("privacy_function", "input_domain", "input_metric", "output_measure"),
         lambda measurement, data: measurement(_in_domain(measurement, data)),
         _tumult,
         _tumult_neighbours,
     ),
-    (
+    Library(
         ("randomise", "epsilon", "delta"),
         lambda mechanism, data: mechanism.randomise(data),
         _diffprivlib,
         _diffprivlib_neighbours,
     ),
-    (("fit", "epsilon", "accountant"), _fitted, _of_model, _model_neighbours),
+    Library(  # a model: ε holds for whichever data sets are compared, which must be neighbours
+        ("fit", "epsilon", "accountant"),
+        _fitted,
+        lambda model, pair: PureDP(model.epsilon),
+        _model_neighbours,
+    ),
 )

@@ -102,11 +102,9 @@ def from_function(function: Callable[..., Any]) -> FunctionMechanism:
     >>> coin(1, 5, np.random.default_rng(0))
     [1, 1, 1, 1, 0]
     """
-    if not callable(function):
-        raise InvalidInput(f"function must be callable, got {checks.shown(function)}")
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # a builtin without a signature
+    checks.require(callable(function), f"function must be callable, got {checks.shown(function)}")
+    signature = _signature(function)
+    if signature is None:
         return FunctionMechanism(function, takes_rng=False)
     parameters = list(signature.parameters.values())
     positional = [p for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
@@ -123,7 +121,17 @@ def from_function(function: Callable[..., Any]) -> FunctionMechanism:
         return FunctionMechanism(function, by_name or in_place, by_name and not in_place)
     if missing == second and not by_name and _is_generator(missing[0]):
         return FunctionMechanism(function, takes_rng=True)
-    raise _cannot_be_wrapped(function, [p.name for p in missing], by_name)
+    if missing[0].name in _SIZES and len(missing) + by_name == 2:
+        raise InvalidInput(
+            f"{_name(function)}{signature} is a mechanism already; pass it as it is, without "
+            "from_function"
+        )
+    bound = ", ".join(f"{p.name}=…" for p in missing)
+    raise InvalidInput(
+        f"{_name(function)} must take (data) or (data, rng), but takes {signature}; "
+        f"bind the rest: dp.from_function(functools.partial({_name(function)}, {bound}))"
+        + ("" if by_name else ", and call a parameter that is a random generator `rng`")
+    )
 
 
 def _is_generator(parameter: inspect.Parameter) -> bool:
@@ -131,24 +139,6 @@ def _is_generator(parameter: inspect.Parameter) -> bool:
     name = parameter.name.lower()
     named = any(part in name for part in ("rng", "rand", "gen")) or len(name.strip("_")) <= 1
     return named or "Generator" in str(parameter.annotation)
-
-
-def _cannot_be_wrapped(
-    function: Callable[..., Any], missing: list[str], by_name: bool
-) -> InvalidInput:
-    """What to do about a function with further parameters that are required."""
-    signature = inspect.signature(function)
-    if missing[0] in _SIZES and len(missing) + by_name == 2:
-        return InvalidInput(
-            f"{_name(function)}{signature} is a mechanism already; pass it as it is, without "
-            "from_function"
-        )
-    bound = ", ".join(f"{name}=…" for name in missing)
-    return InvalidInput(
-        f"{_name(function)} must take (data) or (data, rng), but takes {signature}; "
-        f"bind the rest: dp.from_function(functools.partial({_name(function)}, {bound}))"
-        + ("" if by_name else ", and call a parameter that is a random generator `rng`")
-    )
 
 
 @dataclass(frozen=True)
@@ -160,8 +150,13 @@ class CommandMechanism:
     env: dict[str, str] | None = field(default=None, hash=False)
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
-        seed = int(rng.integers(2**63))
-        request = json.dumps({"data": _jsonable(data), "size": size, "seed": seed})
+        asked = {"data": data, "size": size, "seed": int(rng.integers(2**63))}
+        try:
+            request = json.dumps(asked, default=lambda value: value.tolist())
+        except (TypeError, ValueError, AttributeError, RecursionError):
+            raise InvalidInput(
+                f"a command needs inputs that can be written as JSON, got {checks.shown(data)}"
+            ) from None
         status, written, errors = self._run(request + "\n")
         if status != 0:
             raise MechanismRaised(f"{self} ended with exit status {status}{_tail(errors)}")
@@ -176,10 +171,8 @@ class CommandMechanism:
             try:
                 outputs.append(checks.read_json(line))
             except ValueError as error:
-                raise BadOutput(
-                    f"{self}: line {number} is not JSON ({error}): {checks.shown(line)}"
-                    f"{_tail(errors)}"
-                ) from None
+                what = f"line {number} is not JSON ({error}): {checks.shown(line)}"
+                raise BadOutput(f"{self}: {what}{_tail(errors)}") from None
         return outputs
 
     def _run(self, request: str) -> tuple[int, str, str]:
@@ -187,13 +180,9 @@ class CommandMechanism:
         process = None
         try:
             with held_back():
+                pipe = subprocess.PIPE
                 process = subprocess.Popen(
-                    self.argv,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    env=self.env,
+                    self.argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=self.env
                 )
                 _running[process] = self
             written, errors = process.communicate(request, timeout=self.timeout)
@@ -326,16 +315,13 @@ def with_features(mechanism: Any, features: Any) -> Any:
 
 def _takes_two(function: Callable[..., Any]) -> bool:
     """Whether a feature requires a second argument, the pair."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
+    signature = _signature(function)
+    parameters = [] if signature is None else signature.parameters.values()
     required = [p for p in parameters if p.default is p.empty and p.kind <= p.POSITIONAL_OR_KEYWORD]
-    if len(required) > 2:
-        raise InvalidInput(
-            f"a feature takes an output, or an output and the pair; {_name(function)} takes "
-            f"{inspect.signature(function)}"
-        )
+    checks.require(
+        len(required) <= 2,
+        f"a feature takes an output, or an output and the pair; {_name(function)} takes {signature}",
+    )
     return len(required) == 2
 
 
@@ -348,41 +334,40 @@ def check_mechanism(mechanism: Any) -> Mechanism:
             f"a mechanism must be callable as mechanism(data, size, rng), got "
             f"{checks.shown(mechanism)}{drawn if checks.has(mechanism, '__len__') else ''}"
         )
-    try:
-        signature = inspect.signature(mechanism)
-    except (TypeError, ValueError):
+    signature = _signature(mechanism)
+    if signature is None:
         return mechanism  # type: ignore[no-any-return]
-    try:
-        signature.bind(0, 1, None)
-    except TypeError:
+    name = _name(mechanism)
+    if not _accepts(signature, 3):
         hint = "it must accept (data, size, rng) and return `size` independent outputs"
-        for arguments in ((0,), (0, None)):
-            try:
-                signature.bind(*arguments)
-            except TypeError:
-                continue
-            hint = (
-                f"if it returns one output per call, wrap it: dp.from_function({_name(mechanism)})"
-            )
-        raise InvalidInput(f"{_name(mechanism)}{signature} is not a mechanism; {hint}") from None
+        if _accepts(signature, 1) or _accepts(signature, 2):
+            hint = f"if it returns one output per call, wrap it: dp.from_function({name})"
+        raise InvalidInput(f"{name}{signature} is not a mechanism; {hint}")
     parameters = signature.parameters.values()
     names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
     if "rng" in names and names.index("rng") != 2:
         raise InvalidInput(
-            f"{_name(mechanism)}{signature} is not a mechanism: it would be called as (data, size, rng), "
-            "and its `rng` is not the third argument; if it returns one output per call, wrap it: "
+            f"{name}{signature} is not a mechanism: it would be called as (data, size, rng), and its "
+            "`rng` is not the third argument; if it returns one output per call, wrap it: "
             "dp.from_function(…)"
         )
     return mechanism  # type: ignore[no-any-return]
 
 
-def _jsonable(data: Any) -> Any:
+def _signature(function: Any) -> inspect.Signature | None:
+    """The signature; None for a builtin without one."""
     try:
-        return json.loads(json.dumps(data, default=lambda value: value.tolist()))
-    except (TypeError, ValueError, AttributeError, RecursionError):
-        raise InvalidInput(
-            f"a command needs inputs that can be written as JSON, got {checks.shown(data)}"
-        ) from None
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _accepts(signature: inspect.Signature, arguments: int) -> bool:
+    try:
+        signature.bind(*range(arguments))
+    except TypeError:
+        return False
+    return True
 
 
 def _tail(stderr: Any) -> str:

@@ -62,14 +62,13 @@ def remove_one(database: Any) -> list[Pair]:
     >>> [list(pair[1]) for pair in remove_one([3, 5])]
     [[5], [3]]
     """
-    rows = _rows(database)
     return [
-        Pair(database, without(database, i), Relation.ADD_REMOVE, f"without record {i}")
-        for i in range(rows)
+        Pair(database, _without(database, i), Relation.ADD_REMOVE, f"without record {i}")
+        for i in range(_rows(database))
     ]
 
 
-def without(database: Any, index: int) -> Any:
+def _without(database: Any, index: int) -> Any:
     """The database without one record, of the same type."""
     if isinstance(database, np.ndarray):
         return np.delete(database, index, axis=0)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -88,18 +89,17 @@ for _name in (*_SCALES, *_OTHERS):
 
 def suspicion(first: list[Call], second: list[Call]) -> str:
     """The first call that differs between the two inputs; empty if none does."""
-    for k, ((name, scale), (other, another)) in enumerate(
-        zip(first, second, strict=False), start=1
-    ):
+    missing: Call = ("", None)
+    calls = itertools.zip_longest(first, second, fillvalue=missing)
+    for k, ((name, scale), (other, another)) in enumerate(calls, start=1):
+        if not name or not other:
+            where = "first" if name else "second"
+            return f"call {k}: {name or other} on the {where} input, no such call on the other"
         if name != other:
             return f"call {k}: {name} on the first input, {other} on the second"
         if not np.array_equal(scale, another):
             what, one, two = _SCALES[name][1], shown(scale, 30), shown(another, 30)
             return f"call {k}: {name} with {what}={one} on the first input, {two} on the second"
-    if len(first) != len(second):
-        k, longer = min(len(first), len(second)), max(first, second, key=len)
-        where = "first" if longer is first else "second"
-        return f"call {k + 1}: {longer[k][0]} on the {where} input, no such call on the other"
     return ""
 
 
@@ -123,11 +123,9 @@ class _Run:
 
 def _seeded_alike(runs: Sequence[_Run]) -> bool:
     """Whether calls with different generators, none of which is used, return equal outputs."""
-    first, *rest = runs
-    unused = not any(run.calls for run in runs)
-    return (
-        bool(rest) and unused and all(_equal(*align([first.outputs, run.outputs])) for run in rest)
-    )
+    if len(runs) < 2 or any(run.calls for run in runs):
+        return False
+    return all(_equal(*align([runs[0].outputs, run.outputs])) for run in runs[1:])
 
 
 @dataclass(frozen=True)
@@ -150,19 +148,17 @@ class Coupling:
         calls = n if alone else min(_CALLS, n)
         sizes = [n // calls + (k < n % calls) for k in range(calls)]
         with _restored() if self.shared else contextlib.nullcontext():
-            sides = [
-                [
-                    self._call(mechanism, data, size, (key, k), failing)
-                    for k, size in enumerate(sizes)
-                ]
+            first, second = (
+                [self._call(mechanism, data, n, (key, k), failing) for k, n in enumerate(sizes)]
                 for data in pair
-            ]
-        p, q = (concatenate([one.outputs for one in side]) for side in sides)
-        twos = list(zip(*sides, strict=True))
-        apart = sum(one.state != two.state for one, two in twos) / calls
-        hints = (suspicion(one.calls, two.calls) for one, two in twos)
-        hint = next(filter(None, hints), "") if self.recording else ""
-        if self.recording and not hint and _seeded_alike(sides[0]):
+            )
+        p, q = (concatenate([run.outputs for run in side]) for side in (first, second))
+        apart = sum(one.state != two.state for one, two in zip(first, second, strict=True)) / calls
+        if not self.recording:
+            return Coupled(Batch.of(p, q), apart)
+        hints = (suspicion(a.calls, b.calls) for a, b in zip(first, second, strict=True))
+        hint = next(filter(None, hints), "")
+        if not hint and _seeded_alike(first):
             hint = "different generators bring the same outputs: a constant seed, or no noise"
         return Coupled(Batch.of(p, q), apart, hint)
 
@@ -173,15 +169,18 @@ class Coupling:
         if self.recording:
             rng = RecordingGenerator(rng.bit_generator)
         if self.shared:
-            _seed_all(hash((self.seed, *key)) % 2**32)
+            seed = hash((self.seed, *key)) % 2**32
+            np.random.seed(seed)  # noqa: NPY002
+            random.seed(seed)
+            if (torch := sys.modules.get("torch")) is not None:
+                torch.manual_seed(seed)
         try:
             found = call(mechanism, data, size, rng, self.timeout)
         except (MechanismRaised, MechanismTimedOut) as error:
             if not failing:
                 raise
-            found = from_raw(
-                [Outcome("raised", type(error.__cause__ or error).__name__)] * size, size
-            )
+            outcome = Outcome("raised", type(error.__cause__ or error).__name__)
+            found = from_raw([outcome] * size, size)
         state = rng.bit_generator.state, _states() if self.shared else None
         return _Run(found, state, getattr(rng, "calls", []))
 
@@ -209,43 +208,26 @@ def _equal(p: Outputs, q: Outputs) -> bool:
     )
 
 
-# --- global states
-
-
-def _torch() -> Any:
-    """PyTorch, if the mechanism may use it: if it was imported."""
-    return sys.modules.get("torch")
+# --- global states; those of PyTorch if it was imported
 
 
 def _states() -> Any:
     kind, words, *rest = np.random.get_state(legacy=True)  # noqa: NPY002
-    torch = _torch()
+    torch = sys.modules.get("torch")
     own = None if torch is None else torch.get_rng_state().numpy().tobytes()
     return kind, words.tobytes(), tuple(rest), random.getstate(), own  # type: ignore[union-attr]
-
-
-def _seed_all(seed: int) -> None:
-    np.random.seed(seed)  # noqa: NPY002
-    random.seed(seed)
-    if (torch := _torch()) is not None:
-        torch.manual_seed(seed)
 
 
 @contextlib.contextmanager
 def _restored() -> Iterator[None]:
     """Give the global states back as they were: what is drawn later is fresh."""
-    numpy, python, torch = np.random.get_state(), random.getstate(), _torch()  # noqa: NPY002
-    own = None if torch is None else torch.get_rng_state()
-    devices = torch.cuda.get_rng_state_all() if torch and torch.cuda.is_initialized() else None
-    try:
+    with contextlib.ExitStack() as stack:
+        if (torch := sys.modules.get("torch")) is not None:
+            cuda = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
+            stack.enter_context(torch.random.fork_rng(devices=cuda))
+        stack.callback(np.random.set_state, np.random.get_state())  # noqa: NPY002
+        stack.callback(random.setstate, random.getstate())
         yield
-    finally:
-        np.random.set_state(numpy)  # noqa: NPY002
-        random.setstate(python)
-        if torch is not None:
-            torch.set_rng_state(own)
-        if devices is not None:
-            torch.cuda.set_rng_state_all(devices)
 
 
 # --- scores
@@ -284,13 +266,11 @@ def _shift(x: FloatArray, y: FloatArray, same: bool) -> float:
     with np.errstate(all="ignore"):
         spread = np.sqrt((x.var(axis=0, ddof=1) + y.var(axis=0, ddof=1)) / 2)
         size = np.abs(moves.mean(axis=0)) / spread
-    some = np.abs(moves).max(axis=0, initial=0.0) > 0
-    if (
-        not np.isfinite(spread).all()
-        or (some & ~(spread > 1e-12 * np.abs(moves).max(axis=0))).any()
-    ):
+    largest = np.abs(moves).max(axis=0, initial=0.0)
+    noiseless = (largest > 0) & ~(spread > 1e-12 * largest)
+    if not np.isfinite(spread).all() or noiseless.any():
         return MOST  # a column without noise, or at the end of the range of doubles
-    columns = np.flatnonzero(some)
+    columns = np.flatnonzero(largest > 0)
     if not columns.size:
         return 0.0
     columns = columns[np.argsort(-size[columns])][:_WIDE]
@@ -307,10 +287,9 @@ def _shift(x: FloatArray, y: FloatArray, same: bool) -> float:
 
 def _scales(centred: list[FloatArray]) -> float:
     """By how much the scales of columns that hold continuous numbers differ, at most."""
-    distinct = [
-        np.count_nonzero(np.diff(np.sort(side, axis=0), axis=0), axis=0) for side in centred
-    ]
-    columns = np.maximum(*distinct) > len(centred[0]) / 2
+    steps = (np.diff(np.sort(side, axis=0), axis=0) for side in centred)
+    distinct = np.maximum(*(np.count_nonzero(step, axis=0) for step in steps))
+    columns = distinct > len(centred[0]) / 2
     first, second = (np.abs(side[:, columns]).mean(axis=0) for side in centred)
     ratios = np.log(np.maximum(first, 1e-3 * second) / np.maximum(second, 1e-3 * first))
     return _TAIL * float(np.abs(ratios).max(initial=0.0))

@@ -6,7 +6,6 @@ import contextlib
 import math
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -23,7 +22,7 @@ from dpassay.hunting.result import Hunt, Tried
 from dpassay.hunting.rows import Records
 from dpassay.hunting.schema import row_schema
 from dpassay.hunting.screening import FEWEST, DrawBudget, Effort, Log, Screening, Trial
-from dpassay.hunting.search import SHRINK, Search, Shrinking
+from dpassay.hunting.search import SHRINK, Search
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation, as_relation
@@ -143,10 +142,16 @@ def hunt(
     with Whole(draws.total, "hunting", how.progress, sides=2) as bar:
         log, top, notes = _searched(screening, bar, outside)
         verdict = _verdict(screening, bar, top, planned if top.conclusive else None, confidence)
-    order = list(_Status)
-    listed = sorted(_listed(log, top), key=lambda one: (order.index(one[0]), -one[1].draws))
-    if not verdict.violated:
-        notes += _passed_over([row for status, row in listed if status is _Status.PASSED_OVER])
+    listed = _listed(log, top)
+    passed = [row.draws // 2 for status, row in listed if status is _Status.PASSED_OVER]
+    if passed and not verdict.violated:  # an event of probability 3/n is missed by n draws with e⁻³
+        middle = sorted(passed)[len(passed) // 2]
+        notes.append(
+            f"the verdict is about this pair; {len(passed)} others had about {middle:,} draws a side "
+            f"each, and a leak that shows in fewer than 1 of {max(middle // 3, 1):,} outputs is easily "
+            "missed"
+        )
+    suspicions = sorted(log.suspicions.values(), reverse=True)[:_SUSPICIONS]
     return Hunt(
         verdict=verdict,
         pair=top.pair,
@@ -159,32 +164,29 @@ def hunt(
         families=tuple(
             sorted(log.families.values(), key=lambda one: (-one.bound, -one.difference))
         ),
-        suspicions=tuple(
-            text for _, text in sorted(log.suspicions.values(), reverse=True)[:_SUSPICIONS]
-        ),
+        suspicions=tuple(text for _, text in suspicions),
     )
 
 
 def _searched(screening: Screening, bar: Whole, outside: bool) -> tuple[Log, Trial, list[str]]:
     """The trials, that of the pair to test, shrunk, and notes; an interruption ends the search alone."""
     notes: list[str] = []
-    best, budget = 0.0, screening.budget
+    best = 0.0
 
     def tell(trial: Trial) -> None:
         nonlocal best
         if trial.bound > best:
             best = trial.bound
-            symbol = screening.claim.symbol
-            bar.label = f"hunting, {symbol} ≥ {number(best)} predicted at best"
-        bar.advance(budget.spent - bar.done)
+            bar.label = f"hunting, {screening.claim.symbol} ≥ {number(best)} predicted at best"
+        bar.advance(screening.budget.spent - bar.done)
 
     log = Log(tell)
     search = Search(screening, log)
     try:
-        search.run(outside=outside, rng=stream(screening.seed, _INPUTS))
+        search.run(outside=outside)
         top = search.top
         if top.conclusive:
-            top = Shrinking(search).run(top)
+            top = search.shrunk(top)
     except KeyboardInterrupt:
         if not log.last:
             raise
@@ -210,7 +212,7 @@ def _verdict(
     """The audit of one pair on streams that no trial has: the draws kept for it, or all that is left."""
     budget, how = screening.budget, screening.sampling
     n = max((budget.total - budget.spent) // 2, _LEAST_TEST)
-    n = n if planned is None else min(planned, n)
+    n = min(planned or n, n)
     bar.say("learning", 2 * n)
     audited = partial(
         audit,
@@ -255,37 +257,27 @@ class _Status(StrEnum):
     REFUSED = "refused"
 
 
-def _listed(log: Log, top: Trial) -> Iterator[tuple[_Status, Tried]]:
-    """Every pair that was tried, and what became of it."""
+def _listed(log: Log, top: Trial) -> list[tuple[_Status, Tried]]:
+    """Every pair that was tried, and what became of it, in the order of the log."""
+    listed = []
     for key, trial in log.last.items():
         status = _Status.PREDICTED if trial.conclusive else _Status.PASSED_OVER
-        if trial.rejected:
-            status = _Status.REFUSED
         if key == top.candidate.key:
             status = _Status.TESTED
-        outcome = f"{status}: {trial.rejected}" if status is _Status.REFUSED else str(status)
-        yield (
-            status,
-            Tried(
-                name=trial.pair.name,
-                pair=str(replace(trial.pair, name="")),
-                draws=log.draws[key],
-                bound=None if trial.effort is Effort.COUPLED else trial.bound,
-                outcome=outcome + ("; failures are outputs" if trial.failed else ""),
-                at=trial.at,
-            ),
+        elif trial.rejected:
+            status = _Status.REFUSED
+        reason = f": {trial.rejected}" if status is _Status.REFUSED else ""
+        row = Tried(
+            name=trial.pair.name,
+            pair=str(replace(trial.pair, name="")),
+            draws=log.draws[key],
+            bound=None if trial.effort is Effort.COUPLED else trial.bound,
+            outcome=f"{status}{reason}{'; failures are outputs' if trial.failed else ''}",
+            at=trial.at,
         )
-
-
-def _passed_over(rows: Sequence[Tried]) -> list[str]:
-    """What the trials of other pairs could hardly see; the verdict is about one pair."""
-    if not rows:
-        return []
-    middle = sorted(row.draws // 2 for row in rows)[len(rows) // 2]
-    return [  # an event of probability 3/n is missed by n draws with probability e⁻³
-        f"the verdict is about this pair; {len(rows)} others had about {middle:,} draws a side each, and "
-        f"a leak that shows in fewer than 1 of {max(middle // 3, 1):,} outputs is easily missed"
-    ]
+        listed.append((status, row))
+    order = list(_Status)
+    return sorted(listed, key=lambda one: (order.index(one[0]), -one[1].draws))
 
 
 # --- arguments
@@ -294,7 +286,7 @@ def _passed_over(rows: Sequence[Tried]) -> list[str]:
 def _candidates(stated: Neighbours, user: str | None, seed: int) -> Records | Queries:
     """The candidates of a space under a relation."""
     kind = as_relation(stated.relation)
-    schema = row_schema(as_space(stated.space), seed)
+    schema, rng = row_schema(as_space(stated.space), seed), stream(seed, _INPUTS)
     if kind in _UNFIT:
         allowed = '"replace", "add_remove", "edit", "user" or "query"'
         raise InvalidInput(
@@ -303,28 +295,26 @@ def _candidates(stated: Neighbours, user: str | None, seed: int) -> Records | Qu
     if kind is Relation.SENSITIVITY:
         checks.one_of("norm", stated.norm, NORMS)
         sensitivity = checks.real("sensitivity", stated.sensitivity, above=0.0)
-        return Queries(schema, sensitivity, stated.norm)
-    if (user is not None) != (kind is Relation.ONE_USER):
-        raise InvalidInput(
-            'relation="user" and user="the column that says whose a row is" go together'
-        )
-    if user is None:
-        return Records(schema, kind)
-    if user not in schema.names or len(schema.names) < 2:
-        raise InvalidInput(
-            f"user must name a column of a table, of which there are {checks.shown(schema.names)}; got "
-            f"{user!r}"
-        )
-    return Records(schema, kind, schema.names.index(user))
+        return Queries(schema, rng, sensitivity, stated.norm)
+    checks.require(
+        (user is not None) == (kind is Relation.ONE_USER),
+        'relation="user" and user="the column that says whose a row is" go together',
+    )
+    checks.require(
+        user is None or (user in schema.names and len(schema.names) > 1),
+        f"user must name a column of a table, of which there are {checks.shown(schema.names)}; got "
+        f"{user!r}",
+    )
+    return Records(schema, kind, rng, None if user is None else schema.names.index(user))
 
 
 def _timed_budget(
     mechanism: Mechanism, pairs: Records | Queries, clock: Clock, seed: int, how: Sampling
 ) -> DrawBudget:
     """The draws that fit into a time, in half of it if they are cheap: then computing takes the rest."""
-    random, cost = stream(seed, _INPUTS, 1), 1e-9  # seconds a draw
+    cost = 1e-9  # seconds a draw
     for index in range(_PILOTS):
-        pair = pairs.pair(pairs.random(random))  # type: ignore[arg-type]
+        pair = pairs.pair(pairs.random())
         live = Live(mechanism, pair, seed=seed, index=_INPUTS + index, sampling=how)
         with contextlib.suppress(MechanismError):
             cost = max(cost, clock.pilot(live)[1] / 2)

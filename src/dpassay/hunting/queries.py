@@ -17,8 +17,8 @@ import numpy as np
 from dpassay.blackbox.inputs import Integer, Real
 from dpassay.errors import InvalidInput
 from dpassay.hunting import values
-from dpassay.hunting.schema import Candidate, Origin, Rows, RowSchema
-from dpassay.privacy.pairs import Pair, Relation
+from dpassay.hunting.schema import Candidate, Candidates, Origin, Rows, RowSchema
+from dpassay.privacy.pairs import Relation
 
 Answers: TypeAlias = tuple[Any, ...]
 NORMS = ("each", "l1", "l2")
@@ -48,12 +48,14 @@ def _moved(x: Any, d: Any) -> Any:
     return y
 
 
-class Queries:
+class Queries(Candidates):
     """Vectors of numbers under a bound on how far neighbours are apart."""
 
     alike: ClassVar[float] = 0.97  # of a coupled difference: every answer that differs adds to it
 
-    def __init__(self, schema: RowSchema, sensitivity: float, norm: str = "each") -> None:
+    def __init__(
+        self, schema: RowSchema, rng: np.random.Generator, sensitivity: float, norm: str = "each"
+    ) -> None:
         cell = schema.cells[0]
         if len(schema.cells) != 1 or not isinstance(cell, (Real, Integer)):
             raise InvalidInput(
@@ -63,24 +65,21 @@ class Queries:
             raise InvalidInput(
                 f"answers that are integers differ by integers: sensitivity is {sensitivity:g}"
             )
-        self.schema, self.norm, self.cell = schema, norm, cell
+        super().__init__(schema, Relation.SENSITIVITY, rng)
+        self.norm, self.cell = norm, cell
         self.sensitivity: Any = (int if isinstance(cell, Integer) else float)(sensitivity)
         zero = 0 * self.sensitivity
         self.start = zero if values.holds(cell, zero) else values.extremes(cell)[0]
         least, most = schema.length  # one answer, a few, and as many as there may be
         self.lengths = sorted({max(least, 1), min(max(least, 5), most), most})
 
-    def pair(self, found: QueryCandidate) -> Pair:
-        return self.schema.pair(found, Relation.SENSITIVITY)
-
     def _fit(self, found: QueryCandidate) -> QueryCandidate | None:
         """The candidate with neighbours inside the space unless its base is not; None if none differ."""
         shift = []
         outside = not all(values.holds(self.cell, x) for x in found.base)
         for x, d in zip(found.base, found.shift, strict=True):
-            inside = values.holds(self.cell, x + d) or outside
-            back = values.holds(self.cell, x - d)
-            shift.append(d if inside else -d if back else 0 * d)
+            signs = (sign for sign in (1, -1) if outside or values.holds(self.cell, x + sign * d))
+            shift.append(next(signs, 0) * d)
         kept = replace(found, shift=tuple(shift), outside=outside)
         return None if repr(kept.shifted) == repr(kept.base) else kept
 
@@ -106,7 +105,7 @@ class Queries:
         if size > 5:
             yield "blocks against each other", ((*[part] * 2, *[-part] * 2) * size)[:size]
 
-    def catalogue(self, rng: np.random.Generator, *, outside: bool) -> list[QueryCandidate]:
+    def catalogue(self, *, outside: bool) -> list[QueryCandidate]:
         """Every pattern of differences on every kind of answers, in turns."""
         found = []
         for size in self.lengths:
@@ -116,7 +115,7 @@ class Queries:
                 base = tuple(self.start - min(d, 0 * d) for d in shift)
                 one = QueryCandidate(base, shift, entry=f"{kind}; {name} changed", kind=kind)
                 found.append((turn // 2, self._fit(one)))
-            for k, (kind, base) in enumerate(self._bases(size, rng, outside)):
+            for k, (kind, base) in enumerate(self._bases(size, outside)):
                 for turn in range(len(shifts)):
                     name, shift = shifts[(turn + k) % len(shifts)]
                     one = QueryCandidate(base, shift, entry=f"{kind}; {name} changed", kind=kind)
@@ -124,9 +123,7 @@ class Queries:
         found.sort(key=lambda one: one[0])
         return list({one.key: one for _, one in found if one is not None}.values())
 
-    def _bases(
-        self, size: int, rng: np.random.Generator, outside: bool
-    ) -> Iterator[tuple[str, Answers]]:
+    def _bases(self, size: int, outside: bool) -> Iterator[tuple[str, Answers]]:
         for one in values.hostile(self.cell):
             if not one.outside or outside:
                 yield f"answers: {one.name}", (one.value,) * size
@@ -139,53 +136,48 @@ class Queries:
             half = size // 2
             yield "half of the answers a step above", (start,) * half + ramp[1:2] * (size - half)
         for _ in range(3):
-            yield "answers at random", self._typical(size, rng)
+            yield "answers at random", self._typical(size)
 
-    def _typical(self, size: int, rng: np.random.Generator) -> Answers:
-        return tuple(values.typical(self.cell, rng) for _ in range(size))
+    def _typical(self, size: int) -> Answers:
+        return tuple(values.typical(self.cell, self.rng) for _ in range(size))
 
-    def random(self, rng: np.random.Generator) -> QueryCandidate:
+    def random(self) -> QueryCandidate:
         """Answers at random, differing in a pattern."""
         for _ in range(100):
-            size = int(rng.choice(self.lengths))
-            shifts = list(self._shifts(size))
-            _, shift = shifts[int(rng.integers(len(shifts)))]
-            found = self._fit(QueryCandidate(self._typical(size, rng), shift, entry="at random"))
+            size = int(self.rng.choice(self.lengths))
+            _, shift = self._pick(list(self._shifts(size)))
+            found = self._fit(QueryCandidate(self._typical(size), shift, entry="at random"))
             if found is not None:
                 return found
         raise InvalidInput(f"no two inputs of the space differ by {self.sensitivity:g}")
 
-    def mutated(self, found: QueryCandidate, rng: np.random.Generator) -> QueryCandidate:
+    def mutated(self, found: QueryCandidate) -> QueryCandidate:
         """An answer changed, or all of them alike, or the pattern of the differences."""
         base, shift = list(found.base), list(found.shift)
-        index = int(rng.integers(len(base)))
-        match int(rng.integers(6)):
+        index = int(self.rng.integers(len(base)))
+        match int(self.rng.integers(6)):
             case 0:
-                shifts = list(self._shifts(len(base)))
-                new = replace(found, shift=shifts[int(rng.integers(len(shifts)))][1])
+                new = replace(found, shift=self._pick(list(self._shifts(len(base))))[1])
             case 1:
                 new = replace(found, base=(base[index],) * len(base))
             case 2:
                 shift[index] = -shift[index]
                 new = replace(found, shift=tuple(shift))
             case 3:
-                by = values.changed(self.cell, base[index], rng) - base[index]
+                by = values.changed(self.cell, base[index], self.rng) - base[index]
                 moved = tuple(x + by for x in base)
                 inside = all(values.holds(self.cell, x) for x in moved)
                 new = replace(found, base=moved) if inside else found
             case _:
-                base[index] = values.changed(self.cell, base[index], rng)
+                base[index] = values.changed(self.cell, base[index], self.rng)
                 new = replace(found, base=tuple(base))
         return self._fit(replace(new, origin=Origin.MUTATED)) or found
 
     def simpler(self, found: QueryCandidate) -> list[QueryCandidate]:
         """Simpler answers, fewer answers, fewer that differ."""
-        options: list[QueryCandidate] = []
         base, shift, size = found.base, found.shift, len(found.base)
-        for value in {repr(x): x for x in base}.values():
-            for plain in values.simpler(self.cell, value)[:6]:
-                new = tuple(plain if repr(x) == repr(value) else x for x in base)
-                options.append(replace(found, base=new))
+        simpler = values.simpler_column(self.cell, base)
+        options = [replace(found, base=tuple(column)) for column in simpler]
         if size > max(self.schema.length[0], 1):
             options += [
                 replace(found, base=base[:k] + base[k + 1 :], shift=shift[:k] + shift[k + 1 :])

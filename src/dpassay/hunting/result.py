@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,37 +113,28 @@ def compared(pair: Pair) -> list[tuple[str, str]]:
 
 def beside(pair: Pair) -> list[tuple[bool, str | None, str | None]]:
     """The rows of two inputs next to each other: whether they differ, and None where there is none."""
-    lines = [
-        (not same, *two)
-        for same, first, second in _blocks(pair)
-        for two in itertools.zip_longest(first, second)
-    ]
+    sides = [[shown(row, _LONGEST) for row in _rows(side)] for side in pair]
+    match = difflib.SequenceMatcher(None, sides[0], sides[1], autojunk=False)
+    lines: list[tuple[bool, str | None, str | None]] = []
+    for tag, a, b, c, d in match.get_opcodes():
+        first, second = sides[0][a:b], sides[1][c:d]
+        if tag == "equal" and len(first) > 2 * _CONTEXT + 1:
+            gap = f"… {len(first) - 2 * _CONTEXT:,} more that are equal"
+            first = second = [*first[:_CONTEXT], gap, *first[-_CONTEXT:]]
+        for two in itertools.zip_longest(first, second):
+            one, other = (_cut(*texts) for texts in (two, two[::-1]))
+            lines.append((tag != "equal", one, other))
     if len(lines) <= _ROWS:
         return lines
     more = f"… {len(lines) - _ROWS} more"
     return [*lines[:_ROWS], (False, more, more)]
 
 
-def _blocks(pair: Pair) -> Iterator[tuple[bool, list[str], list[str]]]:
-    """Runs of rows in which the inputs are the same or not; of long equal ones the ends."""
-    sides = [[shown(row, _LONGEST) for row in _rows(side)] for side in pair]
-    match = difflib.SequenceMatcher(None, sides[0], sides[1], autojunk=False)
-    for tag, a, b, c, d in match.get_opcodes():
-        first, second = sides[0][a:b], sides[1][c:d]
-        if tag == "equal" and len(first) > 2 * _CONTEXT + 1:
-            gap = f"… {len(first) - 2 * _CONTEXT:,} more that are equal"
-            first = second = [*first[:_CONTEXT], gap, *first[-_CONTEXT:]]
-        both = list(itertools.zip_longest(first, second, fillvalue=""))
-        yield (
-            tag == "equal",
-            [_cut(*two) for two in both if two[0]],
-            [_cut(*two[::-1]) for two in both if two[1]],
-        )
-
-
-def _cut(text: str, other: str) -> str:
+def _cut(text: str | None, other: str | None) -> str | None:
     """A text; of a long one what is around the place where it differs from another."""
-    at = next((k for k, (x, y) in enumerate(zip(text, other, strict=False)) if x != y), 0)
+    if text is None:
+        return None
+    at = next((k for k, (x, y) in enumerate(zip(text, other or "", strict=False)) if x != y), 0)
     start = max(at - _CHARACTERS // 3, 0) if len(text) > _CHARACTERS else 0
     part = "…" * (start > 0) + text[start:]
     return part if len(part) <= _CHARACTERS else f"{part[: _CHARACTERS - 1]}…"

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,8 +18,8 @@ import numpy as np
 from dpassay.blackbox.inputs import Category, Text
 from dpassay.errors import InvalidInput
 from dpassay.hunting import values
-from dpassay.hunting.schema import Background, Origin, Row, RowCandidate, Rows, RowSchema
-from dpassay.privacy.pairs import Pair, Relation
+from dpassay.hunting.schema import Candidate, Candidates, Origin, Row, Rows, RowSchema
+from dpassay.privacy.pairs import Relation
 
 #: Rows of a small input, and pairs of hostile values and backgrounds at most.
 _SMALL, _MANY = 5, 600
@@ -26,13 +27,51 @@ _SMALL, _MANY = 5, 600
 _ALIKE = 12
 
 
-class Records:
+class Background(StrEnum):
+    """The common rows around the rows that differ."""
+
+    RANDOM = "rows at random"
+    NONE = "no other row"
+    EQUAL = "all rows equal"
+    UPPER = "all others at the upper bound"
+    MANY = "many rows at random"
+    LOWER = "all others at the lower bound"
+    HALVES = "half of the others at either bound"
+
+
+@dataclass(frozen=True)
+class RowCandidate(Candidate):
+    """Two inputs as the rows that they share and those that they do not."""
+
+    first: Rows
+    second: Rows
+    common: Rows = ()
+    at: int = 0  # where in the common rows the others are inserted
+
+    def sides(self) -> tuple[Rows, Rows]:
+        before, after = self.common[: self.at], self.common[self.at :]
+        return (*before, *self.first, *after), (*before, *self.second, *after)
+
+    def sharing(self, common: Rows) -> RowCandidate:
+        """With other common rows; the rows that differ keep their place, as far as there is one."""
+        end = self.at >= len(self.common)
+        return replace(self, common=common, at=len(common) if end else min(self.at, len(common)))
+
+
+class Records(Candidates):
     """Inputs of rows under a relation; `user` is the column that says whose a row is."""
 
     alike: ClassVar[float] = 0.8  # the part of a coupled difference that a simpler pair must have
 
-    def __init__(self, schema: RowSchema, relation: Relation, user: int | None = None) -> None:
-        self.schema, self.relation, self.user = schema, relation, user
+    def __init__(
+        self,
+        schema: RowSchema,
+        relation: Relation,
+        rng: np.random.Generator,
+        user: int | None = None,
+    ) -> None:
+        super().__init__(schema, relation, rng)
+        self.user = user
         least, most = schema.length
         grows = relation in (Relation.ADD_REMOVE, Relation.ONE_USER)
         if grows and least == most:
@@ -40,55 +79,51 @@ class Records:
                 f"the relation {str(relation)!r} changes the number of rows, but all inputs have "
                 f'{most}: use relation="replace", or let the length vary'
             )
-        self.least, self.most = least if grows else max(least - 1, 0), most - 1  # common rows
+        self.least: int = least if grows else max(least - 1, 0)  # common rows
+        self.most: int = most - 1
         self.ends = [tuple(values.extremes(cell)[k] for cell in schema.cells) for k in (0, 1)]
         # the columns whose values are neither counts of a row nor names of users
         reserved = (schema.multiplicity, user)
         self.value_columns = [k for k in range(len(schema.cells)) if k not in reserved]
 
-    def pair(self, found: RowCandidate) -> Pair:
-        return self.schema.pair(found, self.relation)
-
     # --- the catalogue
 
-    def catalogue(self, rng: np.random.Generator, *, outside: bool) -> list[RowCandidate]:
+    def catalogue(self, *, outside: bool) -> list[RowCandidate]:
         """Special pairs first; then every hostile value before every background, in turns."""
-        special = [self._fit(one, rng) for one in self._special(rng)]
-        columns = [list(self._hostile(k, rng, outside)) for k in self.value_columns]
-        changes = _in_turn([*columns, list(self._known(rng))])
+        special = [self._fit(one) for one in self._special()]
+        columns = [self._hostile(k, outside) for k in self.value_columns]
+        known = [row for rows in self.schema.known for row in rows]
+        examples = [
+            change
+            for index in self.rng.permutation(len(known))[:_SMALL]
+            for change in self._changes("a row of the example", known[int(index)], 0)
+        ]
+        changes = _in_turn([*columns, examples])
         kinds, rest = list(Background), list[RowCandidate]()
         for turn, (k, change) in itertools.product(range(len(kinds)), enumerate(changes)):
             if len(rest) >= _MANY:
                 break
             kind = kinds[(turn + k) % len(kinds)]
-            common = self._background(kind, change.second[0], rng)
-            at = (0, len(common))[int(rng.integers(2))]
+            common = self._background(kind, change.second[0])
             entry = f"{change.entry}; {kind}" if self.most else change.entry
+            at = self._pick((0, len(common)))
             kept = replace(change, common=common, at=at, entry=entry, kind=change.entry)
-            rest.append(self._fit(kept, rng))
+            rest.append(self._fit(kept))
         return _once([one for one in _in_turn([special, rest]) if outside or not one.outside])
 
-    def _hostile(self, k: int, rng: np.random.Generator, outside: bool) -> Iterator[RowCandidate]:
+    def _hostile(self, k: int, outside: bool) -> list[RowCandidate]:
         """Every hostile value of a column, in each way in which a row may change."""
         made = []
+        column = f"{self.schema.names[k]}: " if len(self.schema.cells) > 1 else ""
         for one in values.hostile(self.schema.cells[k]):
             if outside or not one.outside:
-                row = _with(self._extreme(rng), k, one.value)
-                own = self.schema.names[k]
-                label = one.name if len(self.schema.cells) == 1 else f"{own}: {one.name}"
-                made.append(list(self._changes(label, row, k, rng)))
-        for ways in itertools.zip_longest(*made):
-            yield from (way for way in ways if way is not None)
+                ends = self.rng.integers(2, size=len(self.schema.cells)).tolist()
+                row = tuple(self.ends[end][c] for c, end in enumerate(ends))
+                row = _with(row, k, one.value)
+                made.append(list(self._changes(f"{column}{one.name}", row, k)))
+        return _in_turn(made)
 
-    def _known(self, rng: np.random.Generator) -> Iterator[RowCandidate]:
-        """Rows of the example."""
-        known = [row for rows in self.schema.known for row in rows]
-        for index in rng.permutation(len(known))[:_SMALL]:
-            yield from self._changes("a row of the example", known[int(index)], 0, rng)
-
-    def _changes(
-        self, name: str, row: Row, k: int, rng: np.random.Generator, common: Rows = ()
-    ) -> Iterator[RowCandidate]:
+    def _changes(self, name: str, row: Row, k: int, common: Rows = ()) -> Iterator[RowCandidate]:
         """A row under the relation, after the common rows; `k` is the column that is special."""
 
         def candidate(label: str, first: Rows, second: Rows) -> RowCandidate:
@@ -98,7 +133,7 @@ class Records:
             case Relation.ADD_REMOVE:
                 yield candidate(name, (), (row,))
             case Relation.ONE_USER:
-                many = [self._typical(rng) for _ in range(2)]
+                many = [self._typical() for _ in range(2)]
                 yield candidate(name, (), (row,))
                 yield candidate(f"{name}, several times", (), (row,) * 3)
                 yield candidate(f"{name}, among others", (), (row, *many))
@@ -109,36 +144,35 @@ class Records:
                 if near is not None:
                     yield candidate(f"{name}, by a little", (_with(row, k, near),), (row,))
                 if self.relation is Relation.REPLACE_ONE and len(row) > 1:
-                    other = self._typical(rng)
+                    other = self._typical()
                     yield candidate(f"{name}, in place of another row", (other,), (row,))
 
-    def _special(self, rng: np.random.Generator) -> Iterator[RowCandidate]:
+    def _special(self) -> Iterator[RowCandidate]:
         """Pairs that no single value makes special."""
         least, most, (low, high) = self.least, self.most, self.ends
         if most:
-            yield from self._changes("the largest sum there can be", high, 0, rng, (high,) * most)
-            yield from self._changes("the least sum there can be", low, 0, rng, (low,) * most)
-        for one in self._changes("the first row against no other", high, 0, rng):
+            yield from self._changes("the largest sum there can be", high, 0, (high,) * most)
+            yield from self._changes("the least sum there can be", low, 0, (low,) * most)
+        for one in self._changes("the first row against no other", high, 0):
             yield replace(one, rare=True)
         if self.relation is Relation.REPLACE_ONE and len(low) > 1:
             entry = "every attribute changed"
             yield RowCandidate((low,), (high,), entry=entry)
             yield RowCandidate((low,), (high,), (low,) * most, most, entry=entry)
         for count in range(1, min(most, _ALIKE) + 1):
-            for one in self._changes("rows that are alike", high, 0, rng, (high,) * count):
-                yield one
+            yield from self._changes("rows that are alike", high, 0, (high,) * count)
         for count in range(max(least, 1), min(most, _SMALL - 1) + 1):
-            for one in self._changes("few rows", self._typical(rng), 0, rng):
-                yield one.sharing(tuple(self._typical(rng) for _ in range(count)))
+            for one in self._changes("few rows", self._typical(), 0):
+                yield one.sharing(tuple(self._typical() for _ in range(count)))
         if most:
             for k in self.value_columns:
-                yield from self._classes(k, rng)
-                yield from self._twins(k, rng)
+                yield from self._classes(k)
+                yield from self._twins(k)
         for name, part in (("a large number before small ones", 0.3), ("numbers that round", 0.7)):
-            for one in self._changes(name, high, 0, rng):
+            for one in self._changes(name, high, 0):
                 yield replace(one, common=(self._scaled(part),) * most)
 
-    def _classes(self, k: int, rng: np.random.Generator) -> Iterator[RowCandidate]:
+    def _classes(self, k: int) -> Iterator[RowCandidate]:
         """The only member of a class, with its other cells as far out as can be."""
         cell = self.schema.cells[k]
         if not isinstance(cell, (Category, Text)):
@@ -146,52 +180,47 @@ class Records:
         inside = [one.value for one in values.hostile(cell) if not one.outside]
         for value in inside[:6]:
             others = [one for one in inside if repr(one) != repr(value)]
-            crowd = _with(self._typical(rng), k, others[int(rng.integers(len(others)))])
+            crowd = _with(self._typical(), k, self._pick(others))
             common = (crowd,) * min(self.most, _SMALL)
             for end in self.ends:
                 row = _with(end, k, value)
-                yield from self._changes("the only member of a class", row, k, rng, common)
+                yield from self._changes("the only member of a class", row, k, common)
 
-    def _twins(self, k: int, rng: np.random.Generator) -> Iterator[RowCandidate]:
+    def _twins(self, k: int) -> Iterator[RowCandidate]:
         """Two words that a normalisation makes one."""
         for name, one, other in values.twins(self.schema.cells[k])[: 2 * len(values.TWINS)]:
-            row, twin = (_with(self._typical(rng), k, word) for word in (one, other))
+            row, twin = (_with(self._typical(), k, word) for word in (one, other))
             common = (twin,) * min(self.most, _SMALL)
-            yield from self._changes(name, row, k, rng, common)
+            yield from self._changes(name, row, k, common)
             if self.relation is Relation.ONE_USER:
-                around = self._background(Background.RANDOM, row, rng)
+                around = self._background(Background.RANDOM, row)
                 yield RowCandidate((), (row, twin), around, entry=name)
 
-    def _background(self, kind: Background, row: Row, rng: np.random.Generator) -> Rows:
+    def _background(self, kind: Background, row: Row) -> Rows:
         """The common rows of a kind."""
         least, most, (low, high) = self.least, self.most, self.ends
         few = max(least, min(most, _SMALL))
         match kind:
             case Background.NONE:
-                return tuple(self._typical(rng) for _ in range(least))
+                return tuple(self._typical() for _ in range(least))
             case Background.EQUAL:
                 return (row,) * few
             case Background.LOWER:
                 return (low,) * few
             case Background.UPPER:
-                return (high,) * (most if rng.random() < 0.5 else min(1, most))
+                return (high,) * (most if self.rng.random() < 0.5 else min(1, most))
             case Background.HALVES:
                 return (low,) * (most // 2) + (high,) * (most // 2)
             case Background.MANY:
-                return tuple(self._typical(rng) for _ in range(most))
+                return tuple(self._typical() for _ in range(most))
         if self.schema.known:
-            return self.schema.known[int(rng.integers(len(self.schema.known)))][:most]
-        return tuple(self._typical(rng) for _ in range(int(rng.integers(least, few + 1))))
+            return self._pick(self.schema.known)[:most]
+        return tuple(self._typical() for _ in range(int(self.rng.integers(least, few + 1))))
 
     # --- rows
 
-    def _typical(self, rng: np.random.Generator) -> Row:
-        return tuple(values.typical(cell, rng) for cell in self.schema.cells)
-
-    def _extreme(self, rng: np.random.Generator) -> Row:
-        """Each cell at one of its ends."""
-        picks = rng.integers(2, size=len(self.schema.cells)).tolist()
-        return tuple(self.ends[side][k] for k, side in enumerate(picks))
+    def _typical(self) -> Row:
+        return tuple(values.typical(cell, self.rng) for cell in self.schema.cells)
 
     def _scaled(self, part: float) -> Row:
         """A row whose numbers are this part of the last digit that float32 keeps of the upper bound."""
@@ -202,12 +231,12 @@ class Records:
                 row[k] = tiny
         return tuple(row)
 
-    def _fit(self, found: RowCandidate, rng: np.random.Generator) -> RowCandidate:
+    def _fit(self, found: RowCandidate) -> RowCandidate:
         """The candidate within the lengths of the space."""
         least, most = self.least, self.most
         own = [rows[: most + 1 - least] for rows in (found.first, found.second)]
         common = found.common[: max(most + 1 - max(map(len, own)), 0)]
-        common += tuple(self._typical(rng) for _ in range(least - len(common)))
+        common += tuple(self._typical() for _ in range(least - len(common)))
         return self._related(replace(found.sharing(common), first=own[0], second=own[1]))
 
     def _related(self, found: RowCandidate) -> RowCandidate:
@@ -231,53 +260,51 @@ class Records:
 
     # --- the search
 
-    def random(self, rng: np.random.Generator) -> RowCandidate:
+    def random(self) -> RowCandidate:
         """Rows at random, one of them changed at random."""
-        kinds = (Background.RANDOM, Background.MANY, Background.NONE)
-        kind = kinds[int(rng.integers(len(kinds)))]
-        row, k = self._typical(rng), int(rng.integers(len(self.schema.cells)))
-        options = list(self._changes("at random", row, k, rng))
-        found = options[int(rng.integers(len(options)))]
-        common = self._background(kind, row, rng)
-        return self._fit(replace(found, common=common, at=int(rng.integers(len(common) + 1))), rng)
+        kind = self._pick((Background.RANDOM, Background.MANY, Background.NONE))
+        row, k = self._typical(), int(self.rng.integers(len(self.schema.cells)))
+        found = self._pick(list(self._changes("at random", row, k)))
+        common = self._background(kind, row)
+        return self._fit(replace(found, common=common, at=int(self.rng.integers(len(common) + 1))))
 
-    def mutated(self, found: RowCandidate, rng: np.random.Generator) -> RowCandidate:
+    def mutated(self, found: RowCandidate) -> RowCandidate:
         """One or two things changed."""
-        for _ in range(int(rng.integers(1, 3))):
-            found = self._mutated_once(found, rng)
-        return replace(self._fit(found, rng), origin=Origin.MUTATED)
+        for _ in range(int(self.rng.integers(1, 3))):
+            found = self._mutated_once(found)
+        return replace(self._fit(found), origin=Origin.MUTATED)
 
-    def _mutated_once(self, found: RowCandidate, rng: np.random.Generator) -> RowCandidate:
+    def _mutated_once(self, found: RowCandidate) -> RowCandidate:
         """With fewer, more or other common rows, or a value changed in a row that differs."""
-        k = int(rng.integers(len(self.schema.cells)))
+        k = int(self.rng.integers(len(self.schema.cells)))
         common, most = found.common, self.most
-        match int(rng.integers(8)):
+        match int(self.rng.integers(8)):
             case 0 if common:
                 return found.sharing(common[: len(common) // 2])
             case 1 if common:
                 return found.sharing((common * 2)[:most])
             case 2 if common:
-                return found.sharing(self._one_changed(common, k, rng))
+                return found.sharing(self._one_changed(common, k))
             case 3 if most:
                 row = (found.second or found.first)[0]
                 return found.sharing((row,) * max(len(common), 1))
             case 4 if most:
-                return found.sharing((self.ends[int(rng.integers(2))],) * max(len(common), 1))
+                return found.sharing((self._pick(self.ends),) * max(len(common), 1))
             case 5 if common:
-                return replace(found, at=(0, len(common))[int(rng.integers(2))])
+                return replace(found, at=self._pick((0, len(common))))
             case 6 if most and len(common) < most:
-                return found.sharing((*common, self._typical(rng)))
+                return found.sharing((*common, self._typical()))
         if self.relation is Relation.EDIT_CELL:
             (first,), (second,) = found.first, found.second
             k = next((c for c, x in enumerate(first) if repr(x) != repr(second[c])), k)
-        if found.second and (not found.first or rng.random() < 0.5):
-            return replace(found, second=self._one_changed(found.second, k, rng))
-        return replace(found, first=self._one_changed(found.first, k, rng))
+        if found.second and (not found.first or self.rng.random() < 0.5):
+            return replace(found, second=self._one_changed(found.second, k))
+        return replace(found, first=self._one_changed(found.first, k))
 
-    def _one_changed(self, rows: Rows, k: int, rng: np.random.Generator) -> Rows:
+    def _one_changed(self, rows: Rows, k: int) -> Rows:
         """The rows with another value in a column of one of them."""
-        at = int(rng.integers(len(rows)))
-        value = values.changed(self.schema.cells[k], rows[at][k], rng)
+        at = int(self.rng.integers(len(rows)))
+        value = values.changed(self.schema.cells[k], rows[at][k], self.rng)
         return (*rows[:at], _with(rows[at], k, value), *rows[at + 1 :])
 
     # --- shrinking
@@ -285,16 +312,10 @@ class Records:
     def simpler(self, found: RowCandidate) -> list[RowCandidate]:
         """Fewer rows, then rows that are alike, then simpler values."""
         options = [*self._fewer(found), *self._alike(found), *self._plainer(found)]
-        fit = [self._related(replace(one, origin=Origin.SIMPLIFIED)) for one in options]
-        return _once(
-            [
-                one
-                for one in fit
-                if one.key != found.key
-                and len(one.common) >= self.least
-                and repr(one.first) != repr(one.second)
-            ]
-        )
+        related = [self._related(replace(one, origin=Origin.SIMPLIFIED)) for one in options]
+        enough = [one for one in related if len(one.common) >= self.least]
+        differ = [one for one in enough if repr(one.first) != repr(one.second)]
+        return _once([one for one in differ if one.key != found.key])
 
     def _fewer(self, found: RowCandidate) -> Iterator[RowCandidate]:
         common = found.common
@@ -320,17 +341,15 @@ class Records:
             if k == self.user:
                 continue
             if k != self.schema.multiplicity:
-                for new in self._plainer_values(k, (*found.first, *found.second)):
+                for new in self._simpler_column(k, (*found.first, *found.second)):
                     size = len(found.first)
                     yield replace(found, first=new[:size], second=new[size:])
-            for new in self._plainer_values(k, found.common):
+            for new in self._simpler_column(k, found.common):
                 yield replace(found, common=new)
 
-    def _plainer_values(self, k: int, rows: Rows) -> Iterator[Rows]:
-        """The rows with a simpler value in a column, wherever the value occurs."""
-        for text, value in {repr(row[k]): row[k] for row in rows}.items():
-            for plain in values.simpler(self.schema.cells[k], value)[:6]:
-                yield tuple(_with(row, k, plain) if repr(row[k]) == text else row for row in rows)
+    def _simpler_column(self, k: int, rows: Rows) -> Iterator[Rows]:
+        for column in values.simpler_column(self.schema.cells[k], [row[k] for row in rows]):
+            yield tuple(_with(row, k, value) for row, value in zip(rows, column, strict=True))
 
 
 def _in_turn(lists: list[list[Any]]) -> list[Any]:

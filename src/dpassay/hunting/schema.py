@@ -12,9 +12,9 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -31,11 +31,11 @@ from dpassay.blackbox.inputs import (
     Space,
     Table,
     Text,
-    is_strategy,
 )
 from dpassay.errors import InvalidInput
 from dpassay.privacy.pairs import Pair, Relation
 
+T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = tuple[Row, ...]
 Pack: TypeAlias = Callable[[Sequence[Row]], Any]
@@ -85,53 +85,32 @@ class Candidate:
         return repr(self.sides())
 
 
-class Background(StrEnum):
-    """The common rows around the rows that differ."""
-
-    RANDOM = "rows at random"
-    NONE = "no other row"
-    EQUAL = "all rows equal"
-    UPPER = "all others at the upper bound"
-    MANY = "many rows at random"
-    LOWER = "all others at the lower bound"
-    HALVES = "half of the others at either bound"
-
-
-@dataclass(frozen=True)
-class RowCandidate(Candidate):
-    """Two inputs as the rows that they share and those that they do not."""
-
-    first: Rows
-    second: Rows
-    common: Rows = ()
-    at: int = 0  # where in the common rows the others are inserted
-
-    def sides(self) -> tuple[Rows, Rows]:
-        before, after = self.common[: self.at], self.common[self.at :]
-        return (*before, *self.first, *after), (*before, *self.second, *after)
-
-    def sharing(self, common: Rows) -> RowCandidate:
-        """With other common rows; the rows that differ keep their place, as far as there is one."""
-        end = self.at >= len(self.common)
-        return replace(self, common=common, at=len(common) if end else min(self.at, len(common)))
-
-
 @dataclass(frozen=True)
 class RowSchema:
     """A space as rows: names and cells of the columns, how many rows, and how they are packed."""
 
     names: tuple[str, ...]
     cells: tuple[Cell, ...]
-    length: tuple[int, int]
+    length: Any  # the least and the most rows: a tuple of two
     pack: Pack
     multiplicity: int | None = None  # the column that says how many there are of a row
     known: tuple[Rows, ...] = ()  # inputs that were given or drawn
 
-    def pair(self, found: Candidate, relation: Relation) -> Pair:
+
+class Candidates:
+    """The candidates of a schema under a relation; they are made with `rng`."""
+
+    def __init__(self, schema: RowSchema, relation: Relation, rng: np.random.Generator) -> None:
+        self.schema, self.relation, self.rng = schema, relation, rng
+
+    def pair(self, found: Candidate) -> Pair:
         """The inputs of a candidate."""
-        first, second = map(self.pack, found.sides())
+        first, second = map(self.schema.pack, found.sides())
         name = f"outside the space, {found.name}" if found.outside else found.name
-        return Pair(first, second, relation, name)
+        return Pair(first, second, self.relation, name)
+
+    def _pick(self, options: Sequence[T]) -> T:
+        return options[int(self.rng.integers(len(options)))]
 
 
 def row_schema(space: Space, seed: int) -> RowSchema:
@@ -140,29 +119,23 @@ def row_schema(space: Space, seed: int) -> RowSchema:
         case Cell():
             return _single(space)
         case Column():
-            return RowSchema(("value",), (space.cell,), _bounds(space.length), _column(space))
+            return RowSchema(("value",), (space.cell,), space.length, _column(space))
         case Table():
             names, cells = tuple(space.columns), tuple(space.columns.values())
-            return RowSchema(names, cells, _bounds(space.rows), _table(names, space.convert))
+            return RowSchema(names, cells, space.rows, _table(names, space.convert))
         case Counts():
             keys = space.keys if isinstance(space.keys, Text) else Category(space.keys)
             cells = (keys, Integer(1, max(space.most - 1, 2)))
-            length = _bounds(space.keys_at_once)
-            return RowSchema(("key", "count"), cells, length, _counts(space), multiplicity=1)
+            names = ("key", "count")
+            return RowSchema(names, cells, space.keys_at_once, _counts(space), multiplicity=1)
         case Example():
             return _example(space)
-    if is_strategy(space):
-        return _strategy(space, seed)
-    raise AssertionError
+    return _strategy(space, seed)
 
 
 def _single(cell: Cell) -> RowSchema:
     """Inputs that are one value."""
     return RowSchema(("value",), (cell,), (1, 1), lambda rows: rows[0][0])
-
-
-def _bounds(length: Any) -> tuple[int, int]:
-    return length if isinstance(length, tuple) else (length, length)
 
 
 def _column(space: Column) -> Pack:
@@ -219,14 +192,13 @@ def _pandas() -> Any:
 def _example(space: Example) -> RowSchema:
     """The columns of an example, what their values may be, and what puts rows together again."""
     names, rows, pack = _taken_apart(space.data)
-    said = dict(space.columns or {})
-    for name in said:
+    given = dict(space.columns or {})
+    for name in given:
         if name not in names:
             raise InvalidInput(f"the example has no column {name!r}: {checks.shown(list(names))}")
     rows = [tuple(v.item() if isinstance(v, np.generic) else v for v in row) for row in rows]
-    cells = tuple(
-        said.get(name) or _cell_of([row[k] for row in rows]) for k, name in enumerate(names)
-    )
+    columns = zip(names, zip(*rows, strict=True), strict=True)
+    cells = tuple(given.get(name) or _cell_of(column) for name, column in columns)
     return RowSchema(tuple(map(str, names)), cells, (0, len(rows) + 1), pack, known=(tuple(rows),))
 
 
@@ -256,15 +228,14 @@ def _taken_apart(data: Any) -> tuple[tuple[Any, ...], list[Row], Pack]:
     return ("value",), values, lambda rows: type(data)(row[0] for row in rows)
 
 
-def _cell_of(values: list[Any]) -> Cell:
+def _cell_of(values: Sequence[Any]) -> Cell:
     """What a column may hold, from what it holds."""
-    numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
     distinct = list({repr(v): v for v in values}.values())
-    if len(numbers) == len(values) and all(map(math.isfinite, numbers)):
-        whole = all(isinstance(v, int) for v in numbers)
-        if not (whole and len(distinct) <= _FEW) and min(numbers) < max(numbers):
-            low, high = min(numbers), max(numbers)
-            return Integer(int(low), int(high)) if whole else Real(low, high)
+    if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
+        low, high, whole = min(values), max(values), all(isinstance(v, int) for v in values)
+        numbers = all(map(math.isfinite, values)) and low < high
+        if numbers and not (whole and len(distinct) <= _FEW):
+            return Integer(low, high) if whole else Real(low, high)
     return Category(distinct if len(distinct) > 1 else [*distinct, None])
 
 

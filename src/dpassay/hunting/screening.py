@@ -19,13 +19,7 @@ import numpy as np
 
 from dpassay.auditing.stages import learn
 from dpassay.blackbox.mechanism import Mechanism
-from dpassay.errors import (
-    BadOutput,
-    DpassayError,
-    MechanismError,
-    MechanismRaised,
-    MechanismTimedOut,
-)
+from dpassay.errors import BadOutput, DpassayError, MechanismRaised, MechanismTimedOut
 from dpassay.hunting.coupling import Coupling, difference
 from dpassay.hunting.queries import Queries
 from dpassay.hunting.result import Family
@@ -40,8 +34,6 @@ from dpassay.sampling.samples import Batch, Live
 _ALONE = 1000
 #: With more draws a side no trial fits what is slow to fit. The verdict tries everything.
 _LEAN = 10_000
-
-
 #: Candidates on which it is found out whether randomness can be repeated.
 _TRIES = 8
 #: A budget of fewer draws is for one screening and the verdict.
@@ -88,7 +80,7 @@ class Trial:
     candidate: Any
     pair: Pair
     n: int  # draws a side
-    rank: tuple[int, float] = (0, -math.inf)  # by which trials of one effort are ordered
+    rank: tuple[int, float] = (-1, 0.0)  # of trials of one effort: the larger, the better
     bound: float = 0.0  # the predicted lower bound
     conclusive: bool = False  # a violation is predicted beyond the noise of these draws
     failed: bool = False  # draws may fail, which is an output
@@ -97,11 +89,6 @@ class Trial:
     seconds: float = 0.0  # that it took
     at: int = 0  # the draws of the hunt when it was made
     suspicion: str = ""  # a call of the generator that depends on the data
-
-    @property
-    def order(self) -> tuple[int, float]:
-        """The larger, the better."""
-        return (-1, 0.0) if self.rejected else self.rank
 
 
 @dataclass
@@ -129,7 +116,7 @@ class Log:
         )
         if trial.suspicion:
             self.suspicions[key] = trial.rank[1], f"{trial.suspicion} ({trial.pair})"
-        if trial.effort is not Effort.COUPLED or key not in self.last:
+        if not coupled or key not in self.last:
             self.last[key] = trial
         self.draws[key] = self.draws.get(key, 0) + 2 * trial.n
         self.trials += 1
@@ -160,9 +147,8 @@ class Screening:
         """Find out what repeats the mechanism's randomness; nothing does for a system source."""
         n = 2 if self.budget.total < FEWEST else 8
         for shared in (False, True):
-            found = Coupling(
-                self.mechanism, self.seed, self.sampling.timeout, shared, self.recording
-            )
+            timeout = self.sampling.timeout
+            found = Coupling(self.mechanism, self.seed, timeout, shared, self.recording)
             self.coupling = found
             for key, candidate in enumerate(candidates[:_TRIES]):
                 if not self.budget.affords(2 * n, 1.0):
@@ -188,20 +174,18 @@ class Screening:
             self._failing.add(candidate.key)
         start = time.perf_counter()
         trial = Trial(candidate, self.space.pair(candidate), n, effort=effort)
-        for mode in self._error_modes(candidate):
+        # failures are errors first, then outputs where they count
+        counts = self.failing == "outcome" or (self.failing == "leak" and not candidate.outside)
+        modes = ["raise", "outcome"] if counts else ["raise"]
+        if self.sampling.on_error == "outcome" or (counts and candidate.key in self._failing):
+            modes = ["outcome"]
+        for mode in modes:
             try:
                 trial = self._attempt(effort, trial, mode)
                 break
             except (MechanismRaised, MechanismTimedOut) as error:
                 trial = replace(trial, rejected=_reason(error))
         return replace(trial, seconds=time.perf_counter() - start, at=self.budget.spent)
-
-    def _error_modes(self, candidate: Any) -> list[str]:
-        """How failures are handled, in turn: first as errors, then as outputs where they count."""
-        counts = self.failing == "outcome" or (self.failing == "leak" and not candidate.outside)
-        if self.sampling.on_error == "outcome" or (counts and candidate.key in self._failing):
-            return ["outcome"]
-        return ["raise", "outcome"] if counts else ["raise"]
 
     def _attempt(self, effort: Effort, trial: Trial, mode: str) -> Trial:
         how = replace(self.sampling, progress=False, on_error=mode)
@@ -219,7 +203,8 @@ class Screening:
         except Exception as error:
             why = f"could not be evaluated ({type(error).__name__}: {error})"
             return replace(trial, rejected=why)
-        if _always_fails(batch):  # there is nothing to tell apart
+        structures = batch.p.structures
+        if len(structures) == 1 and structures[0][0] == "outcome":  # nothing to tell apart
             return replace(trial, rejected=trial.rejected or "it always fails")
         if mode == "outcome":
             self._failing.add(trial.candidate.key)
@@ -251,12 +236,7 @@ class Screening:
         return choice.learner.batch, seen
 
 
-def _always_fails(batch: Batch) -> bool:
-    """Whether all draws on both inputs failed, in one way."""
-    return len(batch.p.structures) == 1 and batch.p.structures[0][0] == "outcome"
-
-
-def _reason(error: MechanismError) -> str:
+def _reason(error: DpassayError) -> str:
     """The first line that says what went wrong, without the input, which the log has."""
     text = str(error).partition("\n  replay it alone")[0]
     text = text.partition(": it raised ")[2] or text.partition(": one call ")[2] or text

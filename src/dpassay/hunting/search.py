@@ -24,8 +24,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from dpassay.errors import MechanismRaised
 from dpassay.hunting.coupling import MOST as MOST_DIFFERENT
 from dpassay.hunting.screening import FEWEST, Effort, Log, Screening, Trial
@@ -77,17 +75,19 @@ class Search:
     screened: dict[str, Trial] = field(default_factory=dict)  # by coupled draws
     most: int = MOST  # pairs of a round, of which a quarter goes on
 
-    def run(self, *, outside: bool, rng: np.random.Generator) -> None:
+    def run(self, *, outside: bool) -> None:
         """Go on until the budget is spent, or a violation is predicted and no round improves on it."""
         space, total = self.screening.space, self.screening.budget.total
-        listed = space.catalogue(rng, outside=outside)
+        listed = space.catalogue(outside=outside)
         inside = [one for one in listed if not one.outside]
         beyond = [one for one in listed if one.outside]
         many = int(min(max(FIRST * total / self._cost, 4), MOST))
-        inside += [space.random(rng) for _ in range(many - len(inside))]
+        inside += [space.random() for _ in range(many - len(inside))]
         self.screening.couple(inside)
-        if total < FEWEST:
-            self._few_draws([*inside, *beyond])
+        if total < FEWEST:  # screen as many as it allows, and leave the rest to the verdict
+            effort, n = (Effort.COUPLED, self.coupled) if self.coupled else (Effort.THOROUGH, _FEW)
+            few = max(int(_SMALL * total / (2 * n)), 2)
+            self._keep(self._tried(effort, [*inside, *beyond][:few], n))
             return
         self.most = many
         if self.coupled:  # as many as coupled draws can rank
@@ -99,18 +99,12 @@ class Search:
         while improving and not self._done:
             before, spent = self._bound, self.screening.budget.spent
             if self.coupled and self._conclusive:
-                self._ahead_of_best(waiting, rng)
-            elif not self._further_round(waiting, outside, rng):
+                self._ahead_of_best(waiting)
+            elif not self._further_round(waiting, outside):
                 return
             if self.screening.budget.spent == spent:  # a space of few pairs: all of them were tried
                 return
             improving = not self._conclusive or self._bound >= (1 + _GAIN) * before
-
-    def _few_draws(self, candidates: Sequence[Any]) -> None:
-        """Screen as many as a small budget allows, and leave the rest to the verdict on the best."""
-        effort, n = (Effort.COUPLED, self.coupled) if self.coupled else (Effort.THOROUGH, _FEW)
-        many = max(int(_SMALL * self.screening.budget.total / (2 * n)), 2)
-        self._keep(self._tried(effort, candidates[:many], n))
 
     @property
     def coupled(self) -> int:
@@ -130,17 +124,15 @@ class Search:
             rare = [one for one in candidates if one.rare][:_SINGLED]
             self._keep(self._tried(Effort.THOROUGH, rare, max(n, self.first)))
 
-    def _ahead_of_best(self, waiting: list[Any], rng: np.random.Generator) -> None:
+    def _ahead_of_best(self, waiting: list[Any]) -> None:
         """Try pairs whose coupled difference is larger than that of the best, if there are any."""
         self._screen([*waiting[: int(self._room)], self.best[0].candidate])
-        self._screen(self._ascended(rng))
+        self._screen(self._ascended())
         own = self.screened.get(self.best[0].candidate.key)
-        least = (1 + _GAIN) * max(own.order[1], 0.0) if own is not None else MOST_DIFFERENT
+        least = (1 + _GAIN) * max(own.rank[1], 0.0) if own is not None else MOST_DIFFERENT
         known = {one.candidate.key for one in self.best}
-        better = [
-            one.candidate for one in _ordered(self.screened.values()) if one.order[1] >= least
-        ]
-        better = [one for one in better if one.key not in known][:_AHEAD]
+        fresh = [one for key, one in self.screened.items() if key not in known]
+        better = [one.candidate for one in _ordered(fresh) if one.rank[1] >= least][:_AHEAD]
         self._keep(self._tried(Effort.THOROUGH, better, 16 * self.first))
 
     def _screen(self, candidates: Iterable[Any]) -> list[Trial]:
@@ -161,26 +153,24 @@ class Search:
         """Pairs that may still be screened with coupled draws."""
         return _COUPLING * self.screening.budget.total / (2 * self.coupled) - len(self.screened)
 
-    def _ascended(self, rng: np.random.Generator) -> list[Any]:
+    def _ascended(self) -> list[Any]:
         """Candidates that raise the coupled difference, one change after another from the best."""
         found = []
         for one in _kept(list(self.screened.values()), _PARENTS):
             for _ in range(_ASCENT if one.rank[1] < MOST_DIFFERENT else 0):
-                child = self.screening.space.mutated(one.candidate, rng)
+                child = self.screening.space.mutated(one.candidate)
                 if child.key not in self.screened and not child.outside:
                     tried = self._tried(Effort.COUPLED, [child], self.coupled)
-                    one = max([one, *tried], key=lambda trial: trial.order)
+                    one = max([one, *tried], key=lambda trial: trial.rank)
             found.append(one.candidate)
         return found
 
-    def _further_round(self, waiting: list[Any], outside: bool, rng: np.random.Generator) -> bool:
+    def _further_round(self, waiting: list[Any], outside: bool) -> bool:
         """A round on others like the best and some of `waiting`; False if the budget has none left."""
         space, many = self.screening.space, max(self.most // 2, 2)
-        children = self._ascended(rng) if self.coupled else []
+        children = self._ascended() if self.coupled else []
         children += [
-            space.mutated(one.candidate, rng)
-            for one in self.best[:_PARENTS]
-            for _ in range(_CHILDREN)
+            space.mutated(one.candidate) for one in self.best[:_PARENTS] for _ in range(_CHILDREN)
         ]
         if self.screening.budget.left(SEARCH) < many * self._cost:
             return False
@@ -189,7 +179,7 @@ class Search:
         if self.coupled:  # all that coupled draws can rank
             fill = max(fill, min(len(waiting), int(self._room)))
         others, waiting[:fill] = waiting[:fill], []
-        others += [space.random(rng) for _ in range(fill - len(others))]
+        others += [space.random() for _ in range(fill - len(others))]
         self._round([*children, *others])
         return True
 
@@ -204,7 +194,7 @@ class Search:
             raise MechanismRaised(
                 f"the mechanism failed on every input that was tried: {why[:500]}"
             )
-        return max(usable, key=lambda one: (one.n, one.order))
+        return max(usable, key=lambda one: (one.n, one.rank))
 
     @property
     def _conclusive(self) -> bool:
@@ -277,14 +267,86 @@ class Search:
             key=lambda one: (
                 one.conclusive and not one.candidate.outside,
                 one.conclusive,
-                one.order,
+                one.rank,
             ),
             reverse=True,
         )
 
+    # --- shrinking
+
+    def shrunk(self, found: Trial) -> Trial:
+        """The simplest pair that breaks the mechanism about as badly; the one given if there is none."""
+        seen = self._reference(found)
+        if seen is None:
+            return found
+        apart = 0.0  # without coupled draws, the bound alone decides
+        if self.coupled:
+            alike = self.screening.space.alike
+            apart = alike * self._difference(found.candidate, found.failed)
+        chain, least = [seen], _KEPT * min(seen.bound, found.bound)
+        tried = {found.candidate.key}
+        last = self.log.trials + _TRIALS
+        while (better := self._simplified(chain[-1], least, apart, tried, last)) is not None:
+            chain.append(better)
+        return self._confirmed(found, chain[1:])
+
+    def _like(self, found: Trial, candidate: Any, n: int) -> Trial:
+        """A trial of the effort that showed what was found."""
+        trial = self.screening.trial(found.effort, candidate, n, failing=found.failed)
+        return self.log.add(trial)
+
+    def _difference(self, candidate: Any, failing: bool) -> float:
+        """How far apart coupled outputs on a pair are; 0 once the budget is spent."""
+        n = MORE * self.coupled
+        if not self.screening.budget.affords(2 * n, SHRINK):
+            return 0.0
+        trial = self.screening.trial(Effort.COUPLED, candidate, n, failing=failing)
+        return max(trial.rank[1], 0.0)
+
+    def _reference(self, found: Trial) -> Trial | None:
+        """A trial with as few draws as show that the pair breaks the claim; None if none do."""
+        for n in _SIZES:
+            if not self.screening.budget.affords(2 * n, SHRINK):
+                return None
+            seen = self._like(found, found.candidate, n)
+            if seen.conclusive and seen.bound >= _KEPT * found.bound:
+                return seen
+        return None
+
+    def _simplified(
+        self, found: Trial, least: float, apart: float, tried: set[str], last: int
+    ) -> Trial | None:
+        """The first simpler pair with this bound and this coupled difference at least."""
+        for simpler in self.screening.space.simpler(found.candidate):
+            if simpler.key in tried or (simpler.outside and not found.candidate.outside):
+                continue
+            tried.add(simpler.key)
+            if apart and self._difference(simpler, found.failed) < apart:
+                continue
+            for n in (found.n, 4 * found.n):
+                needed = 2 * n + 8 * found.n  # this trial, and one that confirms
+                affordable = self.screening.budget.affords(needed, SHRINK)
+                if not affordable or self.log.trials >= last:
+                    return None
+                seen = self._like(found, simpler, n)
+                if seen.conclusive and seen.bound >= least:
+                    return replace(seen, n=found.n)
+                if seen.bound < _SOME * least:
+                    break
+        return None
+
+    def _confirmed(self, found: Trial, chain: list[Trial]) -> Trial:
+        """The simplest of a chain that more draws confirm: each was chosen for what its draws showed."""
+        while chain and self.screening.budget.affords(8 * chain[-1].n, SHRINK):
+            again = self._like(found, chain[-1].candidate, 4 * chain[-1].n)
+            if again.conclusive and again.bound >= _KEPT * found.bound:
+                return again
+            chain = chain[: len(chain) // 2]
+        return found
+
 
 def _ordered(trials: Iterable[Trial]) -> list[Trial]:
-    return sorted(trials, key=lambda one: one.order, reverse=True)
+    return sorted(trials, key=lambda one: one.rank, reverse=True)
 
 
 def _kept(trials: Sequence[Trial], places: int = 0) -> list[Trial]:
@@ -298,80 +360,3 @@ def _kept(trials: Sequence[Trial], places: int = 0) -> list[Trial]:
             kept.append(one)
             names.add(one.candidate.name)
     return kept
-
-
-@dataclass
-class Shrinking:
-    """Replaces the pair found by simpler ones that break the mechanism about as badly."""
-
-    search: Search
-    _least: float = 0.0  # the coupled difference that simpler pairs must have
-
-    def run(self, found: Trial) -> Trial:
-        """The simplest pair that was found; the one given if none is as good."""
-        seen = self._reference(found)
-        if seen is None:
-            return found
-        if self.search.coupled:
-            own = self._difference(found.candidate, found.failed)
-            self._least = self.search.screening.space.alike * own
-        chain, least = [seen], _KEPT * min(seen.bound, found.bound)
-        tried = {found.candidate.key}
-        last = self.search.log.trials + _TRIALS
-        while (better := self._step(chain[-1], least, tried, last)) is not None:
-            chain.append(better)
-        return self._confirmed(found, chain[1:])
-
-    def _affords(self, draws: int) -> bool:
-        return self.search.screening.budget.affords(draws, SHRINK)
-
-    def _trial(self, found: Trial, candidate: Any, n: int) -> Trial:
-        """A trial of the effort that showed what was found."""
-        trial = self.search.screening.trial(found.effort, candidate, n, failing=found.failed)
-        return self.search.log.add(trial)
-
-    def _difference(self, candidate: Any, failing: bool) -> float:
-        """How far apart coupled outputs on a pair are; 0 once the budget is spent."""
-        n = MORE * self.search.coupled
-        if not self._affords(2 * n):
-            return 0.0
-        trial = self.search.screening.trial(Effort.COUPLED, candidate, n, failing=failing)
-        return 0.0 if trial.rejected else max(trial.rank[1], 0.0)
-
-    def _reference(self, found: Trial) -> Trial | None:
-        """A trial with as few draws as show that the pair breaks the claim; None if none do."""
-        for n in _SIZES:
-            if not self._affords(2 * n):
-                return None
-            seen = self._trial(found, found.candidate, n)
-            if seen.conclusive and seen.bound >= _KEPT * found.bound:
-                return seen
-        return None
-
-    def _step(self, found: Trial, least: float, tried: set[str], last: int) -> Trial | None:
-        """The first simpler pair that does as well."""
-        for simpler in self.search.screening.space.simpler(found.candidate):
-            if simpler.key in tried or (simpler.outside and not found.candidate.outside):
-                continue
-            tried.add(simpler.key)
-            if self._least and self._difference(simpler, found.failed) < self._least:
-                continue
-            for n in (found.n, 4 * found.n):
-                needed = 2 * n + 8 * found.n  # this trial, and one that confirms
-                if not self._affords(needed) or self.search.log.trials >= last:
-                    return None
-                seen = self._trial(found, simpler, n)
-                if seen.conclusive and seen.bound >= least:
-                    return replace(seen, n=found.n)
-                if seen.bound < _SOME * least:
-                    break
-        return None
-
-    def _confirmed(self, found: Trial, chain: list[Trial]) -> Trial:
-        """The simplest of a chain that more draws confirm: each was chosen for what its draws showed."""
-        while chain and self._affords(8 * chain[-1].n):
-            again = self._trial(found, chain[-1].candidate, 4 * chain[-1].n)
-            if again.conclusive and again.bound >= _KEPT * found.bound:
-                return again
-            chain = chain[: len(chain) // 2]
-        return found

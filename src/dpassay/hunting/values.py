@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,34 @@ from dpassay.blackbox.inputs import INT64, Category, Cell, Integer, Real, Text
 
 #: The ends of the integers that float32, int32, uint32, double and int64 hold exactly.
 _EDGES = (2**24, 2**31, 2**32, 2**53, 2**63)
+#: Values that are hostile if they are inside a space. Beyond an edge: a double that is not the edge.
+_REALS = (
+    ("zero", 0.0),
+    ("minus zero", -0.0),
+    ("the smallest denormal", 5e-324),
+    ("one", 1.0),
+    ("minus one", -1.0),
+    ("not exact in float32", 0.1),
+    ("tiny", 1e-300),
+    ("huge", 1e300),
+    *(
+        (
+            f"an integer beyond 2^{edge.bit_length() - 1}",
+            max(edge + 2.0, math.nextafter(edge, 1e99)),
+        )
+        for edge in _EDGES
+    ),
+)
+_INTEGERS = (
+    ("zero", 0),
+    ("one", 1),
+    ("minus one", -1),
+    *(
+        (f"an integer around {'−' if value < 0 else ''}2^{edge.bit_length() - 1}", value)
+        for edge in _EDGES
+        for value in (edge - 1, edge, edge + 1, -edge, -edge - 1)
+    ),
+)
 #: Hostile categories at most; others are drawn at random.
 _MANY = 12
 #: Pairs of words that some normalisation makes one: composition, case, blanks, width, invisible signs.
@@ -78,78 +106,41 @@ def _places(cell: Category) -> dict[str, int]:
 @lru_cache(maxsize=64)
 def hostile(cell: Cell) -> tuple[Named, ...]:
     """The values of the catalogue for a cell, inside first, then outside; each value once."""
-    listed: Iterable[tuple[str, Any]] = ()
-    match cell:
-        case Real():
-            listed = _reals(cell)
-        case Integer():
-            listed = _integers(cell)
-        case Category():
-            listed = _categories(cell)
-        case Text():
-            listed = _texts(cell)
+    listed: Any = {Real: _numbers, Integer: _numbers, Category: _categories, Text: _texts}[
+        type(cell)
+    ]
     found: dict[str, Named] = {}
-    for name, value in listed:
+    for name, value in listed(cell):
         found.setdefault(repr(value), Named(name, value, not holds(cell, value)))
     return tuple(sorted(found.values(), key=lambda one: one.outside))
 
 
-def _beyond(edge: int) -> float:
-    """An integer past an edge that is a double, and not the edge itself."""
-    return max(float(edge + 2), math.nextafter(edge, math.inf))
-
-
-def _reals(cell: Real) -> Iterator[tuple[str, Any]]:
-    low, high = ends(cell)
+def _numbers(cell: Real | Integer) -> Iterator[tuple[str, Any]]:
+    low, high = extremes(cell)
+    real = isinstance(cell, Real)
     yield "the lower bound", low
     yield "the upper bound", high
-    yield "next to the upper bound", math.nextafter(high, low)
-    yield "next to the lower bound", math.nextafter(low, high)
-    yield "in the middle", low / 2 + high / 2
+    yield "next to the upper bound", math.nextafter(high, low) if real else high - 1
+    yield "next to the lower bound", math.nextafter(low, high) if real else low + 1
+    yield "in the middle", low / 2 + high / 2 if real else (low + high) // 2
+    inside = _REALS if real else _INTEGERS
+    yield from ((name, value) for name, value in inside if holds(cell, value))
+    if real:
+        width = high - low if math.isfinite(high - low) else high
+        yield "NaN", math.nan
+        yield "infinity", math.inf
+        yield "minus infinity", -math.inf
+        yield "a little beyond the upper bound", high + 0.5 * width
+        yield "below the lower bound", low - width
+        yield "far beyond the upper bound", min(1e6 * max(abs(high), width), 1e300)
+        yield "huge", 1e300
+        return
     for name, value in (
-        ("zero", 0.0),
-        ("minus zero", -0.0),
-        ("the smallest denormal", 5e-324),
-        ("one", 1.0),
-        ("minus one", -1.0),
-        ("not exact in float32", 0.1),
-        ("tiny", 1e-300),
-        ("huge", 1e300),
-        *((f"an integer beyond 2^{edge.bit_length() - 1}", _beyond(edge)) for edge in _EDGES),
-    ):
-        if holds(cell, value):
-            yield name, value
-    yield "NaN", math.nan
-    yield "infinity", math.inf
-    yield "minus infinity", -math.inf
-    width = high - low if math.isfinite(high - low) else high
-    yield "a little beyond the upper bound", high + 0.5 * width
-    yield "below the lower bound", low - width
-    yield "far beyond the upper bound", min(1e6 * max(abs(high), width), 1e300)
-    yield "huge", 1e300
-
-
-def _integers(cell: Integer) -> Iterator[tuple[str, Any]]:
-    low, high = cell.low, cell.high
-    yield "the lower bound", low
-    yield "the upper bound", high
-    yield "next to the upper bound", high - 1
-    yield "next to the lower bound", low + 1
-    yield "in the middle", (low + high) // 2
-    for value, name in ((0, "zero"), (1, "one"), (-1, "minus one")):
-        if holds(cell, value):
-            yield name, value
-    for edge in _EDGES:
-        power = edge.bit_length() - 1
-        for value in (edge - 1, edge, edge + 1, -edge, -edge - 1):
-            if holds(cell, value):
-                yield f"an integer around {'−' if value < 0 else ''}2^{power}", value
-    for value, name in (
-        (high + 1, "beyond the upper bound"),
-        (low - 1, "below the lower bound"),
-        (2**31, "an integer beyond 2^31"),
-        (INT64[1], "the largest of 64 bits"),
-        (INT64[0], "the least of 64 bits"),
+        ("beyond the upper bound", high + 1),
+        ("below the lower bound", low - 1),
+        ("an integer beyond 2^31", 2**31),
+        ("the largest of 64 bits", INT64[1]),
+        ("the least of 64 bits", INT64[0]),
     ):
         if INT64[0] <= value <= INT64[1] or high > INT64[1]:
             yield name, value
@@ -191,18 +182,12 @@ def twins(cell: Cell) -> list[tuple[str, Any, Any]]:
     return [(name, a, b) for name, a, b in found if holds(cell, a) and holds(cell, b)]
 
 
-def ends(cell: Real) -> tuple[float, float]:
-    """The bounds, with large numbers in place of infinite ones."""
-    low = cell.low if math.isfinite(cell.low) else -1e6 if cell.high > -1e6 else 2 * cell.high
-    high = cell.high if math.isfinite(cell.high) else 1e6 if cell.low < 1e6 else 2 * cell.low
-    return low, high
-
-
 def extremes(cell: Cell) -> tuple[Any, Any]:
     """Two values that are far apart."""
     match cell:
-        case Real():
-            return ends(cell)
+        case Real(low=low, high=high):  # large numbers in place of infinite bounds
+            finite = low if math.isfinite(low) else -1e6 if high > -1e6 else 2 * high
+            return finite, high if math.isfinite(high) else 1e6 if low < 1e6 else 2 * low
         case Integer():
             return cell.low, cell.high
         case Category():
@@ -225,7 +210,8 @@ def nearest(cell: Cell, value: Any) -> Any:
     """A value of the space next to this one, where a jump shows: an integer, or 10⁻⁶ of the range."""
     if not isinstance(cell, (Real, Integer)) or not isinstance(value, (int, float)):
         return None
-    step = 1 if isinstance(cell, Integer) else 1e-6 * (ends(cell)[1] - ends(cell)[0])
+    low, high = extremes(cell)
+    step = 1 if isinstance(cell, Integer) else 1e-6 * (high - low)
     near = [value + sign * step for sign in (-1, 1)]
     return next((one for one in near if holds(cell, one) and one != value), None)
 
@@ -240,7 +226,7 @@ def typical(cell: Cell, rng: np.random.Generator) -> Any:
         return inside[int(rng.integers(len(inside)))]
     match cell:
         case Real():
-            low, high = ends(cell)
+            low, high = extremes(cell)
             return float(low + (high - low) * rng.random())
         case Integer():
             return cell.low + int((cell.high - cell.low) * float(rng.random()))
@@ -274,12 +260,19 @@ def simpler(cell: Cell, value: Any) -> list[Any]:
     return sorted(once, key=lambda one: complexity(cell, one))
 
 
+def simpler_column(cell: Cell, column: Sequence[Any]) -> Iterator[list[Any]]:
+    """A column with one of its values replaced by a simpler one, wherever it occurs."""
+    for text, value in {repr(one): one for one in column}.items():
+        for plain in simpler(cell, value)[:6]:
+            yield [plain if repr(one) == text else one for one in column]
+
+
 def _plain_values(cell: Cell, value: Any) -> list[Any]:
     """Round values, and this one rounded or shortened."""
     found: list[Any] = []
     match cell:
         case Real():
-            low, high = ends(cell)
+            low, high = extremes(cell)
             found = [0.0, 1.0, -1.0, low, high]
             if isinstance(value, float) and math.isfinite(value):
                 found += [float(f"{value:.{digits}g}") for digits in (1, 2, 3, 6)]

@@ -45,39 +45,14 @@ from dpassay.blackbox.zoo.training import (
 )
 
 __all__ = [
-    "SVT",
-    "ContinuousExponential",
-    "ContinuousNoisyMax",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "ExponentialCounting",
-    "Gaussian",
-    "KaryRandomizedResponse",
-    "Laplace",
-    "NaiveGaussian",
-    "NaiveLaplace",
-    "NoiselessHistogram",
-    "NoisyGradientDescent",
-    "NoisyHistogram",
-    "NumericalSVT",
-    "PoissonSubsampled",
-    "ProposeTestRelease",
-    "RaisesOnOne",
-    "RandomizedResponse",
-    "ReportNoisyMax",
-    "ShuffledRandomizedResponse",
-    "Staircase",
-    "StringOnOne",
-    "Subsampled",
-    "TorchGaussian",
-    "TorchLaplace",
-    "TorchNoisyGradientDescent",
-    "ToyDPSGD",
-    "TruncatedLaplace",
-    "WrongSensitivityLaplace",
-    "ZooMechanism",
-    "members",
-]
+    "SVT", "ContinuousExponential", "ContinuousNoisyMax", "DiscreteGaussian", "DiscreteLaplace",
+    "ExponentialCounting", "Gaussian", "KaryRandomizedResponse", "Laplace", "NaiveGaussian",
+    "NaiveLaplace", "NoiselessHistogram", "NoisyGradientDescent", "NoisyHistogram", "NumericalSVT",
+    "PoissonSubsampled", "ProposeTestRelease", "RaisesOnOne", "RandomizedResponse",
+    "ReportNoisyMax", "ShuffledRandomizedResponse", "Staircase", "StringOnOne", "Subsampled",
+    "TorchGaussian", "TorchLaplace", "TorchNoisyGradientDescent", "ToyDPSGD", "TruncatedLaplace",
+    "WrongSensitivityLaplace", "ZooMechanism", "members",
+]  # fmt: skip
 
 
 def members() -> list[ZooMechanism]:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +91,18 @@ def laplace(centre: float, scale: float) -> Law:
     return Law(cdf, lambda t: cdf(2 * centre - t), (centre,), 0.0)
 
 
+def truncated(whole: Law, low: float, high: float = math.inf) -> Law:
+    """A distribution, given that it falls between two bounds."""
+    edges = np.array([low, high])
+    below, above, inside = whole.cdf(edges)[0], whole.sf(edges)[1], whole.cells(edges)[0]
+    return Law(
+        lambda t: (whole.cdf(np.clip(t, low, high)) - below) / inside,
+        lambda t: (whole.sf(np.clip(t, low, high)) - above) / inside,
+        tuple(b for b in (low, *whole.breaks, high) if math.isfinite(b)),
+        whole.reach,
+    )
+
+
 def gaussian(centre: float, sigma: float) -> Law:
     """Normal distribution, out to 30 σ: high Rényi orders are decided in the tails."""
     return Law(
@@ -135,22 +147,6 @@ def grid_step(scale: float) -> float:
     return float(2.0 ** (math.floor(math.log2(scale)) - _KEPT_BITS))
 
 
-class Truth(Protocol):
-    """The exact divergences of a pair of output distributions, the first from the second."""
-
-    def epsilon(self) -> float:
-        """Pure ε: the max-divergence, the larger of both directions."""
-
-    def delta(self, epsilon: Any) -> Any:
-        """The privacy profile δ(ε): the hockey-stick divergence."""
-
-    def renyi(self, order: Any) -> Any:
-        """The Rényi divergence."""
-
-    def tradeoff(self, alpha: Any) -> Any:
-        """The trade-off function, with the second distribution as null hypothesis."""
-
-
 def real(default: float, **limits: Any) -> Any:
     """A parameter that is a number within limits (`validation.real`)."""
     return field(default=default, metadata={"check": partial(checks.real, **limits)})
@@ -166,8 +162,9 @@ class ZooMechanism:
     """Base of the zoo.
 
     A mechanism gives the `probabilities` of a finite output, or the distribution of a real output
-    (`law`), or those of a pair (`masses`), or closed forms (`truth`). δ, Rényi and the trade-off function
-    are those of the first input against the second; `epsilon` is the larger of both directions.
+    (`law`), or those of a pair (`masses`), or overrides the divergences with closed forms. δ, Rényi and
+    the trade-off function are those of the first input against the second; `epsilon` is the larger of
+    both directions.
 
     A parameter stored as `epsilon0` is called `epsilon` in the constructor: `epsilon` itself is the
     truth for a pair.
@@ -227,27 +224,23 @@ class ZooMechanism:
         """The masses of two inputs as arrays; they are computed once."""
         return masses(self.law(first), self.law(second))
 
-    def truth(self, pair: Any) -> Truth:
-        """What knows all divergences of a pair: its masses, or closed forms."""
-        return self.masses(pair)
-
     def epsilon(self, pair: Any) -> float:
         """The exact pure-DP level of a pair, the worse of both directions."""
         if self.unbounded:
             return 0.0 if np.array_equal(*pair) else math.inf
-        return self.truth(pair).epsilon()
+        return self.masses(pair).epsilon()
 
     def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
         """The exact δ(ε) of the first input against the second."""
-        return checks.scalar_or_array(self.truth(pair).delta(epsilon))
+        return checks.scalar_or_array(self.masses(pair).delta(epsilon))
 
     def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
         """The exact Rényi divergence of the first input from the second."""
-        return checks.scalar_or_array(self.truth(pair).renyi(order))
+        return checks.scalar_or_array(self.masses(pair).renyi(order))
 
     def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
         """The exact trade-off function, with the second input as null hypothesis."""
-        return checks.scalar_or_array(self.truth(pair).tradeoff(alpha))
+        return checks.scalar_or_array(self.masses(pair).tradeoff(alpha))
 
     def __repr__(self) -> str:
         inner = ", ".join(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import Law, Truth, ZooMechanism, gaussian, laplace, on_grid, real
+from dpassay.blackbox.zoo.base import Law, ZooMechanism, gaussian, laplace, on_grid, real, truncated
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP, ZeroConcentratedDP
 from dpassay.privacy.finite_pairs import Masses
@@ -41,38 +41,36 @@ def shape_of(data: Any, size: int) -> tuple[int, ...]:
     return (size, *np.shape(data))
 
 
-@dataclass(frozen=True)
-class LaplacePair:
-    """Laplace noise around two inputs, whose coordinates differ by `shifts` in units of the scale."""
+class LaplaceOutputs(ZooMechanism):
+    """Laplace outputs of one scale on all inputs, `shifts` of it apart: closed forms."""
 
-    shifts: FloatArray
+    def shifts(self, pair: Any) -> FloatArray:
+        """The distances of the two centres, coordinate by coordinate, in units of the scale."""
+        raise NotImplementedError
 
-    def epsilon(self) -> float:
+    def epsilon(self, pair: Any) -> float:
         """‖Δ‖₁ / scale."""
-        return float(self.shifts.sum())
+        return float(self.shifts(pair).sum())
 
-    def delta(self, epsilon: npt.ArrayLike) -> Any:
+    def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
         """1 − e^{(ε − s)/2} for |ε| ≤ s."""
-        eps, s = np.asarray(epsilon, dtype=float), single_shift(self.shifts)
-        return -np.expm1(np.minimum(np.where(eps < -s, eps, (eps - s) / 2), 0.0))
+        eps, s = np.asarray(epsilon, dtype=float), single_shift(self.shifts(pair))
+        found = -np.expm1(np.minimum(np.where(eps < -s, eps, (eps - s) / 2), 0.0))
+        return checks.scalar_or_array(found)
 
-    def renyi(self, order: npt.ArrayLike) -> Any:
+    def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
         """log{λ/(2λ−1) e^{(λ−1)s} + (λ−1)/(2λ−1) e^{−λs}} / (λ−1), added over coordinates."""
-        lam = np.asarray(order, dtype=float)
-        total = np.zeros_like(lam)
-        for s in self.shifts:
-            total = total + np.logaddexp(
-                np.log(lam / (2 * lam - 1)) + (lam - 1) * s,
-                np.log((lam - 1) / (2 * lam - 1)) - lam * s,
-            ) / (lam - 1)
-        return total
+        lam, s = np.asarray(order, dtype=float)[..., None], self.shifts(pair)
+        first = np.log(lam / (2 * lam - 1)) + (lam - 1) * s
+        second = np.log((lam - 1) / (2 * lam - 1)) - lam * s
+        return checks.scalar_or_array((np.logaddexp(first, second) / (lam - 1)).sum(axis=-1))
 
-    def tradeoff(self, alpha: npt.ArrayLike) -> Any:
+    def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
         """1 − e^s α; e^{−s}/(4α); e^{−s}(1 − α), on α < e^{−s}/2, ≤ 1/2, ≤ 1."""
-        a, s = np.asarray(alpha, dtype=float), single_shift(self.shifts)
+        a, s = np.asarray(alpha, dtype=float), single_shift(self.shifts(pair))
         middle = np.exp(-s) / (4 * np.maximum(a, np.exp(-s) / 2))
         right = np.where(a <= 0.5, middle, np.exp(-s) * (1 - a))
-        return np.where(a < np.exp(-s) / 2, 1 - np.exp(s) * a, right)
+        return checks.scalar_or_array(np.where(a < np.exp(-s) / 2, 1 - np.exp(s) * a, right))
 
 
 class GaussianOutputs(ZooMechanism):
@@ -96,7 +94,7 @@ class GaussianOutputs(ZooMechanism):
 
 
 @dataclass(frozen=True, repr=False)
-class Laplace(ZooMechanism):
+class Laplace(LaplaceOutputs):
     """data + Laplace(scale) noise; 1/scale-DP for sensitivity 1.
 
     >>> round(float(Laplace(scale=1.0).delta(0.5, (0.0, 1.0))), 4)
@@ -118,8 +116,8 @@ class Laplace(ZooMechanism):
     def law(self, data: Any) -> Law:
         return laplace(float(data), self.scale)
 
-    def truth(self, pair: Any) -> Truth:
-        return LaplacePair(shift(pair) / self.scale)
+    def shifts(self, pair: Any) -> FloatArray:
+        return shift(pair) / self.scale
 
 
 @dataclass(frozen=True, repr=False)
@@ -329,12 +327,5 @@ class TruncatedLaplace(ZooMechanism):
         return ApproximateDP(eps, float(self.delta(eps, (0.0, 1.0))))
 
     def law(self, data: Any) -> Law:
-        centre, whole = float(data), laplace(float(data), self.scale)
-        low, high = centre - self.bound, centre + self.bound
-        outside = math.exp(-self.bound / self.scale) / 2
-
-        def cdf(t: FloatArray) -> FloatArray:
-            inner = (whole.cdf(t) - outside) / (1 - 2 * outside)
-            return np.where(t <= low, 0.0, np.where(t >= high, 1.0, inner))
-
-        return Law(cdf, lambda t: cdf(2 * centre - t), (low, centre, high), 0.0)
+        centre = float(data)
+        return truncated(laplace(centre, self.scale), centre - self.bound, centre + self.bound)

@@ -15,17 +15,9 @@ from scipy.special import expit, gammaln, xlog1py, xlogy
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import (
-    Truth,
-    ZooMechanism,
-    laplace,
-    on_grid,
-    real,
-    whole,
-    with_atom,
-)
+from dpassay.blackbox.zoo.base import ZooMechanism, laplace, on_grid, real, whole, with_atom
 from dpassay.blackbox.zoo.base import masses as masses_of_laws
-from dpassay.blackbox.zoo.noise import Gaussian, Laplace, shape_of
+from dpassay.blackbox.zoo.noise import Gaussian, Laplace, LaplaceOutputs, shape_of
 from dpassay.errors import InvalidInput, NoClosedForm
 from dpassay.privacy.claims import ApproximateDP, Claim
 from dpassay.privacy.finite_pairs import Masses
@@ -36,7 +28,7 @@ TEN_BITS = Pair(np.eye(10, dtype=np.int8)[0], np.zeros(10, dtype=np.int8), Relat
 
 
 @dataclass(frozen=True, repr=False, init=False)
-class NoisyHistogram(ZooMechanism):
+class NoisyHistogram(LaplaceOutputs):
     """Laplace noise on every count: scale 1/ε, or ε by mistake (`broken`).
 
     Correct for adding or removing one record; replacing one costs 2ε.
@@ -68,8 +60,8 @@ class NoisyHistogram(ZooMechanism):
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         return self._noise(np.asarray(data, dtype=float), size, rng)
 
-    def truth(self, pair: Any) -> Truth:
-        return self._noise.truth(pair)
+    def shifts(self, pair: Any) -> FloatArray:
+        return self._noise.shifts(pair)
 
 
 @dataclass(frozen=True, repr=False)
@@ -251,14 +243,13 @@ class ShuffledRandomizedResponse(RandomizedResponse):
 class _FailsOnOne(Laplace):
     chance: float = real(0.25, above=0.0, at_most=1.0)
     source: ClassVar[str] = "software as it is"
+    epsilon, delta = ZooMechanism.epsilon, ZooMechanism.delta
+    renyi, tradeoff = ZooMechanism.renyi, ZooMechanism.tradeoff
 
     def masses(self, pair: Any) -> Masses:
         """The failure is a cell of its own."""
         chances = [self.chance * (float(data) == 1.0) for data in pair]
         return with_atom(chances, super().masses(pair))
-
-    def truth(self, pair: Any) -> Truth:
-        return self.masses(pair)
 
 
 @dataclass(frozen=True, repr=False)
@@ -291,12 +282,13 @@ class _Naive:
 
     flaw: ClassVar[str] = "which doubles come out depends on the input, whatever their values"
     unbounded: ClassVar[bool] = True
+    epsilon = ZooMechanism.epsilon
 
     def masses(self, pair: Any) -> NoReturn:
         """Not known: they depend on how the noise is computed."""
         raise NoClosedForm(f"which doubles {self} returns, and how often, is not known exactly")
 
-    truth = mu = masses
+    shifts = mu = masses
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,7 +10,16 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import Law, ZooMechanism, on_grid, panels, real, whole
+from dpassay.blackbox.zoo.base import (
+    Law,
+    ZooMechanism,
+    laplace,
+    on_grid,
+    panels,
+    real,
+    truncated,
+    whole,
+)
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import Claim, PureDP
 from dpassay.privacy.pairs import Pair, Relation
@@ -36,13 +45,12 @@ def max_law(values: FloatArray, scale: float, laplace: bool) -> Law:
     def log_product(t: FloatArray) -> FloatArray:
         return np.asarray(np.sum([log_cdf((t - v) / scale) for v in values], axis=0))
 
-    def cdf(t: FloatArray) -> FloatArray:
-        return np.asarray(np.exp(log_product(t)))
-
-    def sf(t: FloatArray) -> FloatArray:
-        return np.asarray(-np.expm1(log_product(t)))
-
-    return Law(cdf, sf, tuple(sorted(set(values.tolist()))), 50 * scale)
+    return Law(
+        lambda t: np.asarray(np.exp(log_product(t))),
+        lambda t: np.asarray(-np.expm1(log_product(t))),
+        tuple(sorted(set(values.tolist()))),
+        50 * scale,
+    )
 
 
 _FLAWS = {
@@ -186,19 +194,7 @@ class ContinuousExponential(ZooMechanism):
         return PureDP(self.epsilon(self.pair))
 
     def law(self, data: Any) -> Law:
-        """Exponential on either side of s, cut at 0."""
-        s, lam = float(data), self.rate
-        whole = 2 - math.exp(-lam * s)
-
-        def cdf(t: FloatArray) -> FloatArray:
-            left = np.exp(lam * (np.minimum(t, s) - s)) - math.exp(-lam * s)
-            right = 2 - math.exp(-lam * s) - np.exp(-lam * np.maximum(t - s, 0))
-            return np.where(t <= 0, 0.0, np.where(t < s, left, right) / whole)
-
-        def sf(t: FloatArray) -> FloatArray:
-            return np.where(t < s, 1 - cdf(t), np.exp(-lam * np.maximum(t - s, 0.0)) / whole)
-
-        return Law(cdf, sf, (0.0, s), 0.0)
+        return truncated(laplace(float(data), 1 / self.rate), 0.0)
 
 
 @dataclass(frozen=True, repr=False, init=False)

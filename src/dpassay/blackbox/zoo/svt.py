@@ -196,8 +196,8 @@ def _without_query_noise(svt: SVT, pair: FloatArray) -> list[FloatArray]:
     law = laplace(0.0, svt.threshold_scale)
     for side, answers in enumerate(pair):
         cuts = np.concatenate([[-np.inf], np.unique(answers) - svt.threshold, [np.inf]])
-        for mass, low, high in zip(law.cells(cuts), cuts[:-1], cuts[1:], strict=True):
-            inside = np.clip((np.clip(low, -1e9, 1e9) + np.clip(high, -1e9, 1e9)) / 2, -1e9, 1e9)
+        finite = np.clip(cuts, -1e9, 1e9)
+        for mass, inside in zip(law.cells(cuts), (finite[1:] + finite[:-1]) / 2, strict=True):
             pattern = (answers >= svt.threshold + inside).tobytes()
             outputs.setdefault(pattern, [0.0, 0.0])[side] += float(mass)
     return [np.array([masses[side] for masses in outputs.values()]) for side in (0, 1)]
@@ -228,9 +228,8 @@ def _with_numbers(svt: SVT, answers: FloatArray, pair: FloatArray) -> FloatArray
         y_density = np.exp(-np.abs(u + svt.threshold - answer) / width) / (2 * width)
         rows.append(left * y_density * simpson * step)
         before = before + log_below[k]
-    none = float(np.sum(density * np.exp(before) * simpson) * step)
-    rows.append(np.array([none]))
-    masses = np.concatenate(rows)
+    none = np.sum(density * np.exp(before) * simpson) * step
+    masses = np.concatenate([*rows, [none]])
     return np.asarray(masses / masses.sum())
 
 
@@ -285,16 +284,13 @@ class NumericalSVT(ZooMechanism):
         if self.cutoff > 1:
             raise NoClosedForm(f"{self} is known exactly for cutoff 1 only")
         first, second = (np.asarray(data, dtype=float) for data in pair)
-        choose = [first_above(self, answers) for answers in (first, second)]
         noise = laplace(0.0, self.number_scale)
         # up or down, the pairs (p, q) of a number are the same
         moved = (laplace(float(by), self.number_scale) for by in np.abs(first - second))
         numbers = [masses_of_laws(noise, other) for other in moved]
-        sides = [[one.p for one in numbers], [one.q for one in numbers]]
-        parts = [
-            np.concatenate(
-                [*(w * cells for w, cells in zip(chosen, side, strict=False)), chosen[-1:]]
-            )
-            for chosen, side in zip(choose, sides, strict=True)
-        ]
+        parts = []
+        for answers, side in ((first, "p"), (second, "q")):
+            *chosen, none = first_above(self, answers)
+            cells = [w * getattr(one, side) for w, one in zip(chosen, numbers, strict=True)]
+            parts.append(np.concatenate([*cells, [none]]))
         return Masses(*parts)

@@ -17,16 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpassay._typing import FloatArray
-from dpassay.blackbox.zoo.base import (
-    Law,
-    ZooMechanism,
-    gaussian,
-    grid_step,
-    mixture,
-    on_grid,
-    real,
-    whole,
-)
+from dpassay.blackbox.zoo import base
+from dpassay.blackbox.zoo.base import Law, ZooMechanism, gaussian, on_grid, real, whole
 from dpassay.blackbox.zoo.noise import Gaussian, GaussianOutputs, Laplace, shape_of
 from dpassay.errors import MissingExtra, NoClosedForm
 from dpassay.privacy.claims import Claim, GaussianDP, TradeoffDP
@@ -71,7 +63,7 @@ class _Subsampled(ZooMechanism):
 
     def law(self, data: Any) -> Law:
         """A mixture of the inner distributions over all subsamples."""
-        return mixture([(w, self.inner.law(value)) for value, w in self._sums(data).items()])
+        return base.mixture([(w, self.inner.law(value)) for value, w in self._sums(data).items()])
 
     def epsilon(self, pair: Any) -> float:
         """∞ if the inner loss is unbounded; the ratio of Laplace mixtures is constant in the tails."""
@@ -258,7 +250,7 @@ class ToyDPSGD(ZooMechanism):
     def law(self, data: Any) -> Law:
         means, weights = (part.tolist() for part in self._shifts(data))
         parts = [(w, gaussian(m, self._spread)) for m, w in zip(means, weights, strict=True)]
-        return replace(mixture(parts), breaks=(0.0, max(means)), reach=12 * self._spread)
+        return replace(base.mixture(parts), breaks=(0.0, max(means)), reach=12 * self._spread)
 
 
 @dataclass(frozen=True, repr=False)
@@ -327,7 +319,7 @@ def _released(noise: Any, data: Any, scale: float) -> Any:
     """data + noise on the grid of `on_grid`."""
     import torch
 
-    step = grid_step(scale)
+    step = base.grid_step(scale)
     # a plain number travels with the call: nothing waits for it
     by = torch.as_tensor(data, dtype=torch.float64, device=noise.device) if np.ndim(data) else data
     return noise.add_(by).div_(step).round_().mul_(step)
