@@ -36,7 +36,7 @@ from dpassay.privacy.claims import (
     TradeoffDP,
     ZeroConcentratedDP,
 )
-from dpassay.privacy.tradeoff_claims import curve_of_pairs
+from dpassay.privacy.curves import curve_of_pairs
 
 _FORMS = (
     '"eps=1", "eps=1, delta=1e-5", "mu=1", "rho=0.5", "rho=0.5, delta=1e-6", "renyi(order=5)=0.2" or '
@@ -252,7 +252,8 @@ def _read(text: str) -> Claim:
                 f"{parts[renyi.index(None)]!r} does not go with a Rényi claim in {text!r}; "
                 f"{_comma_hint(text)}a claim is {_FORMS}"
             )
-        return RenyiDP(*pairs[0]) if len(pairs) == 1 else RenyiCurveDP(*zip(*pairs, strict=True))
+        orders, epsilons = zip(*pairs, strict=True)
+        return RenyiDP(*pairs[0]) if len(pairs) == 1 else RenyiCurveDP(orders, epsilons)
     values: dict[str, float] = {}
     for part in parts:
         term = _TERM.fullmatch(part)
@@ -347,7 +348,8 @@ def _stated(accountant: Any, asked: Asked) -> Claim | None:
             raise InvalidInput(
                 f"the accountant holds no order above 1, got {checks.shown(list(np.ravel(orders)))}"
             )
-        return RenyiCurveDP(*zip(*kept, strict=True))
+        above_one, epsilons = zip(*kept, strict=True)
+        return RenyiCurveDP(above_one, epsilons)
     for name in ("get_delta_for_epsilon", "get_delta"):
         if callable(ask := getattr(accountant, name, None)):
 
