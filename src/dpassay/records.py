@@ -174,8 +174,12 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(one) if isinstance(one, (list, tuple)) else one for one in value)
 
 
-def encode(value: Any) -> Any:
-    """Anything as JSON-ready data; see the module docstring for the tags."""
+def encode(value: Any, *, plain: bool = False) -> Any:
+    """Anything as JSON-ready data; see the module docstring for the tags.
+
+    A record's own tuples and arrays are `plain` lists: its constructor restores them. Fields marked
+    verbatim hold somebody else's data and keep their tags.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     match value:
@@ -183,8 +187,8 @@ def encode(value: Any) -> Any:
             entries = {"type": type(value).__name__}
             for field in dataclasses.fields(value):  # type: ignore[arg-type]
                 if not field.metadata.get("live"):  # those belong to this process alone
-                    write = encode if field.metadata.get("verbatim") else _field
-                    entries[field.name] = write(getattr(value, field.name))
+                    own = not field.metadata.get("verbatim")
+                    entries[field.name] = encode(getattr(value, field.name), plain=own)
             return entries
         case None | bool():
             return value
@@ -192,8 +196,12 @@ def encode(value: Any) -> Any:
             return str(value) if isinstance(value, str) else int(value)
         case float():
             return value if math.isfinite(value) else {"$float": repr(value)}
+        case np.ndarray() if plain:
+            return encode(value.tolist())
         case np.ndarray() if value.dtype.kind in "biufU":
             return {"$array": encode(value.tolist()), "dtype": value.dtype.str}
+        case tuple() if plain and type(value) is tuple:
+            return [encode(item, plain=True) for item in value]
         case tuple():
             return {"$tuple": [encode(item) for item in value]}
         case list():
@@ -204,18 +212,6 @@ def encode(value: Any) -> Any:
                 return {key: encode(item) for key, item in value.items()}
             return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
     return {"$repr": shown(value, 200)}
-
-
-def _field(value: Any) -> Any:
-    """A record's own tuples and arrays are plain lists: its constructor restores them.
-
-    Fields marked verbatim hold somebody else's data and keep their tags.
-    """
-    if isinstance(value, np.ndarray):
-        return encode(value.tolist())
-    if isinstance(value, tuple) and type(value) is tuple:
-        return [_field(item) for item in value]
-    return encode(value)
 
 
 #: Bytes of an array in a file at most: a dtype of text may declare any length.

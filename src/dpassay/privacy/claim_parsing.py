@@ -269,26 +269,26 @@ def _read(text: str) -> Claim:
     return _with(text, values)
 
 
+_KINDS: dict[tuple[str, ...], Callable[..., Claim]] = {
+    ("epsilon",): PureDP,
+    ("delta", "epsilon"): ApproximateDP,
+    ("epsilon", "order"): RenyiDP,
+    ("rho",): ZeroConcentratedDP,
+    ("delta", "rho"): ZeroConcentratedDP,
+    ("mu",): GaussianDP,
+}
+
+
 def _with(text: str, values: dict[str, float]) -> Claim:
     """The claim with these parameters."""
-    match sorted(values):
-        case ["epsilon"]:
-            return PureDP(**values)
-        case ["delta", "epsilon"]:
-            return ApproximateDP(**values)  # type: ignore[arg-type]
-        case ["epsilon", "order"]:
-            return RenyiDP(**values)
-        case ["rho"] | ["delta", "rho"]:
-            return ZeroConcentratedDP(**values)
-        case ["mu"]:
-            return GaussianDP(**values)
-        case ["delta"]:
-            raise InvalidInput(f"the claim {text!r} has a delta but no eps; write eps=0, {text}")
-        case names:
-            raise InvalidInput(
-                f"{' and '.join(names)} do not go together in the claim {text!r}; "
-                f"a claim is {_FORMS}"
-            )
+    names = tuple(sorted(values))
+    if names == ("delta",):
+        raise InvalidInput(f"the claim {text!r} has a delta but no eps; write eps=0, {text}")
+    if names not in _KINDS:
+        raise InvalidInput(
+            f"{' and '.join(names)} do not go together in the claim {text!r}; a claim is {_FORMS}"
+        )
+    return _KINDS[names](**values)
 
 
 def _comma_hint(text: str) -> str:

@@ -60,8 +60,8 @@ class TradeoffCurve(Shown, Tabular):
         x, y = _column("alpha", self.x, increasing=True), _column("beta", self.y)
         if x.shape != y.shape or x[0] < 0 or x[-1] > 1 or y.min() < 0 or y.max() > 1:
             raise InvalidInput("a trade-off curve needs equally many alpha and beta, all in [0, 1]")
-        hull = lower_hull(np.concatenate([[0.0], x, [1.0]]), np.concatenate([[1.0], y, [0.0]]))
-        self._set(x=hull[0], y=hull[1])
+        x, y = lower_hull(np.concatenate([[0.0], x, [1.0]]), np.concatenate([[1.0], y, [0.0]]))
+        self._set(x=x, y=y)
 
     def __call__(self, alpha: npt.ArrayLike) -> Any:
         """T(α), exact for the piecewise linear curve."""

@@ -67,10 +67,15 @@ class DivergenceClaim(Claim):
     def _units(self) -> FloatArray:
         return self._unit(self._solved)
 
+    def _columns(self, dimensions: int) -> tuple[FloatArray, FloatArray]:
+        """Orders and units along an axis before so many others."""
+        shape = (-1, *(1,) * dimensions)
+        return self._solved.reshape(shape), self._units.reshape(shape)
+
     def _edges(self, given: FloatArray, theta: Any, direction: float) -> FloatArray:
         """`_edge` for every order, along the first axis."""
         given, theta = np.broadcast_arrays(given, theta)
-        orders, units = _first_axis(self._solved, given.ndim), _first_axis(self._units, given.ndim)
+        orders, units = self._columns(given.ndim)
         return _edge(given, direction, orders, theta * units)
 
     def _binding(self, v: FloatArray, theta: Any) -> tuple[FloatArray, FloatArray]:
@@ -115,7 +120,7 @@ class DivergenceClaim(Claim):
         kept = 1.0 - self.leak
         p = np.maximum((np.asarray(p, dtype=float) - self.leak) / kept, 0.0)
         p, q = np.broadcast_arrays(p, np.minimum(np.asarray(q, dtype=float) / kept, 1.0))
-        orders, units = _first_axis(self._solved, p.ndim), _first_axis(self._units, p.ndim)
+        orders, units = self._columns(p.ndim)
         return _ratio(_divergence(p, q, orders), units)
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
@@ -184,11 +189,6 @@ class DivergenceClaim(Claim):
     def as_epsilon(self, value: float) -> float:
         """μ = √(2ρ), ρ = ε(λ)/λ at the order where that is smallest."""
         return math.sqrt(2 * value * float(np.min(self._units / self._solved)))
-
-
-def _first_axis(values: FloatArray, dimensions: int) -> FloatArray:
-    """Values along an axis before so many others."""
-    return values.reshape(-1, *(1,) * dimensions)
 
 
 def _logit(p: FloatArray) -> FloatArray:
