@@ -79,7 +79,7 @@ _NAMES = {spelled: name for name, spellings in _SPELLINGS.items() for spelled in
 Asked: TypeAlias = Callable[[int, int], None]
 
 
-def _unheard(points: int, total: int) -> None:
+def _no_progress(points: int, total: int) -> None:
     pass
 
 
@@ -112,7 +112,7 @@ def claim(given: Any) -> Claim:
     >>> round(claim(Accountant()).delta_at(0.5), 3)
     0.288
     """
-    return read_claim(given, _unheard)
+    return read_claim(given, _no_progress)
 
 
 def read_claim(given: Any, asked: Asked) -> Claim:
@@ -187,7 +187,7 @@ def parameter(text: str) -> Claim:
     if len(held) == len(values):
         match asked, sorted(values):
             case ("epsilon" | "rho", [] | ["delta"]) | ("mu", []):
-                return _with(text, {str(asked): 0.0, **values})
+                return _claim_with(text, {str(asked): 0.0, **values})
             case "delta", ["epsilon"]:
                 return ApproximateDP(values["epsilon"], 0.0, headline="delta")
     raise InvalidInput(f"cannot tell what to bound from {text!r}; give {_PARAMETERS}")
@@ -240,7 +240,7 @@ def _read(text: str) -> Claim:
         if len(numbers) > len(names) or (names[0] == "order" and len(numbers) == 1):
             needs = "one parameter" if names == ("mu",) else "an order and an epsilon"
             raise InvalidInput(f"{kind} has {needs}, got {text!r}")
-        return _with(text, dict(zip(names, numbers, strict=False)))
+        return _claim_with(text, dict(zip(names, numbers, strict=False)))
     if found := re.fullmatch(r"\(\s*([^()]*=[^()]*?)\s*\)", text):
         text = found[1]
     parts = re.split(_COMMA, text) if "(" in text else _BETWEEN.split(text)
@@ -266,7 +266,7 @@ def _read(text: str) -> Claim:
         if name in values:
             raise InvalidInput(f"{name} is given twice in the claim {text!r}")
         values[name] = _number(term[2])
-    return _with(text, values)
+    return _claim_with(text, values)
 
 
 _KINDS: dict[tuple[str, ...], Callable[..., Claim]] = {
@@ -279,7 +279,7 @@ _KINDS: dict[tuple[str, ...], Callable[..., Claim]] = {
 }
 
 
-def _with(text: str, values: dict[str, float]) -> Claim:
+def _claim_with(text: str, values: dict[str, float]) -> Claim:
     """The claim with these parameters."""
     names = tuple(sorted(values))
     if names == ("delta",):
@@ -310,7 +310,7 @@ _TABULATED: dict[bytes, Claim] = {}
 _KEPT = 8
 
 
-def from_accountant(accountant: Any, asked: Asked = _unheard) -> Claim | None:
+def from_accountant(accountant: Any, asked: Asked = _no_progress) -> Claim | None:
     """The claim of an accountant; None if the object is not recognised as one."""
     try:
         state = hashlib.sha256(pickle.dumps(accountant)).digest()  # its steps among it
@@ -319,7 +319,7 @@ def from_accountant(accountant: Any, asked: Asked = _unheard) -> Claim | None:
     if state in _TABULATED:
         return _TABULATED[state]
     try:
-        stated = _stated(accountant, asked)
+        stated = _claim_of(accountant, asked)
     except DpassayError:
         raise
     except Exception as error:  # objects raise what they like
@@ -334,7 +334,7 @@ def from_accountant(accountant: Any, asked: Asked = _unheard) -> Claim | None:
     return stated
 
 
-def _stated(accountant: Any, asked: Asked) -> Claim | None:
+def _claim_of(accountant: Any, asked: Asked) -> Claim | None:
     def held(*names: str) -> Any:
         found = (getattr(accountant, name, None) for name in names)
         return next((one for one in found if one is not None and not callable(one)), None)

@@ -143,8 +143,11 @@ class TradeoffDP(Claim):
         return scalar_or_array(np.maximum(p - (1.0 - self.f(q)), 0.0))
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
-        """At a knot of the lowered curve."""
-        return np.asarray(_lowered(self.f, self.gap).delta(epsilon))
+        """At a knot of the lowered curve, max(f − gap, 0); where it reaches 0 there is one."""
+        if self.gap == 0:
+            return np.asarray(self.f.delta(epsilon))
+        x = np.union1d(self.f.x, [min(float(self._inverse(min(self.gap, 1.0))), 1.0)])
+        return np.asarray(TradeoffCurve(x, self.tradeoff(x)).delta(epsilon))
 
     def shown_by(self) -> tuple[FloatArray, FloatArray] | None:
         """δ(ε) on a grid; None where ε below 0 would be needed.
@@ -233,14 +236,6 @@ def _both_orders(curve: TradeoffCurve) -> TradeoffCurve:
     return TradeoffCurve(x, np.maximum(curve(x), other(x)))
 
 
-def _lowered(curve: TradeoffCurve, gap: float) -> TradeoffCurve:
-    """max(f − gap, 0), with the point where it reaches 0 among its own."""
-    if gap == 0:
-        return curve
-    x = np.union1d(curve.x, [min(float(curve.inverse()(min(gap, 1.0))), 1.0)])
-    return TradeoffCurve(x, np.maximum(curve(x) - gap, 0.0))
-
-
 def _curve_of_profile(f: Any) -> TradeoffCurve:
     """The curve a privacy profile ε ↦ δ implies for both orders, from finitely many ε.
 
@@ -253,15 +248,15 @@ def _curve_of_profile(f: Any) -> TradeoffCurve:
             f"f must be a function of epsilon that returns delta, got {checks.shown(f)}; for points "
             "of a trade-off curve use TradeoffDP(points)"
         )
-    x, y = _probes(f)
+    x, y = _first_epsilons(f)
     fresh = np.setdiff1d(np.linspace(0.0, x[-1], _FIRST), x)
     for _ in range(_ROUNDS):
         order = np.argsort(both := np.concatenate([x, fresh]))
         x, y = both[order], np.concatenate([y, _deltas(f, fresh)])[order]
-        fresh = np.setdiff1d(_worthwhile(x, y, _MOST - x.size), x)
+        fresh = np.setdiff1d(_most_useful(x, y, _MOST - x.size), x)
         if fresh.size == 0:
             break
-    _falling(x, y)
+    _check_decreasing(x, y)
     if y.min() >= 1.0:
         raise InvalidInput(
             f"delta(epsilon) is 1 up to epsilon = {x[-1]:g}: with delta = 1 nothing is claimed"
@@ -269,7 +264,7 @@ def _curve_of_profile(f: Any) -> TradeoffCurve:
     return curve_of_pairs(x, y)
 
 
-def _probes(f: Callable[[Any], Any]) -> tuple[FloatArray, FloatArray]:
+def _first_epsilons(f: Callable[[Any], Any]) -> tuple[FloatArray, FloatArray]:
     """0, the ε up to which a profile is evaluated, and those tried between, with their δ."""
     seen: dict[float, float] = {}
 
@@ -286,7 +281,7 @@ def _probes(f: Callable[[Any], Any]) -> tuple[FloatArray, FloatArray]:
     last = 1.0
     while delta(last) > _NEGLIGIBLE and last < _MAX_EPSILON:
         last *= 2
-    _falling(*up_to(last))
+    _check_decreasing(*up_to(last))
     floor = max(seen[last] * (1 + 1e-6), _NEGLIGIBLE)
     while last > 1e-6 and delta(last / 2) <= floor:  # a small ε is a scale of its own
         last /= 2
@@ -305,7 +300,7 @@ def _deltas(f: Callable[[Any], Any], eps: FloatArray) -> FloatArray:
     return np.clip(values, 0.0, 1.0)
 
 
-def _falling(x: FloatArray, y: FloatArray) -> None:
+def _check_decreasing(x: FloatArray, y: FloatArray) -> None:
     """A profile never rises, up to the rounding of whatever computed it."""
     least = np.minimum.accumulate(y)
     wrong = np.flatnonzero(y > least * (1 + 1e-6) + 1e-9)
@@ -318,7 +313,7 @@ def _falling(x: FloatArray, y: FloatArray) -> None:
         )
 
 
-def _worthwhile(x: FloatArray, y: FloatArray, most: int) -> FloatArray:
+def _most_useful(x: FloatArray, y: FloatArray, most: int) -> FloatArray:
     """Up to `most` further ε at which δ may lie well below the chord, the most useful ones.
 
     δ is convex in t = e^ε: between two knots it lies in the triangle of their chord and the
