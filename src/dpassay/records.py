@@ -148,10 +148,9 @@ def _minor(version: str) -> tuple[int, ...]:
 @cache
 def _conversions(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
     """The fields of a record class that are converted, with their converters."""
-    hints = _hints(cls)
     found = []
     for field in dataclasses.fields(cls):
-        kinds = [kind for kind in choices(hints[field.name]) if kind is not type(None)]
+        kinds = [kind for kind in choices(_hints(cls)[field.name]) if kind is not type(None)]
         convert = _conversion(kinds[0]) if len(kinds) == 1 else None
         if convert is not None and not field.metadata.get("verbatim"):
             found.append((field.name, convert))
@@ -159,27 +158,28 @@ def _conversions(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
 
 
 def _conversion(hint: Any) -> Callable[[Any], Any] | None:
-    for array, kind in ((FloatArray, float), (IntArray, np.int64), (BoolArray, bool)):
+    for array, _, kind, _ in _ARRAYS:
         if hint == array:
             return partial(np.asarray, dtype=kind)
-    if hint is float:
-        return float
-    if isinstance(hint, type) and issubclass(hint, Enum):
+    if isinstance(hint, type) and (hint is float or issubclass(hint, Enum)):
         return hint
-    if get_origin(hint) is tuple:
-        inner = get_args(hint)
-        arrays = inner and inner[0] in (FloatArray, IntArray)
-        item = _conversion(inner[0]) if arrays else None
-        return _tuples if item is None else lambda value: tuple(map(item, value))
-    return None
+    if get_origin(hint) is not tuple:
+        return None
+    inner = get_args(hint)
+    item = _conversion(inner[0]) if inner[0] in (FloatArray, IntArray) else None
+    return _tuples if item is None else lambda value: tuple(map(item, value))
 
 
 def _tuples(value: Any) -> Any:
     return tuple(_tuples(one) if isinstance(one, (list, tuple)) else one for one in value)
 
 
-def encode(value: Any) -> Any:
-    """Anything as JSON-ready data; see the module docstring for the tags."""
+def encode(value: Any, *, plain: bool = False) -> Any:
+    """Anything as JSON-ready data; see the module docstring for the tags.
+
+    A record's own tuples and arrays are `plain` lists: its constructor restores them. Fields marked
+    verbatim hold somebody else's data and keep their tags.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     match value:
@@ -187,8 +187,8 @@ def encode(value: Any) -> Any:
             entries = {"type": type(value).__name__}
             for field in dataclasses.fields(value):  # type: ignore[arg-type]
                 if not field.metadata.get("live"):  # those belong to this process alone
-                    write = encode if field.metadata.get("verbatim") else _field
-                    entries[field.name] = write(getattr(value, field.name))
+                    own = not field.metadata.get("verbatim")
+                    entries[field.name] = encode(getattr(value, field.name), plain=own)
             return entries
         case None | bool():
             return value
@@ -196,8 +196,12 @@ def encode(value: Any) -> Any:
             return str(value) if isinstance(value, str) else int(value)
         case float():
             return value if math.isfinite(value) else {"$float": repr(value)}
+        case np.ndarray() if plain:
+            return encode(value.tolist())
         case np.ndarray() if value.dtype.kind in "biufU":
             return {"$array": encode(value.tolist()), "dtype": value.dtype.str}
+        case tuple() if plain and type(value) is tuple:
+            return [encode(item, plain=True) for item in value]
         case tuple():
             return {"$tuple": [encode(item) for item in value]}
         case list():
@@ -208,18 +212,6 @@ def encode(value: Any) -> Any:
                 return {key: encode(item) for key, item in value.items()}
             return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
     return {"$repr": shown(value, 200)}
-
-
-def _field(value: Any) -> Any:
-    """A record's own tuples and arrays are plain lists: its constructor restores them.
-
-    Fields marked verbatim hold somebody else's data and keep their tags.
-    """
-    if isinstance(value, np.ndarray):
-        return encode(value.tolist())
-    if isinstance(value, tuple) and type(value) is tuple:
-        return [_field(item) for item in value]
-    return encode(value)
 
 
 #: Bytes of an array in a file at most: a dtype of text may declare any length.
@@ -242,9 +234,9 @@ def decode(value: Any, where: str = "") -> Any:
     if len(value) <= 2 and (tag := next(iter(value), "")).startswith("$"):
         try:
             return _untag(tag, value, where)
+        except InvalidInput:
+            raise
         except (TypeError, ValueError, OverflowError, LookupError) as error:
-            if isinstance(error, InvalidInput):
-                raise
             raise _wrong(where, f"{shown(value)} cannot be read: {error}") from None
     return {key: decode(item, _inside(where, key)) for key, item in value.items()}
 
@@ -353,9 +345,8 @@ def _one(value: Any, kind: Any, where: str) -> Any:
         if kind == array:
             with contextlib.suppress(ValueError, OverflowError):  # rows of different lengths
                 found = np.asarray(value)
-                if isinstance(value, (list, tuple)) and (
-                    found.dtype.kind in allowed or not found.size
-                ):
+                fits = found.dtype.kind in allowed or not found.size
+                if fits and isinstance(value, (list, tuple)):
                     return found.astype(dtype)
             raise _misfit(where, value, words)
     if get_origin(kind) is tuple and isinstance(value, (list, tuple)):

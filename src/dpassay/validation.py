@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import numbers
@@ -31,31 +32,20 @@ def shown(value: Any, limit: int = 80) -> str:
 
 
 def whole(
-    name: str,
-    value: Any,
-    *,
-    at_least: int = 1,
-    at_most: float = MOST,
-    remedy: str = "",
+    name: str, value: Any, *, at_least: int = 1, at_most: float = MOST, remedy: str = ""
 ) -> int:
     """Return `value` as an int, or explain why it is not one."""
-    number = _integer(value)
+    number = None
+    if isinstance(value, float) and value.is_integer():
+        number = int(value)  # 1e5 is how people write a sample size
+    elif not isinstance(value, bool) and isinstance(value, numbers.Integral):
+        with contextlib.suppress(TypeError):  # a duration is an integer to NumPy
+            number = operator.index(value)
     if number is None or not at_least <= number <= at_most:
         above = number is not None and number > at_most
         allowed = f"a whole number of at least {at_least}" + f" and at most {at_most:,}" * above
-        raise InvalidInput(_message(name, value, allowed, remedy))
+        raise _refused(name, value, allowed, remedy)
     return number
-
-
-def _integer(value: Any) -> int | None:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)  # 1e5 is how people write a sample size
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:  # a duration is an integer to NumPy
-        return None
 
 
 def real(
@@ -70,27 +60,21 @@ def real(
     remedy: str = "",
 ) -> float:
     """Return `value` as a float inside the stated range, or explain why it is not."""
-    number = _double(value)
+    number = math.nan
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            number = float(value)
     if (
-        math.isnan(number)
+        not at_least <= number <= at_most  # NaN too
         or (finite and math.isinf(number))
-        or not (at_least <= number <= at_most)
         or (above > -math.inf and number <= above)
         or (below < math.inf and number >= below)
     ):
-        allowed = _interval(at_least, above, at_most, below)
-        raise InvalidInput(_message(name, value, allowed, remedy))
+        low = f"above {above:g}" if above > -math.inf else f"at least {at_least:g}"
+        high = f"below {below:g}" if below < math.inf else f"at most {at_most:g}"
+        limits = " and ".join(limit for limit in (low, high) if "inf" not in limit)
+        raise _refused(name, value, f"a number {limits}".rstrip(), remedy)
     return number
-
-
-def _double(value: Any) -> float:
-    """A real number as a double; NaN for anything else and for numbers too large for a double."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def probability(name: str, value: Any, *, remedy: str = "") -> float:
@@ -115,9 +99,7 @@ def doubles(name: str, values: Any) -> FloatArray:
     except Exception:  # any object may raise
         found = np.asarray(math.nan)
     if np.isnan(found).any():
-        raise InvalidInput(
-            _message(name, values, "a number, or an array of numbers without NaN", "")
-        )
+        raise _refused(name, values, "a number, or an array of numbers without NaN")
     return found
 
 
@@ -131,13 +113,13 @@ def listed(name: str, values: Any) -> list[Any]:
     try:
         return list(values)
     except Exception:  # any object may raise
-        raise InvalidInput(_message(name, values, "a list", "")) from None
+        raise _refused(name, values, "a list") from None
 
 
 def flag(name: str, value: Any) -> bool:
     """Return `value` if it is true or false."""
     if not isinstance(value, (bool, np.bool_)):
-        raise InvalidInput(_message(name, value, "True or False", ""))
+        raise _refused(name, value, "True or False")
     return bool(value)
 
 
@@ -169,23 +151,10 @@ def one_of(name: str, value: Any, allowed: Iterable[str], *, remedy: str = "") -
     """Return `value` if it is one of the allowed words."""
     words = list(allowed)
     if not isinstance(value, str) or value not in words:
-        raise InvalidInput(_message(name, value, "one of " + ", ".join(map(repr, words)), remedy))
+        raise _refused(name, value, "one of " + ", ".join(map(repr, words)), remedy)
     return str(value)
 
 
-def _interval(at_least: float, above: float, at_most: float, below: float) -> str:
-    parts = []
-    if above > -math.inf:
-        parts.append(f"above {above:g}")
-    elif at_least > -math.inf:
-        parts.append(f"at least {at_least:g}")
-    if below < math.inf:
-        parts.append(f"below {below:g}")
-    elif at_most < math.inf:
-        parts.append(f"at most {at_most:g}")
-    return "a number" + (" " + " and ".join(parts) if parts else "")
-
-
-def _message(name: str, value: Any, allowed: str, remedy: str) -> str:
+def _refused(name: str, value: Any, allowed: str, remedy: str = "") -> InvalidInput:
     text = f"{name} must be {allowed}, got {shown(value)}"
-    return f"{text}; {remedy}" if remedy else text
+    return InvalidInput(f"{text}; {remedy}" if remedy else text)

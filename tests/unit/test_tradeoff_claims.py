@@ -9,7 +9,7 @@ from tests.helpers import finite_pairs
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.privacy.tradeoff_claims import curve_of_pairs
+from dpassay.privacy.curves import curve_of_pairs
 
 
 def test_a_function_is_tabulated_from_below():

@@ -24,7 +24,9 @@ def lower(hits: npt.ArrayLike, n: npt.ArrayLike, gamma: float) -> Any:
     """
     k, total = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
     a, b = np.maximum(k, 1), total - k + 1
-    value = _held(betaincinv(a, b, gamma), lambda p: betainc(a, b, p), gamma, rising=True)
+    value = _checked_inverse(
+        betaincinv(a, b, gamma), lambda p: betainc(a, b, p), gamma, rising=True
+    )
     value = np.where(k > 0, value, 0.0)
     return value if value.ndim else float(value)
 
@@ -37,12 +39,14 @@ def upper(hits: npt.ArrayLike, n: npt.ArrayLike, gamma: float) -> Any:
     """
     k, total = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
     a, b = k + 1, np.maximum(total - k, 1)
-    value = _held(betainccinv(a, b, gamma), lambda p: betaincc(a, b, p), gamma, rising=False)
+    value = _checked_inverse(
+        betainccinv(a, b, gamma), lambda p: betaincc(a, b, p), gamma, rising=False
+    )
     value = np.where(k < total, value, 1.0)
     return value if value.ndim else float(value)
 
 
-def _held(
+def _checked_inverse(
     found: FloatArray, tail: Callable[[FloatArray], FloatArray], gamma: float, *, rising: bool
 ) -> FloatArray:
     """The inverse held against its function, and solved for again where the two disagree.

@@ -108,24 +108,16 @@ class RenyiWealth:
 
     def terms(self, log_x: FloatArray, log_y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What takes the place of s(x)^{λ−1} and s(y)^λ, from log s."""
-        lam, kept = self.order, 1 - self.leak
-        a = np.exp((lam - 1) * log_x)
-        if self.leak:
-            a = a - self.leak * math.exp((lam - 1) * self.log_top)
-        return a / kept, np.exp(lam * log_y) / kept
+        return _moment_terms(self.order, self.leak, log_x, log_y, self.log_top)
 
     def log_wealth(self, log_x: FloatArray, log_y: FloatArray, log_c: float) -> float:
         """The log-wealth against C of equally many draws of either side, in any order; at least 0."""
         return self._wealth(*self.terms(log_x, log_y), log_c)
 
     def _wealth(self, a: FloatArray, b: FloatArray, log_c: float) -> float:
-        lam = self.order
-        shrunk = math.exp(-log_c / lam) * a
-        if self.leak:
-            shrunk = np.where(a < 0, a, shrunk)
-        u = self.bet_size * lam * (shrunk - 1)
-        v = self.bet_size * (lam - 1) * (1 - b)
-        return max(0.0, float(np.sum(np.log1p(u)) + np.sum(np.log1p(v))))
+        u, v = _moment_bets(self.order, a, b, log_c)
+        logs = np.sum(np.log1p(self.bet_size * u)) + np.sum(np.log1p(self.bet_size * v))
+        return max(0.0, float(logs))
 
     def largest_log_c(self, log_x: FloatArray, log_y: FloatArray, gamma: float) -> float:
         """The largest log C that is refuted at level γ; 0 if none is.
@@ -149,41 +141,22 @@ class RenyiWealth:
         return float(found)
 
 
+def _moment_terms(
+    order: float, leak: float, log_x: FloatArray, log_y: FloatArray, log_top: float | FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    a = np.exp((order - 1) * log_x)
+    if leak:
+        a = a - leak * np.exp((order - 1) * log_top)
+    return a / (1 - leak), np.exp(order * log_y) / (1 - leak)
+
+
+def _moment_bets(order: float, a: FloatArray, b: FloatArray, log_c: float) -> Past:
+    """u − 1 and v − 1 for a bet size of 1, from the terms of s."""
+    shrunk = np.minimum(math.exp(-log_c / order) * a, a)  # C ≥ 1: a, where that is negative
+    return order * (shrunk - 1), (order - 1) * (1 - b)
+
+
 # --- bets
-
-
-def _log_factors(
-    project: Projection, largest: LargestSum, a: FloatArray, b: FloatArray, draws: FloatArray
-) -> Past:
-    """What a draw of P, and one of Q, in each cell (the last axis) adds to the log-wealth, by guess.
-
-    The guess is moved towards the nearest pair that is allowed, by as much of the way as may be noise.
-    2n·KL of n draws is about the square of a normal deviate for a bound that is exceeded by chance, so
-    that 1 − 1/(2n·KL) of it is left by the rule of James and Stein. The more draws did not refute the
-    claim, the smaller is the violation that they may have found: more of it counts as noise then. A guess
-    that is moved all the way, or is allowed, bets nothing.
-    """
-    p, q = project(a, b, _NEARLY)
-    far = (a * _log_ratio(a, p) + b * _log_ratio(b, q)).sum(axis=-1)
-    noise = np.clip(np.log(np.maximum(draws, 1.0)) - _NOISE, _LEAST, _MOST)
-    lost = (noise / np.maximum(2 * draws * far, 1e-12))[..., None]
-    beyond = lost < 1
-    if not beyond.any():
-        nothing = np.zeros(p.shape)
-        return nothing, nothing
-    lost = np.minimum(lost, 1.0)
-    a, b = a + lost * (p - a), b + lost * (q - b)
-    # the nearest pair is a rough one
-    a, b = a / a.sum(axis=-1, keepdims=True), b / b.sum(axis=-1, keepdims=True)
-    p, q = project(a, b, NEAR)
-    x, y = (np.minimum(_log_ratio(*pair), _LARGEST) for pair in ((a, p), (b, q)))
-    above = np.log(np.maximum(largest(np.exp(x), np.exp(y)) / 2, 1.0))[..., None]
-    return np.where(beyond, x - above, 0.0), np.where(beyond, y - above, 0.0)
-
-
-def _log_ratio(one: FloatArray, two: FloatArray) -> FloatArray:
-    """The log of one/two; 0 where both are 0, which `largest_sum` accounts for."""
-    return np.log(np.maximum(one, _NOTHING) / np.maximum(two, _NOTHING))
 
 
 def _gained(
@@ -192,12 +165,38 @@ def _gained(
     """What hits add to the log-wealth, for so many θ, by guesses from the past, in the same cells.
 
     `parts` are counts of P and Q in the past, and hits of P and Q: (4, rows, cells).
+
+    The guess is moved towards the nearest pair that is allowed, by as much of the way as may be noise.
+    2n·KL of n draws is about the square of a normal deviate for a bound that is exceeded by chance, so
+    that 1 − 1/(2n·KL) of it is left by the rule of James and Stein. The more draws did not refute the
+    claim, the smaller is the violation that they may have found: more of it counts as noise then. A guess
+    that is moved all the way, or is allowed, bets nothing.
     """
     guess = parts[:2] + prior
     guess = guess / guess.sum(axis=-1, keepdims=True)
     a, b = (np.broadcast_to(side, (many, *side.shape)) for side in guess)
-    x, y = _log_factors(project, largest, a, b, parts[0].sum(axis=-1))
-    return np.asarray((parts[2] * x + parts[3] * y).sum(axis=-1))
+    p, q = project(a, b, _NEARLY)
+    far = (a * _log_ratio(a, p) + b * _log_ratio(b, q)).sum(axis=-1)
+    draws = parts[0].sum(axis=-1)
+    noise = np.clip(np.log(np.maximum(draws, 1.0)) - _NOISE, _LEAST, _MOST)
+    lost = (noise / np.maximum(2 * draws * far, 1e-12))[..., None]
+    beyond = lost < 1
+    if not beyond.any():
+        return np.zeros(far.shape)
+    lost = np.minimum(lost, 1.0)
+    a, b = a + lost * (p - a), b + lost * (q - b)
+    # the nearest pair is a rough one
+    a, b = a / a.sum(axis=-1, keepdims=True), b / b.sum(axis=-1, keepdims=True)
+    p, q = project(a, b, NEAR)
+    x, y = (np.minimum(_log_ratio(*pair), _LARGEST) for pair in ((a, p), (b, q)))
+    above = np.log(np.maximum(largest(np.exp(x), np.exp(y)) / 2, 1.0))[..., None]
+    added = parts[2] * (x - above) + parts[3] * (y - above)
+    return np.asarray(np.where(beyond, added, 0.0).sum(axis=-1))
+
+
+def _log_ratio(one: FloatArray, two: FloatArray) -> FloatArray:
+    """The log of one/two; 0 where both are 0, which `largest_sum` accounts for."""
+    return np.log(np.maximum(one, _NOTHING) / np.maximum(two, _NOTHING))
 
 
 def clearance(claim: Claim, pair: AnyArray, theta: float | None = None) -> FloatArray:
@@ -309,11 +308,8 @@ def _moment(order: float, limit: float, leak: float, a: FloatArray, b: FloatArra
     log_s = np.log(a / b)
     log_s = log_s - np.log(np.sum(b * np.exp(order * log_s), axis=1, keepdims=True)) / order
     log_top = log_s.max(axis=1)
-    shrink = math.exp(-min((order - 1) * limit / order, 700.0))
-    gone = leak * np.exp((order - 1) * log_top)[:, None]
-    s = (np.exp((order - 1) * log_s) - gone) / (1 - leak)
-    u = order * (np.where(s < 0, s, shrink * s) - 1)
-    v = (order - 1) * (1 - np.exp(order * log_s) / (1 - leak))
+    terms = _moment_terms(order, leak, log_s, log_s, log_top[:, None])
+    u, v = _moment_bets(order, *terms, min((order - 1) * limit, 700.0 * order))
     most = np.array([RenyiWealth.largest_bet_size(order, float(top), leak) for top in log_top])
     sizes = most[:, None] * _BET_SIZES
     rows = np.arange(len(a))

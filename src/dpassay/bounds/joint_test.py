@@ -147,12 +147,8 @@ def chernoff_distance(c: Counts, claim: Claim) -> float:
             break
         share = np.arange(1, _PARTS)[:, None] / _PARTS
         more = np.sort((q[:-1] + share * np.diff(q))[:, wide].ravel())
-        place = np.searchsorted(q, more)
-        new = terms(more)
-        q, first, second = (
-            np.insert(old, place, at)
-            for old, at in zip((q, first, second), (more, *new), strict=True)
-        )
+        old, new = np.array([q, first, second]), np.array([more, *terms(more)])
+        q, first, second = np.insert(old, np.searchsorted(q, more), new, axis=1)
     # what the divergences lose by rounding, in the units of n and m
     return max(min(float(least.min()), float(second[-1])) - 1e-12 * (c.n + c.m), 0.0)
 
@@ -190,9 +186,7 @@ def evidence(
     level = critical_values(counts.n, counts.m, gamma)
     goal = -float(ndtri(gamma))
     theta, seen, scale = _where_distance(window, claim, start, level(counts.j))
-    if (
-        theta == 0 and seen < 0.4
-    ):  # the level varies by at most 3/8: then it stays positive if shifted
+    if theta == 0 and seen < 0.4:  # a level varies by at most 3/8: shifted, it stays positive
         return Evidence(1.0, 0.0)
     # below 0 only at θ = 0: outcomes that do not reach the level are ordered by their distance to it
     lacking = min(seen - level(counts.j), 0.0)
@@ -329,13 +323,9 @@ def hoeffding_box(c: Counts, gamma: float) -> Region:
 
 def clopper_pearson_box(c: Counts, gamma: float) -> Region:
     """Clopper–Pearson intervals, γ/4 for each of the four limits."""
-    side = gamma / 4
-    return Region(
-        clopper_pearson.lower(c.j, c.m, side),
-        clopper_pearson.upper(c.j, c.m, side),
-        1 - clopper_pearson.upper(c.i, c.n, side),
-        1 - clopper_pearson.lower(c.i, c.n, side),
-    )
+    low_p, low_q = clopper_pearson.lower([c.i, c.j], [c.n, c.m], gamma / 4).tolist()
+    high_p, high_q = clopper_pearson.upper([c.i, c.j], [c.n, c.m], gamma / 4).tolist()
+    return Region(low_q, high_q, 1 - high_p, 1 - low_p)
 
 
 def joint_region(c: Counts, gamma: float, directions: int = 48) -> Region:
@@ -345,15 +335,12 @@ def joint_region(c: Counts, gamma: float, directions: int = 48) -> Region:
     """
     angle = np.linspace(0, 2 * np.pi, directions, endpoint=False)
     centre = np.array([c.i / c.n, c.j / c.m])
-    spread = np.sqrt(
-        np.maximum(centre * (1 - centre), 1 / np.array([c.n, c.m])) / np.array([c.n, c.m])
-    )
+    sizes = np.array([c.n, c.m])
+    spread = np.sqrt(np.maximum(centre * (1 - centre), 1 / sizes) / sizes)
     turn = np.column_stack([np.cos(angle), np.sin(angle)])
     step = np.where(np.abs(turn) < 1e-12, 0.0, turn) * spread
     with np.errstate(divide="ignore", invalid="ignore"):
-        to_edge = np.where(
-            step > 0, (1 - centre) / step, np.where(step < 0, -centre / step, np.inf)
-        )
+        to_edge = np.where(step == 0, np.inf, ((step > 0) - centre) / step)
     far = np.minimum(to_edge.min(axis=1), 12.0 + math.sqrt(2 * math.log(1 / gamma)))
     near, aim = np.zeros(directions), math.sqrt(-2 * math.log(gamma))
     ray = np.minimum(aim, far)
@@ -391,7 +378,7 @@ def point_p_values(c: Counts, points: FloatArray) -> FloatArray:
     in_q = LogBinomial(c.m, j[0], j[-1], window.cut_off)
     step = max(1, (1 << 20) // (i.size + j.size))
     if len(points) > step:
-        parts = [points[k : k + step] for k in range(0, len(points), step)]
+        parts = np.split(points, range(step, len(points), step))
         return np.concatenate([point_p_values(c, part) for part in parts])
     p, q = np.clip(points, 1e-300, 1 - 1e-16).T
     mass_i, mass_j = in_p.masses(p), in_q.masses(q)
@@ -402,9 +389,8 @@ def point_p_values(c: Counts, points: FloatArray) -> FloatArray:
     cost_i = np.take_along_axis(cost_i, order, axis=1)
     cumulated = np.cumsum(np.take_along_axis(mass_i, order, axis=1), axis=1)
     out = np.empty(len(points))
-    for index in range(len(points)):
+    for k in range(len(points)):
         # for each j the i with a smaller distance than the observed one are a run around p
-        cheaper = np.searchsorted(cost_i[index], left[index], side="left")
-        below = np.concatenate([[0.0], cumulated[index]])[cheaper]
-        out[index] = 1.0 - float(np.sum(mass_j[index] * below))
+        below = np.append(0.0, cumulated[k])[np.searchsorted(cost_i[k], left[k], side="left")]
+        out[k] = 1.0 - float(np.sum(mass_j[k] * below))
     return out

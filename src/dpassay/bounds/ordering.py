@@ -85,8 +85,7 @@ def count_range(
 
 
 def critical_values(n: int, m: int, gamma: float) -> Callable[[Any], Any]:
-    """About the critical value of T at significance level γ, by j: the normal quantile, and more for few
-    counts.
+    """About the critical value of T at level γ, by j: the normal quantile, and more for few counts.
 
     It need only be about right: the supremum is the exact probability of the region.
     """
@@ -153,7 +152,10 @@ def contour(window: Window, claim: Claim, target: Target, theta: float | None = 
         excess = np.maximum(gap, (values - starts)[:-1]) / limit
         if turn == 4 or excess.max(initial=0.0) <= 1:
             break
-        knots = np.union1d(knots, _between(knots, np.ceil(np.sqrt(excess))))
+        # each piece is divided into so many parts, at most 8
+        share = np.arange(1, 8)[:, None] / np.clip(np.ceil(np.sqrt(excess)), 1, 8)
+        new = np.where(share < 1, knots[:-1] + share * np.diff(knots), knots[:-1])
+        knots = np.union1d(knots, new.round())
     # a piece at whose end no count is left ends with the last count
     ends = np.where(starts[:-1] <= c.n, np.minimum(values[1:], c.n), values[1:])
     rises = np.maximum(ends - starts[:-1], 0.0) / np.diff(knots)
@@ -170,13 +172,6 @@ def _chord_gap(knots: FloatArray, values: FloatArray) -> FloatArray:
     bend = np.abs(np.diff(np.diff(values) / step))
     bend = np.pad(bend, 1, mode="edge") if bend.size else np.zeros(step.size + 1)
     return np.where(step > 1, (bend[:-1] + bend[1:]) * step / 4, 0.0)
-
-
-def _between(knots: FloatArray, parts: FloatArray) -> FloatArray:
-    """Counts that divide the pieces between knots into so many parts, at most 8."""
-    share = np.arange(1, 8)[:, None] / np.clip(parts, 1, 8)
-    new = np.where(share < 1, knots[:-1] + share * np.diff(knots), knots[:-1])
-    return np.setdiff1d(new.round(), knots)
 
 
 #: g and its slope, fast enough to be called thousands of times.

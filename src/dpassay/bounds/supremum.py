@@ -41,7 +41,25 @@ def supremum(lattice: Lattice, claim: Claim, theta: float | None = None) -> floa
         return 0.0  # nothing in C satisfies the claim
     if high <= low:  # past `high` p stays at its limit and F does not rise with q
         return float(lattice.tail(np.array([low]), np.array([window.p_high]))[0]) + window.cut_off
-    return _sup_on_lines(lattice, _tangents(claim, theta, low, high, window.counts.n))
+    lines = _tangents(claim, theta, low, high, window.counts.n)
+    tolerance = _TOLERANCE * window.spent
+    counts = _degrees(lines, window.counts, tolerance)
+    if counts.max() > _MOST:
+        return 1.0  # no certificate at this cost
+    low, high, height, slope = np.repeat(lines, counts, axis=1)
+    points = [np.cos((np.arange(count) + 0.5) * (np.pi / count)) for count in counts]  # Chebyshev's
+    q = low + (high - low) / 2 * (1 + np.concatenate(points))
+    values = lattice.tail(q, np.clip(height + slope * q, 0.0, 1.0))
+    largest = 0.0
+    for part in np.split(values, np.cumsum(counts)[:-1]):
+        # the interpolant on a finer set of Chebyshev points, by cosine transforms
+        terms = np.zeros(_FINER * part.size)
+        terms[: part.size] = dct(part) / (2 * part.size)
+        largest = max(largest, float(dct(terms, type=3).max()))
+    # errors of the values grow by less than 5 (Lebesgue's constant). Ehlich & Zeller: |polynomial| is at
+    # most its maximum on N Chebyshev points / cos(π·degree/2N); with all errors added it is not negative
+    errors = 5 * (window.cut_off + lattice.slack * float(values.max(initial=0.0)))
+    return (largest + tolerance + errors) / math.cos(math.pi / (2 * _FINER))
 
 
 class Lattice:
@@ -80,11 +98,10 @@ class Lattice:
             row = sliding_window_view(self.row, mass_j.shape[1])[first_j] - first_i[:, None]
             np.clip(row, 0, mass_i.shape[1], out=row)
             joint = np.einsum("kj,kj->k", mass_j, np.take_along_axis(above, row, axis=1))
-            most = mass_j.sum(axis=1), above[:, 0]
-            least = least_j if least_j is not None else most[0]
-            least = least * (least_i if least_i is not None else most[1])
+            least = least_j * least_i
             out[part] = joint / least
-            excess = math.log(float(np.max(most[0] * most[1] / least))) + more_j + more_i
+            most = mass_j.sum(axis=1) * above[:, 0]
+            excess = math.log(float(np.max(most / least))) + more_j + more_i
             self.slack = max(self.slack, math.expm1(excess))
         return out
 
@@ -120,21 +137,19 @@ class LogBinomial:
         logs -= logs[np.arange(p.size), np.clip(mode - low, 0, width - 1)][:, None]
         return low, logs
 
-    def mass_and_total(
-        self, p: FloatArray
-    ) -> tuple[IntArray, FloatArray, FloatArray | None, float]:
+    def mass_and_total(self, p: FloatArray) -> tuple[IntArray, FloatArray, FloatArray, float]:
         """For each success probability its first count, and in a row the masses from there; their total
-        from below, None if it is their sum; and the log of the largest factor by which a mass is too
-        large."""
+        from below; and the log of the largest factor by which a mass is too large."""
         low, logs = self._rows(p, logit(p).clip(-745.0, 745.0))
-        return low, np.exp(logs, out=logs), None, 0.0
+        masses = np.exp(logs, out=logs)
+        return low, masses, masses.sum(axis=1), 0.0
 
     def masses(self, p: FloatArray) -> FloatArray:
         """The probabilities of all counts of the window, a row for each success probability."""
-        first, found, *_ = self.mass_and_total(p)
+        first, found, total, _ = self.mass_and_total(p)
         out = np.zeros((p.size, self.size))
         np.put_along_axis(out, first[:, None] + np.arange(found.shape[1]), found, axis=1)
-        return np.asarray(out / found.sum(axis=1, keepdims=True))
+        return out / total[:, None]
 
 
 class Grouped(LogBinomial):
@@ -234,31 +249,6 @@ def _tangents(claim: Claim, theta: float | None, low: float, high: float, n: int
     height = height + 1e-13 + np.maximum(short.max(axis=1), 0.0)
     keep = (edges[1:] > edges[:-1]) | (edges.size == 2)
     return np.array([edges[:-1], edges[1:], height, slope])[:, keep]
-
-
-def _sup_on_lines(lattice: Lattice, lines: FloatArray) -> float:
-    window = lattice.window
-    tolerance = _TOLERANCE * window.spent
-    counts = _degrees(lines, window.counts, tolerance)
-    if counts.max() > _MOST:
-        return 1.0  # no certificate at this cost
-    low, high, height, slope = np.repeat(lines, counts, axis=1)
-    points = [np.cos((np.arange(count) + 0.5) * (np.pi / count)) for count in counts]  # Chebyshev's
-    q = low + (high - low) / 2 * (1 + np.concatenate(points))
-    values = lattice.tail(q, np.clip(height + slope * q, 0.0, 1.0))
-    parts = np.split(values, np.cumsum(counts)[:-1])
-    largest = max(float(_finer(part).max()) for part in parts)
-    # errors of the values grow by less than 5 (Lebesgue's constant). Ehlich & Zeller: |polynomial| is at
-    # most its maximum on N Chebyshev points / cos(π·degree/2N); with all errors added it is not negative
-    errors = 5 * (window.cut_off + lattice.slack * float(values.max(initial=0.0)))
-    return (largest + tolerance + errors) / math.cos(math.pi / (2 * _FINER))
-
-
-def _finer(values: FloatArray) -> FloatArray:
-    """The interpolant of values at Chebyshev points, on a finer set of them, by cosine transforms."""
-    terms = np.zeros(_FINER * values.size)
-    terms[: values.size] = dct(values) / (2 * values.size)
-    return np.asarray(dct(terms, type=3))
 
 
 #: Parameters ρ of ellipses with foci ±1, and the upper halves of 24-gons around them.

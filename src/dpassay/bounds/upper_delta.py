@@ -85,7 +85,11 @@ def upper_delta(
     cells = np.flatnonzero(x > 0)  # without a draw of P a cell only takes away
     cells = cells[np.argsort(-(x[cells] + y[cells]), kind="stable")]
     whole = cells.size if cells.size <= _FEW else _LARGEST
-    sets = _combinations(x[cells[:whole]], y[cells[:whole]], rest)
+    sets = np.array(
+        [[rest], [0.0]]
+    )  # draws of P and of Q in every set of cells; the empty one first
+    for cell in cells[:whole]:
+        sets = np.concatenate([sets, sets + np.array([[x[cell]], [y[cell]]])], axis=1)
     limit = _Limit(n, m, radius(gamma))
     ratio = np.exp(np.minimum(eps, 300.0))
     none = x == 0
@@ -115,14 +119,6 @@ def radius(gamma: float) -> float:
         return bool(0.25 * math.exp(-r * r / 2) + ndtr(-r) <= gamma)
 
     return float(bisect(holds, 38.0, 0.0)[0])
-
-
-def _combinations(x: IntArray, y: IntArray, rest: int) -> FloatArray:
-    """Draws of P, the rest included, and of Q in every set of some cells; the empty one first."""
-    sets = np.array([[rest], [0]], dtype=float)
-    for one in zip(x, y, strict=True):
-        sets = np.concatenate([sets, sets + np.array(one, dtype=float)[:, None]], axis=1)
-    return sets
 
 
 def _largest_along(

@@ -36,7 +36,7 @@ from dpassay.privacy.claims import (
     TradeoffDP,
     ZeroConcentratedDP,
 )
-from dpassay.privacy.tradeoff_claims import curve_of_pairs
+from dpassay.privacy.curves import curve_of_pairs
 
 _FORMS = (
     '"eps=1", "eps=1, delta=1e-5", "mu=1", "rho=0.5", "rho=0.5, delta=1e-6", "renyi(order=5)=0.2" or '
@@ -46,50 +46,40 @@ _FORMS = (
 _LONGEST, _LONGEST_NUMBER = 10_000, 100
 _LONG_NUMBER = re.compile(rf"[\d.]{{{_LONGEST_NUMBER + 1},}}")
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-_RENYI = re.compile(
-    rf"(?:renyi|rényi|rdp)\s*\(\s*(?:(?:order|alpha|lambda|λ|α)\s*=\s*)?({_NUMBER})\s*\)"
-    rf"\s*(?:=|<=|≤)\s*({_NUMBER})",
-    re.IGNORECASE,
-)
+_ORDER = rf"(?:r[ée]nyi|rdp)\s*\(\s*(?:(?:order|alpha|lambda|λ|α)\s*=\s*)?({_NUMBER})\s*\)"
+_RENYI = re.compile(rf"{_ORDER}\s*(?:=|<=|≤)\s*({_NUMBER})", re.IGNORECASE)
 #: What a claim is printed as: "1-DP", "(1, 1e-05)-DP", "(2, 0.1)-Rényi DP"; and the names of the numbers.
 _PRINTED_NAMES = {"dp": ("epsilon", "delta"), "zcdp": ("rho", "delta"), "gdp": ("mu",)}
 _PRINTED = re.compile(
-    rf"(?:({_NUMBER})|\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*\))\s*-\s*(DP|GDP|zCDP|R[ée]nyi\s+DP)",
+    rf"(?:({_NUMBER})|\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*\))"
+    r"(?:\s*-\s*(DP|GDP|zCDP|R[ée]nyi\s+DP))?",
     re.IGNORECASE,
 )
-_HEADLINE = re.compile(r"(.*\S)\s+in\s+(δ|delta|ε|eps|epsilon)\s*", re.IGNORECASE | re.DOTALL)
-_CURVE = re.compile(r"\s*f\s*-\s*DP\b.*", re.IGNORECASE | re.DOTALL)
-_MANY_ORDERS = re.compile(r".*R[ée]nyi\s+DP\s+at\b.*", re.IGNORECASE | re.DOTALL)
-_TERM = re.compile(rf"\s*(\w+)(?:\s*(?:=|<=|≤|:)\s*|\s+)({_NUMBER})\s*")
+_HEADLINE = re.compile(r"(.*\S)\s+in\s+(δ|delta|ε|eps|epsilon)", re.IGNORECASE)
+_TERM = re.compile(rf"(\w+)(?:\s*(?:=|<=|≤|:)\s*|\s+)({_NUMBER})")
 #: Between terms: a comma, "and", or the space before the next name.
-_BETWEEN = re.compile(r"\s*[,;]\s*|\s+and\s+|\s+(?=[^\W\d]\w*\s*[=<≤:\s])")
-#: "(1, 1e-5)", and powers of ten as people write them: 10^-5, 2×10^(-5), 10⁻⁵.
-_TUPLE = re.compile(rf"\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*\)")
+_COMMA = r"\s*[,;]\s*"
+_BETWEEN = re.compile(rf"{_COMMA}|\s+and\s+|\s+(?=[^\W\d]\w*\s*[=<≤:\s])")
+#: Powers of ten as people write them: 10^-5, 2×10^(-5), 10⁻⁵.
 _POWER = re.compile(
     r"(?:(\d+(?:\.\d*)?|\.\d+)\s*[×x*·]\s*)?(?<![\d.])10\s*"
     r"(?:(?:\^|\*\*)\s*(?:\(([-+−]?\d+)\)|([-+−]?\d+))|([⁻⁺]?[⁰¹²³⁴-⁹]+))"
 )
 _RAISED = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹−", "-+0123456789-")
-_NAMES = {
-    "eps": "epsilon",
-    "epsilon": "epsilon",
-    "ε": "epsilon",
-    "delta": "delta",
-    "δ": "delta",
-    "rho": "rho",
-    "ρ": "rho",
-    "zcdp": "rho",
-    "mu": "mu",
-    "μ": "mu",
-    "gdp": "mu",
+_SPELLINGS = {
+    "epsilon": ("eps", "epsilon", "ε"),
+    "delta": ("delta", "δ"),
+    "rho": ("rho", "ρ", "zcdp"),
+    "mu": ("mu", "μ", "gdp"),
 }
+_NAMES = {spelled: name for name, spellings in _SPELLINGS.items() for spelled in spellings}
 
 
 #: Called when an accountant is asked: the number of points, and about how many there are in all.
 Asked: TypeAlias = Callable[[int, int], None]
 
 
-def _unheard(points: int, total: int) -> None:
+def _no_progress(points: int, total: int) -> None:
     pass
 
 
@@ -122,7 +112,7 @@ def claim(given: Any) -> Claim:
     >>> round(claim(Accountant()).delta_at(0.5), 3)
     0.288
     """
-    return read_claim(given, _unheard)
+    return read_claim(given, _no_progress)
 
 
 def read_claim(given: Any, asked: Asked) -> Claim:
@@ -176,7 +166,6 @@ as_claim = claim
 _PARAMETERS = (
     '"eps", "eps, delta=1e-5", "delta, eps=1", "mu", "rho", "rho, delta=1e-6" or "renyi(order=2)"'
 )
-_ORDER = re.compile(_RENYI.pattern[: _RENYI.pattern.index(r"\s*(?:=|<=|≤)")], re.IGNORECASE)
 
 
 def parameter(text: str) -> Claim:
@@ -190,16 +179,15 @@ def parameter(text: str) -> Claim:
     if not isinstance(text, str) or not text.strip():
         raise InvalidInput(f"of must be text such as {_PARAMETERS}, got {checks.shown(text)}")
     text = _one_line("of", text)
-    if found := _ORDER.fullmatch(text):
+    if found := re.fullmatch(_ORDER, text, re.IGNORECASE):
         return RenyiDP(_number(found[1]), 0.0)
-    first, *others = (part.strip() for part in re.split(r"[,;]", text))
-    asked = _NAMES.get(first.lower())
-    held = [(_TERM.fullmatch(part), part) for part in others]
-    values = {_NAMES.get(term[1].lower(), ""): _number(term[2]) for term, _ in held if term}
-    if all(term for term, _ in held) and len(held) == len(values):
+    first, *held = re.split(_COMMA, text)
+    asked, terms = _NAMES.get(first.lower()), [_TERM.fullmatch(part) for part in held]
+    values = {_NAMES.get(term[1].lower(), ""): _number(term[2]) for term in terms if term}
+    if len(held) == len(values):
         match asked, sorted(values):
             case ("epsilon" | "rho", [] | ["delta"]) | ("mu", []):
-                return _with(text, {str(asked): 0.0, **values})
+                return _claim_with(text, {str(asked): 0.0, **values})
             case "delta", ["epsilon"]:
                 return ApproximateDP(values["epsilon"], 0.0, headline="delta")
     raise InvalidInput(f"cannot tell what to bound from {text!r}; give {_PARAMETERS}")
@@ -233,70 +221,74 @@ def _number(text: str) -> float:
 
 
 def _read(text: str) -> Claim:
-    if _CURVE.fullmatch(text):
+    if re.match(r"f\s*-\s*DP\b", text, re.IGNORECASE):
         raise InvalidInput(
             f"a trade-off curve has no text, got {text!r}; make the claim with "
             "dp.TradeoffDP(points), dp.TradeoffDP(function of alpha) or "
             "dp.TradeoffDP.from_delta(function of epsilon)"
         )
-    if _MANY_ORDERS.fullmatch(text):
+    if re.search(r"R[ée]nyi\s+DP\s+at\b", text, re.IGNORECASE):
         raise InvalidInput(
             f"the values are missing in {text!r}; write renyi(2)=0.1, renyi(4)=0.3 or make the "
             "claim with dp.RenyiCurveDP(orders, epsilons)"
         )
     text = _POWER.sub(lambda m: f"{m[1] or 1}e{(m[2] or m[3] or m[4]).translate(_RAISED)}", text)
-    if found := _PRINTED.fullmatch(text.strip()):
-        kind, numbers = found[4].lower(), [_number(found[k]) for k in (1, 2, 3) if found[k]]
-        names = _PRINTED_NAMES.get(kind, ("order", "epsilon"))
-        if len(numbers) > len(names) or (kind not in _PRINTED_NAMES and len(numbers) == 1):
-            needs = "one parameter" if kind == "gdp" else "an order and an epsilon"
-            raise InvalidInput(f"{found[4]} has {needs}, got {text!r}")
-        return _with(text, dict(zip(names, numbers, strict=False)))
-    if found := _TUPLE.fullmatch(text.strip()):
-        return ApproximateDP(_number(found[1]), _number(found[2]))
-    if found := re.fullmatch(r"\(([^()]*=[^()]*)\)", text.strip()):
+    found = _PRINTED.fullmatch(text)
+    if found and (found[2] or found[4]):  # else a bare number
+        kind, numbers = found[4] or "DP", [_number(found[k]) for k in (1, 2, 3) if found[k]]
+        names = _PRINTED_NAMES.get(kind.lower(), ("order", "epsilon"))
+        if len(numbers) > len(names) or (names[0] == "order" and len(numbers) == 1):
+            needs = "one parameter" if names == ("mu",) else "an order and an epsilon"
+            raise InvalidInput(f"{kind} has {needs}, got {text!r}")
+        return _claim_with(text, dict(zip(names, numbers, strict=False)))
+    if found := re.fullmatch(r"\(\s*([^()]*=[^()]*?)\s*\)", text):
         text = found[1]
-    parts = re.split(r"[,;]", text) if "(" in text else _BETWEEN.split(text.strip())
-    if renyi := _renyi_of_text(text, parts):
-        return renyi
-    return _with(text, _values(text, parts))
-
-
-def _with(text: str, values: dict[str, float]) -> Claim:
-    """The claim with these parameters."""
-    match sorted(values):
-        case ["epsilon"]:
-            return PureDP(**values)
-        case ["delta", "epsilon"]:
-            return ApproximateDP(**values)  # type: ignore[arg-type]
-        case ["epsilon", "order"]:
-            return RenyiDP(**values)
-        case ["rho"] | ["delta", "rho"]:
-            return ZeroConcentratedDP(**values)
-        case ["mu"]:
-            return GaussianDP(**values)
-        case ["delta"]:
-            raise InvalidInput(f"the claim {text!r} has a delta but no eps; write eps=0, {text}")
-        case names:
+    parts = re.split(_COMMA, text) if "(" in text else _BETWEEN.split(text)
+    renyi = [_RENYI.fullmatch(part) for part in parts]
+    if any(renyi):
+        pairs = [(_number(one[1]), _number(one[2])) for one in renyi if one]
+        if len(pairs) < len(parts):
             raise InvalidInput(
-                f"{' and '.join(names)} do not go together in the claim {text!r}; "
-                f"a claim is {_FORMS}"
+                f"{parts[renyi.index(None)]!r} does not go with a Rényi claim in {text!r}; "
+                f"{_comma_hint(text)}a claim is {_FORMS}"
             )
+        orders, epsilons = zip(*pairs, strict=True)
+        return RenyiDP(*pairs[0]) if len(pairs) == 1 else RenyiCurveDP(orders, epsilons)
+    values: dict[str, float] = {}
+    for part in parts:
+        term = _TERM.fullmatch(part)
+        if term is None or (name := _NAMES.get(term[1].lower())) is None:
+            bare = re.fullmatch(_NUMBER, part) and len(parts) == 1
+            hint = f"write eps={part}; " if bare else _comma_hint(text)
+            raise InvalidInput(
+                f"cannot read {part!r} in the claim {text!r}; {hint}a claim is {_FORMS}"
+            )
+        if name in values:
+            raise InvalidInput(f"{name} is given twice in the claim {text!r}")
+        values[name] = _number(term[2])
+    return _claim_with(text, values)
 
 
-def _renyi_of_text(text: str, parts: list[str]) -> Claim | None:
-    """Rényi DP at the orders that are listed; None if there are none."""
-    found = [_RENYI.fullmatch(part.strip()) for part in parts]
-    if not (given := [one for one in found if one]):
-        return None
-    if len(given) < len(parts):
-        odd = next(part for part, one in zip(parts, found, strict=True) if not one)
+_KINDS: dict[tuple[str, ...], Callable[..., Claim]] = {
+    ("epsilon",): PureDP,
+    ("delta", "epsilon"): ApproximateDP,
+    ("epsilon", "order"): RenyiDP,
+    ("rho",): ZeroConcentratedDP,
+    ("delta", "rho"): ZeroConcentratedDP,
+    ("mu",): GaussianDP,
+}
+
+
+def _claim_with(text: str, values: dict[str, float]) -> Claim:
+    """The claim with these parameters."""
+    names = tuple(sorted(values))
+    if names == ("delta",):
+        raise InvalidInput(f"the claim {text!r} has a delta but no eps; write eps=0, {text}")
+    if names not in _KINDS:
         raise InvalidInput(
-            f"{odd.strip()!r} does not go with a Rényi claim in {text!r}; {_comma_hint(text)}a claim is "
-            f"{_FORMS}"
+            f"{' and '.join(names)} do not go together in the claim {text!r}; a claim is {_FORMS}"
         )
-    orders, epsilons = (tuple(_number(one[k]) for one in given) for k in (1, 2))
-    return RenyiDP(orders[0], epsilons[0]) if len(given) == 1 else RenyiCurveDP(orders, epsilons)
+    return _KINDS[names](**values)
 
 
 def _comma_hint(text: str) -> str:
@@ -304,24 +296,6 @@ def _comma_hint(text: str) -> str:
     found = re.search(r"\d+,\d+(?:[eE][-+]?\d+)?", text)
     meant = found and found[0].replace(",", ".")
     return f"if {found[0]} is one number, the decimal mark is a point: {meant}; " if found else ""
-
-
-def _values(text: str, parts: list[str]) -> dict[str, float]:
-    """The parameters by their names."""
-    values: dict[str, float] = {}
-    for part in parts:
-        found = _TERM.fullmatch(part)
-        name = _NAMES.get(found[1].lower()) if found else None
-        if found is None or name is None:
-            bare = re.fullmatch(_NUMBER, part.strip()) and len(parts) == 1
-            hint = f"write eps={part.strip()}; " if bare else _comma_hint(text)
-            raise InvalidInput(
-                f"cannot read {part.strip()!r} in the claim {text!r}; {hint}a claim is {_FORMS}"
-            )
-        if name in values:
-            raise InvalidInput(f"{name} is given twice in the claim {text!r}")
-        values[name] = _number(found[2])
-    return values
 
 
 # --- privacy accountants
@@ -336,18 +310,16 @@ _TABULATED: dict[bytes, Claim] = {}
 _KEPT = 8
 
 
-def from_accountant(accountant: Any, asked: Asked = _unheard) -> Claim | None:
+def from_accountant(accountant: Any, asked: Asked = _no_progress) -> Claim | None:
     """The claim of an accountant; None if the object is not recognised as one."""
     try:
-        state = _state(accountant)
-        if state in _TABULATED:
-            return _TABULATED[state]
-        stated = _stated(accountant, asked)
-        if stated is not None and state:
-            while len(_TABULATED) >= _KEPT:
-                _TABULATED.pop(next(iter(_TABULATED)))
-            _TABULATED[state] = stated
-        return stated
+        state = hashlib.sha256(pickle.dumps(accountant)).digest()  # its steps among it
+    except Exception:  # objects raise what they like
+        state = b""
+    if state in _TABULATED:
+        return _TABULATED[state]
+    try:
+        stated = _claim_of(accountant, asked)
     except DpassayError:
         raise
     except Exception as error:  # objects raise what they like
@@ -355,52 +327,40 @@ def from_accountant(accountant: Any, asked: Asked = _unheard) -> Claim | None:
             f"a {type(accountant).__name__} cannot be read as a privacy accountant "
             f"({type(error).__name__}: {error})"
         ) from error
+    if stated is not None and state:
+        _TABULATED[state] = stated
+        if len(_TABULATED) > _KEPT:
+            _TABULATED.pop(next(iter(_TABULATED)))
+    return stated
 
 
-def _state(accountant: Any) -> bytes:
-    """All that an accountant holds, its steps among it; empty for what cannot be compared."""
-    try:
-        return hashlib.sha256(pickle.dumps(accountant)).digest()
-    except Exception:  # objects raise what they like
-        return b""
+def _claim_of(accountant: Any, asked: Asked) -> Claim | None:
+    def held(*names: str) -> Any:
+        found = (getattr(accountant, name, None) for name in names)
+        return next((one for one in found if one is not None and not callable(one)), None)
 
-
-def _stated(accountant: Any, asked: Asked) -> Claim | None:
-    orders, rdp = (_either(accountant, name, f"_{name}") for name in ("orders", "rdp"))
+    orders, rdp = held("orders", "_orders"), held("rdp", "_rdp")
     if orders is not None and rdp is not None:
-        return _renyi(orders, rdp)
+        # accountants also keep orders without a finite ε
+        pairs = [(float(a), float(e)) for a, e in zip(np.ravel(orders), np.ravel(rdp), strict=True)]
+        kept = [(order, epsilon) for order, epsilon in pairs if 1 < order < np.inf and epsilon >= 0]
+        if not kept:
+            raise InvalidInput(
+                f"the accountant holds no order above 1, got {checks.shown(list(np.ravel(orders)))}"
+            )
+        above_one, epsilons = zip(*kept, strict=True)
+        return RenyiCurveDP(above_one, epsilons)
     for name in ("get_delta_for_epsilon", "get_delta"):
         if callable(ask := getattr(accountant, name, None)):
-            return TradeoffDP.from_delta(_counted(ask, asked))
+
+            def profile(epsilon: Any, ask: Callable[[Any], Any] = ask) -> Any:
+                asked(np.size(epsilon), 600)
+                return ask(epsilon)
+
+            return TradeoffDP.from_delta(profile)
     if callable(ask := getattr(accountant, "get_epsilon", None)):
         return _by_epsilon(accountant, ask, asked)
     return None
-
-
-def _counted(ask: Callable[[Any], Any], asked: Asked) -> Callable[[Any], Any]:
-    """The same function; the up to 600 points that it is asked for are counted."""
-
-    def answer(epsilon: Any) -> Any:
-        asked(np.size(epsilon), 600)
-        return ask(epsilon)
-
-    return answer
-
-
-def _either(thing: Any, *names: str) -> Any:
-    found = (getattr(thing, name, None) for name in names)
-    return next((one for one in found if one is not None and not callable(one)), None)
-
-
-def _renyi(orders: Any, rdp: Any) -> RenyiCurveDP:
-    """ε(λ) at every order above 1; accountants also keep orders without a finite ε."""
-    pairs = [(float(a), float(e)) for a, e in zip(np.ravel(orders), np.ravel(rdp), strict=True)]
-    kept = [(order, epsilon) for order, epsilon in pairs if 1 < order < np.inf and epsilon >= 0]
-    if not kept:
-        raise InvalidInput(
-            f"the accountant holds no order above 1, got {checks.shown(list(np.ravel(orders)))}"
-        )
-    return RenyiCurveDP(tuple(a for a, _ in kept), tuple(e for _, e in kept))
 
 
 def _by_epsilon(accountant: Any, ask: Callable[..., Any], asked: Asked) -> TradeoffDP:

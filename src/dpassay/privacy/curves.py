@@ -24,6 +24,9 @@ from dpassay.records import Record
 from dpassay.rounding import rounded_down, rounded_up
 from dpassay.tables import Shown, Tabular, present
 
+#: Added to every δ of a profile: more than rounding takes from the lines and where they meet.
+ROUNDING = 2e-15
+
 
 def gaussian_tradeoff(alpha: npt.ArrayLike, mu: float) -> FloatArray:
     """T of N(0,1) against N(μ,1): Φ(Φ⁻¹(1−α) − μ), accurate in both tails."""
@@ -57,9 +60,8 @@ class TradeoffCurve(Shown, Tabular):
         x, y = _column("alpha", self.x, increasing=True), _column("beta", self.y)
         if x.shape != y.shape or x[0] < 0 or x[-1] > 1 or y.min() < 0 or y.max() > 1:
             raise InvalidInput("a trade-off curve needs equally many alpha and beta, all in [0, 1]")
-        hull = lower_hull(np.concatenate([[0.0], x, [1.0]]), np.concatenate([[1.0], y, [0.0]]))
-        self._set(x=hull[0])
-        self._set(y=hull[1])
+        x, y = lower_hull(np.concatenate([[0.0], x, [1.0]]), np.concatenate([[1.0], y, [0.0]]))
+        self._set(x=x, y=y)
 
     def __call__(self, alpha: npt.ArrayLike) -> Any:
         """T(α), exact for the piecewise linear curve."""
@@ -266,31 +268,20 @@ class Spectrum(Shown, Tabular):
         The curve this spectrum implies when it bounds both directions. With finitely many ε it is
         a lower bound on T (the safe side for a claim), exact as the grid becomes fine.
         """
-        t, delta = lower_hull(np.exp(self.x), self.y)  # a spectrum is convex in e^ε
-        with np.errstate(invalid="ignore", divide="ignore"):
-            knots = np.concatenate([-np.diff(delta) / np.diff(t), (1 - delta) / t, [0.0, 1.0]])
-        knots = np.unique(np.clip(knots, 0.0, 1.0))
-        lines = (1 - delta)[:, None] - t[:, None] * knots[None, :]
-        below = TradeoffCurve(knots, np.clip(lines.max(axis=0), 0.0, 1.0))
-        mirrored = below.inverse()
-        x = np.unique(np.concatenate([below.x, mirrored.x]))
-        return TradeoffCurve(x, np.maximum(below(x), mirrored(x)), about=self.about)
+        return curve_of_pairs(self.x, self.y, self.about)
 
     def chart(self, **others: Any) -> Any:
         """An Altair chart of δ(ε), with the certified curve, and other spectra given by name."""
         from dpassay import charts
 
         lines = {"this" if others else "estimate": (self.x, self.y)}
-        for name, bound in (
-            ("certified from below", self.lower),
-            ("certified from above", self.upper),
-        ):
-            if bound is not None:
-                lines[name] = (self.x, bound)
+        if self.lower is not None:
+            lines["certified from below"] = self.x, self.lower
+        if self.upper is not None:
+            lines["certified from above"] = self.x, self.upper
         for name, other in others.items():
-            lines[name] = (
-                (other.x, other.y) if isinstance(other, Spectrum) else (self.x, other(self.x))
-            )
+            own = isinstance(other, Spectrum)
+            lines[name] = (other.x, other.y) if own else (self.x, other(self.x))
         band = None
         if self.upper is not None and self.lower is not None:
             band = self.x, self.lower, self.upper
@@ -388,6 +379,32 @@ def epsilon_of_renyi(order: FloatArray, divergence: FloatArray, delta: float) ->
     """
     spent = (math.log(delta) + np.log(order)) / (order - 1)
     return max(float(np.min(divergence + np.log1p(-1 / order) - spent)), 0.0)
+
+
+def curve_of_pairs(
+    epsilons: FloatArray, deltas: FloatArray, about: About | None = None
+) -> TradeoffCurve:
+    """The curve that (ε, δ)-DP at each of these pairs, ε increasing, implies for both orders.
+
+    It is exactly the largest of the lines 1 − δ − e^ε α and their mirror images.
+
+    A line is part of it if its (e^ε, δ) is on the lower hull, and neighbours meet at minus the slope
+    between them. The lines fall at least as fast as 1 − α, their mirror images no faster: the former
+    are the larger up to the diagonal, which they pass at the largest (1 − δ)/(1 + e^ε).
+    """
+    t, d = lower_hull(np.exp(epsilons), np.minimum(deltas + ROUNDING, 1.0))
+    top = 1.0 - d
+    meet = -np.diff(d) / np.diff(t)
+    height = top[:-1] - t[:-1] * meet
+    turn = float(np.max(top / (1 + t)))
+    steep = (meet > 0) & (meet < turn) & (height > turn)
+    alpha = np.concatenate([[0.0], meet[steep][::-1], [turn]])
+    # rounding can change the order, and make it rise next to 1: lowered, the claim is no stronger
+    order = np.argsort(alpha, kind="stable")
+    beta = np.concatenate([[top.max()], height[steep][::-1], [turn]])
+    alpha, beta = alpha[order], np.minimum.accumulate(beta[order])
+    x, y = np.append(alpha, beta[-2::-1]), np.append(beta, alpha[-2::-1])
+    return TradeoffCurve(x, y, about=about)
 
 
 # --- arrays of curves

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import log_expit
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
@@ -66,10 +67,15 @@ class DivergenceClaim(Claim):
     def _units(self) -> FloatArray:
         return self._unit(self._solved)
 
+    def _columns(self, dimensions: int) -> tuple[FloatArray, FloatArray]:
+        """Orders and units along an axis before so many others."""
+        shape = (-1, *(1,) * dimensions)
+        return self._solved.reshape(shape), self._units.reshape(shape)
+
     def _edges(self, given: FloatArray, theta: Any, direction: float) -> FloatArray:
         """`_edge` for every order, along the first axis."""
         given, theta = np.broadcast_arrays(given, theta)
-        orders, units = _first_axis(self._solved, given.ndim), _first_axis(self._units, given.ndim)
+        orders, units = self._columns(given.ndim)
         return _edge(given, direction, orders, theta * units)
 
     def _binding(self, v: FloatArray, theta: Any) -> tuple[FloatArray, FloatArray]:
@@ -87,7 +93,7 @@ class DivergenceClaim(Claim):
         kept = 1.0 - self.leak
         v = _logit(np.minimum(q / kept, 1.0))
         u, order = self._binding(v, self._theta(theta))
-        region = np.where(q < kept, self.leak + kept * np.exp(_log_expit(u)), 1.0)
+        region = np.where(q < kept, self.leak + kept * np.exp(log_expit(u)), 1.0)
         slope = np.where((q < kept) | (self.leak == 0), _slope(u, v, order), 0.0)
         return region, slope
 
@@ -96,14 +102,14 @@ class DivergenceClaim(Claim):
         kept = 1.0 - self.leak
         v = _logit(np.minimum(probabilities(alpha) / kept, 1.0))
         edges = self._edges(v, self._theta(theta), 1.0).min(axis=0)
-        return scalar_or_array(kept * np.exp(_log_expit(-edges)))
+        return scalar_or_array(kept * np.exp(log_expit(-edges)))
 
     def region_inverse(self, p: npt.ArrayLike, theta: Any = None) -> Any:
         """The largest, over the orders, of the smallest q that an order allows."""
         kept = 1.0 - self.leak
         u = _logit(np.clip((probabilities(p) - self.leak) / kept, 0.0, 1.0))
         edges = self._edges(u, self._theta(theta), -1.0).max(axis=0)
-        return scalar_or_array(kept * np.exp(_log_expit(edges)))
+        return scalar_or_array(kept * np.exp(log_expit(edges)))
 
     def needed(self, p: npt.ArrayLike, q: npt.ArrayLike) -> Any:
         """The largest D_λ of two Bernoulli distributions, in units of ε(λ); the direction p > q only."""
@@ -114,7 +120,7 @@ class DivergenceClaim(Claim):
         kept = 1.0 - self.leak
         p = np.maximum((np.asarray(p, dtype=float) - self.leak) / kept, 0.0)
         p, q = np.broadcast_arrays(p, np.minimum(np.asarray(q, dtype=float) / kept, 1.0))
-        orders, units = _first_axis(self._solved, p.ndim), _first_axis(self._units, p.ndim)
+        orders, units = self._columns(p.ndim)
         return _ratio(_divergence(p, q, orders), units)
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
@@ -134,9 +140,9 @@ class DivergenceClaim(Claim):
             return _slope(u, v, order) > ratio
 
         low, high = bisect(steep, low, high, steps=50)
-        top = np.exp(_log_expit(self._binding(high, self.value)[0]))
+        top = np.exp(log_expit(self._binding(high, self.value)[0]))
         with np.errstate(over="ignore"):
-            paid = np.exp(epsilon + _log_expit(low))
+            paid = np.exp(epsilon + log_expit(low))
         # the maximum may be at a smaller q than was searched
         paid = np.where(low > -_LARGEST_LOGIT, paid, 0.0)
         inner = np.where(np.isposinf(epsilon), 0.0, np.clip(top - paid, 0.0, 1.0))
@@ -144,26 +150,28 @@ class DivergenceClaim(Claim):
 
     def _renyi(self, order: FloatArray, theta: Any) -> FloatArray:
         """ε(λ); ∞ at any other order, and where anything may happen with a positive probability."""
+        limits = self._limit(order, theta)
+        return limits if self.leak == 0 else np.full(limits.shape, math.inf)
+
+    def _limit(self, order: FloatArray, theta: Any) -> FloatArray:
         unit = self._unit(order)
-        stated = np.isfinite(unit) & (self.leak == 0)
-        return np.where(stated, theta * np.where(stated, unit, 0.0), math.inf)
+        with np.errstate(invalid="ignore"):  # 0 · ∞
+            return np.where(np.isinf(unit), math.inf, theta * unit)
 
     def divergence_limit(self, order: float, theta: float | None = None) -> float:
         """ε(λ), the largest divergence of P' and Q' that is allowed; ∞ at orders without a claim."""
-        unit = float(self._unit(np.array([float(order)]))[0])
-        return math.inf if math.isinf(unit) else self._theta(theta) * unit
+        return float(self._limit(np.array(float(order)), self._theta(theta)))
 
     def from_divergence(self, order: float, divergence: float) -> float:
         """The smallest θ whose `divergence_limit` is that: the divergence in units of ε(λ)."""
-        found = np.array([max(checks.real("divergence", divergence, finite=False), 0.0)])
-        return float(_ratio(found, self._unit(np.array([float(order)])))[0])
+        found = np.array(max(checks.real("divergence", divergence, finite=False), 0.0))
+        return float(_ratio(found, self._unit(np.array(float(order)))))
 
     def from_renyi(self, order: float, divergence: float) -> float:
         """The same for the divergence of P and Q; 0 where the claim sets no limit at this order."""
         return 0.0 if self.leak > 0 else self.from_divergence(order, divergence)
 
     def order_for(self, p: float, q: float) -> float | None:
-        """The one with the largest D_λ in units of ε(λ); None for a single order."""
         found = self._ratios(p, q)
         return None if found.size == 1 else float(self._solved[np.argmax(found)])
 
@@ -183,20 +191,10 @@ class DivergenceClaim(Claim):
         return math.sqrt(2 * value * float(np.min(self._units / self._solved)))
 
 
-def _first_axis(values: FloatArray, dimensions: int) -> FloatArray:
-    """Values along an axis before so many others."""
-    return values.reshape(-1, *(1,) * dimensions)
-
-
 def _logit(p: FloatArray) -> FloatArray:
     """log p/(1 − p), infinite at the ends."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(p) - np.log1p(-p))
-
-
-def _log_expit(u: FloatArray) -> FloatArray:
-    """The logarithm of the probability with logit u."""
-    return -np.logaddexp(0.0, -u)
 
 
 def _divergence(p: FloatArray, q: FloatArray, lam: FloatArray) -> FloatArray:
@@ -207,8 +205,8 @@ def _divergence(p: FloatArray, q: FloatArray, lam: FloatArray) -> FloatArray:
     u, v = _logit(p), _logit(q)
     with np.errstate(divide="ignore", invalid="ignore"):
         power_sum = np.logaddexp(
-            lam * _log_expit(u) + (1 - lam) * _log_expit(v),
-            lam * _log_expit(-u) + (1 - lam) * _log_expit(-v),
+            lam * log_expit(u) + (1 - lam) * log_expit(v),
+            lam * log_expit(-u) + (1 - lam) * log_expit(-v),
         )
         found = np.where(p >= 1, -np.log(q), np.maximum(power_sum / (lam - 1), 0.0))
     return np.where(p <= q, 0.0, np.where(q <= 0, math.inf, found))
@@ -227,11 +225,11 @@ def _edge(fixed: FloatArray, direction: float, lam: FloatArray, budget: FloatArr
 
     # λ log p + (1 − λ) log q, and the same of 1 − p and 1 − q: the terms of `fixed` are computed once
     moves, stays = (lam, 1 - lam) if direction > 0 else (1 - lam, lam)
-    one, two = stays * _log_expit(fixed), stays * _log_expit(-fixed)
+    one, two = stays * log_expit(fixed), stays * log_expit(-fixed)
 
     def excess(other: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore"):
-            heads, tails = moves * _log_expit(other), moves * _log_expit(-other)
+            heads, tails = moves * log_expit(other), moves * log_expit(-other)
             return np.asarray(np.logaddexp(heads + one, tails + two) - limit)
 
     near, far = fixed, np.full(fixed.shape, direction * 800.0)
@@ -256,7 +254,7 @@ def _edge(fixed: FloatArray, direction: float, lam: FloatArray, budget: FloatArr
 def _slope(u: FloatArray, v: FloatArray, lam: FloatArray) -> FloatArray:
     """dp/dq along D_λ = constant, at logits u of p and v of q."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        up, down = _log_expit(u) - _log_expit(v), _log_expit(-u) - _log_expit(-v)
+        up, down = log_expit(u) - log_expit(v), log_expit(-u) - log_expit(-v)
         # (λ−1)/λ · (e^{λ·up} − e^{λ·down}) / (e^{(λ−1)up} − e^{(λ−1)down}), where neither power exists
         turn = down - up
         rate = (lam - 1) / lam * np.exp(up) * np.expm1(lam * turn) / np.expm1((lam - 1) * turn)
@@ -315,8 +313,8 @@ class RenyiDP(DivergenceClaim):
     epsilon: float
 
     def __post_init__(self) -> None:
-        self._set(order=_checked_order(self.order))
-        self._set(epsilon=checks.real("epsilon", self.epsilon, at_least=0.0))
+        epsilon = checks.real("epsilon", self.epsilon, at_least=0.0)
+        self._set(order=_checked_order(self.order), epsilon=epsilon)
 
     @cached_property
     def orders(self) -> tuple[float, ...]:
@@ -372,9 +370,8 @@ class RenyiCurveDP(DivergenceClaim):
         found = [order for order, _ in pairs]
         if twice := [a for a, b in pairwise(found) if a == b]:
             raise InvalidInput(f"order {twice[0]:g} is given twice; give each order one epsilon")
-        self._set(orders=tuple(found))
-        self._set(epsilons=tuple(epsilon for _, epsilon in pairs))
-        self._set(factor=checks.real("factor", self.factor, at_least=0.0))
+        factor = checks.real("factor", self.factor, at_least=0.0)
+        self._set(orders=tuple(found), epsilons=tuple(e for _, e in pairs), factor=factor)
 
     def _unit(self, order: FloatArray) -> FloatArray:
         orders, epsilons = np.array(self.orders), np.array(self.epsilons)
@@ -388,10 +385,10 @@ class RenyiCurveDP(DivergenceClaim):
         return ApproximateDP(epsilon, SMALL_DELTA)
 
     def __str__(self) -> str:
-        first, last, many = self.orders[0], self.orders[-1], len(self.orders)
-        said = f"{many} orders ({digits(first)} to {digits(last)})"
-        said = f"Rényi DP at {said if many > 1 else f'order {digits(first)}'}"
-        return said if self.factor == 1 else f"{digits(self.factor)} × {said}"
+        first, last, many = digits(self.orders[0]), digits(self.orders[-1]), len(self.orders)
+        orders = f"{many} orders ({first} to {last})" if many > 1 else f"order {first}"
+        times = "" if self.factor == 1 else f"{digits(self.factor)} × "
+        return f"{times}Rényi DP at {orders}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -419,8 +416,8 @@ class ZeroConcentratedDP(DivergenceClaim):
     _solved: ClassVar[FloatArray] = 1.0 + np.geomspace(0.02, 200.0, 24)
 
     def __post_init__(self) -> None:
-        self._set(rho=checks.real("rho", self.rho, at_least=0.0))
-        self._set(delta=checked_delta(self.delta))
+        rho = checks.real("rho", self.rho, at_least=0.0)
+        self._set(rho=rho, delta=checked_delta(self.delta))
 
     @property
     def meaning(self) -> str:

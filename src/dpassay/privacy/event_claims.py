@@ -40,6 +40,7 @@ _PROFILE_POINTS, _NEGLIGIBLE, _MAX_EPSILON = 65, 1e-6, 50.0
 SMALL_DELTA = 1e-5
 #: The largest ε that `epsilon_at` finds.
 _LARGE_EPSILON = 300.0
+_TWO_ARRAYS = "two arrays like q: g(q), and its derivative"
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +126,7 @@ class Claim(Record):
 
     def region_and_slope(self, q: FloatArray, theta: Any = None) -> tuple[FloatArray, FloatArray]:
         """`region`, not clipped, and `slope`, of an array that is known to lie in [0, 1]."""
-        raise self._lacking(
-            "region_and_slope(q, theta)", "two arrays like q: g(q), and its derivative"
-        )
+        raise self._lacking("region_and_slope(q, theta)", _TWO_ARRAYS)
 
     def tradeoff(self, alpha: npt.ArrayLike, theta: Any = None) -> Any:
         """The claimed trade-off function f(α) = 1 − g(α): the least type II error at type I error α."""
@@ -149,9 +148,7 @@ class Claim(Record):
         return scalar_or_array(self._delta(checks.doubles("epsilon", epsilon)))
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
-        raise self._lacking(
-            "_delta(epsilon)", "the largest δ allowed at each ε, an array like epsilon"
-        )
+        raise self._lacking("_delta(epsilon)", "the largest δ allowed at each ε, an array like it")
 
     def epsilon_at(self, delta: float) -> float:
         """About the smallest ε at which the claim allows no more than δ; ∞ if there is none."""
@@ -178,9 +175,7 @@ class Claim(Record):
             )
         found = self.region_and_slope(q)
         if not isinstance(found, tuple) or [np.shape(one) for one in found] != [q.shape, q.shape]:
-            raise InvalidInput(
-                f"{name}.region_and_slope(q) must return two arrays like q: g(q), and its derivative"
-            )
+            raise InvalidInput(f"{name}.region_and_slope(q) must return {_TWO_ARRAYS}")
         p = np.clip(found[0], 0.0, 1.0)
         for said, right in (
             (f"tradeoff({q[1]:g}) must be 1 − g", np.allclose(self.tradeoff(q), 1 - p, atol=1e-6)),
@@ -284,7 +279,7 @@ class EpsilonDeltaClaim(Claim):
     def _line(self, theta: Any) -> tuple[Any, Any, Any]:
         """e^ε, ε and δ. Past e^700 nothing changes but the overflow."""
         own: Any = self
-        theta = self.value if theta is None else theta
+        theta = self._theta(theta)
         epsilon, delta = (own.epsilon, theta) if self.parameter == "delta" else (theta, own.delta)
         if isinstance(epsilon, float):  # several times faster
             return math.exp(min(epsilon, 700.0)), epsilon, delta
@@ -388,8 +383,8 @@ class ApproximateDP(EpsilonDeltaClaim):
     headline: str = "epsilon"
 
     def __post_init__(self) -> None:
-        self._set(epsilon=checks.real("epsilon", self.epsilon, at_least=0.0))
-        self._set(delta=checked_delta(self.delta))
+        epsilon = checks.real("epsilon", self.epsilon, at_least=0.0)
+        self._set(epsilon=epsilon, delta=checked_delta(self.delta))
         checks.one_of("headline", self.headline, ("epsilon", "delta"))
         if self.headline == "delta":  # just below 1, where nothing would be claimed
             self._set(parameter="delta", symbol="δ", largest=1.0 - 1e-12)

@@ -142,12 +142,10 @@ class OrderedClaims(Claim):
     def region_inverse(self, p: npt.ArrayLike, theta: Any = None) -> Any:
         """From below: `region` there is at most p."""
         p = np.asarray(p, dtype=float)
-        low = bisect(
-            lambda q: self.region_and_slope(q, theta)[0] <= p, np.zeros(p.shape), np.ones(p.shape)
-        )[0]
-        return checks.scalar_or_array(
-            np.where(self.region_and_slope(np.zeros(p.shape), theta)[0] >= p, 0.0, low)
-        )
+        zero = np.zeros(p.shape)
+        low, _ = bisect(lambda q: self.region_and_slope(q, theta)[0] <= p, zero, zero + 1)
+        at_zero, _ = self.region_and_slope(zero, theta)
+        return checks.scalar_or_array(np.where(at_zero >= p, 0.0, low))
 
     def needed(self, p: npt.ArrayLike, q: npt.ArrayLike) -> Any:
         """From above, up to a quarter of a step: every t costs a curve."""

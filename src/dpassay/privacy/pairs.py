@@ -48,8 +48,6 @@ _SHORT = {
 
 def as_relation(given: Relation | str) -> Relation:
     """A relation by its name or its short name."""
-    if isinstance(given, str) and given in _SHORT:
-        return _SHORT[given]
     if given in tuple(Relation):
         return Relation(given)
     return _SHORT[one_of("relation", str(given).replace("-", "_"), tuple(_SHORT))]
@@ -152,8 +150,7 @@ def difference(first: Any, second: Any) -> str:
         kind = {"ndarray": "array"}.get(name := names.pop(), name) if len(names) == 1 else "input"
         a, b = _listed(first), _listed(second)
         sizes = " and ".join(f"{size:,}" for size in dict.fromkeys((len(a), len(b))))
-        found = _words(a, b)
-        return "" if found is None else f"two {kind}s of {sizes}{found}"
+        return "" if (found := _words(a, b)) is None else f"two {kind}s of {sizes}{found}"
     except Exception:  # inputs are objects of other people; a message must not fail for them
         return ""
 
@@ -192,12 +189,11 @@ def _unequal(a: Any, b: Any) -> list[Any]:
             if a.dtype.kind == b.dtype.kind == "f":
                 apart &= ~(np.isnan(a) & np.isnan(b))
         return np.flatnonzero(apart.reshape(len(a), -1).any(axis=1)).tolist()
-    return [k for k in (a if isinstance(a, Mapping) else range(len(a))) if not _same(a[k], b[k])]
 
+    def same(x: Any, y: Any) -> bool:
+        return bool(np.all(x is y or x == y)) and np.shape(x) == np.shape(y)
 
-def _same(x: Any, y: Any) -> bool:
-    equal = x is y or x == y
-    return bool(np.all(equal)) and np.shape(x) == np.shape(y)
+    return [k for k in (a if isinstance(a, Mapping) else range(len(a))) if not same(a[k], b[k])]
 
 
 def _alike(x: Any, y: Any) -> bool:

@@ -6,6 +6,7 @@ Points of a convex function joined by chords lie above it, so functions are repl
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from scipy.special import expit
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.privacy.curves import TradeoffCurve, lower_hull
+from dpassay.privacy.curves import ROUNDING, TradeoffCurve, curve_of_pairs, lower_hull
 from dpassay.privacy.event_claims import (
     SMALL_DELTA,
     ApproximateDP,
@@ -44,8 +45,6 @@ _CHORDS = (
     "between the given points the claim is linear: chords of a convex curve lie above it, and claim more "
     "than the curve does. Give a function to claim that"
 )
-#: Added to every δ of a profile: more than rounding takes from the lines and where they meet.
-_ROUNDING = 2e-15
 #: A profile is first evaluated at this many ε. More are added where they could raise f by more than this
 #: many standard deviations of one draw, up to a total number, in at most so many rounds.
 _FIRST, _WORTH, _MOST, _ROUNDS = 129, 1e-4, 600, 12
@@ -82,8 +81,7 @@ class TradeoffDP(Claim):
         self._set(gap=checks.real("gap", self.gap, at_least=0.0))
         self._set(directional=checks.flag("ordered", self.ordered))
         if not isinstance(self.f, TradeoffCurve):
-            make = _curve_of_function if callable(self.f) else _curve_of_points
-            curve = make(self.f)
+            curve = _curve_of_function(self.f) if callable(self.f) else _curve_of_points(self.f)
             if isinstance(self.f, FunctionType) and self.f.__name__.isidentifier():
                 self._set(name=self.name or self.f.__name__)
             both = curve if self.ordered else _both_orders(curve)
@@ -145,8 +143,11 @@ class TradeoffDP(Claim):
         return scalar_or_array(np.maximum(p - (1.0 - self.f(q)), 0.0))
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
-        """At a knot of the lowered curve."""
-        return np.asarray(_lowered(self.f, self.gap).delta(epsilon))
+        """At a knot of the lowered curve, max(f − gap, 0); where it reaches 0 there is one."""
+        if self.gap == 0:
+            return np.asarray(self.f.delta(epsilon))
+        x = np.union1d(self.f.x, [min(float(self._inverse(min(self.gap, 1.0))), 1.0)])
+        return np.asarray(TradeoffCurve(x, self.tradeoff(x)).delta(epsilon))
 
     def shown_by(self) -> tuple[FloatArray, FloatArray] | None:
         """δ(ε) on a grid; None where ε below 0 would be needed.
@@ -192,7 +193,7 @@ def _curve_of_function(f: Callable[[Any], Any]) -> TradeoffCurve:
     """
     tail = expit(np.linspace(-27.0, 0.0, 1501))
     x = np.concatenate([[0.0], tail, 1.0 - tail[-2::-1], [1.0]])
-    y = np.array([float(value) for value in np.broadcast_to(_evaluate(f, x), x.shape)])
+    y = _evaluate(f, x)
     wrong = np.flatnonzero(~((y >= -1e-9) & (y <= 1 - x + 1e-9)))  # NaN too
     if wrong.size:
         raise InvalidInput(
@@ -235,14 +236,6 @@ def _both_orders(curve: TradeoffCurve) -> TradeoffCurve:
     return TradeoffCurve(x, np.maximum(curve(x), other(x)))
 
 
-def _lowered(curve: TradeoffCurve, gap: float) -> TradeoffCurve:
-    """max(f − gap, 0), with the point where it reaches 0 among its own."""
-    if gap == 0:
-        return curve
-    x = np.union1d(curve.x, [min(float(curve.inverse()(min(gap, 1.0))), 1.0)])
-    return TradeoffCurve(x, np.maximum(curve(x) - gap, 0.0))
-
-
 def _curve_of_profile(f: Any) -> TradeoffCurve:
     """The curve a privacy profile ε ↦ δ implies for both orders, from finitely many ε.
 
@@ -255,15 +248,15 @@ def _curve_of_profile(f: Any) -> TradeoffCurve:
             f"f must be a function of epsilon that returns delta, got {checks.shown(f)}; for points "
             "of a trade-off curve use TradeoffDP(points)"
         )
-    x, y = _probes(f)
+    x, y = _first_epsilons(f)
     fresh = np.setdiff1d(np.linspace(0.0, x[-1], _FIRST), x)
     for _ in range(_ROUNDS):
         order = np.argsort(both := np.concatenate([x, fresh]))
         x, y = both[order], np.concatenate([y, _deltas(f, fresh)])[order]
-        fresh = np.setdiff1d(_worthwhile(x, y, _MOST - x.size), x)
+        fresh = np.setdiff1d(_most_useful(x, y, _MOST - x.size), x)
         if fresh.size == 0:
             break
-    _falling(x, y)
+    _check_decreasing(x, y)
     if y.min() >= 1.0:
         raise InvalidInput(
             f"delta(epsilon) is 1 up to epsilon = {x[-1]:g}: with delta = 1 nothing is claimed"
@@ -271,36 +264,33 @@ def _curve_of_profile(f: Any) -> TradeoffCurve:
     return curve_of_pairs(x, y)
 
 
-def _probes(f: Callable[[Any], Any]) -> tuple[FloatArray, FloatArray]:
+def _first_epsilons(f: Callable[[Any], Any]) -> tuple[FloatArray, FloatArray]:
     """0, the ε up to which a profile is evaluated, and those tried between, with their δ."""
-    seen = {e: float(_deltas(f, np.array([e]))[0]) for e in (0.0, 1.0)}
+    seen: dict[float, float] = {}
+
+    def delta(epsilon: float) -> float:
+        if epsilon not in seen:
+            seen[epsilon] = float(_deltas(f, np.array([epsilon]))[0])
+        return seen[epsilon]
+
+    def up_to(last: float) -> tuple[FloatArray, FloatArray]:
+        x = sorted(e for e in seen if e <= last)
+        return np.array(x), np.array([seen[e] for e in x])
+
+    delta(0.0)
     last = 1.0
-    while seen[last] > _NEGLIGIBLE and last < _MAX_EPSILON:
+    while delta(last) > _NEGLIGIBLE and last < _MAX_EPSILON:
         last *= 2
-        seen[last] = float(_deltas(f, np.array([last]))[0])
-    _falling(*_columns(seen))
+    _check_decreasing(*up_to(last))
     floor = max(seen[last] * (1 + 1e-6), _NEGLIGIBLE)
-    last = min((e for e in seen if seen[e] <= floor and e > 0), default=last)
-    while last > 1e-6:  # a small ε is a scale of its own
-        half = last / 2
-        if half not in seen:
-            seen[half] = float(_deltas(f, np.array([half]))[0])
-        if seen[half] > floor:
-            break
-        last = half
-    return _columns({e: seen[e] for e in seen if e <= last})
-
-
-def _columns(seen: dict[float, float]) -> tuple[FloatArray, FloatArray]:
-    x = sorted(seen)
-    return np.array(x), np.array([seen[e] for e in x])
+    while last > 1e-6 and delta(last / 2) <= floor:  # a small ε is a scale of its own
+        last /= 2
+    return up_to(last)
 
 
 def _deltas(f: Callable[[Any], Any], eps: FloatArray) -> FloatArray:
     """δ at every ε, checked."""
-    values = _evaluate(f, eps) if eps.size > 1 else np.empty(0)
-    if values.shape != eps.shape:  # f takes one number, or gives one whatever it is given
-        values = np.array([_at(f, e) for e in eps])
+    values = _evaluate(f, eps)
     wrong = np.flatnonzero(~((values >= -1e-9) & (values <= 1 + 1e-9)))
     if wrong.size:
         raise InvalidInput(
@@ -310,7 +300,7 @@ def _deltas(f: Callable[[Any], Any], eps: FloatArray) -> FloatArray:
     return np.clip(values, 0.0, 1.0)
 
 
-def _falling(x: FloatArray, y: FloatArray) -> None:
+def _check_decreasing(x: FloatArray, y: FloatArray) -> None:
     """A profile never rises, up to the rounding of whatever computed it."""
     least = np.minimum.accumulate(y)
     wrong = np.flatnonzero(y > least * (1 + 1e-6) + 1e-9)
@@ -323,7 +313,7 @@ def _falling(x: FloatArray, y: FloatArray) -> None:
         )
 
 
-def _worthwhile(x: FloatArray, y: FloatArray, most: int) -> FloatArray:
+def _most_useful(x: FloatArray, y: FloatArray, most: int) -> FloatArray:
     """Up to `most` further ε at which δ may lie well below the chord, the most useful ones.
 
     δ is convex in t = e^ε: between two knots it lies in the triangle of their chord and the
@@ -341,46 +331,24 @@ def _worthwhile(x: FloatArray, y: FloatArray, most: int) -> FloatArray:
         below = (chord - left) * (corner - t[:-1])
         worth = below / np.sqrt(d[:-1] - t[:-1] * chord)  # 1 − f where the two lines meet
     inner = (corner > t[:-1] * (1 + 1e-9)) & (corner < t[1:] * (1 - 1e-9))
-    chosen = np.flatnonzero(inner & (worth > _WORTH) & (below > _ROUNDING))
+    chosen = np.flatnonzero(inner & (worth > _WORTH) & (below > ROUNDING))
     chosen = chosen[np.argsort(-worth[chosen])][: max(most, 0)]
     return np.asarray(np.log(corner[chosen]))
 
 
-def curve_of_pairs(epsilons: FloatArray, deltas: FloatArray) -> TradeoffCurve:
-    """The curve that (ε, δ)-DP at each of these pairs, ε increasing, implies for both orders.
-
-    It is exactly the largest of the lines 1 − δ − e^ε α and their mirror images.
-
-    A line is part of it if its (e^ε, δ) is on the lower hull, and neighbours meet at minus the slope
-    between them. The lines fall at least as fast as 1 − α, their mirror images no faster: the former
-    are the larger up to the diagonal, which they pass at the largest (1 − δ)/(1 + e^ε).
-    """
-    t, d = lower_hull(np.exp(epsilons), np.minimum(deltas + _ROUNDING, 1.0))
-    top = 1.0 - d
-    meet = -np.diff(d) / np.diff(t)
-    height = top[:-1] - t[:-1] * meet
-    turn = float(np.max(top / (1 + t)))
-    steep = (meet > 0) & (meet < turn) & (height > turn)
-    alpha = np.concatenate([[0.0], meet[steep][::-1], [turn]])
-    # rounding can change the order, and make it rise next to 1: lowered, the claim is no stronger
-    order = np.argsort(alpha, kind="stable")
-    beta = np.concatenate([[top.max()], height[steep][::-1], [turn]])
-    alpha, beta = alpha[order], np.minimum.accumulate(beta[order])
-    mirrored = beta[-2::-1], alpha[-2::-1]
-    return TradeoffCurve(np.append(alpha, mirrored[0]), np.append(beta, mirrored[1]))
-
-
 def _evaluate(f: Callable[[Any], Any], x: FloatArray) -> FloatArray:
-    try:
-        return np.asarray(f(x), dtype=float)
-    except (TypeError, ValueError):
-        return np.array([_at(f, value) for value in x])  # f takes one number
-
-
-def _at(f: Callable[[Any], Any], x: float) -> float:
-    try:
-        return float(np.asarray(f(float(x)), dtype=float).item())
-    except Exception as error:  # functions raise what they like
-        raise InvalidInput(
-            f"f must return a number at {x:g}, and raised {type(error).__name__}: {error}"
-        ) from error
+    """f at every x, whether it takes arrays or one number."""
+    if x.size > 1:
+        with contextlib.suppress(TypeError, ValueError):
+            values = np.asarray(f(x), dtype=float)
+            if values.shape == x.shape:
+                return values
+    found = []
+    for at in x.tolist():
+        try:
+            found.append(float(np.asarray(f(at), dtype=float).item()))
+        except Exception as error:  # functions raise what they like
+            raise InvalidInput(
+                f"f must return a number at {at:g}, and raised {type(error).__name__}: {error}"
+            ) from error
+    return np.array(found)
