@@ -198,7 +198,8 @@ class _Collector:
 
     def _write(self) -> None:
         from dpassay.report import write
-        from dpassay.results.verdict import Verdict, detectable
+        from dpassay.results.verdict import Verdict
+        from dpassay.results.verdict_text import detectable
         from dpassay.results.verification import Verification
 
         rows, results = [], []

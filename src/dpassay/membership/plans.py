@@ -17,7 +17,7 @@ from dpassay.membership.runs import FEWEST
 from dpassay.privacy.claims import Claim, GaussianDP
 from dpassay.privacy.event_claims import SMALL_DELTA, digits
 from dpassay.privacy.provenance import level
-from dpassay.results.canaries import CertifiedEpsilon
+from dpassay.results.estimates import CertifiedEpsilon
 from dpassay.rootfinding import bisect
 from dpassay.rounding import number, rounded_down
 from dpassay.sampling.draw import seed_of

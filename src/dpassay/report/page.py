@@ -22,9 +22,17 @@ from dpassay.report import canaries, embed, figures
 from dpassay.report.figures import Figure
 from dpassay.results.estimates import LowerBound
 from dpassay.results.profile import Profile
-from dpassay.results.verdict import TITLES, Verdict
+from dpassay.results.verdict import Verdict
+from dpassay.results.verdict_text import TITLES
 from dpassay.results.verification import Verification
-from dpassay.results.view import GUARANTEES, NOT_A_BOUND, PairTable, ResultView, percent, related
+from dpassay.results.view import (
+    NOT_A_BOUND,
+    PairTable,
+    ResultView,
+    guarantee_text,
+    percent,
+    related,
+)
 from dpassay.rounding import number, rounded_down, rounded_up
 from dpassay.tables import Status
 from dpassay.validation import shown
@@ -340,7 +348,7 @@ def _spectrum(key: str, found: Spectrum) -> Section:
         sentence=sentence,
         facts=[_spectrum_fact(found, k) for k in middle],
         pair=about.pair,
-        guarantee=GUARANTEES[about.guarantee],
+        guarantee=guarantee_text(about.guarantee, about),
         meaning=(NOT_A_BOUND if found.lower is None else certified,),
         file=_file("spectrum", key),
     )

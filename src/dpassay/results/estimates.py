@@ -1,7 +1,8 @@
-"""Numbers read off a sample, and bounds that hold: different types on purpose."""
+"""Estimates, read off a sample, and lower bounds, which hold: different types on purpose."""
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,18 +10,18 @@ from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import Claim
+from dpassay.privacy.event_claims import digits
 from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
-from dpassay.results.canaries import CertifiedEpsilon, canary_chart
 from dpassay.results.explanations import Explanation
 from dpassay.results.view import (
-    EXACT_FOR_CANARIES,
-    GUARANTEES,
     ResultView,
-    about_rows,
     capital,
+    file_rows,
+    guarantee_text,
+    note_rows,
     percent,
     replay_command,
 )
@@ -56,6 +57,66 @@ class Estimate(Shown):
         draws = f" from {self.about.draws}" if self.about.n else ""
         how = f" ({self.about.method}, {self.about.guarantee}){self.about.noted}"
         return f"{self.notion} ≈ {number(self.value)}{where}{draws}{how}"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CanaryScores(Record):
+    """How the scores of canaries are spread, and what was guessed from them."""
+
+    edges: FloatArray  # of bins; what is beyond the ends is in the first and the last
+    included: FloatArray  # canaries in every bin
+    left_out: FloatArray
+    #: The lowest score guessed to be included, and the highest guessed to be left out; None for none.
+    high: float | None
+    low: float | None
+    #: Whether scores are places among those of their run, from 0 to 1.
+    places: bool
+    #: A row a test: canaries, guesses, right ones, and the fewest and the most that were possible (0 if
+    #: their number was fixed beforehand); and the error probability of each.
+    guessed: tuple[tuple[int, int, int, int, int], ...]
+    levels: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CertifiedEpsilon(Record):
+    """What canaries certify of ε at a δ, what is claimed, and the most that they could have shown."""
+
+    epsilon: float
+    delta: float
+    #: The claimed ε at this δ, such as an accountant's; None without a claim.
+    claimed: float | None
+    #: The ε that would have been certified if all guesses had been right.
+    ceiling: float
+    canaries: int
+    confidence: float
+    #: The name of a group of canaries, and the same of every group; all of them hold at once.
+    group: str = ""
+    groups: tuple[CertifiedEpsilon, ...] = ()
+    scores: CanaryScores | None = field(default=None, repr=False)
+    guarantee: Guarantee = Guarantee.EXACT
+
+    def __str__(self) -> str:
+        claimed = "" if self.claimed is None else f"the accountant's ε is {number(self.claimed)}; "
+        fair = " if each canary had a fair coin of its own" if self.guarantee.doubt else ""
+        return (
+            f"{self.guarantee.doubt or 'certified '}ε ≥ {rounded_down(self.epsilon)} at δ = "
+            f"{digits(self.delta)} ({level(self.confidence, 100)} %){fair}; {claimed}the most that these "
+            f"{self.canaries:,} canaries could have shown is {rounded_down(self.ceiling)}"
+        )
+
+    @property
+    def group_notes(self) -> tuple[str, ...]:
+        """What is certified of each group."""
+        return tuple(
+            f"group {g.group}: {g.guarantee.doubt}ε ≥ {rounded_down(g.epsilon)}; the most that its "
+            f"{g.canaries:,} canaries could have shown is {rounded_down(g.ceiling)}"
+            for g in self.groups
+        )
+
+
+def canary_chart(result: Any) -> Any:
+    """Scores and certified curve. Imported when called: the figures know results and bounds."""
+    return importlib.import_module("dpassay.report.canaries").chart(result)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -108,30 +169,28 @@ class LowerBound(Shown):
         """All there is to say; `file` is the name of its JSON in the commands that read it."""
         pure = self.claim is not None and self.claim.point is not None and self.claim.point[1] == 0
         shown = f"{self.notion} ≥ {rounded_down(self.value)}{' at δ = 0' * pure}"
-        doubt = self.guarantee.doubt
+        doubt, w, about = self.guarantee.doubt, self.witness, self.about
         bound = f"{doubt}{shown} with confidence {level(self.confidence)}"
-        w, about = self.witness, self.about
+        summary = [f"{bound} ({self.guarantee})"]
+        if self.certified is not None:
+            bound = str(self.certified)
+            summary = [capital(bound), f"{self.guarantee} guarantee"]
+        title = capital(f"{doubt}a lower bound")
         sure = f"with {percent(self.confidence)} confidence, {self.guarantee}"
+        rows = [*(w.rows() if w else []), *file_rows(about), ("how", about.method)]
         replayable = w is not None and self.value > 0 and not w.event.live
         return ResultView(
             status=Status.ESTIMATE,
-            headline=capital(f"{doubt}a lower bound"),
-            summary=[capital(str(self.certified)), f"{self.guarantee} guarantee"]
-            if self.certified
-            else [f"{bound} ({self.guarantee})"],
-            rows=[
-                *(w.rows() if w else []),
-                *about_rows(about, about.notes, about.method),
-            ],
+            headline=title,
+            summary=summary,
+            rows=rows + note_rows(about),
             about=about,
-            title=capital(f"{doubt}a lower bound"),
-            sentence=f"{capital(str(self.certified or bound))}.",
+            title=title,
+            sentence=f"{capital(bound)}.",
             facts=[("Not certified" if doubt else "Certified bound", shown, sure)],
             witness="" if w is None else str(w),
             pair=self.pair,
-            guarantee=EXACT_FOR_CANARIES
-            if self.certified is not None and self.guarantee is Guarantee.EXACT
-            else GUARANTEES[self.guarantee],
+            guarantee=guarantee_text(self.guarantee, about),
             budget=self.budget,
             meaning=(
                 "It is a lower bound: the true value may be larger. A low bound does not mean private.",

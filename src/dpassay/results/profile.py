@@ -14,7 +14,7 @@ from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About
-from dpassay.results.view import GUARANTEES, NOT_A_BOUND, ResultView
+from dpassay.results.view import NOT_A_BOUND, ResultView, guarantee_text
 from dpassay.rounding import number
 from dpassay.tables import Shown, Status, Tabular
 
@@ -112,7 +112,7 @@ class Profile(Shown, Tabular):
             sentence=f"ε is about {number(self.epsilon)} and μ about {number(self.mu)}{estimated}.",
             facts=[(name, f"{sign} ≈ {number(value)}", what) for name, sign, value, what in facts],
             pair=about.pair,
-            guarantee=GUARANTEES[about.guarantee],
+            guarantee=guarantee_text(about.guarantee, about),
             meaning=(NOT_A_BOUND,),
             file=file,
         )

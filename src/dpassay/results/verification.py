@@ -13,13 +13,14 @@ from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
 from dpassay.results.explanations import Explanation, explained
 from dpassay.results.view import (
-    GUARANTEES,
     Facts,
     PairTable,
     ResultView,
-    about_rows,
     capital,
     error_rate,
+    file_rows,
+    guarantee_text,
+    note_rows,
     percent,
     with_confidence,
 )
@@ -151,7 +152,7 @@ class Verification(Shown, Tabular):
         if worst.cells:
             others = f"all others together are {rounded_up(worst.unseen)} of the draws"
             rows.append(("outputs", f"{worst.cells:,} counted one by one; {others}"))
-        rows += [*explained(self.diagnosis), *about_rows(self.about, self.about.notes)]
+        rows += [*explained(self.diagnosis), *file_rows(self.about), *note_rows(self.about)]
         rows.append(("scope", f"{self.where}, and no other inputs"))
         return ResultView(
             status=self.tone,
@@ -165,7 +166,7 @@ class Verification(Shown, Tabular):
             pair=None if many else worst.pair,
             reason=self.reason,
             pairs=_pair_table(self),
-            guarantee=GUARANTEES[self.guarantee],
+            guarantee=guarantee_text(self.guarantee, self.about),
             budget=self.budget,
             meaning=_meaning(self),
             diagnosis=self.diagnosis,
