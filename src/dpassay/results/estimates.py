@@ -116,7 +116,7 @@ class CertifiedEpsilon(Record):
 
 def canary_chart(result: Any) -> Any:
     """Scores and certified curve. Imported when called: the figures know results and bounds."""
-    return importlib.import_module("dpassay.report.canaries").chart(result)
+    return importlib.import_module("dpassay.report.figures").canary_chart(result)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

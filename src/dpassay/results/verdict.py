@@ -194,10 +194,8 @@ class Verdict(Shown):
         An event and its complement are the same test. Of the possible readings this is the one that is
         most against the claim; a claim that is not symmetric is about both orders of the pair.
         """
-        w = self.witness
-        orders = [(w.hits_p, w.n_p, w.hits_q, w.n_q)]
-        if not self.claim.symmetric:
-            orders.append((w.hits_q, w.n_q, w.hits_p, w.n_p))
+        counts = self.witness.counts
+        orders = [counts] if self.claim.symmetric else [counts, (*counts[2:], *counts[:2])]
         readings = [c for i, n, j, m in orders for c in ((i, n, j, m), (n - i, n, m - j, m))]
         return max(
             readings, key=lambda c: float(self.claim.tradeoff(c[2] / c[3])) - 1 + c[0] / c[1]
