@@ -18,7 +18,7 @@ from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.records import Record
-from dpassay.report import canaries, embed, figures
+from dpassay.report import embed, figures, output_figures
 from dpassay.report.figures import Figure
 from dpassay.results.estimates import LowerBound
 from dpassay.results.profile import Profile
@@ -257,7 +257,7 @@ def _sections(results: Sequence[Result | Spectrum], profile: Profile | None) -> 
             held = [one.profile for one in claims if isinstance(one, Verdict)]
             if profile is not None and all(own is not profile for own in held):
                 curve = figures.tradeoff("estimate-tradeoff", None, profile.tradeoff_curve)
-                drawn = [curve, *figures.notions("estimate", profile, None)]
+                drawn = [curve, *_notions("estimate", profile, None)]
                 sections.append(Section("estimate", profile.view(), profile.to_json(), drawn))
     return sections + [_spectrum(f"s{k}", one) for k, one in enumerate(spectra, 1)]
 
@@ -269,7 +269,7 @@ def _section(key: str, result: Result) -> Section:
         case Hunt():
             return _hunt(key, result)
     name = "bound" if isinstance(result, LowerBound) else "verification"
-    drawn = canaries.figures(key, result) if isinstance(result, LowerBound) else []
+    drawn = figures.canaries(key, result) if isinstance(result, LowerBound) else []
     return Section(key, result.view(_file(name, key)), result.to_json(), drawn)
 
 
@@ -283,20 +283,32 @@ def _verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
     if curve is None and profile is not None:
         curve = profile.tradeoff_curve
     # of canaries, which are not independent, counts have no confidence region
-    of_values = canaries.figures(key, verdict) or [
+    of_values = figures.canaries(key, verdict) or [
         figures.tradeoff(f"{key}-tradeoff", verdict, curve)
     ]
     method = []
     if profile is not None:
-        of_values += figures.notions(key, profile, verdict)
+        of_values += _notions(key, profile, verdict)
         method = [("Estimates", profile.about.method)]
     if verdict.witness.event.of_representation and curve is not None:
         of_values = [replace(one, caption=f"{one.caption} {OF_VALUES}") for one in of_values]
-    shown = figures.cause(f"{key}-cause", verdict.diagnosis) if verdict.violated else []
+    shown = output_figures.cause(f"{key}-cause", verdict.diagnosis) if verdict.violated else []
     drawn = [*shown, *figures.evidence(f"{key}-evidence", verdict), *of_values]
     view = verdict.view(_file("verdict", key))
-    listed = figures.event_table(verdict.witness.event)
+    listed = output_figures.event_table(verdict.witness.event)
     return Section(key, view, verdict.to_json(), drawn, method, event=listed)
+
+
+def _notions(key: str, profile: Profile, verdict: Verdict | None) -> list[Figure]:
+    """δ(ε), the output distributions, the privacy loss and the Rényi curve of a profile."""
+    claim = None if verdict is None else verdict.claim
+    event = None if verdict is None else verdict.witness.event
+    draws, loss = sum(profile.about.n or ()), profile.loss
+    return [
+        figures.spectrum(f"{key}-spectrum", profile.spectrum, claim),
+        *([] if loss is None else output_figures.losses(key, loss, event, draws)),
+        figures.renyi(f"{key}-renyi", profile.renyi_curve, claim),
+    ]
 
 
 def _hunt(key: str, found: Hunt) -> Section:
