@@ -19,9 +19,14 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffCurve
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results import blindness, verdict_text
-from dpassay.results.estimates import CertifiedEpsilon, SecondBound, TradeoffPoint, canary_chart
+from dpassay.results.estimates import (
+    CertifiedEpsilon,
+    Profile,
+    SecondBound,
+    TradeoffPoint,
+    canary_chart,
+)
 from dpassay.results.explanations import Belief, Explanation
-from dpassay.results.profile import Profile
 from dpassay.results.view import ResultView
 from dpassay.results.witness import Witness
 from dpassay.rounding import number, rounded_down, rounded_up
