@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from scipy.special import bdtrik
@@ -80,7 +79,7 @@ def diagnose(
             _Test(one, fresh, claim, witness, level / chosen, sure, 1 - level, k == 0)
             for k, one in enumerate(suspects)
         ]
-        return tuple(test.explanation() for test in tests if test.told_apart)
+        return tuple(filter(None, (test.explanation() for test in tests)))
 
 
 @dataclass
@@ -97,21 +96,17 @@ class _Test:
     pictured: bool
     numbers: dict[str, float] = field(default_factory=dict)
 
-    @property
-    def plain(self) -> bool:
-        """Whether it speaks of one event alone."""
-        return self.one.other is None and not self.one.parts and not self.one.facts
+    def __post_init__(self) -> None:
+        self.counts = self._counts(self.one.condition)
 
-    @property
-    def told_apart(self) -> bool:
-        """Whether its event is likelier on one input, beyond chance; True where it speaks of more."""
-        _, _, low, high = self._limits(self.counts)
-        return not self.plain or low > high
-
-    def explanation(self) -> Explanation:
-        """What can be said of it."""
+    def explanation(self) -> Explanation | None:
+        """What can be said of it; nothing of an event alone that tells no input from the other."""
         one = self.one
-        if not self.plain:  # two statements: of the event alone, and of spreads, parts or a shift
+        event_alone = one.other is None and not one.parts and not one.facts
+        _, _, low, high = self._limits(self.counts)
+        if event_alone and low <= high:
+            return None
+        if not event_alone:  # two statements: of the event, and of spreads, parts or a shift
             self.level /= 2
         self.numbers = {**one.facts, ALONE: float(shown(self.claim, *self.counts, self.level))}
         self._limits(self.counts)
@@ -143,11 +138,6 @@ class _Test:
         p, q = self.batch.p, self.batch.q
         i = int(np.count_nonzero(condition.holds(p)))
         return i, len(p), int(np.count_nonzero((other or condition).holds(q))), len(q)
-
-    @cached_property
-    def counts(self) -> tuple[int, int, int, int]:
-        """Those of the condition that it speaks of."""
-        return self._counts(self.one.condition)
 
     def _limits(self, counts: tuple[int, int, int, int]) -> tuple[str, str, float, float]:
         """On which input an event is likelier, on which not, and how likely at least and at most."""

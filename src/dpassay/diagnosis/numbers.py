@@ -103,38 +103,18 @@ class Noise:
         return found if found > 1e-6 or bounds else 0.0
 
 
-@dataclass(frozen=True, eq=False)
 class Numbers:
     """A part of the outputs on both sides, sorted, without outputs that lack it."""
 
-    part: Part
-    sides: list[FloatArray]
-    draws: tuple[int, int]  # with those that lack it
-
-    @classmethod
-    def of(cls, part: Part, p: Any, q: Any) -> Numbers:
-        """Read it."""
-        sides = [np.sort(found[~np.isnan(found)]) for found in (part.read(p), part.read(q))]
-        return cls(part, sides, (len(p), len(q)))
-
-    @cached_property
-    def centres(self) -> list[float]:
-        """The two medians."""
-        return [float(side[side.size // 2]) for side in self.sides]
-
-    @cached_property
-    def centred(self) -> list[FloatArray]:
-        """The distances from the medians, with their signs."""
-        return [side - centre for side, centre in zip(self.sides, self.centres, strict=True)]
-
-    @cached_property
-    def spreads(self) -> list[float]:
-        """Mean distances from the medians."""
-        return [float(np.abs(rest).mean()) for rest in self.centred]
-
-    @property
-    def shift(self) -> float:
-        return abs(self.centres[1] - self.centres[0])
+    def __init__(self, part: Part, p: Any, q: Any) -> None:
+        self.part = part
+        self.draws = len(p), len(q)  # with those that lack it
+        self.sides = [np.sort(found[~np.isnan(found)]) for found in (part.read(p), part.read(q))]
+        #: The medians, the distances from them, and the means of these.
+        self.centres = [float(s[s.size // 2]) if s.size else math.nan for s in self.sides]
+        self.centred = [s - c for s, c in zip(self.sides, self.centres, strict=True)]
+        self.spreads = [float(np.abs(c).mean()) if c.size else math.nan for c in self.centred]
+        self.shift = abs(self.centres[1] - self.centres[0])
 
     @cached_property
     def modes(self) -> list[tuple[float, float]]:

@@ -123,7 +123,7 @@ class Suspects:
         return shown(self.claim, i, len(self.p), j, len(self.q), _LAX)
 
     def _best(self, parts: Iterable[Part]) -> list[Weighed]:
-        read = (Numbers.of(part, self.p, self.q) for part in parts)
+        read = (Numbers(part, self.p, self.q) for part in parts)
         return [(*one.best(self.claim), one) for one in read]
 
     def _categorical(self, condition: Condition) -> list[Suspicion]:
@@ -205,7 +205,7 @@ class Suspects:
             return []
         near = self.p if self.p.rest is not None else self.q
         parts = coordinates(kinds[int(np.argmax(both))], near)
-        columns = [Numbers.of(part, self.p, self.q) for part in parts[: 8 * _COLUMNS]]
+        columns = [Numbers(part, self.p, self.q) for part in parts[: 8 * _COLUMNS]]
         if len(columns) > _COLUMNS:
             columns.sort(key=lambda one: -one.shift / max(*one.spreads, 1e-300))
         return columns[:_COLUMNS]
