@@ -55,11 +55,11 @@ from .privacy.pairs import Relation as Relation
 from .privacy.provenance import Guarantee as Guarantee
 from .results.estimates import Estimate as Estimate
 from .results.estimates import LowerBound as LowerBound
+from .results.estimates import Profile as Profile
 from .results.estimates import TradeoffPoint as TradeoffPoint
 from .results.explanations import Belief as Belief
 from .results.explanations import Explanation as Explanation
 from .results.explanations import Fault as Fault
-from .results.profile import Profile as Profile
 from .results.verdict import Verdict as Verdict
 from .results.verification import Verification as Verification
 from .results.witness import Witness as Witness

@@ -50,14 +50,12 @@ def tradeoff(
     parts += _lines(lines, x, y, ("α", "β"), hover, () if point is None else ("witness",))
     if outline is not None:
         ring = [*outline.tolist(), outline[0].tolist()]
-        corners = [{"x": a, "y": b, "order": k} for k, (a, b) in enumerate(ring)]
-        region = _data(corners).mark_line(
-            filled=True, fillOpacity=0.35, color=PALETTE[5], strokeWidth=1
-        )
-        parts.append(region.encode(x="x:Q", y="y:Q", order="order:Q"))
+        region = _data([{"x": a, "y": b, "order": k} for k, (a, b) in enumerate(ring)])
+        look = {"filled": True, "fillOpacity": 0.35, "color": PALETTE[5], "strokeWidth": 1}
+        parts.append(region.mark_line(**look).encode(x="x:Q", y="y:Q", order="order:Q"))
     elif box is not None:
-        corners = [dict(zip(("x", "x2", "y", "y2"), box, strict=True))]
-        region = _data(corners).mark_rect(color=PALETTE[5], opacity=0.35, stroke=PALETTE[5])
+        region = _data([dict(zip(("x", "x2", "y", "y2"), box, strict=True))])
+        region = region.mark_rect(color=PALETTE[5], opacity=0.35, stroke=PALETTE[5])
         parts.append(region.encode(x="x:Q", x2="x2:Q", y="y:Q", y2="y2:Q"))
     parts += _mark(point, ("α counted", "β counted"), "circle")
     return _finish(parts, width=380, height=380)
@@ -99,8 +97,7 @@ def renyi(
 def evidence(draws: FloatArray, log: FloatArray, *, limit: float, hover: bool = False) -> Any:
     """The log of the evidence against draws a side, the line past which a claim is refuted, and where."""
     alt = altair()
-    ends = np.array([draws.min(), draws.max()], dtype=float) if draws.size else np.ones(1)
-    lines = {"evidence": (draws, log), "refuted": (ends, np.full(ends.size, limit))}
+    lines = {"evidence": (draws, log), "refuted": _level(draws, limit)}
     x = alt.X("x:Q", title="draws a side", scale=alt.Scale(type="log", nice=False))
     y = alt.Y("y:Q", title="log evidence")
     above = np.flatnonzero(log >= limit)[:1]
@@ -138,11 +135,7 @@ def certified(
 def search(at: FloatArray, bounds: FloatArray, *, claimed: float, hover: bool = False) -> Any:
     """What pairs of inputs predict, over the draws of a hunt: points, the best so far, the claim."""
     alt = altair()
-    ends = np.array([at.min(), at.max()], dtype=float) if at.size else np.ones(1)
-    lines = {
-        "best": (at, np.maximum.accumulate(bounds)),
-        "claimed": (ends, np.full(ends.size, claimed)),
-    }
+    lines = {"best": (at, np.maximum.accumulate(bounds)), "claimed": _level(at, claimed)}
     x = alt.X("x:Q", title="draws of the hunt")
     y = alt.Y("y:Q", title="predicted bound", scale=alt.Scale(domainMin=0))
     points = _data([{"x": a, "y": b} for a, b in zip(at.tolist(), bounds.tolist(), strict=True)])
@@ -311,8 +304,7 @@ def _band(band: tuple[FloatArray, FloatArray, FloatArray] | None, x: Any, y: Any
 
 def _outputs() -> Any:
     # in the order of the data: a list to sort by would become an expression with the outputs in it
-    alt = altair()
-    return alt.Y("output:N", sort=None, title=None, axis=alt.Axis(ticks=False))
+    return altair().Y("output:N", sort=None, title=None, axis=altair().Axis(ticks=False))
 
 
 def _member(inside: Sequence[bool] | None, k: int) -> dict[str, str | float]:
@@ -394,6 +386,12 @@ def _lines(
     return parts
 
 
+def _level(x: FloatArray, value: float) -> Line:
+    """A horizontal line over all of x."""
+    ends = np.array([x.min(), x.max()], dtype=float) if x.size else np.ones(1)
+    return ends, np.full(ends.size, value)
+
+
 def _curves(lines: Mapping[str, Line], points: int) -> list[dict[str, Any]]:
     out = []
     for name, (xs, ys) in lines.items():
@@ -468,12 +466,9 @@ def compare(results: Mapping[str, Any]) -> Any:
         )
     if len(set(kinds.values())) > 1:
         raise InvalidInput(f"compare draws results of one kind, got {sorted(set(kinds.values()))}")
-    match next(iter(kinds.values())):
-        case "profile":
-            parts = ("tradeoff_curve", "spectrum", "renyi_curve")
-            return panels(
-                [compare({n: getattr(r, part) for n, r in results.items()}) for part in parts]
-            )
-        case kind:
-            draw: Any = {"tradeoff": tradeoff, "spectrum": spectrum, "renyi": renyi}[kind]
-            return draw({str(name): (r.x, r.y) for name, r in results.items()})
+    kind = next(iter(kinds.values()))
+    if kind == "profile":
+        curves = ("tradeoff_curve", "spectrum", "renyi_curve")
+        return panels([compare({n: getattr(r, c) for n, r in results.items()}) for c in curves])
+    draw: Any = {"tradeoff": tradeoff, "spectrum": spectrum, "renyi": renyi}[kind]
+    return draw({str(name): (r.x, r.y) for name, r in results.items()})

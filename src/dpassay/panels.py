@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpassay.hunting.result import Hunt, compared
-from dpassay.results.estimates import LowerBound
-from dpassay.results.profile import Profile
+from dpassay.results.estimates import LowerBound, Profile
 from dpassay.results.verdict import Verdict
 from dpassay.results.verification import Verification
 from dpassay.results.view import capital

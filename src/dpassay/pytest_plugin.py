@@ -147,12 +147,11 @@ class _Collector:
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Remember how a test ended."""
         if report.when == "call" or report.failed:
-            expected = hasattr(report, "wasxfail")
-            word = {
-                ("skipped", True): "failed as expected",
-                ("passed", True): "passed unexpectedly",
-            }
-            self.outcomes[report.nodeid] = word.get((report.outcome, expected), report.outcome)
+            outcome = report.outcome
+            if hasattr(report, "wasxfail"):
+                expected = {"skipped": "failed as expected", "passed": "passed unexpectedly"}
+                outcome = expected.get(outcome, outcome)
+            self.outcomes[report.nodeid] = outcome
 
     def pytest_sessionfinish(self, session: Any) -> None:
         """Hand the results to the controller, or write the report."""
@@ -161,7 +160,15 @@ class _Collector:
         testing.listeners[:] = [one for one in testing.listeners if one != self._add]
         if hasattr(self.config, "workeroutput"):
             self.config.workeroutput[_KEY] = [[*map(tuple, self.entries)], self.marked]
-        elif self._results() or self._without():
+            return
+        heard = {one.test for one in self.entries}
+        self.entries += [
+            _Entry(test, "", "ended before it asserted anything")
+            for test in dict.fromkeys(self.marked)
+            if test not in heard and self.outcomes.get(test) == "failed"
+        ]
+        self.entries.sort(key=lambda one: one.test)  # those of a test stay in their order
+        if self.entries:
             self._write()
 
     @pytest.hookimpl(optionalhook=True)  # a hook of pytest-xdist, which need not be installed
@@ -171,70 +178,47 @@ class _Collector:
         self.entries += [_Entry(*one) for one in entries]
         self.marked += marked
 
-    def _results(self) -> list[_Entry]:
-        """Assertions with a result, by test; a stable sort keeps those of a test in their order."""
-        return sorted((one for one in self.entries if one.kind), key=lambda one: one.test)
+    def _write(self) -> None:
+        from dpassay.report import write
+        from dpassay.results.verdict import Verdict
+        from dpassay.results.verdict_text import detectable
+        from dpassay.results.verification import Verification
 
-    def _without(self) -> list[_Entry]:
-        """Assertions without a result, and marked tests that asserted nothing and failed."""
-        heard = {one.test for one in self.entries}
-        silent = [
-            _Entry(test, "", "ended before it asserted anything")
-            for test in dict.fromkeys(self.marked)
-            if test not in heard and self.outcomes.get(test) == "failed"
-        ]
-        failed = [one for one in self.entries if not one.kind]
-        return sorted([*failed, *silent], key=lambda one: one.test)
+        results, rows, more = [], [], []
+        for one in self.entries:
+            file, _, name = one.test.partition("::")
+            row = {"test": name or file, "claim": one.claim, "certified": "nothing", "result": ""}
+            row |= {"smallest detectable": "", "outcome": self._ended(one.test), "file": file}
+            if not one.kind:
+                more.append(row | {"result": shorten(f"no result: {one.text}", 120)})
+                continue
+            result = (Verdict if one.kind == "Verdict" else Verification).from_json(one.text)
+            row |= {"claim": result.claim.short, "result": result.tone.label}
+            if isinstance(result, Verdict):
+                row["smallest detectable"] = detectable(result)[0]
+            if isinstance(result, Verdict) or result.holds:
+                row["certified"] = result.bound
+            results.append(result)
+            rows.append(row)
+        command = f"pytest --dp-report={self.path}"
+        top: dict[str, Any] = {"title": "Privacy tests", "command": command, "lead": self._lead()}
+        write(self.path, results, table=rows, more=more, **top)
 
     def _ended(self, test: str) -> str:
         return self.outcomes.get(test, "not known")
 
-    def _row(
-        self, test: str, claim: str, measured: str, verdict: str, least: str = ""
-    ) -> dict[str, str]:
-        file, _, name = test.partition("::")
-        row = {"test": name or file, "claim": claim, "certified": measured, "result": verdict}
-        return row | {"smallest detectable": least, "outcome": self._ended(test), "file": file}
-
-    def _write(self) -> None:
-        from dpassay.report import write
-        from dpassay.results.verdict import Verdict, detectable
-        from dpassay.results.verification import Verification
-
-        rows, results = [], []
-        for one in self._results():
-            result = (Verdict if one.kind == "Verdict" else Verification).from_json(one.text)
-            results.append(result)
-            shown = isinstance(result, Verdict) or result.holds
-            measured = result.bound if shown else "nothing"
-            least = detectable(result)[0] if isinstance(result, Verdict) else ""
-            said = result.claim.short, measured, result.tone.label, least
-            rows.append(self._row(one.test, *said))
-        write(
-            self.path,
-            results,
-            title="Privacy tests",
-            command=f"pytest --dp-report={self.path}",
-            table=rows,
-            more=[
-                self._row(one.test, one.claim, "nothing", shorten(f"no result: {one.text}", 120))
-                for one in self._without()
-            ],
-            lead=self._lead(),
-        )
-
     def _lead(self) -> tuple[str, str, str]:
         """The status, title and sentence of the page: about tests, not about claims."""
-        tests = {one.test for one in (*self._results(), *self._without())}
+        tests = {one.test for one in self.entries}
         ended = Counter(map(self._ended, tests))
         bad = sum(k for word, k in ended.items() if word not in ("passed", "failed as expected"))
         total = f"{len(tests)} privacy test" + ("s" if len(tests) > 1 else "")
         said = f"Of {total}, " + ", ".join(f"{k} {word}" for word, k in sorted(ended.items())) + "."
         if not bad:
-            note = (
-                "A test that passes detected no violation. That does not show that a claim holds."
+            said += (
+                " A test that passes detected no violation. That does not show that a claim holds."
             )
-            return "clear", "No test failed", f"{said} {note}"
+            return "clear", "No test failed", said
         failed = "1 test failed" if bad == 1 else f"{bad} tests failed"
         if bad != ended["failed"]:
             failed = f"{bad} of {total} failed or passed unexpectedly"
@@ -244,12 +228,11 @@ class _Collector:
         """Say where the report is, or that there is none."""
         if hasattr(self.config, "workeroutput"):
             return
-        found, without = len(self._results()), len(self._without())
-        if found or without:
-            many = "1 result" if found == 1 else f"{found} results"
-            more = f", {without} without a result" if without else ""
-            terminalreporter.write_line(f"dpassay: {many}{more} in {self.path}")
-        else:
-            terminalreporter.write_line(
-                f"dpassay: no test asserted privacy, {self.path} was not written"
-            )
+        said = f"no test asserted privacy, {self.path} was not written"
+        if self.entries:
+            found = sum(bool(one.kind) for one in self.entries)
+            without = len(self.entries) - found
+            said = "1 result" if found == 1 else f"{found} results"
+            said += f", {without} without a result" if without else ""
+            said += f" in {self.path}"
+        terminalreporter.write_line(f"dpassay: {said}")

@@ -33,7 +33,7 @@ from typing import Any, TypeVar, cast
 from dpassay import settings
 from dpassay import validation as checks
 from dpassay.auditing.audits import audit
-from dpassay.auditing.plans import Plan, plan
+from dpassay.auditing.plans import plan
 from dpassay.auditing.verifications import verify
 from dpassay.blackbox.library_objects import claim_on
 from dpassay.errors import DpassayError, InvalidInput, NotEnoughDraws
@@ -45,7 +45,8 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import Guarantee, level
 from dpassay.results.explanations import explained
-from dpassay.results.verdict import Verdict, second_bound
+from dpassay.results.verdict import Verdict
+from dpassay.results.verdict_text import second_bound
 from dpassay.results.verification import Verification
 from dpassay.results.witness import BITS
 from dpassay.sampling.draw import Sampling, Seed, seed_of
@@ -105,15 +106,11 @@ listeners: list[Callable[[Verdict | Verification | NoResult], None]] = []
 #: Draws a side of the pilot that `detects` plans with, and the most of the test.
 _PILOT, _MOST_DRAWS = 2000, 10_000_000
 
-#: What is printed where a test passes and there is no event to say how strong it was.
-_UNLEARNED = "no score told the outputs on the two inputs apart"
-
 #: The shares of flake of up to three audits of `detects`, and how near to its excess they come.
 _TRIES, _CLOSE = (0.5, 0.25, 0.25), 1.05
 
 #: The default of `rng`: the seed of the test suite (see `dpassay.settings`), or 0.
 _SUITE: Any = "suite"
-
 
 #: What an option of one assertion is called in another; a confidence is 1 − flake.
 _ELSEWHERE = {"confidence": "flake", "flake": "confidence", "n": "budget", "budget": "n"}
@@ -141,13 +138,6 @@ def _named_options(*more: str) -> Callable[[F], F]:
     return decorate
 
 
-def _one(claim: Any) -> Any:
-    """The claim; several are refused."""
-    if several(claim):
-        raise InvalidInput("an assertion takes one claim; write one for each")
-    return claim
-
-
 def _run(
     verb: Callable[..., Any],
     mechanism: Any,
@@ -161,10 +151,12 @@ def _run(
     """What a verb returns; listeners hear of it, or of the error that it ended with."""
     __tracebackhide__ = True
     try:
+        if several(claim):
+            raise InvalidInput("an assertion takes one claim; write one for each")
         if flake is not None:
             options["confidence"] = 1 - checks.probability("flake", flake)
         sampling = sampling or Sampling(progress=False)
-        found = verb(mechanism, inputs, _one(claim), sampling=sampling, **options)
+        found = verb(mechanism, inputs, claim, sampling=sampling, **options)
     except Exception as error:
         raised = error
         # too few draws to refute a claim make a test weak; to show that one holds is to ask for more
@@ -239,29 +231,10 @@ def assert_private(
     __tracebackhide__ = True
     suite = settings.current()
     flake = suite.flake if flake is None else flake
-    seed, caught = _seed(pairs, rng, seed), ""
-    verb: Callable[..., Any] = audit
     if detects is None and n is None and seconds is None:
-        detects = suite.detects
-    if detects is not None:
-        try:
-            if n is not None or seconds is not None:
-                raise InvalidInput("detects chooses the draws: leave n and seconds out")
-            made = _planned(detects, mechanism, pairs, claim, _TRIES[0] * flake, seed, sampling)
-        except (DpassayError, AuditTooWeak) as error:
-            _tell(NoResult(str(claim), f"{type(error).__name__}: {error}".partition("\n")[0]))
-            raise
-        n, verb = max(made.draws or 0, _PILOT), functools.partial(_audit_until, made.actual)
-        caught = (
-            f"an excess of {100 * detects:.3g} % on an event like this would be detected with "
-            "probability 0.9"
-        )
-        if getattr(made.claim, "delta", 0.0):
-            caught += ". That is an excess of ε; a larger δ on rarer events may be missed"
-    elif n is None and seconds is None:
-        n = suite.n or 20_000
+        detects, n = suite.detects, None if suite.detects else suite.n or 20_000
     verdict: Verdict = _run(
-        verb,
+        audit if detects is None else functools.partial(_audit_detecting, detects),
         mechanism,
         pairs,
         claim,
@@ -272,79 +245,67 @@ def assert_private(
         features=features,
         relation=suite.relation if relation is None else relation,
         details="violation" if listeners else False,
-        rng=seed,
+        rng=_seed(pairs, rng, seed),
         sampling=sampling,
     )
     remedy = verdict.remedy or "give a larger n, a larger flake or another loss"
     draws = min(verdict.about.n or (0,))
     weak = f"with {draws:,} draws a side and flake={flake:g}; {_needed(verdict.claim, flake)}; {remedy}"
     _fail(verdict, flake, weak)
-    if caught and _misses(verdict, made.actual):
-        raise AuditTooWeak(
-            f"with {draws:,} draws a side {verdict.caught or 'nothing would be detected'}, which is more "
-            f"than detects = {detects:g} over {verdict.claim.short}: give a larger detects, a larger "
-            "flake, or n",
-            verdict,
+    power = verdict.caught or "no score told the outputs on the two inputs apart"
+    if detects is not None:
+        if _misses(verdict, detects):
+            raise AuditTooWeak(
+                f"with {draws:,} draws a side {verdict.caught or 'nothing would be detected'}, which is "
+                f"more than detects = {detects:g} over {verdict.claim.short}: give a larger detects, a "
+                "larger flake, or n",
+                verdict,
+            )
+        power = (
+            f"an excess of {100 * detects:.3g} % on an event like this would be detected with "
+            "probability 0.9"
         )
-    print("; ".join(filter(None, (verdict.headline, caught or verdict.caught or _UNLEARNED))))
+        if getattr(verdict.claim, "delta", 0.0):
+            power += ". That is an excess of ε; a larger δ on rarer events may be missed"
+    print(f"{verdict.headline}; {power}")
     return verdict
 
 
-def _audit_until(
-    target: float | None,
-    mechanism: Any,
-    pairs: Any,
-    claim: Any,
-    *,
-    n: int,
-    confidence: float,
-    **options: Any,
-) -> Verdict:
-    """Audit with more draws where the event that was found would not show a parameter of `target`.
-
-    Every audit has its share of the error probability.
-    """
-    for share in _TRIES:
-        sure = 1 - share * (1 - confidence)
-        found: Verdict = audit(mechanism, pairs, claim, n=n, confidence=sure, **options)
-        if n == _MOST_DRAWS or not _misses(found, target):
-            break
-        value, least = found.claim.value, found.smallest_detectable
-        assert target is not None
-        assert least is not None
-        times = ((least - value) / (target - value)) ** 2 if math.isfinite(least) else 4.0
-        n = min(math.ceil(1.2 * n * min(max(times, 1.0), 16.0)), _MOST_DRAWS)
-    return found
-
-
-def _misses(verdict: Verdict, target: float | None) -> bool:
-    """Whether an audit that refuted nothing would not have shown a parameter, up to a few percent."""
-    least, value = verdict.smallest_detectable, verdict.claim.value
-    if verdict.violated or target is None or least is None:
-        return False
-    return least - value > _CLOSE * (target - value)
-
-
-def _planned(
+def _audit_detecting(
     detects: float,
     mechanism: Any,
     pairs: Any,
     claim: Any,
-    flake: float,
-    seed: Seed,
-    sampling: Sampling | None,
-) -> Plan:
-    """The plan for the pair on which it takes most draws to detect an excess."""
-    __tracebackhide__ = True
+    *,
+    n: int | None,
+    seconds: float | None,
+    confidence: float,
+    rng: Seed,
+    sampling: Sampling,
+    **options: Any,
+) -> Verdict:
+    """An audit that detects a relative excess: a pilot plans the draws of the pair that takes most.
+
+    It is repeated with more draws where its event would not show the excess. Every audit has its share
+    of the error probability.
+    """
+    if n is not None or seconds is not None:
+        raise InvalidInput("detects chooses the draws: leave n and seconds out")
     checks.real("detects", detects, above=0.0, below=3.0, remedy="20 % is 0.2")
-    how = replace(sampling or Sampling(), progress=False)
-    sure = 1 - checks.probability("flake", flake)
-    options: dict[str, Any] = {"excess": detects, "confidence": sure, "pilot": _PILOT}
+    shares = [share * (1 - confidence) for share in _TRIES]
     made = max(
         (
-            plan(mechanism, pair, stated, rng=seed, sampling=how, **options)
+            plan(
+                mechanism,
+                pair,
+                claim_on(claim, mechanism, pair),
+                excess=detects,
+                confidence=1 - shares[0],
+                pilot=_PILOT,
+                rng=rng,
+                sampling=replace(sampling, progress=False),
+            )
             for pair in (pairs if isinstance(pairs, list) else [pairs])
-            for stated in [claim_on(_one(claim), mechanism, pair)]
         ),
         key=lambda one: one.draws or math.inf,
     )
@@ -357,7 +318,28 @@ def _planned(
             f"detect about {100 * possible:.2g} %: give a larger detects, a larger flake, or n",
             None,
         )
-    return made
+    n = max(made.draws, _PILOT)
+    options |= {"rng": rng, "sampling": sampling}
+    for share in shares:
+        found: Verdict = audit(mechanism, pairs, claim, n=n, confidence=1 - share, **options)
+        if n == _MOST_DRAWS or not _misses(found, detects):
+            break
+        times = 4.0
+        if math.isfinite(found.smallest_detectable or math.inf):
+            times = _excess(found, detects) ** 2
+        n = min(math.ceil(1.2 * n * min(max(times, 1.0), 16.0)), _MOST_DRAWS)
+    return found
+
+
+def _excess(verdict: Verdict, detects: float) -> float:
+    """The smallest excess that an audit detects, over the one that it is to detect; 0 if not known."""
+    least, value = verdict.smallest_detectable, verdict.claim.value
+    return 0.0 if least is None else (least - value) / (detects * (value or 1.0))
+
+
+def _misses(verdict: Verdict, detects: float) -> bool:
+    """Whether an audit that refuted nothing would not have shown the excess, up to a few percent."""
+    return not verdict.violated and _excess(verdict, detects) > _CLOSE
 
 
 def _needed(claim: Claim, flake: float) -> str:
@@ -453,26 +435,19 @@ def assert_holds(
         sampling=sampling,
     )
     if not found.confirmed:
-        where = "" if len(found.pairs) == 1 else ", the worst of them"
-        more = _more_draws(found)
-        raise NotShown(f"{found}\n  on inputs {found.worst.pair}{where}{more}", found)
+        message = f"{found}\n  on inputs {found.worst.pair}"
+        message += "" if len(found.pairs) == 1 else ", the worst of them"
+        point, hopeless = found.claim.point, why_trivial(found.worst.unseen) or found.diagnosis
+        if point is not None and point[1] and found.about.n is not None and not hopeless:
+            # where the true δ is far below the claimed one the bound falls about as 1/n
+            draws = min(found.about.n) * found.upper / point[1]
+            message += (
+                f"\n  to verify it takes at least about {float(f'{draws:.1g}'):,.0f} draws a side, more "
+                "if the true δ is near the claimed one; with a larger ε in the claim it takes fewer"
+            )
+        raise NotShown(message, found)
     print(f"{found.headline}: {found.bound} with confidence {level(found.confidence)}")
     return found
-
-
-def _more_draws(found: Verification) -> str:
-    """How many draws could verify the claim; nothing where none do, or that cannot be said.
-
-    Where the true δ is far below the claimed one the bound falls about as 1/n.
-    """
-    point, hopeless = found.claim.point, why_trivial(found.worst.unseen) or found.diagnosis
-    if point is None or not point[1] or found.about.n is None or hopeless:
-        return ""
-    draws = min(found.about.n) * found.upper / point[1]
-    return (
-        f"\n  to verify it takes at least about {float(f'{draws:.1g}'):,.0f} draws a side, more if the "
-        "true δ is near the claimed one; with a larger ε in the claim it takes fewer"
-    )
 
 
 def _seed(pairs: Any, rng: Seed, seed: Seed) -> Seed:

@@ -6,7 +6,7 @@ import pytest
 import dpassay as dp
 from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
-from dpassay.report import canaries
+from dpassay.report import figures
 
 
 def scored(m=1000, seed=0):
@@ -60,7 +60,7 @@ def test_equal_scores_are_drawn():
 def test_the_certified_curve_goes_through_the_certified_point():
     scores, included = scored()
     verdict = dp.one_run(scores, included, claim="mu=1", delta=1e-4, guesses=200)
-    drawn = canaries._drawn(verdict)[1][1]
+    drawn = figures._of_canaries(verdict)[1][1]
     at, certified = drawn["certified"]
     assert certified[at == 1e-4] == pytest.approx(verdict.certified.epsilon)
     assert np.all(np.diff(certified) <= 1e-6)
@@ -83,7 +83,7 @@ def test_the_certified_curve_goes_through_the_certified_point():
 def test_pages_show_scores_and_curve_and_say_what_holds(options, said, tmp_path):
     scores, included = scored()
     found = dp.one_run(scores, included, groups=np.arange(1000) % 2, rng=0, **options)
-    spread, curve = canaries.figures("k", found)
+    spread, curve = figures.canaries("k", found)
     assert said in curve.caption
     assert sum(float(cell) for row in spread.rows for cell in row[1:]) <= 2.001
     assert spread.columns == ["score", "share, included", "share, left out"]

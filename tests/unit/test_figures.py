@@ -7,7 +7,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.report import figures
-from dpassay.report.figures import losses
+from dpassay.report.output_figures import _places, losses
 
 
 def test_a_witness_is_placed_below_the_diagonal():
@@ -94,5 +94,5 @@ def test_evidence_past_the_line_is_explained():
 
 
 def test_places_on_an_axis_are_told_apart():
-    assert figures._places(np.array([1.25, 2.5])) == ["1.25", "2.5"]
-    assert figures._places(np.array([1496.1, 1496.4])) == ["1496.1", "1496.4"]
+    assert _places(np.array([1.25, 2.5])) == ["1.25", "2.5"]
+    assert _places(np.array([1496.1, 1496.4])) == ["1496.1", "1496.4"]

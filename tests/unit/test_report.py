@@ -21,7 +21,7 @@ from dpassay.outputs.keys import Layout, Part
 from dpassay.privacy.provenance import About, Origin
 from dpassay.report import embed
 from dpassay.report.page import OF_VALUES, _sorted, overview
-from dpassay.results.verdict import second_bound
+from dpassay.results.verdict_text import second_bound
 
 HOSTILE = "</script><script>alert(1)</script>\u2028&<!--\"'"
 P, Q = np.array([0.5, 0.25, 0.15, 0.1]), np.array([0.2, 0.45, 0.0, 0.35])

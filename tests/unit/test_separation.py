@@ -10,7 +10,7 @@ import dpassay as dp
 from dpassay.learning.cross_fit import CrossFit, evenest_share, separates
 from dpassay.outputs.canonical import from_raw
 from dpassay.results.blindness import Cause
-from dpassay.results.verdict import UNLEARNED
+from dpassay.results.verdict_text import UNLEARNED
 from dpassay.sampling.samples import Batch
 from dpassay.testing import AuditTooWeak, assert_private
 

@@ -37,9 +37,8 @@ from dpassay.privacy.families import Family, OrderedClaims
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import Blind, Cause, blind_search, far_above
-from dpassay.results.estimates import LowerBound
+from dpassay.results.estimates import LowerBound, Profile
 from dpassay.results.explanations import Explanation
-from dpassay.results.profile import Profile
 from dpassay.results.verdict import Verdict, Verdicts
 from dpassay.results.witness import BITS, Witness
 from dpassay.sampling.budget import Budget, Clock, split

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from scipy.special import bdtrik
@@ -73,14 +72,14 @@ def diagnose(
     with np.errstate(all="ignore"):  # numbers may be as large as a double
         event = None if witness is None else witness.event
         suspects = Suspects(seen.p, seen.q, claim, event, pair, features).all()[:_GIVEN]
-        fresh = joined(test) or seen
+        fresh = joined(test) if test else seen
         sure = guarantee if test else Guarantee.HEURISTIC
         level = gamma / max(len(suspects), 1)
         tests = [
             _Test(one, fresh, claim, witness, level / chosen, sure, 1 - level, k == 0)
             for k, one in enumerate(suspects)
         ]
-        return tuple(test.explanation() for test in tests if test.told_apart)
+        return tuple(filter(None, (test.explanation() for test in tests)))
 
 
 @dataclass
@@ -97,22 +96,19 @@ class _Test:
     pictured: bool
     numbers: dict[str, float] = field(default_factory=dict)
 
-    @property
-    def plain(self) -> bool:
-        """Whether it speaks of one event alone."""
-        return self.one.other is None and not self.one.parts and not self.one.facts
+    def __post_init__(self) -> None:
+        self.counts = self._counts(self.one.condition)
 
-    @property
-    def told_apart(self) -> bool:
-        """Whether its event is likelier on one input, beyond chance; True where it speaks of more."""
-        return not self.plain or self._limits(self.counts)[2] > self._limits(self.counts)[3]
-
-    def explanation(self) -> Explanation:
-        """What can be said of it."""
+    def explanation(self) -> Explanation | None:
+        """What can be said of it; nothing of an event alone that tells no input from the other."""
         one = self.one
-        if not self.plain:  # two statements: of the event alone, and of spreads, parts or a shift
+        event_alone = one.other is None and not one.parts and not one.facts
+        _, _, low, high = self._limits(self.counts)
+        if event_alone and low <= high:
+            return None
+        if not event_alone:  # two statements: of the event, and of spreads, parts or a shift
             self.level /= 2
-        self.numbers = {**one.facts, ALONE: self._alone(self.counts, self.level)}
+        self.numbers = {**one.facts, ALONE: float(shown(self.claim, *self.counts, self.level))}
         self._limits(self.counts)
         if one.other is not None:
             sentence, exact = self._spreads(one.other)
@@ -142,16 +138,6 @@ class _Test:
         p, q = self.batch.p, self.batch.q
         i = int(np.count_nonzero(condition.holds(p)))
         return i, len(p), int(np.count_nonzero((other or condition).holds(q))), len(q)
-
-    @cached_property
-    def counts(self) -> tuple[int, int, int, int]:
-        """Those of the condition that it speaks of."""
-        return self._counts(self.one.condition)
-
-    def _alone(self, counts: tuple[int, int, int, int], level: float) -> float:
-        """What an event certifies of the parameter by itself."""
-        i, n, j, m = counts
-        return float(shown(self.claim, i, n, j, m, level))
 
     def _limits(self, counts: tuple[int, int, int, int]) -> tuple[str, str, float, float]:
         """On which input an event is likelier, on which not, and how likely at least and at most."""
@@ -204,7 +190,7 @@ class _Test:
     def _parts(self) -> tuple[str, bool]:
         """What each part shows by itself."""
         one, level, symbol = self.one, self.level / len(self.one.parts), self.claim.symbol
-        alone = (self._alone(self._counts(c), level) for c in one.parts)
+        alone = (float(shown(self.claim, *self._counts(c), level)) for c in one.parts)
         ranked = sorted(zip(alone, (c.part.name for c in one.parts), strict=True), reverse=True)
         self.numbers |= {f"certified by {name}": theta for theta, name in ranked}
         if one.kind is Fault.UNPROTECTED:
@@ -222,7 +208,7 @@ class _Test:
             f"{' …' * (len(ranked) > _LISTED)}): "
         )
         w, parts = self.witness, f"{len(ranked)} parts that each use all of {symbol}"
-        together = 0.0 if w is None else self._alone((w.hits_p, w.n_p, w.hits_q, w.n_q), self.level)
+        together = 0.0 if w is None else float(shown(self.claim, *w.counts, self.level))
         if together > len(ranked) * self.claim.value:
             shows = f"{symbol} ≥ {rounded_down(together)}"
             why = "look for noise that they share, or that is missing"
@@ -266,7 +252,7 @@ class _Test:
         """
         in_delta, w = ApproximateDP(epsilon, 0.0, headline="delta"), self.witness
         found = [self.one.facts["delta"], plug_in(in_delta, *self.counts)]
-        found += [] if w is None else [plug_in(in_delta, w.hits_p, w.n_p, w.hits_q, w.n_q)]
+        found += [] if w is None else [plug_in(in_delta, *w.counts)]
         self.numbers["delta"] = float(max(found))
         return self.numbers["delta"]
 
@@ -274,20 +260,16 @@ class _Test:
         """The part on the two inputs, with the event."""
         condition, noise = self.one.condition, self.one.noise
         sides = [condition.part.read(side) for side in (self.batch.p, self.batch.q)]
-        both = np.concatenate(sides)
+        part, both = short(condition.part.name), np.concatenate(sides)
         both = both[~np.isnan(both)]
         values = np.unique(both)
         if values.size <= _BARS:
-            named = bool(condition.said)
-            words = (condition.words if v else "any other output" for v in values)
-            return Picture(
-                part=short(condition.part.name),
-                x=values,
-                p=np.array([np.mean(sides[0] == v) for v in values]),
-                q=np.array([np.mean(sides[1] == v) for v in values]),
-                labels=tuple(words if named else told_apart(values.tolist())),
-                inside=tuple(condition.of(values).tolist()),
-            )
+            p, q = (np.array([np.mean(side == v) for v in values]) for side in sides)
+            labels = told_apart(values.tolist())
+            if condition.said:
+                labels = [condition.words if v else "any other output" for v in values]
+            inside = tuple(condition.of(values).tolist())
+            return Picture(part=part, x=values, p=p, q=q, labels=tuple(labels), inside=inside)
         low, high = np.quantile(both, [0.005, 0.995]).tolist()
         if not 1e-288 < high - low < np.inf:
             return None
@@ -298,15 +280,8 @@ class _Test:
         if self.one.kind is Fault.SCALE and noise is not None:
             factor = self.one.facts["needed scale"] / noise.scale
             needed = noise.density(middle, float(np.nanmedian(sides[0])), factor)
-        return Picture(
-            part=short(condition.part.name),
-            x=middle,
-            p=p,
-            q=q,
-            needed=needed,
-            low=condition.low if np.isfinite(condition.low) else None,
-            high=condition.high if np.isfinite(condition.high) else None,
-        )
+        left, right = (end if np.isfinite(end) else None for end in (condition.low, condition.high))
+        return Picture(part=part, x=middle, p=p, q=q, needed=needed, low=left, high=right)
 
 
 def _edges(values: FloatArray, width: float) -> FloatArray:
@@ -372,26 +347,16 @@ def looked_at(learner: CrossFit) -> tuple[Explanation, ...]:
     """What was looked at where nothing was refuted, in the form of an explanation."""
     known = (k for k in range(len(learner.names)) if learner.known_scores(k) is not None)
     tried = [str(learner.names[k]) for k in known]
+    features, outputs = len(learner.known_features()), learner.batch.p
+    width, kinds = len(coordinates(outputs.structures[0], outputs)), len(outputs.structures)
     bits = "bits" in learner.names
-    features = len(learner.known_features())
-    outputs = learner.batch.p
-    width = len(coordinates(outputs.structures[0], outputs))
-    kinds = len(outputs.structures)
-    parts = [
-        f"{len(tried)} score{'s' * (len(tried) > 1)} of the output ({', '.join(tried)})"
-        if tried
-        else "the output as it is"
-    ]
+    scores = f"{len(tried)} score{'s' * (len(tried) > 1)} of the output ({', '.join(tried)})"
+    parts = [scores if tried else "the output as it is"]
     parts += [f"{width:,} coordinates"] if width > 1 else []
     parts += [f"{kinds:,} kinds of output"] if kinds > 1 else []
     parts += [f"the {features} most telling named features"] if features else []
     parts += ["the floating-point representation"] if bits else []
     numbers = {"scores": len(tried), "coordinates": width, "kinds of output": kinds}
     numbers |= {"named features": features, "floating-point representation": bits}
-    return (
-        Explanation(
-            kind=Fault.NONE,
-            sentence="; ".join(parts),
-            numbers=tuple((name, float(value)) for name, value in numbers.items()),
-        ),
-    )
+    named = tuple((name, float(value)) for name, value in numbers.items())
+    return (Explanation(kind=Fault.NONE, sentence="; ".join(parts), numbers=named),)

@@ -25,8 +25,6 @@ _LEVELS = np.concatenate(
 )
 #: An end of a distribution is sharp where so many draws lie within this share of its range.
 _ZONE, _PILE, _FEW_PILE = 0.02, 8, 5
-#: Numbers of at most this many different values are categories.
-_CATEGORIES = 7
 #: A side is constant where one value makes up this share of it.
 _CONSTANT = 0.995
 #: ε at which privacy profiles are compared.
@@ -91,59 +89,32 @@ class Noise:
 
     def allowed(self, claim: Claim) -> float:
         """The largest shift, in scales, with which the claim holds; 0 if none does."""
-        if len(claim.orders):
-            bounds = [
-                (float(order), claim.divergence_limit(float(order))) for order in claim.orders
-            ]
-            kept = bisect(
-                lambda by: all(self.divergence(by, order) <= most for order, most in bounds),
-                *(0.0, 50.0),
-                steps=24,
-            )
-            return float(kept[0])
         if self.family == "Gaussian" and claim.point is not None and claim.point[1] == 0:
             return 0.0
-        limit = np.asarray(claim.delta_at(_EPSILONS)) + 1e-9
-        found = bisect(
-            lambda by: np.all(self.profile(by, _EPSILONS) <= limit), 0.0, 50.0, steps=24
-        )[0]
-        return float(found) if found > 1e-6 else 0.0
+        bounds = [(float(order), claim.divergence_limit(float(order))) for order in claim.orders]
+        limit = None if bounds else np.asarray(claim.delta_at(_EPSILONS)) + 1e-9
+
+        def kept(shift: float) -> bool:
+            if limit is None:
+                return all(self.divergence(shift, order) <= most for order, most in bounds)
+            return bool(np.all(self.profile(shift, _EPSILONS) <= limit))
+
+        found = float(bisect(kept, 0.0, 50.0, steps=24)[0])
+        return found if found > 1e-6 or bounds else 0.0
 
 
-@dataclass(frozen=True, eq=False)
 class Numbers:
     """A part of the outputs on both sides, sorted, without outputs that lack it."""
 
-    part: Part
-    x: FloatArray
-    y: FloatArray
-    n: int  # draws, with those that lack it
-    m: int
-
-    @classmethod
-    def of(cls, part: Part, p: Any, q: Any) -> Numbers:
-        """Read it."""
-        x, y = (np.sort(found[~np.isnan(found)]) for found in (part.read(p), part.read(q)))
-        return cls(part, x, y, len(p), len(q))
-
-    @property
-    def sides(self) -> tuple[FloatArray, FloatArray]:
-        return self.x, self.y
-
-    @cached_property
-    def centres(self) -> tuple[float, float]:
-        """The two medians."""
-        return float(self.x[self.x.size // 2]), float(self.y[self.y.size // 2])
-
-    @cached_property
-    def spreads(self) -> tuple[float, float]:
-        """Mean distances from the medians."""
-        a, b = (float(np.abs(s - c).mean()) for s, c in zip(self.sides, self.centres, strict=True))
-        return a, b
-
-    @property
-    def shift(self) -> float:
-        return abs(self.centres[1] - self.centres[0])
+    def __init__(self, part: Part, p: Any, q: Any) -> None:
+        self.part = part
+        self.draws = len(p), len(q)  # with those that lack it
+        self.sides = [np.sort(found[~np.isnan(found)]) for found in (part.read(p), part.read(q))]
+        #: The medians, the distances from them, and the means of these.
+        self.centres = [float(s[s.size // 2]) if s.size else math.nan for s in self.sides]
+        self.centred = [s - c for s, c in zip(self.sides, self.centres, strict=True)]
+        self.spreads = [float(np.abs(c).mean()) if c.size else math.nan for c in self.centred]
+        self.shift = abs(self.centres[1] - self.centres[0])
 
     @cached_property
     def modes(self) -> list[tuple[float, float]]:
@@ -165,11 +136,6 @@ class Numbers:
         """Whether all are whole numbers."""
         return bool(np.array_equal(self.values, np.round(self.values)))
 
-    @property
-    def categories(self) -> bool:
-        """Whether they are few different values."""
-        return self.values.size <= _CATEGORIES
-
     @cached_property
     def constant(self) -> list[bool]:
         """Whether each side is nearly always the same."""
@@ -184,13 +150,13 @@ class Numbers:
     def weigh(self, condition: Condition, claim: Claim) -> float:
         """What an event shows on these draws."""
         i, j = (int(np.count_nonzero(condition.of(side))) for side in self.sides)
-        return float(shown(claim, i, self.n, j, self.m))
+        return float(shown(claim, i, self.draws[0], j, self.draws[1]))
 
     def best(self, claim: Claim, weigh: Callable[..., Any] = shown) -> tuple[Condition, float]:
         """The threshold that shows most, and how much."""
         cuts = np.unique(np.quantile(np.concatenate(self.sides), _LEVELS, method="inverted_cdf"))
         i, j = (side.size - np.searchsorted(side, cuts, side="left") for side in self.sides)
-        found = weigh(claim, i, self.n, j, self.m)
+        found = weigh(claim, i, self.draws[0], j, self.draws[1])
         top = int(np.argmax(found))
         return Condition(self.part, low=float(cuts[top])), float(found[top])
 
@@ -212,8 +178,7 @@ class Numbers:
     @cached_property
     def noise(self) -> Noise | None:
         """Laplace or Gaussian noise, if one of them fits both sides."""
-        centred = [s - c for s, c in zip(self.sides, self.centres, strict=True)]
-        rest = np.sort(np.concatenate(centred))
+        rest = np.sort(np.concatenate(self.centred))
         size = float(np.abs(rest).mean())
         if not 0 < size < np.inf or self.atoms:
             return None

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -73,26 +73,27 @@ class Condition:
         """Which outputs fulfil it."""
         return self.of(self.part.read(outputs))
 
-    def _compared(self, name: str, form: Callable[[float], str], equal: str, most: str) -> str:
+    def _compared(self, name: str, form: Callable[[float], str], signs: Sequence[str]) -> str:
+        equal, at_most, at_least = signs
         if self.low == self.high:
             return f"{name} {equal} {form(self.low)}"
         if np.isneginf(self.low):
             return f"{name} < {form(self.high)}"
         if np.isposinf(self.high):
-            return f"{name} {'≥' if most == '≤' else '>='} {form(self.low)}"
-        return f"{form(self.low)} {most} {name} < {form(self.high)}"
+            return f"{name} {at_least} {form(self.low)}"
+        return f"{form(self.low)} {at_most} {name} < {form(self.high)}"
 
     @property
     def words(self) -> str:
         """As a person reads it."""
-        return short(self.said or self._compared(self.part.name, written, "=", "≤"))
+        return short(self.said or self._compared(self.part.name, written, "=≤≥"))
 
     @property
     def expression(self) -> str:
         """As Python reads it; empty where it cannot be written."""
         if self.code or not self.part.code:
             return self.code
-        return self._compared(self.part.code, repr, "==", "<=")
+        return self._compared(self.part.code, repr, ("==", "<=", ">="))
 
 
 def by_structure(value: Callable[[Template], float]) -> Callable[[Outputs], FloatArray]:
@@ -117,51 +118,28 @@ def size(template: Template) -> int:
     return sum(map(size, children(template))) if template[0] in INNER else 1
 
 
-class Label(NamedTuple):
-    """A key, or a value that is no number, of an output or in a part of it."""
-
-    of: str  # the expression of the output or the part
-    what: str | Template  # a key is text
-    inside: bool = True  # or it is the whole of that part
-
-    @property
-    def words(self) -> str:
-        of = "the output" if self.of == "output" else self.of
-        if not self.inside:
-            return f"{of} is {'empty' if self.what[0] == 'none' else self._shown}"
-        return f"{of} has the {'key' if isinstance(self.what, str) else 'value'} {self._shown}"
-
-    @property
-    def code(self) -> str:
-        return f"{self._shown} in {self.of}" if self.inside else f"{self.of} == {self._shown}"
-
-    @property
-    def _shown(self) -> str:
-        return repr(self.what) if isinstance(self.what, str) else show(self.what)
-
-
 @lru_cache(maxsize=1 << 14)
-def labels(template: Template) -> frozenset[Label]:
-    """Its keys, and its values that are no numbers."""
-    if size(template) > _LEAVES:
-        return frozenset()
-    return frozenset(_labels(template, "output"))
+def labels(template: Template) -> frozenset[tuple[str, str]]:
+    """Its keys, and its values that are no numbers: each in words, and as an expression."""
+    return frozenset(_labels(template, "output") if size(template) <= _LEAVES else ())
 
 
-def _labels(template: Template, code: str) -> Iterator[Label]:
+def _labels(template: Template, code: str) -> Iterator[tuple[str, str]]:
+    name = "the output" if code == "output" else code
     match template[0]:
         case "number":
             return
         case "dict":
             for key, child in template[1]:
-                yield Label(code, key)
+                yield f"{name} has the key {key!r}", f"{key!r} in {code}"
                 yield from _labels(child, f"{code}[{key!r}]")
         case "seq" | "set" | "object":
             for child in set(children(template)):
                 if child[0] in ("str", "none"):
-                    yield Label(code, child)
-        case _:
-            yield Label(code, template, inside=False)
+                    yield f"{name} has the value {show(child)}", f"{show(child)} in {code}"
+        case kind:
+            said = "empty" if kind == "none" else show(template)
+            yield f"{name} is {said}", f"{code} == {show(template)}"
 
 
 SIZE = Part("the number of values in the output", "", by_structure(size))
@@ -203,14 +181,17 @@ def sorted_difference(kinds: Sequence[Template], difference: FloatArray) -> floa
     return float(np.abs(list(total.values())).sum())
 
 
-def labelled(label: Label) -> Part:
-    """1 where an output has a key or a value that is no number."""
-    return Part(label.words, label.code, by_structure(lambda one: float(label in labels(one))))
+def labelled(label: tuple[str, str]) -> Condition:
+    """That an output has a key or a value that is no number."""
+    words, code = label
+    part = Part(words, code, by_structure(lambda one: float(label in labels(one))))
+    return Condition(part, 1, 1, code, words)
 
 
-def witnessed(event: Event) -> Part:
-    """1 where the event of the witness happens."""
-    return Part("the witness event", "", lambda outputs: event.holds(outputs).astype(float))
+def witnessed(event: Event) -> Condition:
+    """That the event of the witness happens."""
+    part = Part("the witness event", "", lambda outputs: event.holds(outputs).astype(float))
+    return Condition(part, 1, 1, "", "the witness event happens")
 
 
 def featured(feature: Feature) -> Part:
@@ -229,20 +210,16 @@ def coordinates(template: Template, near: Outputs) -> list[Part]:
         origin = 0.0 if near.rest is None else float(near.numbers[0, column])
 
         def read(outputs: Outputs) -> FloatArray:
-            places = np.array([_place(one, path) for one in outputs.structures])
+            at = by_structure(lambda one: _place(one, path))(outputs)
             found = np.full(len(outputs), np.nan)
-            at = (
-                np.full(len(outputs), places[0]) if outputs.codes is None else places[outputs.codes]
-            )
-            for place in set(places.tolist()) - {-1}:
+            for place in set(at.astype(int).tolist()) - {-1}:
                 own = at == place
                 found[own] = outputs.value_of(place, origin)[own]
             return found
 
-        name, code = "the output" if path == "output" else path, path
-        if origin:
-            name, code = f"{name} − {int(origin)}", f"{path} - {int(origin)}"
-        return Part(name, code, read)
+        from_origin = f" {{}} {int(origin)}" if origin else ""
+        name = "the output" if path == "output" else path
+        return Part(name + from_origin.format("−"), path + from_origin.format("-"), read)
 
     named = enumerate(_paths(template, "output"))
     return [part(column, code) for column, (code, leaf) in named if leaf == NUMBER]
@@ -251,24 +228,24 @@ def coordinates(template: Template, near: Outputs) -> list[Part]:
 @lru_cache(maxsize=1 << 14)
 def _place(template: Template, code: str) -> int:
     """Where an output of this structure holds the number that an expression computes; −1 for nowhere."""
-    found = (k for k, (at, leaf) in enumerate(_paths(template, "output")) if at == code)
-    place = next(found, -1)
-    return place if place >= 0 and leaves_of(template)[place] == NUMBER else -1
+    leaves = enumerate(_paths(template, "output"))
+    return next((k for k, found in leaves if found == (code, NUMBER)), -1)
 
 
 def _paths(template: Template, code: str) -> Iterator[tuple[str, Template]]:
     """All leaves, each with the expression that computes it."""
     match template[0]:
+        case kind if kind not in INNER:
+            yield code, template
+            return
         case "dict":
-            inner = [(f"{code}[{key!r}]", child) for key, child in template[1]]
+            paths = [f"{code}[{key!r}]" for key, _ in template[1]]
         case "object":
-            inner = [(f"{code}.{name}", child) for name, child in template[2]]
+            paths = [f"{code}.{name}" for name, _ in template[2]]
         case _:
-            inner = [(f"{code}[{k}]", child) for k, child in enumerate(children(template))]
-    if not inner:
-        yield code, template
-    for place, child in inner:
-        yield from _paths(child, place)
+            paths = [f"{code}[{k}]" for k in range(len(template[1]))]
+    for path, child in zip(paths, children(template), strict=True):
+        yield from _paths(child, path)
 
 
 # --- draws
@@ -292,18 +269,16 @@ class Keeping:
         return bool(getattr(self.use, "anywhere", False))
 
     def __call__(self, p: AnyOutputs, q: AnyOutputs) -> tuple[Any, Kept]:
-        return self.use(p, q), ((self._first(p), self._first(q)),)
+        first = []
+        for side in (p, q):
+            most = max(_NUMBERS // max(side.numbers.shape[1], 1), 1)
+            k = min(math.ceil(self.share * len(side)), most)
+            first.append(side.first(k) if isinstance(side, Resident) else side[:k].copy())
+        return self.use(p, q), ((first[0], first[1]),)
 
-    def _first(self, outputs: AnyOutputs) -> Outputs:
-        width = max(outputs.numbers.shape[1], 1)
-        k = min(math.ceil(self.share * len(outputs)), max(_NUMBERS // width, 1))
-        return outputs.first(k) if isinstance(outputs, Resident) else outputs[:k].copy()
 
-
-def joined(kept: Kept) -> Batch | None:
+def joined(kept: Kept) -> Batch:
     """All draws that were kept, as far as they are looked at."""
-    if not kept:
-        return None
     return some(*(concatenate([block[side] for block in kept]) for side in (0, 1)))
 
 

@@ -7,13 +7,14 @@ training draws alone; `diagnoses` says on others how sure each is.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from dpassay._typing import FloatArray
+from dpassay._typing import FloatArray, IntArray
 from dpassay.diagnosis.numbers import Noise, Numbers, plug_in, shown
 from dpassay.diagnosis.parts import (
     SIZE,
@@ -51,6 +52,8 @@ _LAX = 0.2
 _TELLING = 0.25
 #: Coordinates share their noise from this correlation on.
 _SAME = 0.99
+#: Numbers of at most this many different values are categories.
+_CATEGORIES = 7
 #: Spreads differ from this ratio on, and decide from the second one on.
 _RATIO, _LARGE_RATIO = 1.2, 1.5
 #: Noise is too small if the claim needs so much more of it.
@@ -86,19 +89,14 @@ class Suspects:
 
     def all(self) -> list[Suspicion]:
         """Every cause that the draws suggest, the most specific first, each kind once."""
-        witness = None
-        if self.event is not None:
-            witness = Condition(witnessed(self.event), 1, 1, "", "the witness event happens")
         found = []
-        if witness is not None and self.event is not None and self.event.of_representation:
-            found.append(Suspicion(Fault.REPRESENTATION, witness))
+        if self.event is not None and self.event.of_representation:
+            found.append(Suspicion(Fault.REPRESENTATION, witnessed(self.event)))
         found += self._structural()
         # where all outputs have one structure the cause is in the numbers
-        found += self._numerical(
-            witness, sure=not found and len(structures(self.p, self.q)[0]) == 1
-        )
-        if not found and witness is not None:  # the witness is all there is
-            found = self._categorical(witness)
+        found += self._numerical(sure=not found and len(self._structures[0]) == 1)
+        if not found and self.event is not None:  # the witness is all there is
+            found = self._categorical(witnessed(self.event))
         for one in found:
             if one.kind is Fault.DATA_DEPENDENT_SCALE and one.facts["ratio"] > _LARGE_RATIO:
                 found = [one, *found]  # a grid that shows in the bits follows the scale
@@ -107,6 +105,15 @@ class Suspects:
             first.setdefault(one.kind, one)
         return list(first.values())
 
+    @cached_property
+    def _structures(self) -> tuple[list[Template], IntArray]:
+        return structures(self.p, self.q)
+
+    @property
+    def _simple(self) -> bool:
+        """Whether the inputs are values, and not collections of records."""
+        return self.pair is not None and not any(hasattr(one, "__len__") for one in self.pair)
+
     def _breaks(self, theta: float) -> bool:
         return theta > self.claim.value
 
@@ -114,6 +121,10 @@ class Suspects:
         """What events with these counts show."""
         i, j = np.round(hits).astype(np.int64)
         return shown(self.claim, i, len(self.p), j, len(self.q), _LAX)
+
+    def _best(self, parts: Iterable[Part]) -> list[Weighed]:
+        read = (Numbers(part, self.p, self.q) for part in parts)
+        return [(*one.best(self.claim), one) for one in read]
 
     def _categorical(self, condition: Condition) -> list[Suspicion]:
         """An event of categories: on one side only, or with a finite ratio."""
@@ -127,16 +138,11 @@ class Suspects:
             kinds = [Fault.SCALE, Fault.SHIFT] if self._simple else [Fault.SHIFT, Fault.SCALE]
         return [Suspicion(kind, condition) for kind in kinds]
 
-    @property
-    def _simple(self) -> bool:
-        """Whether the inputs are values, and not collections of records."""
-        return self.pair is not None and not any(hasattr(one, "__len__") for one in self.pair)
-
     # --- structures
 
     def _structural(self) -> list[Suspicion]:
         """Failures, the order and the number of values, outputs without noise, keys and categories."""
-        kinds, counts = structures(self.p, self.q)
+        kinds, counts = self._structures
         if len(kinds) == 1:
             return []
         top = np.argsort(-counts.sum(axis=0), kind="stable")[:_KINDS]
@@ -158,37 +164,33 @@ class Suspects:
 
     def _labels(self, kinds: Sequence[Template], counts: Any) -> list[Suspicion]:
         """Keys and values that tell; or the number of values, if that tells more."""
-        size = Numbers.of(SIZE, self.p, self.q)
-        cut, by_size = size.best(self.claim)
-        distinct = {label for one in kinds for label in labels(one)}
-        listed = sorted(distinct, key=lambda label: (label.words, label.code))[:_LABELS]
+        cut, by_size, _ = self._best([SIZE])[0]
+        listed = sorted({label for one in kinds for label in labels(one)})[:_LABELS]
         has = np.array([[label in labels(one) for label in listed] for one in kinds], dtype=float)
         weighed = self._weighed(counts @ has) if listed else np.zeros(1)
         best = int(np.argmax(weighed))
         found = []
         if self._breaks(weighed[best]):
-            part = labelled(listed[best])
-            found = self._categorical(Condition(part, 1, 1, part.code, part.name))
+            found = self._categorical(labelled(listed[best]))
         if self._breaks(by_size) and weighed[best] < 0.9 * by_size:
             found = [Suspicion(Fault.ORDER_OR_SIZE, cut), *found]
         return found
 
     # --- numbers
 
-    def _numerical(self, witness: Condition | None, *, sure: bool) -> list[Suspicion]:
+    def _numerical(self, *, sure: bool) -> list[Suspicion]:
         """Causes in the numbers; unless `sure`, only if they break the claim by themselves."""
         columns = [(*one.best(self.claim), one) for one in self._columns()]
         most = max((theta for _, theta, _ in columns), default=0.0)
         found: list[Suspicion] = []
         if len(columns) > 1:
-            found = self._joint(columns, witness)
+            found = self._joint(columns)
         elif columns and (sure or self._breaks(most)):
-            found = self._single(columns[0], witness)
+            found = self._single(columns[0])
         shared = any(one.kind is Fault.DEPENDENCE for one in found)
         if shared or not sure or self._breaks(most):
             return found
-        read = [Numbers.of(featured(one), self.p, self.q) for one in self.features[:_FEATURES]]
-        named = [(*one.best(self.claim), one) for one in read]
+        named = self._best(map(featured, self.features[:_FEATURES]))
         best = max(named, key=lambda one: one[1], default=None)
         if best is None or not self._breaks(best[1]):
             return found
@@ -197,18 +199,18 @@ class Suspects:
 
     def _columns(self) -> list[Numbers]:
         """The coordinates of the structure that both sides have most."""
-        kinds, counts = structures(self.p, self.q)
+        kinds, counts = self._structures
         both = counts.min(axis=0)
         if both.max() < 20:
             return []
         near = self.p if self.p.rest is not None else self.q
         parts = coordinates(kinds[int(np.argmax(both))], near)
-        columns = [Numbers.of(part, self.p, self.q) for part in parts[: 8 * _COLUMNS]]
+        columns = [Numbers(part, self.p, self.q) for part in parts[: 8 * _COLUMNS]]
         if len(columns) > _COLUMNS:
             columns.sort(key=lambda one: -one.shift / max(*one.spreads, 1e-300))
         return columns[:_COLUMNS]
 
-    def _joint(self, columns: Sequence[Weighed], witness: Condition | None) -> list[Suspicion]:
+    def _joint(self, columns: Sequence[Weighed]) -> list[Suspicion]:
         """Several coordinates: noise that they share, one that leaks, or leaks that add up."""
         theta = np.array([one for _, one, _ in columns])
         best = columns[int(np.argmax(theta))]
@@ -217,7 +219,7 @@ class Suspects:
         guilty = [one for one in columns if self._breaks(one[1])]
         if not guilty and len(telling) < 2:
             return found
-        single = self._single(best, witness, [one for _, _, one in telling])
+        single = self._single(best, [one for _, _, one in telling])
         if not guilty:
             parts = tuple(cut for cut, _, _ in telling)
             return [*found, Suspicion(Fault.COMPOSITION, best[0], parts=parts), *single]
@@ -240,16 +242,13 @@ class Suspects:
         with np.errstate(invalid="ignore", divide="ignore"):
             same = np.atleast_2d(np.nan_to_num(np.corrcoef(np.hstack(rest))))
         pairs = np.argwhere(np.triu(np.abs(same) > _SAME, 1))[:_COLUMNS].tolist()
-        joint = [_difference(parts[a], parts[b], same[a, b] > 0) for a, b in pairs]
-        cuts = [Numbers.of(part, self.p, self.q).best(self.claim) for part in joint]
-        cut, theta = max(cuts, key=lambda one: one[1], default=(None, 0.0))
-        if cut is None or theta <= max(most, self.claim.value):
+        joint = self._best(_difference(parts[a], parts[b], same[a, b] > 0) for a, b in pairs)
+        best = max(joint, key=lambda one: one[1], default=None)
+        if best is None or best[1] <= max(most, self.claim.value):
             return []
-        return [Suspicion(Fault.DEPENDENCE, cut)]
+        return [Suspicion(Fault.DEPENDENCE, best[0])]
 
-    def _single(
-        self, weighed: Weighed, witness: Condition | None, several: Sequence[Numbers] = ()
-    ) -> list[Suspicion]:
+    def _single(self, weighed: Weighed, several: Sequence[Numbers] = ()) -> list[Suspicion]:
         """Causes in one number; `several` are those that carry the leak together."""
         cut, _, one = weighed
         found: list[Suspicion] = []
@@ -258,13 +257,13 @@ class Suspects:
         ):
             if constant and np.mean(other == value) < 0.5 and not found:
                 found.append(Suspicion(Fault.NO_NOISE, Condition(one.part, value, value)))
-        if one.categories:
+        if one.values.size <= _CATEGORIES:
             each = [Condition(one.part, value, value) for value in one.values.tolist()]
             best = max(each, key=lambda condition: one.weigh(condition, self.claim))
             broken = self._breaks(one.weigh(best, self.claim))
             return found + self._categorical(best if broken else cut)
-        if witness is not None and _interleaved(one):
-            found.append(Suspicion(Fault.REPRESENTATION, witness))
+        if self.event is not None and _interleaved(one):
+            found.append(Suspicion(Fault.REPRESENTATION, witnessed(self.event)))
         ends = [(one.weigh(end, self.claim), end) for end in one.beyond_ends()]
         theta, end = max(ends, key=lambda end: end[0], default=(0.0, cut))
         if self._breaks(theta) and not any(one.constant):
@@ -277,7 +276,9 @@ class Suspects:
         low, high = sorted(one.spreads)
         ratio = max(high, 1e-300) / max(low, 1e-300)
         found: list[Suspicion] = []
-        error = 5.0 / math.sqrt(min(one.x.size, one.y.size))  # about four standard errors of log
+        error = 5.0 / math.sqrt(
+            min(side.size for side in one.sides)
+        )  # about four standard errors of log
         if math.log(ratio) > max(math.log(_RATIO), error) and not one.atoms:
             half = math.sqrt(low * high)
             first, second = (Condition(one.part, c - half, c + half) for c in one.centres)
@@ -315,7 +316,8 @@ class Suspects:
             return []
         covered = noise.scale * allowed
         facts |= {"protected shift": covered, "needed scale": shift / max(allowed, 1e-9)}
-        pair = [Suspicion(kind, condition, noise=noise, facts=facts) for kind in _SHIFT_OR_SCALE]
+        kinds = (Fault.SHIFT, Fault.SCALE)
+        pair = [Suspicion(kind, condition, noise=noise, facts=facts) for kind in kinds]
         return pair if self._shift_first(shift, covered) else pair[::-1]
 
     def _shift_first(self, shift: float, covered: float) -> bool:
@@ -335,9 +337,6 @@ class Suspects:
             return False
 
 
-_SHIFT_OR_SCALE = (Fault.SHIFT, Fault.SCALE)
-
-
 def _plainness(value: float, sizes: Sequence[int]) -> int:
     """2 for 1 or 2, or these divided by the number of records; 1 for other round numbers."""
 
@@ -354,7 +353,7 @@ def _plainness(value: float, sizes: Sequence[int]) -> int:
 
 def _interleaved(one: Numbers) -> bool:
     """Whether repeated numbers that are not whole differ between the sides, but not their range."""
-    if one.whole or not 20 <= one.values.size <= 0.1 * (one.x.size + one.y.size):
+    if one.whole or not 20 <= one.values.size <= 0.1 * sum(side.size for side in one.sides):
         return False
     for side, other in (one.sides, one.sides[::-1]):
         inner = side[(side >= other[0]) & (side <= other[-1])]

@@ -54,8 +54,7 @@ from dpassay.privacy.event_claims import SMALL_DELTA, digits
 from dpassay.privacy.pairs import Pair, Relation
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.results.blindness import far_only
-from dpassay.results.canaries import CanaryScores, CertifiedEpsilon
-from dpassay.results.estimates import LowerBound, SecondBound
+from dpassay.results.estimates import CanaryScores, CertifiedEpsilon, LowerBound, SecondBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
 from dpassay.rootfinding import bisect

@@ -24,7 +24,7 @@ from dpassay.notions.pure import UNSEEN, careful_epsilon, unseen
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.finite_pairs import Masses
 from dpassay.privacy.provenance import About, Guarantee
-from dpassay.results.profile import Profile
+from dpassay.results.estimates import Profile
 from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.samples import Sizes, Source, one_source

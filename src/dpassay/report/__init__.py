@@ -18,7 +18,7 @@ from dpassay import validation as checks
 from dpassay.errors import InvalidInput
 from dpassay.report.embed import need_extras
 from dpassay.report.page import render
-from dpassay.results.profile import Profile
+from dpassay.results.estimates import Profile
 
 __all__ = ["check_possible", "render", "write"]
 

@@ -5,44 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dpassay import charts
 from dpassay._typing import FloatArray
 from dpassay.bounds.joint_test import clopper_pearson_box
+from dpassay.bounds.one_run_test import Guessed, lower_bound
 from dpassay.bounds.ordering import Counts
-from dpassay.outputs.events import Event, abridged_keys
-from dpassay.outputs.keys import Layout
-from dpassay.outputs.templates import exact, number_columns, show, told_apart
 from dpassay.privacy.claims import ApproximateDP, Claim, PureDP
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
-from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.report.embed import drawing
-from dpassay.results.explanations import Explanation
-from dpassay.results.profile import Profile
+from dpassay.results.estimates import LowerBound
 from dpassay.results.verdict import Verdict
-from dpassay.results.view import percent
+from dpassay.results.view import capital, percent
 from dpassay.rounding import number
-from dpassay.theme import unchecked
+from dpassay.theme import column, unchecked
 
 #: Rows of the table behind a chart.
 _ROWS = 25
 #: The width of a drawing, and of the first one; the interactive charts take the width there is.
 _WIDTH, _WIDE = 400, 620
-#: Outputs that fewer training draws have, on the two inputs together, are rare: their ratio is noise.
-_RARE = 50
-#: Cells of the axis within which draws are counted for that.
-_CELLS = 50
-#: The share of the outputs beyond either end of a picture of densities.
-_TAIL = 5e-4
+#: The δ at which the certified ε of canaries is computed.
+_DELTAS = np.geomspace(1e-9, 0.3, 25)
 
-_LOSS = "Privacy loss, estimated"
-_NOT_CERTIFIED = "It is an estimate and certifies nothing."
-
-Box = tuple[float, float, float, float]
-Table = list[list[str]]
+Box: TypeAlias = tuple[float, float, float, float]
+Rows: TypeAlias = list[list[str]]
+#: The numbers behind a chart: names of columns, and rows.
+Table: TypeAlias = tuple[Sequence[str], Rows]
 
 
 @dataclass(frozen=True)
@@ -52,7 +43,6 @@ class Figure:
     key: str
     title: str
     caption: str
-    alt: str
     spec: dict[str, Any] | None  # None: there is nothing finite to draw
     svg: str
     columns: Sequence[str]
@@ -65,8 +55,7 @@ def figure(
     caption: str,
     alt: str,
     draw: Callable[..., Any],
-    columns: Sequence[str],
-    rows: Table,
+    table: Table,
     *,
     hover: bool = True,
     width: int = _WIDTH,
@@ -78,50 +67,52 @@ def figure(
     still["width"], spec["width"] = width, "container"
     # the fonts of the reader may be wider than those the drawing was measured with
     still["padding"] = {"left": 30, "right": 16, "top": 5, "bottom": 5}
-    return Figure(key, title, caption, alt, spec, drawing(still, key, alt), columns, rows)
+    return Figure(key, title, caption, spec, drawing(still, key, alt), *table)
 
 
-def notions(key: str, profile: Profile, verdict: Verdict | None) -> list[Figure]:
-    """δ(ε), the output distributions, the privacy loss and the Rényi curve of a profile."""
-    claim = None if verdict is None else verdict.claim
-    event = None if verdict is None else verdict.witness.event
-    draws, loss = sum(profile.about.n or ()), profile.loss
-    return [
-        spectrum(f"{key}-spectrum", profile.spectrum, claim),
-        *([] if loss is None else losses(key, loss, event, draws)),
-        renyi(f"{key}-renyi", profile.renyi_curve, claim),
-    ]
+def tabulated(x_name: str, y_name: str, lines: Mapping[str, charts.Line]) -> Table:
+    """Lines as columns and rows; a cell is blank where a line has no point."""
+    shown = [{float(x[k]): float(y[k]) for k in some(x.size)} for x, y in lines.values()]
+    at = sorted({x for line in shown for x in line})
+    rows = [[number(x), *(number(line[x]) if x in line else "" for line in shown)] for x in at]
+    return [x_name, *(f"{y_name}, {name}" for name in lines)], rows
+
+
+def some(size: int) -> list[int]:
+    """Indices of as many rows as a table behind a chart should have."""
+    return [int(k) for k in np.unique(np.linspace(0, size - 1, min(size, _ROWS)).round())]
 
 
 def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> Figure:
     """The claim against the measured curve, and the confidence region of the point counted."""
     lines: dict[str, charts.Line] = {}
-    caption = []
-    band = None
+    caption, counted = [], []
+    marked: dict[str, Any] = {}
     if curve is not None:
         lines["estimate"] = (curve.x, curve.y)
         if curve.band is not None:
-            band = curve.band.x, curve.band.lower, curve.band.upper
+            marked["band"] = curve.band.x, curve.band.lower, curve.band.upper
             caption.append(
                 "The true curve lies below the upper edge of the band at all α at once, with "
                 f"{percent(curve.band.confidence)} confidence."
             )
-    marked: dict[str, Any] = {}
-    counted: Table = []
     if verdict is not None:
         grid = np.unique(np.concatenate([np.linspace(0, 1, 401), np.geomspace(1e-4, 0.1, 60)]))
         lines["claimed"] = (grid, np.asarray(verdict.claim.tradeoff(grid)))
+        tested = verdict.point
         point, box = _counted_point(verdict)
-        outline = None if verdict.point is None else verdict.point.outline
-        marked = {"point": point, "box": box, "outline": outline}
+        marked |= {
+            "point": point,
+            "box": box,
+            "outline": None if tested is None else tested.outline,
+        }
         if curve is None:
             caption.append("The line is the claimed curve.")
         caption.append(
             "The two errors of a test that guesses from one output which input was used. The claim says "
             "that no test is below the claimed curve. The circle is the witness event as counted, with "
-            f"its {percent(verdict.confidence)} confidence "
-            f"{'box' if verdict.point is None else 'region'}; the verdict rests on its own test, not on "
-            "the picture."
+            f"its {percent(verdict.confidence)} confidence {'box' if tested is None else 'region'}; the "
+            "verdict rests on its own test, not on the picture."
         )
         a0, a1, b0, b1 = map(number, box)
         blank = [""] * (len(lines) - 1)
@@ -134,16 +125,11 @@ def tradeoff(key: str, verdict: Verdict | None, curve: TradeoffCurve | None) -> 
         [number(a), *(number(float(np.interp(a, *line))) for line in lines.values())]
         for a in np.linspace(0, 1, 21).tolist()
     ]
-    return figure(
-        key,
-        "Trade-off curve" if verdict is None else "The claim against what was measured",
-        " ".join(caption),
-        "Type-II error against type-I error: " + " and ".join(f"the {n} curve" for n in lines),
-        partial(charts.tradeoff, lines, band=band, **marked),
-        ["α", *(f"β, {name}" for name in lines)],
-        rows + counted,
-        width=_WIDE,
-    )
+    title = "Trade-off curve" if verdict is None else "The claim against what was measured"
+    alt = "Type-II error against type-I error: " + " and ".join(f"the {n} curve" for n in lines)
+    draw = partial(charts.tradeoff, lines, **marked)
+    table = ["α", *(f"β, {name}" for name in lines)], rows + counted
+    return figure(key, title, " ".join(caption), alt, draw, table, width=_WIDE)
 
 
 def _counted_point(verdict: Verdict) -> tuple[tuple[float, float], Box]:
@@ -168,10 +154,10 @@ def evidence(key: str, verdict: Verdict) -> list[Figure]:
         f"{percent(1 - verdict.confidence)}, however many draws are made. It is computed after each "
         "batch of draws. The witness counts only draws that had no part in choosing its event."
     )
-    rows = [[f"{draws[k]:,.0f}", f"{log[k]:.3f}"] for k in _some(draws.size)]
+    rows = [[f"{draws[k]:,.0f}", f"{log[k]:.3f}"] for k in some(draws.size)]
     alt = "The log of the evidence against draws a side"
     draw = partial(charts.evidence, draws, log, limit=limit)
-    return [figure(key, "Evidence", caption, alt, draw, ("draws a side", "log evidence"), rows)]
+    return [figure(key, "Evidence", caption, alt, draw, (("draws a side", "log evidence"), rows))]
 
 
 def search(key: str, at: FloatArray, bounds: FloatArray, claimed: float) -> list[Figure]:
@@ -182,10 +168,10 @@ def search(key: str, at: FloatArray, bounds: FloatArray, claimed: float) -> list
         "Each point is a pair of inputs, at the draws of the hunt when it was tried last, with the bound "
         "that they predicted. The line is the best so far. Predictions choose the pair to test, no more."
     )
-    rows = [[f"{at[k]:,.0f}", number(float(bounds[k]))] for k in _some(at.size)]
+    rows = [[f"{at[k]:,.0f}", number(float(bounds[k]))] for k in some(at.size)]
     draw = partial(charts.search, at, bounds, claimed=claimed)
     alt = "Predicted bounds of pairs over the draws of the hunt"
-    return [figure(key, "The search", caption, alt, draw, ("draws", "predicted bound"), rows)]
+    return [figure(key, "The search", caption, alt, draw, (("draws", "predicted bound"), rows))]
 
 
 def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
@@ -214,14 +200,9 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     if isinstance(claim, (PureDP, ApproximateDP)) and claim.epsilon <= found.x[-1]:
         point = (claim.epsilon, float(claim.delta_at(claim.epsilon)))
         caption.append(f"The diamond is the claim, {claim.short}.")
-    return figure(
-        key,
-        "δ(ε)",
-        " ".join(caption),
-        "δ as a function of ε: " + ", ".join(lines),
-        partial(charts.spectrum, lines, band=band, point=point),
-        *tabulated("ε", "δ", lines),
-    )
+    alt = "δ as a function of ε: " + ", ".join(lines)
+    draw = partial(charts.spectrum, lines, band=band, point=point)
+    return figure(key, "δ(ε)", " ".join(caption), alt, draw, tabulated("ε", "δ", lines))
 
 
 def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
@@ -247,10 +228,10 @@ def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
     title, table = "Rényi curve", tabulated("λ", "ε(λ)", lines)
     if not any(np.isfinite(y).any() for _, y in lines.values()):
         nothing = "The Rényi divergence is infinite at every order: there is nothing to draw."
-        return Figure(key, title, nothing, "", None, "", *table)
+        return Figure(key, title, nothing, None, "", *table)
     alt = "Rényi divergence as a function of its order: " + ", ".join(lines)
     draw = partial(charts.renyi, lines, point=point)
-    return figure(key, title, " ".join(caption), alt, draw, *table)
+    return figure(key, title, " ".join(caption), alt, draw, table)
 
 
 def _stated(claim: Claim, orders: FloatArray) -> charts.Line | None:
@@ -262,248 +243,64 @@ def _stated(claim: Claim, orders: FloatArray) -> charts.Line | None:
     return None
 
 
-def losses(key: str, curve: LossCurve, event: Event | None, draws: int = 0) -> list[Figure]:
-    """The two output distributions and the privacy loss, the witness event shaded.
+def canary_chart(result: Verdict | LowerBound) -> Any:
+    """The figures of a one-run audit, one below the other: scores of the canaries, and ε by δ."""
+    return column([draw() for draw, _ in _of_canaries(result)])
 
-    `draws` is how many the estimate is from, on the two inputs together; 0 if that is not known.
-    """
-    if curve.labels is not None:
-        return _discrete_losses(key, curve, curve.labels, event, draws)
-    part = curve.part
-    shaded = [] if event is None or part != "output" else intervals(event)
-    curve = _likely_part(curve, shaded)
-    x, p, q, ell = curve.x, curve.p, curve.q, curve.y
-    note = " Shaded: the witness event." if shaded else ""
-    if part != "output":
-        note += (
-            f" Shown is {part}, where • stands for any value. Outputs of another form are not shown, and "
-            "the whole output may say more than this part of it."
+
+def canaries(key: str, result: Verdict | LowerBound) -> list[Figure]:
+    """The figures of a page; none if the result is not one of canaries that keeps their scores."""
+    found = result.certified
+    if found is None or found.scores is None:
+        return []
+    spread = (
+        "The scores of the canaries that were included and of those left out, by bins; what lies beyond "
+        "the ends of the axis is in the outermost. Shaded: high scores that were guessed to be included, "
+        "and low ones guessed to be left out."
+    )
+    together = "the whole curve at once"
+    if any(row[3] for row in found.scores.guessed):
+        spread += (
+            " The thresholds are those of the three quarters of the canaries that were tested."
         )
-    columns = [part, "density, first input", "density, second input", "|log p/q|"]
-    seen = np.flatnonzero(p + q > 0)  # few draws leave cells without any between them
-    seen = seen[_some(seen.size)]
-    rows = [
-        [place, *(number(float(v)) for v in (p[k], q[k], abs(ell[k])))]
-        for place, k in zip(_places(x[seen]), seen, strict=True)
-    ]
-    return [
-        figure(
-            f"{key}-densities",
-            "Output densities",
-            "The distribution of the outputs on the two inputs, estimated from the training draws. "
-            f"{2 * _TAIL:.1%} of the outputs are beyond the ends of the axis.{note}",
-            "Densities of the outputs on the first and the second input",
-            partial(charts.densities, x, p, q, event=shaded, part=part),
-            columns,
-            rows,
-        ),
-        figure(
-            f"{key}-loss",
-            _LOSS,
-            "The log-ratio of the two estimated densities: how much an output says about which input was "
-            f"used. {_NOT_CERTIFIED} Grey: outputs too rare for an estimate, fewer than {_RARE} draws in "
-            f"1/{_CELLS} of the axis." + (f" Shown is {part}." if part != "output" else ""),
-            "Estimated absolute privacy loss along the outputs",
-            partial(charts.loss_line, x, ell, event=shaded, part=part, rare=_rare(x, p + q, draws)),
-            [columns[0], columns[3]],
-            [[row[0], row[3]] for row in rows],
-        ),
-    ]
-
-
-def _rare(x: FloatArray, density: FloatArray, draws: int) -> list[tuple[float, float]]:
-    """Intervals of the axis that hold too few draws; `density` is the sum of the two."""
-    if x.size < 2 or not draws:
-        return []
-    few = density / 2 * draws * (x[-1] - x[0]) / _CELLS < _RARE
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], few.astype(int), [0]])))
-    ends = np.concatenate([[x[0]], (x[:-1] + x[1:]) / 2, [x[-1]]])
-    return list(zip(ends[edges[::2]].tolist(), ends[edges[1::2]].tolist(), strict=True))
-
-
-def cause(key: str, diagnosis: Sequence[Explanation]) -> list[Figure]:
-    """The part of the output that the first explanation with a picture is about, on the two inputs."""
-    seen = next((one.picture for one in diagnosis if one.picture is not None), None)
-    if seen is None:
-        return []
-    title = f"Where it shows: {seen.part}"
-    about = f"How {seen.part} is distributed on the two inputs, counted in draws."
-    columns = [seen.part, "first input", "second input"]
-    at = np.arange(seen.x.size) if seen.labels else np.array(_some(seen.x.size))
-    sides = ([number(v) for v in side[at]] for side in (seen.p, seen.q))
-    rows = [list(row) for row in zip(seen.labels or _places(seen.x[at]), *sides, strict=True)]
-    if seen.labels:
-        inside = list(seen.inside) or None
-        draw = partial(charts.masses, seen.labels, seen.p, seen.q, inside=inside)
-        marked = f"{about} Full colour: the event of the explanation."
-        return [figure(key, title, marked, about, draw, columns, rows, hover=False)]
-    low = -np.inf if seen.low is None else seen.low
-    high = np.inf if seen.high is None else seen.high
-    marked = f"{about} Shaded: the event of the explanation." if low < high else about
-    if seen.needed is not None:
-        marked += " The third line is the noise, around the first input, that would keep the claim."
-    shaded = [(low, high)] if low < high else []
-    draw = partial(
-        charts.densities, seen.x, seen.p, seen.q, event=shaded, part=seen.part, needed=seen.needed
+        together = "each point of the curve by itself, since the number of guesses was learned"
+    (scores, bins), (certified, lines) = _of_canaries(result)
+    line = next(iter(lines))
+    curve = capital(
+        f"{found.guarantee.doubt}the training is not (ε, δ)-DP below the {line} curve, with "
+        f"{percent(found.confidence)} confidence; {together}. A claim is refuted where it lies below it."
     )
-    return [figure(key, title, marked, about, draw, columns, rows)]
-
-
-def _likely_part(curve: LossCurve, shaded: Sequence[tuple[float, float]]) -> LossCurve:
-    """The curve where nearly all the outputs are, and where the event begins and ends."""
-    mass = np.cumsum((curve.p + curve.q) * np.gradient(curve.x)) if curve.x.size > 2 else [0.0]
-    if not mass[-1] > 0:
-        return curve
-    first, last = np.searchsorted(mass, np.array([_TAIL, 1 - _TAIL]) * mass[-1])
-    edges = [e for pair in shaded for e in pair if curve.x[0] <= e <= curve.x[-1]]
-    at = np.searchsorted(curve.x, [curve.x[first], curve.x[last], *edges])
-    keep = slice(max(int(at.min()) - 1, 0), int(at.max()) + 2)
-    return LossCurve(curve.x[keep], curve.y[keep], curve.p[keep], curve.q[keep], part=curve.part)
-
-
-def _discrete_losses(
-    key: str, curve: LossCurve, labels: tuple[str, ...], event: Event | None, draws: int
-) -> list[Figure]:
-    of_feature = curve.part != "output"
-    if event is None:
-        inside = None
-    elif of_feature:
-        held = event.holds_feature(curve.x)
-        inside = None if held is None else held.tolist()
-    else:
-        inside = members(event, labels)
-    p, q, ell = curve.p, curve.q, curve.y
-    shown = charts.likeliest(p, q)
-    note = " Full colour: in the witness event; pale: outside it." if inside else ""
-    if len(shown) < p.size:
-        note += f" Shown: the {len(shown)} most frequent of {p.size} outputs."
-    if any("•" in labels[k] for k in shown):
-        note += " • stands for any number."
-    first, cells = [curve.part if of_feature else "output"], [[label] for label in labels]
-    if event is not None and (split := _by_column(event, labels)) is not None:
-        first, cells = split
-    labels = tuple(" · ".join(row) for row in cells)
-    columns = [*first, "probability, first input", "probability, second input", "|log p/q|"]
-    rows = [[*cells[k], *(number(float(v)) for v in (p[k], q[k], abs(ell[k])))] for k in shown]
-    if inside is not None:
-        columns.append("in the witness event")
-        rows = [[*row, "yes" if inside[k] else "no"] for row, k in zip(rows, shown, strict=True)]
-    title, what = "Output probabilities", "each output comes"
-    if of_feature:
-        title, what = "Values of the feature", f"{curve.part} takes each value"
-    shade: dict[str, Any] = {"inside": inside, "part": " · ".join(first)}
-    masses = figure(
-        f"{key}-masses",
-        title,
-        f"How often {what} on the two inputs, estimated from the training draws.{note}",
-        f"How often {what} on the first and the second input",
-        partial(charts.masses, labels, p, q, **shade),
-        columns,
-        rows,
-        hover=False,
+    title = "Scores of the canaries"
+    by_score = figure(
+        f"{key}-scores", title, spread, title, scores, tabulated("score", "share", bins)
     )
-    if of_feature:
-        return [masses]
-    often = (p + q) / 2 * draws
-    rare = often < _RARE if draws else np.zeros(p.size, dtype=bool)
+    title = f"{capital(line)} ε at every δ"
+    by_delta = figure(
+        f"{key}-certified", title, curve, title, certified, tabulated("δ", "ε", lines)
+    )
+    return [by_score, by_delta]
+
+
+def _of_canaries(result: Verdict | LowerBound) -> list[tuple[Any, dict[str, charts.Line]]]:
+    """The two charts, and their lines: shares of canaries by score, and ε by δ."""
+    found = result.certified
+    if found is None or found.scores is None:
+        raise ValueError("a bound has a chart if it is one of canaries and keeps their scores")
+    scores = found.scores
+    middle = (scores.edges[1:] + scores.edges[:-1]) / 2
+    sides = {"included": scores.included, "left out": scores.left_out}
+    bins = {name: (middle, counts / max(counts.sum(), 1)) for name, counts in sides.items()}
+    guessed = [] if scores.high is None else [(scores.high, np.inf)]
+    guessed += [] if scores.low is None else [(-np.inf, scores.low)]
+    at = np.unique([*_DELTAS, *[found.delta] * bool(found.delta)])
+    tests = list(zip((Guessed(*row) for row in scores.guessed), scores.levels, strict=True))
+    bounds = [max(lower_bound(ApproximateDP(0.0, d), *test) for test in tests) for d in at.tolist()]
+    lines = {"measured" if found.guarantee.doubt else "certified": (at, np.array(bounds))}
+    if isinstance(result, Verdict):
+        lines["claimed"] = (at, np.array([result.claim.epsilon_at(d) for d in at.tolist()]))
+    part = "place among the scores of the run" if scores.places else "score"
+    point = (found.delta, found.epsilon) if found.delta and not found.guarantee.doubt else None
     return [
-        masses,
-        figure(
-            f"{key}-loss",
-            _LOSS,
-            "The log-ratio of the two estimated probabilities of each output: how much it says about "
-            f"which input was used. {_NOT_CERTIFIED} Grey: rare outputs, in fewer than {_RARE} draws.",
-            "Estimated absolute privacy loss of each output",
-            partial(charts.mass_loss, *(labels, p, q, ell), **shade, rare=rare.tolist()),
-            [*first, "|log p/q|", "training draws"],
-            [[*cells[k], number(float(abs(ell[k]))), f"{often[k]:,.0f}"] for k in shown],
-            hover=False,
-        ),
+        (partial(charts.canary_scores, bins, guessed=guessed, part=part), bins),
+        (partial(charts.certified, lines, point=point), lines),
     ]
-
-
-def intervals(event: Event) -> list[tuple[float, float]]:
-    """The intervals of an event on outputs that are one number."""
-    layout = event.layout
-    found = []
-    for key, test in event.partial:
-        if layout is None or len(layout.free(key)) == 1:
-            found += list(zip(test.lows.tolist(), test.highs.tolist(), strict=True))
-    if layout is not None and any(len(layout.free(key)) == 1 for key in event.whole):
-        found.append((-np.inf, np.inf))
-    return found
-
-
-def members(event: Event, labels: Sequence[str]) -> list[bool] | None:
-    """Which of the outputs named are in an event; None if it cannot be told."""
-    if event.layout is None or event.live:
-        return None
-    whole = {event.layout.words(key) for key in event.whole}
-    return [label in whole or (event.otherwise and label == "any other output") for label in labels]
-
-
-def _by_column(event: Event, labels: Sequence[str]) -> tuple[list[str], Table] | None:
-    """Rows of a table as cells, with the names of their columns; None where outputs are not such rows."""
-    layout = event.layout
-    if layout is None:
-        return None
-    keys = {layout.words(key): key for key in range(len(layout))}
-    found = [_cells(layout, keys[label]) if label in keys else {} for label in labels]
-    names = next(filter(None, found), {})
-    if not names or any(one and one.keys() != names.keys() for one in found):
-        return None
-    blank = [""] * (len(names) - 1)
-    return [*names], [
-        [*one.values()] if one else [label, *blank]
-        for one, label in zip(found, labels, strict=True)
-    ]
-
-
-def _cells(layout: Layout, key: int) -> dict[str, str]:
-    """The cells of a row by column; nothing for outputs that are no rows."""
-    part = layout.part(key)
-    match part.template:
-        case ("dict", entries):
-            columns = list(entries)
-        case ("seq", items) if len(items) > 1:
-            columns = [(f"column {k}", child) for k, child in enumerate(items, 1)]
-        case _:
-            return {}
-    values = zip(part.values(int(layout.codes[key])), part.origins, strict=True)
-    numbers = iter([None if v is None else exact(v, origin=o) for v, o in values])
-    return {
-        str(name): show(child, [next(numbers) for _ in number_columns(child)])
-        for name, child in columns
-    }
-
-
-def event_table(event: Event) -> tuple[str, list[str], Table] | None:
-    """All outputs of an event that its words do not list, or all that are not in it; None for others."""
-    keys = abridged_keys(event)
-    if event.layout is None or not keys:
-        return None
-    labels = [event.layout.words(key) for key in keys]
-    columns, rows = _by_column(event, labels) or (["output"], [[label] for label in labels])
-    which = "not in" if event.otherwise else "in"
-    return f"The {len(keys)} outputs that are {which} the witness event", columns, rows
-
-
-def tabulated(
-    x_name: str, y_name: str, lines: Mapping[str, charts.Line]
-) -> tuple[list[str], Table]:
-    """Lines as columns and rows; a cell is blank where a line has no point."""
-    shown = [{float(x[k]): float(y[k]) for k in _some(x.size)} for x, y in lines.values()]
-    at = sorted({x for line in shown for x in line})
-    rows = [[number(x), *(number(line[x]) if x in line else "" for line in shown)] for x in at]
-    return [x_name, *(f"{y_name}, {name}" for name in lines)], rows
-
-
-def _places(x: FloatArray) -> list[str]:
-    """Places on an axis, with as many digits as tell them apart."""
-    few = [number(float(one)) for one in x]
-    return few if len(set(few)) == len(few) else told_apart(x.tolist())
-
-
-def _some(size: int) -> list[int]:
-    """Indices of as many rows as a table behind a chart should have."""
-    return [int(k) for k in np.unique(np.linspace(0, size - 1, min(size, _ROWS)).round())]

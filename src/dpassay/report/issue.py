@@ -17,7 +17,7 @@ from dpassay.privacy.pairs import Pair
 from dpassay.records import Opaque
 from dpassay.results.explanations import SHARES, Explanation, Fault
 from dpassay.results.verdict import Verdict
-from dpassay.rounding import rounded_down, rounded_up
+from dpassay.rounding import rounded_down
 
 #: Longer inputs are not written out, nor are those of other types.
 _LONG, _PLAIN = 2000, (int, float, str, list, tuple, dict, set)
@@ -52,11 +52,18 @@ def issue(verdict: Verdict) -> str:
     claim, causes = verdict.claim, [one for one in verdict.diagnosis if one.kind is not Fault.NONE]
     pair = verdict.witness.pair
     bound = f"{claim.symbol} is at least {rounded_down(verdict.lower_bound)}"
+    why = ["Nothing was recorded about the cause."]
+    if causes:
+        text = "\n".join(f"{k}. {one}\n   look at {one.hint}" for k, one in enumerate(causes, 1))
+        evidence = (
+            "What the outputs support, the strongest first; it is evidence, not proof of a cause."
+        )
+        why = [evidence, "", fenced(text)]
     lines = [
         f"# Not {claim}: {bound}",
         "",
         f"On the two neighbouring inputs below the outputs contradict {claim}: {bound}, with confidence "
-        f"{verdict.confidence:.6g} ({verdict.guarantee}; p ≤ {rounded_up(verdict.p_value, places=2)}).",
+        f"{verdict.confidence:.6g} ({verdict.guarantee}; {verdict.chance}).",
         "",
         "## Inputs",
         "",
@@ -69,7 +76,8 @@ def issue(verdict: Verdict) -> str:
         *([fenced(f"{verdict.belief}"), ""] if verdict.belief is not None else []),
         "## Likely cause",
         "",
-        *_causes(causes),
+        *why,
+        "",
         "## To reproduce, without dpassay",
         "",
         *_reproduction(causes, verdict, pair),
@@ -81,14 +89,6 @@ def issue(verdict: Verdict) -> str:
         f"{verdict.about.draws or 'draws not recorded'}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _causes(causes: list[Explanation]) -> list[str]:
-    if not causes:
-        return ["Nothing was recorded about the cause.", ""]
-    text = "\n".join(f"{k}. {one}\n   look at {one.hint}" for k, one in enumerate(causes, 1))
-    also = "What the outputs support, the strongest first; it is evidence, not proof of a cause."
-    return [also, "", fenced(text), ""]
 
 
 def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None) -> list[str]:

@@ -18,13 +18,20 @@ from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.records import Record
-from dpassay.report import canaries, embed, figures
+from dpassay.report import embed, figures, output_figures
 from dpassay.report.figures import Figure
-from dpassay.results.estimates import LowerBound
-from dpassay.results.profile import Profile
-from dpassay.results.verdict import TITLES, Verdict
+from dpassay.results.estimates import LowerBound, Profile
+from dpassay.results.verdict import Verdict
+from dpassay.results.verdict_text import TITLES
 from dpassay.results.verification import Verification
-from dpassay.results.view import GUARANTEES, NOT_A_BOUND, PairTable, ResultView, percent, related
+from dpassay.results.view import (
+    NOT_A_BOUND,
+    PairTable,
+    ResultView,
+    guarantee_text,
+    percent,
+    related,
+)
 from dpassay.rounding import number, rounded_down, rounded_up
 from dpassay.tables import Status
 from dpassay.validation import shown
@@ -63,26 +70,24 @@ class Section:
     def pair(self) -> str:
         """The inputs, and what makes them neighbours."""
         pair = self.view.pair
-        if pair is None:
-            return self.name
         text = self.name or (str(pair) if isinstance(pair, Pair) else shown(pair, 120))
-        return related(pair, text)
+        return self.name if pair is None else related(pair, text)
 
     @property
     def origins(self) -> tuple[list[str], list[list[str]]]:
         """The files the draws came from, a column each; nothing if there are none."""
         files = self.view.about.files
-        names = ("rows", "columns", "cells without a value", "bytes", "modified", "SHA-256")
-        columns = [
-            (
-                *(f"{one.rows:,}", ", ".join(one.columns), f"{one.missing:,}", f"{one.bytes:,}"),
-                *(one.modified, one.sha256),
-            )
-            for one in files
+        if not files:
+            return [], []
+        rows = [
+            ["rows", *(f"{one.rows:,}" for one in files)],
+            ["columns", *(", ".join(one.columns) for one in files)],
+            ["cells without a value", *(f"{one.missing:,}" for one in files)],
+            ["bytes", *(f"{one.bytes:,}" for one in files)],
+            ["modified", *(one.modified for one in files)],
+            ["SHA-256", *(one.sha256 for one in files)],
         ]
-        return ["", *(one.file for one in files)], [
-            list(row) for row in zip(names, *columns, strict=True) if files
-        ]
+        return ["", *(one.file for one in files)], rows
 
     @property
     def how(self) -> list[tuple[str, str]]:
@@ -203,35 +208,39 @@ def _lead(results: Sequence[Result], sections: Sequence[Section]) -> Lead:
 
 def overview(results: Sequence[Verdict | Verification]) -> Lead:
     """Several results together: the most urgent status, a title and a sentence."""
-    status = min((one.tone for one in results), key=list(Status).index)
+    often = Counter(one.tone for one in results)
+    held, of = often[Status.CONFIRMED], often[Status.CONFIRMED] + often[Status.UNSHOWN]
+    sentences = []
+    if of:
+        was = "was" if held == 1 else "were"
+        title = f"{held} of {of} claims verified on the given pairs"
+        sentences = [f"{held} of {of} claims {was} verified on the given pairs."]
     verdicts = [one for one in results if isinstance(one, Verdict)]
-    held, of = (sum(one.tone is Status.CONFIRMED for one in results), len(results) - len(verdicts))
-    verified = (
-        f"{held} of {of} claims {'was' if held == 1 else 'were'} verified on the given pairs."
-    )
-    if not verdicts:
-        return status, f"{held} of {of} claims verified on the given pairs", verified
-    view = verdicts[0].view()
-    said = _of_verdicts(verdicts) if len(verdicts) > 1 or not of else (view.title, view.sentence)
-    return status, said[0], " ".join([said[1], *[verified] * bool(of)])
+    if len(verdicts) == 1 and of:
+        view = verdicts[0].view()
+        title, sentences = view.title, [view.sentence, *sentences]
+    elif verdicts:
+        title, said = _of_verdicts(often, len(verdicts))
+        sentences = [*said, *sentences]
+    return min(often, key=list(Status).index), title, " ".join(sentences)
 
 
-def _of_verdicts(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """Several verdicts in a title and a sentence."""
-    often, total = Counter(one.tone for one in verdicts), len(verdicts)
+def _of_verdicts(often: Counter[Status], total: int) -> tuple[str, list[str]]:
+    """Several verdicts in a title and sentences."""
     broken, clear, blind = (often[s] for s in (Status.VIOLATION, Status.CLEAR, Status.BLIND))
     if clear == total:
-        return TITLES[Status.CLEAR], f"None of the {total} claims was refuted by the draws."
+        return TITLES[Status.CLEAR], [f"None of the {total} claims was refuted by the draws."]
     title = f"{blind} audit{'s' * (blind > 1)} could not have seen a violation"
+    sentences = []
     if broken:
         title = f"{broken} violation{'s' * (broken > 1)}"
-    refuted = f"{broken} of {total} claims {'is' if broken == 1 else 'are'} refuted"
-    sentences = (
-        f"{refuted}, each at its own confidence." * bool(broken),
-        f"For {clear} of {total} no violation was detected." * bool(clear),
-        f"{blind} of {total} audits could not have refuted anything." * bool(blind),
-    )
-    return title, " ".join(filter(None, sentences))
+        refuted = f"{broken} of {total} claims {'is' if broken == 1 else 'are'} refuted"
+        sentences.append(f"{refuted}, each at its own confidence.")
+    if clear:
+        sentences.append(f"For {clear} of {total} no violation was detected.")
+    if blind:
+        sentences.append(f"{blind} of {total} audits could not have refuted anything.")
+    return title, sentences
 
 
 # --- sections
@@ -241,28 +250,30 @@ def _sections(results: Sequence[Result | Spectrum], profile: Profile | None) -> 
     """A section for every result; spectra come last."""
     claims = [one for one in results if not isinstance(one, Spectrum)]
     spectra = [one for one in results if isinstance(one, Spectrum)]
-    match claims:
-        case [Verdict(profile=None) as one] if profile is not None:
-            sections = [_verdict("v1", one, profile)]
-        case _:
-            sections = [_section(f"v{k}", one) for k, one in enumerate(claims, 1)]
-            held = [one.profile for one in claims if isinstance(one, Verdict)]
-            if profile is not None and all(own is not profile for own in held):
-                curve = figures.tradeoff("estimate-tradeoff", None, profile.tradeoff_curve)
-                drawn = [curve, *figures.notions("estimate", profile, None)]
-                sections.append(Section("estimate", profile.view(), profile.to_json(), drawn))
+    sections = []
+    for k, one in enumerate(claims, 1):
+        key = f"v{k}"
+        match one:
+            case Verdict():
+                if one.profile is None and len(claims) == 1:
+                    sections.append(_verdict(key, one, profile))
+                    profile = None
+                else:
+                    sections.append(_verdict(key, one, one.profile))
+                    profile = None if one.profile is profile else profile
+            case Hunt():
+                sections.append(_hunt(key, one))
+            case LowerBound():
+                drawn = figures.canaries(key, one)
+                sections.append(Section(key, one.view(_file("bound", key)), one.to_json(), drawn))
+            case Verification():
+                view = one.view(_file("verification", key))
+                sections.append(Section(key, view, one.to_json()))
+    if profile is not None:
+        curve = figures.tradeoff("estimate-tradeoff", None, profile.tradeoff_curve)
+        drawn = [curve, *_notions("estimate", profile, None)]
+        sections.append(Section("estimate", profile.view(), profile.to_json(), drawn))
     return sections + [_spectrum(f"s{k}", one) for k, one in enumerate(spectra, 1)]
-
-
-def _section(key: str, result: Result) -> Section:
-    match result:
-        case Verdict():
-            return _verdict(key, result, result.profile)
-        case Hunt():
-            return _hunt(key, result)
-    name = "bound" if isinstance(result, LowerBound) else "verification"
-    drawn = canaries.figures(key, result) if isinstance(result, LowerBound) else []
-    return Section(key, result.view(_file(name, key)), result.to_json(), drawn)
 
 
 def _file(name: str, key: str) -> str:
@@ -275,20 +286,32 @@ def _verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
     if curve is None and profile is not None:
         curve = profile.tradeoff_curve
     # of canaries, which are not independent, counts have no confidence region
-    of_values = canaries.figures(key, verdict) or [
+    of_values = figures.canaries(key, verdict) or [
         figures.tradeoff(f"{key}-tradeoff", verdict, curve)
     ]
     method = []
     if profile is not None:
-        of_values += figures.notions(key, profile, verdict)
+        of_values += _notions(key, profile, verdict)
         method = [("Estimates", profile.about.method)]
     if verdict.witness.event.of_representation and curve is not None:
         of_values = [replace(one, caption=f"{one.caption} {OF_VALUES}") for one in of_values]
-    shown = figures.cause(f"{key}-cause", verdict.diagnosis) if verdict.violated else []
+    shown = output_figures.cause(f"{key}-cause", verdict.diagnosis) if verdict.violated else []
     drawn = [*shown, *figures.evidence(f"{key}-evidence", verdict), *of_values]
     view = verdict.view(_file("verdict", key))
-    listed = figures.event_table(verdict.witness.event)
+    listed = output_figures.event_table(verdict.witness.event)
     return Section(key, view, verdict.to_json(), drawn, method, event=listed)
+
+
+def _notions(key: str, profile: Profile, verdict: Verdict | None) -> list[Figure]:
+    """δ(ε), the output distributions, the privacy loss and the Rényi curve of a profile."""
+    claim = None if verdict is None else verdict.claim
+    event = None if verdict is None else verdict.witness.event
+    draws, loss = sum(profile.about.n or ()), profile.loss
+    return [
+        figures.spectrum(f"{key}-spectrum", profile.spectrum, claim),
+        *([] if loss is None else output_figures.losses(key, loss, event, draws)),
+        figures.renyi(f"{key}-renyi", profile.renyi_curve, claim),
+    ]
 
 
 def _hunt(key: str, found: Hunt) -> Section:
@@ -330,7 +353,14 @@ def _spectrum(key: str, found: Spectrum) -> Section:
         "The estimate is computed from a sample and may lie above or below the true value. The certified "
         "curves are bounds, for these inputs alone."
     )
-    middle = dict.fromkeys((0, found.x.size // 2, found.x.size - 1))
+    facts = []
+    for k in dict.fromkeys((0, found.x.size // 2, found.x.size - 1)):
+        sides = [] if found.lower is None else [f"at least {rounded_down(found.lower[k])}"]
+        sides += [] if found.upper is None else [f"at most {rounded_up(found.upper[k])}"]
+        note = f"certified {' and '.join(sides)}" if sides else "an estimate"
+        if sides and found.confidence is not None:
+            note += f", with {percent(found.confidence)} confidence"
+        facts.append((f"δ at ε = {number(found.x[k])}", f"δ ≈ {number(found.y[k])}", note))
     view = ResultView(
         status=Status.ESTIMATE,
         headline="Estimate of δ(ε)",
@@ -338,21 +368,10 @@ def _spectrum(key: str, found: Spectrum) -> Section:
         about=about,
         title="Estimate of δ(ε)",
         sentence=sentence,
-        facts=[_spectrum_fact(found, k) for k in middle],
+        facts=facts,
         pair=about.pair,
-        guarantee=GUARANTEES[about.guarantee],
+        guarantee=guarantee_text(about.guarantee, about),
         meaning=(NOT_A_BOUND if found.lower is None else certified,),
         file=_file("spectrum", key),
     )
     return Section(key, view, found.to_json(), [figures.spectrum(f"{key}-spectrum", found, None)])
-
-
-def _spectrum_fact(found: Spectrum, k: int) -> tuple[str, str, str]:
-    """δ at the k-th ε."""
-    low = "" if found.lower is None else f"at least {rounded_down(found.lower[k])}"
-    high = "" if found.upper is None else f"at most {rounded_up(found.upper[k])}"
-    sides = " and ".join(filter(None, (low, high)))
-    known = found.confidence
-    sure = "" if known is None else f", with {percent(known)} confidence"
-    note = f"certified {sides}{sure}" if sides else "an estimate"
-    return f"δ at ε = {number(found.x[k])}", f"δ ≈ {number(found.y[k])}", note

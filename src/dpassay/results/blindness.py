@@ -36,9 +36,6 @@ class Blind(NamedTuple):
     words: str = ""
 
 
-_SEEING = Blind()
-
-
 def why_blind(
     claim: Claim,
     violated: bool,
@@ -53,7 +50,7 @@ def why_blind(
     equal.
     """
     i, n, j, m = counts
-    outputs = _SEEING
+    outputs = Blind()
     if i + j == 0 or (i == n and j == m):
         which = "none" if i == 0 else "all"
         said = f"the event that was tested happened in {which} of the draws on both inputs"
@@ -65,9 +62,9 @@ def blind_search(
     claim: Claim,
     violated: bool,
     detectable: float,
-    failures: Sequence[str] = (),
-    same: bool = False,
-    outputs: Blind = _SEEING,
+    failures: Sequence[str],
+    same: bool,
+    outputs: Blind,
 ) -> Blind:
     """Why an audit that searched for an event could not have refuted the claim.
 
@@ -76,7 +73,7 @@ def blind_search(
     enough, if that is so.
     """
     if violated:
-        return _SEEING
+        return Blind()
     if same:
         said = "the two inputs are equal, so that there is nothing to tell apart"
         return Blind(Cause.EQUAL_INPUTS, said)
@@ -89,22 +86,21 @@ def blind_search(
         return Blind(Cause.FEW_DRAWS, far)
     if failures:
         return Blind(Cause.FAILED_SEARCH, f"a part of the search failed: {failures[0]}")
-    return _SEEING
+    return Blind()
+
+
+_REMEDIES = {
+    Cause.EQUAL_INPUTS: "give two inputs that differ: no number of draws tells equal ones apart",
+    Cause.CONSTANT_OUTPUT: "no number of draws helps: look at what the mechanism returns, or give inputs "
+    "on which it varies",
+    Cause.CHANGED_OUTPUTS: "make every call independent of those before: look for a budget that is "
+    "spent, a cache",
+}
 
 
 def remedy(cause: Cause) -> str:
     """What helps where more draws cannot; empty where they may."""
-    match cause:
-        case Cause.EQUAL_INPUTS:
-            return "give two inputs that differ: no number of draws tells equal ones apart"
-        case Cause.CONSTANT_OUTPUT:
-            return (
-                "no number of draws helps: look at what the mechanism returns, or give inputs on which "
-                "it varies"
-            )
-        case Cause.CHANGED_OUTPUTS:
-            return "make every call independent of those before: look for a budget that is spent, a cache"
-    return ""
+    return _REMEDIES.get(cause, "")
 
 
 def far_only(claim: Claim, detectable: float) -> str:

@@ -1,32 +1,38 @@
-"""Numbers read off a sample, and bounds that hold: different types on purpose."""
+"""Estimates, read off a sample, and lower bounds, which hold: different types on purpose."""
 
 from __future__ import annotations
 
+import importlib
+import math
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import Claim
+from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
+from dpassay.privacy.event_claims import digits
 from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
-from dpassay.results.canaries import CertifiedEpsilon, canary_chart
 from dpassay.results.explanations import Explanation
 from dpassay.results.view import (
-    EXACT_FOR_CANARIES,
-    GUARANTEES,
+    NOT_A_BOUND,
     ResultView,
-    about_rows,
     capital,
+    file_rows,
+    guarantee_text,
+    note_rows,
     percent,
     replay_command,
 )
 from dpassay.results.witness import Witness
 from dpassay.rounding import number, rounded_down, rounded_up
-from dpassay.tables import Shown, Status
+from dpassay.tables import Shown, Status, Tabular
 
 #: The share of γ spent on a `SecondBound`.
 SECOND = 0.1
@@ -56,6 +62,66 @@ class Estimate(Shown):
         draws = f" from {self.about.draws}" if self.about.n else ""
         how = f" ({self.about.method}, {self.about.guarantee}){self.about.noted}"
         return f"{self.notion} ≈ {number(self.value)}{where}{draws}{how}"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CanaryScores(Record):
+    """How the scores of canaries are spread, and what was guessed from them."""
+
+    edges: FloatArray  # of bins; what is beyond the ends is in the first and the last
+    included: FloatArray  # canaries in every bin
+    left_out: FloatArray
+    #: The lowest score guessed to be included, and the highest guessed to be left out; None for none.
+    high: float | None
+    low: float | None
+    #: Whether scores are places among those of their run, from 0 to 1.
+    places: bool
+    #: A row a test: canaries, guesses, right ones, and the fewest and the most that were possible (0 if
+    #: their number was fixed beforehand); and the error probability of each.
+    guessed: tuple[tuple[int, int, int, int, int], ...]
+    levels: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CertifiedEpsilon(Record):
+    """What canaries certify of ε at a δ, what is claimed, and the most that they could have shown."""
+
+    epsilon: float
+    delta: float
+    #: The claimed ε at this δ, such as an accountant's; None without a claim.
+    claimed: float | None
+    #: The ε that would have been certified if all guesses had been right.
+    ceiling: float
+    canaries: int
+    confidence: float
+    #: The name of a group of canaries, and the same of every group; all of them hold at once.
+    group: str = ""
+    groups: tuple[CertifiedEpsilon, ...] = ()
+    scores: CanaryScores | None = field(default=None, repr=False)
+    guarantee: Guarantee = Guarantee.EXACT
+
+    def __str__(self) -> str:
+        claimed = "" if self.claimed is None else f"the accountant's ε is {number(self.claimed)}; "
+        fair = " if each canary had a fair coin of its own" if self.guarantee.doubt else ""
+        return (
+            f"{self.guarantee.doubt or 'certified '}ε ≥ {rounded_down(self.epsilon)} at δ = "
+            f"{digits(self.delta)} ({level(self.confidence, 100)} %){fair}; {claimed}the most that these "
+            f"{self.canaries:,} canaries could have shown is {rounded_down(self.ceiling)}"
+        )
+
+    @property
+    def group_notes(self) -> tuple[str, ...]:
+        """What is certified of each group."""
+        return tuple(
+            f"group {g.group}: {g.guarantee.doubt}ε ≥ {rounded_down(g.epsilon)}; the most that its "
+            f"{g.canaries:,} canaries could have shown is {rounded_down(g.ceiling)}"
+            for g in self.groups
+        )
+
+
+def canary_chart(result: Any) -> Any:
+    """Scores and certified curve. Imported when called: the figures know results and bounds."""
+    return importlib.import_module("dpassay.report.figures").canary_chart(result)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -108,30 +174,28 @@ class LowerBound(Shown):
         """All there is to say; `file` is the name of its JSON in the commands that read it."""
         pure = self.claim is not None and self.claim.point is not None and self.claim.point[1] == 0
         shown = f"{self.notion} ≥ {rounded_down(self.value)}{' at δ = 0' * pure}"
-        doubt = self.guarantee.doubt
+        doubt, w, about = self.guarantee.doubt, self.witness, self.about
         bound = f"{doubt}{shown} with confidence {level(self.confidence)}"
-        w, about = self.witness, self.about
+        summary = [f"{bound} ({self.guarantee})"]
+        if self.certified is not None:
+            bound = str(self.certified)
+            summary = [capital(bound), f"{self.guarantee} guarantee"]
+        title = capital(f"{doubt}a lower bound")
         sure = f"with {percent(self.confidence)} confidence, {self.guarantee}"
+        rows = [*(w.rows() if w else []), *file_rows(about), ("how", about.method)]
         replayable = w is not None and self.value > 0 and not w.event.live
         return ResultView(
             status=Status.ESTIMATE,
-            headline=capital(f"{doubt}a lower bound"),
-            summary=[capital(str(self.certified)), f"{self.guarantee} guarantee"]
-            if self.certified
-            else [f"{bound} ({self.guarantee})"],
-            rows=[
-                *(w.rows() if w else []),
-                *about_rows(about, about.notes, about.method),
-            ],
+            headline=title,
+            summary=summary,
+            rows=rows + note_rows(about),
             about=about,
-            title=capital(f"{doubt}a lower bound"),
-            sentence=f"{capital(str(self.certified or bound))}.",
+            title=title,
+            sentence=f"{capital(bound)}.",
             facts=[("Not certified" if doubt else "Certified bound", shown, sure)],
             witness="" if w is None else str(w),
             pair=self.pair,
-            guarantee=EXACT_FOR_CANARIES
-            if self.certified is not None and self.guarantee is Guarantee.EXACT
-            else GUARANTEES[self.guarantee],
+            guarantee=guarantee_text(self.guarantee, about),
             budget=self.budget,
             meaning=(
                 "It is a lower bound: the true value may be larger. A low bound does not mean private.",
@@ -217,4 +281,113 @@ class TradeoffPoint(Shown):
             f"α in [{rounded_down(a0)}, {rounded_up(a1)}] and "
             f"β in [{rounded_down(b0)}, {rounded_up(b1)}] "
             f"with {level(self.confidence)} confidence ({self.kind})"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Profile(Shown, Tabular):
+    """Every notion of one pair, estimated from one sample and one loss."""
+
+    drawn_as: ClassVar[str] = "profile"
+
+    epsilon: float
+    mu: float
+    spectrum: Spectrum = field(repr=False)
+    renyi_curve: RenyiCurve = field(repr=False)
+    tradeoff_curve: TradeoffCurve = field(repr=False)
+    loss: LossCurve | None = field(default=None, repr=False)
+    pair: Pair | None = None
+    #: The largest order of the Rényi curve that the draws support: beyond it the divergence may be much
+    #: larger than the curve, since outputs that are too rare to be seen decide.
+    renyi_reach: float = math.inf
+    about: About
+
+    def columns(self) -> dict[str, Any]:
+        """curve ("tradeoff", "spectrum" or "renyi"), x and y: a row for each of their points."""
+        curves = (self.tradeoff_curve, self.spectrum, self.renyi_curve)
+        names = [curve.drawn_as for curve in curves for _ in range(curve.x.size)]
+        x, y = (np.concatenate([getattr(curve, axis) for curve in curves]) for axis in "xy")
+        return {"curve": names, "x": x, "y": y}
+
+    def delta(self, epsilon: Any) -> Any:
+        """δ̂(ε), the worse of the two directions.
+
+        Beyond the grid of `spectrum` by the trade-off curve, but no less than a draw can show: what is
+        smaller than one in n, or 0, the draws do not tell apart.
+        """
+        eps = checks.doubles("epsilon", epsilon)
+        if not np.all(eps >= 0):
+            raise InvalidInput(f"epsilon must be at least 0, got {epsilon!r}")
+        last, end = self.spectrum.x[-1], self.spectrum.y[-1]
+        inside = self.spectrum(np.minimum(eps, last))
+        least = 1 / min(self.about.n) if self.about.n else 0.0
+        further = np.maximum(np.asarray(self.tradeoff_curve.delta(eps)), least)
+        return checks.scalar_or_array(np.where(eps <= last, inside, np.minimum(further, end)))
+
+    def renyi(self, order: Any) -> Any:
+        """The Rényi divergence at an order, the worse of the two directions; see `renyi_reach`."""
+        return self.renyi_curve(order)
+
+    def tradeoff(self, alpha: Any) -> Any:
+        """T̂(α), symmetrised."""
+        rates = checks.doubles("alpha", alpha)
+        if not np.all((rates >= 0) & (rates <= 1)):
+            raise InvalidInput(f"alpha must lie in [0, 1], got {alpha!r}")
+        return self.tradeoff_curve(alpha)
+
+    def chart(self) -> Any:
+        """Four panels: trade-off curve, δ(ε), Rényi curve, and the loss with its densities."""
+        from dpassay import charts
+
+        panels = [self.tradeoff_curve.chart(), self.spectrum.chart(), self.renyi_curve.chart()]
+        if self.loss is not None:
+            panels.append(self.loss.chart())
+        return charts.panels(panels)
+
+    def __str__(self) -> str:
+        draws = f", from {self.about.draws}" if self.about.n else ""
+        return (
+            f"ε ≈ {number(self.epsilon)}, μ ≈ {number(self.mu)} (nearest Gaussian curve), "
+            f"δ(0) ≈ {number(float(self.spectrum.y[0]))}, {self.renyi_said(2.0)}{draws} "
+            f"({self.about.guarantee})" + self.about.noted
+        )
+
+    def renyi_said(self, order: float) -> str:
+        """ε at an order, in words that do not say more than the draws do."""
+        how = "≈" if order <= self.renyi_reach else "at least about"
+        return f"Rényi ε({order:g}) {how} {number(float(self.renyi(order)))}"
+
+    def view(self, file: str = "profile.json") -> ResultView:
+        """All there is to say; `file` is the name of its JSON."""
+        about, start, end = self.about, self.spectrum.x[0], self.spectrum.x[-1]
+        last = self.renyi_curve.x[-1]
+        estimated = f", estimated from {about.draws}" if about.n else ""
+        least = "at least; outputs too rare to be seen decide" if self.renyi_reach < 2 else ""
+        facts = (
+            ("Pure DP", "ε", self.epsilon, "the largest log-ratio that these draws support"),
+            ("Gaussian DP", "μ", self.mu, "of the nearest Gaussian trade-off curve"),
+            (f"δ at ε = {number(start)}", "δ", self.spectrum.y[0], "the start of the spectrum"),
+            ("Rényi, order 2", "ε", self.renyi(2.0), least or "the worse direction"),
+        )
+        return ResultView(
+            status=Status.ESTIMATE,
+            headline=f"Estimates on {self.pair}",
+            summary=[
+                f"ε ≈ {number(self.epsilon)}",
+                f"μ ≈ {number(self.mu)}",
+                *(f"δ({e:g}) ≈ {number(self.delta(e))}" for e in (0.0, 0.5, 1.0) if e <= end),
+                *(self.renyi_said(order) for order in (2.0, 8.0) if order <= last),
+                *(f"T({a:g}) ≈ {number(self.tradeoff(a))}" for a in (0.01, 0.05)),
+                f"{about.method}, {about.draws}; heuristic estimates; an audit gives bounds",
+                *(f"note: {note}" for note in about.notes),
+                *map(str, about.files),
+            ],
+            about=about,
+            title="Estimate",
+            sentence=f"ε is about {number(self.epsilon)} and μ about {number(self.mu)}{estimated}.",
+            facts=[(name, f"{sign} ≈ {number(value)}", what) for name, sign, value, what in facts],
+            pair=about.pair,
+            guarantee=guarantee_text(about.guarantee, about),
+            meaning=(NOT_A_BOUND,),
+            file=file,
         )

@@ -13,13 +13,13 @@ from dpassay.privacy.provenance import About, Guarantee, level
 from dpassay.records import Record
 from dpassay.results.explanations import Explanation, explained
 from dpassay.results.view import (
-    GUARANTEES,
-    Facts,
     PairTable,
     ResultView,
-    about_rows,
     capital,
     error_rate,
+    file_rows,
+    guarantee_text,
+    note_rows,
     percent,
     with_confidence,
 )
@@ -141,88 +141,71 @@ class Verification(Shown, Tabular):
 
     def view(self, file: str = "verification.json") -> ResultView:
         """All there is to say; `file` is the name of its JSON."""
-        worst, many = self.worst, len(self.pairs) > 1
+        worst, many, where = self.worst, len(self.pairs) > 1, self.where
+        sure = with_confidence(self.confidence, self.guarantee)
         summary = [] if self.confirmed or not self.holds else [capital(self.holds)]
+        meaning = (
+            "A claim that was not verified may still be true; dpassay audit tries to refute it."
+        )
+        sentence = f"The draws verify nothing about {self.claim} on {where}."
         if self.holds:
             confidence = f"confidence {level(self.confidence)} ({self.guarantee})"
             summary.append(f"{self.bound} with {confidence}")
+            rate = error_rate(self.confidence, self.guarantee, "verifications")
+            meaning = (
+                "If δ were larger than the bound on one of the pairs, a bound like this would come up "
+                f"{rate}."
+            )
+            sentence = f"{self.holds}: {self.bound}, {sure}."
+            if not self.confirmed:
+                weaker = f"The draws verify a weaker statement, {sure}: {self.holds}."
+                sentence = f"{self.claim} was not verified. {weaker}"
         rows = [("why", self.reason)] if self.reason else []
         rows.append(("inputs", f"{worst.pair}" + f", the worst of {len(self.pairs)} pairs" * many))
         if worst.cells:
             others = f"all others together are {rounded_up(worst.unseen)} of the draws"
             rows.append(("outputs", f"{worst.cells:,} counted one by one; {others}"))
-        rows += [*explained(self.diagnosis), *about_rows(self.about, self.about.notes)]
-        rows.append(("scope", f"{self.where}, and no other inputs"))
+        rows += [*explained(self.diagnosis), *file_rows(self.about), *note_rows(self.about)]
+        rows.append(("scope", f"{where}, and no other inputs"))
+        over = "the worst pair and direction" if many else "the worse direction"
+        shown = "nothing" if self.upper >= 1 else f"{self.symbol} ≤ {rounded_up(self.upper)}"
+        known = f"with {percent(self.confidence)} confidence, {self.guarantee}; {over}"
         return ResultView(
             status=self.tone,
             headline=self.headline,
             summary=summary,
             rows=rows,
             about=self.about,
-            title=f"{'Verified' if self.confirmed else 'Not verified'} on {self.where}",
-            sentence=_sentence(self),
-            facts=_facts(self),
+            title=f"{'Verified' if self.confirmed else 'Not verified'} on {where}",
+            sentence=f"{sentence} It says nothing about other inputs.",
+            facts=[
+                ("Claim", self.claim.short, f"on {where}"),
+                ("Verified", shown, known),
+                ("Outputs", f"{worst.cells:,}", "counted one by one"),
+                (
+                    "Other outputs",
+                    rounded_up(worst.unseen),
+                    "of the draws; they count against the claim",
+                ),
+            ],
             pair=None if many else worst.pair,
             reason=self.reason,
-            pairs=_pair_table(self),
-            guarantee=GUARANTEES[self.guarantee],
+            pairs=PairTable(
+                "The pairs that were tested, the largest bound first. Each bound holds with the stated "
+                "confidence, and so does the largest of them for all pairs at once.",
+                ("pair", self.symbol, "outputs counted one by one", "share of other outputs"),
+                [
+                    (str(one.pair), rounded_up(one.upper), f"{one.cells:,}", rounded_up(one.unseen))
+                    for one in sorted(self.pairs, key=lambda one: -one.upper)
+                ],
+            ),
+            guarantee=guarantee_text(self.guarantee, self.about),
             budget=self.budget,
-            meaning=_meaning(self),
+            meaning=(
+                meaning,
+                f"It is about {where} and no other inputs. A claim about a mechanism is about all "
+                "neighbouring inputs; others may violate it.",
+            ),
             diagnosis=self.diagnosis,
             file=file,
         )
-
-
-def _sentence(found: Verification) -> str:
-    confidence = with_confidence(found.confidence, found.guarantee)
-    if found.confirmed:
-        shown = f"{found.holds}: {found.bound}, {confidence}."
-    elif found.holds:
-        weaker = f"The draws verify a weaker statement, {confidence}: {found.holds}."
-        shown = f"{found.claim} was not verified. {weaker}"
-    else:
-        shown = f"The draws verify nothing about {found.claim} on {found.where}."
-    return f"{shown} It says nothing about other inputs."
-
-
-def _facts(found: Verification) -> Facts:
-    worst = found.worst
-    over = "the worse direction" if len(found.pairs) == 1 else "the worst pair and direction"
-    shown = "nothing" if found.upper >= 1 else f"{found.symbol} ≤ {rounded_up(found.upper)}"
-    sure = f"with {percent(found.confidence)} confidence, {found.guarantee}; {over}"
-    return [
-        ("Claim", found.claim.short, f"on {found.where}"),
-        ("Verified", shown, sure),
-        ("Outputs", f"{worst.cells:,}", "counted one by one"),
-        ("Other outputs", rounded_up(worst.unseen), "of the draws; they count against the claim"),
-    ]
-
-
-def _pair_table(found: Verification) -> PairTable:
-    caption = "The pair that was tested."
-    if len(found.pairs) > 1:
-        caption = (
-            "The pairs that were tested, the largest bound first. Each bound holds with the stated "
-            "confidence, and so does the largest of them for all pairs at once."
-        )
-    return PairTable(
-        caption,
-        ("pair", found.symbol, "outputs counted one by one", "share of other outputs"),
-        [
-            (str(one.pair), rounded_up(one.upper), f"{one.cells:,}", rounded_up(one.unseen))
-            for one in sorted(found.pairs, key=lambda one: -one.upper)
-        ],
-    )
-
-
-def _meaning(found: Verification) -> tuple[str, str]:
-    scope = (
-        f"It is about {found.where} and no other inputs. A claim about a mechanism is about all "
-        "neighbouring inputs; others may violate it."
-    )
-    if not found.holds:
-        said = "A claim that was not verified may still be true; dpassay audit tries to refute it."
-        return said, scope
-    rate = error_rate(found.confidence, found.guarantee, "verifications")
-    said = "If δ were larger than the bound on one of the pairs, a bound like this would come up"
-    return f"{said} {rate}.", scope

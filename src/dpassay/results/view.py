@@ -17,17 +17,6 @@ from dpassay.results.explanations import Explanation
 from dpassay.rounding import rounded_up
 from dpassay.tables import Status
 
-#: What a guarantee means.
-GUARANTEES = {
-    Guarantee.EXACT: "exact: it holds for every number of draws, provided they are independent",
-    Guarantee.ASYMPTOTIC: "asymptotic: it holds in the limit of many independent draws",
-    Guarantee.HEURISTIC: "heuristic: nothing is guaranteed",
-}
-#: What an exact guarantee means for guesses about canaries, whose coins must be fair.
-EXACT_FOR_CANARIES = (
-    "exact: it holds for every number of canaries, provided that a fair coin of its own decided whether "
-    "each was included, and that the guesses use nothing about the coins but the trained model"
-)
 NOT_A_BOUND = (
     "Estimates are computed from a sample and may lie above or below the true values. Only an audit "
     "makes a statement with an error probability."
@@ -88,6 +77,21 @@ class ResultView:
         ]
 
 
+def guarantee_text(guarantee: Guarantee, about: About) -> str:
+    """What a guarantee means; the coins of canaries must be fair."""
+    if guarantee is Guarantee.EXACT and about.units == "canaries":
+        return (
+            "exact: it holds for every number of canaries, provided that a fair coin of its own decided "
+            "whether each was included, and that the guesses use nothing about the coins but the trained "
+            "model"
+        )
+    return {
+        Guarantee.EXACT: "exact: it holds for every number of draws, provided they are independent",
+        Guarantee.ASYMPTOTIC: "asymptotic: it holds in the limit of many independent draws",
+        Guarantee.HEURISTIC: "heuristic: nothing is guaranteed",
+    }[guarantee]
+
+
 def percent(share: float) -> str:
     """A probability as a percentage."""
     return f"{level(share, 100)}%"
@@ -129,13 +133,14 @@ def related(pair: Any, text: str) -> str:
     return text if relation is Relation.UNSPECIFIED else f"{text} ({relation})"
 
 
-def about_rows(about: About, notes: Sequence[str], method: str = "") -> Rows:
-    """Files, method and notes as rows."""
-    return [
-        *(("file", str(origin)) for origin in about.files),
-        *([("how", method)] if method else []),
-        *(("note", note) for note in notes),
-    ]
+def file_rows(about: About) -> Rows:
+    """The files of the draws, as rows for a terminal."""
+    return [("file", str(origin)) for origin in about.files]
+
+
+def note_rows(about: About) -> Rows:
+    """The notes, as rows for a terminal."""
+    return [("note", note) for note in about.notes]
 
 
 def replay_command(about: About, file: str, confidence: float = 0.95) -> str:

@@ -55,6 +55,11 @@ class Witness(Record):
     def q(self) -> float:
         return self.hits_q / self.n_q
 
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """Hits and draws on the first input, then on the second."""
+        return self.hits_p, self.n_p, self.hits_q, self.n_q
+
     def rows(self) -> list[tuple[str, str]]:
         """The event, its counts and the inputs, as rows for a terminal."""
         counts = (

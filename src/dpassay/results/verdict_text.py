@@ -1,0 +1,334 @@
+"""What is said of a verdict: as text, in a `ResultView`, and for readers who know no statistics."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dpassay.errors import InvalidInput
+from dpassay.privacy.claim_parsing import claim as parse_claim
+from dpassay.privacy.claims import Claim
+from dpassay.privacy.provenance import Guarantee, level
+from dpassay.results.estimates import SecondBound
+from dpassay.results.explanations import explained
+from dpassay.results.view import (
+    Facts,
+    PairTable,
+    ResultView,
+    Rows,
+    capital,
+    error_rate,
+    file_rows,
+    guarantee_text,
+    note_rows,
+    percent,
+    replay_command,
+    small,
+    with_confidence,
+)
+from dpassay.results.witness import BITS, Witness
+from dpassay.rounding import number, rounded_down
+from dpassay.tables import Status
+
+if TYPE_CHECKING:
+    from dpassay.results.verdict import Verdict
+
+#: What is said where no score was learned.
+UNLEARNED = (
+    "no score separated the two inputs better than chance on training draws: their outputs hardly "
+    "differ, or differ in a way that this audit does not look at. If you know what to look at, "
+    "give it as a feature: features=[…] in Python, --feature on the command line"
+)
+TITLES = {
+    Status.VIOLATION: "Violation",
+    Status.CLEAR: "No violation detected",
+    Status.BLIND: "Could not have seen a violation",
+}
+
+
+def text(verdict: Verdict) -> str:
+    """The verdict as lines of text."""
+    exact = f", {verdict.guarantee}" if verdict.violated else ""
+    first = (
+        f"{verdict.headline}: {_bound(verdict)} with {level(verdict.confidence)} confidence "
+        f"({verdict.chance}{exact})"
+    )
+    rows = [] if verdict.certified is None else [("canaries", str(verdict.certified))]
+    rows += [("blind", verdict.blind)] if verdict.blind else []
+    if verdict.second is not None:
+        rows.append(("and", f"{second_bound(verdict)}; both hold at once"))
+    rows.append(("witness", str(verdict.witness)))
+    rows += [*explained(verdict.diagnosis, verdict.belief), *_remarks(verdict)]
+    return "\n".join([first, *(f"  {name}: {said}" for name, said in rows)])
+
+
+def view(verdict: Verdict, file: str) -> ResultView:
+    """All there is to say; `file` is the name of its JSON in the commands that read it."""
+    about, w, certified = verdict.about, verdict.witness, ""
+    summary, sentence = [], _sentence(verdict)
+    if verdict.certified is not None:
+        certified = capital(str(verdict.certified))
+        summary, sentence = [certified], f"{sentence} {certified}."
+    summary += [capital(verdict.blind)] if verdict.blind else []
+    if certified and verdict.second is None:  # the bound was said
+        summary.append(f"{verdict.guarantee} guarantee; {verdict.chance}")
+    else:
+        sure = (
+            f"with confidence {level(verdict.confidence)} ({verdict.guarantee}; {verdict.chance})"
+        )
+        summary.append(f"{_bound(verdict)} {sure}")
+    if verdict.second is not None:
+        summary.append(f"and {second_bound(verdict)}; both hold at once")
+    causes, meaning = explained(verdict.diagnosis, verdict.belief), _meaning(verdict)
+    replay = ""
+    if verdict.violated and not w.event.live:
+        replay = replay_command(about, file, verdict.confidence)
+    pairs = PairTable(
+        "The pairs that were tried, with the bound that training draws predicted for each. The pair with "
+        "the largest was tested on fresh draws.",
+        ("pair", "predicted bound"),
+        [(name, number(bound)) for name, bound in verdict.pairs],
+    )
+    return ResultView(
+        status=verdict.tone,
+        headline=verdict.headline,
+        summary=summary,
+        rows=[*w.rows(), *causes, *file_rows(about), *_remarks(verdict)],
+        about=about,
+        title=capital(f"{verdict.guarantee.doubt * verdict.violated}{TITLES[verdict.tone]}"),
+        sentence=sentence,
+        plain=_plain_words(verdict, meaning),
+        facts=_facts(verdict),
+        witness=str(w.event),
+        pair=w.pair or about.pair,
+        pairs=pairs,
+        guarantee=guarantee_text(verdict.guarantee, about),
+        budget=verdict.budget,
+        meaning=meaning,
+        diagnosis=verdict.diagnosis,
+        file=file,
+        replay=replay,
+        checks=_checks(verdict, replay) if verdict.violated else [],
+    )
+
+
+def _remarks(verdict: Verdict) -> Rows:
+    """When it stopped, what it would have detected, and the notes."""
+    rows = [] if verdict.draws is None else [("stopped", f"after {verdict.draws:,} draws a side")]
+    rows += [("note", UNLEARNED)] if verdict.unlearned else []
+    rows += [("power", verdict.caught)] if verdict.caught else []
+    bits = verdict.violated and verdict.witness.event.of_representation
+    rows += [("note", BITS)] if bits and BITS not in verdict.about.notes else []
+    return rows + note_rows(verdict.about)
+
+
+def _bound(verdict: Verdict) -> str:
+    what = " (type-II error below the claimed curve)" if verdict.claim.parameter == "gap" else ""
+    return f"{verdict.bound}{what}"
+
+
+def _sentence(verdict: Verdict) -> str:
+    claim, bound = verdict.claim, rounded_down(verdict.lower_bound)
+    doubt, least = verdict.guarantee.doubt, "more than" if verdict.strict else "at least"
+    match claim.parameter:
+        case "gap":
+            found = f"the trade-off curve lies {least} {bound} below the claimed one"
+        case "factor":
+            found = f"at some order the divergence is {least} {bound} times what is claimed"
+        case _:
+            found = f"{claim.symbol} is {least} {bound}"
+    if verdict.second is not None:
+        found += f" and, at the same time, {second_bound(verdict)}"
+    found += f", {with_confidence(verdict.confidence, verdict.guarantee)}."
+    match verdict.tone:
+        case Status.VIOLATION:
+            false = "is false if what is assumed holds" if doubt else "is false"
+            return capital(f"{doubt}the claim of {claim.short} {false}: {found}")
+        case Status.BLIND:
+            why = f"This audit could not have refuted {claim.short}: {verdict.blind}."
+            return f"{why} {capital(doubt) or 'It certifies only that '}{found}"
+    said = f"The draws do not refute {claim.short}."
+    return f"{said} {capital(doubt) or 'They certify only that '}{found}"
+
+
+def second_bound(verdict: Verdict) -> str:
+    """The second bound: "δ ≥ 0.08 at ε = 0.5, claimed 0.01"; empty if there is none."""
+    return "" if verdict.second is None else " ".join(_second(verdict.second, verdict.claim))
+
+
+def _second(other: SecondBound, claim: Claim) -> tuple[str, str]:
+    """The second bound, and where it holds."""
+    claimed = number(other.claimed)
+    if other.at:
+        return other.bound, f"at {other.at}, where the curve claims {claimed}"
+    return other.bound, f"at {claim.symbol} = {number(claim.value)}, claimed {claimed}"
+
+
+def _facts(verdict: Verdict) -> Facts:
+    claim, w = verdict.claim, verdict.witness
+    units = verdict.about.units or ("held-out rows" if verdict.about.files else "draws")
+    sides = ("included", "left out") if verdict.of_canaries else ("first input", "second input")
+    chance = "largest probability of evidence this strong if the claim were true"
+    if verdict.guarantee is not Guarantee.EXACT:
+        chance += f" ({verdict.guarantee})"
+    name = "Not certified" if verdict.guarantee.doubt else "Certified bound"
+    sure = f"with {percent(verdict.confidence)} confidence, {verdict.guarantee}"
+    facts = [("Claim", claim.short, "what was tested"), (name, _bound(verdict), sure)]
+    if verdict.second is not None:
+        bound, where = _second(verdict.second, claim)
+        facts.append(("And at the same time", bound, f"{where}; both bounds hold at once"))
+    facts.append(("Smallest detectable", *detectable(verdict)))
+    facts.append(("p-value", f"p ≤ {small(verdict.p_value)}", chance))
+    for side, hits, n in zip(sides, (w.hits_p, w.hits_q), (w.n_p, w.n_q), strict=True):
+        facts.append((f"Witness, {side}", f"{100 * hits / n:.3g}%", f"{hits:,} of {n:,} {units}"))
+    return facts
+
+
+def detectable(verdict: Verdict) -> tuple[str, str]:
+    """The smallest detectable parameter, and on what it would be detected."""
+    least = verdict.smallest_detectable
+    if least is None:
+        return "not computed", "by this method"
+    if not math.isfinite(least):
+        return "none", "no excess is detected with probability 0.9"
+    where = "" if verdict.about.units else f"on {verdict.alike}, "
+    only = "; no score separated the inputs: other events may go undetected" * verdict.unlearned
+    return f"{verdict.claim.symbol} = {number(least)}", f"{where}with probability 0.9{only}"
+
+
+def _meaning(verdict: Verdict) -> tuple[str, str]:
+    """What the verdict means; and what it is about, what helps, or what would have been detected."""
+    match verdict.tone:
+        case Status.VIOLATION:
+            about = (
+                "this training run and these canaries"
+                if verdict.of_canaries
+                else "the pair of inputs that was tested, and so about the mechanism if the claim calls "
+                "them neighbours"
+            )
+            rate = error_rate(verdict.confidence, verdict.guarantee, "audits")
+            return (
+                f"If the claim were true, a verdict of violation would come up {rate}.",
+                f"It is about {about}. The bound is a lower bound; the true value may be larger.",
+            )
+        case Status.BLIND:
+            remedy = (
+                "More draws (dpassay plan says how many), another score of the outputs (loss) or a lower "
+                "confidence may help"
+            )
+            if verdict.of_canaries:
+                remedy = "More canaries, another number of guesses or a lower confidence may help"
+            return (
+                "This is evidence neither for the claim nor against it: the audit could not have refuted "
+                "a false claim.",
+                f"{capital(verdict.remedy or remedy)}.",
+            )
+    scope = (
+        f"An actual {verdict.caught}. A smaller excess, or one on other events, may go undetected."
+    )
+    if verdict.unlearned:
+        scope = f"{capital(UNLEARNED)}."
+    elif verdict.smallest_detectable is None:
+        scope = "The smallest detectable excess was not computed."
+    elif not verdict.caught:
+        scope = (
+            "With so few draws no excess, however large, would be detected with probability 0.9."
+        )
+    return (
+        "“No violation detected” does not mean private: other inputs, other events or more draws may "
+        "still refute the claim.",
+        scope,
+    )
+
+
+def _checks(verdict: Verdict, replay: str) -> Rows:
+    """How somebody else checks a violation: on fresh draws, and from the counts."""
+    w, claim = verdict.witness, verdict.claim
+    fresh = (
+        "On fresh draws: save the result as JSON and count its event again. Nothing is searched for, so "
+        "the whole error probability goes to one test."
+    )
+    steps = [(fresh, replay)] if replay else []
+    try:
+        same = str(parse_claim(str(claim))) == str(claim)
+    except InvalidInput:
+        same = False
+    if same and claim.set_by_events and w.level is not None:
+        total, share = 1 - verdict.confidence, ""
+        if w.level <= 0.999 * total:
+            share = (
+                f", with the {w.level:.3g} that this event had of the error probability {total:.3g} (so "
+                "that its p-value is that of the event alone)"
+            )
+        # as many digits as bounds show
+        confidence = repr(round(1 - w.level, 7 - math.floor(math.log10(w.level))))
+        steps.append(
+            (
+                f"From the counts alone, the same bound by the same exact test{share}:",
+                f'dpassay counts {w.hits_p} {w.n_p} {w.hits_q} {w.n_q} --claim "{claim}" '
+                f"--likelier {'first' if w.p >= w.q else 'second'} --confidence {confidence}",
+            )
+        )
+    return steps
+
+
+# --- in plain words
+
+
+def _plain_words(verdict: Verdict, meaning: tuple[str, str]) -> Rows:
+    """What is claimed, what was counted and how sure it is: headings and sentences."""
+    claim, w = verdict.claim, verdict.witness
+    rows = [("What is claimed", _claimed(claim))]
+    if not verdict.about.units:  # canaries are guessed, not counted
+        counted = (
+            f"Outputs with this property: {w.event}. They came in {w.hits_p:,} of {w.n_p:,} runs "
+            f"({_share(w.p)}) on the first input, and in {w.hits_q:,} of {w.n_q:,} ({_share(w.q)}) on "
+            "the second."
+        )
+        rows.append(("What was counted", counted))
+        if compared := _compared(claim, verdict.violated, w):
+            rows.append(("What the claim allows", compared))
+    if not verdict.violated:
+        blind = [f"{capital(verdict.blind)}."] if verdict.blind else []
+        return [*rows, ("What this does not show", " ".join([*blind, *meaning]))]
+    rate = error_rate(verdict.confidence, verdict.guarantee, "audits")
+    sure = f"A mechanism that keeps its claim is called a violation {rate}."
+    rows.append(("How sure this is", sure))
+    if verdict.belief is not None:
+        rows.append(("What it means for a person", f"{capital(str(verdict.belief))}."))
+    return rows
+
+
+def _claimed(claim: Claim) -> str:
+    if claim.point is None:
+        how = "how well anybody can tell from one output which of the two inputs was used"
+        return f"{claim.short} limits {how}."
+    epsilon, delta = claim.point
+    factor = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "∞"
+    more = f", plus a probability of {number(delta)}" if delta else ""
+    return (
+        f"{claim.short}: one person's data may make no set of outputs more than {factor} times as likely"
+        f"{more}."
+    )
+
+
+def _compared(claim: Claim, violated: bool, w: Witness) -> str:
+    """What the claim allows where the event is likelier, beside what was counted there."""
+    rare, often = sorted((w.p, w.q))
+    allowed = float(1 - claim.tradeoff(rare))
+    if (claim.directional and w.p < w.q) or (violated and often <= allowed):
+        return ""
+    outcome = "is within that"
+    if violated:
+        outcome = "is more, and chance does not explain the difference"
+    elif often > allowed:
+        outcome = "is more, but chance may explain the difference"
+    return (
+        f"With {_share(rare)} on one input, the claim allows {_share(allowed)} on the other. "
+        f"{_share(often)} {outcome}."
+    )
+
+
+def _share(rate: float) -> str:
+    """A share of runs in percent, with three digits."""
+    return percent(float(f"{rate:.3g}"))
