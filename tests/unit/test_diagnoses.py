@@ -362,7 +362,7 @@ def test_parts_that_show_more_than_composition_allows_say_so():
 def test_an_empty_list_before_a_number_does_not_move_the_number():
     def release(x, size, rng):
         outputs = np.empty(size, dtype=object)
-        for k, value in enumerate(rng.laplace(size=size).round(3) + x):
+        for k, value in enumerate((rng.laplace(size=size) + x).round(3)):
             outputs[k] = {"a": [], "b": float(value), "c": 7.5}
         return outputs
 
