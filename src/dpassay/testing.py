@@ -232,7 +232,8 @@ def assert_private(
     suite = settings.current()
     flake = suite.flake if flake is None else flake
     if detects is None and n is None and seconds is None:
-        detects, n = suite.detects, None if suite.detects else suite.n or 20_000
+        detects = suite.detects
+        n = suite.n or 20_000 if detects is None else None
     verdict: Verdict = _run(
         audit if detects is None else functools.partial(_audit_detecting, detects),
         mechanism,

@@ -357,3 +357,15 @@ def test_parts_that_show_more_than_composition_allows_say_so():
     verdict = dp.audit(above, ([4, 5], [5, 4]), "eps=1", n=4000, rng=0)
     (said,) = (one.sentence for one in verdict.diagnosis if one.kind == "composition")
     assert "more than 2 parts that each use all of ε could" in said
+
+
+def test_an_empty_list_before_a_number_does_not_move_the_number():
+    def release(x, size, rng):
+        outputs = np.empty(size, dtype=object)
+        for k, value in enumerate((rng.laplace(size=size) + x).round(3)):
+            outputs[k] = {"a": [], "b": float(value), "c": 7.5}
+        return outputs
+
+    verdict = dp.audit(release, (0, 1), "eps=0.5", n=4000, rng=1)
+    assert verdict.violated
+    assert {one.part for one in verdict.diagnosis} == {"output['b']"}
