@@ -98,10 +98,12 @@ class Lattice:
             row = sliding_window_view(self.row, mass_j.shape[1])[first_j] - first_i[:, None]
             np.clip(row, 0, mass_i.shape[1], out=row)
             joint = np.einsum("kj,kj->k", mass_j, np.take_along_axis(above, row, axis=1))
-            least = least_j * least_i
+            # masses that are exact have the same total from above and below, to the last digit: no slack
+            most = mass_j.sum(axis=1), above[:, 0]
+            least = least_j if least_j is not None else most[0]
+            least = least * (least_i if least_i is not None else most[1])
             out[part] = joint / least
-            most = mass_j.sum(axis=1) * above[:, 0]
-            excess = math.log(float(np.max(most / least))) + more_j + more_i
+            excess = math.log(float(np.max(most[0] * most[1] / least))) + more_j + more_i
             self.slack = max(self.slack, math.expm1(excess))
         return out
 
@@ -137,19 +139,21 @@ class LogBinomial:
         logs -= logs[np.arange(p.size), np.clip(mode - low, 0, width - 1)][:, None]
         return low, logs
 
-    def mass_and_total(self, p: FloatArray) -> tuple[IntArray, FloatArray, FloatArray, float]:
+    def mass_and_total(
+        self, p: FloatArray
+    ) -> tuple[IntArray, FloatArray, FloatArray | None, float]:
         """For each success probability its first count, and in a row the masses from there; their total
-        from below; and the log of the largest factor by which a mass is too large."""
+        from below, None if it is their sum; and the log of the largest factor by which a mass is too
+        large."""
         low, logs = self._rows(p, logit(p).clip(-745.0, 745.0))
-        masses = np.exp(logs, out=logs)
-        return low, masses, masses.sum(axis=1), 0.0
+        return low, np.exp(logs, out=logs), None, 0.0
 
     def masses(self, p: FloatArray) -> FloatArray:
         """The probabilities of all counts of the window, a row for each success probability."""
-        first, found, total, _ = self.mass_and_total(p)
+        first, found, *_ = self.mass_and_total(p)
         out = np.zeros((p.size, self.size))
         np.put_along_axis(out, first[:, None] + np.arange(found.shape[1]), found, axis=1)
-        return out / total[:, None]
+        return np.asarray(out / found.sum(axis=1, keepdims=True))
 
 
 class Grouped(LogBinomial):
