@@ -98,8 +98,8 @@ def from_samples(
     if copied is not None:
         copied += (
             ": rows seem to have been copied (a join gone wrong?), and every guarantee assumes that each "
-            "is a run of its own. Undo the step that copied them: dropping rows that are equal would also "
-            "drop draws that are equal by chance"
+            "is a run of its own. Undo the step that copied them: dropping equal rows would also drop "
+            "draws that are equal by chance"
         )
     if certain:
         raise DependentDraws(copied)
