@@ -322,3 +322,14 @@ def test_a_counter_or_a_time_beside_the_value_is_noticed():
     rows = [{"id": k, "out": float(rng.laplace())} for k in range(800)]
     with pytest.warns(DependenceWarning, match="column 'id' rises"):
         dp.from_samples(rows[:400], rows[400:])
+
+
+def test_sorted_rows_are_noted_and_not_doubted(seed):
+    rng = np.random.default_rng(seed)
+    p, q = rng.normal(size=(2, 500))
+    samples = dp.from_samples(p, np.sort(q))
+    (note,) = samples.notes
+    assert note.startswith("the rows on the second input are sorted")
+    assert dp.audit(samples, claim="eps=1").guarantee == "exact"
+    assert dp.from_samples(p, q).notes == ()
+    assert dp.from_samples(np.zeros(500), np.zeros(500)).notes == ()

@@ -38,6 +38,7 @@ from dpassay.sampling.dependence import (
     one_sided_repeats,
     repeated_rows,
     shared_rows,
+    sorted_note,
 )
 from dpassay.sampling.draw import Seed, seed_of
 from dpassay.sampling.files import column_notes, frame_pair, read_pair
@@ -104,7 +105,7 @@ def from_samples(
     if certain:
         raise DependentDraws(copied)
     doubts = warned(batch)
-    remarks = () if tables is None else tuple(column_notes(*tables))
+    remarks = (*(() if tables is None else column_notes(*tables)), *sorted_note(batch.p, batch.q))
     repeats, copies = one_sided_repeats(batch.p, batch.q) or (None, False)
     if repeats is not None and not copies:
         remarks += (repeats,)

@@ -76,6 +76,28 @@ def _rising(side: Outputs) -> str:
     return next((names.get(k, str(k + 1)) for k in rising), "")
 
 
+def sorted_note(p: Outputs, q: Outputs) -> Iterator[str]:
+    """A sentence if the rows of a side are in the order of their numbers."""
+    found = [name for name, side in (("first", p), ("second", q)) if _is_sorted(side)]
+    if found:
+        sides = f"{' and '.join(found)} input{'s' * (len(found) > 1)}"
+        yield (
+            f"the rows on the {sides} are sorted: their order cannot show whether draws depend on each "
+            "other. Give them in the order in which they were drawn"
+        )
+
+
+def _is_sorted(side: Outputs) -> bool:
+    """Whether rows ascend or descend in a column that has a few different values."""
+    if len(side) < MANY or len(side.structures) != 1:
+        return False
+    for column in number_columns(side.structures[0])[:_COLUMNS]:
+        steps = np.diff(side.value_of(column))
+        if np.count_nonzero(steps) > 1 and (np.all(steps >= 0) or np.all(steps <= 0)):
+            return True
+    return False
+
+
 def _names(template: Template) -> dict[int, str]:
     """The names of columns by their places, if every cell of a row holds one value."""
     cells = _cells(template)
