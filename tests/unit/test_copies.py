@@ -100,6 +100,20 @@ def test_coins_that_begin_alike_are_no_alarm_until_it_is_no_accident(seed):
         check.add((run, run), pair)
 
 
+@pytest.mark.parametrize("per_call", [False, True])
+def test_outputs_that_are_zeros_of_either_sign_are_constant(per_call):
+    def one(x, rng):
+        return x * rng.choice([1.0, -1.0])
+
+    def many(x, size, rng):
+        return x * np.repeat(rng.choice([1.0, -1.0], -(-size // 64)), 64)[:size]
+
+    mechanism = dp.from_function(one) if per_call else many
+    drawn = dp.draw(mechanism, (0.0, 0.0), n=2000, rng=0)
+    assert np.signbit(drawn.p.numbers).any()  # the representation is kept
+    assert not np.signbit(drawn.p.numbers).all()
+
+
 def seeded_by(clock):
     """Mechanisms whose generator is seeded with a time that moves on after so many calls."""
 

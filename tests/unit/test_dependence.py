@@ -9,7 +9,7 @@ from tests.helpers import canonical
 
 import dpassay as dp
 from dpassay.errors import DependenceWarning, DependentDraws
-from dpassay.sampling.dependence import shared_rows, symptoms
+from dpassay.sampling.dependence import _multiples, shared_rows, symptoms
 from dpassay.testing import PrivacyViolation, assert_private
 
 PAIR = (0.0, 1.0)
@@ -37,6 +37,46 @@ def test_copied_rows_are_refused(copies, seeds):
         rows = np.column_stack([p, p**2])
         with pytest.raises(DependentDraws, match="copied"):
             dp.from_samples(rows, np.column_stack([q, q**2]))
+
+
+def counts(rng, n, x):
+    """Discrete Laplace, ε = 1 between x = 0 and x = 1."""
+    q = 1 - np.exp(-1)
+    return rng.geometric(q, n) - rng.geometric(q, n) + x
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+@pytest.mark.parametrize("copies", [(2, 2), (4, 4), (6, 1), (1, 6), (3, 2)])
+def test_copied_rows_of_counts_are_refused_in_any_order(copies, as_frame, seeds):
+    pandas = pytest.importorskip("pandas")
+    for seed in seeds[:10]:
+        rng = np.random.default_rng(seed)
+        p, q = (rng.permutation(np.repeat(counts(rng, 9000, x), k)) for x, k in enumerate(copies))
+        if as_frame:
+            p, q = pandas.DataFrame({"count": p}), pandas.DataFrame({"count": q})
+        with pytest.raises(DependentDraws, match="copied"):
+            dp.from_samples(p, q)
+
+
+def test_one_side_of_counts_written_twice_is_doubted(seed):
+    rng = np.random.default_rng(seed)
+    p, q = counts(rng, 9000, 0), rng.permutation(np.repeat(counts(rng, 2000, 1), 2))
+    with pytest.warns(DependenceWarning, match="2 times or a multiple of that"):
+        samples = dp.from_samples(p, q)
+    assert dp.audit(samples, claim="eps=1").about.guarantee == "heuristic"
+
+
+def test_common_divisors_of_the_counts_of_independent_draws_are_as_rare_as_is_said(seed):
+    """Few values and few draws, uniform and skewed; the first sides with many divisors of their size."""
+    rng = np.random.default_rng(seed)
+    for values, n in itertools.product((1, 2, 3, 5, 8), (12, 60, 120)):
+        for law in (np.ones(values), np.arange(1.0, values + 1), 0.5 ** np.arange(values)):
+            draws = rng.multinomial(n, law / law.sum(), size=(2, 3000))
+            pairs = [[side[side > 0] for side in pair] for pair in draws.swapaxes(0, 1)]
+            chances = np.array([_multiples(pair)[1] for pair in pairs])
+            for limit in (0.5, 0.1, 0.01, 0.001):
+                often = np.count_nonzero(chances <= limit)
+                assert often <= 3000 * limit + 4 * np.sqrt(3000 * limit) + 2, (values, n, limit)
 
 
 def test_a_few_copied_rows_are_noticed_and_said_in_the_verdict(seeds):
@@ -282,3 +322,14 @@ def test_a_counter_or_a_time_beside_the_value_is_noticed():
     rows = [{"id": k, "out": float(rng.laplace())} for k in range(800)]
     with pytest.warns(DependenceWarning, match="column 'id' rises"):
         dp.from_samples(rows[:400], rows[400:])
+
+
+def test_sorted_rows_are_noted_and_not_doubted(seed):
+    rng = np.random.default_rng(seed)
+    p, q = rng.normal(size=(2, 500))
+    samples = dp.from_samples(p, np.sort(q))
+    (note,) = samples.notes
+    assert note.startswith("the rows on the second input are sorted")
+    assert dp.audit(samples, claim="eps=1").guarantee == "exact"
+    assert dp.from_samples(p, q).notes == ()
+    assert dp.from_samples(np.zeros(500), np.zeros(500)).notes == ()

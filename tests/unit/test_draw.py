@@ -1,6 +1,7 @@
 """Reproducible, independent, and never a silent wrong number."""
 
 import copy
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -379,3 +380,38 @@ def test_no_exception_of_a_mechanism_ends_the_session(raised):
         dp.audit(ends, (0, 1), "eps=1", n=1000, rng=0)
     samples = dp.draw(ends, (0, 1), n=20, rng=0, sampling=dp.Sampling(on_error="outcome"))
     assert samples.p.structures == (("outcome", "raised", type(raised).__name__),)
+
+
+def test_failures_name_the_input_as_it_was_given_and_calls_that_can_be_made():
+    def changes(x, rng):
+        x.sort()
+        return x[0] + rng.laplace()
+
+    with pytest.raises(dp.errors.InputChanged, match=r"on input \[3.0, 1.0\]") as changed:
+        dp.draw(dp.from_function(changes), ([3.0, 1.0], [1.0, 2.0]), n=5000, rng=0)
+    assert "size=" not in str(changed.value)
+    assert re.search(r"with \d+ calls in a row, rng=", str(changed.value))
+
+    def own(x):
+        raise OSError
+
+    with pytest.raises(dp.errors.MechanismRaised) as raised:
+        dp.draw(dp.from_function(own), (0.0, 1.0), n=100, rng=0)
+    assert "replay" not in str(raised.value)  # it has no seed
+
+
+@pytest.mark.parametrize("on_error", ["raise", "outcome"])
+def test_a_feature_that_raises_is_not_taken_for_the_mechanism(on_error):
+    sampling = dp.Sampling(on_error=on_error)
+    with pytest.raises(dp.errors.BadOutput, match="a feature") as raised:
+        dp.audit(
+            dp.zoo.Laplace(1.0),
+            (0.0, 1.0),
+            "eps=1",
+            n=400,
+            rng=0,
+            sampling=sampling,
+            features=[lambda output: output[3]],
+        )
+    assert "mechanism failed" not in str(raised.value)
+    assert "outcome" not in str(raised.value)

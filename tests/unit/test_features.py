@@ -1,6 +1,8 @@
 """Named features of outputs: against slow counts, and as functions of the single output."""
 
+import datetime
 import json
+import re
 from collections import Counter
 from itertools import pairwise
 
@@ -401,3 +403,39 @@ def test_names_are_told_apart_from_numbers_and_nothing_is_empty():
     found = {name for _, _, name in named([{"1e5": 7, "a\nb": 2, "x": None}])}
     assert {"'1e5'", r"'a\nb'"} <= found
     assert "the number of times that an empty x" in found
+
+
+def test_dates_and_durations_are_written_as_such():
+    start = datetime.datetime(2023, 6, 15)
+
+    def day(x, rng):
+        return start + datetime.timedelta(days=int(x + rng.geometric(0.4)))
+
+    def wait(x, rng):
+        return datetime.timedelta(hours=int(x + rng.geometric(0.4)))
+
+    def record(x, rng):
+        return {"when": day(x, rng), "n": rng.normal(), "g": str(rng.choice(["a", "b"]))}
+
+    for one, words, moved in (
+        (day, r"the output (<|≥) 2023-06-\d\d", "the output"),
+        (record, r"when (<|≥) 2023-06-\d\d", "output['when']"),
+        (wait, r"the output (<|≥) 3 hours", "the output < 3 hours in"),
+    ):
+        verdict = dp.audit(dp.from_function(one), (0, 2), "eps=0.1", n=3000, rng=0)
+        assert re.search(words, str(verdict.witness)), verdict.witness
+        assert moved in verdict.diagnosis[0].sentence
+        assert not any("unprotected" in str(e.kind) for e in verdict.diagnosis) or one is record
+        assert dp.Verdict.from_json(verdict.to_json()) == verdict
+
+
+def test_a_number_beside_a_key_is_summed_only_where_there_are_several():
+    rows = [{"sex": str(k % 2), "v": float(k)} for k in range(4)]
+    names = {name for *_, name in named(rows)}
+    assert "v where sex = '1' (0 elsewhere)" in names
+    assert not any(name.startswith("the sum of v where") for name in names)
+
+
+def test_characters_of_texts_are_counted_by_places():
+    names = {name for _, family, name in named([[["ab", "x"], ["cd", "y"]]]) if family == "pairs"}
+    assert "the number of places with '0 characters' = a and '0 characters' = c" in names

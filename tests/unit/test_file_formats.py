@@ -473,3 +473,18 @@ def test_numbers_whose_separators_are_not_told_are_refused(tmp_path):
     path.write_text("\n".join(["Wert", *(f"{x} €" for x in german)]), encoding="utf-8")
     with pytest.raises(UnreadableFile, match="a number with a unit"):
         read_table(path)
+
+
+@pytest.mark.parametrize("cells", ['null, ""', '1, "1"', 'true, "true"', '"2.5", 2.5'])
+def test_cells_of_json_that_would_become_one_output_are_refused(cells, write):
+    lines = "".join(f'{{"x": {cell}}}\n' for cell in cells.split(", "))
+    one, other = write("p.jsonl", lines), write("q.jsonl", lines * 2)
+    with pytest.raises(UnreadableFile, match="column 'x' holds .* read as one output"):
+        dp.from_samples(one, other)
+
+
+def test_null_beside_empty_text_in_parquet_is_refused(write):
+    p, q = write("p.parquet", {"x": ["a", None, ""]}), write("q.parquet", {"x": ["a", None, "b"]})
+    with pytest.raises(UnreadableFile, match='holds null and "", which are read as one output'):
+        dp.from_samples(p, q)
+    dp.from_samples(q, write("r.parquet", {"x": ["b", "a", "", "a", "b"]}))

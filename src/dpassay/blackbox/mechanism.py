@@ -265,8 +265,9 @@ class FeaturedMechanism:
             try:
                 found[name] = function(output, self.pair) if takes_pair else function(output)
             except Exception as error:
-                raise MechanismRaised(
-                    f"a feature ({name}) raised {type(error).__name__}: {error}"
+                raise BadOutput(
+                    f"a feature ({name}) raised {type(error).__name__}: {error}, on the output "
+                    f"{checks.shown(output)}; it must return a value for every output"
                 ) from error
         return found
 

@@ -181,7 +181,7 @@ class _Test:
         half = (one.condition.high - one.condition.low) / 2
         said = (
             f"{one.condition.part.name} spreads about {number(one.facts['ratio'])} times as widely on "
-            f"the {wide} input: within {number(half)} of its median lie at least "
+            f"the {wide} input: within {one.condition.part.by(half)} of its median lie at least "
             f"{rounded_down(100 * low)}% of the outputs on the {narrow} input and at most "
             f"{rounded_up(high, 100)}% on the {wide}"
         )
@@ -221,28 +221,28 @@ class _Test:
         part = one.condition.part
         low = median_shift(part.read(self.batch.p), part.read(self.batch.q), self.level)
         self.numbers["shift of the median, at least"] = low
-        moved = f"the median of {part.name} moves by {number(facts['shift'])}"
+        moved = f"the median of {part.name} moves by {part.by(facts['shift'])}"
         if facts.get("parts", 1) > 1:
             moved = (
-                f"the medians of {facts['parts']:.0f} parts move by {number(facts['shift'])} in all, "
+                f"the medians of {facts['parts']:.0f} parts move by {part.by(facts['shift'])} in all, "
                 f"that of {part.name} by its share"
             )
-        moved += f" (at least {rounded_down(low)})"
+        moved += f" (at least {part.by(low, rounded_down)})"
         if noise is None:
             little = "consistent with too little noise"
             why = little if one.kind is Fault.SCALE else "more than the noise hides"
             return f"{moved}: {why}", False
-        fits = f"consistent with {noise.family} noise of scale {number(noise.scale)}"
+        fits = f"consistent with {noise.family} noise of scale {part.by(noise.scale)}"
         if one.kind is Fault.DELTA and self.claim.point is not None:
             epsilon = self.claim.point[0]
             holds = f"at ε = {number(epsilon)} it takes δ ≈ {number(self._delta(epsilon))} or more"
             return f"{fits}, which keeps {self.claim.short} at no scale; {holds}", False
         needed, covered = facts["needed scale"], facts["protected shift"]
         if one.kind is Fault.SCALE:
-            at = f"for the observed shift of {number(facts['shift'])}, {self.claim.short} needs"
+            at = f"for the observed shift of {part.by(facts['shift'])}, {self.claim.short} needs"
             factor = f"{number(needed / noise.scale)} times as large"
-            return f"{fits}; {at} a scale of {number(needed)}, which is {factor}", False
-        hidden = f"which covers a shift of {number(covered)} under {self.claim.short}"
+            return f"{fits}; {at} a scale of {part.by(needed)}, which is {factor}", False
+        hidden = f"which covers a shift of {part.by(covered)} under {self.claim.short}"
         return f"{moved}; {fits}, {hidden}", low > covered
 
     def _delta(self, epsilon: float) -> float:
@@ -268,6 +268,8 @@ class _Test:
             labels = told_apart(values.tolist())
             if condition.said:
                 labels = [condition.words if v else "any other output" for v in values]
+            elif condition.part.unit:
+                labels = [condition.part.at(v) for v in values]
             inside = tuple(condition.of(values).tolist())
             return Picture(part=part, x=values, p=p, q=q, labels=tuple(labels), inside=inside)
         low, high = np.quantile(both, [0.005, 0.995]).tolist()

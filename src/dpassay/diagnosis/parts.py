@@ -21,13 +21,24 @@ from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.events import Event
 from dpassay.outputs.named_features import Feature, NamedFeatures
 from dpassay.outputs.resident import AnyOutputs, Resident
-from dpassay.outputs.templates import INNER, NUMBER, Template, children, leaves_of, show, written
+from dpassay.outputs.templates import (
+    INNER,
+    Template,
+    children,
+    duration_words,
+    leaves_of,
+    show,
+    written_in,
+)
+from dpassay.rounding import number
 from dpassay.sampling.samples import Batch, Sizes
 
 #: Leaves that stand for a failure.
 _FAILURES = {"nan", "inf", "-inf", "outcome"}
 #: Leaves of a structure that are read one by one, at most.
 _LEAVES = 256
+#: Kinds of leaves that are read as a number.
+_READ = {"number", "date", "duration"}
 #: Characters of a part's name, at most.
 _LONG = 200
 #: Draws a side that are looked at, training or testing, at most; and numbers in them.
@@ -50,6 +61,15 @@ class Part:
     name: str
     code: str  # an expression of `output`; empty where there is none
     read: Callable[[Outputs], FloatArray]
+    unit: str = ""  # "date" (seconds since 1970) or "duration" (seconds)
+
+    def at(self, value: float) -> str:
+        """A value of it, in words."""
+        return written_in(self.unit, value)
+
+    def by(self, distance: float, form: Callable[[float], str] = number) -> str:
+        """A distance of two values, in words."""
+        return duration_words(distance, form) if self.unit else form(distance)
 
 
 @dataclass(frozen=True)
@@ -86,7 +106,7 @@ class Condition:
     @property
     def words(self) -> str:
         """As a person reads it."""
-        return short(self.said or self._compared(self.part.name, written, "=≤≥"))
+        return short(self.said or self._compared(self.part.name, self.part.at, "=≤≥"))
 
     @property
     def expression(self) -> str:
@@ -197,46 +217,54 @@ def witnessed(event: Event) -> Condition:
 def featured(feature: Feature) -> Part:
     """The value of a named feature."""
     chosen = NamedFeatures.of((feature,))
-    return Part(feature.name, "", lambda outputs: chosen.values(outputs)[:, 0])
+    return Part(feature.name, "", lambda outputs: chosen.values(outputs)[:, 0], feature.unit)
 
 
 def coordinates(template: Template, near: Outputs) -> list[Part]:
-    """The numbers of a structure, in their order, in all outputs that have one at that place.
+    """The numbers and dates of a structure, in their order, in all outputs that have one at that place.
 
     Numbers that no double holds are read as distances from one that is near.
     """
 
-    def part(column: int, path: str) -> Part:
-        origin = 0.0 if near.rest is None else float(near.numbers[0, column])
+    def part(column: int, path: str, kind: str) -> Part:
+        unit = "" if kind == "number" else kind
+        origin = 0.0 if near.rest is None or unit else float(near.numbers[0, column])
 
         def read(outputs: Outputs) -> FloatArray:
-            at = by_structure(lambda one: _place(one, path))(outputs)
+            at = by_structure(lambda one: _place(one, path, kind))(outputs)
             found = np.full(len(outputs), np.nan)
             for place in set(at.astype(int).tolist()) - {-1}:
                 own = at == place
                 found[own] = outputs.value_of(place, origin)[own]
+                if unit:
+                    found[own] += outputs.value_of(place + 1)[own] / 1e9
             return found
 
-        from_origin = f" {{}} {int(origin)}" if origin else ""
-        name = "the output" if path == "output" else path
-        return Part(name + from_origin.format("−"), path + from_origin.format("-"), read)
+        name, code = "the output" if path == "output" else path, "" if unit else path
+        if origin:
+            name, code = f"{name} − {int(origin)}", f"{path} - {int(origin)}"
+        return Part(name, code, read, unit)
 
     named = enumerate(_paths(template, "output"))
-    return [part(column, code) for column, (code, leaf) in named if leaf == NUMBER]
+    return [part(column, path, kind) for column, (path, kind) in named if kind in _READ]
 
 
 @lru_cache(maxsize=1 << 14)
-def _place(template: Template, code: str) -> int:
-    """Where an output of this structure holds the number that an expression computes; −1 for nowhere."""
-    leaves = enumerate(_paths(template, "output"))
-    return next((k for k, found in leaves if found == (code, NUMBER)), -1)
+def _place(template: Template, path: str, kind: str) -> int:
+    """Where an output of this structure holds the number or the date of a path; −1 for nowhere."""
+    found = (k for k, one in enumerate(_paths(template, "output")) if one == (path, kind))
+    return next(found, -1)
 
 
-def _paths(template: Template, code: str) -> Iterator[tuple[str, Template]]:
-    """All leaves, each with the expression that computes it."""
+def _paths(template: Template, code: str) -> Iterator[tuple[str, str]]:
+    """All leaves: the expression that computes each, and its kind; a date is one, and its nanoseconds."""
     match template[0]:
+        case "date" | "duration":
+            yield code, template[0]
+            yield code, "nanoseconds"
+            return
         case kind if kind not in INNER:
-            yield code, template
+            yield code, kind
             return
         case "dict":
             paths = [f"{code}[{key!r}]" for key, _ in template[1]]

@@ -367,4 +367,5 @@ def _difference(a: Part, b: Part, positive: bool) -> Part:
         return a.read(outputs) - b.read(outputs) if positive else a.read(outputs) + b.read(outputs)
 
     sign, word = ("-", "−") if positive else ("+", "+")
-    return Part(f"{a.name} {word} {b.name}", f"{a.code} {sign} {b.code}", read)
+    code = f"{a.code} {sign} {b.code}" if a.code and b.code else ""
+    return Part(f"{a.name} {word} {b.name}", code, read, "duration" if a.unit and positive else "")

@@ -25,7 +25,7 @@ from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.features import FAMILIES, OF_REPEATED, VALUE, block_rows, blocks, widths
 from dpassay.outputs.keys import KeyedDraws, Layout, learn
 from dpassay.outputs.leaves import Hashes, LeafTable, changes
-from dpassay.outputs.named_features import Feature, Target, targets_of, words_of
+from dpassay.outputs.named_features import Feature, Target, targets_of, unit_of, words_of
 from dpassay.outputs.templates import written
 from dpassay.sampling.samples import Batch, Sizes
 
@@ -83,6 +83,7 @@ def best_features(
             continue
         if len(chosen) == most:
             break
+        unit = ""
         match family:
             case "dense":
                 chosen[limit] = dense[width][0]
@@ -96,7 +97,8 @@ def best_features(
                 owner, keys = extracted[family, width][:2]
                 if family in _OF_THEIR_NUMBERS and np.unique(owner[keys == key]).size < n + m:
                     name += " (0 where there is none)"
-        chosen[limit] = Feature(family, key, name, width)
+                unit = unit_of(tables[family], family, one, two)
+        chosen[limit] = Feature(family, key, name, width, unit=unit)
     return [(feature, limit) for limit, feature in chosen.items()]
 
 

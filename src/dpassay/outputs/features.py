@@ -162,6 +162,15 @@ STATISTICS = (
     *("place of the maximum", "place of the minimum", "value"),
     *("last less first", "number of odd numbers", "number of negative zeros"),
 )
+#: Those that are dates where the numbers are, and those that are durations then.
+OF_DATES = (
+    *("mean", "minimum", "maximum", "median", "first", "last"),
+    *("lower quartile", "upper quartile", "value"),
+)
+OF_DURATIONS = (
+    *("range", "standard deviation", "smallest gap", "largest gap", "largest step"),
+    "last less first",
+)
 #: Place of the statistic that stands alone for columns of one number.
 VALUE = STATISTICS.index("value")
 

@@ -40,6 +40,8 @@ _SPELLED = 12
 DERIVED = 200
 #: Prefix of the columns that hold a property of the whole output.
 _WHOLE = "the output's "
+#: Suffix of the texts by which the units of columns are kept.
+_UNIT = "\0unit"
 
 
 @lru_cache(maxsize=1 << 16)
@@ -176,6 +178,7 @@ class StructureLeaves:
             case "date" | "duration":
                 date = int(node[0] == "date")
                 self.add(table or "", path, place=place, source=self.next, date=date)
+                self.texts[text_hash(path + _UNIT)] = node[0]
                 self.next += 2
             case "complex":
                 for name, child in zip(("real", "imaginary"), children(node), strict=True):
@@ -306,7 +309,7 @@ class LeafTable:
     """The leaves of `size` outputs, in the order of owner, table and place."""
 
     size: int
-    texts: dict[int, str] = field(repr=False)  # of columns, tables and values that are text
+    texts: dict[int, str] = field(repr=False)  # columns, their units, tables, values that are text
     owner: IntArray
     table: Hashes
     place: IntArray
@@ -362,7 +365,12 @@ class LeafTable:
     def column_name(self, leaf: int) -> str:
         """The column of a leaf, for people."""
         known = self.texts[int(self.column[leaf])]
-        return known.removeprefix("[].").removesuffix("[]").strip(".") or "the items"
+        found = known.removeprefix("[].").removesuffix("[]").strip(".")
+        return found or ("the items" if known else "the output")
+
+    def unit(self, leaf: int) -> str:
+        """ "date" or "duration" where its column holds such values, in seconds; else empty."""
+        return self.texts.get(text_hash(self.texts[int(self.column[leaf])] + _UNIT), "")
 
     def text(self, leaf: int) -> str:
         """The value of a leaf, for people."""

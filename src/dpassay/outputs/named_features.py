@@ -25,9 +25,16 @@ from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import BadOutput, InvalidInput
 from dpassay.outputs.canonical import Outputs, from_raw
-from dpassay.outputs.features import FAMILIES, STATISTICS, block_rows, blocks
+from dpassay.outputs.features import (
+    FAMILIES,
+    OF_DATES,
+    OF_DURATIONS,
+    STATISTICS,
+    block_rows,
+    blocks,
+)
 from dpassay.outputs.leaves import LeafTable, grouped, mix
-from dpassay.outputs.templates import written
+from dpassay.outputs.templates import written, written_in
 from dpassay.records import Record
 
 #: Inputs that differ in more records than this say nothing about a single one.
@@ -186,11 +193,12 @@ class Feature(Record):
     name: str
     width: int = 0  # of a row, where a vector is read as rows
     target: Target | None = None  # rows are compared with it; `key` counts its features
+    unit: str = ""  # "date" (seconds since 1970) or "duration" (seconds)
 
     def event(self, at: float, above: bool) -> str:
         """{feature ≥ at}, or {feature < at}, in words."""
         if self.family != "values":
-            return f"{self.name} {'≥' if above else '<'} {written(at)}"
+            return f"{self.name} {'≥' if above else '<'} {written_in(self.unit, at)}"
         how = "occurs" if above else "does not occur"
         if at != 1:
             how = f"occurs {'at least' if above else 'fewer than'} {written(at)} times"
@@ -267,6 +275,15 @@ class NamedFeatures(Record):
         return found
 
 
+def unit_of(table: LeafTable, family: str, first: int, second: int) -> str:
+    """The unit of a feature, from the leaves that it was found with."""
+    statistic = STATISTICS[second] if family == "summaries" else ""
+    if table.unit(first) and statistic in OF_DURATIONS:
+        return "duration"
+    alone = family == "by_place" and np.count_nonzero(table.rows == table.rows[first]) == 1
+    return table.unit(first) if statistic in OF_DATES or family == "sorted" or alone else ""
+
+
 def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
     """What a feature is called, from the leaves that it was found with."""
 
@@ -292,8 +309,13 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
                 return f"the number of rows ({', '.join(map(holds, row))})"
             return f"the number of different rows ({', '.join(map(column, row))})"
         case "pairs":
-            return f"the number of rows with {holds(first)} and {holds(second)}"
+            alone = table.table[first] == table.column[first]  # characters or words of texts
+            keys = table.column_name(first).endswith("{}")
+            counted = "places" if alone and not keys else "rows"
+            return f"the number of {counted} with {holds(first)} and {holds(second)}"
         case "by_key":
+            if np.bincount(table.owner[table.column == table.column[second]]).max() == 1:
+                return f"{column(second)} where {holds(first)} (0 elsewhere)"
             return f"the sum of {column(second)} where {holds(first)}"
         case "neighbours":
             return f"how often {table.text(second)} follows {table.text(first)} in {column(first)}"
@@ -312,6 +334,8 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
         case "by_place":
             place = int(table.place[first]) + 1
             if np.count_nonzero(table.rows == table.rows[first]) == 1:
+                if column(first) == "the output":
+                    return column(first)
                 whole = column(first) == "the items"
                 return f"x{place}" if whole else f"item {place} of {column(first)}"
             alone = table.place[table.owner == table.owner[first]].max() == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.keys import KeyedDraws, Part
 from dpassay.outputs.named_features import Feature, NamedFeatures
 from dpassay.outputs.representations import Bits, Letters, LowestBit
-from dpassay.outputs.templates import written
+from dpassay.outputs.templates import written_in
 from dpassay.records import Record
 
 #: Atoms of a coordinate that get an indicator of their own.
@@ -265,8 +265,9 @@ class Steps(Record):
             return feature.event(float(self.start[turns[0]]), bool(inside[-1]))
         ends = [-np.inf, *self.start[turns].tolist(), np.inf]
         runs = itertools.islice(itertools.pairwise(ends), int(not inside[0]), None, 2)
+        say = partial(written_in, feature.unit)
         said = [
-            " and ".join([f"≥ {written(a)}"] * (a > -np.inf) + [f"< {written(b)}"] * (b < np.inf))
+            " and ".join([f"≥ {say(a)}"] * (a > -np.inf) + [f"< {say(b)}"] * (b < np.inf))
             for a, b in runs
         ]
         return f"{feature.name} is {' or '.join(said)}"

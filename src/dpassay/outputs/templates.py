@@ -10,7 +10,7 @@ import dataclasses
 import datetime
 import enum
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
@@ -147,8 +147,7 @@ def show(template: Template, numbers: Iterable[Any] = ()) -> str:
                 return f"a {name}"
             if name == "duration":
                 return f"{seconds + nanos / 1e9:g} s"
-            at = np.datetime64(int(seconds), "s") + np.timedelta64(int(nanos), "ns")
-            return " ".join([str(at).rstrip("0").rstrip("."), *zone])
+            return " ".join([_dated(seconds, nanos), *zone])
         case ("dict", entries):
             return f"{{{', '.join([f'{k!r}: {show(c, given)}' for k, c in entries])}}}"
         case ("object", name, entries):
@@ -166,6 +165,27 @@ def written(number: float | int, digits: int = 6) -> str:
     if 1e4 <= abs(number) < 1e15:  # digits after the point, where there are some
         digits = max(digits, math.ceil(math.log10(abs(number))) + 3)
     return f"{number + 0.0:.{digits}g}"
+
+
+def _dated(seconds: float, nanos: float) -> str:
+    at = np.datetime64(int(seconds), "s") + np.timedelta64(int(nanos), "ns")
+    return str(at).rstrip("0").rstrip(".")
+
+
+def written_in(unit: str, value: float) -> str:
+    """A number for people: seconds since 1970 as a date, those of a duration in days, hours, minutes."""
+    if unit == "date" and abs(value) < 2**33:  # within centuries
+        nanos = round(value % 1 * 1e6) * 1000
+        return _dated(math.floor(value), nanos).removesuffix("T00:00:00")
+    return duration_words(value) if unit == "duration" else written(value)
+
+
+def duration_words(seconds: float, form: Callable[[float], str] = written) -> str:
+    """So many seconds in days, hours, minutes or seconds."""
+    sizes = {"day": 86400, "hour": 3600, "minute": 60}
+    name = next((name for name, size in sizes.items() if abs(seconds) >= size), "second")
+    text = form(seconds / sizes.get(name, 1))
+    return f"{text} {name}{'s' * (text != '1')}"
 
 
 def told_apart(numbers: Sequence[float | int]) -> list[str]:

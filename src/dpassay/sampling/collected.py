@@ -38,6 +38,7 @@ from dpassay.sampling.dependence import (
     one_sided_repeats,
     repeated_rows,
     shared_rows,
+    sorted_note,
 )
 from dpassay.sampling.draw import Seed, seed_of
 from dpassay.sampling.files import column_notes, frame_pair, read_pair
@@ -94,17 +95,21 @@ def from_samples(
             f"{shared}: the two seem to hold the same draws, in part or in whole, in another order or "
             "format. Give draws of their own for each input"
         )
-    if copied := repeated_rows(batch.p, batch.q):
-        raise DependentDraws(
-            f"{copied}: rows seem to have been copied (a join gone wrong?), and every guarantee "
-            "assumes that each is a run of its own. Remove the copies"
+    copied, certain = repeated_rows(batch.p, batch.q) or (None, False)
+    if copied is not None:
+        copied += (
+            ": rows seem to have been copied (a join gone wrong?), and every guarantee assumes that each "
+            "is a run of its own. Undo the step that copied them: dropping equal rows would also drop "
+            "draws that are equal by chance"
         )
+    if certain:
+        raise DependentDraws(copied)
     doubts = warned(batch)
-    remarks = () if tables is None else tuple(column_notes(*tables))
+    remarks = (*(() if tables is None else column_notes(*tables)), *sorted_note(batch.p, batch.q))
     repeats, copies = one_sided_repeats(batch.p, batch.q) or (None, False)
     if repeats is not None and not copies:
         remarks += (repeats,)
-    for doubt in (repeats if copies else None, labels_like(batch.p, batch.q)):
+    for doubt in (copied, repeats if copies else None, labels_like(batch.p, batch.q)):
         if doubt is not None:
             warnings.warn(doubt, DependenceWarning, stacklevel=2)
             doubts += (doubt,)
@@ -242,7 +247,8 @@ class Store:
             raise NotEnoughDraws(f"the store {self.path} holds no draws on {entry.pair}")
         p, q = (concatenate([block[side] for block in blocks]) for side in (0, 1))
         p, q = arranged(p, q) if entry.calls else align([p, q])
-        if copied := repeated_rows(p, q):
+        copied, certain = repeated_rows(p, q) or ("", False)
+        if certain:
             raise DependentDraws(
                 f"{copied}: the mechanism carries a random state of its own that started again with a "
                 "run. Draw anew, from the `rng` it is given"

@@ -125,7 +125,9 @@ def head(outputs: AnyOutputs, with_hashes: bool = False) -> Head:
     if different == 1:
         # the columns of this output alone: how many there are depends on what else came out
         template = outputs.structure_of(0)
-        held = outputs.numbers[:1, list(number_columns(template))]
+        held = (
+            outputs.numbers[:1, list(number_columns(template))] + 0.0
+        )  # of −0.0 too, as `row_hashes`
         constant = held.tobytes() + repr(template).encode()
     return Head(tuple(starts), constant, outputs.containers, whole)
 

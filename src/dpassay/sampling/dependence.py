@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dpassay._typing import FloatArray
+from dpassay._typing import FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.templates import Template, leaves_of, number_columns
 from dpassay.sampling.copies import MANY, copied, distinct
@@ -21,6 +21,8 @@ from dpassay.sampling.copies import MANY, copied, distinct
 _ROWS, _Z = 2_000, 6.0
 #: Columns looked at: of numbers, and of words.
 _COLUMNS, _WORDS = 512, 50
+#: Divisors of all counts are refused, or doubted, where their chance is below.
+_REFUSED, _DOUBTED = 1e-6, 1e-3
 
 
 def symptoms(p: Outputs, q: Outputs) -> Iterator[str]:
@@ -72,6 +74,28 @@ def _rising(side: Outputs) -> str:
     names = _names(side.structures[0])
     rising = (k for k in numbers[:_COLUMNS] if np.all(np.diff(side.value_of(k)) > 0))
     return next((names.get(k, str(k + 1)) for k in rising), "")
+
+
+def sorted_note(p: Outputs, q: Outputs) -> Iterator[str]:
+    """A sentence if the rows of a side are in the order of their numbers."""
+    found = [name for name, side in (("first", p), ("second", q)) if _is_sorted(side)]
+    if found:
+        sides = f"{' and '.join(found)} input{'s' * (len(found) > 1)}"
+        yield (
+            f"the rows on the {sides} are sorted: their order cannot show whether draws depend on each "
+            "other. Give them in the order in which they were drawn"
+        )
+
+
+def _is_sorted(side: Outputs) -> bool:
+    """Whether rows ascend or descend in a column that has a few different values."""
+    if len(side) < MANY or len(side.structures) != 1:
+        return False
+    for column in number_columns(side.structures[0])[:_COLUMNS]:
+        steps = np.diff(side.value_of(column))
+        if np.count_nonzero(steps) > 1 and (np.all(steps >= 0) or np.all(steps <= 0)):
+            return True
+    return False
 
 
 def _names(template: Template) -> dict[int, str]:
@@ -180,24 +204,49 @@ def labels_like(p: Outputs, q: Outputs) -> str | None:
     )
 
 
-def repeated_rows(p: Outputs, q: Outputs) -> str | None:
-    """A sentence if rows were copied, as by a faulty join; None if there is no sign of it.
+def repeated_rows(p: Outputs, q: Outputs) -> tuple[str, bool] | None:
+    """A sentence if rows seem to be copied, as by a faulty join, and whether that is beyond doubt.
 
     Let f_k be how many distinct outputs come exactly k times on a side. For independent draws from any
     distribution at all, k!·f_k is (up to a factor c^k) the k-th moment of a measure, hence log-convex:
     (k! f_k)² ≤ (k−1)! f_{k−1} · (k+1)! f_{k+1} on average. Copies break this: rows that all come five
-    times have f₅ > 0 and f₄ = f₆ = 0.
+    times have f₅ > 0 and f₄ = f₆ = 0. Where outputs are few and come often, as counts do, all of them
+    come a multiple of five times: see `_multiples`.
     """
-    for name, side in (("first", p), ("second", q)):
-        values, counts = distinct(side)
+    seen = {"first": distinct(p), "second": distinct(q)}
+    for name, (values, counts) in seen.items():
         if (k := copied(counts)) is not None:
             again = int(np.count_nonzero(counts > 1))
-            return (
+            sentence = (
                 f"{again:,} different outputs on the {name} input come more than once, digit for digit "
-                f"({len(side):,} rows, {values.size:,} different ones), too many of them exactly {k} "
+                f"({counts.sum():,} rows, {values.size:,} different ones), too many of them exactly {k} "
                 "times for independent draws"
             )
-    return None
+            return sentence, True
+    divisors, chance = _multiples([counts for _, counts in seen.values()])
+    if chance > _DOUBTED:
+        return None
+    parts = [
+        f"each of the {seen[name][0].size:,} different outputs on the {name} input comes {divisor} times "
+        "or a multiple of that"
+        for name, divisor in zip(seen, divisors, strict=True)
+        if divisor > 1
+    ]
+    rare = f"independent draws do so with a probability of {chance:.1g} at most"
+    return f"{', and '.join(parts)} ({rare})", chance < _REFUSED
+
+
+def _multiples(counts: Sequence[IntArray]) -> tuple[list[int], float]:
+    """The greatest common divisor of the counts of each side, and the chance of such divisors.
+
+    All of K counts of independent draws are multiples of 2 with probability 2^−(K−1) at most, and of a
+    larger number with 3^−(K−1), whatever the distribution: the last count follows from the others. (Of
+    c ≥ 5 the probability is above c^−(K−1) where outputs come c times on average.) A side has no divisor,
+    2 or a larger one: eight cases of two sides.
+    """
+    divisors = [int(np.gcd.reduce(often)) for often in counts]
+    bits = sum((o.size - 1) * math.log(min(c, 3)) for o, c in zip(counts, divisors, strict=True))
+    return divisors, min(1.0, 8 * math.exp(-bits))
 
 
 def one_sided_repeats(p: Outputs, q: Outputs) -> tuple[str, bool] | None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay.errors import (
+    BadOutput,
     DpassayError,
     Interrupted,
     InvalidInput,
@@ -141,6 +142,8 @@ def draw_blocks(
     alone = sampling.on_error == "outcome"
     layout = Chunking.of(mechanism, n, each_alone=alone)
     inputs = short_digest(pair[0]), short_digest(pair[1])
+    # as they are now, where a change would be noticed
+    given = [checks.shown(x) if seen else "" for x, seen in zip(pair, inputs, strict=True)]
     job = Job(mechanism, pair, seed, key, layout, alone, sampling.timeout, use, inputs)
     pieces: list[Sides] = []  # of the block that is not full
     with contextlib.ExitStack() as held, Progress(n, enabled=sampling.progress) as progress:
@@ -155,7 +158,9 @@ def draw_blocks(
         try:
             for task, done in run_in_order(job, sampling, stage):
                 if isinstance(done, Failure):
-                    raise _explain(done, job, f"{progress.done:,} draws a side were made{kept}")
+                    raise _explain(
+                        done, job, given, f"{progress.done:,} draws a side were made{kept}"
+                    )
                 check.add(done.heads, pair, method)
                 progress.advance(layout.draws(task.first, task.last))
                 if done.sides is None:
@@ -196,17 +201,22 @@ def joined(parts: Sequence[Sides], calls: bool) -> tuple[Outputs, Outputs]:
     return p, q
 
 
-def _explain(failure: Failure, job: Job, kept: str) -> DpassayError:
+def _explain(failure: Failure, job: Job, given: Sequence[str], kept: str) -> DpassayError:
+    """The error of a failure; `given` are inputs as they were before any draw, or empty."""
     if failure.kind is StoreError:
         return StoreError(failure.message)
     cell = failure.cell
     address = f"np.random.SeedSequence({job.seed}, spawn_key={(*job.key, cell, failure.side)})"
     size = job.layout.draws(cell, cell + 1)
     calls = "1 output at a time" if job.each_alone else f"size={size}"
-    text = (
-        f"the mechanism failed on input {checks.shown(job.pair[failure.side])}: {failure.message}"
-        f"\n  replay it alone with {calls}, rng=np.random.default_rng({address})"
-    )
+    if getattr(job.mechanism, "one_by_one", False):
+        calls = "1 call" if size == 1 else f"{size} calls in a row"
+    data = given[failure.side] or checks.shown(job.pair[failure.side])
+    text = f"the mechanism failed on input {data}: {failure.message}"
+    if failure.kind is BadOutput:
+        text = f"the outputs on input {data} cannot be used: {failure.message}"
+    if getattr(job.mechanism, "replayable", True):
+        text += f"\n  replay it alone with {calls}, rng=np.random.default_rng({address})"
     if failure.misused and not getattr(job.mechanism, "one_by_one", False):
         text += (
             "\n  it is called as mechanism(data, size, rng), for `size` outputs; if it returns one "

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import hashlib
 import io
+import json
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -252,7 +253,10 @@ def _of_arrow(pa: Any, column: Any, marks: Marks) -> Column:
         kind = kind.value_type
         column = column.cast(kind)
     if str(kind) in ("string", "large_string", "string_view"):
-        return of_text(column.cast(pa.large_string()).fill_null(""), marks)
+        cells = column.cast(pa.large_string())
+        if cells.null_count and pa.compute.any(pa.compute.equal(cells, "")).as_py():
+            raise Unreadable(_one_output(None, ""))
+        return of_text(cells.fill_null(""), marks)
     present = column.is_valid().to_numpy() if column.null_count else None
     column = column.drop_null()
     if types.is_boolean(kind):
@@ -304,11 +308,26 @@ def _read_json_lines(pa: Any, data: bytes, marks: Marks) -> _Read:
         )
 
     def read(cells: tuple[Any, ...]) -> Column:
-        column = of_text(pa.array([_json_text(c, marks) for c in cells], pa.string()), marks)
+        texts = [_json_text(cell, marks) for cell in cells]
+        seen: dict[str, Any] = {}
+        for text, cell in zip(texts, cells, strict=True):
+            other = seen.setdefault(text, cell) if cell is not ABSENT else cell
+            if isinstance(other, str) != isinstance(cell, str):
+                raise Unreadable(_one_output(other, cell))
+        column = of_text(pa.array(texts, pa.string()), marks)
         lack = np.array([cell is ABSENT for cell in cells])
         return replace(column, absent=lack if lack.any() else None)
 
     return names, read_columns(names, read, zip(*rows, strict=True))
+
+
+def _one_output(one: Any, other: Any) -> str:
+    """Why two cells of a column are refused that would be read as one."""
+    said = " and ".join(json.dumps(cell, ensure_ascii=False) for cell in (one, other))
+    return (
+        f"holds {said}, which are read as one output and may be two; write them alike, or another word "
+        "for one of them"
+    )
 
 
 def _json_text(cell: Any, marks: Marks) -> str:
