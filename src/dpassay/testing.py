@@ -41,7 +41,7 @@ from dpassay.hunting.hunts import hunt
 from dpassay.hunting.result import Hunt, compared
 from dpassay.learning.betting_cells import why_trivial
 from dpassay.privacy.claim_parsing import as_claim, several
-from dpassay.privacy.claims import Claim
+from dpassay.privacy.claims import ApproximateDP, Claim
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import Guarantee, level
 from dpassay.results.explanations import explained
@@ -210,7 +210,7 @@ def assert_private(
     detects      in place of n: the relative excess over the claim that is to be detected with probability
                  0.9, such as 0.05. A pilot of 2 000 draws a side says how many draws that takes; if the
                  event that the audit finds needs more, it is repeated with more, at most twice. The
-                 test fails if 10⁷ are not enough
+                 test fails if that takes more than 10⁷, or if the last audit would still miss the excess
     flake        the probability with which a mechanism that keeps its claim may be called a violation,
                  10⁻⁶ by default
     relation     what makes the inputs neighbours ("add_remove", "replace", …), for the record
@@ -249,19 +249,16 @@ def assert_private(
         rng=_seed(pairs, rng, seed),
         sampling=sampling,
     )
-    remedy = verdict.remedy or "give a larger n, a larger flake or another loss"
     draws = min(verdict.about.n or (0,))
-    weak = f"with {draws:,} draws a side and flake={flake:g}; {_needed(verdict.claim, flake)}; {remedy}"
+    weak = verdict.remedy
+    if verdict.tone is Status.BLIND and not weak:
+        weak = f"with {draws:,} draws a side and flake={flake:g}; {_needed(verdict.claim, flake)}; give "
+        weak += "a larger n, a larger flake or another loss"
     _fail(verdict, flake, weak)
     power = verdict.caught or "no score told the outputs on the two inputs apart"
     if detects is not None:
         if _misses(verdict, detects):
-            raise AuditTooWeak(
-                f"with {draws:,} draws a side {verdict.caught or 'nothing would be detected'}, which is "
-                f"more than detects = {detects:g} over {verdict.claim.short}: give a larger detects, a "
-                "larger flake, or n",
-                verdict,
-            )
+            raise AuditTooWeak(_missed(verdict, detects, draws), verdict)
         power = (
             f"an excess of {100 * detects:.3g} % on an event like this would be detected with "
             "probability 0.9"
@@ -343,8 +340,27 @@ def _misses(verdict: Verdict, detects: float) -> bool:
     return not verdict.violated and _excess(verdict, detects) > _CLOSE
 
 
+def _missed(verdict: Verdict, detects: float, draws: int) -> str:
+    """That an audit would have missed the excess which it was to detect, and what helps."""
+    claim = verdict.claim
+    wanted = claim.at(claim.value + detects * (claim.value or 1.0)).short
+    said = (
+        f"detects = {detects:g} is to detect {wanted} where {claim.short} is claimed; with {draws:,} "
+        f"draws a side {verdict.caught or 'no excess would be detected with probability 0.9'}. Give a "
+        "larger detects, a larger flake, or n"
+    )
+    if isinstance(claim, ApproximateDP) and claim.delta and claim.headline == "epsilon":
+        said += (
+            ". Events about as likely as δ show little of an excess of ε. To detect an excess of δ claim "
+            f'dp.ApproximateDP({claim.epsilon:.6g}, {claim.delta:.6g}, headline="delta")'
+        )
+    return said
+
+
 def _needed(claim: Claim, flake: float) -> str:
     """The fewest draws with which a violation can be detected."""
+    if not claim.set_by_events:
+        return "dp.plan says how many an excess takes"
     least = plan(claim, excess=0.1, confidence=1 - flake).draws
     takes = "more than 10⁹" if least is None else f"at least about {least:,}"
     return f"an excess of 10 % takes {takes} draws a side, more where it shows in part"

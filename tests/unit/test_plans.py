@@ -8,6 +8,8 @@ import pytest
 from scipy.stats import binom, norm
 
 import dpassay as dp
+from dpassay.auditing import plans
+from dpassay.auditing.audits import refutes
 from dpassay.errors import InvalidInput
 
 
@@ -135,6 +137,60 @@ def test_a_mechanism_is_a_shape():
 def test_a_pilot_takes_no_assumption_that_it_would_ignore(given):
     with pytest.raises(InvalidInput, match="a pilot shows the event and the shape"):
         dp.plan(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", pilot=200, **given)
+
+
+@pytest.fixture
+def few_simulations(monkeypatch):
+    monkeypatch.setattr(plans, "_ROUNDS", (20, 40))
+
+
+@pytest.mark.parametrize(
+    ("claim", "shape", "mechanism", "low", "high"),
+    [
+        # by events there was no such number for the first two, and 128 draws for the third
+        ("rho=1", "gaussian", dp.zoo.Gaussian(1 / math.sqrt(3)), 1700, 4500),
+        ("renyi(order=2)=1", "gaussian", dp.zoo.Gaussian(1 / math.sqrt(1.5)), 3300, 8500),
+        ("renyi(order=2)=1", "coin", dp.zoo.RandomizedResponse(1.65415), 160, 420),
+    ],
+)
+@pytest.mark.usefixtures("few_simulations")
+def test_divergences_are_planned_by_simulated_audits(claim, shape, mechanism, low, high):
+    """High and low are about ×1.6 of draws at which 150 audits had a power of 0.84 to 0.9."""
+    plan = dp.plan(claim, excess=0.5, shape=shape)
+    assert low < plan.draws < high
+    assert plan.simulated > 60
+    assert "a bound on the divergence" in str(plan)
+    pair = (0, 1) if shape == "coin" else (0.0, 1.0)
+    found = [refutes_as_audited(mechanism, pair, claim, plan.draws, seed) for seed in range(8)]
+    assert sum(found) >= binom.ppf(1e-4, 8, 0.8)
+
+
+def refutes_as_audited(mechanism, pair, claim, n, seed):
+    """What the simulation computes is what the audit says."""
+    options = {"n": n, "confidence": 0.95, "train": None, "rng": seed}
+    quick = refutes(mechanism, pair, dp.claim(claim), sampling=None, **options)
+    assert quick == dp.audit(mechanism, pair, claim, **options).violated
+    return quick
+
+
+@pytest.mark.usefixtures("few_simulations")
+def test_audits_that_show_nothing_are_said_to_show_nothing(monkeypatch):
+    monkeypatch.setattr(plans, "_SIMULATED", 200)
+    none = dp.plan("rho=0.5", excess=0.01, shape="gaussian")
+    assert none.draws is None
+    assert "simulated audits of up to 200 draws a side do not tell 0.5-zCDP from 0.505" in str(none)
+
+
+def test_a_plan_doubts_percentages_and_error_probabilities():
+    assert "20 % is 0.2" in str(dp.plan("eps=1", excess=20))
+    assert "%" not in str(dp.plan("eps=1", excess=2))
+    assert "did you mean 0.95?" in str(dp.plan("eps=1", confidence=0.05))
+
+
+def test_a_coin_names_the_shapes_of_noise_that_there_are():
+    said = [str(dp.plan(claim, excess=0.5)) for claim in ("eps=1", "mu=1", "eps=1, delta=0.01")]
+    shapes = ("(shape laplace)", "(shape gaussian)", "(shape laplace or gaussian)")
+    assert all(shape in text for text, shape in zip(said, shapes, strict=True))
 
 
 @pytest.mark.slow

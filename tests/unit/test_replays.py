@@ -111,3 +111,29 @@ def test_a_replay_of_draws_that_were_doubted_is_doubted_too():
     with pytest.warns(DependenceWarning, match="fixed seed"):
         again = dp.replay(verdict, box, n=400, rng=1)
     assert (verdict.guarantee, again.guarantee) == ("heuristic", "heuristic")
+
+
+def test_a_replay_makes_as_many_draws_as_tested_the_witness():
+    box = zoo.Laplace(0.5)
+    found = dp.audit(box, PAIR, "eps=1", n=4000, rng=0)
+    again = dp.replay(found, box, rng=1)
+    assert again.about.n == (found.witness.n_p, found.witness.n_q)
+    assert again.violated
+    assert again.view().replay == ""  # it is one
+
+
+def test_a_bound_that_is_reached_again_is_no_violation_of_a_claim():
+    box = zoo.Laplace(1.0)
+    found = dp.bound(box, PAIR, "eps", n=2000, rng=0)
+    assert dp.replay(found, box, n=100_000, rng=1).headline.endswith("is confirmed")
+    assert dp.replay(found, zoo.Laplace(3.0), n=5000).headline.endswith("is not confirmed")
+
+
+def test_a_replay_with_the_inputs_exchanged_is_blind():
+    box = zoo.Laplace(0.5)
+    found = dp.audit(box, PAIR, "eps=1", n=4000, rng=0)
+    rng = np.random.default_rng(1)
+    fresh = dp.from_samples(*(box(x, 3000, rng) for x in PAIR[::-1]))
+    again = dp.replay(found, fresh)
+    assert again.tone == "blind"
+    assert "exchange the two" in again.remedy

@@ -171,3 +171,36 @@ def test_a_pilot_that_is_a_violation_needs_few_draws():
 def test_an_excess_beside_a_delta_is_one_of_epsilon(capsys):
     assert_private(dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1, delta=.01", detects=0.5)
     assert "a larger δ on rarer events may be missed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("release", "pair"),
+    [(dp.zoo.Laplace(1.0), (0.0, 0.0)), (lambda x, size, rng: [None] * size, (0.0, 1.0))],
+)
+def test_no_number_of_draws_is_named_where_none_helps(release, pair):
+    with pytest.raises(AuditTooWeak, match="no number of draws") as caught:
+        assert_private(release, pair, "eps=1", n=2000)
+    assert "takes at least" not in str(caught.value)
+    assert "?." not in caught.value.verdict.view().sentence
+
+
+def test_a_violation_says_how_to_repeat_it():
+    box = dp.zoo.Laplace(0.5)
+    with pytest.raises(
+        PrivacyViolation, match=r"dp\.replay\(error\.verdict, mechanism\)"
+    ) as caught:
+        assert_private(box, (0.0, 1.0), "eps=1", n=3000)
+    assert dp.replay(caught.value.verdict, box, rng=1).violated
+
+
+def test_an_excess_that_is_missed_names_the_claim_on_delta(monkeypatch):
+    """One output has probability δ on one input and 0 on the other: ε hardly shows."""
+    monkeypatch.setattr(testing, "_MOST_DRAWS", 20_000)
+    monkeypatch.setattr(testing, "_misses", lambda *_: True)
+    with pytest.raises(AuditTooWeak) as caught:
+        assert_private(
+            dp.zoo.Laplace(1.0), (0.0, 1.0), "eps=1, delta=0.01", detects=0.5, flake=0.05
+        )
+    said = str(caught.value)
+    assert "is to detect (1.5, 0.01)-DP where (1, 0.01)-DP is claimed" in said
+    assert 'dp.ApproximateDP(1, 0.01, headline="delta")' in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Sequence
@@ -149,6 +150,25 @@ def audit(
     if details:
         verdicts = _detailed(verdicts, choices, details == "violation")
     return Verdicts(verdicts) if several(claim) else verdicts[0]
+
+
+def refutes(
+    mechanism: Any,
+    pair: Any,
+    claim: Claim,
+    *,
+    n: int,
+    confidence: float,
+    train: float | None,
+    rng: Seed,
+    sampling: Sampling | None,
+) -> bool:
+    """Whether `audit` with these options refutes the claim; nothing else of its verdict is computed."""
+    gamma = 1 - confidence
+    how: dict[str, Any] = {"n": n, "train": train, "seconds": None, "loss": "auto"}
+    found = _counted(mechanism, pair, [claim], gamma, rng=rng, sampling=sampling, **how)
+    (choice,), (counted,), _ = found
+    return certify(choice, counted, gamma, beyond=math.inf).p_value <= gamma
 
 
 def _detailed(

@@ -3,13 +3,15 @@
 A claim alone does not tell how many: that depends on how the excess shows in the outputs. A plan assumes
 a shape of the two output distributions, or takes it from a pilot sample. The closed form gives the draws
 that test a known event (the power of the exact joint test); what the search for the event costs is
-measured by simulated audits of a mechanism of that shape.
+measured by simulated audits of a mechanism of that shape. Claims about divergences are planned by
+simulated audits alone: no event shows all of a divergence, and the variational bound shows the rest.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +19,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from dpassay import validation as checks
-from dpassay.auditing.audits import Options, audit
+from dpassay.auditing.audits import refutes
 from dpassay.blackbox.mechanism import Mechanism, check_mechanism
 from dpassay.blackbox.zoo import Gaussian, Laplace
 from dpassay.bounds.power import draws_needed, normal_limit
@@ -42,6 +44,10 @@ SHAPES = ("coin", "laplace", "gaussian")
 _ROUNDS = (40, 80, 200)
 #: Plans of more draws than these are not simulated.
 _SIMULATED = 1_000_000
+#: A search for the draws to begin with: the fewest, a factor, audits for each, and how many refute then.
+_FEWEST, _FACTOR, _TRIED, _REFUTED = 32, 4, 8, 5
+#: An excess above this may be a percentage.
+_PERCENT = 5.0
 #: The fewest draws of a pilot, and how many times the penalty for many thresholds is subtracted there.
 _PILOT, _CAUTION = 100, 1.5
 #: An audit has to find its own event: draws that are planned over those that test the event of a pilot.
@@ -69,7 +75,10 @@ class Plan(Shown):
     def __str__(self) -> str:
         c, draws, simulated = self.claim, self.draws, self.simulated
         if draws is None and self.actual is not None:
-            return f"no number of draws up to 10⁹ tells {c.short} from {c.at(self.actual).short}"
+            two = f"{c.short} from {c.at(self.actual).short}"
+            if simulated:
+                return f"simulated audits of up to {_SIMULATED:,} draws a side do not tell {two}"
+            return f"no number of draws up to 10⁹ tells {two}"
         if draws is None:
             seen = "audits show" if simulated else "the pilot shows"
             return (
@@ -95,14 +104,28 @@ class Plan(Shown):
             truth += " and shows on an event like the best one of the pilot"
         elif self.shape == "coin":
             truth += " and one event shows all of it, as in randomized response"
-            least = ". This is the best case: noise takes more (shapes laplace and gaussian)"
+            least = f". This is the best case{_more_draws(c.at(self.actual))}"
         else:
             truth += f" with {self.shape.capitalize()} noise"
         seen = f" (by {simulated:,} simulated audits)" if simulated else ""
-        return (
-            f"{refute}{seen} when {truth}, {at}. {self.held_out:,} of them test an event of probability "
-            f"{self.event:.3g} on the rarer side; the rest find it{least}"
-        )
+        test = f"an event of probability {self.event:.3g} on the rarer side; the rest find it"
+        if not c.set_by_events:
+            test = "events and a bound on the divergence; the rest learn them"
+        made = f"{self.held_out:,} of them test {test}"
+        return f"{refute}{seen} when {truth}, {at}. {made}{least}{self._doubts()}"
+
+    def _doubts(self) -> str:
+        """Arguments that may have been meant otherwise."""
+        said, value = "", self.claim.value
+        excess = 0.0 if self.actual is None or value <= 0 else self.actual / value - 1
+        if excess > _PERCENT:
+            said += f". An excess of {excess:g} is {100 * excess:,.0f} %: {excess:g} % is "
+            said += f"{excess / 100:g}"
+        if self.confidence < 0.5:
+            wrong = 1 - self.confidence
+            said += f". With a confidence of {self.confidence:g} a true claim may be refuted with "
+            said += f"probability {wrong:g}: did you mean {wrong:g}?"
+        return said
 
 
 def plan(
@@ -128,16 +151,14 @@ def plan(
     excess  by how much the truth exceeds the claim's parameter, relatively (absolutely at 0); default 0.1
     shape   how the excess shows. "coin": in one event, as in randomized response, which is the best case.
             "laplace", "gaussian": noise of that kind which is too small; the plan is then adjusted until
-            simulated audits have the power asked for. Of a curve, such as an accountant's, the truth is
-            the curve moved by a Gaussian shift, Φ(Φ⁻¹(f(α)) − s). Or a mechanism that breaks the claim on
-            `pair`, which is then audited until the audits have the power asked for
+            simulated audits have the power asked for, and so is every plan of a Rényi or zCDP claim. Of
+            a curve, such as an accountant's, the truth is the curve moved by a Gaussian shift,
+            Φ(Φ⁻¹(f(α)) − s). Or a mechanism that breaks the claim on `pair`, which is then audited until
+            the audits have the power asked for
     event   the probability, on the rarer side, of the event that shows a "coin"; by default the best one
     train   the share of the draws that learn, a quarter by default
     pilot   draws a side on the pair, from which the excess is estimated; they certify nothing and are
             not part of the audit
-
-    Rényi and zCDP claims are planned by their events, which is more than their audit needs, unless they
-    are simulated.
 
     >>> import dpassay as dp
     >>> dp.plan(dp.PureDP(0.5), excess=1.0).held_out
@@ -181,25 +202,27 @@ def plan(
     excess = 0.1 if excess is None else checks.real("excess", excess, above=0.0)
     checks.one_of("shape", shape, SHAPES)
     actual, truth = _worse(goal.claim, excess)
-    tested, noise = goal.claim, None
+    rarer = None if event is None else checks.probability("event", event)
+    broken: Any = None
     if shape != "coin":
         if event is not None:
             raise InvalidInput(f"an event goes with the shape coin: {shape} noise has its own")
-        noise = law = _noise(shape, goal.claim.at(actual))
-        if (
-            not tested.set_by_events
-        ):  # simulated audits say what their divergences show beyond events
-            tested = tested.gaussian_proxy()
+        broken = law = _noise(shape, goal.claim.at(actual))
 
         def truth(q: Any) -> Any:
             return 1 - law.tradeoff(q, (0.0, 1.0))
 
-    rarer = _best_rarity(truth, tested) if event is None else checks.probability("event", event)
-    held = draws_needed(float(truth(rarer)), rarer, tested, 1 - confidence, power)
+    elif not goal.claim.set_by_events:
+        broken, rarer = _coin(goal.claim.at(actual), rarer)
+    rarer = _best_rarity(truth, goal.claim) if rarer is None else rarer
+    if not goal.claim.set_by_events:
+        unknown = goal.plan(None, shape=shape, actual=actual, event=rarer)
+        return _simulated(unknown, goal, broken, (0.0, 1.0), None, rng)
+    held = draws_needed(float(truth(rarer)), rarer, goal.claim, 1 - confidence, power)
     found = goal.plan(held, shape=shape, actual=actual, event=rarer)
-    if noise is None or found.draws is None or found.draws > _SIMULATED:
+    if broken is None or found.draws is None or found.draws > _SIMULATED:
         return found
-    return _simulated(found, goal, noise, (0.0, 1.0), found.draws, rng)
+    return _simulated(found, goal, broken, (0.0, 1.0), found.draws, rng)
 
 
 @dataclass(frozen=True)
@@ -278,35 +301,68 @@ def _noise(shape: str, truth: Claim) -> Laplace | Gaussian:
     )
 
 
+def _more_draws(truth: Claim) -> str:
+    """That noise takes more draws than a coin, with the shapes that have this privacy."""
+    fitting = []
+    for shape in SHAPES[1:]:
+        with suppress(InvalidInput):
+            _noise(shape, truth)
+            fitting.append(shape)
+    return f": noise takes more (shape {' or '.join(fitting)})" if fitting else ""
+
+
+def _coin(truth: Claim, rarer: float | None) -> tuple[Callable[..., Any], float]:
+    """Two Bernoulli distributions for which a claim about divergences is tight, and the smaller P(1).
+
+    By default those of randomized response. Both directions keep the claim.
+    """
+    if rarer is None:
+        rarer = bisect(lambda q: truth.region(q) <= 1 - q, 0.0, 0.5)[0]
+    q = rarer
+    p = min(float(truth.region(q)), 1 - float(truth.region_inverse(1 - q)))
+    return lambda x, size, rng: rng.random(size) < (q if x else p), q
+
+
 def _simulated(
-    found: Plan, goal: _Goal, mechanism: Mechanism, pair: Any, draws: int, rng: Seed
+    found: Plan, goal: _Goal, mechanism: Mechanism, pair: Any, start: int | None, rng: Seed
 ) -> Plan:
     """A plan with draws at which audits have the power asked for; None if they refute as by chance.
 
     The power of a test at level γ is about Φ(c √n − Φ⁻¹(1 − γ)). c is estimated by maximum likelihood
-    from all rounds, the last of which are near the draws that are sought.
+    from all rounds, the last of which are near the draws that are sought. Without a `start` more and
+    more draws are tried, until audits refute the claim.
     """
     critical = float(ndtri(goal.confidence))
     distance = float(ndtri(goal.power)) + critical
-    seeds = iter(np.random.default_rng(rng).integers(2**62, size=sum(_ROUNDS)).tolist())
-    rates = np.geomspace(0.2, 5.0, 400) * distance / math.sqrt(draws)  # candidates for c
-    options: Options = {"confidence": goal.confidence, "train": goal.train}
+    seeds = np.random.default_rng(rng)
+    options: Any = {"confidence": goal.confidence, "train": goal.train}
     options |= {"sampling": Sampling(progress=False)}
-    likelihood = np.zeros(rates.size)
     with Progress(sum(_ROUNDS), "simulating", unit="audits") as bar:
-        for runs in _ROUNDS:
+
+        def refuted(n: int, audits: int) -> int:
             hits = 0
-            for _ in range(runs):
-                options |= {"n": draws, "rng": next(seeds)}
-                hits += audit(mechanism, pair, goal.claim, **options).violated
+            for seed in seeds.integers(2**62, size=audits).tolist():
+                hits += refutes(mechanism, pair, goal.claim, n=n, rng=seed, **options)
                 bar.advance(1)
+            return hits
+
+        draws = _FEWEST if start is None else start
+        while start is None and refuted(draws, _TRIED) < _REFUTED:
+            bar.total += _TRIED
+            draws *= _FACTOR
+            if draws > _SIMULATED:
+                return replace(found, simulated=bar.done)
+        rates = np.geomspace(0.2, 5.0, 400) * distance / math.sqrt(draws)  # candidates for c
+        likelihood = np.zeros(rates.size)
+        for runs in _ROUNDS:
+            hits = refuted(draws, runs)
             z = rates * math.sqrt(draws) - critical
             likelihood += hits * log_ndtr(z) + (runs - hits) * log_ndtr(-z)
             if not (k := int(np.argmax(likelihood))):  # the smallest rate of all: no excess is seen
-                return replace(found, simulated=sum(_ROUNDS), draws=None, held_out=None)
+                return replace(found, simulated=bar.done, draws=None, held_out=None)
             draws = max(math.ceil((distance / float(rates[k])) ** 2), _LEAST)
     held = round(draws * (1 - goal.share))
-    return replace(found, simulated=sum(_ROUNDS), draws=draws, held_out=held)
+    return replace(found, simulated=bar.done, draws=draws, held_out=held)
 
 
 def _of_pilot(learner: CrossFit, goal: _Goal) -> Plan:

@@ -18,7 +18,8 @@ from dpassay.outputs.keys import Layout
 from dpassay.outputs.named_features import NamedFeatures
 from dpassay.outputs.score_models import Features
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.provenance import About, Guarantee, Origin
+from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND, About, Guarantee, Origin
+from dpassay.results.blindness import EXCHANGED, Blind
 from dpassay.results.estimates import LowerBound
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
@@ -48,6 +49,8 @@ def replay(
     sampling: Sampling | None = None,
 ) -> Verdict:
     """Run the event of a witness again on fresh draws: a second person's confirmation.
+
+    n    fresh draws a side; by default as many as tested the witness, or all of the samples given
 
     The event was fixed before these draws, and so was the input on which it should be likelier, so
     nothing has to be paid for the search. A verdict brings its claim along, and a bound the claim of
@@ -105,7 +108,7 @@ def replay(
             raise InvalidInput("the witness carries no pair of inputs to run on")
         # streams of its own: with the seed of the audit the draws that chose the event would come back
         source = one_source(mechanism, witness.pair, rng=rng, sampling=sampling, stage=_REPLAY)
-        sizes = (checks.whole("n", n),) * 2
+        sizes = (witness.n_p, witness.n_q) if n is None else (checks.whole("n", n),) * 2
         if doubted:  # counts alone do not show whether draws depend on each other
             source.doubts = warned(source.deal((_LOOKED_AT, _LOOKED_AT)))
     parts = source.blocks(sizes, Counter(((event,),), (None,)))
@@ -115,13 +118,16 @@ def replay(
     pair = source.pair if witness.pair is None else source.pair.related(witness.pair.relation)
     guarantee = verdict.guarantee.given(source.doubts)
     swapped = _swapped(verdict.witness, likelier)
+    blind = EXCHANGED if swapped else Blind(verdict.blind_cause, verdict.blind)
     return replace(
         verdict,
         guarantee=guarantee,
+        blind=blind.words,
+        blind_cause=blind.cause,
         witness=replace(verdict.witness, event=event, pair=pair),
         about=replace(
             verdict.about,
-            method="replay of an event",
+            method=REPLAY if not notes else REPLAY_OF_BOUND,
             guarantee=guarantee,
             seed=source.seed,
             pair=pair,

@@ -320,9 +320,16 @@ class Certificate:
 
 
 def certify(
-    choice: Selection, counted: Counted, gamma: float, *, second: bool = True
+    choice: Selection,
+    counted: Counted,
+    gamma: float,
+    *,
+    second: bool = True,
+    beyond: float = 0.0,
 ) -> Certificate:
     """Test the events, and bound the divergence; with `second` also the other parameter of (ε, δ).
+
+    Events seek no bound up to `beyond`; with ∞ the p-value alone is of use.
 
     A divergence says nothing of ε at a δ, since it may be that of outputs less likely than δ. So of a
     curve of divergences the first event bounds that ε, paid for before anything else.
@@ -346,7 +353,7 @@ def certify(
         if other is not None:
             budget.append((f"the bound on {other.symbol} at {other.at}", SECOND * gamma))
     both = second and divergence is None
-    tests, own = _test_events(choice, counted.counts, rest * (1 - share), both, lower)
+    tests, own = _test_events(choice, counted.counts, rest * (1 - share), both, max(lower, beyond))
     if share < 1.0:
         lower = max(lower, *(test.lower for test in tests))
         p_value = min(p_value, *(test.p_value * gamma / test.level for test in tests))

@@ -177,7 +177,7 @@ def evidence(
     on θ. T does not rise with θ, so that {θ* ≥ t} is {T_t ≥ level}, above one contour of one claim. Its
     largest probability under θ is a p-value for θ. It does not fall with θ, since a larger θ allows more,
     and the bound is where it passes γ. (The p-values of each claim by its own T are not monotone in θ.)
-    A bound below `beyond` is not computed; with `bound_only` no p-value is (it is 1).
+    A bound below `beyond` is not computed, none for ∞; with `bound_only` no p-value is (it is 1).
     """
     start = min(claim.needed(counts.i / counts.n, counts.j / counts.m), claim.largest)
     if start <= 0:
@@ -201,7 +201,7 @@ def evidence(
     known = (claim.value, -float(ndtri(p_value))) if p_value < 1.0 else None
     refuted = p_value <= gamma
     held = not refuted and not bound_only and claim.value <= beyond
-    if beyond > 0 and (held or largest(beyond) > gamma):
+    if beyond > 0 and (held or math.isinf(beyond) or largest(beyond) > gamma):
         reported = _reported(p_value, counts, claim, window.spent)
         return Evidence(reported, claim.value if refuted else 0.0)
 

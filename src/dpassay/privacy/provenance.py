@@ -10,6 +10,9 @@ from typing import Any
 
 from dpassay.records import Record
 
+#: The methods of `replay`: the event of a verdict or witness, and that of a bound, which nobody claimed.
+REPLAY, REPLAY_OF_BOUND = "replay of an event", "replay of the event of a bound"
+
 
 def level(confidence: float, scale: int = 1) -> str:
     """A confidence for people: four digits, more where it is nearer to 1 than they show.

@@ -17,7 +17,7 @@ from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import TradeoffCurve
-from dpassay.privacy.provenance import About, Guarantee
+from dpassay.privacy.provenance import REPLAY_OF_BOUND, About, Guarantee
 from dpassay.results import blindness, verdict_text
 from dpassay.results.estimates import (
     CertifiedEpsilon,
@@ -124,6 +124,11 @@ class Verdict(Shown):
     @property
     def headline(self) -> str:
         """The verdict in a few words."""
+        if self.about.method == REPLAY_OF_BOUND and not self.blind:
+            bound = f"{self.claim.meaning} ≥ {rounded_down(self.claim.value)}"
+            if self.violated:
+                return f"{self.guarantee.doubt}{bound} is confirmed"
+            return f"{bound} is not confirmed"
         match self.tone:
             case Status.VIOLATION:
                 return f"{self.guarantee.doubt}violation of {self.claim.short}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claim_parsing import claim as parse_claim
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.provenance import Guarantee, level
+from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND, Guarantee, level
 from dpassay.results.estimates import SecondBound
 from dpassay.results.explanations import explained
 from dpassay.results.view import (
@@ -81,7 +81,7 @@ def view(verdict: Verdict, file: str) -> ResultView:
         summary.append(f"and {second_bound(verdict)}; both hold at once")
     causes, meaning = explained(verdict.diagnosis, verdict.belief), _meaning(verdict)
     replay = ""
-    if verdict.violated and not w.event.live:
+    if verdict.violated and not w.event.live and about.method not in (REPLAY, REPLAY_OF_BOUND):
         replay = replay_command(about, file, verdict.confidence)
     pairs = PairTable(
         "The pairs that were tried, with the bound that training draws predicted for each. The pair with "
@@ -145,7 +145,7 @@ def _sentence(verdict: Verdict) -> str:
             false = "is false if what is assumed holds" if doubt else "is false"
             return capital(f"{doubt}the claim of {claim.short} {false}: {found}")
         case Status.BLIND:
-            why = f"This audit could not have refuted {claim.short}: {verdict.blind}."
+            why = _ended(f"This audit could not have refuted {claim.short}: {verdict.blind}")
             return f"{why} {capital(doubt) or 'It certifies only that '}{found}"
     said = f"The draws do not refute {claim.short}."
     return f"{said} {capital(doubt) or 'They certify only that '}{found}"
@@ -289,7 +289,7 @@ def _plain_words(verdict: Verdict, meaning: tuple[str, str]) -> Rows:
         if compared := _compared(claim, verdict.violated, w):
             rows.append(("What the claim allows", compared))
     if not verdict.violated:
-        blind = [f"{capital(verdict.blind)}."] if verdict.blind else []
+        blind = [_ended(capital(verdict.blind))] if verdict.blind else []
         return [*rows, ("What this does not show", " ".join([*blind, *meaning]))]
     rate = error_rate(verdict.confidence, verdict.guarantee, "audits")
     sure = f"A mechanism that keeps its claim is called a violation {rate}."
@@ -327,6 +327,11 @@ def _compared(claim: Claim, violated: bool, w: Witness) -> str:
         f"With {_share(rare)} on one input, the claim allows {_share(allowed)} on the other. "
         f"{_share(often)} {outcome}."
     )
+
+
+def _ended(text: str) -> str:
+    """A sentence with its full stop, unless it is a question."""
+    return text if text.endswith("?") else f"{text}."
 
 
 def _share(rate: float) -> str:
