@@ -190,15 +190,15 @@ def plan(
                 "a mechanism that breaks the claim as shape"
             )
         return _beyond_pilot(learner, goal, excess)
+    if pair is not None and isinstance(shape, str):
+        raise InvalidInput(
+            "a plan is made of a claim alone, or of a mechanism, a pair and a claim: give the claim too"
+        )
     goal = _Goal(as_claim(mechanism), power, confidence, train)
     if not isinstance(shape, str):
         found = _of_pilot(_pilot(shape, pair, pilot, rng, sampling), goal)
         start = min(found.draws or 10 * pilot, _SIMULATED)
         return _simulated(replace(found, shape="mechanism"), goal, shape, pair, start, rng)
-    if pair is not None:
-        raise InvalidInput(
-            "a plan is made of a claim alone, or of a mechanism, a pair and a claim: give the claim too"
-        )
     excess = 0.1 if excess is None else checks.real("excess", excess, above=0.0)
     checks.one_of("shape", shape, SHAPES)
     actual, truth = _worse(goal.claim, excess)
