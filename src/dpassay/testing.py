@@ -352,7 +352,7 @@ def _missed(verdict: Verdict, detects: float, draws: int) -> str:
     if isinstance(claim, ApproximateDP) and claim.delta and claim.headline == "epsilon":
         said += (
             ". Events about as likely as δ show little of an excess of ε. To detect an excess of δ claim "
-            f'dp.ApproximateDP({claim.epsilon:.6g}, {claim.delta:.6g}, headline="delta")'
+            f'dp.ApproximateDP({claim.epsilon}, {claim.delta}, headline="delta")'
         )
     return said
 

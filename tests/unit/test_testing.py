@@ -203,4 +203,4 @@ def test_an_excess_that_is_missed_names_the_claim_on_delta(monkeypatch):
         )
     said = str(caught.value)
     assert "is to detect (1.5, 0.01)-DP where (1, 0.01)-DP is claimed" in said
-    assert 'dp.ApproximateDP(1, 0.01, headline="delta")' in said
+    assert 'dp.ApproximateDP(1.0, 0.01, headline="delta")' in said
