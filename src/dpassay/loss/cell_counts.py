@@ -165,7 +165,7 @@ class Smoothing:
             return self.bandwidth / 4
         shortest = min(float(np.diff(np.quantile(c, np.linspace(0, 1, 21))).min()) for c in columns)
         scale = shortest / (0.05 * math.sqrt(2 * math.pi))
-        return 0.9 * scale * self.n**-0.2 / 4
+        return 0.9 * scale * float(self.n**-0.2) / 4
 
 
 def axes_for(
