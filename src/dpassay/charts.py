@@ -23,6 +23,11 @@ Line: TypeAlias = tuple[FloatArray, FloatArray]
 _DASHES = ([1, 0], [8, 4], [3, 3], [10, 3, 2, 3], [1, 3], [6, 2])
 #: More points than a screen has columns only make the file larger.
 _POINTS = 300
+#: What the band of a trade-off chart is.
+_BAND = (
+    "Shaded: the upper edge is an exact upper bound on T. The lower edge is that of the fitted score and "
+    "no bound on T."
+)
 #: Points of a line that answer a pointer, and outputs that a bar chart shows.
 _HOVER, _OUTPUTS = 160, 24
 
@@ -47,7 +52,7 @@ def tradeoff(
     diagonal = _data([{"x": 0.0, "y": 1.0}, {"x": 1.0, "y": 0.0}])
     diagonal = diagonal.mark_line(strokeDash=[2, 4], strokeWidth=1, color=INK, opacity=0.5)
     parts = [*_band(band, x, y), diagonal.encode(x="x:Q", y="y:Q")]
-    parts += _lines(lines, x, y, ("α", "β"), hover, () if point is None else ("witness",))
+    parts += _lines(lines, x, y, ("α", "β"), hover, named=point is not None)
     if outline is not None:
         ring = [*outline.tolist(), outline[0].tolist()]
         region = _data([{"x": a, "y": b, "order": k} for k, (a, b) in enumerate(ring)])
@@ -57,8 +62,8 @@ def tradeoff(
         region = _data([dict(zip(("x", "x2", "y", "y2"), box, strict=True))])
         region = region.mark_rect(color=PALETTE[5], opacity=0.35, stroke=PALETTE[5])
         parts.append(region.encode(x="x:Q", x2="x2:Q", y="y:Q", y2="y2:Q"))
-    parts += _mark(point, ("α counted", "β counted"), "circle")
-    return _finish(parts, width=380, height=380)
+    parts += _mark(point, ("α counted", "β counted"), "circle", "witness" if lines else "")
+    return _noted(_finish(parts, width=380, height=380), () if band is None else (_BAND,), 60)
 
 
 def spectrum(
@@ -89,9 +94,25 @@ def renyi(
     y = alt.Y("y:Q", title="ε(λ)", scale=alt.Scale(domainMin=0))
     parts = _lines(lines, x, y, ("λ", "ε(λ)"), hover)
     made = _finish(parts + _mark(point, ("claimed order", "claimed ε"), "diamond"))
-    said = [line for note in notes for line in textwrap.wrap(note, 80)]
+    return _noted(made, notes)
+
+
+def within_reach(name: str, curve: Any, reach: float) -> dict[str, Line]:
+    """A Rényi curve up to the order that the draws support; what is beyond has a name of its own."""
+    last = int(np.count_nonzero(curve.x <= reach))
+    lines = {name: (curve.x[:last], curve.y[:last])} if last else {}
+    if last < curve.x.size:
+        rest = slice(max(last - 1, 0), None)
+        lines[f"{name}, may be too small"] = curve.x[rest], curve.y[rest]
+    return lines
+
+
+def _noted(chart: Any, notes: Sequence[str], width: int = 80) -> Any:
+    """A chart with notes above it."""
+    said = [line for note in notes for line in textwrap.wrap(note, width)]
     # images leave out a subtitle below an empty title
-    return made.properties(title=alt.Title(" ", subtitle=said, subtitleColor=INK)) if said else made
+    title = altair().Title(" ", subtitle=said, subtitleColor=INK)
+    return chart.properties(title=title) if said else chart
 
 
 def evidence(draws: FloatArray, log: FloatArray, *, limit: float, hover: bool = False) -> Any:
@@ -127,9 +148,8 @@ def certified(
     alt = altair()
     x = alt.X("x:Q", title="δ", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e"))
     y = alt.Y("y:Q", title="ε", scale=alt.Scale(domainMin=0))
-    marks = () if point is None else ("certified here",)
-    parts = _lines(lines, x, y, ("δ", "ε"), hover, marks)
-    return _finish(parts + _mark(point, ("δ", "certified ε"), "circle"))
+    parts = _lines(lines, x, y, ("δ", "ε"), hover, named=point is not None)
+    return _finish(parts + _mark(point, ("δ", "certified ε"), "circle", "certified here"))
 
 
 def search(at: FloatArray, bounds: FloatArray, *, claimed: float, hover: bool = False) -> Any:
@@ -354,22 +374,22 @@ def _lines(
     y: Any,
     symbols: tuple[str, str],
     hover: bool,
-    marks: Sequence[str] = (),
+    *,
+    named: bool = False,
 ) -> list[Any]:
     """Lines and, for a pointer, points on them; `symbols` name x and y in its tooltip.
 
-    `marks` are entries of the legend for what is drawn beside the lines, in the last colour.
+    The legend leaves out a single line, unless it is `named`.
     """
     alt = altair()
-    names = [*lines, *marks]
+    names = list(lines)
     wrap = {"columns": 2} if len(names) == 3 else {}  # three names do not fit a phone
-    legend = None if len(names) == 1 else alt.Legend(symbolType="stroke", **wrap)
+    legend = None if len(names) == 1 and not named else alt.Legend(symbolType="stroke", **wrap)
 
     def styled(styles: Sequence[Any], shift: int = 0) -> dict[str, Any]:
         # from the seventh line on colours repeat, each time with the next dash
         turns = (i + shift * (i // len(PALETTE)) for i in range(len(names)))
         values = [styles[turn % len(styles)] for turn in turns]
-        values[len(lines) :] = [PALETTE[5] if styles is PALETTE else [1, 0]] * len(marks)
         return {"sort": names, "scale": alt.Scale(domain=names, range=values), "legend": legend}
 
     tooltip = [alt.Tooltip("series:N", title="curve")] if len(lines) > 1 else []
@@ -421,14 +441,22 @@ def _figures(name: str, title: str | None = None) -> Any:
     return altair().Tooltip(f"{name}:Q", title=title or name, format=".4~g")
 
 
-def _mark(point: tuple[float, float] | None, titles: tuple[str, str], shape: str) -> list[Any]:
-    """A marked point: a claim, or the counted event."""
+def _mark(
+    point: tuple[float, float] | None, titles: tuple[str, str], shape: str, name: str = ""
+) -> list[Any]:
+    """A marked point: a claim, or the counted event; its name is an entry of the legend."""
     if point is None:
         return []
-    mark = _data([{"x": point[0], "y": point[1]}])
+    alt = altair()
+    mark = _data([{"x": point[0], "y": point[1]} | ({"mark": name} if name else {})])
     mark = mark.mark_point(shape=shape, size=110, strokeWidth=2, color=PALETTE[5])
     tooltip = [_figures("x", titles[0]), _figures("y", titles[1])]
-    return [mark.encode(x="x:Q", y="y:Q", tooltip=tooltip)]
+    made = mark.encode(x="x:Q", y="y:Q", tooltip=tooltip)
+    if not name:
+        return [made]
+    legend = alt.Legend(symbolStrokeColor=PALETTE[5], symbolSize=110)
+    scale = alt.Scale(domain=[name], range=[shape])
+    return [made.encode(shape=alt.Shape("mark:N", scale=scale, legend=legend))]
 
 
 def _finish(
@@ -468,7 +496,12 @@ def compare(results: Mapping[str, Any]) -> Any:
         raise InvalidInput(f"compare draws results of one kind, got {sorted(set(kinds.values()))}")
     kind = next(iter(kinds.values()))
     if kind == "profile":
-        curves = ("tradeoff_curve", "spectrum", "renyi_curve")
-        return panels([compare({n: getattr(r, c) for n, r in results.items()}) for c in curves])
-    draw: Any = {"tradeoff": tradeoff, "spectrum": spectrum, "renyi": renyi}[kind]
-    return draw({str(name): (r.x, r.y) for name, r in results.items()})
+        curves = ("tradeoff_curve", "spectrum")
+        made = [compare({n: getattr(r, c) for n, r in results.items()}) for c in curves]
+        orders = (within_reach(str(n), r.renyi_curve, r.renyi_reach) for n, r in results.items())
+        return panels([*made, renyi({name: line for own in orders for name, line in own.items()})])
+    lines = {str(name): (r.x, r.y) for name, r in results.items()}
+    if kind == "renyi":
+        noted = [(n, r.about.notes) for n, r in results.items() if r.about and r.lower is not None]
+        return renyi(lines, notes=[f"{name}: {note}" for name, own in noted for note in own])
+    return (tradeoff if kind == "tradeoff" else spectrum)(lines)

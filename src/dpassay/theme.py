@@ -123,7 +123,8 @@ def _classes() -> dict[str, Any]:
 
             drawn = str(vl_convert.vegalite_to_svg(self.to_dict(validate=False)))
             # the drawing takes the text colour of the page, which is light on dark pages
-            held = f'<div style="color:inherit">{drawn}</div>'
+            fitting = drawn.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
+            held = f'<div style="color:inherit">{fitting}</div>'
             return {"text/html": held, "image/svg+xml": drawn, "text/plain": repr(type(self))}
 
     return {

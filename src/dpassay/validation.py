@@ -103,6 +103,23 @@ def doubles(name: str, values: Any) -> FloatArray:
     return found
 
 
+def renyi_orders(order: Any) -> FloatArray:
+    """Return the orders of Rényi divergences, one or an array, all above 0; ∞ is one."""
+    found = doubles("order", order)
+    if not np.all(found > 0):
+        raise _refused("order", order, "above 0")
+    return found
+
+
+def two_inputs(pair: Any) -> tuple[Any, Any]:
+    """Return the two inputs of a pair."""
+    try:
+        first, second = pair
+    except Exception:  # any object may raise
+        raise _refused("pair", pair, "two inputs, such as (0.0, 1.0)") from None
+    return first, second
+
+
 def scalar_or_array(found: Any) -> Any:
     """A float for an array without dimensions: scalars in give a float out."""
     return found if isinstance(found, np.ndarray) and found.ndim else float(found)

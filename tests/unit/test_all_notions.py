@@ -326,3 +326,9 @@ def test_an_output_of_one_input_alone_is_in_delta_and_in_a_note():
     assert any(
         "outputs that are rare on one input have a larger loss" in n for n in profile.about.notes
     )
+
+
+def test_equal_inputs_are_noted(seed):
+    found = dp.estimate(dp.zoo.Gaussian(1.0), (0.0, 0.0), n=2000, rng=seed)
+    assert "the two inputs are equal" in str(found)
+    assert "may be larger" not in str(found)

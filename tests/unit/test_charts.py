@@ -289,3 +289,30 @@ def test_results_have_a_chart_or_say_that_they_have_none(seed):
         with pytest.raises(ValueError, match=f"{type(result).__name__} has no curve to draw"):
             result.chart()
         assert result._repr_html_()
+
+
+def test_rényi_curves_are_drawn_apart_beyond_what_the_draws_support(seed):
+    profile = dp.estimate(dp.zoo.Gaussian(1.0), (0.0, 1.0), n=20_000, rng=seed)
+    assert profile.renyi_reach < 32
+    lines = dp.charts.within_reach("estimate", profile.renyi_curve, profile.renyi_reach)
+    assert list(lines) == ["estimate", "estimate, may be too small"]
+    assert lines["estimate"][0][-1] == profile.renyi_reach
+    for chart in (profile.chart(), dp.charts.compare({"one": profile})):
+        assert "may be too small" in chart.to_json()
+    whole = dp.charts.within_reach("estimate", profile.renyi_curve, np.inf)
+    assert list(whole) == ["estimate"]
+
+
+def test_compared_rényi_curves_keep_their_notes(seed):
+    curve = dp.renyi.curve(dp.zoo.Gaussian(1.0), (0.0, 1.0), orders=[2, 8], n=10_000, rng=seed)
+    drawn = dp.charts.compare({"one": curve}).to_dict()["title"]["subtitle"]
+    assert "one: the value at orders" in " ".join(drawn)
+
+
+def test_legends_say_what_the_band_and_the_circle_are(seed):
+    curve = dp.tradeoff.estimate(dp.zoo.Gaussian(1.0), (0.0, 1.0), n=2000, rng=seed)
+    assert "no bound on T" in " ".join(curve.chart().to_dict()["title"]["subtitle"])
+    verdict = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=2000, rng=seed)
+    shapes = [layer["encoding"]["shape"] for layer in verdict.chart().to_dict()["layer"]
+              if "shape" in layer["encoding"]]  # fmt: skip
+    assert [one["scale"] for one in shapes] == [{"domain": ["witness"], "range": ["circle"]}]

@@ -193,3 +193,17 @@ def test_a_tuple_of_two_numbers_is_an_epsilon_and_a_delta():
     for one in ((1.0,), (1.0, 2.0, 3.0), [4.0, 1e-5]):
         with pytest.raises(InvalidInput, match="a tuple"):
             dp.claim(one)
+
+
+def test_a_function_is_no_claim_and_the_message_says_what_to_write():
+    with pytest.raises(InvalidInput, match=r"dp\.TradeoffDP\(f\)"):
+        dp.claim(lambda alpha: 1 - alpha)
+
+
+def test_trade_off_claims_are_named_after_what_they_come_from():
+    class Accountant:
+        def get_epsilon(self, delta):
+            return 1.0
+
+    assert str(dp.claim(Accountant())) == "f-DP (Accountant)"
+    assert str(dp.TradeoffDP(dp.GaussianDP(0.5).tradeoff)) == "f-DP (0.5-GDP)"

@@ -133,3 +133,8 @@ def test_a_distance_takes_a_claim_as_well_as_a_curve():
     assert curve.distance(claim) == curve.distance(claim.tradeoff) < 0.02
     with pytest.raises(InvalidInput, match="a curve, a claim or a function"):
         curve.distance("mu=1")
+
+
+def test_a_spectrum_of_one_point_is_printed_once():
+    one = dp.Spectrum([1.0], [0.1365], lower=[0.06928], confidence=0.95)
+    assert str(one) == "δ(1) = 0.1365\n  at least 0.06928, with confidence 0.95 (exact)"

@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 from tests.helpers import binned_of, three_samples
 
-from dpassay.loss.cell_counts import axes_for, bin_linear
+import dpassay as dp
+from dpassay.loss.cell_counts import Smoothing, axes_for, bin_linear
 from dpassay.loss.kernel_density import density_at, density_on_grid
 
 SAMPLES = three_samples()
@@ -48,3 +49,46 @@ def test_density_at_points_is_the_direct_sum():
     points = np.array([[-3.0], [0.0], [2.5]])
     slow = stats.norm.pdf((points - NORMAL[None, :]) / 0.2).mean(axis=1) / 0.2
     assert density_at(NORMAL[:, None], points, (0.2,)) == pytest.approx(slow)
+
+
+HEAVY = {
+    "cauchy": (lambda x, size, rng: x + rng.standard_cauchy(size), 0.4055, 0.9624),
+    "t2": (lambda x, size, rng: x + rng.standard_t(2, size), 0.4929, 1.0397),
+    "lognormal": (lambda x, size, rng: np.exp(rng.normal(x, 1.5, size)), 0.4444, None),
+}
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_estimates_of_heavy_tails_are_near_the_truth(name, seed):
+    """Tails make the grid long; its steps stay short beside the bandwidth."""
+    draw, renyi, pure = HEAVY[name]
+
+    def mechanism(x, size, rng):
+        return np.round(draw(x, size, rng), 6)
+
+    pair = (0.0, 1.0)
+    found = dp.renyi.estimate(mechanism, pair, order=2, n=20_000, rng=seed)
+    assert 0.8 * renyi < found.value < 1.1 * renyi
+    if pure:
+        found = dp.pure.estimate(mechanism, pair, n=20_000, rng=seed)
+        assert found.value == pytest.approx(pure, rel=0.2)
+        assert found.loss.x.size <= 4096
+        narrow = dp.pure.estimate(mechanism, pair, n=20_000, bandwidth=0.05, rng=seed)
+        assert narrow.value != found.value
+
+
+def test_a_grid_that_is_coarser_than_the_bandwidth_is_noted(seed):
+    def mechanism(x, size, rng):
+        return np.round(x + rng.standard_cauchy(size), 6)
+
+    fine = dp.pure.estimate(mechanism, (0.0, 1.0), n=20_000, bandwidth=0.1, rng=seed)
+    assert "too coarse" not in str(fine)
+    coarse = dp.pure.estimate(mechanism, (0.0, 1.0), n=20_000, bandwidth=1e-4, rng=seed)
+    assert "too coarse" in str(coarse)
+
+
+def test_the_grid_of_light_tails_has_its_usual_size():
+    for values in (NORMAL, RNG.laplace(size=5000)):
+        samples = [values[:, None]]
+        usual = axes_for(samples)
+        assert axes_for(samples, smoothing=Smoothing(values.size, None)) == usual

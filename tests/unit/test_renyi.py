@@ -338,7 +338,8 @@ def test_a_bound_that_says_how_large_the_floor_is_says_so():
         [SimpleNamespace(order=k, floored=0.8, value=2.0) for k in (4, 8, 8)],
         SimpleNamespace(notes=()),
     )
-    assert many[0].startswith("at orders 4, 8, up to 80.0% of the integral")
+    assert many[0].startswith("the value at orders 4, 8 is too small")
+    assert "up to 80.0% of the integral" in many[0]
 
 
 def test_the_variational_curve_is_nowhere_below_its_own_bound(seed):

@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.stats import norm
 
 import dpassay as dp
+from dpassay.blackbox.zoo.base import laplace, masses
 from dpassay.blackbox.zoo.releases import TEN_BITS
 from dpassay.blackbox.zoo.svt import first_above
 from dpassay.blackbox.zoo.training import ONE_IN_TEN
@@ -429,3 +430,25 @@ def test_zoo_truth_agrees_with_the_gaussian_formula():
         a, b = 1 / (2 * sigma) - eps * sigma, -1 / (2 * sigma) - eps * sigma
         exact = norm.cdf(a) - math.exp(eps) * norm.cdf(b)
         assert zoo.Gaussian(sigma).delta(eps, PAIR) == pytest.approx(exact, abs=1e-12)
+
+
+@pytest.mark.parametrize("order", [0.01, 0.3, 0.5, 0.7, 1.0, 1.5, 40.0, np.inf])
+def test_rényi_divergences_of_laplace_noise_are_exact_at_every_order(order):
+    fine = masses(laplace(0.0, 1.0), laplace(1.0, 1.0))
+    assert dp.zoo.Laplace(1.0).renyi(order, (0.0, 1.0)) == pytest.approx(
+        fine.renyi(order), abs=1e-8
+    )
+
+
+@pytest.mark.parametrize("name", ["Laplace", "Gaussian", "DiscreteLaplace", "RandomizedResponse"])
+def test_truths_refuse_orders_of_0_and_less_and_pairs_that_are_numbers(name):
+    mechanism = getattr(dp.zoo, name)()
+    with pytest.raises(InvalidInput, match="order must be above 0"):
+        mechanism.renyi(-1.0, mechanism.pair)
+    with pytest.raises(InvalidInput, match="pair must be two inputs"):
+        mechanism.delta(mechanism.pair, 0.5)
+
+
+def test_a_mechanism_in_lower_case_is_a_slip():
+    with pytest.raises(AttributeError, match=r"did you mean dp\.zoo\.Laplace"):
+        _ = dp.zoo.laplace

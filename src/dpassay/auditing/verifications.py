@@ -162,8 +162,8 @@ def _never(claim: Claim) -> str:
     if claim.directional:
         return "a claim about the first input against the second alone is not looked at"
     return (
-        "only pure, (ε, δ), Gaussian and approximate zCDP claims can be verified, and f-DP with a gap "
-        "of at most f(gap); a claim of another class may be given as dp.TradeoffDP(claim.tradeoff, gap=…)"
+        "only pure, (ε, δ), Gaussian, approximate zCDP and f-DP claims can be verified; of f-DP, "
+        "those with gap ≤ f(gap). Write another claim as dp.TradeoffDP(claim.tradeoff, gap=…)"
     )
 
 

@@ -13,7 +13,7 @@ from scipy.special import expit, xlogy
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput
-from dpassay.loss.cell_counts import Axis, Binned, CellCounts
+from dpassay.loss.cell_counts import SIZES, Axis, Binned, CellCounts
 from dpassay.loss.kernel_density import KernelDensity, bandwidths, density_on_grid
 from dpassay.loss.keyed_losses import KeyedLoss
 from dpassay.loss.ranking_losses import quadratic
@@ -201,6 +201,19 @@ class GridLoss(KeyedLoss):
         p, q = (np.concatenate(side) for side in zip(*parts, strict=True))
         return Masses(p / p.sum(), q / q.sum())
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Those of the tally, and that the grid and not the bandwidth sets how smooth densities are."""
+        for block in self.pieces.values():
+            for h, axis in zip(block.h, block.axes, strict=False):
+                if h == 2 * axis.step:  # `bandwidths` raised it
+                    coarse = (
+                        "the grid of the densities is too coarse for the bandwidth: two steps of the "
+                        f"grid, {h:.3g}, are used instead. Clip outputs far out, or transform them"
+                    )
+                    return (*self.tally.notes, coarse)
+        return self.tally.notes
+
     def everywhere(self) -> FloatArray:
         """The loss wherever `CellCounts.everywhere` counts draws."""
         return np.concatenate([self.by_key, *(block.loss for block in self.pieces.values())])
@@ -248,8 +261,9 @@ class GridLoss(KeyedLoss):
         if lines:
             block = max(lines, key=lambda b: float((b.p + b.q).sum() * b.cell))
             assert block.axes is not None
-            part = self._part(block, 0)
-            return LossCurve(block.axes[0].points, block.loss, block.p, block.q, part=part)
+            part, x = self._part(block, 0), block.axes[0].points
+            shown = slice(None, None, -(-x.size // SIZES[1]))
+            return LossCurve(x[shown], block.loss[shown], block.p[shown], block.q[shown], part=part)
         if grids:
             return self._marginal(max(grids, key=lambda b: float((b.p + b.q).sum() * b.cell)))
         block = self.blocks[-1]

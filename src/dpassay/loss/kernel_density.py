@@ -157,6 +157,11 @@ class KernelDensity:
         a, b = self.bandwidth if self.separate else (self.bandwidth, self.bandwidth)
         return a, b
 
+    @property
+    def least(self) -> float | None:
+        """The smaller bandwidth that is given as a number, if one is."""
+        return min((float(w) for w in self.rules if not isinstance(w, str)), default=None)
+
     def moved(self, origin: float) -> KernelDensity:
         """The same for outputs from which `origin` was subtracted."""
         low, high = self.support or (-math.inf, math.inf)

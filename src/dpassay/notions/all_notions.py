@@ -27,6 +27,7 @@ from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.estimates import Profile
 from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.identity import same_inputs
 from dpassay.sampling.samples import Sizes, Source, one_source
 
 #: Orders of the Rényi curve.
@@ -157,7 +158,10 @@ def _profile(
     capped = _capped(masses, epsilon)
     reach, rare = _support(masses, capped, epsilon, least)
     both = _thinned(masses.tradeoff_curve()).symmetrise()
-    notes += *rare, *_larger_losses(masses, epsilon, n)
+    if source.pair is not None and same_inputs(source.pair):
+        notes += ("the two inputs are equal: the true ε is 0, and the estimates are noise",)
+    else:
+        notes += *rare, *_larger_losses(masses, epsilon, n)
     if learner.families[1]:
         notes += (
             "these are estimates for the values; an audit also tests the floating-point representation",

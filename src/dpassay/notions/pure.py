@@ -93,7 +93,7 @@ def estimate(
     draws = totals(source, n)
     _check(region, floor, caution)
     density = KernelDensity.of(bandwidth)
-    tally = tally_draws(source, draws)
+    tally = tally_draws(source, draws, density.least)
     loss = GridLoss.of(tally, density)
     errors = 1.0 + _errors(loss, region) if caution is None else caution
     worst = _worst(loss, region, floor, errors)
@@ -104,7 +104,7 @@ def estimate(
         location=loss.where(worst.block, worst.cell),
         pair=source.pair,
         loss=loss.curve(),
-        about=About.of(source, "DPL", Guarantee.HEURISTIC, tally.n, (*rare, *tally.notes)),
+        about=About.of(source, "DPL", Guarantee.HEURISTIC, tally.n, (*rare, *loss.notes)),
     )
 
 
@@ -147,7 +147,7 @@ def lower_bound(
         for source in sources(mechanism, pairs, rng=rng, sampling=sampling):
             seek, further = _two_stages(n, n_bound, source)
             bar.total = max(bar.total, length * max(seek) + max(further))
-            loss = GridLoss.of(tally_draws(source, seek), density)
+            loss = GridLoss.of(tally_draws(source, seek, density.least), density)
             errors = _errors(loss, region) if caution is None else caution
             if errors:  # the bound of the second stage counts: its own standard errors, too
                 errors -= float(ndtri(gamma)) / math.sqrt(min(further) / min(seek))
@@ -170,7 +170,7 @@ def lower_bound(
         pair=source.pair,
         estimates=tuple(values),
         loss=loss.curve(),
-        about=About.of(source, "MPL", Guarantee.ASYMPTOTIC, used, loss.tally.notes),
+        about=About.of(source, "MPL", Guarantee.ASYMPTOTIC, used, loss.notes),
     )
 
 

@@ -32,7 +32,7 @@ from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.learning.cross_fit import CrossFit, select
 from dpassay.learning.renyi_function import MomentCriterion
-from dpassay.loss.cell_counts import CellCounts, tally_draws
+from dpassay.loss.cell_counts import tally_draws
 from dpassay.loss.fit import Loss
 from dpassay.loss.grid import GridLoss
 from dpassay.loss.kernel_density import KernelDensity
@@ -45,7 +45,7 @@ from dpassay.results.witness import BITS
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import Whole
-from dpassay.sampling.samples import Source, one_source, sources
+from dpassay.sampling.samples import Sizes, Source, one_source, sources
 
 __all__ = ["Softmax", "Variational", "curve", "estimate", "lower_bound"]
 
@@ -120,13 +120,15 @@ def estimate(
     if not isinstance(method, Softmax):
         raise InvalidInput("an estimate is made by method=Softmax(…); Variational() gives bounds")
     source = one_source(mechanism, pair, rng=rng, sampling=sampling)
-    tally = tally_draws(source, totals(source, n))
-    best = max((row[0] for row in _points(tally, method, swaps, lam)), key=lambda one: one.value)
+    loss = _fitted(source, totals(source, n), method)
+    best = max((_row(loss, method, swap, lam)[0] for swap in swaps), key=lambda one: one.value)
     return Estimate(
         value=best.value,
         notion=f"Rényi ε({lam[0]:g})",
         pair=source.pair,
-        about=About.of(source, "softmax", Guarantee.HEURISTIC, tally.n, _warnings([best], tally)),
+        about=About.of(
+            source, "softmax", Guarantee.HEURISTIC, loss.tally.n, _warnings([best], loss)
+        ),
     )
 
 
@@ -294,8 +296,8 @@ def _softmax_bounds(
     draws = totals(found[0], n)
     with Whole(len(found) * max(draws)):
         for source in found:
-            tally = tally_draws(source, draws)
-            rows = _points(tally, method, swaps, orders)
+            loss = _fitted(source, draws, method)
+            rows = [_row(loss, method, swap, orders) for swap in swaps]
             points = np.array([[(point.value, point.error) for point in row] for row in rows])
             values, errors = points[..., 0], points[..., 1]
             bounds = np.where(np.isfinite(errors), values + ndtri(level) * errors, 0.0)
@@ -303,8 +305,8 @@ def _softmax_bounds(
             estimates.append(float(values[0]))
             if best is None or lower[0] > best.lower[0]:
                 binding = [rows[k][j] for j, k in enumerate(bounds.argmax(axis=0))]
-                notes = _warnings(binding, tally)
-                about = About.of(source, "softmax", Guarantee.ASYMPTOTIC, tally.n, notes)
+                notes = _warnings(binding, loss)
+                about = About.of(source, "softmax", Guarantee.ASYMPTOTIC, loss.tally.n, notes)
                 best = Bounds(values, lower, estimates, about)
     assert best is not None
     return best._replace(lower=np.maximum(best.lower, 0.0))
@@ -320,12 +322,10 @@ class Point:
     floored: float  # the share of the integral where q is below five times the floor
 
 
-def _points(
-    tally: CellCounts, method: Softmax, swaps: tuple[bool, ...], orders: FloatArray
-) -> list[list[Point]]:
-    """The estimator at every order, a row a direction."""
-    loss = GridLoss.of(tally, method.bandwidth, inference=True)
-    return [_row(loss, method, swapped, orders) for swapped in swaps]
+def _fitted(source: Source, sizes: Sizes, method: Softmax) -> GridLoss:
+    """The densities of both inputs, undersmoothed."""
+    density = KernelDensity.of(method.bandwidth)
+    return GridLoss.of(tally_draws(source, sizes, density.least), density, inference=True)
 
 
 def _row(loss: GridLoss, method: Softmax, swapped: bool, orders: FloatArray) -> list[Point]:
@@ -374,19 +374,20 @@ def _row(loss: GridLoss, method: Softmax, swapped: bool, orders: FloatArray) -> 
     return [at(float(lam)) for lam in orders]
 
 
-def _warnings(points: Sequence[Point], tally: CellCounts) -> tuple[str, ...]:
+def _warnings(points: Sequence[Point], loss: GridLoss) -> tuple[str, ...]:
     # the floor lowers D by about the share `floored`, whatever the order: at small D that is much of it
     held = [p for p in points if p.floored > 0.1 * min(1.0, p.value)]
     if not held:
-        return tally.notes
+        return loss.notes
     orders = [f"{order:g}" for order in sorted({p.order for p in held})]
-    where = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders)}, up to"
+    where = f"order {orders[0]}" if len(orders) == 1 else f"orders {', '.join(orders)}"
     return (
-        f"at {where} {max(p.floored for p in held):.1%} of the integral comes from outputs with a "
-        "density near the floor or below: the floor makes the value too small, at large orders often "
-        "by much. More draws lower the floor; method=dp.renyi.Variational() has none. Where outputs come "
-        "on one input alone the true value is ∞",
-        *tally.notes,
+        f"the value at {where} is too small, at large orders often by much: up to "
+        f"{max(p.floored for p in held):.1%} of the integral comes from outputs that are too rare for a "
+        "density estimate, and the floor is used there instead. If some outputs occur on one input only, "
+        "the true value is ∞. Take more draws, or use dp.renyi.lower_bound(…, "
+        "method=dp.renyi.Variational()), which has no floor",
+        *loss.notes,
     )
 
 

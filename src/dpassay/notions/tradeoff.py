@@ -28,7 +28,7 @@ from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput
 from dpassay.learning.cross_fit import CrossFit, LogLoss, cells_suffice, select
-from dpassay.loss.cell_counts import NotApplicable, tally_draws, tally_of
+from dpassay.loss.cell_counts import NotApplicable, Smoothing, tally_draws, tally_of
 from dpassay.loss.classifier import as_classifier
 from dpassay.loss.fit import Loss, fit
 from dpassay.loss.grid import GridLoss
@@ -109,9 +109,13 @@ def estimate(
                 loss = learner.names[select(learner, LogLoss())[0]]
         fitted, score_p, score_q = _held_out("kde" if loss is None else loss, batch, source)
     if loss is None:
-        tally = tally_draws(source, draws) if batch is None else tally_of(batch.p, batch.q)
-        masses = GridLoss.of(tally, density).masses()
-        about = About.of(source, "PLRT", Guarantee.HEURISTIC, tally.n, tally.notes)
+        if batch is None:
+            tally = tally_draws(source, draws, density.least)
+        else:
+            tally = tally_of(batch.p, batch.q, Smoothing(min(draws), density.least))
+        grid = GridLoss.of(tally, density)
+        masses = grid.masses()
+        about = About.of(source, "PLRT", Guarantee.HEURISTIC, tally.n, grid.notes)
         curve, p, q = masses.tradeoff_curve(), masses.p, masses.q
         with np.errstate(divide="ignore"):
             ratio = p / q

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -135,6 +136,11 @@ def read_claim(given: Any, asked: Asked) -> Claim:
     if not isinstance(given, str):
         if (stated := from_accountant(given, asked)) is not None:
             return stated
+        if isinstance(given, FunctionType):
+            raise InvalidInput(
+                "a claim cannot be a function; write dp.TradeoffDP(f) for a trade-off function, or "
+                "dp.TradeoffDP.from_delta(f) for δ as a function of ε"
+            )
         raise InvalidInput(
             f"a claim must be dp.PureDP(1.0) or the like, text such as {_FORMS}, a tuple (ε, δ), a "
             f"privacy accountant or its JSON file, got {checks.shown(given)}"
@@ -357,7 +363,7 @@ def _claim_of(accountant: Any, asked: Asked) -> Claim | None:
                 asked(np.size(epsilon), 600)
                 return ask(epsilon)
 
-            return TradeoffDP.from_delta(profile)
+            return replace(TradeoffDP.from_delta(profile), name=type(accountant).__name__)
     if callable(ask := getattr(accountant, "get_epsilon", None)):
         return _by_epsilon(accountant, ask, asked)
     return None
@@ -382,7 +388,7 @@ def _by_epsilon(accountant: Any, ask: Callable[..., Any], asked: Asked) -> Trade
             f"{type(accountant).__name__}.get_epsilon(delta) gave no finite epsilon at any delta from "
             f"{_DELTAS[-1]:g} to {_DELTAS[0]:g}{hint}; has it taken a step?"
         )
-    return _of_points(found)
+    return replace(_of_points(found), name=type(accountant).__name__)
 
 
 def _of_points(points: list[tuple[float, float]]) -> TradeoffDP:

@@ -147,9 +147,10 @@ class TradeoffCurve(Shown, Tabular):
 
     def __str__(self) -> str:
         said = f"trade-off curve with {self.x.size} points, T(0.05) = {self(0.05):.4g}"
+        said += _estimated_by(self.about)
         if self.band is not None:
-            said += f"; {self.band}"
-        return said + _estimated_by(self.about)
+            said += f"\n  {self.band}"
+        return said + _noted(self.about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +184,8 @@ class TradeoffBand(Shown, Tabular):
         low, high = (float(edge) for edge in self.at(0.05))
         return (
             f"band at α = 0.05 from {rounded_down(low)} to {rounded_up(high)}, at all α at once, with "
-            f"confidence {level(self.confidence)} ({Guarantee.EXACT}); T is nowhere above its upper "
-            "edge; the lower edge is for the curve of the fitted score, and T may lie below it"
+            f"confidence {level(self.confidence)} ({Guarantee.EXACT}). T is at most the upper edge. The "
+            "lower edge is that of the fitted score; a better score may go below it, and so may T"
         )
 
     def __post_init__(self) -> None:
@@ -288,18 +289,16 @@ class Spectrum(Shown, Tabular):
         return charts.spectrum(lines, band=band)
 
     def __str__(self) -> str:
-        said = (
-            f"δ(ε) on [{self.x[0]:g}, {self.x[-1]:g}]: "
-            f"δ({self.x[0]:g}) = {self.y[0]:.4g}, δ({self.x[-1]:g}) = {self.y[-1]:.4g}"
-        )
-        if self.lower is not None and self.confidence is not None:
-            said += (
-                f"; at least {_ends(self.lower, rounded_down)}, at all ε at once, with "
-                f"confidence {level(self.confidence)} ({Guarantee.EXACT})"
-            )
-        if self.upper is not None and self.confidence is not None:
-            said += f"; at most {_ends(self.upper, rounded_up)}, likewise, on these inputs"
-        return said + _estimated_by(self.about)
+        said = f"δ(ε) on [{self.x[0]:g}, {self.x[-1]:g}]: " if self.x.size > 1 else ""
+        said += f"{_ends('δ', self)}{_estimated_by(self.about)}"
+        if self.confidence is not None:
+            once = "at all ε at once, " * (self.x.size > 1)
+            sure = f"{once}with confidence {level(self.confidence)} ({Guarantee.EXACT})"
+            if self.lower is not None:
+                said += f"\n  at least {_bounds(self.lower, rounded_down)}, {sure}"
+            if self.upper is not None:
+                said += f"\n  at most {_bounds(self.upper, rounded_up)}, {sure}, on these inputs"
+        return said + _noted(self.about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,18 +353,16 @@ class RenyiCurve(Shown, Tabular):
         return charts.renyi(lines, notes=noted.notes if noted else ())
 
     def __str__(self) -> str:
-        said = (
-            f"Rényi curve on orders [{self.x[0]:g}, {self.x[-1]:g}]: "
-            f"ε({self.x[0]:g}) = {self.y[0]:.4g}, ε({self.x[-1]:g}) = {self.y[-1]:.4g}"
-        )
+        said = f"Rényi curve on orders [{self.x[0]:g}, {self.x[-1]:g}]: {_ends('ε', self)}"
+        said += _estimated_by(self.about)
         if self.lower is not None and self.confidence is not None:
             scope = "at all orders at once" if self.simultaneous else "at each order on its own"
             backing = "" if self.about is None else f" ({self.about.guarantee})"
             said += (
-                f"; at least {_ends(self.lower, rounded_down)} with confidence "
+                f"\n  at least {_bounds(self.lower, rounded_down)} with confidence "
                 f"{level(self.confidence)} {scope}{backing}"
             )
-        return said + _estimated_by(self.about)
+        return said + _noted(self.about)
 
 
 # --- conversions
@@ -445,17 +442,24 @@ def _inside(name: str, values: npt.ArrayLike, x: FloatArray, other: str) -> Floa
     return array
 
 
-def _ends(values: FloatArray, rounded: Callable[[float], str]) -> str:
-    return f"{rounded(float(values[0]))} and {rounded(float(values[-1]))}"
+def _ends(symbol: str, curve: Spectrum | RenyiCurve) -> str:
+    """The values at the ends of a curve; one value if it has one point."""
+    ends = {float(x): float(y) for x, y in zip(curve.x[[0, -1]], curve.y[[0, -1]], strict=True)}
+    return ", ".join(f"{symbol}({x:g}) = {y:.4g}" for x, y in ends.items())
+
+
+def _bounds(values: FloatArray, rounded: Callable[[float], str]) -> str:
+    """The bounds at the ends of a curve; one bound if it has one point."""
+    return " and ".join(rounded(float(v)) for v in values[[0, -1][: values.size]])
 
 
 def _estimated_by(about: About | None) -> str:
-    """Which method estimated a curve, and its notes."""
-    if about is None:
-        return ""
-    return (
-        f"; the curve itself is an estimate by {about.method} ({Guarantee.HEURISTIC}){about.noted}"
-    )
+    """Which method estimated a curve."""
+    return "" if about is None else f", estimated by {about.method} ({Guarantee.HEURISTIC})"
+
+
+def _noted(about: About | None) -> str:
+    return "" if about is None else about.noted
 
 
 def lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -86,13 +86,11 @@ class Masses:
 
     def renyi(self, order: npt.ArrayLike) -> Any:
         """D_λ(p‖q) for λ > 0; λ = 1 is Kullback–Leibler, λ = ∞ the largest log-ratio."""
-        orders = checks.doubles("order", order)
+        orders = checks.renyi_orders(order)
         out = np.array([self._renyi(float(lam)) for lam in np.atleast_1d(orders).ravel()])
         return out.reshape(orders.shape) if orders.ndim else float(out[0])
 
     def _renyi(self, lam: float) -> float:
-        if not lam > 0:
-            raise InvalidInput(f"order must be above 0, got {lam!r}")
         inside = self.p > 0
         loss, p = self.loss[inside], self.p[inside]
         if lam == np.inf:

@@ -82,8 +82,7 @@ class TradeoffDP(Claim):
         self._set(directional=checks.flag("ordered", self.ordered))
         if not isinstance(self.f, TradeoffCurve):
             curve = _curve_of_function(self.f) if callable(self.f) else _curve_of_points(self.f)
-            if isinstance(self.f, FunctionType) and self.f.__name__.isidentifier():
-                self._set(name=self.name or self.f.__name__)
+            self._set(name=self.name or _name_of(self.f))
             both = curve if self.ordered else _both_orders(curve)
             raised = np.max(both(curve.x) - curve.y) > _ASYMMETRIC
             notes = [_CHORDS] * (not callable(self.f)) + [_RAISED] * bool(raised)
@@ -103,7 +102,7 @@ class TradeoffDP(Claim):
         >>> 0 <= gap < 1e-5
         True
         """
-        return cls(_curve_of_profile(f))
+        return cls(_curve_of_profile(f), name=_name_of(f))
 
     def turned(self) -> ApproximateDP | None:
         """ε at δ = 10⁻⁵, from above, for a claim about both orders: few readers know what a gap means."""
@@ -162,6 +161,14 @@ class TradeoffDP(Claim):
     def __str__(self) -> str:
         said = f"f-DP ({self.name})" if self.name else "f-DP"
         return said if self.gap == 0 else f"{said} lowered by {digits(self.gap)}"
+
+
+def _name_of(f: Any) -> str:
+    """The name of a function that was defined with one; what a method of a claim belongs to."""
+    owner = getattr(f, "__self__", None)
+    if isinstance(owner, Claim):
+        return str(owner)
+    return f.__name__ if isinstance(f, FunctionType) and f.__name__.isidentifier() else ""
 
 
 def _curve_of_points(points: Any) -> TradeoffCurve:

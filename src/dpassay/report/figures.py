@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -205,7 +206,7 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     return figure(key, "δ(ε)", " ".join(caption), alt, draw, tabulated("ε", "δ", lines))
 
 
-def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
+def renyi(key: str, curve: RenyiCurve, claim: Claim | None, reach: float = math.inf) -> Figure:
     """ε(λ), estimated and bounded, and what the claim allows."""
     lines: dict[str, charts.Line] = {"estimate": (curve.x, curve.y)}
     caption = ["The Rényi divergence of the two outputs, the worse direction, by order."]
@@ -230,7 +231,9 @@ def renyi(key: str, curve: RenyiCurve, claim: Claim | None) -> Figure:
         nothing = "The Rényi divergence is infinite at every order: there is nothing to draw."
         return Figure(key, title, nothing, None, "", *table)
     alt = "Rényi divergence as a function of its order: " + ", ".join(lines)
-    draw = partial(charts.renyi, lines, point=point)
+    drawn = charts.within_reach("estimate", curve, reach)
+    drawn |= {name: line for name, line in lines.items() if name != "estimate"}
+    draw = partial(charts.renyi, drawn, point=point)
     return figure(key, title, " ".join(caption), alt, draw, table)
 
 

@@ -310,7 +310,7 @@ def _notions(key: str, profile: Profile, verdict: Verdict | None) -> list[Figure
     return [
         figures.spectrum(f"{key}-spectrum", profile.spectrum, claim),
         *([] if loss is None else output_figures.losses(key, loss, event, draws)),
-        figures.renyi(f"{key}-renyi", profile.renyi_curve, claim),
+        figures.renyi(f"{key}-renyi", profile.renyi_curve, claim, profile.renyi_reach),
     ]
 
 

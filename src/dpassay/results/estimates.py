@@ -339,7 +339,8 @@ class Profile(Shown, Tabular):
         """Four panels: trade-off curve, δ(ε), Rényi curve, and the loss with its densities."""
         from dpassay import charts
 
-        panels = [self.tradeoff_curve.chart(), self.spectrum.chart(), self.renyi_curve.chart()]
+        orders = charts.renyi(charts.within_reach("estimate", self.renyi_curve, self.renyi_reach))
+        panels = [self.tradeoff_curve.chart(), self.spectrum.chart(), orders]
         if self.loss is not None:
             panels.append(self.loss.chart())
         return charts.panels(panels)

@@ -5,6 +5,8 @@ of inputs, `.epsilon(pair)`, `.delta(epsilon, pair)`, `.renyi(order, pair)` and
 `.tradeoff(alpha, pair)`. Where the truth is not known exactly it raises `NoClosedForm`.
 """
 
+from typing import Any
+
 from dpassay.blackbox.zoo.base import ZooMechanism
 from dpassay.blackbox.zoo.noise import (
     DiscreteGaussian,
@@ -53,6 +55,12 @@ __all__ = [
     "TorchGaussian", "TorchLaplace", "TorchNoisyGradientDescent", "ToyDPSGD", "TruncatedLaplace",
     "WrongSensitivityLaplace", "ZooMechanism", "members",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    meant = [one for one in __all__ if one.lower() == name.lower().replace("_", "")]
+    remedy = f"; did you mean dp.zoo.{meant[0]}?" if meant else ""
+    raise AttributeError(f"dpassay.zoo has no {name!r}{remedy}")
 
 
 def members() -> list[ZooMechanism]:

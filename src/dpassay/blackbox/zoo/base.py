@@ -232,15 +232,15 @@ class ZooMechanism:
 
     def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
         """The exact δ(ε) of the first input against the second."""
-        return checks.scalar_or_array(self.masses(pair).delta(epsilon))
+        return checks.scalar_or_array(self.masses(checks.two_inputs(pair)).delta(epsilon))
 
     def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
         """The exact Rényi divergence of the first input from the second."""
-        return checks.scalar_or_array(self.masses(pair).renyi(order))
+        return checks.scalar_or_array(self.masses(checks.two_inputs(pair)).renyi(order))
 
     def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
         """The exact trade-off function, with the second input as null hypothesis."""
-        return checks.scalar_or_array(self.masses(pair).tradeoff(alpha))
+        return checks.scalar_or_array(self.masses(checks.two_inputs(pair)).tradeoff(alpha))
 
     def __repr__(self) -> str:
         inner = ", ".join(

@@ -25,7 +25,7 @@ _INTEGERS = Pair(0, 1, Relation.SENSITIVITY_ONE)
 
 def shift(pair: Any) -> FloatArray:
     """The absolute difference of the two inputs, coordinate by coordinate."""
-    first, second = (np.asarray(data, dtype=float) for data in pair)
+    first, second = (np.asarray(data, dtype=float) for data in checks.two_inputs(pair))
     return np.asarray(np.abs(np.atleast_1d(first - second)))
 
 
@@ -54,16 +54,25 @@ class LaplaceOutputs(ZooMechanism):
 
     def delta(self, epsilon: npt.ArrayLike, pair: Any) -> Any:
         """1 − e^{(ε − s)/2} for |ε| ≤ s."""
-        eps, s = np.asarray(epsilon, dtype=float), single_shift(self.shifts(pair))
+        eps, s = checks.doubles("epsilon", epsilon), single_shift(self.shifts(pair))
         found = -np.expm1(np.minimum(np.where(eps < -s, eps, (eps - s) / 2), 0.0))
         return checks.scalar_or_array(found)
 
     def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
-        """log{λ/(2λ−1) e^{(λ−1)s} + (λ−1)/(2λ−1) e^{−λs}} / (λ−1), added over coordinates."""
-        lam, s = np.asarray(order, dtype=float)[..., None], self.shifts(pair)
-        first = np.log(lam / (2 * lam - 1)) + (lam - 1) * s
-        second = np.log((lam - 1) / (2 * lam - 1)) - lam * s
-        return checks.scalar_or_array((np.logaddexp(first, second) / (lam - 1)).sum(axis=-1))
+        """log{λ/(2λ−1) e^{(λ−1)s} + (λ−1)/(2λ−1) e^{−λs}} / (λ−1), added over coordinates.
+
+        Its limits are s + e^{−s} − 1 at λ = 1, 2{s/2 − log(1 + s/2)} at 1/2, and s at ∞. With
+        d = λ − 1 and r = 1 − e^{−(2λ−1)s}, the logarithm is ds + log1p(−dr/(2λ−1)) for all λ.
+        """
+        asked, s = checks.renyi_orders(order)[..., None], self.shifts(pair)
+        lam = np.maximum(asked, 1 - asked)  # (1 − λ) D_λ = λ D_{1−λ}: the noise is symmetric
+        d, twice = lam - 1, 2 * lam - 1
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(twice == 0, s, -np.expm1(-twice * s) / twice)
+            found = s + np.log1p(-d * ratio) / d
+            factor = np.where(asked < 0.5, asked / lam, 1.0)
+        found = factor * np.where(d == 0, s + np.expm1(-s), np.where(np.isinf(lam), s, found))
+        return checks.scalar_or_array(found.sum(axis=-1))
 
     def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
         """1 − e^s α; e^{−s}/(4α); e^{−s}(1 − α), on α < e^{−s}/2, ≤ 1/2, ≤ 1."""
@@ -87,7 +96,8 @@ class GaussianOutputs(ZooMechanism):
 
     def renyi(self, order: npt.ArrayLike, pair: Any) -> Any:
         """λμ²/2."""
-        return checks.scalar_or_array(np.asarray(order, dtype=float) * self.mu(pair) ** 2 / 2)
+        orders, mu = checks.renyi_orders(order), self.mu(pair)
+        return checks.scalar_or_array(orders * mu**2 / 2 if mu else np.zeros_like(orders))
 
     def tradeoff(self, alpha: npt.ArrayLike, pair: Any) -> Any:
         return GaussianDP(self.mu(pair)).tradeoff(alpha)
