@@ -180,7 +180,7 @@ def _verdict(
     claim, found = choice.claim, certify(choice, counted, gamma)
     violated, tests = found.p_value <= gamma, len(found.tests)
     witness, sure = (
-        found.best.witness(choice.source.pair),
+        found.best.witness(choice.source),
         Guarantee.EXACT.given(choice.source.doubts),
     )
     blind = _blind(choice, found, violated, planned, gamma)
@@ -320,7 +320,7 @@ def bound(
     found = _counted(mechanism, pairs, [tested], gamma, largest=True, **how, **drawn)
     (choice,), (counted,), _ = found
     seen = certify(choice, counted, gamma, second=False)
-    about, witness = _about(choice, counted, 1, seen), seen.best.witness(choice.source.pair)
+    about, witness = _about(choice, counted, 1, seen), seen.best.witness(choice.source)
     bounded: dict[str, Any]
     if family is not None and among is not None:
         bounded = _of_family(family, among, seen.lower, _delta_of(wanted))

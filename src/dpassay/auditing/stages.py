@@ -380,13 +380,16 @@ class EventTest:
             return math.inf
         return power.smallest_detectable(self.counts, self.claim, self.level)
 
-    def witness(self, pair: Pair) -> Witness:
-        """The event and its counts on either input."""
+    def witness(self, source: Source) -> Witness:
+        """The event and its counts on either input; of samples also in the rows that did not test."""
         i, n, j, m = (int(c) for c in self.row)
-        level = self.level + self.spent or None
-        return Witness(
-            event=self.found.event, pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=m, level=level
-        )
+        event, level, known = self.found.event, self.level + self.spent or None, None
+        if isinstance(source, Samples):
+            rest = source.without_last((n, m))
+            p, q = (sum(map(event.count, side)) for side in rest)
+            known = i + p, n + sum(map(len, rest[0])), j + q, m + sum(map(len, rest[1]))
+        made = Witness.of(event, (i, n, j, m), source.pair)
+        return replace(made, level=level, in_all_rows=known)
 
 
 def _test_events(

@@ -21,7 +21,16 @@ from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.events import Event
 from dpassay.outputs.named_features import Feature, NamedFeatures
 from dpassay.outputs.resident import AnyOutputs, Resident
-from dpassay.outputs.templates import INNER, NUMBER, Template, children, leaves_of, show, written
+from dpassay.outputs.templates import (
+    INNER,
+    NUMBER,
+    Template,
+    children,
+    leaves_of,
+    paths,
+    show,
+    written,
+)
 from dpassay.sampling.samples import Batch, Sizes
 
 #: Leaves that stand for a failure.
@@ -221,31 +230,15 @@ def coordinates(template: Template, near: Outputs) -> list[Part]:
         name = "the output" if path == "output" else path
         return Part(name + from_origin.format("−"), path + from_origin.format("-"), read)
 
-    named = enumerate(_paths(template, "output"))
+    named = enumerate(paths(template))
     return [part(column, code) for column, (code, leaf) in named if leaf == NUMBER]
 
 
 @lru_cache(maxsize=1 << 14)
 def _place(template: Template, code: str) -> int:
     """Where an output of this structure holds the number that an expression computes; −1 for nowhere."""
-    leaves = enumerate(_paths(template, "output"))
+    leaves = enumerate(paths(template))
     return next((k for k, found in leaves if found == (code, NUMBER)), -1)
-
-
-def _paths(template: Template, code: str) -> Iterator[tuple[str, Template]]:
-    """All leaves, each with the expression that computes it."""
-    match template[0]:
-        case kind if kind not in INNER:
-            yield code, template
-            return
-        case "dict":
-            paths = [f"{code}[{key!r}]" for key, _ in template[1]]
-        case "object":
-            paths = [f"{code}.{name}" for name, _ in template[2]]
-        case _:
-            paths = [f"{code}[{k}]" for k in range(len(template[1]))]
-    for path, child in zip(paths, children(template), strict=True):
-        yield from _paths(child, path)
 
 
 # --- draws
