@@ -214,6 +214,7 @@ def _diagnosis(
     gamma: float,
     claim: Claim | None,
     tests: int,
+    claimed: bool = True,
 ) -> tuple[Explanation, ...]:
     """Why a claim was refuted, or what was looked at; one of `tests` events is the witness."""
     learner, sure = choice.learner, Guarantee.EXACT.given(choice.source.doubts)
@@ -221,7 +222,7 @@ def _diagnosis(
         return looked_at(learner)
     known = learner.known_features()
     kept, pair = counted.kept, witness.pair
-    return diagnose(learner.batch, kept, claim, pair, witness, gamma, sure, known, tests)
+    return diagnose(learner.batch, kept, claim, pair, witness, gamma, sure, known, tests, claimed)
 
 
 def _blind(
@@ -332,7 +333,9 @@ def bound(
         bounded = {
             "value": seen.lower,
             "claim": wanted.at(seen.lower),
-            "diagnosis": _diagnosis(choice, counted, witness, gamma, reached, len(seen.tests)),
+            "diagnosis": _diagnosis(
+                choice, counted, witness, gamma, reached, len(seen.tests), claimed=False
+            ),
         }
     return LowerBound(
         confidence=confidence,

@@ -33,6 +33,8 @@ from dpassay.outputs.templates import (
 )
 from dpassay.sampling.samples import Batch, Sizes
 
+#: The name of the part that says whether the witness event happens.
+WITNESS = "the witness event"
 #: Leaves that stand for a failure.
 _FAILURES = {"nan", "inf", "-inf", "outcome"}
 #: Leaves of a structure that are read one by one, at most.
@@ -199,7 +201,7 @@ def labelled(label: tuple[str, str]) -> Condition:
 
 def witnessed(event: Event) -> Condition:
     """That the event of the witness happens."""
-    part = Part("the witness event", "", lambda outputs: event.holds(outputs).astype(float))
+    part = Part(WITNESS, "", lambda outputs: event.holds(outputs).astype(float))
     return Condition(part, 1, 1, "", "the witness event happens")
 
 

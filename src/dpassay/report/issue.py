@@ -175,17 +175,17 @@ def _other_event(causes: list[Explanation], verdict: Verdict) -> tuple[str, floa
 
 def _reading(files: Sequence[Origin], layout: Layout | None) -> dict[str, str] | None:
     """How pandas reads the outputs from the files; None where that is not known."""
-    if not files:
+    if len({(one.delimiter, PurePath(one.file).suffix) for one in files}) != 1:
         return None
     one, names = files[0], list(files[0].columns)
     suffix = next((s for s in PurePath(one.file).suffixes[::-1] if s in _READERS), "")
     marks, alike = shlex.split(one.reading), layout is None or _alike(layout)
     if not suffix or not one.sha256 or not alike:  # of data frames there are no files
         return None
-    options = {"sep": one.delimiter} if one.delimiter else {}
-    options |= {
-        name.removeprefix("--"): value for name, value in zip(marks[::2], marks[1::2], strict=True)
-    }
+    options = {}
+    if one.delimiter:
+        named = zip(marks[::2], marks[1::2], strict=True)
+        options = {"sep": one.delimiter} | {name.removeprefix("--"): mark for name, mark in named}
     text = "".join(f", {name}={value!r}" for name, value in options.items())
     unnamed = all(name.isdigit() for name in names) and (one.delimiter or suffix == ".npy")
     called: list[Any] = [int(name) - 1 if unnamed else name for name in names]
