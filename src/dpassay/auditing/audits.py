@@ -40,6 +40,7 @@ from dpassay.results.blindness import Blind, Cause, blind_search, far_above
 from dpassay.results.estimates import LowerBound, Profile
 from dpassay.results.explanations import Explanation
 from dpassay.results.verdict import Verdict, Verdicts
+from dpassay.results.verdict_text import SHARED
 from dpassay.results.witness import BITS, Witness
 from dpassay.sampling.budget import Budget, Clock, split
 from dpassay.sampling.draw import Sampling, Seed
@@ -410,7 +411,7 @@ def _notes(choice: Selection, claims: int) -> list[str]:
             f"the training draws chose {choice.source.pair} among {len(choice.pairs)} pairs"
         )
     if claims > 1:
-        notes.append(f"{claims} claims share the error probability equally")
+        notes.append(f"{claims} {SHARED}")
     if choice.divergence is not None:
         share = choice.divergence.share
         notes.append(

@@ -37,7 +37,6 @@ from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event
 from dpassay.outputs.resident import AnyOutputs, brought_here
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.pairs import Pair
 from dpassay.results.estimates import SECOND, SecondBound
 from dpassay.results.witness import Witness
 from dpassay.sampling.budget import Budget
@@ -292,8 +291,8 @@ class Certificate:
     def detectable_by_event(self) -> list[float]:
         """The smallest value that each event detects at its level, if the strongest shows it in full.
 
-        An event that shows less than another one does, by more than that one's standard error, shows as
-        much less of what is to be caught.
+        Where an event shows a parameter that is smaller than that of another one by more than the
+        standard error of the latter, its value is raised by the difference.
         """
         least = [test.detectable for test in self.tests]
         if len(least) == 1:

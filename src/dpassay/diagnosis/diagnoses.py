@@ -92,7 +92,8 @@ def diagnose(
                 beginning = _BEGINNINGS[one.kind].rpartition(", ")[2].removesuffix(": ")
                 found[k] = replace(explanation, sentence=f"{beginning}: the same event")
             told.append(one.condition)
-    return tuple(filter(None, found))
+    none = Explanation(kind=Fault.NONE, sentence="no cause is suggested by these outputs")
+    return tuple(filter(None, found)) or (none,)
 
 
 def _without_claim(suspects: Sequence[Suspicion]) -> list[Suspicion]:
@@ -185,8 +186,9 @@ class _Test:
         if one.kind is Fault.REPRESENTATION:
             what = "low-order bits of the numbers tell the inputs apart: the witness event happens"
         never = f"in {number(100 * b)}%" if b else "never"
+        beginning = _BEGINNINGS.get(one.kind, "") * self.claimed
         said = (
-            f"{_BEGINNINGS.get(one.kind, '') * self.claimed}{what} in {number(100 * a)}% of the outputs on the "
+            f"{beginning}{what} in {number(100 * a)}% of the outputs on the "
             f"{likelier} input (at least {rounded_down(100 * low)}%), {never} on the {other} (at most "
             f"{rounded_up(high, 100)}%)"
         )

@@ -112,7 +112,7 @@ class Noise:
 def _spread(centred: FloatArray) -> float:
     """The mean distance from the median as the middle four fifths suggest it: far values decide nothing.
 
-    It is the mean for Laplace and for Gaussian noise. Where the middle is a single value, it is that of all.
+    It is the mean for Laplace and for Gaussian noise. Where the middle is a single value, all count.
     """
     if not centred.size:
         return math.nan

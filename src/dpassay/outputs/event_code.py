@@ -85,7 +85,7 @@ def _of_polynomial(event: Event, ranking: Ranking, number: Features, model: Poly
 
 def _of_keys(event: Event, layout: Layout) -> str | None:
     """Keys and intervals; where outputs in no key belong to the event, what is not outside it."""
-    inside: dict[int, Ends] = {key: _EVERYWHERE for key in event.whole}
+    inside: dict[int, Ends] = dict.fromkeys(event.whole, _EVERYWHERE)
     inside |= {key: _ends(test) for key, test in event.partial}
     if event.otherwise:
         flipped = {key: _outside(inside.get(key, [])) for key in range(len(layout))}

@@ -29,8 +29,8 @@ class Witness(Record):
     n_q: int
     #: The error probability it was tested with, where two counts are all that was tested.
     level: float | None = None
-    #: Hits and rows on the first input, then on the second, in all rows of draws that are at hand: also in
-    #: those that chose the event.
+    #: Hits and rows on the first input, then on the second, of draws that are at hand: in all rows, also
+    #: in those that chose the event.
     in_all_rows: tuple[int, int, int, int] | None = None
 
     def __post_init__(self) -> None:
@@ -83,8 +83,8 @@ class Witness(Record):
             return ""
         i, n, j, m = self.in_all_rows
         return (
-            f"in all rows: {i:,} of {n:,} and {j:,} of {m:,}; tested: the {self.n_p:,} and {self.n_q:,} rows "
-            "that did not choose the event"
+            f"in all rows: {i:,} of {n:,} and {j:,} of {m:,}; tested: the {self.n_p:,} and "
+            f"{self.n_q:,} rows that did not choose the event"
         )
 
     def __str__(self) -> str:
