@@ -187,7 +187,12 @@ class _Collector:
         results, rows, more = [], [], []
         for one in self.entries:
             file, _, name = one.test.partition("::")
-            row = {"test": name or file, "claim": one.claim, "certified": "nothing", "result": ""}
+            row = {
+                "test": name or file,
+                "claim": _short(one.claim),
+                "certified": "nothing",
+                "result": "",
+            }
             row |= {"smallest detectable": "", "outcome": self._ended(one.test), "file": file}
             if not one.kind:
                 more.append(row | {"result": shorten(f"no result: {one.text}", 120)})
@@ -236,3 +241,13 @@ class _Collector:
             said += f", {without} without a result" if without else ""
             said += f" in {self.path}"
         terminalreporter.write_line(f"dpassay: {said}")
+
+
+def _short(claim: str) -> str:
+    """A claim as results print it."""
+    from dpassay.privacy.claim_parsing import claim as parsed
+
+    try:
+        return parsed(claim).short
+    except ValueError:
+        return claim

@@ -57,6 +57,8 @@ class Shown(Record):
     def _repr_html_(self) -> str:
         first, *rest = html.escape(str(self)).split("\n")
         head, colon, tail = first.partition(": ")
+        if head.count("(") > head.count(")"):  # the colon is inside parentheses
+            head, colon, tail = first, "", ""
         more = "".join(f"<br>{line}" for line in rest)
         return (
             f'<div style="border-left:4px solid {self._colour};padding:.4em .8em;margin:.4em 0">'

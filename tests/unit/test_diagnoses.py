@@ -1,6 +1,7 @@
 """What a diagnosis says of known faults, and how often its exact statements are wrong."""
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -369,3 +370,43 @@ def test_an_empty_list_before_a_number_does_not_move_the_number():
     verdict = dp.audit(release, (0, 1), "eps=0.5", n=4000, rng=1)
     assert verdict.violated
     assert {one.part for one in verdict.diagnosis} == {"output['b']"}
+
+
+def test_missing_value_codes_do_not_look_like_another_spread():
+    for seed in range(4):
+        rng = np.random.default_rng(500 + seed)
+        sides = [np.round(x + rng.laplace(size=6000), 2) for x in (0, 1)]
+        for side in sides:
+            side[rng.random(6000) < 0.02] = -999
+        verdict = dp.audit(dp.from_samples(*sides), claim="eps=0.8", rng=seed)
+        assert verdict.diagnosis[0].kind is Fault.SCALE
+        assert "Laplace noise of scale" in verdict.diagnosis[0].sentence
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rare_raw_release_is_a_matter_of_the_support(seed):
+    def leak(data, size, rng):
+        noise = rng.geometric(0.632, size) - rng.geometric(0.632, size)
+        return np.where(rng.random(size) < 2e-3, len(data) * 1000, len(data) + noise)
+
+    verdict = dp.audit(leak, ([1, 2], [1, 2, 3]), "eps=1", n=40_000, rng=seed)
+    assert verdict.diagnosis[0].kind is Fault.SUPPORT
+    assert all(one.kind is not Fault.DATA_DEPENDENT_SCALE for one in verdict.diagnosis)
+
+
+def test_a_bound_has_no_claim_to_speak_of():
+    for of in ("eps", "mu"):
+        for one in dp.bound(
+            dp.zoo.Laplace(0.8), (0.0, 1.0), of, n=20_000, loss="values", rng=0
+        ).diagnosis:
+            assert not re.search(r"-G?DP|claim|needs|covers", one.sentence)
+            assert not {"needed scale", "protected shift"} & dict(one.numbers).keys()
+            assert one.picture is None or one.picture.needed is None
+
+
+def test_one_event_is_told_once():
+    mechanism = lambda x, size, rng: (rng.random(size) < 0.3 + 0.4 * x).astype(int)  # noqa: E731
+    first, second = dp.audit(mechanism, (0, 1), "eps=0.5", n=8000, rng=0).diagnosis[:2]
+    assert {first.kind, second.kind} == {Fault.SCALE, Fault.SHIFT}
+    assert "% of the outputs" in first.sentence
+    assert "%" not in second.sentence

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.report import figures
+from dpassay.report import figures, output_figures
 from dpassay.report.output_figures import _places, losses
 
 
@@ -96,3 +96,12 @@ def test_evidence_past_the_line_is_explained():
 def test_places_on_an_axis_are_told_apart():
     assert _places(np.array([1.25, 2.5])) == ["1.25", "2.5"]
     assert _places(np.array([1496.1, 1496.4])) == ["1496.1", "1496.4"]
+
+
+def test_the_witness_is_shaded_where_it_shows():
+    verdict = dp.audit(dp.zoo.Laplace(0.6), (0.0, 1.0), "eps=1", n=12_000, loss="values", rng=0)
+    (drawn,) = output_figures.cause("k", verdict.diagnosis, verdict.witness.event)
+    assert drawn.caption.count("Shaded: the witness event.") == 1
+    ((low, high),) = output_figures.intervals(verdict.witness.event)
+    picture = next(one.picture for one in verdict.diagnosis if one.picture is not None)
+    assert (picture.low, picture.high) != (low, high)

@@ -166,6 +166,7 @@ def test_the_origin_says_what_was_read(write):
         columns=("x", "y"),
         missing=1,
         modified="1970-01-02T00:00:00+00:00",
+        delimiter=",",
     )
     assert Origin.from_json(origin.to_json()) == origin
     assert isinstance(Origin.from_json(origin.to_json()).columns, tuple)

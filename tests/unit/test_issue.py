@@ -1,5 +1,6 @@
 """Drafts of bug reports: what they hold, and that nobody's text becomes Markdown or code."""
 
+import math
 import re
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.cli import run
+from dpassay.outputs.event_code import expression
 from dpassay.report.issue import fenced, issue
 
 HOSTILE = "`````\n# owned\n<script>@everyone"
@@ -75,3 +77,91 @@ def test_the_command_writes_issues_and_pages(tmp_path, capsys, seed):
     clear = tmp_path / "clear.json"
     clear.write_text(dp.audit_counts(10, 100, 10, 100, "eps=1").to_json(), encoding="utf-8")
     assert run(["report", "--issue", str(clear)]) == 2
+
+
+def _script(text):
+    (script,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    return script
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        lambda x, size, rng: np.round(x + rng.laplace(scale=0.9, size=size), 6),
+        lambda x, size, rng: x + rng.geometric(0.6, size) - rng.geometric(0.6, size),
+        lambda x, size, rng: [
+            None if rng.random() < 0.5 + 0.4 * x else round(rng.normal(), 3) for _ in range(size)
+        ],
+        lambda x, size, rng: np.where(rng.random(size) < 0.05 + 0.4 * x, "yes", "no"),
+        lambda x, size, rng: np.clip(np.round(x + rng.laplace(scale=0.5, size=size), 2), 0, 1),
+        lambda x, size, rng: np.round((1 + x) * rng.normal(size=size), 2),
+    ],
+)
+def test_the_script_counts_the_witness(mechanism, seed):
+    verdict = dp.audit(mechanism, (0, 1), "eps=0.5", n=12_000, loss="values", rng=seed)
+    condition = expression(verdict.witness.event)
+    assert f"    return {condition}\n" in _script(issue(verdict))
+    for x, share in zip((0, 1), (verdict.witness.p, verdict.witness.q), strict=True):
+        outputs = list(mechanism(x, 4000, np.random.default_rng(seed)))
+        found = np.mean([bool(eval(condition, {"output": one, "np": np})) for one in outputs])
+        assert abs(found - share) < 5 * math.sqrt(0.25 / 4000 + 0.25 / 9000)
+
+
+def test_another_event_is_counted_only_if_it_exceeds_the_claim(seed):
+    mechanism = lambda x, size, rng: x + rng.normal(size=(size, 3))  # noqa: E731
+    verdict = dp.audit(mechanism, (0.0, 1.0), "mu=1.6", n=12_000, loss="logistic", rng=seed)
+    assert verdict.violated
+    assert expression(verdict.witness.event) == ""
+    assert "```python" not in issue(verdict)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "written"),
+    [
+        ("csv", {"sep": ";", "decimal": ","}, {"decimal": ","}, "sep=';', decimal=','"),
+        ("csv", {"header": False}, {"columns": ["2"]}, "header=None"),
+        ("parquet", None, {}, "pd.read_parquet"),
+        ("jsonl", None, {}, "lines=True"),
+    ],
+)
+def test_files_are_read_and_counted(name, text, options, written, tmp_path, monkeypatch, capsys):
+    pd = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    rng, files = np.random.default_rng(1), [f"p.{name}", f"q.{name}"]
+    for x, file in enumerate(files):
+        table = pd.DataFrame(
+            {"row": rng.integers(9, size=4000), "v": np.round(rng.laplace(x, 0.5, 4000), 2)}
+        )
+        table.loc[rng.random(4000) < 0.01, "v"] = np.nan
+        if text is not None:
+            table.to_csv(file, index=False, **text)
+        elif name == "parquet":
+            table.to_parquet(file)
+        else:
+            table.to_json(file, orient="records", lines=True)
+    given = {"columns": ["v"], **options}
+    verdict = dp.audit(dp.from_samples(*files, **given), claim="eps=1", rng=0)
+    script = _script(issue(verdict))
+    assert written in script
+    exec(compile(script, "script", "exec"), {})
+    i, n, j, m = verdict.witness.in_all_rows
+    assert capsys.readouterr().out.split("\n")[:2] == [f"{i} of {n}", f"{j} of {m}"]
+    assert (n, m) == (4000, 4000)
+
+
+def test_numbers_among_words_are_left_to_the_reader(tmp_path, monkeypatch):
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    for file, share in (("p.csv", 0.2), ("q.csv", 0.8)):
+        rows = np.where(rng.random(2000) < share, "007", "x12")
+        (tmp_path / file).write_text("\n".join(["code", *rows]) + "\n", encoding="utf-8")
+    verdict = dp.audit(dp.from_samples("p.csv", "q.csv"), claim="eps=0.5", rng=0)
+    i, n, j, m = verdict.witness.in_all_rows
+    assert f"expected: {i:,} of {n:,} and {j:,} of {m:,}" in issue(verdict)
+    assert "read_csv" not in issue(verdict)
+
+
+def test_a_relation_that_nobody_named_is_not_written(seed):
+    verdict = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=5000, rng=seed)
+    assert "unspecified" not in issue(verdict)

@@ -196,7 +196,7 @@ def test_a_million_rows_are_read_without_a_loop(tmp_path):
 
 
 def numbers(text, **marks):
-    _, columns = read_text(text.encode(), ".csv", Marks(**marks).check())
+    _, columns, _ = read_text(text.encode(), ".csv", Marks(**marks).check())
     return [column.array().tolist() for column in columns]
 
 
@@ -255,7 +255,10 @@ def test_marks_that_do_not_fit_are_refused():
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "latin-1", "UTF8"])
 def test_text_in_other_encodings_is_read(encoding):
     german = Marks(",", ".", encoding).check()
-    names, columns = read_text("Größe;x\ngroß;1.234,5\nklein;2\n".encode(encoding), ".csv", german)
+    names, columns, delimiter = read_text(
+        "Größe;x\ngroß;1.234,5\nklein;2\n".encode(encoding), ".csv", german
+    )
+    assert delimiter == ";"
     assert names == ("Größe", "x")
     assert [column.array().tolist() for column in columns] == [["groß", "klein"], [1234.5, 2.0]]
     with pytest.raises(Unreadable, match="is not text in ascii"):

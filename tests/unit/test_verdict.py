@@ -11,8 +11,11 @@ import pytest
 import dpassay as dp
 from dpassay import report
 from dpassay.cli import run
+from dpassay.outputs.event_code import expression
 from dpassay.privacy.provenance import About, Origin
+from dpassay.report.page import overview
 from dpassay.results.view import ResultView, capital, small
+from dpassay.rounding import number
 from dpassay.tables import Status
 
 
@@ -182,3 +185,32 @@ def test_several_verdicts_are_written_and_read(seed):
     again = type(found).from_json(found.to_json())
     assert str(again) == str(found)
     assert [one.lower_bound for one in again] == [one.lower_bound for one in found]
+
+
+def test_power_is_shown_where_no_score_separates_the_inputs():
+    rng = np.random.default_rng(0)
+    samples = dp.from_samples(*np.round(rng.normal(size=(2, 8000)), 4))
+    verdict = dp.audit(samples, claim="mu=1", rng=0)
+    assert verdict.unlearned
+    rows = dict(verdict.view().rows)
+    assert f"μ = {number(verdict.smallest_detectable)}" in rows["power"]
+    assert "no score separated" in str(verdict)
+
+
+def test_verdicts_that_share_the_error_probability_hold_together():
+    options = {"n": 8000, "rng": 0, "loss": "values"}
+    found = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), ["eps=1", "eps=4"], **options)
+    assert "1 of 2 claims is refuted, together at 95% confidence." in overview(found)[2]
+
+
+def test_counts_in_all_rows():
+    rng = np.random.default_rng(0)
+    p, q = np.round(rng.laplace(size=(2, 4000)) * 0.5 + [[0], [1]], 2)
+    witness = dp.audit(dp.from_samples(p, q), claim="eps=1", loss="values", rng=0).witness
+    i, n, j, m = witness.in_all_rows
+    assert (n, m) == (4000, 4000)
+    for x, hits in ((p, i), (q, j)):
+        assert hits == sum(eval(expression(witness.event), {"output": one}) for one in x.tolist())
+    assert witness.rows()[2][1].startswith(f"in all rows: {i:,} of 4,000 and {j:,} of 4,000")
+    live = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=2000, rng=0).witness
+    assert live.in_all_rows is None

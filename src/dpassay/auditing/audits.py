@@ -41,6 +41,7 @@ from dpassay.results.blindness import Blind, Cause, blind_search, far_above
 from dpassay.results.estimates import LowerBound, Profile
 from dpassay.results.explanations import Explanation
 from dpassay.results.verdict import Verdict, Verdicts
+from dpassay.results.verdict_text import SHARED
 from dpassay.results.witness import BITS, Witness
 from dpassay.sampling.budget import Budget, Clock, split
 from dpassay.sampling.draw import Sampling, Seed
@@ -200,7 +201,7 @@ def _verdict(
     claim, found = choice.claim, certify(choice, counted, gamma)
     violated, tests = found.p_value <= gamma, len(found.tests)
     witness, sure = (
-        found.best.witness(choice.source.pair),
+        found.best.witness(choice.source),
         Guarantee.EXACT.given(choice.source.doubts),
     )
     blind = _blind(choice, found, violated, planned, gamma)
@@ -234,6 +235,7 @@ def _diagnosis(
     gamma: float,
     claim: Claim | None,
     tests: int,
+    claimed: bool = True,
 ) -> tuple[Explanation, ...]:
     """Why a claim was refuted, or what was looked at; one of `tests` events is the witness."""
     learner, sure = choice.learner, Guarantee.EXACT.given(choice.source.doubts)
@@ -241,7 +243,7 @@ def _diagnosis(
         return looked_at(learner)
     known = learner.known_features()
     kept, pair = counted.kept, witness.pair
-    return diagnose(learner.batch, kept, claim, pair, witness, gamma, sure, known, tests)
+    return diagnose(learner.batch, kept, claim, pair, witness, gamma, sure, known, tests, claimed)
 
 
 def _blind(
@@ -340,7 +342,7 @@ def bound(
     found = _counted(mechanism, pairs, [tested], gamma, largest=True, **how, **drawn)
     (choice,), (counted,), _ = found
     seen = certify(choice, counted, gamma, second=False)
-    about, witness = _about(choice, counted, 1, seen), seen.best.witness(choice.source.pair)
+    about, witness = _about(choice, counted, 1, seen), seen.best.witness(choice.source)
     bounded: dict[str, Any]
     if family is not None and among is not None:
         bounded = _of_family(family, among, seen.lower, _delta_of(wanted))
@@ -352,7 +354,9 @@ def bound(
         bounded = {
             "value": seen.lower,
             "claim": wanted.at(seen.lower),
-            "diagnosis": _diagnosis(choice, counted, witness, gamma, reached, len(seen.tests)),
+            "diagnosis": _diagnosis(
+                choice, counted, witness, gamma, reached, len(seen.tests), claimed=False
+            ),
         }
     return LowerBound(
         confidence=confidence,
@@ -427,7 +431,7 @@ def _notes(choice: Selection, claims: int) -> list[str]:
             f"the training draws chose {choice.source.pair} among {len(choice.pairs)} pairs"
         )
     if claims > 1:
-        notes.append(f"{claims} claims share the error probability equally")
+        notes.append(f"{claims} {SHARED}")
     if choice.divergence is not None:
         share = choice.divergence.share
         notes.append(

@@ -37,7 +37,6 @@ from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event
 from dpassay.outputs.resident import AnyOutputs, brought_here
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.pairs import Pair
 from dpassay.results.estimates import SECOND, SecondBound
 from dpassay.results.witness import Witness
 from dpassay.sampling.budget import Budget
@@ -292,8 +291,8 @@ class Certificate:
     def detectable_by_event(self) -> list[float]:
         """The smallest value that each event detects at its level, if the strongest shows it in full.
 
-        An event that shows less than another one does, by more than that one's standard error, shows as
-        much less of what is to be caught.
+        Where an event shows a parameter that is smaller than that of another one by more than the
+        standard error of the latter, its value is raised by the difference.
         """
         least = [test.detectable for test in self.tests]
         if len(least) == 1:
@@ -387,13 +386,16 @@ class EventTest:
             return math.inf
         return power.smallest_detectable(self.counts, self.claim, self.level)
 
-    def witness(self, pair: Pair) -> Witness:
-        """The event and its counts on either input."""
+    def witness(self, source: Source) -> Witness:
+        """The event and its counts on either input; of samples also in the rows that did not test."""
         i, n, j, m = (int(c) for c in self.row)
-        level = self.level + self.spent or None
-        return Witness(
-            event=self.found.event, pair=pair, hits_p=i, n_p=n, hits_q=j, n_q=m, level=level
-        )
+        event, level, known = self.found.event, self.level + self.spent or None, None
+        if isinstance(source, Samples):
+            rest = source.without_last((n, m))
+            p, q = (sum(map(event.count, side)) for side in rest)
+            known = i + p, n + sum(map(len, rest[0])), j + q, m + sum(map(len, rest[1]))
+        made = Witness.of(event, (i, n, j, m), source.pair)
+        return replace(made, level=level, in_all_rows=known)
 
 
 def _test_events(

@@ -147,8 +147,8 @@ def verify(
 
 
 _SPENT = (
-    "the worst pair, in its worse direction, at the ε where it is worst: the bounds of all others may "
-    "fail without harm"
+    "the bound at the worst pair, direction and ε, which alone decides: if it holds, so does the result, "
+    "whether or not the other bounds hold"
 )
 
 

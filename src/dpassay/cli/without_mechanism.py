@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 
 from dpassay.cli import options as opt
 from dpassay.cli import targets
@@ -210,7 +211,9 @@ def report(
     """
     found = earlier(result)
     if not issue:
-        write_report(out or result.with_suffix(".html"), found)
+        place = out or result.with_suffix(".html")
+        write_report(place, found)
+        Console().print(f"The report: {place}")
         return
     from dpassay.report.issue import issue as draft
 

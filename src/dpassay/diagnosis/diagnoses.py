@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import bdtrik
 
 from dpassay._typing import FloatArray
 from dpassay.diagnosis.numbers import limits, plug_in, shown
-from dpassay.diagnosis.parts import Condition, Kept, coordinates, joined, short, some
+from dpassay.diagnosis.parts import WITNESS, Condition, Kept, coordinates, joined, short, some
 from dpassay.diagnosis.suspicions import Suspects, Suspicion
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.outputs.named_features import Feature
@@ -58,6 +58,7 @@ def diagnose(
     guarantee: Guarantee,
     features: Sequence[Feature] = (),
     chosen: int = 1,
+    claimed: bool = True,
 ) -> tuple[Explanation, ...]:
     """The few explanations that the draws support, the strongest first.
 
@@ -67,19 +68,41 @@ def diagnose(
     gamma      the error probability of all that is said to be exact
     features   named features that a search found telling
     chosen     from how many events or pairs the testing draws chose this one
+    claimed    whether somebody made the claim; else nothing is said of what it needs or allows
     """
     seen = some(train.p, train.q)
     with np.errstate(all="ignore"):  # numbers may be as large as a double
         event = None if witness is None else witness.event
-        suspects = Suspects(seen.p, seen.q, claim, event, pair, features).all()[:_GIVEN]
+        suspects = Suspects(seen.p, seen.q, claim, event, pair, features).all()
+        if not claimed:
+            suspects = _without_claim(suspects)
+        suspects = suspects[:_GIVEN]
         fresh = joined(test) if test else seen
         sure = guarantee if test else Guarantee.HEURISTIC
         level = gamma / max(len(suspects), 1)
         tests = [
-            _Test(one, fresh, claim, witness, level / chosen, sure, 1 - level, k == 0)
+            _Test(one, fresh, claim, witness, level / chosen, sure, 1 - level, k == 0, claimed)
             for k, one in enumerate(suspects)
         ]
-        return tuple(filter(None, (test.explanation() for test in tests)))
+        found = [test.explanation() for test in tests]
+    told: list[Condition] = []
+    for k, (one, explanation) in enumerate(zip(suspects, found, strict=True)):
+        if explanation is not None and one.event_alone:
+            if one.condition in told and one.kind in _BEGINNINGS:  # its counts have been said
+                beginning = _BEGINNINGS[one.kind].rpartition(", ")[2].removesuffix(": ")
+                found[k] = replace(explanation, sentence=f"{beginning}: the same event")
+            told.append(one.condition)
+    none = Explanation(kind=Fault.NONE, sentence="no cause is suggested by these outputs")
+    return tuple(filter(None, found)) or (none,)
+
+
+def _without_claim(suspects: Sequence[Suspicion]) -> list[Suspicion]:
+    """Without causes that only a claim makes such; a shift and its noise once."""
+    kinds = [one.kind for one in suspects]
+    wrong = {Fault.DELTA, Fault.COMPOSITION}
+    if Fault.SCALE in kinds and Fault.SHIFT in kinds:
+        wrong.add(max(Fault.SCALE, Fault.SHIFT, key=kinds.index))
+    return [one for one in suspects if one.kind not in wrong]
 
 
 @dataclass
@@ -94,6 +117,7 @@ class _Test:
     guarantee: Guarantee
     confidence: float
     pictured: bool
+    claimed: bool
     numbers: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -102,7 +126,7 @@ class _Test:
     def explanation(self) -> Explanation | None:
         """What can be said of it; nothing of an event alone that tells no input from the other."""
         one = self.one
-        event_alone = one.other is None and not one.parts and not one.facts
+        event_alone = one.event_alone
         _, _, low, high = self._limits(self.counts)
         if event_alone and low <= high:
             return None
@@ -112,6 +136,8 @@ class _Test:
         self._limits(self.counts)
         if one.other is not None:
             sentence, exact = self._spreads(one.other)
+            if not exact:  # the limits do not tell the spreads apart
+                return None
         elif one.parts:
             sentence, exact = self._parts()
         elif one.facts:
@@ -134,7 +160,9 @@ class _Test:
     def _counts(
         self, condition: Condition, other: Condition | None = None
     ) -> tuple[int, int, int, int]:
-        """Hits and draws on either side."""
+        """Hits and draws on either side: of the witness in all draws that tested it."""
+        if condition.part.name == WITNESS and self.witness is not None:
+            return self.witness.counts
         p, q = self.batch.p, self.batch.q
         i = int(np.count_nonzero(condition.holds(p)))
         return i, len(p), int(np.count_nonzero((other or condition).holds(q))), len(q)
@@ -158,8 +186,9 @@ class _Test:
         if one.kind is Fault.REPRESENTATION:
             what = "low-order bits of the numbers tell the inputs apart: the witness event happens"
         never = f"in {number(100 * b)}%" if b else "never"
+        beginning = _BEGINNINGS.get(one.kind, "") * self.claimed
         said = (
-            f"{_BEGINNINGS.get(one.kind, '')}{what} in {number(100 * a)}% of the outputs on the "
+            f"{beginning}{what} in {number(100 * a)}% of the outputs on the "
             f"{likelier} input (at least {rounded_down(100 * low)}%), {never} on the {other} (at most "
             f"{rounded_up(high, 100)}%)"
         )
@@ -228,11 +257,17 @@ class _Test:
                 f"that of {part.name} by its share"
             )
         moved += f" (at least {part.by(low, rounded_down)})"
+        fits = ""
+        if noise is not None:
+            fits = f"consistent with {noise.family} noise of scale {part.by(noise.scale)}"
+        if not self.claimed:
+            for name in ("needed scale", "protected shift"):
+                self.numbers.pop(name, None)
+            return "; ".join(filter(None, (moved, fits))), False
         if noise is None:
             little = "consistent with too little noise"
             why = little if one.kind is Fault.SCALE else "more than the noise hides"
             return f"{moved}: {why}", False
-        fits = f"consistent with {noise.family} noise of scale {part.by(noise.scale)}"
         if one.kind is Fault.DELTA and self.claim.point is not None:
             epsilon = self.claim.point[0]
             holds = f"at ε = {number(epsilon)} it takes δ ≈ {number(self._delta(epsilon))} or more"
@@ -279,7 +314,7 @@ class _Test:
         width, middle = edges[1] - edges[0], (edges[1:] + edges[:-1]) / 2
         p, q = (np.histogram(side, edges)[0] / (len(side) * width) for side in sides)
         needed = None
-        if self.one.kind is Fault.SCALE and noise is not None:
+        if self.claimed and self.one.kind is Fault.SCALE and noise is not None:
             factor = self.one.facts["needed scale"] / noise.scale
             needed = noise.density(middle, float(np.nanmedian(sides[0])), factor)
         left, right = (end if np.isfinite(end) else None for end in (condition.low, condition.high))

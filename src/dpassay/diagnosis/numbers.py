@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from dpassay._typing import FloatArray
+from dpassay._typing import BoolArray, FloatArray
 from dpassay.bounds import binomial_limits
 from dpassay.diagnosis.parts import Condition, Part
 from dpassay.privacy.claims import Claim, GaussianDP
 from dpassay.rootfinding import bisect
+from dpassay.rounding import number
 
 #: The error probability of a limit while suspicions are weighed, which states nothing.
 _WEIGHED = 0.02
@@ -27,6 +28,8 @@ _LEVELS = np.concatenate(
 _ZONE, _PILE, _FEW_PILE = 0.02, 8, 5
 #: A side is constant where one value makes up this share of it.
 _CONSTANT = 0.995
+#: Values so many spreads from the median are no part of the noise.
+_FAR = 30
 #: ε at which privacy profiles are compared.
 _EPSILONS = np.linspace(0.0, 10.0, 81)
 
@@ -64,6 +67,9 @@ class Noise:
 
     family: str
     scale: float
+
+    def __str__(self) -> str:
+        return f"{self.family} noise of scale {number(self.scale)}"
 
     def density(self, x: FloatArray, centre: float, factor: float) -> FloatArray:
         """The density around a centre, the scale multiplied by a factor."""
@@ -103,6 +109,17 @@ class Noise:
         return found if found > 1e-6 or bounds else 0.0
 
 
+def _spread(centred: FloatArray) -> float:
+    """The mean distance from the median as the middle four fifths suggest it: far values decide nothing.
+
+    It is the mean for Laplace and for Gaussian noise. Where the middle is a single value, all count.
+    """
+    if not centred.size:
+        return math.nan
+    low, high = np.quantile(centred, [0.1, 0.9], method="inverted_cdf").tolist()
+    return (high - low) / (2 * math.log(5)) if high > low else float(np.abs(centred).mean())
+
+
 class Numbers:
     """A part of the outputs on both sides, sorted, without outputs that lack it."""
 
@@ -110,10 +127,10 @@ class Numbers:
         self.part = part
         self.draws = len(p), len(q)  # with those that lack it
         self.sides = [np.sort(found[~np.isnan(found)]) for found in (part.read(p), part.read(q))]
-        #: The medians, the distances from them, and the means of these.
+        #: The medians, the distances from them, and the spreads.
         self.centres = [float(s[s.size // 2]) if s.size else math.nan for s in self.sides]
         self.centred = [s - c for s, c in zip(self.sides, self.centres, strict=True)]
-        self.spreads = [float(np.abs(c).mean()) if c.size else math.nan for c in self.centred]
+        self.spreads = [_spread(c) for c in self.centred]
         self.shift = abs(self.centres[1] - self.centres[0])
 
     @cached_property
@@ -147,10 +164,25 @@ class Numbers:
         ends = self.values[0], self.values[-1]
         return any(s > 0.2 and (not self.whole or v in ends) for v, s in self.modes)
 
-    def weigh(self, condition: Condition, claim: Claim) -> float:
+    def weigh(self, condition: Condition, claim: Claim, gamma: float = _WEIGHED) -> float:
         """What an event shows on these draws."""
         i, j = (int(np.count_nonzero(condition.of(side))) for side in self.sides)
-        return float(shown(claim, i, self.draws[0], j, self.draws[1]))
+        return float(shown(claim, i, self.draws[0], j, self.draws[1], gamma))
+
+    @cached_property
+    def far(self) -> list[BoolArray]:
+        """Which numbers of either side are so far from its median that they are no part of the noise."""
+        return [np.abs(c) > _FAR * s for c, s in zip(self.centred, self.spreads, strict=True)]
+
+    def far_on_one_side(self) -> list[Condition]:
+        """The far value that is repeated most among those that only one side has, for either side."""
+        found = []
+        for side, other, far in zip(self.sides, self.sides[::-1], self.far, strict=True):
+            values, often = np.unique(side[far & ~np.isin(side, other)], return_counts=True)
+            if often.size and often.max() > 1:
+                value = float(values[np.argmax(often)])
+                found.append(Condition(self.part, value, value))
+        return found
 
     def best(self, claim: Claim, weigh: Callable[..., Any] = shown) -> tuple[Condition, float]:
         """The threshold that shows most, and how much."""
@@ -178,7 +210,9 @@ class Numbers:
     @cached_property
     def noise(self) -> Noise | None:
         """Laplace or Gaussian noise, if one of them fits both sides."""
-        rest = np.sort(np.concatenate(self.centred))
+        rest = np.sort(
+            np.concatenate([c[~far] for c, far in zip(self.centred, self.far, strict=True)])
+        )
         size = float(np.abs(rest).mean())
         if not 0 < size < np.inf or self.atoms:
             return None

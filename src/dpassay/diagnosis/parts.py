@@ -27,12 +27,15 @@ from dpassay.outputs.templates import (
     children,
     duration_words,
     leaves_of,
+    paths,
     show,
     written_in,
 )
 from dpassay.rounding import number
 from dpassay.sampling.samples import Batch, Sizes
 
+#: The name of the part that says whether the witness event happens.
+WITNESS = "the witness event"
 #: Leaves that stand for a failure.
 _FAILURES = {"nan", "inf", "-inf", "outcome"}
 #: Leaves of a structure that are read one by one, at most.
@@ -210,7 +213,7 @@ def labelled(label: tuple[str, str]) -> Condition:
 
 def witnessed(event: Event) -> Condition:
     """That the event of the witness happens."""
-    part = Part("the witness event", "", lambda outputs: event.holds(outputs).astype(float))
+    part = Part(WITNESS, "", lambda outputs: event.holds(outputs).astype(float))
     return Condition(part, 1, 1, "", "the witness event happens")
 
 
@@ -245,35 +248,15 @@ def coordinates(template: Template, near: Outputs) -> list[Part]:
             name, code = f"{name} − {int(origin)}", f"{path} - {int(origin)}"
         return Part(name, code, read, unit)
 
-    named = enumerate(_paths(template, "output"))
-    return [part(column, path, kind) for column, (path, kind) in named if kind in _READ]
+    named = enumerate(paths(template))
+    return [part(column, path, leaf[0]) for column, (path, leaf) in named if leaf[0] in _READ]
 
 
 @lru_cache(maxsize=1 << 14)
 def _place(template: Template, path: str, kind: str) -> int:
     """Where an output of this structure holds the number or the date of a path; −1 for nowhere."""
-    found = (k for k, one in enumerate(_paths(template, "output")) if one == (path, kind))
+    found = (k for k, (code, leaf) in enumerate(paths(template)) if (code, leaf[0]) == (path, kind))
     return next(found, -1)
-
-
-def _paths(template: Template, code: str) -> Iterator[tuple[str, str]]:
-    """All leaves: the expression that computes each, and its kind; a date is one, and its nanoseconds."""
-    match template[0]:
-        case "date" | "duration":
-            yield code, template[0]
-            yield code, "nanoseconds"
-            return
-        case kind if kind not in INNER:
-            yield code, kind
-            return
-        case "dict":
-            paths = [f"{code}[{key!r}]" for key, _ in template[1]]
-        case "object":
-            paths = [f"{code}.{name}" for name, _ in template[2]]
-        case _:
-            paths = [f"{code}[{k}]" for k in range(len(template[1]))]
-    for path, child in zip(paths, children(template), strict=True):
-        yield from _paths(child, path)
 
 
 # --- draws

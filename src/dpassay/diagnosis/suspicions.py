@@ -71,6 +71,11 @@ class Suspicion:
     noise: Noise | None = None
     facts: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def event_alone(self) -> bool:
+        """Whether its event is all that is said."""
+        return self.other is None and not self.parts and not self.facts
+
 
 #: A number with the threshold that shows most, and how much it shows.
 Weighed = tuple[Condition, float, Numbers]
@@ -265,10 +270,21 @@ class Suspects:
         if self.event is not None and _interleaved(one):
             found.append(Suspicion(Fault.REPRESENTATION, witnessed(self.event)))
         ends = [(one.weigh(end, self.claim), end) for end in one.beyond_ends()]
-        theta, end = max(ends, key=lambda end: end[0], default=(0.0, cut))
+        far = one.far_on_one_side()
+        alone = [(one.weigh(value, self.claim, _LAX), value) for value in far]
+        theta, end = max([*ends, *alone], key=lambda end: end[0], default=(0.0, cut))
+        if any(map(self._is_witness, far)) and self.event is not None:  # more draws have counted it
+            theta, end = math.inf, witnessed(self.event)
         if self._breaks(theta) and not any(one.constant):
             found += self._categorical(end)
         return found + self._scales(weighed, several)
+
+    def _is_witness(self, condition: Condition) -> bool:
+        """Whether it is the event of the witness on these draws."""
+        if self.event is None:
+            return False
+        sides, event = (self.p, self.q), self.event
+        return all(np.array_equal(event.holds(side), condition.holds(side)) for side in sides)
 
     def _scales(self, weighed: Weighed, several: Sequence[Numbers]) -> list[Suspicion]:
         """Spreads that differ, a shift that is too large, or noise that is too small."""
@@ -276,7 +292,7 @@ class Suspects:
         low, high = sorted(one.spreads)
         ratio = max(high, 1e-300) / max(low, 1e-300)
         found: list[Suspicion] = []
-        error = 5.0 / math.sqrt(
+        error = 7.0 / math.sqrt(
             min(side.size for side in one.sides)
         )  # about four standard errors of log
         if math.log(ratio) > max(math.log(_RATIO), error) and not one.atoms:

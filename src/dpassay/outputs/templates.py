@@ -10,7 +10,7 @@ import dataclasses
 import datetime
 import enum
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
@@ -115,6 +115,26 @@ def leaves_of(template: Template) -> list[Template]:
     if template[0] not in INNER:
         return [template]
     return [leaf for child in children(template) for leaf in leaves_of(child)]
+
+
+def paths(template: Template, code: str = "output") -> Iterator[tuple[str, Template]]:
+    """All leaves, each with the expression that computes it; a date is one, and its nanoseconds."""
+    match template[0]:
+        case "date" | "duration" as kind:
+            yield code, (kind,)
+            yield code, ("nanoseconds",)
+            return
+        case kind if kind not in INNER:
+            yield code, template
+            return
+        case "dict":
+            codes = [f"{code}[{key!r}]" for key, _ in template[1]]
+        case "object":
+            codes = [f"{code}.{name}" for name, _ in template[2]]
+        case _:
+            codes = [f"{code}[{k}]" for k in range(len(template[1]))]
+    for path, child in zip(codes, children(template), strict=True):
+        yield from paths(child, path)
 
 
 def show(template: Template, numbers: Iterable[Any] = ()) -> str:

@@ -53,6 +53,7 @@ class Origin(Record):
     missing: int  # cells without a value in them
     modified: str  # ISO 8601, UTC
     reading: str = ""  # how its text is written, as options of the command line
+    delimiter: str = ""  # of text
 
     def __str__(self) -> str:
         names = ", ".join(self.columns[:6]) + (", …" if len(self.columns) > 6 else "")

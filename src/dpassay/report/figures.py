@@ -183,8 +183,8 @@ def spectrum(key: str, found: Spectrum, claim: Claim | None) -> Figure:
     if claim is not None and not claim.directional:  # the estimate is the worse of both directions
         lines["claimed"] = (found.x, np.asarray(claim.delta_at(found.x)))
         caption.append(
-            "The claim allows δ up to the claimed curve. An estimate above it proves nothing; the "
-            "verdict does, or a certified curve above it."
+            "The claim allows δ up to the claimed curve. An estimate above that curve proves "
+            "nothing. Only the verdict does, or a certified curve above the claimed one."
         )
     if found.lower is not None:
         lines["certified"] = (found.x, found.lower)

@@ -7,35 +7,66 @@ from __future__ import annotations
 
 import platform
 import re
+import shlex
+from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from dpassay._version import __version__
 from dpassay.errors import InvalidInput
+from dpassay.outputs.event_code import expression
+from dpassay.outputs.keys import Layout
+from dpassay.outputs.templates import paths
 from dpassay.privacy.pairs import Pair
+from dpassay.privacy.provenance import Origin
 from dpassay.records import Opaque
 from dpassay.results.explanations import SHARES, Explanation, Fault
 from dpassay.results.verdict import Verdict
+from dpassay.results.view import related
 from dpassay.rounding import rounded_down
 
 #: Longer inputs are not written out, nor are those of other types.
 _LONG, _PLAIN = 2000, (int, float, str, list, tuple, dict, set)
-_COUNTING = """import numpy as np
-
-# release(data) is the function under test: one output for each call
-{inputs}
-
+#: What of pandas reads a format.
+_READERS = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "pd.read_csv({})"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "pd.read_json({}, lines=True)"),
+    ".parquet": "pd.read_parquet({})",
+    ".feather": "pd.read_feather({})",
+    ".npy": "pd.DataFrame(np.load({}))",
+}
+_HAPPENS = """
 
 def happens(output):
     return {condition}
 
+"""
+_CALLING = f"""import numpy as np
 
+# release(data) is the function under test: one output for each call
+{{inputs}}
+{_HAPPENS}
 n = 10_000
 for data in (first, second):
     print(sum(bool(happens(release(data))) for _ in range(n)), "of", n)
 
-# expected: about {p} of 10,000 on the first input and {q} of 10,000 on the second
+# expected: about {{p}} of 10,000 on the first input and {{q}} of 10,000 on the second
+"""
+_READING = f"""import numpy as np
+import pandas as pd
+
+
+def outputs(file):
+    table = {{table}}
+    return {{rows}}
+{_HAPPENS}
+for file in ({{files}}):
+    found = [bool(happens(output)) for output in outputs(file)]
+    print(sum(found), "of", len(found))
+
+# expected: {{p}} on the first input and {{q}} on the second
 """
 
 
@@ -67,11 +98,11 @@ def issue(verdict: Verdict) -> str:
         "",
         "## Inputs",
         "",
-        fenced(f"{pair.relation}: {pair}" if pair is not None else "not recorded"),
+        fenced(related(pair, str(pair)) if pair is not None else "not recorded"),
         "",
         "## What was counted",
         "",
-        fenced(str(verdict.witness)),
+        fenced("\n".join(filter(None, [str(verdict.witness), verdict.witness.all_rows]))),
         "",
         *([fenced(f"{verdict.belief}"), ""] if verdict.belief is not None else []),
         "## Likely cause",
@@ -92,18 +123,88 @@ def issue(verdict: Verdict) -> str:
 
 
 def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None) -> list[str]:
-    """A script that counts a readable event."""
-    able = [one for one in causes if one.condition and set(SHARES) <= dict(one.numbers).keys()]
-    if not able:
-        return ["Count how often the event above happens on each of the two inputs."]
-    inputs = [_literal(one) for one in pair or (None, None)]
-    given = [
-        f"{name} = {text}" if text else f"{name} = ...  # the {name} input above"
-        for name, text in zip(("first", "second"), inputs, strict=True)
-    ]
-    p, q = (f"{10_000 * dict(able[0].numbers)[name]:,.0f}" for name in SHARES)
-    code = _COUNTING.format(inputs="\n".join(given), condition=able[0].condition, p=p, q=q)
-    return [fenced(code.rstrip(), "python")]
+    """A script that counts the witness; another event only where the witness cannot be written."""
+    w, files = verdict.witness, verdict.about.files
+    condition = expression(w.event, [name for one in files[:1] for name in one.columns])
+    p, q, said = w.p, w.q, []
+    if not condition:
+        found = _other_event(causes, verdict)
+        if found is None:
+            return ["Count how often the event above happens on each of the two inputs."]
+        condition, p, q = found
+        said = [
+            "This counts another event, simpler than the one above, that also exceeds the claim.",
+            "",
+        ]
+    if files or w.in_all_rows is not None:
+        counted = [f"a share of about {share:.3g}" for share in (p, q)]
+        if w.in_all_rows is not None and (p, q) == (w.p, w.q):
+            i, n, j, m = w.in_all_rows
+            counted = [f"{i:,} of {n:,}", f"{j:,} of {m:,}"]
+        reading = _reading(files, w.event.layout)
+        if reading is None:
+            both = "the two sets of outputs"
+            expected = f"expected: {counted[0]} and {counted[1]}"
+            count = f"Count how often this holds in each of {both}; {expected}."
+            return [*said, count, "", fenced(condition, "python")]
+        filled = dict(zip("pq", counted, strict=True))
+        code = _READING.format(condition=condition, **reading, **filled)
+    else:
+        inputs = [_literal(one) for one in pair or (None, None)]
+        given = "\n".join(
+            f"{name} = {text}" if text else f"{name} = ...  # the {name} input above"
+            for name, text in zip(("first", "second"), inputs, strict=True)
+        )
+        often = {"p": f"{10_000 * p:,.0f}", "q": f"{10_000 * q:,.0f}"}
+        code = _CALLING.format(inputs=given, condition=condition, **often)
+    return [*said, fenced(code.rstrip(), "python")]
+
+
+def _other_event(causes: list[Explanation], verdict: Verdict) -> tuple[str, float, float] | None:
+    """The event of an explanation whose shares exceed the claim, and these."""
+    for one in causes:
+        found = dict(one.numbers)
+        if one.condition and set(SHARES) <= found.keys():
+            p, q = (found[name] for name in SHARES)
+            ways = [(p, q), (1 - p, 1 - q)]
+            ways += [] if verdict.claim.directional else [(q, p), (1 - q, 1 - p)]
+            if max(float(verdict.claim.needed(*way)) for way in ways) > verdict.claim.value:
+                return one.condition, p, q
+    return None
+
+
+def _reading(files: Sequence[Origin], layout: Layout | None) -> dict[str, str] | None:
+    """How pandas reads the outputs from the files; None where that is not known."""
+    if len({(one.delimiter, PurePath(one.file).suffix) for one in files}) != 1:
+        return None
+    one, names = files[0], list(files[0].columns)
+    suffix = next((s for s in PurePath(one.file).suffixes[::-1] if s in _READERS), "")
+    marks, alike = shlex.split(one.reading), layout is None or _alike(layout)
+    if not suffix or not one.sha256 or not alike:  # of data frames there are no files
+        return None
+    options = {}
+    if one.delimiter:
+        named = zip(marks[::2], marks[1::2], strict=True)
+        options = {"sep": one.delimiter} | {name.removeprefix("--"): mark for name, mark in named}
+    text = "".join(f", {name}={value!r}" for name, value in options.items())
+    unnamed = all(name.isdigit() for name in names) and (one.delimiter or suffix == ".npy")
+    called: list[Any] = [int(name) - 1 if unnamed else name for name in names]
+    text += ", header=None" if one.delimiter and unnamed else ""
+    table = f"{_READERS[suffix].format(f'file{text}')}[{called!r}].astype(object)"
+    rows = f"table[{called[0]!r}]"
+    if len(called) > 1:
+        rows = "table.itertuples(index=False)" if unnamed else 'table.to_dict("records")'
+    table += "\n    table = table.where(table.notna(), None)  # a cell without a value"
+    return {"table": table, "rows": rows, "files": ", ".join(repr(one.file) for one in files)}
+
+
+def _alike(layout: Layout) -> bool:
+    """Whether pandas reads every column as the audit did: numbers or words, and not both in one."""
+    kinds: dict[str, set[str]] = {}
+    for part in layout.parts:
+        for code, leaf in paths(part.template):
+            kinds.setdefault(code, set()).add(leaf[0])
+    return all(kind - {"none"} in ({"number"}, {"str"}, set()) for kind in kinds.values())
 
 
 def _literal(data: Any) -> str:

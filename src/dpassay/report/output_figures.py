@@ -156,11 +156,15 @@ def _rare(x: FloatArray, density: FloatArray, draws: int) -> list[tuple[float, f
     return list(zip(ends[edges[::2]].tolist(), ends[edges[1::2]].tolist(), strict=True))
 
 
-def cause(key: str, diagnosis: Sequence[Explanation]) -> list[Figure]:
-    """The part of the output that the first explanation with a picture is about, on the two inputs."""
-    seen = next((one.picture for one in diagnosis if one.picture is not None), None)
-    if seen is None:
+def cause(key: str, diagnosis: Sequence[Explanation], event: Event) -> list[Figure]:
+    """The part of the output that the first explanation with a picture is about, on the two inputs.
+
+    The witness event is shaded where it is one of this part, or else the event of the explanation.
+    """
+    one = next((one for one in diagnosis if one.picture is not None), None)
+    if one is None or (seen := one.picture) is None:
         return []
+    whole, named = seen.part == "the output", one.condition or "the event of the explanation"
     title = f"Where it shows: {seen.part}"
     about = caption = f"How {seen.part} is distributed on the two inputs, counted in draws."
     at = np.arange(seen.x.size) if seen.labels else np.array(some(seen.x.size))
@@ -168,14 +172,19 @@ def cause(key: str, diagnosis: Sequence[Explanation]) -> list[Figure]:
     rows = [list(row) for row in zip(seen.labels or _places(seen.x[at]), *sides, strict=True)]
     table = [seen.part, "first input", "second input"], rows
     if seen.labels:
-        caption += " Full colour: the event of the explanation."
-        inside = list(seen.inside) or None
+        inside = members(event, seen.labels) if whole else None
+        witness = inside is not None and any(inside)
+        inside = inside if witness else list(seen.inside) or None
+        caption += f" Full colour: {'the witness event' if witness else named}."
         draw = partial(charts.masses, seen.labels, seen.p, seen.q, inside=inside)
         return [figure(key, title, caption, about, draw, table, hover=False)]
     low = -np.inf if seen.low is None else seen.low
     high = np.inf if seen.high is None else seen.high
-    shaded = [(low, high)] if low < high else []
-    caption += " Shaded: the event of the explanation." if shaded else ""
+    shaded = intervals(event) if whole else []
+    caption += (
+        f" Shaded: {'the witness event' if shaded else named}." if shaded or low < high else ""
+    )
+    shaded = shaded or ([(low, high)] if low < high else [])
     if seen.needed is not None:
         caption += (
             " The third line is the noise, around the first input, that would keep the claim."

@@ -22,7 +22,7 @@ from dpassay.report import embed, figures, output_figures
 from dpassay.report.figures import Figure
 from dpassay.results.estimates import LowerBound, Profile
 from dpassay.results.verdict import Verdict
-from dpassay.results.verdict_text import TITLES
+from dpassay.results.verdict_text import SHARED, TITLES
 from dpassay.results.verification import Verification
 from dpassay.results.view import (
     NOT_A_BOUND,
@@ -220,12 +220,16 @@ def overview(results: Sequence[Verdict | Verification]) -> Lead:
         view = verdicts[0].view()
         title, sentences = view.title, [view.sentence, *sentences]
     elif verdicts:
-        title, said = _of_verdicts(often, len(verdicts))
+        shared = f"{len(verdicts)} {SHARED}"
+        together = all(shared in one.about.notes for one in verdicts)
+        sure = percent(verdicts[0].confidence)
+        how = f"together at {sure} confidence" if together else "each at its own confidence"
+        title, said = _of_verdicts(often, len(verdicts), how)
         sentences = [*said, *sentences]
     return min(often, key=list(Status).index), title, " ".join(sentences)
 
 
-def _of_verdicts(often: Counter[Status], total: int) -> tuple[str, list[str]]:
+def _of_verdicts(often: Counter[Status], total: int, how: str) -> tuple[str, list[str]]:
     """Several verdicts in a title and sentences."""
     broken, clear, blind = (often[s] for s in (Status.VIOLATION, Status.CLEAR, Status.BLIND))
     if clear == total:
@@ -235,7 +239,7 @@ def _of_verdicts(often: Counter[Status], total: int) -> tuple[str, list[str]]:
     if broken:
         title = f"{broken} violation{'s' * (broken > 1)}"
         refuted = f"{broken} of {total} claims {'is' if broken == 1 else 'are'} refuted"
-        sentences.append(f"{refuted}, each at its own confidence.")
+        sentences.append(f"{refuted}, {how}.")
     if clear:
         sentences.append(f"For {clear} of {total} no violation was detected.")
     if blind:
@@ -295,7 +299,9 @@ def _verdict(key: str, verdict: Verdict, profile: Profile | None) -> Section:
         method = [("Estimates", profile.about.method)]
     if verdict.witness.event.of_representation and curve is not None:
         of_values = [replace(one, caption=f"{one.caption} {OF_VALUES}") for one in of_values]
-    shown = output_figures.cause(f"{key}-cause", verdict.diagnosis) if verdict.violated else []
+    shown, event = list[Figure](), verdict.witness.event
+    if verdict.violated:
+        shown = output_figures.cause(f"{key}-cause", verdict.diagnosis, event)
     drawn = [*shown, *figures.evidence(f"{key}-evidence", verdict), *of_values]
     view = verdict.view(_file("verdict", key))
     listed = output_figures.event_table(verdict.witness.event)

@@ -56,7 +56,7 @@ def why_blind(
         which = "none" if i == 0 else "all"
         said = f"the event that was tested happened in {which} of the draws on both inputs"
         outputs = Blind(Cause.EMPTY_EVENT, said)
-    return blind_search(claim, violated, detectable, failures, same, outputs)
+    return blind_search(claim, violated, detectable, failures, same, outputs, where="")
 
 
 def blind_search(
@@ -66,6 +66,7 @@ def blind_search(
     failures: Sequence[str],
     same: bool,
     outputs: Blind,
+    where: str = "even on the best event ",
 ) -> Blind:
     """Why an audit that searched for an event could not have refuted the claim.
 
@@ -83,7 +84,7 @@ def blind_search(
     if not math.isfinite(detectable):
         said = "with so few draws no excess, however large, would be detected with probability 0.9"
         return Blind(Cause.FEW_DRAWS, said)
-    if far := far_only(claim, detectable):
+    if far := far_only(claim, detectable, where):
         return Blind(Cause.FEW_DRAWS, far)
     if failures:
         return Blind(Cause.FAILED_SEARCH, f"a part of the search failed: {failures[0]}")
@@ -107,12 +108,12 @@ def remedy(cause: Cause) -> str:
     return _REMEDIES.get(cause, "")
 
 
-def far_only(claim: Claim, detectable: float) -> str:
+def far_only(claim: Claim, detectable: float, where: str = "") -> str:
     """That only parameters far above the claim would have been detected; empty if that is not so."""
     if not far_above(claim, detectable):
         return ""
     least = f"{claim.symbol} = {number(detectable)}"
-    return f"only {least} or more would have been detected with probability 0.9"
+    return f"{where}only {least} or more would have been detected with probability 0.9"
 
 
 def far_above(claim: Claim, value: float) -> bool:

@@ -174,12 +174,17 @@ class Belief(Record):
 
     def __str__(self) -> str:
         event = "the witness event" if self.happens else "that the witness event does not happen"
+        happens, which = (
+            "happens" if self.happens else "does not happen",
+            "first" if self.first else "second",
+        )
         return (
             f"for somebody who thinks both inputs equally likely, seeing {event} makes the "
-            f"{'first' if self.first else 'second'} at least {rounded_down(100 * self.posterior)}% "
+            f"{which} input at least {rounded_down(100 * self.posterior)}% "
             f"likely; the claim allows {rounded_up(self.allowed, 100)}% for an event this frequent. On "
-            f"that input it is seen in at least {rounded_down(100 * self.frequency)} of 100 releases "
-            f"({self.guarantee}, {level(self.confidence)} confidence)"
+            f"the {which} input the witness event {happens} in at least "
+            f"{rounded_down(100 * self.frequency)}% of the releases ("
+            f"{self.guarantee}, {level(self.confidence)} confidence)"
         )
 
 
@@ -190,7 +195,7 @@ def explained(
     rows = []
     for k, one in enumerate(diagnosis[:_SAID]):
         if one.kind is Fault.NONE:
-            rows.append(("searched", one.sentence))
+            rows.append(("searched" if one.numbers else "cause", one.sentence))
         else:
             rows.append(("cause" if k == 0 else "or", str(one)))
             rows += [("look at", one.hint)] if k == 0 else []

@@ -39,6 +39,8 @@ UNLEARNED = (
     "differ, or differ in a way that this audit does not look at. If you know what to look at, "
     "give it as a feature: features=[…] in Python, --feature on the command line"
 )
+#: The end of the note of verdicts that share an error probability.
+SHARED = "claims share the error probability equally"
 TITLES = {
     Status.VIOLATION: "Violation",
     Status.CLEAR: "No violation detected",
@@ -115,8 +117,8 @@ def view(verdict: Verdict, file: str) -> ResultView:
 def _remarks(verdict: Verdict) -> Rows:
     """When it stopped, what it would have detected, and the notes."""
     rows = [] if verdict.draws is None else [("stopped", f"after {verdict.draws:,} draws a side")]
+    rows += [("power", verdict.power)] if verdict.power else []
     rows += [("note", UNLEARNED)] if verdict.unlearned else []
-    rows += [("power", verdict.caught)] if verdict.caught else []
     bits = verdict.violated and verdict.witness.event.of_representation
     rows += [("note", BITS)] if bits and BITS not in verdict.about.notes else []
     return rows + note_rows(verdict.about)
@@ -318,6 +320,8 @@ def _compared(claim: Claim, violated: bool, w: Witness) -> str:
     allowed = float(1 - claim.tradeoff(rare))
     if (claim.directional and w.p < w.q) or (violated and often <= allowed):
         return ""
+    if rare == 0 and often > allowed and not violated:
+        return f"{_share(often)} on one input and none on the other: chance may explain the difference."
     outcome = "is within that"
     if violated:
         outcome = "is more, and chance does not explain the difference"

@@ -29,6 +29,9 @@ class Witness(Record):
     n_q: int
     #: The error probability it was tested with, where two counts are all that was tested.
     level: float | None = None
+    #: Hits and rows on the first input, then on the second, of draws that are at hand: in all rows, also
+    #: in those that chose the event.
+    in_all_rows: tuple[int, int, int, int] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,10 +70,22 @@ class Witness(Record):
             f"{self.hits_q:,} of {self.n_q:,} on the second"
         )
         rows = [("witness", str(self.event)), ("", counts)]
+        rows += [("", self.all_rows)] if self.in_all_rows is not None else []
         if self.pair is not None:
             rows.append(("inputs", related(self.pair, self.pair.inputs)))
             rows += [("", self.pair.name)] if self.pair.name else []
         return rows
+
+    @property
+    def all_rows(self) -> str:
+        """The counts in all rows, and which of them tested; empty where they are not known."""
+        if self.in_all_rows is None:
+            return ""
+        i, n, j, m = self.in_all_rows
+        return (
+            f"in all rows: {i:,} of {n:,} and {j:,} of {m:,}; tested: the {self.n_p:,} and "
+            f"{self.n_q:,} rows that did not choose the event"
+        )
 
     def __str__(self) -> str:
         return (

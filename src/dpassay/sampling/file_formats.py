@@ -50,7 +50,8 @@ _MODULES = {".parquet": "parquet", ".feather": "ipc", ".arrow": "ipc"}
 MAX_BYTES, _PART = 1 << 31, 1 << 24
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
-_Read = tuple[tuple[str, ...] | None, tuple[Column, ...]]  # names, or None, and columns
+_Names = tuple[str, ...] | None
+_Read = tuple[_Names, tuple[Column, ...]]
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _load(file: Path, shown: str, limit: Limit, marks: Marks) -> Content:
         data = limit.read(stream)
     if not data:
         raise Unreadable("is empty")
-    names, columns = _parsed(data, suffix, compression, limit, marks)
+    names, columns, delimiter = _parsed(data, suffix, compression, limit, marks)
     rows = columns[0].rows if columns else 0
     if rows == 0:
         raise Unreadable("holds no outputs" + (": a header alone" if suffix in _TEXT else ""))
@@ -134,21 +135,25 @@ def _load(file: Path, shown: str, limit: Limit, marks: Marks) -> Content:
         missing=0,
         modified=modified.isoformat(timespec="seconds"),
         reading=marks.options,
+        delimiter=delimiter,
     )
     return Content(shown, origin, called, names is not None, columns, suffix in _LINES)
 
 
-def _parsed(data: bytes, suffix: str, compression: str | None, limit: Limit, marks: Marks) -> _Read:
+def _parsed(
+    data: bytes, suffix: str, compression: str | None, limit: Limit, marks: Marks
+) -> tuple[_Names, tuple[Column, ...], str]:
+    """Names, or None; columns; and the delimiter of text."""
     if suffix == ".npy":
-        return _read_npy(data, marks)
+        return *_read_npy(data, marks), ""
     pa = pyarrow_for(f"reading {suffix} files", _MODULES.get(suffix, "csv"))
     if suffix in _MODULES:
-        return _read_arrow(pa, data, suffix, limit, marks)
+        return *_read_arrow(pa, data, suffix, limit, marks), ""
     if compression:
         with _explained("is not compressed as its name says"):
             data = limit.read(pa.input_stream(arrow_source(pa, data), compression=compression))
     if suffix in _LINES:
-        return _read_json_lines(pa, data, marks)
+        return *_read_json_lines(pa, data, marks), ""
     if data.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0")):  # .xlsx or .xls under another name
         raise Unreadable(_SHEET)
     return read_text(data, suffix, marks)

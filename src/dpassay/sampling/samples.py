@@ -172,6 +172,11 @@ class Samples(Source):
         self._dealt = [a + sizes[0], b + sizes[1]]
         return Batch(self._p[a : a + sizes[0]], self._q[b : b + sizes[1]])
 
+    def without_last(self, sizes: Sizes) -> list[list[Outputs]]:
+        """Of either side the draws before the last `sizes` that were dealt, and those that are left."""
+        sides = zip((self._p, self._q), self._dealt, sizes, strict=True)
+        return [[side[: dealt - n], side[dealt:]] for side, dealt, n in sides]
+
     def blocks(self, sizes: Sizes, use: Callable[[Outputs, Outputs], T]) -> Iterator[T]:
         """`use` of the next draws of each side, in blocks that hold the same share of either."""
         part = self.deal(sizes)

@@ -123,8 +123,8 @@ PLAIN = Marks()
 
 def read_text(
     data: bytes, suffix: str, marks: Marks = PLAIN
-) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
-    """Names, or None without a header, and columns."""
+) -> tuple[tuple[str, ...] | None, tuple[Column, ...], str]:
+    """Names, or None without a header; columns; and the delimiter."""
     if marks.encoding != PLAIN.encoding:
         try:
             data = data.decode(marks.encoding).encode()
@@ -157,8 +157,8 @@ def read_text(
         values = any(not column.kinds["words"] for column in body)
         below = zip(first, body, strict=True)
         if values or not any(cell in column.values.tolist() for cell, column in below):
-            return names, body
-    return None, read_columns(None, read, columns)
+            return names, body, delimiter
+    return None, read_columns(None, read, columns), delimiter
 
 
 def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
