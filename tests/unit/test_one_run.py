@@ -268,7 +268,7 @@ def test_perfect_scores_certify_nearly_the_most_possible(many, seeds):
     for seed in seeds[:20]:
         scores, included = gaussian(many, 100.0, seed)
         found = dp.one_run(scores, included, delta=1e-5, rng=0).certified
-        assert found.epsilon > found.ceiling - 0.2
+        assert found.epsilon > found.ceiling - 0.25  # log(0.8): .4 are guessed on either side
 
 
 @pytest.mark.parametrize(("many", "claimed"), [(600, 1.0), (600, 3.5), (1000, 4.0)])

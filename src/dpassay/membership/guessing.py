@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -406,7 +406,8 @@ class Learner:
     def options(self) -> FloatArray:
         """Shares guessed to be included and to be left out."""
         shares = np.array([(a, b) for a in SHARES for b in SHARES if a + b >= AT_LEAST])
-        able = self.gamma ** (1 / sum(_counts(shares, m) for m in self.rest).sum(axis=1)) > 0.5
+        made = np.sum([_counts(shares, m).sum(axis=1) for m in self.rest], axis=0)
+        able = self.gamma ** (1 / made) > 0.5
         return shares[able] if able.any() else shares
 
     def sides(self, m: int) -> IntArray:
@@ -416,7 +417,8 @@ class Learner:
     @cached_property
     def made(self) -> IntArray:
         """How many guesses about the rest each option makes."""
-        return np.sum([self.sides(m).sum(axis=1) for m in self.rest], axis=0)
+        total: IntArray = np.sum([self.sides(m).sum(axis=1) for m in self.rest], axis=0)
+        return total
 
     @cached_property
     def _forced(self) -> FloatArray:
@@ -455,7 +457,7 @@ class Learner:
         right_once, k = codes // many, codes % many
         predicted = (right_once + 0.5) / (tried[k] + 1) * self.made[k] - self._forced[k]
         bound = clopper_pearson.lower(np.maximum(predicted, 0.0), self.made[k], self.gamma)
-        return np.argmax(bound[where].reshape(right.shape), axis=-1)
+        return np.asarray(np.argmax(bound[where].reshape(right.shape), axis=-1))
 
     @lru_cache(maxsize=256)  # noqa: B019 (few, and small)
     def detectable(self, claim: Claim) -> float:
@@ -465,7 +467,7 @@ class Learner:
         """
         made, many = self.made, sum(self.rest)
 
-        @lru_cache(maxsize=None)
+        @cache
         def needed(guesses: int) -> float:
             guessed = Guessed(many, guesses, 0, int(made.min()), int(made.max()))
             found = bounds.fewest(claim, guessed, self.gamma)
@@ -478,8 +480,8 @@ class Learner:
                 for part in (self.learn, self.rest)
             )
             best = self.chosen(learn)
-            found = sum(self._outcomes(m, one)[0] for m, one in zip(self.rest, rest, strict=True))
-            right = np.take_along_axis(found, best[:, None], axis=1)[:, 0]
+            found = [self._outcomes(m, one)[0] for m, one in zip(self.rest, rest, strict=True)]
+            right = np.sum(found, axis=0)[np.arange(len(best)), best]
             least = np.array([needed(int(n)) for n in made[best]])
             return bool(np.mean(right >= least) >= bounds.POWER)
 
