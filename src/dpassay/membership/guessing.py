@@ -74,6 +74,8 @@ _REPEATED = 64
 FEWEST = 8
 #: With fewer canaries than this, exactly half being included is no reason for doubt.
 _FEW = 20
+#: A coincidence that is rarer than this is a reason for doubt.
+_RARE = 1e-3
 #: What scores must be, and what to do about one that is missing.
 _SCORES = (
     "one number a canary",
@@ -124,13 +126,35 @@ def read_runs(scores: Any, included: Any, groups: Any = None) -> list[Run]:
                     "each a canary, in the same order"
                 )
         names = _labels(labels[0]) if labels else np.full(len(read), "")
-        if any(len(coins) > 20 and np.array_equal(coins, other.coins) for other in runs):
+        runs.append(Run(read, coins, names, len(read)))
+    refuse_shared_coins([run.coins for run in runs])
+    return runs
+
+
+def refuse_shared_coins(runs: Sequence[AnyArray]) -> None:
+    """Refuse runs with the same coins in the same order."""
+    for k, coins in enumerate(runs):
+        if len(coins) > _FEW and any(np.array_equal(coins, other) for other in runs[:k]):
             raise InvalidInput(
                 f"run {k + 1} has the coins of a run before it; every run needs coins of its own: draw "
                 "them with dp.Canaries and another seed"
             )
-        runs.append(Run(read, coins, names, len(read)))
-    return runs
+
+
+def shared_number(included: Sequence[int], canaries: Sequence[int]) -> str:
+    """A doubt about runs that all have the same number of included canaries; empty without doubt.
+
+    Runs with the same coins in another order do. R runs of m canaries with coins of their own do with
+    probability about (πm)^(−(R − 1)/2).
+    """
+    same = len({*included}) == len({*canaries}) == 1 and included[0] > 0
+    if not same or (math.pi * canaries[0]) ** (-(len(included) - 1) / 2) >= _RARE:
+        return ""
+    return (
+        f"{included[0]:,} of {canaries[0]:,} canaries are included in every one of the "
+        f"{len(included)} runs: if they share their coins, or a number of canaries was chosen, the "
+        "result does not hold; draw coins for each run with dp.Canaries and another seed"
+    )
 
 
 def is_several(given: Any) -> bool:
@@ -145,9 +169,11 @@ def read_scores(name: str, given: Any, needed: str, without: str) -> FloatArray:
     try:
         array = np.asarray(given, dtype=float)
     except Exception:  # an object may raise anything
-        raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}") from None
+        detach = "; call .detach() on it" if getattr(given, "requires_grad", False) else ""
+        raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}{detach}") from None
     if array.ndim != 1 or not array.size:
-        raise InvalidInput(f"{name} must be {needed}, got an array of shape {array.shape}")
+        runs = f"; give several runs as a list of arrays: list({name})" if array.ndim == 2 else ""
+        raise InvalidInput(f"{name} must be {needed}, got an array of shape {array.shape}{runs}")
     if np.isnan(array).any():
         at = int(np.flatnonzero(np.isnan(array))[0])
         raise InvalidInput(f"{name}[{at}] is NaN; {without}")
@@ -218,16 +244,19 @@ def coin_notes(runs: Sequence[Run]) -> tuple[list[str], bool]:
     if copied := [n for n in often if len(n) >= _FEW and np.gcd.reduce(n) > 1]:
         times = f"every row of score and coin occurs {np.gcd.reduce(copied[0])} times or a multiple of it"
         said.append(f"{times}: copies share a coin, and the result does not hold; leave them out")
+    number = shared_number([int(r.coins.sum()) for r in runs], [len(r) for r in runs])
+    said += [number] if number else []
+    doubted = bool(copied or number)
     half = [c for c in (r.coins for r in runs) if len(c) >= _FEW and 2 * c.sum() == len(c)]
     if not half:
-        return said, bool(copied)
+        return said, doubted
     chosen = any(np.count_nonzero(c[1:] != c[:-1]) == 1 for c in half)
     where = " and they stand in one block" if chosen else ""
     said.append(
         f"exactly half of the canaries are included{where}: if half were taken, the coins are not "
         "independent and the result does not hold; draw coins with dp.Canaries"
     )
-    return said, chosen or bool(copied)
+    return said, chosen or doubted
 
 
 def ranked(run: Run, seed: int, k: int) -> Run:

@@ -156,6 +156,13 @@ def one_run(
         )
     if certified is not None:
         notes[:0] = certified.group_notes
+        if certified.ceiling == 0 and certified.delta * certified.canaries > 1:
+            notes.insert(
+                0,
+                f"δ = {digits(certified.delta)} is too large for {certified.canaries:,} canaries: it "
+                f"allows a mechanism to reveal {certified.delta * certified.canaries:.3g} coins in "
+                "expectation. Take δ far below 1/canaries",
+            )
         if violated and certified.claimed and certified.epsilon <= certified.claimed:
             notes.insert(
                 0,
