@@ -263,10 +263,31 @@ def test_the_certified_epsilon_does_not_depend_on_the_claim(claim, seeds):
         assert found.ceiling == pytest.approx(alone.ceiling)
 
 
+@pytest.mark.parametrize("many", [400, 600, 1000])
+def test_perfect_scores_certify_nearly_the_most_possible(many, seeds):
+    for seed in seeds[:20]:
+        scores, included = gaussian(many, 100.0, seed)
+        found = dp.one_run(scores, included, delta=1e-5, rng=0).certified
+        assert found.epsilon > found.ceiling - 0.25  # log(0.8): .4 are guessed on either side
+
+
+@pytest.mark.parametrize(("many", "claimed"), [(600, 1.0), (600, 3.5), (1000, 4.0)])
+def test_what_is_said_to_be_detectable_is_with_learned_guesses(many, claimed):
+    claim, found = dp.ApproximateDP(claimed, 1e-5), 0
+    scores, included = gaussian(many, 1.0, 0)
+    epsilon = dp.one_run(scores, included, claim=claim, rng=0).smallest_detectable
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        coins = rng.random(many) < 0.5
+        told = coins ^ (rng.random(many) > 1 / (1 + math.exp(-epsilon)))
+        found += dp.one_run(told, coins, claim=claim, rng=0).violated
+    assert found >= 0.85 * 60
+
+
 def test_what_is_detectable_is_said_of_all_guesses_that_could_be_made():
     scores, included = gaussian(1000, 2.0, 0)
     verdict = dp.one_run(scores, included, claim="eps=4, delta=1e-5", rng=0)
-    assert 4 < verdict.smallest_detectable < verdict.certified.ceiling
+    assert 4 < verdict.smallest_detectable < verdict.certified.ceiling + 0.2
     assert "with probability 0.9 if scores told all that it allows" in str(verdict)
     blind = dp.one_run(scores, included, claim="eps=6, delta=1e-5", rng=0)
     assert blind.tone == "blind"

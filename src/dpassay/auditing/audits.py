@@ -360,7 +360,7 @@ def bound(
         }
     return LowerBound(
         confidence=confidence,
-        notion=wanted.meaning if family is None else f"{wanted.meaning} (assuming the family)",
+        notion=wanted.meaning + bounded.pop("of", ""),
         guarantee=Guarantee.EXACT.given(choice.source.doubts),
         pair=choice.source.pair,
         witness=witness,
@@ -381,6 +381,9 @@ def _delta_of(wanted: Claim) -> float:
     return wanted.point[1]
 
 
+_ASSUMED = " (assuming the family)"
+
+
 def _of_family(family: Family, among: OrderedClaims, t: float, delta: float) -> dict[str, Any]:
     """The ε of the last claim that is refuted, that claim, and a note with its parameter."""
     falling = bool(among.values[0] > among.values[-1])  # the largest parameter is the most private
@@ -388,7 +391,8 @@ def _of_family(family: Family, among: OrderedClaims, t: float, delta: float) -> 
     value = among.last_refuted(t)
     if value is None:
         low, high = family.low, family.high
-        return {"value": 0.0, "note": f"no claim is refuted, for {family.name} {low:g} to {high:g}"}
+        note = f"no claim is refuted, for {family.name} {low:g} to {high:g}"
+        return {"value": 0.0, "note": note, "of": _ASSUMED}
     claim = among.make(value)
     side = "above" if falling else "below"
     refuted = f"its claims for {family.name} {value:.4g} and {side} are refuted"
@@ -396,8 +400,8 @@ def _of_family(family: Family, among: OrderedClaims, t: float, delta: float) -> 
     note += ", and this is the ε of the last of them"
     if t > among.largest - 0.5:  # a search ends a little below
         none = "which is the whole range: the mechanism is none of the family, and no ε follows from it"
-        return {"value": 0.0, "note": f"{refuted}, {none}"}
-    return {"value": claim.epsilon_at(delta), "claim": claim, "note": note}
+        return {"value": 0.0, "note": f"{refuted}, {none}", "of": " (the family is refuted)"}
+    return {"value": claim.epsilon_at(delta), "claim": claim, "note": note, "of": _ASSUMED}
 
 
 def _about(choice: Selection, counted: Counted, claims: int, found: Certificate) -> About:

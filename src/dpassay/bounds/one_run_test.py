@@ -35,7 +35,7 @@ _SLACK = 1e-9
 #: The smallest p-value that is computed.
 _LEAST = 1e-100
 #: The power at which a leak counts as detectable.
-_POWER = 0.9
+POWER = 0.9
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def detectable(claim: Claim, guessed: Guessed, gamma: float) -> float:
     needed = fewest(claim, guessed, gamma)
     if needed is None or needed > guessed.right:
         return math.inf
-    rate = float(betaincinv(needed, guessed.right - needed + 1.0, _POWER))
+    rate = float(betaincinv(needed, guessed.right - needed + 1.0, POWER))
     if claim.parameter == "epsilon" and claim.point is not None:
         return max(0.0, float(logit(rate)))
     if claim.parameter == "mu":

@@ -120,12 +120,14 @@ def attack_rates(
     """
     from dpassay.membership.attacks import attack_rates as rates
     from dpassay.membership.canaries import read_columns
+    from dpassay.membership.guessing import refuse_shared_coins
 
     given, _ = read_columns(scores, **vars(columns))
     runs = list(zip(*(v if columns.run else [v] for v in given.values()), strict=True))
     if not all(np.isin(coins, (0, 1)).all() for _, coins in runs):
         which = f"column {columns.included!r} of {str(scores)!r}"
         raise InvalidInput(f"{which} must be 0 or 1 for each record")
+    refuse_shared_coins([coins for _, coins in runs])
     sides = ([values[coins == side] for values, coins in runs] for side in (1, 0))
     found = rates(
         *(side if columns.run else side[0] for side in sides),
@@ -176,6 +178,8 @@ def plan(
     from dpassay.auditing.plans import plan as run
     from dpassay.membership.one_run import plan_canaries
 
+    if not canaries and (runs, auc, delta) != (None, None, None):
+        raise InvalidInput("--runs, --auc and --delta go with --canaries: say how many in a run")
     how: Any = {"excess": excess, "power": power, "shape": shape, "event": event}
     how["confidence"] = confidence
     made: Any

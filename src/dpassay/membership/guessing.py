@@ -14,17 +14,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.special import expit, ndtr
 
 from dpassay import validation as checks
-from dpassay._typing import AnyArray, BoolArray, FloatArray
+from dpassay._typing import AnyArray, BoolArray, FloatArray, IntArray
 from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import Claim
+from dpassay.rootfinding import bisect
 from dpassay.sampling.draw import stream
 
 #: How many to guess: a number, (to be included, to be left out), several of these, or None to learn it.
@@ -39,6 +42,8 @@ _LEARN = 0.25
 #: What it can choose: shares guessed to be included and to be left out, together at least AT_LEAST.
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 AT_LEAST = 0.02
+#: Simulated audits for the power of learned guesses; and how far above the claim it is looked for.
+_SIMULATED, _FAR = 400, 16.0
 #: The largest part of the error probability that δ may cost learned guesses.
 _COSTLY = 0.25
 #: Shares guessed to be included and to be left out where none can be learned, and the share of the error
@@ -69,6 +74,8 @@ _REPEATED = 64
 FEWEST = 8
 #: With fewer canaries than this, exactly half being included is no reason for doubt.
 _FEW = 20
+#: A coincidence that is rarer than this is a reason for doubt.
+_RARE = 1e-3
 #: What scores must be, and what to do about one that is missing.
 _SCORES = (
     "one number a canary",
@@ -119,13 +126,35 @@ def read_runs(scores: Any, included: Any, groups: Any = None) -> list[Run]:
                     "each a canary, in the same order"
                 )
         names = _labels(labels[0]) if labels else np.full(len(read), "")
-        if any(len(coins) > 20 and np.array_equal(coins, other.coins) for other in runs):
+        runs.append(Run(read, coins, names, len(read)))
+    refuse_shared_coins([run.coins for run in runs])
+    return runs
+
+
+def refuse_shared_coins(runs: Sequence[AnyArray]) -> None:
+    """Refuse runs with the same coins in the same order."""
+    for k, coins in enumerate(runs):
+        if len(coins) > _FEW and any(np.array_equal(coins, other) for other in runs[:k]):
             raise InvalidInput(
                 f"run {k + 1} has the coins of a run before it; every run needs coins of its own: draw "
                 "them with dp.Canaries and another seed"
             )
-        runs.append(Run(read, coins, names, len(read)))
-    return runs
+
+
+def shared_number(included: Sequence[int], canaries: Sequence[int]) -> str:
+    """A doubt about runs that all have the same number of included canaries; empty without doubt.
+
+    Runs with the same coins in another order do. R runs of m canaries with coins of their own do with
+    probability about (πm)^(−(R − 1)/2).
+    """
+    same = len({*included}) == len({*canaries}) == 1 and included[0] > 0
+    if not same or (math.pi * canaries[0]) ** (-(len(included) - 1) / 2) >= _RARE:
+        return ""
+    return (
+        f"{included[0]:,} of {canaries[0]:,} canaries are included in every one of the "
+        f"{len(included)} runs: if they share their coins, or a number of canaries was chosen, the "
+        "result does not hold; draw coins for each run with dp.Canaries and another seed"
+    )
 
 
 def is_several(given: Any) -> bool:
@@ -140,9 +169,11 @@ def read_scores(name: str, given: Any, needed: str, without: str) -> FloatArray:
     try:
         array = np.asarray(given, dtype=float)
     except Exception:  # an object may raise anything
-        raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}") from None
+        detach = "; call .detach() on it" if getattr(given, "requires_grad", False) else ""
+        raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}{detach}") from None
     if array.ndim != 1 or not array.size:
-        raise InvalidInput(f"{name} must be {needed}, got an array of shape {array.shape}")
+        runs = f"; give several runs as a list of arrays: list({name})" if array.ndim == 2 else ""
+        raise InvalidInput(f"{name} must be {needed}, got an array of shape {array.shape}{runs}")
     if np.isnan(array).any():
         at = int(np.flatnonzero(np.isnan(array))[0])
         raise InvalidInput(f"{name}[{at}] is NaN; {without}")
@@ -213,16 +244,19 @@ def coin_notes(runs: Sequence[Run]) -> tuple[list[str], bool]:
     if copied := [n for n in often if len(n) >= _FEW and np.gcd.reduce(n) > 1]:
         times = f"every row of score and coin occurs {np.gcd.reduce(copied[0])} times or a multiple of it"
         said.append(f"{times}: copies share a coin, and the result does not hold; leave them out")
+    number = shared_number([int(r.coins.sum()) for r in runs], [len(r) for r in runs])
+    said += [number] if number else []
+    doubted = bool(copied or number)
     half = [c for c in (r.coins for r in runs) if len(c) >= _FEW and 2 * c.sum() == len(c)]
     if not half:
-        return said, bool(copied)
+        return said, doubted
     chosen = any(np.count_nonzero(c[1:] != c[:-1]) == 1 for c in half)
     where = " and they stand in one block" if chosen else ""
     said.append(
         f"exactly half of the canaries are included{where}: if half were taken, the coins are not "
         "independent and the result does not hold; draw coins with dp.Canaries"
     )
-    return said, chosen or bool(copied)
+    return said, chosen or doubted
 
 
 def ranked(run: Run, seed: int, k: int) -> Run:
@@ -262,6 +296,7 @@ class Test:
     thresholds: tuple[float | None, float | None]
     perfect: Guessed  # of the best attack
     group: str = ""  # "" for all canaries
+    learner: Learner | None = None  # where the numbers of guesses were learned
 
     @property
     def words(self) -> str:
@@ -330,11 +365,10 @@ def _test(
     return Test(found, (p, n, q, m), share, max(sides)[0] > 0, thresholds, best)
 
 
-def _shares(runs: list[Run], top: float, bottom: float, to_whole: Any = round) -> list[Sides]:
+def _shares(runs: list[Run], top: float, bottom: float) -> list[Sides]:
     """How many are guessed on either side in each run: at least one if the share is not 0."""
     return [
-        (max(top > 0, to_whole(top * len(r))), max(bottom > 0, to_whole(bottom * len(r))))
-        for r in runs
+        (max(top > 0, round(top * len(r))), max(bottom > 0, round(bottom * len(r)))) for r in runs
     ]
 
 
@@ -382,11 +416,130 @@ def _sides(given: Any, canaries: int) -> Sides:
     return top, bottom
 
 
-def _learned(runs: list[Run], gamma: float, seed: int) -> tuple[Test, str]:
-    """Choose on a random quarter of the canaries how many of the rest to guess; and a note about it.
+@dataclass(frozen=True)
+class Learner:
+    """How the canaries that learn choose the numbers of guesses of the rest; of their numbers alone.
 
-    So few that all of them being right would refute nothing are not considered, if more can be guessed.
+    So few guesses that all of them being right would refute nothing are not considered, if more can be
+    made. All others are options, and the one with the largest predicted bound is chosen. Predicted are
+    as many right guesses as the quarter had, apart from those that are wrong by force: if more are
+    guessed to be included than are, any attack is wrong. The quarter's are known; in the rest
+    E (r − N)₊ are expected on either side, N ~ N(m/2, m/4).
     """
+
+    learn: tuple[int, ...]  # canaries of each run
+    rest: tuple[int, ...]
+    gamma: float
+
+    @cached_property
+    def options(self) -> FloatArray:
+        """Shares guessed to be included and to be left out."""
+        shares = np.array([(a, b) for a in SHARES for b in SHARES if a + b >= AT_LEAST])
+        made = np.sum([_counts(shares, m).sum(axis=1) for m in self.rest], axis=0)
+        able = self.gamma ** (1 / made) > 0.5
+        return shares[able] if able.any() else shares
+
+    def sides(self, m: int) -> IntArray:
+        """How many of m canaries each option guesses on either side."""
+        return _counts(self.options, m)
+
+    @cached_property
+    def made(self) -> IntArray:
+        """How many guesses about the rest each option makes."""
+        total: IntArray = np.sum([self.sides(m).sum(axis=1) for m in self.rest], axis=0)
+        return total
+
+    @cached_property
+    def _forced(self) -> FloatArray:
+        """How many of them are wrong by force, in expectation."""
+        total = np.zeros(len(self.options))
+        for m in self.rest:
+            z = (2 * self.sides(m) - m) / math.sqrt(m)
+            density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+            total += math.sqrt(m) / 2 * (z * ndtr(z) + density).sum(axis=1)
+        return total
+
+    def places(self, m: int) -> IntArray:
+        """The numbers of highest scores whose coins an option needs to know."""
+        top, bottom = self.sides(m).T
+        return np.unique(np.concatenate([[0, m], top, m - bottom]))
+
+    def _outcomes(self, m: int, heads: IntArray) -> tuple[IntArray, IntArray]:
+        """Right guesses about m canaries by each option, and how many are wrong by force.
+
+        `heads` are the included canaries among the highest scores, for every one of `places`.
+        """
+        top, bottom = self.sides(m).T
+        high, low = (heads[..., np.searchsorted(self.places(m), n)] for n in (top, m - bottom))
+        included = heads[..., -1:]
+        forced = np.maximum(np.maximum(top - included, bottom - (m - included)), 0)
+        return high + bottom - (included - low), forced
+
+    def chosen(self, heads: Sequence[IntArray]) -> IntArray:
+        """The option with the largest predicted bound."""
+        found = [self._outcomes(m, one) for m, one in zip(self.learn, heads, strict=True)]
+        tried = np.sum([self.sides(m).sum(axis=1) for m in self.learn], axis=0)
+        right = np.sum([right + forced for right, forced in found], axis=0)
+        # equal numbers of right guesses of an option have one bound
+        many = len(self.made)
+        codes, where = np.unique(right * many + np.arange(many), return_inverse=True)
+        right_once, k = codes // many, codes % many
+        predicted = (right_once + 0.5) / (tried[k] + 1) * self.made[k] - self._forced[k]
+        bound = clopper_pearson.lower(np.maximum(predicted, 0.0), self.made[k], self.gamma)
+        return np.asarray(np.argmax(bound[where].reshape(right.shape), axis=-1))
+
+    @lru_cache(maxsize=256)  # noqa: B019 (few, and small)
+    def detectable(self, claim: Claim) -> float:
+        """About the smallest ε at which randomized response of the coins is detected 9 times in 10.
+
+        By simulation of the choice and of the test; NaN if no ε is.
+        """
+        made, many = self.made, sum(self.rest)
+
+        @cache
+        def needed(guesses: int) -> float:
+            guessed = Guessed(many, guesses, 0, int(made.min()), int(made.max()))
+            found = bounds.fewest(claim, guessed, self.gamma)
+            return math.inf if found is None else found
+
+        def detected(epsilon: float) -> bool:
+            rng, p = np.random.default_rng(0), float(expit(epsilon))
+            learn, rest = (
+                [_responses(rng, p, self.places(m)) for m in part]
+                for part in (self.learn, self.rest)
+            )
+            best = self.chosen(learn)
+            found = [self._outcomes(m, one)[0] for m, one in zip(self.rest, rest, strict=True)]
+            right = np.sum(found, axis=0)[np.arange(len(best)), best]
+            least = np.array([needed(int(n)) for n in made[best]])
+            return bool(np.mean(right >= least) >= bounds.POWER)
+
+        low = claim.value
+        if not detected(low + _FAR):
+            return math.nan
+        return float(bisect(lambda e: not detected(e), low, low + _FAR, steps=10)[1])
+
+
+def _counts(shares: FloatArray, m: int) -> IntArray:
+    """These shares of m canaries, at least one where a share is not 0."""
+    return np.maximum(np.floor(shares * m), shares > 0).astype(int)
+
+
+def _heads(run: Run, places: IntArray) -> IntArray:
+    """How many of so many highest scores are of included canaries."""
+    return np.concatenate([[0], np.cumsum(run.coins)])[places]
+
+
+def _responses(rng: np.random.Generator, p: float, places: IntArray) -> IntArray:
+    """`_heads` of simulated runs whose scores are the coins, each turned with probability 1 − p."""
+    ones = rng.binomial(places[-1], 0.5, (_SIMULATED, 1))
+    high = np.diff(np.minimum(places, ones), axis=1)
+    between = rng.binomial(high, p) + rng.binomial(np.diff(places) - high, 1 - p)
+    return np.concatenate([np.zeros_like(ones), np.cumsum(between, axis=1)], axis=1)
+
+
+def _learned(runs: list[Run], gamma: float, seed: int) -> tuple[Test, str]:
+    """Choose on a random quarter of the canaries how many of the rest to guess; and a note about it."""
     learn, rest = [], []
     for k, run in enumerate(runs):
         if len(run) < FEWEST:
@@ -399,21 +552,18 @@ def _learned(runs: list[Run], gamma: float, seed: int) -> tuple[Test, str]:
         quarter[chosen] = True
         learn.append(run[quarter])
         rest.append(run[~quarter])
-    options = [(a, b) for a in SHARES for b in SHARES if a + b >= AT_LEAST]
-    made = np.array([sum(map(sum, _shares(rest, *one, math.floor))) for one in options])
-    able = gamma ** (1 / made) > 0.5
-    if able.any():
-        options, made = [options[k] for k in np.flatnonzero(able)], made[able]
-    tried = [_test(learn, _shares(learn, *one, math.floor), 1.0).guessed for one in options]
-    # the bound that the rest would give if its guesses were right as often
-    rate = np.array([(one.right + 0.5) / (one.guesses + 1) for one in tried])
-    best = options[int(np.argmax(clopper_pearson.lower(rate * made, made, gamma)))]
-    sides = _shares(rest, *best, math.floor)
-    test = _test(rest, sides, 1.0, least=int(made.min()), most=int(made.max()))
-    perfect = [_test(rest, _shares(rest, *one, math.floor), 1.0).perfect for one in options]
+    learner = Learner(tuple(map(len, learn)), tuple(map(len, rest)), gamma)
+    made = learner.made
+    best = int(learner.chosen([_heads(run, learner.places(len(run))) for run in learn]))
+
+    def tested(k: int) -> Test:
+        sides = [tuple(learner.sides(m)[k].tolist()) for m in learner.rest]
+        return _test(rest, sides, 1.0, least=int(made.min()), most=int(made.max()))
+
+    perfect = [tested(k).perfect for k in range(len(made))]
     # about what guesses show of ε without δ
     ideal = max(perfect, key=lambda one: float(clopper_pearson.lower(one.right, one.guesses, 0.05)))
-    test = replace(test, perfect=replace(test.guessed, guesses=ideal.guesses, right=ideal.right))
+    test = replace(tested(best), perfect=ideal, learner=learner)
     return test, (
         f"how many to guess was learned on a random quarter, {sum(map(len, learn)):,} canaries. The "
         "result depends on the seed: fix it before looking. With guesses fixed beforehand it does not"

@@ -156,6 +156,13 @@ def one_run(
         )
     if certified is not None:
         notes[:0] = certified.group_notes
+        if certified.ceiling == 0 and certified.delta * certified.canaries > 1:
+            notes.insert(
+                0,
+                f"δ = {digits(certified.delta)} is too large for {certified.canaries:,} canaries: it "
+                f"allows a mechanism to reveal {certified.delta * certified.canaries:.3g} coins in "
+                "expectation. Take δ far below 1/canaries",
+            )
         if violated and certified.claimed and certified.epsilon <= certified.claimed:
             notes.insert(
                 0,
@@ -180,7 +187,7 @@ def one_run(
     }
     if claim is None:
         return LowerBound(value=lower, notion=tested.meaning, pair=_PAIR, **common)
-    detectable = min(one.detectable for one in found)
+    detectable = of.detectable(tested, found)
     blind = ""
     if not violated and not math.isnan(detectable):
         blind = most if detectable == math.inf else far_only(tested, detectable)
@@ -249,6 +256,16 @@ class _Canaries:
             bounds.evidence(claim, one.guessed, self.gamma * one.share, one.perfect)
             for one in self.tests
         ]
+
+    def detectable(self, claim: Claim, found: list[bounds.Evidence]) -> float:
+        """The smallest parameter that a test would detect: infinite if none could, NaN if unknown."""
+        each = [
+            e.detectable
+            if one.learner is None or e.detectable == math.inf
+            else one.learner.detectable(claim)
+            for e, one in zip(found, self.tests, strict=True)
+        ]
+        return min(each, key=lambda x: (math.isinf(x), math.isnan(x), x))
 
     def certified(
         self, delta: float, claimed: float | None, found: list[bounds.Evidence]
