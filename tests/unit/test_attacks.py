@@ -6,6 +6,7 @@ from scipy.stats import binom, norm
 
 import dpassay as dp
 from dpassay.bounds.ordering import kl
+from dpassay.cli import run
 from dpassay.errors import InvalidInput
 from dpassay.membership.attacks import _kl_upper
 
@@ -161,3 +162,19 @@ def test_labels_in_place_of_scores_are_refused():
 def test_what_are_no_scores_is_said_as_it_is(given, words):
     with pytest.raises(InvalidInput, match=words):
         dp.attack_rates(given, [1.0])
+
+
+def test_copies_and_runs_that_share_their_coins_are_refused(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    coins, runs = rng.random(60) < 0.5, [rng.normal(size=60) for _ in range(20)]
+    with pytest.raises(InvalidInput, match="two runs have the same scores"):
+        dp.attack_rates([runs[0][coins]] * 5, [runs[0][~coins]] * 5)
+    path = tmp_path / "runs.csv"
+    rows = [(k, x, int(c)) for k, run in enumerate(runs) for x, c in zip(run, coins, strict=True)]
+    path.write_text("seed,score,included\n" + "".join(f"{k},{x},{c}\n" for k, x, c in rows))
+    assert run(["attack-rates", str(path), "--run", "seed"]) == 2
+    assert "has the coins of a run before it" in capsys.readouterr().err
+    own = [(run, rng.random(60) < 0.5) for run in runs]
+    found = dp.attack_rates([x[c] for x, c in own], [x[~c] for x, c in own])
+    assert found.auc.guarantee == "exact"
+    assert "coins of its own" in str(found)

@@ -395,3 +395,12 @@ def test_attack_rates_of_a_file_say_what_holds(losses, capsys):
     status, _, err = said(capsys, "attack-rates", str(losses), *NAMED)
     assert status == 2
     assert "must be 0 or 1" in err
+
+
+def test_a_data_set_that_was_never_asked_for_is_noted():
+    canaries = dp.Canaries(list(range(200)), rng=0)
+    assert repr(canaries) == f"Canaries(200 canaries, {canaries.included.sum()} included, rng=0)"
+    scores = np.random.default_rng(1).normal(size=200)
+    assert "dataset() of these canaries was not called" in str(canaries.audit(scores, rng=0))
+    canaries.dataset()
+    assert "was not called" not in str(canaries.audit(scores, rng=0))

@@ -70,6 +70,7 @@ def test_families_of_one_process_do_not_share_results():
     for ends in ((4.0, 8.0), (1.5, 8.0)):  # no member of these is as noisy as little
         none = bound(*ends)
         assert "the whole range: the mechanism is none of the family" in none.about.notes[0]
+        assert "(the family is refuted)" in str(none).splitlines()[0]
         assert none.value == 0.0
 
 
@@ -138,3 +139,9 @@ def test_a_family_is_named_on_the_command_line(tmp_path, capsys):
     for wrong in (f"{path}:number", "gaussian"):
         assert run([*asked, wrong]) == 2
         assert "--family must" in capsys.readouterr().err
+
+
+def test_what_is_bounded_in_the_place_of_the_pair_is_named():
+    samples = dp.draw(dp.zoo.Gaussian(1.0), (0.0, 1.0), n=500, rng=0)
+    with pytest.raises(InvalidInput, match="write of='eps, delta=1e-5'"):
+        dp.bound(samples, "eps, delta=1e-5", family=NOISE)

@@ -629,3 +629,50 @@ def test_so_many_are_guessed_that_the_claim_can_be_refuted():
     assert not verdict.blind
     few = dp.one_run(scores[:40], included[:40], claim="eps=4, delta=1e-5", rng=0)
     assert few.blind  # none of 30 guesses could
+
+
+def permuted(runs, many, seed):
+    """Runs without privacy loss that share their coins, each with its rows in another order."""
+    rng = np.random.default_rng(seed)
+    coins, base = rng.random(many) < 0.5, 3 * rng.normal(size=many)
+    orders = [rng.permutation(many) for _ in range(runs)]
+    return [(base + 0.3 * rng.normal(size=many))[k] for k in orders], [coins[k] for k in orders]
+
+
+def test_runs_that_all_include_the_same_number_are_doubted():
+    for seed in range(10):
+        found = dp.one_run(*permuted(4, 250, seed), delta=1e-5, rng=0)
+        assert found.guarantee == "heuristic"
+        assert any("in every one of the 4 runs" in note for note in found.about.notes)
+    two = dp.one_run(*permuted(2, 250, 0), delta=1e-5, rng=0)  # a coincidence of one in 28
+    assert two.guarantee == "exact"
+
+
+def test_a_delta_that_allows_to_reveal_many_coins_is_named():
+    scores, included = gaussian(1000, 2.0, 0)
+    assert "δ = 0.05 is too large for 1,000 canaries" in str(
+        dp.one_run(scores, included, delta=0.05, rng=0)
+    )
+    assert "too large" not in str(dp.one_run(scores, included, delta=1e-5, rng=0))
+
+
+def test_slips_in_the_arguments_are_named():
+    class Tensor:
+        requires_grad = True
+
+        def __array__(self, *_, **__):
+            raise RuntimeError
+
+    scores, included = gaussian(500, 2.0, 0)
+    with pytest.raises(InvalidInput, match=r"\(ε, δ\), in this order"):
+        dp.one_run(scores, included, claim=(1e-5, 4.0))
+    with pytest.raises(InvalidInput, match=r"\.detach\(\)"):
+        dp.one_run(Tensor(), included)
+    with pytest.raises(InvalidInput, match="list of arrays"):
+        dp.one_run(np.array([scores, scores]), np.array([included, included]))
+
+
+def test_the_verdict_on_a_curve_says_the_certified_epsilon_first():
+    scores, included = gaussian(500, 2.0, 0)
+    curve = dp.TradeoffDP(dp.GaussianDP(1.0).tradeoff)
+    assert ": ε ≥ " in str(dp.one_run(scores, included, claim=curve)).splitlines()[0]

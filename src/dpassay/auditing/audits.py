@@ -333,6 +333,10 @@ def bound(
     """
     wanted = parameter(of) if isinstance(of, str) else as_claim(of).at(0.0)
     gamma = 1 - checks.probability("confidence", confidence)
+    if isinstance(pairs, str):
+        raise InvalidInput(
+            f"the second argument is the pair of inputs, got {pairs!r}; write of={pairs!r}"
+        )
     if family is not None and not (sampling and sampling.progress is False):
         family = replace(family, claims=announced(family.claims))
     among = None if family is None else family.ordered(_delta_of(wanted))

@@ -31,17 +31,16 @@ from dpassay._typing import FloatArray
 from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.bounds.ordering import kl
 from dpassay.errors import InvalidInput
-from dpassay.membership.guessing import is_several, read_scores, shared_number
+from dpassay.membership.guessing import FEW, is_several, read_scores
 from dpassay.privacy.provenance import Guarantee, level
 from dpassay.rootfinding import bisect
 from dpassay.rounding import rounded_down, rounded_up
 from dpassay.tables import Shown
 
-
 _ONE_RUN = (
     "the rates describe this run. Their limits need scores that are each of a training run of its own "
-    "(separate_runs=True, --separate-runs), or several runs (lists of arrays, --run). Canaries of one run "
-    "share a model: to certify ε, use dp.one_run (dpassay one-run)"
+    "(separate_runs=True, --separate-runs), or several runs (lists of arrays, --run). Canaries of one "
+    "run share a model: to certify ε, use dp.one_run (dpassay one-run)"
 )
 _SEVERAL = "it assumes that every run has coins of its own, independent of those of other runs"
 
@@ -74,7 +73,9 @@ class AttackRates(Shown):
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        said = "\n".join([*map(str, (self.auc, *self.tpr)), *(f"note: {one}" for one in self.notes)])
+        said = "\n".join(
+            [*map(str, (self.auc, *self.tpr)), *(f"note: {one}" for one in self.notes)]
+        )
         if self.auc.upper < 0.5:
             said += (
                 "\nnote: scores are lower with the canary than without, and larger scores count as "
@@ -124,10 +125,9 @@ def attack_rates(
         _refuse_labels(x, y)
     gamma = 1 - checks.probability("confidence", confidence)
     checks.flag("separate_runs", separate_runs)
-    doubt = _doubt(runs) if several else ""
-    exact = (separate_runs or several) and not doubt
-    guarantee = Guarantee.EXACT if exact else Guarantee.HEURISTIC
-    notes = [_SEVERAL, *([doubt] if doubt else [])] if several else [] if separate_runs else [_ONE_RUN]
+    _refuse_copies(runs)
+    guarantee = Guarantee.EXACT if separate_runs or several else Guarantee.HEURISTIC
+    note = _SEVERAL if several else "" if separate_runs else _ONE_RUN
     rates = [fpr] if isinstance(fpr, numbers.Real) else checks.listed("fpr", fpr)
     for one in rates:
         checks.probability("fpr", one)
@@ -145,19 +145,18 @@ def attack_rates(
         auc=rate("AUC", _auc),
         tpr=tuple(rate(f"TPR at FPR {one:g}", _tpr, float(one)) for one in rates),
         n=(sum(x.size for x, _ in runs), sum(y.size for _, y in runs)),
-        notes=tuple(notes),
+        notes=(note,) if note else (),
     )
 
 
-def _doubt(runs: Sequence[tuple[FloatArray, FloatArray]]) -> str:
-    """Whether runs seem to share their coins, in words; copies of a run are refused."""
-    seen = [(x.tobytes(), y.tobytes()) for x, y in runs]
+def _refuse_copies(runs: Sequence[tuple[FloatArray, FloatArray]]) -> None:
+    """Refuse runs with the same scores, if these have so many values that it is no coincidence."""
+    seen = [(x.tobytes(), y.tobytes()) for x, y in runs if np.unique([*x, *y]).size >= FEW]
     if len(set(seen)) < len(seen):
         raise InvalidInput(
             "two runs have the same scores; every run needs a training and coins of its own: leave "
             "copies out"
         )
-    return shared_number([x.size for x, _ in runs], [x.size + y.size for x, y in runs])
 
 
 def _scores(name: str, given: Any) -> FloatArray:

@@ -83,12 +83,16 @@ class Canaries(Record):
     def __len__(self) -> int:
         return len(self.included)
 
+    def __repr__(self) -> str:
+        return f"Canaries({len(self):,} canaries, {self.included.sum():,} included, rng={self.rng})"
+
     def dataset(self) -> Any:
         """What to train on: the data, then the canaries that are included."""
         if self.records is None:
             raise InvalidInput(
                 "a record of coins has no canaries; make Canaries(records, rng=seed)"
             )
+        self._set(_was_given=True)
         return _joined(self.data, self.records, self.included)
 
     def score(
@@ -147,7 +151,14 @@ class Canaries(Record):
 
     def audit(self, scores: npt.ArrayLike, **options: Any) -> Verdict | LowerBound:
         """`one_run` of the scores of all canaries, in the order of the records; its options are those."""
-        return one_run(scores, self.included, **options)
+        found = one_run(scores, self.included, **options)
+        known = self.records is None or getattr(self, "_was_given", False)
+        if known or found.certified is None or found.certified.epsilon > 0:
+            return found
+        note = (
+            "dataset() of these canaries was not called: was the model trained on what it returns?"
+        )
+        return replace(found, about=replace(found.about, notes=(note, *found.about.notes)))
 
 
 class JoinedRows:

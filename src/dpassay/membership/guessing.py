@@ -57,8 +57,8 @@ _PAID = (
 )
 #: Why ε at a δ differs a little beside a curve.
 _FIXED = (
-    "a curve needs numbers of guesses that are fixed beforehand; without it, or for one (ε, δ), they are "
-    "learned, so that the certified ε is another"
+    "for a curve the numbers of guesses are fixed beforehand. For a claim of one (ε, δ) they are learned "
+    "from the scores, so the certified ε differs a little"
 )
 #: The share of the error probability that groups have together.
 _OF_GROUPS = 0.5
@@ -73,7 +73,7 @@ _REPEATED = 64
 #: With fewer canaries than this none are learned from, and they make no group.
 FEWEST = 8
 #: With fewer canaries than this, exactly half being included is no reason for doubt.
-_FEW = 20
+FEW = 20
 #: A coincidence that is rarer than this is a reason for doubt.
 _RARE = 1e-3
 #: What scores must be, and what to do about one that is missing.
@@ -134,7 +134,7 @@ def read_runs(scores: Any, included: Any, groups: Any = None) -> list[Run]:
 def refuse_shared_coins(runs: Sequence[AnyArray]) -> None:
     """Refuse runs with the same coins in the same order."""
     for k, coins in enumerate(runs):
-        if len(coins) > _FEW and any(np.array_equal(coins, other) for other in runs[:k]):
+        if len(coins) > FEW and any(np.array_equal(coins, other) for other in runs[:k]):
             raise InvalidInput(
                 f"run {k + 1} has the coins of a run before it; every run needs coins of its own: draw "
                 "them with dp.Canaries and another seed"
@@ -241,13 +241,13 @@ def coin_notes(runs: Sequence[Run]) -> tuple[list[str], bool]:
     """
     said = ["it assumes that a fair coin of its own included each canary or left it out"]
     often = [np.unique(np.array([r.scores, r.coins]), axis=1, return_counts=True)[1] for r in runs]
-    if copied := [n for n in often if len(n) >= _FEW and np.gcd.reduce(n) > 1]:
+    if copied := [n for n in often if len(n) >= FEW and np.gcd.reduce(n) > 1]:
         times = f"every row of score and coin occurs {np.gcd.reduce(copied[0])} times or a multiple of it"
         said.append(f"{times}: copies share a coin, and the result does not hold; leave them out")
     number = shared_number([int(r.coins.sum()) for r in runs], [len(r) for r in runs])
     said += [number] if number else []
     doubted = bool(copied or number)
-    half = [c for c in (r.coins for r in runs) if len(c) >= _FEW and 2 * c.sum() == len(c)]
+    half = [c for c in (r.coins for r in runs) if len(c) >= FEW and 2 * c.sum() == len(c)]
     if not half:
         return said, doubted
     chosen = any(np.count_nonzero(c[1:] != c[:-1]) == 1 for c in half)

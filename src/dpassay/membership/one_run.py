@@ -318,8 +318,9 @@ class _Canaries:
 def _witness(test: Test) -> Witness:
     """The event "guessed", counted on the canaries that were included and on those left out."""
     words = (
-        f"guessed to be {'included' if test.above else 'left out'} ({test.guessed.right:,} of "
-        f"{test.guessed.guesses:,} guesses are right{f', group {test.group}' if test.group else ''})"
+        f"{test.guessed.right:,} of {test.guessed.guesses:,} guesses are right"
+        f"{f' in group {test.group}' if test.group else ''}; guessed to be "
+        f"{'included' if test.above else 'left out'}, of the canaries included and of those left out"
     )
     return Witness.of(Event(words=words, live=True), test.counts, _PAIR)
 

@@ -16,6 +16,7 @@ accountant of DP-SGD assumes that an attacker sees; the loss sees the last weigh
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -116,6 +117,15 @@ class GradientScores:
 
         each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0), randomness="different")
         limit = getattr(self._optimizer, "max_grad_norm", None)
+        unclipped = limit is None and any(
+            hasattr(p, "grad_sample") for p in self._parameters.values()
+        )
+        if unclipped and not self.steps:
+            warnings.warn(
+                "the model is trained by Opacus, and record(…) was not given the optimizer that "
+                "make_private returns: gradients of canaries are not clipped, and scores are weaker",
+                stacklevel=2,
+            )
         found = []
         for inputs, targets in self._batches:
             gradients = each(weights, inputs, targets)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claim_parsing import claim as parse_claim
 from dpassay.privacy.claims import Claim
+from dpassay.privacy.event_claims import digits
 from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND, Guarantee, level
 from dpassay.results.estimates import SecondBound
 from dpassay.results.explanations import explained
@@ -125,8 +126,11 @@ def _remarks(verdict: Verdict) -> Rows:
 
 
 def _bound(verdict: Verdict) -> str:
-    what = " (type-II error below the claimed curve)" if verdict.claim.parameter == "gap" else ""
-    return f"{verdict.bound}{what}"
+    if verdict.claim.parameter != "gap":
+        return verdict.bound
+    found = verdict.certified
+    first = f"ε ≥ {rounded_down(found.epsilon)} at δ = {digits(found.delta)}, " if found else ""
+    return f"{first}{verdict.bound} (type-II error below the claimed curve)"
 
 
 def _sentence(verdict: Verdict) -> str:
