@@ -18,7 +18,8 @@ from benchmarks import one_run
 from benchmarks.tables import markdown, table
 from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
-from dpassay.membership.guessing import ranked, read_runs, tests_of
+from dpassay.membership.guessing import tests_of
+from dpassay.membership.runs import ranked, read_runs
 
 #: Audits of a cell at most: medians of these.
 REPEATS = 16

@@ -17,6 +17,7 @@ from dpassay.auditing.stages import (
     Counted,
     Selection,
     certify,
+    check_conclusive,
     count,
     learn,
     learn_rare_events,
@@ -24,17 +25,16 @@ from dpassay.auditing.stages import (
 )
 from dpassay.blackbox.library_objects import claim_on
 from dpassay.blackbox.mechanism import check_mechanism
-from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.power import best_detectable, smallest_detectable
 from dpassay.diagnosis.diagnoses import belief, diagnose, looked_at
-from dpassay.errors import InvalidInput, NotEnoughDraws
+from dpassay.errors import InvalidInput
 from dpassay.learning.cross_fit import evenest_share, separates
 from dpassay.loss.ranking_losses import feature_curve
 from dpassay.notions.all_notions import profile_of
 from dpassay.privacy.claim_parsing import as_claim, parameter, several
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.families import Family, OrderedClaims
+from dpassay.privacy.families import Family, delta_of, last_refuted
 from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.blindness import Blind, Cause, blind_search, far_above
@@ -339,7 +339,7 @@ def bound(
         )
     if family is not None and not (sampling and sampling.progress is False):
         family = replace(family, claims=announced(family.claims))
-    among = None if family is None else family.ordered(_delta_of(wanted))
+    among = None if family is None else family.ordered(delta_of(wanted))
     tested = wanted if among is None else among
     how = {"n": n, "train": train, "seconds": seconds, "loss": loss}
     drawn = {"rng": rng, "sampling": sampling, "relation": relation, "features": features}
@@ -349,7 +349,7 @@ def bound(
     about, witness = _about(choice, counted, 1, seen), seen.best.witness(choice.source)
     bounded: dict[str, Any]
     if family is not None and among is not None:
-        bounded = _of_family(family, among, seen.lower, _delta_of(wanted))
+        bounded = last_refuted(family, among, seen.lower, delta_of(wanted))
         about = replace(about, notes=(bounded.pop("note"), *about.notes))
     else:
         hoped = _MOST * choice.predicted  # by training draws, which choose what is looked at
@@ -373,39 +373,6 @@ def bound(
         about=about,
         **bounded,
     )
-
-
-def _delta_of(wanted: Claim) -> float:
-    """The δ at which a family's ε is bounded."""
-    if wanted.point is None or wanted.symbol != "ε" or not wanted.point[1]:
-        raise InvalidInput(
-            'with family=, of must be ε at a δ above 0, such as of="eps, delta=1e-5", got '
-            f"{wanted.meaning}"
-        )
-    return wanted.point[1]
-
-
-_ASSUMED = " (assuming the family)"
-
-
-def _of_family(family: Family, among: OrderedClaims, t: float, delta: float) -> dict[str, Any]:
-    """The ε of the last claim that is refuted, that claim, and a note with its parameter."""
-    falling = bool(among.values[0] > among.values[-1])  # the largest parameter is the most private
-    family.check_nested(falling)
-    value = among.last_refuted(t)
-    if value is None:
-        low, high = family.low, family.high
-        note = f"no claim is refuted, for {family.name} {low:g} to {high:g}"
-        return {"value": 0.0, "note": note, "of": _ASSUMED}
-    claim = among.make(value)
-    side = "above" if falling else "below"
-    refuted = f"its claims for {family.name} {value:.4g} and {side} are refuted"
-    note = f"it assumes that the mechanism is one of the family: {refuted}"
-    note += ", and this is the ε of the last of them"
-    if t > among.largest - 0.5:  # a search ends a little below
-        none = "which is the whole range: the mechanism is none of the family, and no ε follows from it"
-        return {"value": 0.0, "note": f"{refuted}, {none}", "of": " (the family is refuted)"}
-    return {"value": claim.epsilon_at(delta), "claim": claim, "note": note, "of": _ASSUMED}
 
 
 def _about(choice: Selection, counted: Counted, claims: int, found: Certificate) -> About:
@@ -528,14 +495,3 @@ def _in_time(clock: Clock, budget: Budget, choices: Sequence[Selection]) -> Budg
     return clock.testing(
         budget, [look.source for look in found if isinstance(look.source, Live)], use
     )
-
-
-def check_conclusive(claim: Claim, test: tuple[int, int], gamma: float) -> None:
-    """Whether these draws could refute the claim at all, were the event as telling as can be."""
-    n, m = test
-    if claim.set_by_events and joint.p_value(Counts(n, n, 0, m), claim, gamma=gamma) > gamma:
-        raise NotEnoughDraws(
-            f"{n} draws a side to test with cannot refute {claim}, not even if an event happened in "
-            "all of them on one input and in none on the other; give more draws (dp.plan and dpassay "
-            "plan say how many) or a lower confidence"
-        )

@@ -28,7 +28,7 @@ from dpassay.bounds import joint_test as joint
 from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
 from dpassay.diagnosis.parts import Keeping, Kept
-from dpassay.errors import MechanismError
+from dpassay.errors import MechanismError, NotEnoughDraws
 from dpassay.learning.cross_fit import CrossFit, select
 from dpassay.learning.event_selection import EventCriterion, SelectedEvent, select_events
 from dpassay.learning.renyi_function import MomentCriterion, Variation
@@ -448,3 +448,14 @@ def _bound_divergence(
     least = v.detectable(limit, min(len(score_p), len(score_q)))
     seen = claim.from_divergence(v.order, least) if math.isfinite(least) else math.inf
     return max(bound, 0.0), chance, seen
+
+
+def check_conclusive(claim: Claim, test: tuple[int, int], gamma: float) -> None:
+    """Whether these draws could refute the claim at all, were the event as telling as can be."""
+    n, m = test
+    if claim.set_by_events and joint.p_value(Counts(n, n, 0, m), claim, gamma=gamma) > gamma:
+        raise NotEnoughDraws(
+            f"{n} draws a side to test with cannot refute {claim}, not even if an event happened in "
+            "all of them on one input and in none on the other; give more draws (dp.plan and dpassay "
+            "plan say how many) or a lower confidence"
+        )

@@ -120,7 +120,7 @@ def attack_rates(
     """
     from dpassay.membership.attacks import attack_rates as rates
     from dpassay.membership.canaries import read_columns
-    from dpassay.membership.guessing import refuse_shared_coins
+    from dpassay.membership.runs import refuse_shared_coins
 
     given, _ = read_columns(scores, **vars(columns))
     runs = list(zip(*(v if columns.run else [v] for v in given.values()), strict=True))

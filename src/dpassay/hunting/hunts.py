@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any
 
 from dpassay import validation as checks
-from dpassay.auditing.audits import audit, check_conclusive
+from dpassay.auditing.audits import audit
+from dpassay.auditing.stages import check_conclusive
 from dpassay.blackbox.inputs import as_space
 from dpassay.blackbox.library_objects import Neighbours, neighbours_of
 from dpassay.blackbox.mechanism import Mechanism, check_mechanism, with_features

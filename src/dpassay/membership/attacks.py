@@ -31,7 +31,7 @@ from dpassay._typing import FloatArray
 from dpassay.bounds import binomial_limits as clopper_pearson
 from dpassay.bounds.ordering import kl
 from dpassay.errors import InvalidInput
-from dpassay.membership.guessing import FEW, is_several, read_scores
+from dpassay.membership.runs import FEW, is_several, read_scores
 from dpassay.privacy.provenance import Guarantee, level
 from dpassay.rootfinding import bisect
 from dpassay.rounding import rounded_down, rounded_up

@@ -36,17 +36,15 @@ from scipy.special import ndtr, ndtri
 from dpassay import validation as checks
 from dpassay.bounds import one_run_test as bounds
 from dpassay.errors import InvalidInput
-from dpassay.membership.guessing import (
+from dpassay.membership.guessing import Guesses, Test, tests_of
+from dpassay.membership.runs import (
     FEWEST,
-    Guesses,
     Run,
-    Test,
     coin_notes,
     is_reversed,
     placed,
     ranked,
     read_runs,
-    tests_of,
 )
 from dpassay.outputs.events import Event
 from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP

@@ -168,3 +168,36 @@ class OrderedClaims(Claim):
 
     def __str__(self) -> str:
         return f"one of {len(self.values)} claims"
+
+
+def delta_of(wanted: Claim) -> float:
+    """The δ at which a family's ε is bounded."""
+    if wanted.point is None or wanted.symbol != "ε" or not wanted.point[1]:
+        raise InvalidInput(
+            'with family=, of must be ε at a δ above 0, such as of="eps, delta=1e-5", got '
+            f"{wanted.meaning}"
+        )
+    return wanted.point[1]
+
+
+_ASSUMED = " (assuming the family)"
+
+
+def last_refuted(family: Family, among: OrderedClaims, t: float, delta: float) -> dict[str, Any]:
+    """The ε of the last claim that is refuted, that claim, and a note with its parameter."""
+    falling = bool(among.values[0] > among.values[-1])  # the largest parameter is the most private
+    family.check_nested(falling)
+    value = among.last_refuted(t)
+    if value is None:
+        low, high = family.low, family.high
+        note = f"no claim is refuted, for {family.name} {low:g} to {high:g}"
+        return {"value": 0.0, "note": note, "of": _ASSUMED}
+    claim = among.make(value)
+    side = "above" if falling else "below"
+    refuted = f"its claims for {family.name} {value:.4g} and {side} are refuted"
+    note = f"it assumes that the mechanism is one of the family: {refuted}"
+    note += ", and this is the ε of the last of them"
+    if t > among.largest - 0.5:  # a search ends a little below
+        none = "which is the whole range: the mechanism is none of the family, and no ε follows from it"
+        return {"value": 0.0, "note": f"{refuted}, {none}", "of": " (the family is refuted)"}
+    return {"value": claim.epsilon_at(delta), "claim": claim, "note": note, "of": _ASSUMED}

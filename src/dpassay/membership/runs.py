@@ -1,0 +1,231 @@
+"""Scores, coins and groups of the canaries of training runs: read and checked once, and ranked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpassay import validation as checks
+from dpassay._typing import AnyArray, BoolArray, FloatArray
+from dpassay.errors import InvalidInput
+from dpassay.sampling.draw import stream
+
+#: The address of the order among equal scores.
+_TIES = 1 << 23
+#: Standard deviations from a half that fair coins do not reach (probability 1e-9 at most).
+_UNFAIR = 6.6
+#: Coins that fair ones do not repeat (probability 1e-13 at most with a million canaries).
+_REPEATED = 64
+#: With fewer canaries than this none are learned from, and they make no group.
+FEWEST = 8
+#: With fewer canaries than this, exactly half being included is no reason for doubt.
+FEW = 20
+#: A coincidence that is rarer than this is a reason for doubt.
+_RARE = 1e-3
+#: What scores must be, and what to do about one that is missing.
+_SCORES = (
+    "one number a canary",
+    "every canary needs a score: give those that could not be scored one that does not depend on the "
+    "coin, such as that of the canary which seems least to have been included",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The canaries of a run, or some of them."""
+
+    scores: FloatArray
+    coins: BoolArray
+    groups: AnyArray  # a label each; all of them "" without groups
+    whole: int  # canaries of the whole run
+
+    def __len__(self) -> int:
+        return len(self.coins)
+
+    def __getitem__(self, chosen: AnyArray) -> Run:
+        return Run(self.scores[chosen], self.coins[chosen], self.groups[chosen], self.whole)
+
+
+def read_runs(scores: Any, included: Any, groups: Any = None) -> list[Run]:
+    """Scores, coins and groups of each run, as they were given."""
+    several = is_several(scores)
+    given = {"scores": scores, "included": included}
+    if groups is not None:
+        given["groups"] = groups
+    if len({is_several(one) for one in given.values()}) > 1:
+        raise InvalidInput(
+            f"{' and '.join(given)} must all be arrays, or all lists of arrays, one a run"
+        )
+    columns = list(given.values()) if several else [[one] for one in given.values()]
+    counts = [len(one) for one in columns]
+    if len(set(counts)) > 1:
+        of = " and ".join(f"{name} of {n}" for name, n in zip(given, counts, strict=True))
+        raise InvalidInput(f"there are {of} runs; give all of each run")
+    runs: list[Run] = []
+    for k, (s, c, *labels) in enumerate(zip(*columns, strict=True)):
+        read, coins = read_scores("scores", s, *_SCORES), _coins(c)
+        for name, column in zip(list(given)[1:], (coins, *labels), strict=True):
+            if len(column) != len(read):
+                of = f" of run {k + 1}" if several else ""
+                raise InvalidInput(
+                    f"scores{of} has {len(read):,} canaries and {name} has {len(column):,}; give one of "
+                    "each a canary, in the same order"
+                )
+        names = _labels(labels[0]) if labels else np.full(len(read), "")
+        runs.append(Run(read, coins, names, len(read)))
+    refuse_shared_coins([run.coins for run in runs])
+    return runs
+
+
+def refuse_shared_coins(runs: Sequence[AnyArray]) -> None:
+    """Refuse runs with the same coins in the same order."""
+    for k, coins in enumerate(runs):
+        if len(coins) > FEW and any(np.array_equal(coins, other) for other in runs[:k]):
+            raise InvalidInput(
+                f"run {k + 1} has the coins of a run before it; every run needs coins of its own: draw "
+                "them with dp.Canaries and another seed"
+            )
+
+
+def shared_number(included: Sequence[int], canaries: Sequence[int]) -> str:
+    """A doubt about runs that all have the same number of included canaries; empty without doubt.
+
+    Runs with the same coins in another order do. R runs of m canaries with coins of their own do with
+    probability about (πm)^(−(R − 1)/2).
+    """
+    same = len({*included}) == len({*canaries}) == 1 and included[0] > 0
+    if not same or (math.pi * canaries[0]) ** (-(len(included) - 1) / 2) >= _RARE:
+        return ""
+    return (
+        f"{included[0]:,} of {canaries[0]:,} canaries are included in every one of the "
+        f"{len(included)} runs: if they share their coins, or a number of canaries was chosen, the "
+        "result does not hold; draw coins for each run with dp.Canaries and another seed"
+    )
+
+
+def is_several(given: Any) -> bool:
+    """Whether this is a list of arrays, one a run."""
+    if not isinstance(given, (list, tuple)) or not len(given):
+        return False
+    return isinstance(given[0], (list, tuple)) or getattr(given[0], "ndim", 0) > 0
+
+
+def read_scores(name: str, given: Any, needed: str, without: str) -> FloatArray:
+    """One score each; `needed` says of what, `without` what to do about one that is missing."""
+    try:
+        array = np.asarray(given, dtype=float)
+    except Exception:  # an object may raise anything
+        detach = "; call .detach() on it" if getattr(given, "requires_grad", False) else ""
+        raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}{detach}") from None
+    if array.ndim != 1 or not array.size:
+        runs = f"; give several runs as a list of arrays: list({name})" if array.ndim == 2 else ""
+        raise InvalidInput(f"{name} must be {needed}, got an array of shape {array.shape}{runs}")
+    if np.isnan(array).any():
+        at = int(np.flatnonzero(np.isnan(array))[0])
+        raise InvalidInput(f"{name}[{at}] is NaN; {without}")
+    return array
+
+
+def _coins(given: Any) -> BoolArray:
+    array = np.asarray(given)
+    if array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all():
+        array = array.astype(bool)
+    if array.ndim != 1 or array.dtype.kind != "b":
+        raise InvalidInput(
+            f"included must be True or False (or 1 or 0) for each canary, got {checks.shown(given)}"
+        )
+    heads = int(np.count_nonzero(array))
+    if abs(2 * heads - len(array)) > _UNFAIR * math.sqrt(len(array)):
+        raise InvalidInput(
+            f"included is True for {heads:,} of {len(array):,} canaries, which fair coins do not do; the "
+            "test needs a fair coin for each canary: draw them with dp.Canaries"
+        )
+    coins = np.asarray(array, dtype=bool)
+    start = coins[:_REPEATED]
+    if 0 < start.sum() < _REPEATED and (again := coins.tobytes().find(start.tobytes(), 1)) > 0:
+        raise InvalidInput(
+            f"included begins anew after {again:,} canaries with the same {_REPEATED} coins: are these "
+            "several runs? Every run needs coins of its own, and is given as an array of its own in a "
+            "list (--run on the command line)"
+        )
+    return coins
+
+
+def _labels(given: Any) -> AnyArray:
+    """A label a canary, as text; small groups are refused."""
+    listed = np.asarray(given, dtype=object)
+    if listed.ndim != 1 or any(one is None or one != one for one in listed):
+        raise InvalidInput(f"groups (--group): one label a canary, got {checks.shown(given)}")
+    names = listed.astype(str)
+    for name, often in zip(*np.unique(names, return_counts=True), strict=True):
+        if often < FEWEST:
+            raise InvalidInput(
+                f"group {str(name)!r} has {often} canaries in a run, and {FEWEST} are the fewest; join "
+                "small groups (--group) before looking at the scores"
+            )
+    return names
+
+
+def refuse_unfair(heads: int, tails: int, group: str) -> None:
+    """Refuse canaries of a group ("" for all) that no coins, or no fair ones, can have divided."""
+    if heads and tails and abs(heads - tails) <= _UNFAIR * math.sqrt(heads + tails):
+        return
+    of = f" of group {group!r}" if group else ""
+    remedy = "groups (--group) must not depend on the coins; small ones can be joined beforehand"
+    raise InvalidInput(
+        f"{heads:,} of the {heads + tails:,} canaries{of} that are tested were included, which leaves no "
+        f"fair coins to guess; {remedy if group else 'draw those of more canaries with dp.Canaries'}"
+    )
+
+
+def coin_notes(runs: Sequence[Run]) -> tuple[list[str], bool]:
+    """What the bounds assume of the coins, in words; and whether the coins look as if they were chosen.
+
+    Exactly half of the canaries in one block: that is what taking the first half gives. A sorted file of
+    fair coins looks the same with a probability of about √(2/πm). Many distinct rows of score and coin,
+    all of them k, 2k … times, k ≥ 2: that is what k copies of a file give, and ties by chance do not.
+    """
+    said = ["it assumes that a fair coin of its own included each canary or left it out"]
+    often = [np.unique(np.array([r.scores, r.coins]), axis=1, return_counts=True)[1] for r in runs]
+    if copied := [n for n in often if len(n) >= FEW and np.gcd.reduce(n) > 1]:
+        times = f"every row of score and coin occurs {np.gcd.reduce(copied[0])} times or a multiple of it"
+        said.append(f"{times}: copies share a coin, and the result does not hold; leave them out")
+    number = shared_number([int(r.coins.sum()) for r in runs], [len(r) for r in runs])
+    said += [number] if number else []
+    doubted = bool(copied or number)
+    half = [c for c in (r.coins for r in runs) if len(c) >= FEW and 2 * c.sum() == len(c)]
+    if not half:
+        return said, doubted
+    chosen = any(np.count_nonzero(c[1:] != c[:-1]) == 1 for c in half)
+    where = " and they stand in one block" if chosen else ""
+    said.append(
+        f"exactly half of the canaries are included{where}: if half were taken, the coins are not "
+        "independent and the result does not hold; draw coins with dp.Canaries"
+    )
+    return said, chosen or doubted
+
+
+def ranked(run: Run, seed: int, k: int) -> Run:
+    """The canaries by falling score, and of equal scores at random: rows may be sorted by the coins."""
+    mixed = stream(seed, _TIES, k).permutation(len(run))
+    return run[mixed[np.argsort(-run.scores[mixed], kind="stable")]]
+
+
+def placed(run: Run) -> Run:
+    """The ranked canaries with their places, from 1 to 0, as scores: those of runs are comparable."""
+    return replace(run, scores=1 - (np.arange(len(run)) + 0.5) / len(run))
+
+
+def is_reversed(runs: Sequence[Run]) -> bool:
+    """Whether included canaries score lower than chance allows (the test of Mann & Whitney)."""
+    total = spread = 0.0
+    for run in runs:
+        m, heads = len(run), int(run.coins.sum())
+        places = np.flatnonzero(run.coins).sum()  # 0 is the highest score
+        total += places - heads * (m - 1) / 2
+        spread += heads * (m - heads) * (m + 1) / 12
+    return total > _UNFAIR * math.sqrt(spread) > 0
