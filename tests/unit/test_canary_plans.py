@@ -67,3 +67,8 @@ def test_plans_of_the_command_line(capsys, tmp_path):
     assert run(["plan"]) == 2
     assert "--claim" in capsys.readouterr().err
     assert run(["plan", "--claim", "eps=1"]) == 0
+
+
+def test_options_of_canaries_are_refused_without_them(capsys):
+    assert run(["plan", "--claim", "eps=1", "--runs", "4"]) == 2
+    assert "go with --canaries" in capsys.readouterr().err
