@@ -29,8 +29,18 @@ from dpassay.bounds.power import draws_needed, normal_limit
 
 #: What `loss="auto"` has to be as good as.
 SINGLE = (
-    *("kde", "polynomial", "ranks", "dyadic", "kinds", "knn", "linear", "logistic", "products"),
-    *("discriminant", "parity", "boosting", "letters"),
+    *(
+        "kde",
+        "polynomial",
+        "ranks",
+        "dyadic",
+        "categories",
+        "knn",
+        "linear",
+        "logistic",
+        "products",
+    ),
+    *("discriminant", "parity", "boosting", "characters"),
 )
 N = 20_000
 #: Nothing was ever tuned on the seeds from here on.

@@ -163,7 +163,7 @@ class Number(float):
     """A number of a class of its own."""
 
 
-class Whole(int):
+class CallProgress(int):
     """A whole number of a class of its own."""
 
 
@@ -227,7 +227,7 @@ OBJECTS: tuple[Callable[[], Any], ...] = (
     lambda: NotImplemented,
     lambda: Text("a"),
     lambda: Number(0.5),
-    lambda: Whole(3),
+    lambda: CallProgress(3),
     lambda: Exception("an exception"),
     lambda: type("Odd", (), {"__module__": "pandas.core", "columns": 3})(),
     lambda: _sparse("csr_matrix"),
@@ -279,7 +279,7 @@ CANONICAL: tuple[Callable[[], Any], ...] = (
     lambda: _Colour.RED,
     lambda: Text("a"),
     lambda: Number(0.5),
-    lambda: Whole(3),
+    lambda: CallProgress(3),
     lambda: np.ma.array([1, 2], mask=[True, False]),
 )
 

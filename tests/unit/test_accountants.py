@@ -137,13 +137,13 @@ def test_a_refuted_curve_says_which_epsilons_go_with_it(seed):
 def test_a_renyi_curve_is_converted_as_its_accountant_does():
     accountant = composed(RdpAccountant())
     curve = dp.claim(accountant)
-    stated = curve.turned()
+    stated = curve.companion()
     assert stated.epsilon == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-9)
     assert stated.epsilon > inverse(1e-5)  # from above
     assert curve.delta_at(stated.epsilon) <= 1e-5
-    assert dp.RenyiCurveDP([2.0], [0.0]).turned().epsilon > 0
-    assert dp.RenyiCurveDP([1e9], [0.0]).turned().epsilon == pytest.approx(0, abs=1e-7)
-    assert curve.at(2.0).turned().epsilon > stated.epsilon
+    assert dp.RenyiCurveDP([2.0], [0.0]).companion().epsilon > 0
+    assert dp.RenyiCurveDP([1e9], [0.0]).companion().epsilon == pytest.approx(0, abs=1e-7)
+    assert curve.at(2.0).companion().epsilon > stated.epsilon
 
 
 @pytest.mark.parametrize(("sigma", "refuted"), [(1.0, False), (0.4, True)])
@@ -153,7 +153,7 @@ def test_the_audit_of_a_renyi_curve_says_which_epsilons_go_with_it(sigma, refute
     other, w = found.second, found.witness
     assert found.violated == refuted
     assert (other.symbol, other.at) == ("ε", "δ = 1e-05")
-    assert other.claimed == curve.turned().epsilon
+    assert other.claimed == curve.companion().epsilon
     assert sum(share for _, share in found.budget) == pytest.approx(0.05)
     assert mechanism.delta(other.lower, (0.0, 1.0)) > 1e-5
     assert other.lower > (1.0 if refuted else 0.3)

@@ -52,7 +52,7 @@ def test_candidates_suit_the_outputs(seed):
         return candidates(training_of(samples))
 
     assert names(zoo.Laplace()) == ["polynomial", "kde", "ranks", "dyadic"]
-    assert names(zoo.DiscreteLaplace()) == ["kinds", "linear", "kde"]
+    assert names(zoo.DiscreteLaplace()) == ["categories", "linear", "kde"]
     assert names(zoo.RandomizedResponse(1.5)) == [
         "feature",
         "logistic",

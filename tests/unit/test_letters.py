@@ -180,14 +180,16 @@ def test_words_that_tell_nothing_refute_nothing(seeds):
         letters = rng.choice(list(string.ascii_lowercase), size=(n, 8))
         return ["".join(word) for word in letters.tolist()]
 
-    for loss in ("auto", "letters"):
+    for loss in ("auto", "characters"):
         verdict = dp.audit(
             nothing, PAIR, "eps=0", n=4000, rng=seeds[0], loss=loss, confidence=0.9999
         )
         assert not verdict.violated
 
 
-@pytest.mark.parametrize("loss", ["kde", "kinds", "linear", "logistic", "products", "boosting"])
+@pytest.mark.parametrize(
+    "loss", ["kde", "categories", "linear", "logistic", "products", "boosting"]
+)
 def test_words_of_which_none_repeats_stop_no_ranking(loss, seed):
     def words(data, size, rng):
         letters = rng.integers(97, 123, size=(size, 12)).astype(np.uint8)

@@ -26,7 +26,7 @@ OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize("name", ["kde", "dyadic", "kinds", "logistic"])
+@pytest.mark.parametrize("name", ["kde", "dyadic", "categories", "logistic"])
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_cells_count_events(kind, name, seed):
     rng = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ from dpassay.outputs import resident
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.events import Intervals, of_keys
 from dpassay.outputs.keys import learn
-from dpassay.outputs.resident import Resident, brought_here, stay
+from dpassay.outputs.resident import Resident, on_host, stay
 
 PAIR = (0.0, 1.0)
 #: CuPy and JAX are tested by hand, where they are; the others by `make test-torch` and `make test`.
@@ -56,7 +56,7 @@ def test_outputs_are_read_as_numpys(library, shape, kind):
     given = np.arange(np.prod(shape)).reshape(shape).astype(kind)
     found, expected = stay(library.asarray(given), 5), from_raw(given, 5)
     assert isinstance(found, Resident)
-    np.testing.assert_array_equal(brought_here(found).numbers, expected.numbers)
+    np.testing.assert_array_equal(on_host(found).numbers, expected.numbers)
     assert found.structures == expected.structures
     assert found.containers == expected.containers
 

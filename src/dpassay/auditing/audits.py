@@ -46,7 +46,7 @@ from dpassay.results.witness import BITS, Witness
 from dpassay.sampling.budget import Budget, Clock, split
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.identity import same_inputs
-from dpassay.sampling.progress import Whole, announced
+from dpassay.sampling.progress import CallProgress, announced
 from dpassay.sampling.samples import Batch, Live, Samples, Sizes, sources
 
 #: Where no event holds this share of the draws, the outputs themselves may make an audit blind.
@@ -202,7 +202,7 @@ def _verdict(
     violated, tests = found.p_value <= gamma, len(found.tests)
     witness, sure = (
         found.best.witness(choice.source),
-        Guarantee.EXACT.given(choice.source.doubts),
+        Guarantee.EXACT.downgraded(choice.source.doubts),
     )
     blind = _blind(choice, found, violated, planned, gamma)
     rest = [(f"the other {claims - 1} claims", gamma * (claims - 1))] if claims > 1 else []
@@ -219,7 +219,7 @@ def _verdict(
         witness=witness,
         smallest_detectable=found.detectable,
         detectable_on=found.detectable_on,
-        second=None if found.second is None else found.second.given(violated),
+        second=None if found.second is None else found.second.beside(violated),
         budget=(*found.budget, *rest),
         pairs=choice.pairs,
         about=_about(choice, counted, claims, found),
@@ -238,7 +238,7 @@ def _diagnosis(
     claimed: bool = True,
 ) -> tuple[Explanation, ...]:
     """Why a claim was refuted, or what was looked at; one of `tests` events is the witness."""
-    learner, sure = choice.learner, Guarantee.EXACT.given(choice.source.doubts)
+    learner, sure = choice.learner, Guarantee.EXACT.downgraded(choice.source.doubts)
     if claim is None:
         return looked_at(learner)
     known = learner.known_features()
@@ -365,7 +365,7 @@ def bound(
     return LowerBound(
         confidence=confidence,
         notion=wanted.meaning + bounded.pop("of", ""),
-        guarantee=Guarantee.EXACT.given(choice.source.doubts),
+        guarantee=Guarantee.EXACT.downgraded(choice.source.doubts),
         pair=choice.source.pair,
         witness=witness,
         budget=tuple(seen.budget),
@@ -379,7 +379,7 @@ def _about(choice: Selection, counted: Counted, claims: int, found: Certificate)
     bits = (BITS,) if found.best.found.event.of_representation and found.lower > 0 else ()
     return About(
         method=_method(choice),
-        guarantee=Guarantee.EXACT.given(choice.source.doubts),
+        guarantee=Guarantee.EXACT.downgraded(choice.source.doubts),
         n=tuple((choice.spent + counted.counts[0, [1, 3]]).tolist()),
         seed=choice.source.seed,
         pair=choice.source.pair,
@@ -470,7 +470,7 @@ def _counted(
     if not largest:
         for one in claims:
             check_conclusive(one, planned, gamma)
-    with Whole(budget.draws(len(found)), "learning") as bar:
+    with CallProgress(budget.draws(len(found)), "learning") as bar:
         choices = learn(found, claims, budget, gamma, loss, largest=largest)
         if clock is None:  # rare events are for draws that are counted, not for seconds
             choices, budget = learn_rare_events(choices, budget, gamma, largest=largest)

@@ -28,7 +28,7 @@ def second_bound(tests: Sequence[tuple[Counts, float]], claim: Claim) -> SecondB
     little to people, it is ε at a δ that is fixed for all audits. A tenth of γ pays for it, whatever
     comes out: both bounds hold at once.
     """
-    other = claim.turned()
+    other = claim.companion()
     if other is None or not tests:
         return None
     tests = [(counts, SECOND * gamma) for counts, gamma in tests]
@@ -124,7 +124,7 @@ def audit_counts(
         guarantee=Guarantee.EXACT,
         witness=replace(witness, level=share),
         smallest_detectable=detectable,
-        second=None if second is None else second.given(violated),
+        second=None if second is None else second.beside(violated),
         budget=tuple(budget),
         about=About(
             method="exact joint test of two binomial counts",

@@ -116,7 +116,7 @@ def replay(
     likelier: Literal["first", "second"] = "first" if witness.p >= witness.q else "second"
     verdict = audit_counts(i, n_p, j, n_q, claim, confidence=confidence, likelier=likelier)
     pair = source.pair if witness.pair is None else source.pair.related(witness.pair.relation)
-    guarantee = verdict.guarantee.given(source.doubts)
+    guarantee = verdict.guarantee.downgraded(source.doubts)
     swapped = _swapped(verdict.witness, likelier)
     blind = EXCHANGED if swapped else Blind(verdict.blind_cause, verdict.blind)
     return replace(

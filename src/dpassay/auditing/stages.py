@@ -35,7 +35,7 @@ from dpassay.learning.renyi_function import MomentCriterion, Variation
 from dpassay.learning.streaming import best_event, draws_for_rare_events, two_tallies
 from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event
-from dpassay.outputs.resident import AnyOutputs, brought_here
+from dpassay.outputs.resident import AnyOutputs, on_host
 from dpassay.privacy.claims import Claim
 from dpassay.results.estimates import SECOND, SecondBound
 from dpassay.results.witness import Witness
@@ -209,7 +209,7 @@ class Counter:
         out = []
         for events, loss in zip(self.events, self.losses, strict=True):
             counts = [[event.count(p), len(p), event.count(q), len(q)] for event in events]
-            scored = [] if loss is None else [(loss, brought_here(p), brought_here(q))]
+            scored = [] if loss is None else [(loss, on_host(p), on_host(q))]
             out.append(Counted(np.array(counts), [(s.score(a), s.score(b)) for s, a, b in scored]))
         return out
 

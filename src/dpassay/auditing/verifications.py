@@ -32,7 +32,7 @@ from dpassay.results.explanations import Explanation
 from dpassay.results.verification import PairUpper, Verification
 from dpassay.sampling.budget import split
 from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.progress import Whole
+from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Batch, Source, sources
 
 #: The share of the draws that say which outputs there are, and the most per side that do.
@@ -82,7 +82,7 @@ def verify(
     held: tuple[Batch, Kept, Claim, Pair] | None = None  # what a diagnosis of the worst pair needs
     drawn = (0, 0)
     many = len(pairs) if isinstance(pairs, list) else 1
-    with Whole(0) as bar:
+    with CallProgress(0) as bar:
         for source in sources(
             mechanism, pairs, rng=rng, sampling=sampling, relation=relation, features=features
         ):
@@ -110,7 +110,7 @@ def verify(
     if first is None:
         raise InvalidInput("there is no pair to look at: the iterator is empty")
     worst = max(found, key=lambda one: one.upper)
-    guarantee = Guarantee.EXACT.given(doubts)
+    guarantee = Guarantee.EXACT.downgraded(doubts)
     epsilon, allowed = None, 0.0
     if target is not None and target[0].size == 1:
         epsilon, allowed = float(target[0][0]), float(target[1][0])

@@ -31,7 +31,7 @@ from dpassay.results.verdict import Verdict
 from dpassay.rounding import number
 from dpassay.sampling.budget import Clock
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
-from dpassay.sampling.progress import Whole
+from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Live
 
 __all__ = ["Hunt", "Tried", "hunt"]
@@ -140,7 +140,7 @@ def hunt(
         budget=draws,
         recording=guide is not None,
     )
-    with Whole(draws.total, "hunting", how.progress, sides=2) as bar:
+    with CallProgress(draws.total, "hunting", how.progress, sides=2) as bar:
         log, top, notes = _searched(screening, bar, outside)
         verdict = _verdict(screening, bar, top, planned if top.conclusive else None, confidence)
     listed = _listed(log, top)
@@ -169,7 +169,9 @@ def hunt(
     )
 
 
-def _searched(screening: Screening, bar: Whole, outside: bool) -> tuple[Log, Trial, list[str]]:
+def _searched(
+    screening: Screening, bar: CallProgress, outside: bool
+) -> tuple[Log, Trial, list[str]]:
     """The trials, that of the pair to test, shrunk, and notes; an interruption ends the search alone."""
     notes: list[str] = []
     best = 0.0
@@ -208,7 +210,7 @@ def _searched(screening: Screening, bar: Whole, outside: bool) -> tuple[Log, Tri
 
 
 def _verdict(
-    screening: Screening, bar: Whole, top: Trial, planned: int | None, confidence: float
+    screening: Screening, bar: CallProgress, top: Trial, planned: int | None, confidence: float
 ) -> Verdict:
     """The audit of one pair on streams that no trial has: the draws kept for it, or all that is left."""
     budget, how = screening.budget, screening.sampling

@@ -41,7 +41,7 @@ _SPLIT = 200
 #: Losses on cells, which are fitted to counts.
 ON_CELLS = ("kde", "polynomial")
 #: Scores that may find no difference at all, which is then no failure.
-_TABLES = ("lowest bit", "bits", "letters", "parity")
+_TABLES = ("lowest bit", "bits", "characters", "parity")
 #: Scores of the floating-point representation.
 _BITS = ("lowest bit", "bits")
 #: Text of more different values than this is split into characters.
@@ -76,7 +76,7 @@ def candidates(training: Training) -> list[str]:
     collections = not training.p.outputs.is_plain and _varied(training)
     names = ["feature", "features"] if collections else []
     if len(layout) > 1 and (free or len(layout) <= _FEW):
-        names.append("kinds")
+        names.append("categories")
     narrow = width <= _WIDE or _whole_numbers(training)
     if not collections and ((many and width > 2 and narrow) or _parted(training)):
         names.append("feature")  # before combinations: a witness of one feature is easier to read
@@ -100,7 +100,7 @@ def candidates(training: Training) -> list[str]:
         names.append("boosting")
     kinds = training.p.outputs.structures
     if len(kinds) > _TEXTS and any(text_of(leaf) for leaf in leaves_of(kinds[0])):
-        names.append("letters")  # of text that hardly repeats
+        names.append("characters")  # of text that hardly repeats
     return names
 
 
@@ -280,7 +280,7 @@ class CrossFit:
 
     def in_sample(self, index: int) -> bool:
         """Whether a candidate is judged by the draws it is fitted to, which only set its order."""
-        few = self.names[index] == "kinds" and len(self.training.layout) <= _FEW
+        few = self.names[index] == "categories" and len(self.training.layout) <= _FEW
         return few or self.names[index] == "lowest bit"
 
     def parametric(self, index: int) -> bool:

@@ -20,8 +20,8 @@ from dpassay.errors import InvalidInput
 from dpassay.outputs import resident
 from dpassay.outputs.canonical import Outputs, from_array
 from dpassay.outputs.keys import KeyedDraws, Layout, Part, learn
-from dpassay.outputs.resident import AnyOutputs, Resident, anywhere, brought_here
-from dpassay.sampling.progress import Whole
+from dpassay.outputs.resident import AnyOutputs, Resident, anywhere, on_host
+from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Sizes, Source
 
 
@@ -272,7 +272,7 @@ class Binning:
             found = self._tally_there(p, q)
             if found is not None:
                 return found
-        return self.of_sorted(*(self.layout.sort(brought_here(side)) for side in (p, q)))
+        return self.of_sorted(*(self.layout.sort(on_host(side)) for side in (p, q)))
 
     def _tally_there(self, *sides: Resident) -> CellCounts | None:
         """The same of one free number, counted where it is; None where it must be copied."""
@@ -380,7 +380,7 @@ def tally_draws(source: Source, sizes: Sizes, bandwidth: float | None = None) ->
     that of the first look whatever the sizes are.
     """
     look, rest = first_look(sizes)
-    with Whole(max(sizes)):
+    with CallProgress(max(sizes)):
         first = source.deal(look)
         tally = tally_of(first.p, first.q, Smoothing(min(sizes), bandwidth))
         if not max(rest):

@@ -22,7 +22,7 @@ NAMES = (
     "polynomial",
     "dyadic",
     "ranks",
-    "kinds",
+    "categories",
     "knn",
     "discriminant",
     "linear",
@@ -30,7 +30,7 @@ NAMES = (
     "products",
     "parity",
     "bits",
-    "letters",
+    "characters",
     "feature",
     "features",
     *PRESETS,
@@ -58,7 +58,7 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Loss:
     match loss:
         case "kde" | "polynomial":
             return GridLoss.named(loss, training.tally)
-        case "dyadic" | "kinds" | "ranks":
+        case "dyadic" | "categories" | "ranks":
             return DyadicLoss.fit(training, loss)
         case "knn":
             return KnnLoss.fit(training)
@@ -68,7 +68,7 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Loss:
             return fit_parity(training)
         case "feature" | "features":
             return fit_features(loss, training)
-        case "lowest bit" | "bits" | "letters":
+        case "lowest bit" | "bits" | "characters":
             return fit_tables(loss, training)
         case str():
             checks.one_of("loss", loss, ("auto", "values", *NAMES))

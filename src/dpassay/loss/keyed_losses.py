@@ -101,12 +101,12 @@ class DyadicLoss(KeyedLoss):
 
     @classmethod
     def fit(cls, training: Training, name: str) -> DyadicLoss:
-        """ "dyadic", or "ranks": a polynomial in the normal scores; or "kinds": keys alone."""
+        """ "dyadic", or "ranks": a polynomial in the normal scores; or "categories": keys alone."""
         layout, n = training.layout, training.sizes
         counts = training.p.counts(), training.q.counts()
         levels = log_ratio(*counts, n)
         cells: dict[int, Cells] = {}
-        if name == "kinds":
+        if name == "categories":
             keys = levels[:-1]
             if keys.size and np.ptp(keys) == 0.0:  # none leads: any order, or all were one event
                 levels = levels + _PARTED * np.arange(levels.size)

@@ -216,7 +216,7 @@ _ENOUGH_FOR_TABLES = 25_000
 
 
 def fit_tables(name: str, training: Training) -> RankingLoss:
-    """ "lowest bit", "bits" or "letters"."""
+    """ "lowest bit", "bits" or "characters"."""
     training = training.most(_ENOUGH_FOR_TABLES)
     p, q = training.p.outputs, training.q.outputs
     match name:

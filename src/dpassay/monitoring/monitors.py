@@ -412,7 +412,7 @@ def _verdict(
     failures = dict.fromkeys(failure for one in processes for failure in one.failures)
     untried = [f"could not be tried: {failure}" for failure in failures]
     names = dict.fromkeys(epoch.partition.name for one in processes for epoch in one.epochs)
-    guarantee = Guarantee.EXACT.given(doubts)
+    guarantee = Guarantee.EXACT.downgraded(doubts)
     by_pair: tuple[tuple[str, float], ...] = ()
     if len(pairs) > 1:
         by_pair = tuple((str(p), float(e)) for p, e in zip(pairs, evidence, strict=True))

@@ -110,7 +110,7 @@ def _by_parts(learner: CrossFit) -> bool:
         scores = (learner.scores(k) for k, name in enumerate(learner.names) if name in names)
         return [ks_distance(*one) for one in scores if one is not None]
 
-    if distances("letters", "features"):
+    if distances("characters", "features"):
         return True
     least = 2 / math.sqrt(min(learner.batch.sizes))
     least += max(distances(*learner.on_cells), default=0.0)

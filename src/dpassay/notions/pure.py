@@ -39,7 +39,7 @@ from dpassay.privacy.provenance import About, Guarantee
 from dpassay.results.estimates import Estimate, LowerBound
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.progress import Whole
+from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Sizes, Source, one_source, sources
 
 __all__ = ["estimate", "lower_bound"]
@@ -143,7 +143,7 @@ def lower_bound(
     length = len(pairs) if isinstance(pairs, Sequence) else 1
     best: tuple[Worst, Source, Sizes] | None = None  # with the draws of its second stage
     values = []
-    with Whole(0, "seeking the worst pair") as bar:
+    with CallProgress(0, "seeking the worst pair") as bar:
         for source in sources(mechanism, pairs, rng=rng, sampling=sampling):
             seek, further = _two_stages(n, n_bound, source)
             bar.total = max(bar.total, length * max(seek) + max(further))
@@ -165,7 +165,7 @@ def lower_bound(
         value=value,
         confidence=confidence,
         notion="ε",
-        guarantee=Guarantee.ASYMPTOTIC.given(source.doubts),
+        guarantee=Guarantee.ASYMPTOTIC.downgraded(source.doubts),
         location=loss.where(worst.block, worst.cell),
         pair=source.pair,
         estimates=tuple(values),

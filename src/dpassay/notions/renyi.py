@@ -44,7 +44,7 @@ from dpassay.results.estimates import Estimate, LowerBound
 from dpassay.results.witness import BITS
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.progress import Whole
+from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Sizes, Source, one_source, sources
 
 __all__ = ["Softmax", "Variational", "curve", "estimate", "lower_bound"]
@@ -248,7 +248,7 @@ def _variational_bounds(
     total = min(totals(found[0], n, least=20))
     share = min(0.25, max(0.1, 25_000 / total)) if method.train is None else method.train
     budget = split(found[0], n, share, least=(10, 10))
-    with Whole(budget.draws(len(found)), "learning") as bar:
+    with CallProgress(budget.draws(len(found)), "learning") as bar:
         for source in found:
             learner = CrossFit(source.deal(budget.learn), method.loss, source.rng)
             power = MomentCriterion(float(orders[0]), swaps, min(budget.test), level)
@@ -294,7 +294,7 @@ def _softmax_bounds(
     best: Bounds | None = None
     estimates: list[float] = []
     draws = totals(found[0], n)
-    with Whole(len(found) * max(draws)):
+    with CallProgress(len(found) * max(draws)):
         for source in found:
             loss = _fitted(source, draws, method)
             rows = [_row(loss, method, swap, orders) for swap in swaps]

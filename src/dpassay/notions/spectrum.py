@@ -46,7 +46,7 @@ from dpassay.privacy.curves import Spectrum
 from dpassay.privacy.pairs import Direction, Pair, Relation
 from dpassay.privacy.provenance import About, Guarantee
 from dpassay.sampling.draw import Sampling, Seed, seed_for
-from dpassay.sampling.progress import Whole
+from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Live, one_source
 
 __all__ = ["SetSpectrum", "distributional", "estimate", "parallel", "relative", "sequential"]
@@ -271,7 +271,7 @@ def _union(
     draws = checks.whole("n", n, at_least=40)
     seed, parts, failures = seed_for(rng, sampling), list(reused), []
     first: Exception | None = None
-    with Whole(len(jobs) * draws) as bar:
+    with CallProgress(len(jobs) * draws) as bar:
         for index, (key, pair, mechanism) in enumerate(jobs):
             bar.say(f"pair {index + 1} of {len(jobs)}", (len(jobs) - index) * draws)
             source = Live(mechanism, pair, seed=seed, index=index, sampling=sampling)

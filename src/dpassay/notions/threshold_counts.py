@@ -33,7 +33,7 @@ from dpassay.privacy.claims import ApproximateDP
 from dpassay.privacy.pairs import SWAPS, Pair
 from dpassay.records import Record
 from dpassay.sampling.budget import split
-from dpassay.sampling.progress import Whole
+from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Sizes, Source
 
 #: As many declared ε are bounded by the exact joint test, more by Clopper–Pearson limits.
@@ -118,7 +118,7 @@ def count_thresholds(
     budget = split(source, n, options.train, least=(20, 10))
     test = budget.test
     first, more = first_look(budget.learn)
-    with Whole(budget.draws(1)):
+    with CallProgress(budget.draws(1)):
         batch = source.deal(first)
         learner = CrossFit(batch, options.loss, source.rng)
         if learner.on_cells and cells_suffice(learner):

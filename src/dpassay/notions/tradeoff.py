@@ -46,7 +46,7 @@ from dpassay.results.witness import Witness
 from dpassay.rootfinding import bisect
 from dpassay.sampling.budget import split, three_stages, totals
 from dpassay.sampling.draw import Sampling, Seed
-from dpassay.sampling.progress import Whole
+from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Batch, Source, one_source
 
 __all__ = ["audit", "estimate", "point"]
@@ -223,7 +223,7 @@ def point(
     gamma = 1 - checks.probability("confidence", confidence)
     checks.one_of("box", box, tuple(_REGIONS))
     budget = split(source, n, 0.5)
-    with Whole(budget.draws(1), "learning") as bar:
+    with CallProgress(budget.draws(1), "learning") as bar:
         training = Training.of(source.deal(budget.learn))
         fitted = fit(as_classifier(loss), training, rng=source.rng(1))
         bar.say("testing")
@@ -289,7 +289,7 @@ def audit(
     if n_test is not None:
         n_test = checks.whole("n_test", n_test, at_least=2)
     locate, test = three_stages(source, n, n_locate, n_test)
-    with Whole(locate + 2 * test, "locating") as bar:
+    with CallProgress(locate + 2 * test, "locating") as bar:
         batch = source.deal((locate, locate))
         try:
             curve = GridLoss.of(tally_of(batch.p, batch.q)).masses().tradeoff_curve()
@@ -313,7 +313,7 @@ def audit(
         p_value=p_value,
         lower_bound=lower,
         confidence=confidence,
-        guarantee=Guarantee.EXACT.given(source.doubts),
+        guarantee=Guarantee.EXACT.downgraded(source.doubts),
         witness=Witness.of(event, c, source.pair),
         smallest_detectable=detectable,
         budget=((f"{box} region of one point", gamma),),

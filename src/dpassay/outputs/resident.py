@@ -59,7 +59,7 @@ class Resident:
 AnyOutputs: TypeAlias = Outputs | Resident
 
 
-def brought_here(outputs: AnyOutputs) -> Outputs:
+def on_host(outputs: AnyOutputs) -> Outputs:
     """Outputs that NumPy can read."""
     return outputs.here if isinstance(outputs, Resident) else outputs
 

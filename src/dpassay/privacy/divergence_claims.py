@@ -378,7 +378,7 @@ class RenyiCurveDP(DivergenceClaim):
         at = np.minimum(np.searchsorted(orders, order), orders.size - 1)
         return np.where(orders[at] == order, epsilons[at], math.inf)
 
-    def turned(self) -> ApproximateDP:
+    def companion(self) -> ApproximateDP:
         """ε at δ = 10⁻⁵, from above, as accountants convert it: a factor means little to people."""
         stated = self.factor * np.array(self.epsilons)
         epsilon = epsilon_of_renyi(np.array(self.orders), stated, SMALL_DELTA)

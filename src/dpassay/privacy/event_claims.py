@@ -105,7 +105,7 @@ class Claim(Record):
         """`point` with another θ."""
         return None
 
-    def turned(self) -> Claim | None:
+    def companion(self) -> Claim | None:
         """The same claim, or one that it implies, in another parameter; None if there is none."""
         return None
 
@@ -395,7 +395,7 @@ class ApproximateDP(EpsilonDeltaClaim):
             return f"ε at δ = {digits(self.delta)}"
         return f"δ at ε = {digits(self.epsilon)}"
 
-    def turned(self) -> ApproximateDP | None:
+    def companion(self) -> ApproximateDP | None:
         """δ at this ε for ε at this δ, and the other way round; none where δ is 0."""
         other = "delta" if self.headline == "epsilon" else "epsilon"
         return replace(self, headline=other) if self.delta else None

@@ -36,7 +36,7 @@ class Guarantee(StrEnum):
         """What stands before a number that comes with no error statement."""
         return "not certified: " if self is Guarantee.HEURISTIC else ""
 
-    def given(self, doubts: Sequence[str]) -> Guarantee:
+    def downgraded(self, doubts: Sequence[str]) -> Guarantee:
         """The downgraded guarantee: none where there are doubts that draws are independent."""
         return Guarantee.HEURISTIC if doubts else self
 
@@ -93,7 +93,7 @@ class About(Record):
         """About draws from a source: doubts about their independence downgrade the guarantee."""
         return cls(
             method=method,
-            guarantee=guarantee.given(source.doubts),
+            guarantee=guarantee.downgraded(source.doubts),
             n=n,
             seed=source.seed,
             pair=source.pair,

@@ -104,7 +104,7 @@ class TradeoffDP(Claim):
         """
         return cls(_curve_of_profile(f), name=_name_of(f))
 
-    def turned(self) -> ApproximateDP | None:
+    def companion(self) -> ApproximateDP | None:
         """ε at δ = 10⁻⁵, from above, for a claim about both orders: few readers know what a gap means."""
         epsilon = math.inf if self.directional else self.epsilon_at(SMALL_DELTA)
         return ApproximateDP(epsilon, SMALL_DELTA) if math.isfinite(epsilon) else None

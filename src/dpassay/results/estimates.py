@@ -229,7 +229,7 @@ class SecondBound(Record):
     #: What is held fixed, where it is not the claim's own parameter: "δ = 1e-05".
     at: str = ""
 
-    def given(self, violated: bool) -> SecondBound:
+    def beside(self, violated: bool) -> SecondBound:
         """The bound; at least what is claimed if the claim is refuted, which says that it is exceeded.
 
         That a curve is refuted does not say at which ε.

@@ -40,7 +40,7 @@ from dpassay.errors import (
     Terminated,
 )
 from dpassay.outputs.canonical import Outputs, align, arranged, concatenate, from_raw
-from dpassay.outputs.resident import AnyOutputs, Resident, brought_here, stay
+from dpassay.outputs.resident import AnyOutputs, Resident, on_host, stay
 from dpassay.outputs.templates import Outcome
 from dpassay.privacy.pairs import Pair
 from dpassay.sampling.copies import Head, head
@@ -222,7 +222,7 @@ def draw_task(job: Job, task: Task) -> Drawn | Failure:
         return Failure(task.first, 1, BadOutput, overwritten)
     sides: Sides = drawn[0], drawn[1]
     if not all(isinstance(side, Resident) for side in drawn):
-        p, q = align([brought_here(side) for side in drawn])
+        p, q = align([on_host(side) for side in drawn])
         sides = arranged(p, q) if job.layout.calls else (p, q)
     seconds = time.perf_counter() - start
     if job.writer is not None:

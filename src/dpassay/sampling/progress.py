@@ -21,7 +21,7 @@ class Progress:
     """A rich bar with rate and time left on a terminal; elsewhere a line on stderr now and then.
 
     `enabled` True shows the bar, False shows nothing, None decides by whether stderr is a terminal.
-    Inside a `Whole` it has no bar of its own: it moves that one, and lends it its label if it has one.
+    Inside a `CallProgress` it has no bar of its own: it moves that one, and lends it its label.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ def announced(claims: Callable[[float], Any]) -> Callable[[float], Any]:
     return ask
 
 
-class Whole(Progress):
+class CallProgress(Progress):
     """The one bar of a call that draws several times: draws inside the call advance it.
 
     `total` is what the call will draw as far as its budget tells; it grows if more is drawn. Until the
@@ -153,7 +153,7 @@ class Whole(Progress):
         self.sides = sides
 
     def __enter__(self) -> Self:
-        self._token: Token[Whole | None] = _whole.set(self)
+        self._token: Token[CallProgress | None] = _whole.set(self)
         return super().__enter__()
 
     def expect(self, amount: int) -> None:
@@ -173,6 +173,6 @@ class Whole(Progress):
         super().__exit__(*error)
 
 
-#: The bar of the call that is running. Only a `Whole` sets it, which is entered and left by plain
+#: The bar of the call that is running. Only a `CallProgress` sets it, which is entered and left by plain
 #: functions: set in a generator it would be seen by whoever asked for the next block.
-_whole: ContextVar[Whole | None] = ContextVar("whole", default=None)
+_whole: ContextVar[CallProgress | None] = ContextVar("whole", default=None)
