@@ -116,7 +116,7 @@ def test_a_blind_audit_says_so_first_and_what_to_do(capsys, here):
     assert status == 4
     title, reason = out.splitlines()[:2]
     assert "Could not have seen a violation of 0.5-DP" in title
-    assert reason.startswith("│ Only ε = ")
+    assert reason.startswith("│ Even on the best event only ε = ")
     assert "would have been detected with probability 0.9" in reason
     (following,) = [line for line in out.splitlines() if line.startswith("│ next")]
     for remedy in ("more draws", "dpassay plan", "--loss", "--confidence"):

@@ -60,7 +60,11 @@ def test_the_privacy_map_is_asked_at_the_distance_of_the_pair(metric, pair, dist
         ("Approximate(MaxDivergence)", (1.5, 1e-6), "(1.5, 1e-06)-DP"),
         ("ZeroConcentratedDivergence", 0.5, "0.5-zCDP"),
         ("Approximate(ZeroConcentratedDivergence)", (0.5, 1e-6), "(0.5, 1e-06)-zCDP"),
-        ("SmoothedMaxDivergence", SimpleNamespace(delta=dp.GaussianDP(1.0).delta_at), "f-DP"),
+        (
+            "SmoothedMaxDivergence",
+            SimpleNamespace(delta=dp.GaussianDP(1.0).delta_at),
+            "f-DP (1-GDP)",
+        ),
         ("RenyiDivergence", lambda order: 0.1 * order, "Rényi DP at 9 orders (1.25 to 64)"),
     ],
 )

@@ -187,16 +187,6 @@ def test_several_verdicts_are_written_and_read(seed):
     assert [one.lower_bound for one in again] == [one.lower_bound for one in found]
 
 
-def test_power_is_shown_where_no_score_separates_the_inputs():
-    rng = np.random.default_rng(0)
-    samples = dp.from_samples(*np.round(rng.normal(size=(2, 8000)), 4))
-    verdict = dp.audit(samples, claim="mu=1", rng=0)
-    assert verdict.unlearned
-    rows = dict(verdict.view().rows)
-    assert f"μ = {number(verdict.smallest_detectable)}" in rows["power"]
-    assert "no score separated" in str(verdict)
-
-
 def test_verdicts_that_share_the_error_probability_hold_together():
     options = {"n": 8000, "rng": 0, "loss": "values"}
     found = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), ["eps=1", "eps=4"], **options)

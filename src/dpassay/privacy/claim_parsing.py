@@ -130,7 +130,7 @@ def read_claim(given: Any, asked: Asked) -> Claim:
     if isinstance(given, tuple) and not several(given):
         if all(isinstance(one, Real) for one in given) and given[1] >= 1 > given[0]:
             raise InvalidInput(
-                f"delta must be below 1, got {given[1]}; a tuple is (ε, δ), in this order"
+                f"delta must be a number below 1, got {given[1]}; a tuple is (ε, δ), in this order"
             )
         return ApproximateDP(*given)
     if isinstance(given, Mapping):

@@ -48,9 +48,11 @@ _SHORT = {
 
 def as_relation(given: Relation | str) -> Relation:
     """A relation by its name or its short name."""
-    if given in tuple(Relation):
-        return Relation(given)
-    return _SHORT[one_of("relation", str(given).replace("-", "_"), tuple(_SHORT))]
+    if isinstance(given, str):
+        if given in tuple(Relation):
+            return Relation(given)
+        given = given.replace("-", "_")
+    return _SHORT[one_of("relation", given, tuple(_SHORT))]
 
 
 @dataclass(frozen=True, eq=False)

@@ -148,14 +148,9 @@ class Verdict(Shown):
 
     @property
     def caught(self) -> str:
-        """`power` where a score was learned; empty where none was, and other events may say more."""
-        return "" if self.unlearned else self.power
-
-    @property
-    def power(self) -> str:
         """What would be detected with probability 0.9, in words; empty where that is not known."""
         least = self.smallest_detectable
-        if least is None or not math.isfinite(least) or self.blind:
+        if least is None or not math.isfinite(least) or self.blind or self.unlearned:
             return ""
         detected = "would be detected with probability 0.9"
         value = f"= {number(least)}"

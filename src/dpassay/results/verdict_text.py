@@ -118,7 +118,7 @@ def view(verdict: Verdict, file: str) -> ResultView:
 def _remarks(verdict: Verdict) -> Rows:
     """When it stopped, what it would have detected, and the notes."""
     rows = [] if verdict.draws is None else [("stopped", f"after {verdict.draws:,} draws a side")]
-    rows += [("power", verdict.power)] if verdict.power else []
+    rows += [("power", verdict.caught)] if verdict.caught else []
     rows += [("note", UNLEARNED)] if verdict.unlearned else []
     bits = verdict.violated and verdict.witness.event.of_representation
     rows += [("note", BITS)] if bits and BITS not in verdict.about.notes else []
