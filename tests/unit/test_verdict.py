@@ -15,7 +15,6 @@ from dpassay.outputs.event_code import expression
 from dpassay.privacy.provenance import About, Origin
 from dpassay.report.page import overview
 from dpassay.results.view import ResultView, capital, small
-from dpassay.rounding import number
 from dpassay.tables import Status
 
 
