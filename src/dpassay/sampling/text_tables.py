@@ -261,13 +261,13 @@ def of_text(cells: Any, marks: Marks = PLAIN) -> Column:
     missing = _among(cells, _MISSING)
     if not missing.any():
         return Column(_typed(cells, marks))
-    written = cells.filter(missing).unique().to_pylist()
+    written = _where(cells, missing).unique().to_pylist()
     if len(written) > 1:
         raise Unreadable(
             f"holds {' and '.join(map(repr, sorted(written)))}, which are all read as a missing value "
             "and are different outputs; write them alike, or another word for one of them"
         )
-    return Column(_typed(cells.filter(~missing), marks), ~missing)
+    return Column(_typed(_where(cells, ~missing), marks), ~missing)
 
 
 def _refuse_grouped(cells: Any) -> None:
@@ -300,7 +300,7 @@ def _typed(cells: Any, marks: Marks) -> AnyArray:
     if cell := _first(cells, separated):
         fitting = ", ".join(
             f"{one.options} if it is {cell.replace(one.thousands, '').replace(one.decimal, '.')}"
-            for one in _fitting(cells if marks == PLAIN else cells.filter(separated))
+            for one in _fitting(cells if marks == PLAIN else _where(cells, separated))
         )
         advice = (
             f"say how: {fitting} (decimal=, thousands= in Python)" if fitting else "write all alike"
@@ -320,7 +320,7 @@ def _typed(cells: Any, marks: Marks) -> AnyArray:
     mixed[true], mixed[false] = True, False
     number = _matches(cells, _NUMBER)
     if number.any():
-        written = cells.filter(number)
+        written = _where(cells, number)
         mixed[number] = _numbers(written)
         _refuse_spellings(written)
     return mixed
@@ -338,7 +338,7 @@ def _refuse_spellings(cells: Any) -> None:
     if len(np.unique(numbers[told])) == np.count_nonzero(told):
         return
     seen: dict[Any, str] = {}
-    for number, text in zip(numbers[told].tolist(), texts.filter(told).to_pylist(), strict=True):
+    for number, text in zip(numbers[told].tolist(), _where(texts, told).to_pylist(), strict=True):
         if number in seen:
             raise Unreadable(
                 f"holds {seen[number]!r} and {text!r}, which are one number, and may be two outputs. "
@@ -349,13 +349,18 @@ def _refuse_spellings(cells: Any) -> None:
 
 def _fitting(cells: Any) -> list[Marks]:
     """The marks with which all numbers among the cells may be written."""
-    numbers = cells.filter(_matches(cells, f"{_SEPARATED}|{_DIGITS}"))
+    numbers = _where(cells, _matches(cells, f"{_SEPARATED}|{_DIGITS}"))
     held = {"", *"".join(numbers.to_pylist())}
     each = itertools.product(
         "." + "," * ("," in held), (mark for mark in _THOUSANDS if mark in held)
     )
     marks = (Marks(decimal, thousands) for decimal, thousands in each if decimal != thousands)
     return [one for one in marks if _matches(numbers, one.number).all()]
+
+
+def _where(cells: Any, mask: BoolArray) -> Any:
+    """The cells that a mask chooses."""
+    return cells.filter(_arrow().array(mask))
 
 
 def _matches(cells: Any, pattern: str) -> BoolArray:
