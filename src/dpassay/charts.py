@@ -454,7 +454,8 @@ def _mark(
     made = mark.encode(x="x:Q", y="y:Q", tooltip=tooltip)
     if not name:
         return [made]
-    legend = alt.Legend(symbolStrokeColor=PALETTE[5], symbolSize=110)
+    # at the bottom: beside the legend of the lines it does not fit on a phone
+    legend = alt.Legend(orient="bottom", symbolStrokeColor=PALETTE[5], symbolSize=110)
     scale = alt.Scale(domain=[name], range=[shape])
     return [made.encode(shape=alt.Shape("mark:N", scale=scale, legend=legend))]
 
