@@ -74,7 +74,7 @@ check: venv  ## format, lint, types, layers
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
-	@! grep -rnwE '$(PRIVATE_WORDS)' src/dpassay --include='*.py' \
+	@! grep -rniE '(^|[^a-z])($(PRIVATE_WORDS))([^a-z]|$$)' src/dpassay --include='*.py' \
 	  || { echo 'the field has other words for these: see "Words" in CONTRIBUTING.md' >&2; exit 1; }
 
 check-pyright:  ## the sample project with pyright, in an environment of its own (its first run fetches the npm package)

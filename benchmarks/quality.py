@@ -18,7 +18,7 @@ import dpassay as dp
 from benchmarks.audits import matrix_cells
 from benchmarks.harness import compare, peak_memory
 from benchmarks.parallel import runs
-from dpassay.bounds import binomial_limits as clopper_pearson
+from dpassay.bounds import clopper_pearson
 
 zoo = dp.zoo
 GAMMA = 0.05

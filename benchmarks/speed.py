@@ -94,12 +94,12 @@ def plain_knn(mechanism: Any, pair: Any, n: int) -> float:
 
 def ours_knn(mechanism: Any, pair: Any, n: int) -> Any:
     """The whole curve by counts of the kNN loss on held-out draws."""
-    from dpassay.loss.keyed_losses import KnnLoss
-    from dpassay.loss.training import Training
+    from dpassay.scores.cells_and_neighbours import KnnScore
+    from dpassay.scores.training import Training
 
     samples = dp.draw(mechanism, pair, n=2 * n, rng=0)
     train, test = samples.deal((n, n)), samples.deal((n, n))
-    loss = KnnLoss.fit(Training.of(train))
+    loss = KnnScore.fit(Training.of(train))
     return np.sort(loss.score(test.p)), np.sort(loss.score(test.q))
 
 

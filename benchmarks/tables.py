@@ -39,7 +39,7 @@ def joint() -> str:
     """Lower bounds on ε from an event at ε = 1: three ways, at equal counts."""
     import math
 
-    from dpassay.bounds import binomial_limits as clopper_pearson
+    from dpassay.bounds import clopper_pearson
     from dpassay.bounds.joint_test import lower_bound
     from dpassay.bounds.ordering import Counts
     from dpassay.privacy.claims import PureDP

@@ -124,7 +124,7 @@ def coverage() -> str:
 
 def sketched(counts: IntArray, epsilon: float) -> float:
     """The smaller of cell by cell limits and McDiarmid's bound, at γ/2 each, in the worse direction."""
-    from dpassay.bounds import binomial_limits as clopper_pearson
+    from dpassay.bounds import clopper_pearson
 
     out, t = [], math.exp(epsilon)
     for p, q in (counts, counts[::-1]):

@@ -8,11 +8,11 @@ import sys
 import numpy as np
 
 import dpassay as dp
-from dpassay.loss.cell_counts import axes_for, bin_linear
-from dpassay.loss.training import Training
 from dpassay.outputs.canonical import align, from_raw
 from dpassay.outputs.keys import learn
 from dpassay.sampling.samples import Batch
+from dpassay.scores.cell_counts import axes_for, bin_linear
+from dpassay.scores.training import Training
 
 # --- mechanisms and pairs
 

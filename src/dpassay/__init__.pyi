@@ -19,7 +19,6 @@ from .blackbox.mechanism import from_function as from_function
 from .blackbox.mechanism import with_features as with_features
 from .hunting.hunts import hunt as hunt
 from .hunting.result import Hunt as Hunt
-from .loss.kernel_density import KernelDensity as KernelDensity
 from .membership.attacks import AttackRates as AttackRates
 from .membership.attacks import attack_rates as attack_rates
 from .membership.canaries import Canaries as Canaries
@@ -50,9 +49,9 @@ from .privacy.curves import TradeoffCurve as TradeoffCurve
 from .privacy.families import Family as Family
 from .privacy.finite_pairs import LossCurve as LossCurve
 from .privacy.finite_pairs import Masses as Masses
-from .privacy.pairs import Pair as Pair
-from .privacy.pairs import Relation as Relation
 from .privacy.provenance import Guarantee as Guarantee
+from .privacy.relations import Pair as Pair
+from .privacy.relations import Relation as Relation
 from .results.estimates import Estimate as Estimate
 from .results.estimates import LowerBound as LowerBound
 from .results.estimates import Profile as Profile
@@ -68,3 +67,4 @@ from .sampling.collected import from_samples as from_samples
 from .sampling.draw import Sampling as Sampling
 from .sampling.samples import Samples as Samples
 from .sampling.samples import draw as draw
+from .scores.kernel_density import KernelDensity as KernelDensity

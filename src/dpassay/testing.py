@@ -42,8 +42,8 @@ from dpassay.hunting.result import Hunt, compared
 from dpassay.learning.betting_cells import why_trivial
 from dpassay.privacy.claim_parsing import as_claim, several
 from dpassay.privacy.claims import ApproximateDP, Claim
-from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import Guarantee, level
+from dpassay.privacy.relations import Relation
 from dpassay.results.explanations import explained
 from dpassay.results.verdict import Verdict
 from dpassay.results.verdict_text import second_bound

@@ -11,7 +11,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.cli import run
-from dpassay.cli.delivery import exit_status
+from dpassay.cli.result_output import exit_status
 
 MINE = """
 import numpy as np

@@ -71,7 +71,7 @@ def test_a_terminal_that_lacks_a_character_loses_nothing(here):  # noqa: F811
 
 
 def test_json_in_ascii_escapes_every_character(monkeypatch):
-    from dpassay.cli.delivery import write_text
+    from dpassay.cli.result_output import write_text
 
     text = json.dumps({"é ε 🎲": 'a "quoted" ÿ'}, ensure_ascii=False)
     held = io.BytesIO()

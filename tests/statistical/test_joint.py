@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import dpassay as dp
-from dpassay.bounds import binomial_limits as clopper_pearson
+from dpassay.bounds import clopper_pearson
 from dpassay.bounds.joint_test import (
     Counts,
     evidence,

@@ -9,8 +9,8 @@ import dpassay as dp
 from dpassay.bounds.joint_test import Counts
 from dpassay.bounds.ordering import (
     _boundary,
+    approximate_critical_values,
     contour,
-    critical_values,
     kl,
     observed_distance,
     seen_contour,
@@ -107,7 +107,7 @@ def test_nor_by_the_ordering_of_bounds(claim, seed):
     rng = np.random.default_rng([seed, 3])
     for n, m in ((300, 300), (91_056, 4787), (10**6, 10**6)):
         c = outcomes(rng, n, m, claim)
-        window, level = window_of(c, 5e-5), critical_values(n, m, 0.05)
+        window, level = window_of(c, 5e-5), approximate_critical_values(n, m, 0.05)
         region = region_of(window, claim)
         j = np.unique(rng.integers(window.first_j, window.last_j + 1, 500))
         left_out = np.minimum(
@@ -138,7 +138,7 @@ def test_the_ordering_does_not_depend_on_the_draws(claim, seed):
 def test_the_boundary_does_not_fall_where_the_critical_value_does():
     """The smallest i with T ≥ z(j) falls with j here; that of the region does not, and is no larger."""
     claim, n, m = dp.ApproximateDP(0.5, 0.1), 1000, 10**5
-    level = critical_values(n, m, 0.05)
+    level = approximate_critical_values(n, m, 0.05)
 
     def reached(i, j):
         inside = i / n <= claim.region(j / m)

@@ -7,9 +7,9 @@ import pytest
 
 import dpassay as dp
 from dpassay.learning.cross_fit import CrossFit
-from dpassay.loss.cell_counts import FIRST_LOOK
 from dpassay.notions.all_notions import profile_of
 from dpassay.sampling.samples import one_source
+from dpassay.scores.cell_counts import FIRST_LOOK
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
@@ -171,7 +171,7 @@ def test_what_is_off_the_curves_is_refused_with_a_remedy():
 @pytest.fixture
 def short_look(monkeypatch):
     """A first look of 8192 draws, so that few draws are many."""
-    monkeypatch.setattr("dpassay.loss.cell_counts.FIRST_LOOK", 1 << 13)
+    monkeypatch.setattr("dpassay.scores.cell_counts.FIRST_LOOK", 1 << 13)
 
 
 def _of_all(mechanism, pair, n, seed, loss="auto"):

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from tests.helpers import binned_of, three_samples
 
-from dpassay.loss.cell_counts import Binned
-from dpassay.loss.kernel_density import (
+from dpassay.scores.cell_counts import Binned
+from dpassay.scores.kernel_density import (
     GAUSSIAN,
     KERNELS,
     RULES,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpassay.errors import InvalidInput
-from dpassay.loss.cell_counts import Axis, axes_for, bin_linear
+from dpassay.scores.cell_counts import Axis, axes_for, bin_linear
 
 RNG = np.random.default_rng(3)
 NORMAL = RNG.normal(size=3000)

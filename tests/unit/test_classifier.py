@@ -10,10 +10,10 @@ from tests.helpers import training, training_of
 import dpassay as dp
 from dpassay.errors import InvalidInput
 from dpassay.learning.cross_fit import candidates
-from dpassay.loss.classifier import ClassifierLoss
-from dpassay.loss.fit import fit
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.events import Event
+from dpassay.scores.classifier import ClassifierScore
+from dpassay.scores.fit import fit
 
 zoo = dp.zoo
 
@@ -95,7 +95,7 @@ def test_the_torch_network_fits_or_says_what_is_missing(seed):
 def test_trees_written_down_score_like_the_classifier(seed):
     rng = np.random.default_rng(seed)
     draws = training(rng.normal(size=(800, 4)), rng.normal(0.3, 1, size=(700, 4)))
-    loss = ClassifierLoss.fit("boosting", draws, rng=rng)
+    loss = ClassifierScore.fit("boosting", draws, rng=rng)
     fresh = from_raw(rng.normal(size=(500, 4)), 500)
     event = loss.event(0.1, True)
     again = Event.from_json(event.to_json())

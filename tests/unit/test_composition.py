@@ -49,6 +49,11 @@ def test_three_compose_whatever_the_order():
     )
 
 
+def test_a_spectrum_that_is_used_several_times_is_wrong_once():
+    one = dp.Spectrum([0.0, 1.0], [0.02, 0.0], upper=[0.03, 0.01], confidence=0.95)
+    assert dp.spectrum.sequential(*[one] * 5).confidence == pytest.approx(0.95)
+
+
 def test_certified_curves_hold_at_the_joint_confidence():
     a = dp.Spectrum([0.0, 1.0], [0.4, 0.1], lower=[0.3, 0.0], upper=[0.5, 0.2], confidence=0.95)
     b = dp.Spectrum([0.0, 1.0], [0.2, 0.0], lower=[0.1, 0.0], upper=[0.3, 0.1], confidence=0.98)

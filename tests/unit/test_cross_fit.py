@@ -12,7 +12,7 @@ PAIR = (0.0, 1.0)
 
 
 def test_the_layout_and_each_fit_are_made_once_for_all_claims(monkeypatch, seed):
-    from dpassay.loss import training as room
+    from dpassay.scores import training as room
 
     learned = []
     monkeypatch.setattr(
@@ -26,7 +26,7 @@ def test_a_candidate_that_fails_is_said_and_does_not_end_the_search(monkeypatch,
     def broken(*arguments, **options):
         raise FloatingPointError("no")
 
-    monkeypatch.setattr("dpassay.loss.keyed_losses.halve", broken)
+    monkeypatch.setattr("dpassay.scores.cells_and_neighbours.halve", broken)
     verdict = dp.audit(dp.zoo.Laplace(), (0.0, 1.0), "eps=2", n=4000, rng=seed)
     assert verdict.tone == "blind"
     assert "dyadic" in verdict.blind

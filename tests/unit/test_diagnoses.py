@@ -12,7 +12,7 @@ from scipy.stats import binom
 import dpassay as dp
 from dpassay.auditing import audits
 from dpassay.diagnosis.diagnoses import _edges, belief, diagnose, median_shift
-from dpassay.diagnosis.numbers import Noise
+from dpassay.diagnosis.noise_fit import Noise
 from dpassay.diagnosis.parts import Keeping, coordinates, joined
 from dpassay.outputs.canonical import all_of, from_raw
 from dpassay.outputs.templates import NUMBER

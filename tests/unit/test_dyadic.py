@@ -8,9 +8,9 @@ import pytest
 from scipy.special import betaln
 from tests.helpers import training
 
-from dpassay.loss.keyed_losses import DyadicLoss, _averaged_odds, halve
-from dpassay.loss.training import Line
 from dpassay.outputs.events import Event
+from dpassay.scores.cells_and_neighbours import DyadicScore, _averaged_odds, halve
+from dpassay.scores.training import Line
 
 
 def trees(depth):
@@ -65,7 +65,7 @@ def test_an_event_of_cells_is_where_the_score_passes_the_cut(seed):
     p = [None if u < 0.2 else float(x) for u, x in rng.normal(size=(2000, 2))]
     q = [None if u < 0.4 else float(x) for u, x in rng.normal(0.5, 1, size=(2000, 2))]
     draws = training(p, q)
-    for loss in [DyadicLoss.fit(draws, name) for name in ("dyadic", "ranks", "categories")]:
+    for loss in [DyadicScore.fit(draws, name) for name in ("dyadic", "ranks", "categories")]:
         scores = loss.score(draws.p.outputs)
         for cut, above in itertools.product((-0.3, 0.0, 0.2), (True, False)):
             event = Event.from_json(loss.event(cut, above).to_json())
@@ -90,7 +90,7 @@ def test_numbers_are_sorted_once_with_the_side_each_is_from(seed):
 def test_kinds_that_are_equally_frequent_are_parted_all_the_same():
     """Else the one event there is, which is all outputs, could show nothing."""
     p = np.repeat([0, 1], [3, 7])
-    loss = DyadicLoss.fit(training(p, p[::-1].copy()), "categories")
+    loss = DyadicScore.fit(training(p, p[::-1].copy()), "categories")
     scores = loss.score(training(p, p).p.outputs)
     assert np.unique(scores).size == 2
     np.testing.assert_allclose(scores, 0.0, atol=1e-8)

@@ -12,14 +12,14 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.loss.ranking_losses import _steps, feature_curve
-from dpassay.loss.training import best_features
 from dpassay.outputs import features as ft
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.leaves import LeafTable
 from dpassay.outputs.named_features import Feature, NamedFeatures, targets_of, words_of
 from dpassay.outputs.score_models import Ranking, Steps
 from dpassay.results.verdict import Verdict
+from dpassay.scores.serializable import _steps, feature_curve
+from dpassay.scores.training import best_features
 
 
 def named(outputs):
@@ -351,7 +351,7 @@ def test_relations_between_parts_are_features():
     assert found[2, "summaries", "the number of negative zeros of the items"] == 1
     assert found[2, "summaries", "the number of odd numbers of the items"] == 1
     assert found[2, "summaries", "the last less first of the items"] == 7
-    name = "the number of times that the text classes of characters = a digit"
+    name = "the number of times that classes of characters of the text = a digit"
     assert found[3, "values", name] == 2
     assert (4, "summaries", "the sum of any p") not in found  # one path alone
 
@@ -396,7 +396,7 @@ def test_numbers_that_outputs_lack_are_said_to_be_zero():
         ]
 
     verdict = dp.audit(dp.from_samples(rows(0.0), rows(2.0)), claim="eps=1", loss="feature")
-    assert "amount (0 where there is none) " in str(verdict.witness)
+    assert "amount (missing counts as 0) " in str(verdict.witness)
 
 
 def test_names_are_told_apart_from_numbers_and_nothing_is_empty():
@@ -438,4 +438,4 @@ def test_a_number_beside_a_key_is_summed_only_where_there_are_several():
 
 def test_characters_of_texts_are_counted_by_places():
     names = {name for _, family, name in named([[["ab", "x"], ["cd", "y"]]]) if family == "pairs"}
-    assert "the number of places with '0 characters' = a and '0 characters' = c" in names
+    assert "the number of places with characters of 0 = a and characters of 0 = c" in names

@@ -10,7 +10,7 @@ from hypothesis import strategies
 import dpassay as dp
 from dpassay import report, settings
 from dpassay.errors import InvalidInput, MechanismError
-from dpassay.hunting.coupling import ADDRESS
+from dpassay.hunting.common_random_numbers import ADDRESS
 from dpassay.hunting.result import beside, compared
 from dpassay.panels import panel
 from dpassay.testing import PrivacyViolation, hunt_private

@@ -9,7 +9,7 @@ from tests.helpers import binned_of, three_samples
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.loss.kernel_density import GAUSSIAN, KERNELS, density_at, density_on_grid
+from dpassay.scores.kernel_density import GAUSSIAN, KERNELS, density_at, density_on_grid
 
 ORDER_TWO = ("gaussian", "epanechnikov", "laplace")
 HALF_LINE = (0.0, math.inf)
@@ -61,7 +61,7 @@ def test_density_on_a_grid_is_that_of_scikit_learn(kernel, sample):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_density_on_a_grid_of_two_axes_is_the_direct_sum(kernel):
-    from dpassay.loss.cell_counts import axes_for, bin_linear
+    from dpassay.scores.cell_counts import axes_for, bin_linear
 
     values = np.random.default_rng(1).normal(size=(500, 2))
     axes, h, shape = axes_for([values], size=401), (0.5, 0.4), KERNELS[kernel]

@@ -5,10 +5,10 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 import dpassay as dp
-from dpassay.loss.keyed_losses import KnnLoss, _Line, _Tree, default_k
-from dpassay.loss.training import Line, Training
 from dpassay.outputs.canonical import from_raw
 from dpassay.sampling.samples import Batch
+from dpassay.scores.cells_and_neighbours import KnnScore, _Line, _Tree, default_k
+from dpassay.scores.training import Line, Training
 
 RNG = np.random.default_rng(8)
 
@@ -85,7 +85,7 @@ def training(p, q):
 def test_score_of_a_mixed_mechanism_uses_its_keys(seed):
     mechanism = dp.zoo.ProposeTestRelease()
     samples = dp.draw(mechanism, mechanism.pair, n=20_000, rng=seed)
-    loss = KnnLoss.fit(training(samples.p, samples.q))
+    loss = KnnScore.fit(training(samples.p, samples.q))
     silent = from_raw(np.array([np.nan, np.nan]), 2)
     p, q = (mechanism._silent(data) for data in mechanism.pair)
     assert loss.score(silent)[0] == pytest.approx(np.log(p / q), abs=0.1)
@@ -94,7 +94,7 @@ def test_score_of_a_mixed_mechanism_uses_its_keys(seed):
 def test_sides_of_different_size_are_not_biased(seed):
     rng = np.random.default_rng(seed)
     p, q = from_raw(rng.normal(size=30_000), 30_000), from_raw(rng.normal(size=3000), 3000)
-    assert abs(np.mean(KnnLoss.fit(training(p, q)).score(q))) < 0.1
+    assert abs(np.mean(KnnScore.fit(training(p, q)).score(q))) < 0.1
 
 
 def test_k_grows_with_the_draws():

@@ -11,7 +11,7 @@ import pytest
 import dpassay as dp
 from dpassay import testing
 from dpassay.errors import InvalidInput
-from dpassay.privacy.pairs import Relation
+from dpassay.privacy.relations import Relation
 
 
 def measurement(metric: str, measure: str, value: Any, kind: str = "f64") -> Any:

@@ -5,9 +5,9 @@ import pytest
 from tests.helpers import training
 
 import dpassay as dp
-from dpassay.loss.cell_counts import tally_of
-from dpassay.loss.ranking_losses import fit_logistic, newton, quadratic
 from dpassay.outputs.canonical import from_raw
+from dpassay.scores.cell_counts import tally_of
+from dpassay.scores.serializable import fit_logistic, newton, quadratic
 
 
 def test_newton_agrees_with_scikit_learn(seed):

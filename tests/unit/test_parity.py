@@ -9,7 +9,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.loss.parity import _any_subset, _triples
+from dpassay.scores.parity import _any_subset, _triples
 
 
 def leaking(subset, width):

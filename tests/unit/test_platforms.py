@@ -18,8 +18,8 @@ import dpassay as dp
 from dpassay import interrupts
 from dpassay.cli import supervisor, targets
 from dpassay.errors import InvalidInput
-from dpassay.loss.classifier import free_cores
 from dpassay.sampling import store_files
+from dpassay.scores.classifier import free_cores
 
 SPAWNED = """
 import multiprocessing

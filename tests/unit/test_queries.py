@@ -7,7 +7,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.hunting.queries import Queries
-from dpassay.hunting.schema import row_schema
+from dpassay.hunting.row_spaces import row_schema
 
 inputs = dp.inputs
 

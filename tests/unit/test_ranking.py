@@ -5,10 +5,10 @@ import pytest
 from tests.helpers import learned, training, training_of
 
 import dpassay as dp
-from dpassay.loss.fit import fit
 from dpassay.outputs.canonical import from_raw
 from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.score_models import Features, Polynomial, Ranking
+from dpassay.scores.fit import fit
 
 RNG = np.random.default_rng(0)
 

@@ -269,7 +269,7 @@ def test_a_lock_that_is_let_go_in_a_moment_is_waited_for(tmp_path):
 def test_a_worker_that_outlives_its_run_saves_nothing_more(tmp_path, seed):
     """As after a kill: the next run takes the store over, and the left-over worker then saves."""
     from dpassay.outputs.canonical import from_raw
-    from dpassay.privacy.pairs import Pair
+    from dpassay.privacy.relations import Pair
     from dpassay.sampling.job import Task
 
     side = from_raw([1.0], 1)
@@ -289,7 +289,7 @@ def test_a_worker_that_outlives_its_run_saves_nothing_more(tmp_path, seed):
 
 def test_without_locks_the_last_to_come_takes_over(tmp_path, seed, monkeypatch):
     from dpassay.outputs.canonical import from_raw
-    from dpassay.privacy.pairs import Pair
+    from dpassay.privacy.relations import Pair
     from dpassay.sampling.job import Task
 
     monkeypatch.setattr(resuming, "fcntl", None)

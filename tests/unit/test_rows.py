@@ -5,9 +5,9 @@ import pytest
 
 import dpassay as dp
 from dpassay.hunting import values
+from dpassay.hunting.row_spaces import row_schema
 from dpassay.hunting.rows import Records
-from dpassay.hunting.schema import row_schema
-from dpassay.privacy.pairs import Relation, as_relation
+from dpassay.privacy.relations import Relation, as_relation
 
 inputs = dp.inputs
 TABLE = inputs.Table(

@@ -3,11 +3,11 @@
 import numpy as np
 
 import dpassay as dp
+from dpassay.hunting.row_spaces import row_schema
 from dpassay.hunting.rows import Records, RowCandidate
-from dpassay.hunting.schema import row_schema
 from dpassay.hunting.screening import DrawBudget, Effort, Log, Screening, Trial
 from dpassay.hunting.search import KEEP, Search, _kept
-from dpassay.privacy.pairs import Relation
+from dpassay.privacy.relations import Relation
 from dpassay.sampling.budget import Clock
 
 CLAIM = dp.PureDP(1.0)

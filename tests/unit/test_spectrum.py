@@ -159,7 +159,7 @@ def test_streamed_draws_need_no_memory(seed):
 @pytest.fixture
 def dealt(monkeypatch):
     """Draws a side that were kept, deal by deal, past a first look of 4096."""
-    monkeypatch.setattr("dpassay.loss.cell_counts.FIRST_LOOK", 1 << 12)
+    monkeypatch.setattr("dpassay.scores.cell_counts.FIRST_LOOK", 1 << 12)
     sizes, deal = [], Live.deal
 
     def recorded(self, wanted):

@@ -6,7 +6,7 @@ import pytest
 import dpassay as dp
 from dpassay.learning import streaming
 from dpassay.learning.cross_fit import CrossFit, LogLoss
-from dpassay.loss.grid import GridLoss
+from dpassay.scores.grid import GridScore
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
@@ -34,7 +34,7 @@ def test_counted_block_by_block_is_counted_at_once(mechanism, seed):
             assert one[0].weights == pytest.approx(other[0].weights, abs=1e-6)
     eps = np.linspace(0, 2, 9)
     name = "polynomial" if made.name == "polynomial" else "kde"
-    at_once = GridLoss.named(name, whole).masses()
+    at_once = GridScore.named(name, whole).masses()
     assert made.masses().delta(eps) == pytest.approx(at_once.delta(eps), abs=1e-9)
 
 
@@ -57,7 +57,7 @@ def test_the_kind_is_chosen_as_if_every_draw_were_scored(noise, shape, coarse, s
     draws = np.concatenate([*b.everywhere(), *a.everywhere()])
     surprises = []
     for name in NAMES:
-        taught = [GridLoss.named(name, tally) for tally in (a, b)]
+        taught = [GridScore.named(name, tally) for tally in (a, b)]
         scores = [
             np.concatenate([taught[1].score(x.outputs), taught[0].score(y.outputs)])
             for x, y in ((halves[0].p, halves[1].p), (halves[0].q, halves[1].q))

@@ -264,7 +264,7 @@ def test_too_many_numbers_without_a_loss_are_refused_with_advice_that_works(seed
 
 
 def test_a_ratio_of_two_empty_densities_is_one():
-    from dpassay.loss.classifier import DensityRatio
+    from dpassay.scores.classifier import DensityRatio
 
     class Uniform:
         def fit(self, rows):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dpassay.loss.training import Training
 from dpassay.outputs.canonical import from_raw
 from dpassay.sampling.samples import Batch
+from dpassay.scores.training import Training
 
 
 @pytest.fixture

@@ -30,13 +30,12 @@ from dpassay.bounds.power import best_detectable, smallest_detectable
 from dpassay.diagnosis.diagnoses import belief, diagnose, looked_at
 from dpassay.errors import InvalidInput
 from dpassay.learning.cross_fit import evenest_share, separates
-from dpassay.loss.ranking_losses import feature_curve
 from dpassay.notions.all_notions import profile_of
 from dpassay.privacy.claim_parsing import as_claim, parameter, several
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.families import Family, delta_of, last_refuted
-from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import About, Guarantee
+from dpassay.privacy.relations import Relation
 from dpassay.results.blindness import Blind, Cause, blind_search, far_above
 from dpassay.results.estimates import LowerBound, Profile
 from dpassay.results.explanations import Explanation
@@ -48,6 +47,7 @@ from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.identity import same_inputs
 from dpassay.sampling.progress import CallProgress, announced
 from dpassay.sampling.samples import Batch, Live, Samples, Sizes, sources
+from dpassay.scores.serializable import feature_curve
 
 #: Where no event holds this share of the draws, the outputs themselves may make an audit blind.
 _UNEVEN = 0.05

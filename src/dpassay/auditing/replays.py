@@ -25,8 +25,8 @@ from dpassay.results.verdict import Verdict
 from dpassay.results.witness import Witness
 from dpassay.rounding import rounded_down
 from dpassay.sampling.budget import totals
-from dpassay.sampling.copies import drawn_before
 from dpassay.sampling.draw import Sampling, Seed
+from dpassay.sampling.repeated_draws import drawn_before
 from dpassay.sampling.samples import Samples, Source, one_source, warned
 
 #: The stage at which the streams of a replay begin, past all that an audit uses.

@@ -33,14 +33,14 @@ from dpassay.learning.cross_fit import CrossFit, select
 from dpassay.learning.event_selection import EventCriterion, SelectedEvent, select_events
 from dpassay.learning.renyi_function import MomentCriterion, Variation
 from dpassay.learning.streaming import best_event, draws_for_rare_events, two_tallies
-from dpassay.loss.fit import Loss
+from dpassay.outputs.device_arrays import AnyOutputs, on_host
 from dpassay.outputs.events import Event
-from dpassay.outputs.resident import AnyOutputs, on_host
 from dpassay.privacy.claims import Claim
 from dpassay.results.estimates import SECOND, SecondBound
 from dpassay.results.witness import Witness
 from dpassay.sampling.budget import Budget
 from dpassay.sampling.samples import Samples, Sizes, Source
+from dpassay.scores.fit import Score
 
 #: An event this unlikely to refute a Rényi or zCDP claim gets nothing of the error probability; else it
 #: and the variational bound share by the odds of their predicted power, and each gets at least a tenth.
@@ -91,7 +91,7 @@ class Divergence:
     """The variational way to refute a Rényi or zCDP claim."""
 
     variation: Variation
-    loss: Loss
+    loss: Score
     share: float  # of the error probability; the event test has the rest
     bound: float  # predicted, on the claim's parameter
 
@@ -197,10 +197,10 @@ class Counter:
     """What the certificates need of a block: hits, and scores where a divergence is bounded."""
 
     events: tuple[tuple[Event, ...], ...]
-    losses: tuple[Loss | None, ...]
+    losses: tuple[Score | None, ...]
 
     @property
-    def anywhere(self) -> bool:
+    def on_device(self) -> bool:
         """Whether draws may stay where they are: scores are computed here."""
         return not any(self.losses)
 

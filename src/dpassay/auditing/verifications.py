@@ -26,8 +26,8 @@ from dpassay.errors import InvalidInput
 from dpassay.learning.betting_cells import Cells, outside, why_trivial
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.pairs import Pair, Relation
 from dpassay.privacy.provenance import About, Guarantee
+from dpassay.privacy.relations import Pair, Relation
 from dpassay.results.explanations import Explanation
 from dpassay.results.verification import PairUpper, Verification
 from dpassay.sampling.budget import split

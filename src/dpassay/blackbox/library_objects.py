@@ -31,7 +31,7 @@ from dpassay.privacy.claims import (
     TradeoffDP,
     ZeroConcentratedDP,
 )
-from dpassay.privacy.pairs import Pair, Relation, as_pair
+from dpassay.privacy.relations import Pair, Relation, as_pair
 
 #: Orders at which a measurement that states Rényi divergences is asked.
 _ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0)

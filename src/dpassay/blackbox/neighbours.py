@@ -11,7 +11,7 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay.errors import InvalidInput
-from dpassay.privacy.pairs import Pair, Relation
+from dpassay.privacy.relations import Pair, Relation
 
 #: The most queries of a pattern.
 _LONGEST = 1_000_000

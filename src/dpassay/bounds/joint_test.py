@@ -37,11 +37,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpassay._typing import FloatArray
-from dpassay.bounds import binomial_limits as clopper_pearson
+from dpassay.bounds import clopper_pearson
 from dpassay.bounds.ordering import (
     Counts,
     Window,
-    critical_values,
+    approximate_critical_values,
     kl,
     observed_distance,
     seen_contour,
@@ -183,7 +183,7 @@ def evidence(
     if start <= 0:
         return Evidence(1.0, 0.0)
     window = window_of(counts, SPENT_ON_SET * gamma)
-    level = critical_values(counts.n, counts.m, gamma)
+    level = approximate_critical_values(counts.n, counts.m, gamma)
     goal = -float(ndtri(gamma))
     theta, seen, scale = _where_distance(window, claim, start, level(counts.j))
     if theta == 0 and seen < 0.4:  # a level varies by at most 3/8: shifted, it stays positive

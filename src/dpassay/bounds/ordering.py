@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtri, rel_entr
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.bounds import binomial_limits as clopper_pearson
+from dpassay.bounds import clopper_pearson
 from dpassay.privacy.claims import Claim
 
 #: The number of counts j at which a contour is solved for first. It is interpolated between them, and
@@ -84,7 +84,7 @@ def count_range(
     return first, np.minimum(np.ceil(n * p + spread), n).astype(np.int64)
 
 
-def critical_values(n: int, m: int, gamma: float) -> Callable[[Any], Any]:
+def approximate_critical_values(n: int, m: int, gamma: float) -> Callable[[Any], Any]:
     """About the critical value of T at level γ, by j: the normal quantile, and more for few counts.
 
     It need only be about right: the supremum is the exact probability of the region.

@@ -1,7 +1,7 @@
 """The power of the joint test, the smallest detectable parameter, and the draws that a power needs.
 
-The critical region is T ≥ its critical value, about (`ordering.critical_values`), and the power is a
-binomial sum over it. These numbers serve for planning; they are not certified.
+The critical region is T ≥ its critical value, about (`ordering.approximate_critical_values`),
+and the power is a binomial sum over it. These numbers serve for planning; they are not certified.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from dpassay._typing import FloatArray
 from dpassay.bounds.joint_test import SPENT_ON_SET
-from dpassay.bounds.ordering import Contour, Counts, contour, critical_values, window_of
+from dpassay.bounds.ordering import Contour, Counts, approximate_critical_values, contour, window_of
 from dpassay.bounds.supremum import Lattice
 from dpassay.privacy.claims import Claim
 from dpassay.rootfinding import last_reaching
@@ -32,7 +32,7 @@ _LIKELY = (0.2, 0.1, 0.3, 0.05, 0.02, 0.5, 0.01, 1e-3, 1e-4)
 def _rejected(q: float, n: int, m: int, claim: Claim, gamma: float) -> Contour:
     """About the smallest i at which the test at level γ rejects, for every j that q makes likely."""
     window = window_of(_rounded(float(claim.region(q)), q, n, m), SPENT_ON_SET * gamma)
-    level = critical_values(n, m, gamma)
+    level = approximate_critical_values(n, m, gamma)
     return contour(window, claim, lambda j: level(j) ** 2)
 
 
@@ -104,7 +104,7 @@ def detectable(q: float, n: int, m: int, claim: Claim, gamma: float, chance: flo
     allowed, noise = (float(found[0]) for found in normal_limit(np.array([q]), n, m, claim))
     # on the scale of asin √p, on which the noise is the same everywhere
     spread = 2 * math.sqrt(max(allowed * (1 - allowed), 1e-18))
-    away = (critical_values(n, m, gamma)(m * q) + goal) * noise / spread
+    away = (approximate_critical_values(n, m, gamma)(m * q) + goal) * noise / spread
     p = math.sin(min(math.asin(math.sqrt(allowed)) + away, math.pi / 2)) ** 2
     first = claim.needed(p, q) - low
     step = first if 0 < first < 60 else max(0.25 * low, 0.05)

@@ -51,7 +51,7 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.bounds import binomial_limits as clopper_pearson
+from dpassay.bounds import clopper_pearson
 from dpassay.privacy.curves import lower_hull
 from dpassay.rootfinding import bisect
 

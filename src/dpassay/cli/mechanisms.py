@@ -12,7 +12,7 @@ from dpassay import validation as checks
 from dpassay.cli import options as opt
 from dpassay.cli import targets
 from dpassay.cli.app import argument, command, option
-from dpassay.cli.delivery import PLAN, deliver
+from dpassay.cli.result_output import PLAN, deliver
 from dpassay.errors import InvalidInput
 
 

@@ -20,7 +20,7 @@ from dpassay import validation as checks
 from dpassay.blackbox import neighbours, zoo
 from dpassay.blackbox.mechanism import check_mechanism, from_command, from_function
 from dpassay.errors import InvalidInput, Terminated, UnreadableFile
-from dpassay.privacy.pairs import Pair, as_pair
+from dpassay.privacy.relations import Pair, as_pair
 from dpassay.sampling.files import read_table
 
 

@@ -17,8 +17,8 @@ from rich.table import Table
 from dpassay._version import __version__
 from dpassay.blackbox import zoo as mechanisms
 from dpassay.cli.app import command, option
-from dpassay.cli.delivery import write_report
 from dpassay.cli.options import Out, Seed
+from dpassay.cli.result_output import write_report
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import Claim, GaussianDP, RenyiDP
 from dpassay.results.verdict import Verdict

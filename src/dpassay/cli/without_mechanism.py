@@ -12,8 +12,8 @@ from rich.console import Console
 from dpassay.cli import options as opt
 from dpassay.cli import targets
 from dpassay.cli.app import argument, command, option
-from dpassay.cli.delivery import PLAN, deliver, print_result, write_report, write_text
 from dpassay.cli.mechanisms import earlier
+from dpassay.cli.result_output import PLAN, deliver, print_result, write_report, write_text
 from dpassay.errors import InvalidInput
 from dpassay.results.verdict import Verdict
 

@@ -17,15 +17,15 @@ import numpy as np
 from scipy.special import bdtrik
 
 from dpassay._typing import FloatArray
-from dpassay.diagnosis.numbers import limits, plug_in, shown
+from dpassay.diagnosis.candidate_causes import CandidateCause, CandidateCauses
+from dpassay.diagnosis.noise_fit import limits, plug_in, shown
 from dpassay.diagnosis.parts import WITNESS, Condition, Kept, coordinates, joined, short, some
-from dpassay.diagnosis.suspicions import Suspects, Suspicion
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.outputs.named_features import Feature
 from dpassay.outputs.templates import told_apart
 from dpassay.privacy.claims import ApproximateDP, Claim
-from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import Guarantee
+from dpassay.privacy.relations import Pair
 from dpassay.results.explanations import ALONE, SHARES, Belief, Explanation, Fault, Picture
 from dpassay.results.witness import Witness
 from dpassay.rounding import number, rounded_down, rounded_up
@@ -73,7 +73,7 @@ def diagnose(
     seen = some(train.p, train.q)
     with np.errstate(all="ignore"):  # numbers may be as large as a double
         event = None if witness is None else witness.event
-        suspects = Suspects(seen.p, seen.q, claim, event, pair, features).all()
+        suspects = CandidateCauses(seen.p, seen.q, claim, event, pair, features).all()
         if not claimed:
             suspects = _without_claim(suspects)
         suspects = suspects[:_GIVEN]
@@ -96,7 +96,7 @@ def diagnose(
     return tuple(filter(None, found)) or (none,)
 
 
-def _without_claim(suspects: Sequence[Suspicion]) -> list[Suspicion]:
+def _without_claim(suspects: Sequence[CandidateCause]) -> list[CandidateCause]:
     """Without causes that only a claim makes such; a shift and its noise once."""
     kinds = [one.kind for one in suspects]
     wrong = {Fault.DELTA, Fault.COMPOSITION}
@@ -109,7 +109,7 @@ def _without_claim(suspects: Sequence[Suspicion]) -> list[Suspicion]:
 class _Test:
     """One suspicion on draws that did not suggest it."""
 
-    one: Suspicion
+    one: CandidateCause
     batch: Batch
     claim: Claim
     witness: Witness | None

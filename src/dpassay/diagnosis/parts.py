@@ -18,9 +18,9 @@ import numpy as np
 
 from dpassay._typing import BoolArray, FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs, concatenate
+from dpassay.outputs.device_arrays import AnyOutputs, DeviceOutputs
 from dpassay.outputs.events import Event
 from dpassay.outputs.named_features import Feature, NamedFeatures
-from dpassay.outputs.resident import AnyOutputs, Resident
 from dpassay.outputs.templates import (
     INNER,
     Template,
@@ -275,16 +275,16 @@ class Keeping:
         return cls(use, min(1.0, _DRAWS / max(sizes)))
 
     @property
-    def anywhere(self) -> bool:
+    def on_device(self) -> bool:
         """Whether draws may stay where they are."""
-        return bool(getattr(self.use, "anywhere", False))
+        return bool(getattr(self.use, "on_device", False))
 
     def __call__(self, p: AnyOutputs, q: AnyOutputs) -> tuple[Any, Kept]:
         first = []
         for side in (p, q):
             most = max(_NUMBERS // max(side.numbers.shape[1], 1), 1)
             k = min(math.ceil(self.share * len(side)), most)
-            first.append(side.first(k) if isinstance(side, Resident) else side[:k].copy())
+            first.append(side.first(k) if isinstance(side, DeviceOutputs) else side[:k].copy())
         return self.use(p, q), ((first[0], first[1]),)
 
 

@@ -20,13 +20,13 @@ from dpassay.blackbox.mechanism import Mechanism, check_mechanism, with_features
 from dpassay.errors import InvalidInput, MechanismError, NotEnoughDraws
 from dpassay.hunting.queries import NORMS, Queries
 from dpassay.hunting.result import Hunt, Tried
+from dpassay.hunting.row_spaces import row_schema
 from dpassay.hunting.rows import Records
-from dpassay.hunting.schema import row_schema
 from dpassay.hunting.screening import FEWEST, DrawBudget, Effort, Log, Screening, Trial
 from dpassay.hunting.search import SHRINK, Search
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.pairs import Relation, as_relation
+from dpassay.privacy.relations import Relation, as_relation
 from dpassay.results.verdict import Verdict
 from dpassay.rounding import number
 from dpassay.sampling.budget import Clock

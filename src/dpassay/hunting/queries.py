@@ -17,8 +17,8 @@ import numpy as np
 from dpassay.blackbox.inputs import Integer, Real
 from dpassay.errors import InvalidInput
 from dpassay.hunting import values
-from dpassay.hunting.schema import Candidate, Candidates, Origin, Rows, RowSchema
-from dpassay.privacy.pairs import Relation
+from dpassay.hunting.row_spaces import Candidate, Candidates, Origin, Rows, RowSchema
+from dpassay.privacy.relations import Relation
 
 Answers: TypeAlias = tuple[Any, ...]
 NORMS = ("each", "l1", "l2")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray
-from dpassay.privacy.pairs import Pair
+from dpassay.privacy.relations import Pair
 from dpassay.records import Record
 from dpassay.results.verdict import Verdict
 from dpassay.tables import Shown

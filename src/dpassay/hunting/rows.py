@@ -18,8 +18,8 @@ import numpy as np
 from dpassay.blackbox.inputs import Category, Text
 from dpassay.errors import InvalidInput
 from dpassay.hunting import values
-from dpassay.hunting.schema import Candidate, Candidates, Origin, Row, Rows, RowSchema
-from dpassay.privacy.pairs import Relation
+from dpassay.hunting.row_spaces import Candidate, Candidates, Origin, Row, Rows, RowSchema
+from dpassay.privacy.relations import Relation
 
 #: Rows of a small input, and pairs of hostile values and backgrounds at most.
 _SMALL, _MANY = 5, 600

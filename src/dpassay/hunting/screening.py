@@ -20,12 +20,12 @@ import numpy as np
 from dpassay.auditing.stages import learn
 from dpassay.blackbox.mechanism import Mechanism
 from dpassay.errors import BadOutput, DpassayError, MechanismRaised, MechanismTimedOut
-from dpassay.hunting.coupling import Coupling, difference
+from dpassay.hunting.common_random_numbers import Coupling, difference
 from dpassay.hunting.queries import Queries
 from dpassay.hunting.result import Family
 from dpassay.hunting.rows import Records
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.pairs import Pair
+from dpassay.privacy.relations import Pair
 from dpassay.sampling.budget import Budget, Clock
 from dpassay.sampling.draw import Sampling
 from dpassay.sampling.samples import Batch, Live

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpassay.errors import MechanismRaised
-from dpassay.hunting.coupling import MOST as MOST_DIFFERENT
+from dpassay.hunting.common_random_numbers import MOST as MOST_DIFFERENT
 from dpassay.hunting.screening import FEWEST, Effort, Log, Screening, Trial
 from dpassay.results.blindness import far_above
 

@@ -24,12 +24,12 @@ import numpy.typing as npt
 from dpassay._typing import FloatArray, IntArray
 from dpassay.bounds.e_values import Bet, EventBet, MomentBet, clearance
 from dpassay.learning.cross_fit import CrossFit, Scores
-from dpassay.loss.fit import Loss
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Partition, of_keys
 from dpassay.outputs.keys import Layout, learn
 from dpassay.privacy.claims import Claim
 from dpassay.sampling.samples import Batch
+from dpassay.scores.fit import Score
 
 #: Places to cut that are looked at, evenly spaced and towards either end.
 _EVEN, _ENDS = 31, 8
@@ -49,7 +49,7 @@ _SHARES = np.append([0.01, 0.02, 0.04, 0.07, 0.1, 0.13, 0.17, 0.2], np.linspace(
 
 
 @dataclass(frozen=True, eq=False)
-class Wager:
+class BettingCells:
     """Cells to bet on, how often past draws were in them, the end of the bottom, the start of the top."""
 
     partition: Partition
@@ -57,13 +57,13 @@ class Wager:
     parts: tuple[int, int]
 
 
-def choose(learner: CrossFit, bets: tuple[Bet, ...], claim: Claim) -> Wager:
+def choose(learner: CrossFit, bets: tuple[Bet, ...], claim: Claim) -> BettingCells:
     """The cells of the score with the largest predicted wealth."""
     best: tuple[int, Scores, IntArray] | None = None
     most: list[float] = []
     for index, scores in _rankings(learner):
         counts, parts = _crossed(scores, bets, claim)
-        gains = _promises(bets, claim, counts, parts)
+        gains = _predicted_gains(bets, claim, counts, parts)
         growth = [gain * min(learner.batch.sizes) for gain in gains]
         # the first value of the ladder at which they differ clearly decides
         apart = [a - b for a, b in zip(growth, most, strict=False) if abs(a - b) > _MARGIN]
@@ -75,13 +75,13 @@ def choose(learner: CrossFit, bets: tuple[Bet, ...], claim: Claim) -> Wager:
             np.array([[0, n] for n in learner.batch.sizes]),
         )
         event = of_keys(layout, range(len(layout)), (), True)
-        return Wager(Partition.of("nothing", [event]), everything, (1, 1))
+        return BettingCells(Partition.of("nothing", [event]), everything, (1, 1))
     index, scores, counts = best
     cuts, own, parts = _cut(scores, bets, claim)
     events = _events(learner, index, scores, cuts)
     name = "the output itself" if index < 0 else learner.fitted(index).name
     counts = counts if counts.shape == own.shape else own
-    return Wager(Partition.of(name, events), counts, parts)
+    return BettingCells(Partition.of(name, events), counts, parts)
 
 
 def _ladder(claim: Claim) -> tuple[float, ...]:
@@ -214,7 +214,7 @@ def _chances(bet: EventBet, counts: IntArray, at: IntArray) -> FloatArray:
     return np.asarray(found[::-1] if bet.second else found)
 
 
-def _promises(
+def _predicted_gains(
     bets: tuple[Bet, ...], claim: Claim, counts: IntArray, parts: tuple[int, int]
 ) -> list[float]:
     """About what the bets would have gained a pair, against the claims of the ladder."""
@@ -286,7 +286,7 @@ def _events(
     return [_event(loss, float(cut), float(at), own) for cut, at in zip(cuts, shares, strict=True)]
 
 
-def _event(loss: Loss, cut: float, share: float, own: FloatArray) -> Event:
+def _event(loss: Score, cut: float, share: float, own: FloatArray) -> Event:
     """Cut at the score, or at the rank where that would hold clearly more or fewer draws.
 
     A score fitted to half of the draws need not be on the scale of one fitted to all.

@@ -16,16 +16,16 @@ import numpy as np
 
 from dpassay._typing import AnyArray, FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.loss.cell_counts import SIZES, NotApplicable
-from dpassay.loss.classifier import ClassifierLoss, check_classifier
-from dpassay.loss.fit import Loss, fit
-from dpassay.loss.parity import MOST
-from dpassay.loss.training import Training
 from dpassay.outputs.events import Event, Intervals, of_keys
 from dpassay.outputs.named_features import Feature
 from dpassay.outputs.representations import text_of
 from dpassay.outputs.templates import children, leaves_of
 from dpassay.sampling.samples import Batch
+from dpassay.scores.cell_counts import SIZES, NotApplicable
+from dpassay.scores.classifier import ClassifierScore, check_classifier
+from dpassay.scores.fit import Score, fit
+from dpassay.scores.parity import MOST
+from dpassay.scores.training import Training
 
 Streams: TypeAlias = Callable[[int], np.random.Generator]
 Scores: TypeAlias = tuple[FloatArray, FloatArray]
@@ -161,8 +161,8 @@ class CrossFit:
         self.pair = pair  # the inputs, for features that compare outputs with them
         self.failures: list[str] = []
         self._scores: dict[int, Scores | None] = {}
-        self._fitted: dict[int, Loss] = {}
-        self._halves: dict[int, Loss] = {}  # fitted to the first half
+        self._fitted: dict[int, Score] = {}
+        self._halves: dict[int, Score] = {}  # fitted to the first half
 
     @cached_property
     def training(self) -> Training:
@@ -315,10 +315,10 @@ class CrossFit:
         self._halves[index] = there
         return scores[0], scores[1]
 
-    def _scored(self, loss: Loss) -> Scores:
+    def _scored(self, loss: Score) -> Scores:
         return loss.score(self.training.p.outputs), loss.score(self.training.q.outputs)
 
-    def fitted(self, index: int) -> Loss:
+    def fitted(self, index: int) -> Score:
         """A candidate fitted to all training draws.
 
         A classifier that then predicts the very draws it learned from worse than its halves predicted
@@ -327,7 +327,7 @@ class CrossFit:
         if index not in self._fitted:
             loss = fit(self.names[index], self.training, rng=self.rng(3 * index + 2))
             known = self._scores.get(index)
-            if known is not None and isinstance(loss, ClassifierLoss):
+            if known is not None and isinstance(loss, ClassifierScore):
                 again = self._scored(loss)
                 losses = [float(LogLoss().judge(scores).mean()) for scores in (again, known)]
                 if losses[0] > losses[1]:

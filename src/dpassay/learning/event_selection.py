@@ -19,10 +19,10 @@ from scipy.special import ndtr, ndtri
 
 from dpassay.learning.cross_fit import CrossFit, Scores, select
 from dpassay.learning.hit_rates import HitRates, PredictedEvents, ThresholdEvent
-from dpassay.loss.fit import Loss
 from dpassay.outputs.events import Event
 from dpassay.privacy.claims import Claim
 from dpassay.sampling.samples import Sizes
+from dpassay.scores.fit import Score
 
 #: A score that is tried later must exceed the best one by this: in z on the scale of the training draws,
 #: or relative to the predicted bound.
@@ -269,7 +269,7 @@ def _selected(
 
 
 def _event(
-    learner: CrossFit, criterion: EventCriterion, loss: Loss, found: ThresholdEvent
+    learner: CrossFit, criterion: EventCriterion, loss: Score, found: ThresholdEvent
 ) -> tuple[Event, ThresholdEvent]:
     """The event by the score that is fitted to all training draws, about as likely as was predicted.
 

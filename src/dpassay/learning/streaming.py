@@ -30,23 +30,23 @@ from dpassay._typing import FloatArray, IntArray
 from dpassay.learning.cross_fit import CrossFit, Scores, log_loss
 from dpassay.learning.event_selection import EventCriterion, SelectedEvent
 from dpassay.learning.hit_rates import HitRates
-from dpassay.loss.cell_counts import CellCounts, tallies
-from dpassay.loss.fit import Loss
-from dpassay.loss.grid import GridLoss, Levels
 from dpassay.outputs.canonical import Outputs
 from dpassay.sampling.budget import Budget
 from dpassay.sampling.samples import Sizes, Source
+from dpassay.scores.cell_counts import CellCounts, tallies
+from dpassay.scores.fit import Score
+from dpassay.scores.grid import GridScore, Levels
 
 
-def grid_loss(learner: CrossFit) -> GridLoss:
+def grid_loss(learner: CrossFit) -> GridScore:
     """The loss on cells, of those tried, that predicts best, fitted to all training draws."""
     name = best_kind(learner.on_cells, *(half.tally for half in learner.training.halves))
     found = learner.fitted(learner.names.index(name))
-    assert isinstance(found, GridLoss)
+    assert isinstance(found, GridScore)
     return found
 
 
-def grid_over(source: Source, learner: CrossFit, rest: Sizes) -> GridLoss:
+def grid_over(source: Source, learner: CrossFit, rest: Sizes) -> GridScore:
     """The loss on cells, of those tried, that predicts best, fitted to the first look and the rest."""
     training = learner.training
     binning = training.binning.widened()
@@ -57,7 +57,7 @@ def grid_over(source: Source, learner: CrossFit, rest: Sizes) -> GridLoss:
     for index, part in enumerate(tallies(source, rest, binning)):
         halves[index % 2] = halves[index % 2] + part
     name = best_kind(learner.on_cells, halves[0], halves[1])
-    return GridLoss.named(name, (halves[0] + halves[1]).without_rare())
+    return GridScore.named(name, (halves[0] + halves[1]).without_rare())
 
 
 def best_kind(names: list[str], a: CellCounts, b: CellCounts) -> str:
@@ -81,7 +81,7 @@ def _log_losses(name: str, a: CellCounts, b: CellCounts) -> FloatArray:
     """That of a draw wherever there may be one, side by side, of `b` fitted to `a` and back."""
     found = []
     for fitted_to, judged_on in ((a, b), (b, a)):
-        loss = GridLoss.named(name, fitted_to).everywhere()
+        loss = GridScore.named(name, fitted_to).everywhere()
         n = judged_on.n
         found += [log_loss(-loss), log_loss(loss) * (n[0] / n[1])]
     return np.concatenate(found)
@@ -94,7 +94,7 @@ def score_edges(scores: Scores, cells: int) -> FloatArray:
     return np.unique(both[places])
 
 
-def scores_over(source: Source, loss: Loss, edges: FloatArray, rest: Sizes) -> IntArray:
+def scores_over(source: Source, loss: Score, edges: FloatArray, rest: Sizes) -> IntArray:
     """How many of the draws that follow have their score in each cell, a row a side."""
     total = np.zeros((2, edges.size + 1), dtype=np.int64)
     for part in source.blocks(rest, partial(_score_cells, loss, edges)):
@@ -102,7 +102,7 @@ def scores_over(source: Source, loss: Loss, edges: FloatArray, rest: Sizes) -> I
     return total
 
 
-def _score_cells(loss: Loss, edges: FloatArray, p: Outputs, q: Outputs) -> IntArray:
+def _score_cells(loss: Score, edges: FloatArray, p: Outputs, q: Outputs) -> IntArray:
     return counts_between(edges, (loss.score(p), loss.score(q)))
 
 
@@ -145,7 +145,7 @@ def best_event(
     """The best event of the loss that predicts the second half best."""
     first, second = halves
     names = ["kde"] if all(axes is None for axes in first.binning.axes) else ["polynomial", "kde"]
-    loss = GridLoss.named(best_kind(names, first, second), first)
+    loss = GridScore.named(best_kind(names, first, second), first)
     levels = loss.levels(second)
     if levels is None:
         return None

@@ -28,7 +28,7 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.bounds import binomial_limits as clopper_pearson
+from dpassay.bounds import clopper_pearson
 from dpassay.bounds.ordering import kl
 from dpassay.errors import InvalidInput
 from dpassay.membership.runs import FEW, is_several, read_scores

@@ -22,7 +22,7 @@ from scipy.special import expit, ndtr
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
-from dpassay.bounds import binomial_limits as clopper_pearson
+from dpassay.bounds import clopper_pearson
 from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
 from dpassay.errors import InvalidInput

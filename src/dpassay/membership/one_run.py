@@ -49,8 +49,8 @@ from dpassay.membership.runs import (
 from dpassay.outputs.events import Event
 from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP
 from dpassay.privacy.event_claims import SMALL_DELTA, digits
-from dpassay.privacy.pairs import Pair, Relation
 from dpassay.privacy.provenance import About, Guarantee, level
+from dpassay.privacy.relations import Pair, Relation
 from dpassay.results.blindness import far_only
 from dpassay.results.estimates import CanaryScores, CertifiedEpsilon, LowerBound, SecondBound
 from dpassay.results.verdict import Verdict

@@ -38,7 +38,7 @@ from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.events import Partition
 from dpassay.outputs.templates import is_template, leaves_of
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.pairs import Pair
+from dpassay.privacy.relations import Pair
 from dpassay.records import Record
 from dpassay.sampling.draw import stream
 from dpassay.sampling.samples import Batch
@@ -305,7 +305,10 @@ def _schedule(start: int) -> tuple[IntArray, BoolArray]:
 
 
 class ConfidenceSequence:
-    """The processes of some pairs, with as many draws each, and what they say together."""
+    """A confidence sequence for the parameter of a claim, from the e-processes of several pairs.
+
+    Every pair has as many draws; the evidence is the average of their e-processes.
+    """
 
     def __init__(self, claim: Claim, processes: Sequence[EProcess], gamma: float) -> None:
         self.claim, self.processes, self.needed = claim, processes, math.log(1 / gamma)

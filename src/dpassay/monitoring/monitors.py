@@ -29,19 +29,19 @@ from dpassay.outputs.canonical import Outputs, all_of, check_containers, concate
 from dpassay.outputs.events import Event
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.privacy.provenance import About, Guarantee
+from dpassay.privacy.relations import Pair, Relation, as_pair
 from dpassay.records import Record
 from dpassay.results.blindness import Blind, Cause, why_blind
 from dpassay.results.verdict import Verdict
 from dpassay.results.witness import BITS, Witness
 from dpassay.sampling.budget import totals
-from dpassay.sampling.copies import AGAIN, SeenBatches
 from dpassay.sampling.dependence import symptoms
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, seed_of, stream
 from dpassay.sampling.identity import same_inputs
 from dpassay.sampling.job import by_calls
 from dpassay.sampling.progress import Progress
+from dpassay.sampling.repeated_draws import AGAIN, SeenBatches
 from dpassay.sampling.samples import Batch, Source, sources
 
 #: The first update with as many draws on either side is looked at for signs of dependence.

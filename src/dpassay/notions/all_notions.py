@@ -18,8 +18,6 @@ from dpassay.learning.streaming import (
     score_edges,
     scores_over,
 )
-from dpassay.loss.cell_counts import CellCounts, first_look, tally_of_levels
-from dpassay.loss.grid import GridLoss
 from dpassay.notions.pure import UNSEEN, careful_epsilon, unseen
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.finite_pairs import Masses
@@ -29,6 +27,8 @@ from dpassay.sampling.budget import totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.identity import same_inputs
 from dpassay.sampling.samples import Sizes, Source, one_source
+from dpassay.scores.cell_counts import CellCounts, first_look, tally_of_levels
+from dpassay.scores.grid import GridScore
 
 #: Orders of the Rényi curve.
 ORDERS = np.array([1.25, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32])
@@ -93,7 +93,7 @@ def profile_of(source: Source, learner: CrossFit, rest: Sizes = (0, 0)) -> Profi
         counts = scores_over(source, fitted, edges, rest)
     else:
         counts, first = counts_between(edges, scores), (0, 0)
-    grid = GridLoss.of(_join_cells(counts))
+    grid = GridScore.of(_join_cells(counts))
     n = grid.tally.n[0] + first[0], grid.tally.n[1] + first[1]
     name = fitted.name
     note = f"all curves are those of one learned score ({name}), on draws that it was not fitted to"
@@ -146,7 +146,7 @@ def _join_cells(counts: IntArray) -> CellCounts:
 def _profile(
     source: Source,
     learner: CrossFit,
-    grid: GridLoss,
+    grid: GridScore,
     n: Sizes,
     name: str,
     notes: tuple[str, ...] = (),

@@ -29,9 +29,6 @@ from scipy.special import ndtri
 from dpassay import validation as checks
 from dpassay._typing import BoolArray, FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.loss.cell_counts import tally_draws
-from dpassay.loss.grid import GridLoss, GridPart
-from dpassay.loss.kernel_density import KernelDensity, density_at, undersmooth
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.keys import Layout
 from dpassay.privacy.finite_pairs import Masses
@@ -41,6 +38,9 @@ from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Sizes, Source, one_source, sources
+from dpassay.scores.cell_counts import tally_draws
+from dpassay.scores.grid import GridPart, GridScore
+from dpassay.scores.kernel_density import KernelDensity, density_at, undersmooth
 
 __all__ = ["estimate", "lower_bound"]
 
@@ -59,7 +59,7 @@ class Worst:
     value: float  # |ℓ̂| there
     careful: float  # |ℓ̂| minus its standard errors, by which pairs are compared
     sign: int  # of ℓ̂
-    loss: GridLoss
+    loss: GridScore
     block: GridPart
     cell: int
 
@@ -94,7 +94,7 @@ def estimate(
     _check(region, floor, caution)
     density = KernelDensity.of(bandwidth)
     tally = tally_draws(source, draws, density.least)
-    loss = GridLoss.of(tally, density)
+    loss = GridScore.of(tally, density)
     errors = 1.0 + _errors(loss, region) if caution is None else caution
     worst = _worst(loss, region, floor, errors)
     rare = unseen(loss.masses(), worst.value, min(tally.n)) if region is None else ()
@@ -147,7 +147,7 @@ def lower_bound(
         for source in sources(mechanism, pairs, rng=rng, sampling=sampling):
             seek, further = _two_stages(n, n_bound, source)
             bar.total = max(bar.total, length * max(seek) + max(further))
-            loss = GridLoss.of(tally_draws(source, seek, density.least), density)
+            loss = GridScore.of(tally_draws(source, seek, density.least), density)
             errors = _errors(loss, region) if caution is None else caution
             if errors:  # the bound of the second stage counts: its own standard errors, too
                 errors -= float(ndtri(gamma)) / math.sqrt(min(further) / min(seek))
@@ -174,7 +174,7 @@ def lower_bound(
     )
 
 
-def _errors(loss: GridLoss, region: Any) -> float:
+def _errors(loss: GridScore, region: Any) -> float:
     """√(2 log K): about how many standard errors the largest of K independent errors is."""
     places = 0.0
     for block in loss.blocks:
@@ -184,7 +184,7 @@ def _errors(loss: GridLoss, region: Any) -> float:
     return math.sqrt(2 * math.log(max(places, 2.0)))
 
 
-def _worst(loss: GridLoss, region: Any, floor: float | None, caution: float) -> Worst:
+def _worst(loss: GridScore, region: Any, floor: float | None, caution: float) -> Worst:
     """The cell whose loss minus `caution` standard errors is largest."""
     best: Worst | None = None
     for block in loss.blocks:
@@ -213,7 +213,7 @@ def _worst(loss: GridLoss, region: Any, floor: float | None, caution: float) -> 
     return best
 
 
-def careful_epsilon(loss: GridLoss) -> float:
+def careful_epsilon(loss: GridScore) -> float:
     """ε̂ of a fitted loss, at the output where it most exceeds its standard errors."""
     return _worst(loss, None, None, _errors(loss, None)).value
 
@@ -279,7 +279,7 @@ def _sums_at(
     return np.array([found, [len(p), len(q)]])
 
 
-def _inside(loss: GridLoss, block: GridPart, region: Any) -> BoolArray:
+def _inside(loss: GridScore, block: GridPart, region: Any) -> BoolArray:
     """Which cells of a block lie in the region."""
     if region is None:
         return np.ones(block.p.size, dtype=bool)
@@ -294,7 +294,7 @@ def _inside(loss: GridLoss, block: GridPart, region: Any) -> BoolArray:
     return np.asarray(reduce(np.logical_and.outer, masks).ravel())
 
 
-def _key_inside(loss: GridLoss, key: int, region: Any) -> bool:
+def _key_inside(loss: GridScore, key: int, region: Any) -> bool:
     if key < 0:
         return False
     if _in_words(region):

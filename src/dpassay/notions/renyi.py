@@ -32,20 +32,20 @@ from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
 from dpassay.learning.cross_fit import CrossFit, select
 from dpassay.learning.renyi_function import MomentCriterion
-from dpassay.loss.cell_counts import tally_draws
-from dpassay.loss.fit import Loss
-from dpassay.loss.grid import GridLoss
-from dpassay.loss.kernel_density import KernelDensity
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.curves import RenyiCurve
-from dpassay.privacy.pairs import SWAPS, Direction
 from dpassay.privacy.provenance import About, Guarantee
+from dpassay.privacy.relations import SWAPS, Direction
 from dpassay.results.estimates import Estimate, LowerBound
 from dpassay.results.witness import BITS
 from dpassay.sampling.budget import split, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Sizes, Source, one_source, sources
+from dpassay.scores.cell_counts import tally_draws
+from dpassay.scores.fit import Score
+from dpassay.scores.grid import GridScore
+from dpassay.scores.kernel_density import KernelDensity
 
 __all__ = ["Softmax", "Variational", "curve", "estimate", "lower_bound"]
 
@@ -277,7 +277,7 @@ def _variational_bounds(
     return Bounds(values, lower, estimates, about)
 
 
-def _scores(loss: Loss, p: Outputs, q: Outputs) -> tuple[FloatArray, FloatArray]:
+def _scores(loss: Score, p: Outputs, q: Outputs) -> tuple[FloatArray, FloatArray]:
     return loss.score(p), loss.score(q)
 
 
@@ -322,13 +322,13 @@ class Point:
     floored: float  # the share of the integral where q is below five times the floor
 
 
-def _fitted(source: Source, sizes: Sizes, method: Softmax) -> GridLoss:
+def _fitted(source: Source, sizes: Sizes, method: Softmax) -> GridScore:
     """The densities of both inputs, undersmoothed."""
     density = KernelDensity.of(method.bandwidth)
-    return GridLoss.of(tally_draws(source, sizes, density.least), density, inference=True)
+    return GridScore.of(tally_draws(source, sizes, density.least), density, inference=True)
 
 
-def _row(loss: GridLoss, method: Softmax, swapped: bool, orders: FloatArray) -> list[Point]:
+def _row(loss: GridScore, method: Softmax, swapped: bool, orders: FloatArray) -> list[Point]:
     """D̂_λ = log ∫ p^λ q_τ^{1−λ} / (λ−1) and its standard error (eqs. 13–18), in log space."""
     n_p, n_q = loss.tally.n[::-1] if swapped else loss.tally.n
     parts = []
@@ -374,7 +374,7 @@ def _row(loss: GridLoss, method: Softmax, swapped: bool, orders: FloatArray) -> 
     return [at(float(lam)) for lam in orders]
 
 
-def _warnings(points: Sequence[Point], loss: GridLoss) -> tuple[str, ...]:
+def _warnings(points: Sequence[Point], loss: GridScore) -> tuple[str, ...]:
     # the floor lowers D by about the share `floored`, whatever the order: at small D that is much of it
     held = [p for p in points if p.floored > 0.1 * min(1.0, p.value)]
     if not held:

@@ -43,8 +43,8 @@ from dpassay.notions.threshold_counts import (
 )
 from dpassay.outputs.canonical import from_raw
 from dpassay.privacy.curves import Spectrum
-from dpassay.privacy.pairs import Direction, Pair, Relation
 from dpassay.privacy.provenance import About, Guarantee
+from dpassay.privacy.relations import Direction, Pair, Relation
 from dpassay.sampling.draw import Sampling, Seed, seed_for
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Live, one_source
@@ -366,7 +366,8 @@ def _together(
         raise InvalidInput("give spectra (dp.Spectrum) that have the same grid of epsilons")
     upper = [one.upper for one in spectra if one.upper is not None]
     lower = [one.lower for one in spectra if one.lower is not None]
-    wrong = sum(1 - (1.0 if one.confidence is None else one.confidence) for one in spectra)
+    different = {id(one): one for one in spectra}.values()  # used k times, it is wrong once
+    wrong = sum(1 - (1.0 if one.confidence is None else one.confidence) for one in different)
     return Spectrum(
         spectra[0].x,
         reduce(combine, [one.y for one in spectra]),

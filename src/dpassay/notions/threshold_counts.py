@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
-from dpassay.bounds import binomial_limits as clopper_pearson
+from dpassay.bounds import clopper_pearson
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds.ordering import Counts
 from dpassay.bounds.upper_delta import upper_curve
@@ -24,17 +24,17 @@ from dpassay.errors import InvalidInput
 from dpassay.learning.betting_cells import Cells, outside, why_trivial
 from dpassay.learning.cross_fit import CrossFit, LogLoss, cells_suffice, select
 from dpassay.learning.streaming import grid_loss
-from dpassay.loss.cell_counts import Binning, CellCounts, first_look, tallies
-from dpassay.loss.fit import NAMES, Loss
-from dpassay.loss.grid import GridLoss
-from dpassay.loss.keyed_losses import KnnLoss
 from dpassay.outputs.canonical import Outputs
 from dpassay.privacy.claims import ApproximateDP
-from dpassay.privacy.pairs import SWAPS, Pair
+from dpassay.privacy.relations import SWAPS, Pair
 from dpassay.records import Record
 from dpassay.sampling.budget import split
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Sizes, Source
+from dpassay.scores.cell_counts import Binning, CellCounts, first_look, tallies
+from dpassay.scores.cells_and_neighbours import KnnScore
+from dpassay.scores.fit import NAMES, Score
+from dpassay.scores.grid import GridScore
 
 #: As many declared ε are bounded by the exact joint test, more by Clopper–Pearson limits.
 _DECLARED = 4
@@ -209,7 +209,7 @@ def _on_grid(
     name, binning, trained = loss.name, loss.tally.binning, loss.tally
     if max(more):
         trained = reduce(add, tallies(source, more, binning), trained)
-        loss = GridLoss.named(name, trained)
+        loss = GridScore.named(name, trained)
     if loss.levels(trained) is not None:
         held = reduce(add, tallies(source, test, binning))
         levels = loss.levels(held)
@@ -222,18 +222,18 @@ def _on_grid(
     counts = np.array([cells.fold(side) for side in held.counts])
     smooth = None
     if options.plug_in != "counts":
-        smooth = _deltas(GridLoss.named(name, everything), options)
+        smooth = _deltas(GridScore.named(name, everything), options)
     return Counted(loss.name, everything.n, _deltas(loss, options), above, counts, smooth)
 
 
-def _deltas(loss: GridLoss, options: Options) -> FloatArray:
+def _deltas(loss: GridScore, options: Options) -> FloatArray:
     """δ(ε) of each direction."""
     masses = loss.masses()
     return np.array([(masses.swap() if s else masses).delta(options.eps) for s in options.swaps])
 
 
 def _tally_and_hits(
-    binning: Binning, loss: Loss, eps: FloatArray, p: Outputs, q: Outputs
+    binning: Binning, loss: Score, eps: FloatArray, p: Outputs, q: Outputs
 ) -> tuple[CellCounts, IntArray]:
     return binning.tally(p, q), _hits(loss.score(p), loss.score(q), eps)
 
@@ -271,12 +271,12 @@ def _by_scores(source: Source, learner: CrossFit, test: Sizes, options: Options)
         smooth = sums / held[list(map(int, options.swaps)), None]
         return Counted(loss.name, sizes, expected, above, counts, smooth)
     # Corollary 2 is a statement about counts
-    dimension = train.p.numbers.shape[1] if isinstance(loss, KnnLoss) else None
+    dimension = train.p.numbers.shape[1] if isinstance(loss, KnnScore) else None
     return Counted(loss.name, sizes, expected, above, counts, None, dimension)
 
 
 def _averages(
-    loss: Loss, options: Options, cells: Cells, p: Outputs, q: Outputs
+    loss: Score, options: Options, cells: Cells, p: Outputs, q: Outputs
 ) -> tuple[FloatArray, IntArray, IntArray]:
     """Σ (1 − e^{ε−ℓ̂})₊ over the leading side of each direction, the hits, and the counts of cells."""
     score_p, score_q = loss.score(p), loss.score(q)

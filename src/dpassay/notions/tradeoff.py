@@ -28,12 +28,6 @@ from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
 from dpassay.errors import InvalidInput
 from dpassay.learning.cross_fit import CrossFit, LogLoss, cells_suffice, select
-from dpassay.loss.cell_counts import NotApplicable, Smoothing, tally_draws, tally_of
-from dpassay.loss.classifier import as_classifier
-from dpassay.loss.fit import Loss, fit
-from dpassay.loss.grid import GridLoss
-from dpassay.loss.kernel_density import KernelDensity
-from dpassay.loss.training import Training
 from dpassay.outputs.events import Event, of_scores
 from dpassay.privacy.claim_parsing import as_claim
 from dpassay.privacy.claims import Claim
@@ -48,6 +42,12 @@ from dpassay.sampling.budget import split, three_stages, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Batch, Source, one_source
+from dpassay.scores.cell_counts import NotApplicable, Smoothing, tally_draws, tally_of
+from dpassay.scores.classifier import as_classifier
+from dpassay.scores.fit import Score, fit
+from dpassay.scores.grid import GridScore
+from dpassay.scores.kernel_density import KernelDensity
+from dpassay.scores.training import Training
 
 __all__ = ["audit", "estimate", "point"]
 
@@ -113,7 +113,7 @@ def estimate(
             tally = tally_draws(source, draws, density.least)
         else:
             tally = tally_of(batch.p, batch.q, Smoothing(min(draws), density.least))
-        grid = GridLoss.of(tally, density)
+        grid = GridScore.of(tally, density)
         masses = grid.masses()
         about = About.of(source, "PLRT", Guarantee.HEURISTIC, tally.n, grid.notes)
         curve, p, q = masses.tradeoff_curve(), masses.p, masses.q
@@ -132,7 +132,7 @@ def estimate(
     return TradeoffCurve(x, y, band=band, about=about)
 
 
-def _held_out(loss: Any, batch: Batch, source: Source) -> tuple[Loss, FloatArray, FloatArray]:
+def _held_out(loss: Any, batch: Batch, source: Source) -> tuple[Score, FloatArray, FloatArray]:
     """A loss fitted to half of the draws, and its sorted values on the other half."""
     train, test = batch.split(0.5)
     fitted = fit(as_classifier(loss), Training.of(train), rng=source.rng(1))
@@ -231,7 +231,7 @@ def point(
 
 
 def _count(
-    loss: Loss, eta: float, test: Batch, box: str, gamma: float, source: Source
+    loss: Score, eta: float, test: Batch, box: str, gamma: float, source: Source
 ) -> tuple[Event, Counts, TradeoffPoint]:
     """The event {loss > log η}, how often it happens, and the point of the curve that this shows."""
     event = of_scores(loss, math.nextafter(math.log(eta), math.inf), True)
@@ -292,7 +292,7 @@ def audit(
     with CallProgress(locate + 2 * test, "locating") as bar:
         batch = source.deal((locate, locate))
         try:
-            curve = GridLoss.of(tally_of(batch.p, batch.q)).masses().tradeoff_curve()
+            curve = GridScore.of(tally_of(batch.p, batch.q)).masses().tradeoff_curve()
         except NotApplicable:  # too many numbers for kernel densities
             curve = TradeoffCurve(*_roc(*_held_out(loss, batch, source)[1:]))
         eta = _weakest(curve, claim)

@@ -23,10 +23,10 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay._typing import BoolArray, FloatArray, IntArray
 from dpassay.errors import InvalidInput
-from dpassay.outputs import resident
+from dpassay.outputs import device_arrays
 from dpassay.outputs.canonical import Outputs
+from dpassay.outputs.device_arrays import AnyOutputs, DeviceOutputs
 from dpassay.outputs.keys import Layout
-from dpassay.outputs.resident import AnyOutputs, Resident
 from dpassay.outputs.score_models import Ranking
 from dpassay.outputs.templates import exact, told_apart
 from dpassay.records import Record
@@ -71,7 +71,7 @@ class Intervals(Record):
         if self.lows.size > _FEW:  # inside where an odd number of ends is not above
             ends = np.stack([self.lows, self.highs], axis=1).ravel()
             odd = int(np.isfinite(ends[0]))
-            return resident.count(resident.places(ends[np.isfinite(ends)], x) % 2 == odd)
+            return device_arrays.count(device_arrays.places(ends[np.isfinite(ends)], x) % 2 == odd)
         # a pass over the draws for every end that is not open
         found = sum(_below(x, high) for high in self.highs.tolist())
         return found - sum(_below(x, low) for low in self.lows.tolist())
@@ -81,7 +81,7 @@ def _below(x: Any, end: float) -> int:
     """How many finite numbers are below an end, wherever they are."""
     if math.isinf(end):
         return x.shape[0] if end > 0 else 0
-    return resident.count(x < end)
+    return device_arrays.count(x < end)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,14 +151,14 @@ class Event(Record):
 
     def count(self, outputs: AnyOutputs) -> int:
         """How many outputs belong to the event."""
-        if isinstance(outputs, Resident):
-            found = self._count_there(outputs)
+        if isinstance(outputs, DeviceOutputs):
+            found = self._count_on_device(outputs)
             if found is not None:
                 return found
-            outputs = outputs.here
+            outputs = outputs.host_copy
         return int(np.count_nonzero(self.holds(outputs)))
 
-    def _count_there(self, outputs: Resident) -> int | None:
+    def _count_on_device(self, outputs: DeviceOutputs) -> int | None:
         """How many belong to it, counted where they are; None where they must be copied.
 
         Numbers of one column are counted there: those in some intervals, or equal to some atoms.
@@ -179,7 +179,7 @@ class Event(Record):
         atoms = [part.values(int(code))[0] for code in layout.codes]
         if self.partial or len(atoms) > _COMPARED or None in atoms:
             return None
-        hits = [resident.count(x == atom) for atom in atoms]
+        hits = [device_arrays.count(x == atom) for atom in atoms]
         known = sum(hits[key] for key in self.whole)
         return known + (len(outputs) - sum(hits) if self.otherwise else 0)
 

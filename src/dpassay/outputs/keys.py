@@ -23,7 +23,7 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay._typing import AnyArray, FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs, align
-from dpassay.outputs.resident import AnyOutputs
+from dpassay.outputs.device_arrays import AnyOutputs
 from dpassay.outputs.templates import Template, exact, is_template, number_columns, show
 from dpassay.records import Record
 

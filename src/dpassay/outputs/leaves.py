@@ -34,6 +34,8 @@ from dpassay.outputs.templates import NUMBER, Template, children, show
 
 #: Items of a list inside a row are columns of their own up to this many.
 _WIDE = 16
+#: What text is split into, as columns of their own.
+TEXT_PARTS = ("classes of characters", "characters", "substrings", "words")
 #: Text is split into characters and words in tables of at most this many leaves an output.
 _SPELLED = 12
 #: Calendar parts of dates, and digits of numbers, are columns of their own in tables up to this size.
@@ -230,13 +232,13 @@ class StructureLeaves:
     def _spell(self, column: str, text: str) -> None:
         """Characters, their classes, three in a row, and words, as rows of tables of their own."""
         plain = text[1:-1] if text[:1] in "'\"" else text
-        parts = {
-            "characters": list(plain[:256]),
-            "classes of characters": [_class(letter) for letter in plain[:256]],
-            "substrings": [plain[k : k + 3] for k in range(min(len(plain), 256) - 2)],
-            "words": plain.split()[:64],
-        }
-        for name, items in parts.items():
+        parts = (
+            [_class(letter) for letter in plain[:256]],
+            list(plain[:256]),
+            [plain[k : k + 3] for k in range(min(len(plain), 256) - 2)],
+            plain.split()[:64],
+        )
+        for name, items in zip(TEXT_PARTS, parts, strict=True):
             own = f"{column or 'the text'} {name}"
             self.add_texts(own, own, items)
 

@@ -33,7 +33,7 @@ from dpassay.outputs.features import (
     block_rows,
     blocks,
 )
-from dpassay.outputs.leaves import LeafTable, grouped, mix
+from dpassay.outputs.leaves import TEXT_PARTS, LeafTable, grouped, mix
 from dpassay.outputs.templates import written, written_in
 from dpassay.records import Record
 
@@ -289,6 +289,10 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
 
     def column(leaf: int) -> str:
         name = table.column_name(leaf)
+        for part in TEXT_PARTS:
+            if name.endswith(f" {part}"):
+                name = f"{part} of {name.removesuffix(f' {part}')}"
+                break
         return name if name.isprintable() and not name[:1].isdigit() else repr(name)
 
     def holds(leaf: int, empty: str = "{} is empty") -> str:

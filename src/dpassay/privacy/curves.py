@@ -29,7 +29,7 @@ ROUNDING = 2e-15
 
 
 def gaussian_tradeoff(alpha: npt.ArrayLike, mu: float) -> FloatArray:
-    """T of N(0,1) against N(μ,1): Φ(Φ⁻¹(1−α) − μ), accurate in both tails."""
+    """The trade-off function G_μ of Gaussian DP: Φ(Φ⁻¹(1−α) − μ), accurate in both tails."""
     return np.asarray(np.exp(log_ndtr(-ndtri(np.asarray(alpha, dtype=float)) - mu)))
 
 
@@ -338,7 +338,7 @@ class RenyiCurve(Shown, Tabular):
         Rényi divergence does not refute it.
         """
         checks.probability("delta", delta)
-        return epsilon_of_renyi(self.x, self.y, delta)
+        return rdp_to_epsilon(self.x, self.y, delta)
 
     def chart(self, **others: Any) -> Any:
         """An Altair chart of ε(λ), with the lower bounds, and other curves given by name."""
@@ -368,8 +368,8 @@ class RenyiCurve(Shown, Tabular):
 # --- conversions
 
 
-def epsilon_of_renyi(order: FloatArray, divergence: FloatArray, delta: float) -> float:
-    """The ε for which D_λ ≤ ε(λ) at these orders implies (ε, δ)-DP.
+def rdp_to_epsilon(order: FloatArray, divergence: FloatArray, delta: float) -> float:
+    """RDP to (ε, δ)-DP: the ε for which D_λ ≤ ε(λ) at these orders implies it.
 
     ε(λ) + log((λ − 1)/λ) − (log δ + log λ)/(λ − 1), the smallest over the orders (Canonne, Kamath &
     Steinke 2020, arXiv:2004.00010, Proposition 12).

@@ -23,7 +23,7 @@ from scipy.special import log_expit
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.privacy.curves import epsilon_of_renyi
+from dpassay.privacy.curves import rdp_to_epsilon
 from dpassay.privacy.event_claims import (
     SMALL_DELTA,
     ApproximateDP,
@@ -381,7 +381,7 @@ class RenyiCurveDP(DivergenceClaim):
     def companion(self) -> ApproximateDP:
         """ε at δ = 10⁻⁵, from above, as accountants convert it: a factor means little to people."""
         stated = self.factor * np.array(self.epsilons)
-        epsilon = epsilon_of_renyi(np.array(self.orders), stated, SMALL_DELTA)
+        epsilon = rdp_to_epsilon(np.array(self.orders), stated, SMALL_DELTA)
         return ApproximateDP(epsilon, SMALL_DELTA)
 
     def __str__(self) -> str:

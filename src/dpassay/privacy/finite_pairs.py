@@ -66,11 +66,14 @@ class Masses:
         return Masses(self.q, self.p)
 
     def epsilon(self) -> float:
-        """The smallest ε for which both directions are ε-DP."""
+        """The max-divergence in either direction: the smallest ε of pure DP."""
         return float(np.max(np.abs(self.loss)))
 
     def delta(self, epsilon: npt.ArrayLike) -> Any:
-        """δ(ε) of p against q, exact for tiny δ: a sum of non-negative terms, nothing cancels."""
+        """The hockey-stick divergence Σ (p − e^ε q)₊; at ε = 0 the total variation.
+
+        Exact for tiny δ: a sum of non-negative terms, nothing cancels.
+        """
         eps = checks.doubles("epsilon", epsilon)
         flat = np.atleast_1d(eps).ravel()
         order = np.argsort(-self.loss, kind="stable")

@@ -19,8 +19,8 @@ from dpassay.errors import InvalidInput
 from dpassay.outputs.event_code import expression
 from dpassay.outputs.keys import Layout
 from dpassay.outputs.templates import paths
-from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import Origin
+from dpassay.privacy.relations import Pair
 from dpassay.records import Opaque
 from dpassay.results.explanations import SHARES, Explanation, Fault
 from dpassay.results.verdict import Verdict

@@ -15,8 +15,8 @@ from dpassay._version import __version__
 from dpassay.errors import InvalidInput
 from dpassay.hunting.result import Hunt, beside
 from dpassay.privacy.curves import Spectrum
-from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee
+from dpassay.privacy.relations import Pair
 from dpassay.records import Record
 from dpassay.report import embed, figures, output_figures
 from dpassay.report.figures import Figure

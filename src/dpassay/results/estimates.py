@@ -16,8 +16,8 @@ from dpassay.privacy.claims import Claim
 from dpassay.privacy.curves import RenyiCurve, Spectrum, TradeoffCurve
 from dpassay.privacy.event_claims import digits
 from dpassay.privacy.finite_pairs import LossCurve
-from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee, level
+from dpassay.privacy.relations import Pair
 from dpassay.records import Record
 from dpassay.results.explanations import Explanation
 from dpassay.results.view import (

@@ -8,8 +8,8 @@ from typing import Any
 from dpassay import validation as checks
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import Claim
-from dpassay.privacy.pairs import Pair
 from dpassay.privacy.provenance import About, Guarantee, level
+from dpassay.privacy.relations import Pair
 from dpassay.records import Record
 from dpassay.results.explanations import Explanation, explained
 from dpassay.results.view import (

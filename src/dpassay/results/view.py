@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpassay.privacy.pairs import Relation
 from dpassay.privacy.provenance import About, Guarantee, level
+from dpassay.privacy.relations import Relation
 from dpassay.results.explanations import Explanation
 from dpassay.rounding import rounded_up
 from dpassay.tables import Status

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dpassay import validation as checks
 from dpassay.outputs.events import Event
-from dpassay.privacy.pairs import Pair
+from dpassay.privacy.relations import Pair
 from dpassay.records import Record
 from dpassay.results.view import related
 

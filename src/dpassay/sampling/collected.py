@@ -30,9 +30,8 @@ from dpassay.outputs.canonical import (
     concatenate,
     from_columns,
 )
-from dpassay.privacy.pairs import Pair, as_pair
+from dpassay.privacy.relations import Pair, as_pair
 from dpassay.sampling.columns import ABSENT, Table
-from dpassay.sampling.copies import fingerprint_of
 from dpassay.sampling.dependence import (
     labels_like,
     one_sided_repeats,
@@ -43,6 +42,7 @@ from dpassay.sampling.dependence import (
 from dpassay.sampling.draw import Seed, seed_of
 from dpassay.sampling.files import column_notes, frame_pair, read_pair
 from dpassay.sampling.job import stream
+from dpassay.sampling.repeated_draws import fingerprint_of
 from dpassay.sampling.samples import Batch, Samples, warned
 from dpassay.sampling.store_files import Damaged, Entry, Part, arrow, list_parts, manifest_of
 from dpassay.sampling.text_tables import Marks

@@ -15,7 +15,7 @@ import numpy as np
 from dpassay._typing import FloatArray, IntArray
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.templates import Template, leaves_of, number_columns
-from dpassay.sampling.copies import MANY, copied, distinct
+from dpassay.sampling.repeated_draws import MANY, copied, distinct
 
 #: Rows looked at for correlations, and the z-score past which one is no accident.
 _ROWS, _Z = 2_000, 6.0

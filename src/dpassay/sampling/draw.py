@@ -29,12 +29,12 @@ from dpassay.errors import (
     StoreError,
 )
 from dpassay.outputs.canonical import Outputs, align, arranged, concatenate
-from dpassay.sampling.copies import CopyCheck, DrawMethod
 from dpassay.sampling.executors import run_in_order
 from dpassay.sampling.identity import short_digest
 from dpassay.sampling.job import Chunking, Failure, Job, Sides
 from dpassay.sampling.job import stream as stream
 from dpassay.sampling.progress import Progress
+from dpassay.sampling.repeated_draws import CopyCheck, DrawMethod
 from dpassay.sampling.resuming import open_stage
 from dpassay.sampling.store_files import stored_seed
 

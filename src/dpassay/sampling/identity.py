@@ -16,7 +16,7 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay.errors import StoreError
 from dpassay.outputs import foreign_arrays
-from dpassay.privacy.pairs import Pair
+from dpassay.privacy.relations import Pair
 from dpassay.sampling.descriptions import Undescribed, describe, digest, type_name
 
 Identity = dict[str, str]

@@ -40,11 +40,11 @@ from dpassay.errors import (
     Terminated,
 )
 from dpassay.outputs.canonical import Outputs, align, arranged, concatenate, from_raw
-from dpassay.outputs.resident import AnyOutputs, Resident, on_host, stay
+from dpassay.outputs.device_arrays import AnyOutputs, DeviceOutputs, kept_on_device, on_host
 from dpassay.outputs.templates import Outcome
-from dpassay.privacy.pairs import Pair
-from dpassay.sampling.copies import Head, head
+from dpassay.privacy.relations import Pair
 from dpassay.sampling.identity import why_changed
+from dpassay.sampling.repeated_draws import Head, head
 
 if TYPE_CHECKING:
     from dpassay.sampling.store_files import PartWriter
@@ -53,7 +53,7 @@ _PACKAGE = Path(__file__).parents[1]
 #: What ends a run, and is not the mechanism failing.
 _STOPS = (KeyboardInterrupt, Terminated)
 _SCALARS = {float, int, bool, np.float64}
-#: The draws on either input: Outputs, or Resident where the job says `anywhere`.
+#: The draws on either input: Outputs, or DeviceOutputs where the job says `on_device`.
 Sides: TypeAlias = tuple[Any, Any]
 #: Up to so many cells a stage before cells grow, and the most outputs of a cell of calls. A stream costs
 #: some 20 µs: little for a few draws, and at most a third of a microsecond a draw for many.
@@ -165,10 +165,10 @@ class Job:
     writer: PartWriter | None = None  # saves every task, into a store
 
     @property
-    def anywhere(self) -> bool:
+    def on_device(self) -> bool:
         """Whether arrays may stay where they are: each is a block, and used where it is."""
         copied = self.layout.calls or self.writer is not None
-        return not copied and getattr(self.use, "anywhere", False)
+        return not copied and getattr(self.use, "on_device", False)
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def draw_task(job: Job, task: Task) -> Drawn | Failure:
         )
         return Failure(task.first, 1, BadOutput, overwritten)
     sides: Sides = drawn[0], drawn[1]
-    if not all(isinstance(side, Resident) for side in drawn):
+    if not all(isinstance(side, DeviceOutputs) for side in drawn):
         p, q = align([on_host(side) for side in drawn])
         sides = arranged(p, q) if job.layout.calls else (p, q)
     seconds = time.perf_counter() - start
@@ -248,7 +248,7 @@ def _draw_side(job: Job, task: Task, side: int) -> AnyOutputs | Failure:
             sizes.append(size)
         if job.each_alone:
             return concatenate(raws)
-        there = stay(raws[0], sizes[0]) if job.anywhere else None
+        there = kept_on_device(raws[0], sizes[0]) if job.on_device else None
         return _read_cells(raws, sizes) if there is None else there
     except MechanismError as error:
         return Failure(cell, side, type(error), str(error))

@@ -25,13 +25,13 @@ from dpassay.errors import (
     TooManyAskedFor,
 )
 from dpassay.outputs.canonical import Outputs, align, concatenate
-from dpassay.privacy.pairs import Pair, Relation, as_pair
 from dpassay.privacy.provenance import Origin
-from dpassay.sampling.copies import CopyCheck
+from dpassay.privacy.relations import Pair, Relation, as_pair
 from dpassay.sampling.dependence import symptoms
 from dpassay.sampling.draw import Sampling, Seed, as_sampling, draw_blocks, joined, keep, seed_for
 from dpassay.sampling.identity import identity
 from dpassay.sampling.job import by_calls, stream
+from dpassay.sampling.repeated_draws import CopyCheck
 from dpassay.sampling.store_files import Entry
 
 T = TypeVar("T")

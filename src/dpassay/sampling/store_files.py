@@ -45,7 +45,7 @@ from dpassay._version import __version__
 from dpassay.errors import StoreError
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.templates import Template
-from dpassay.privacy.pairs import Pair
+from dpassay.privacy.relations import Pair
 from dpassay.sampling.columns import arrow_source, pyarrow_for
 from dpassay.sampling.identity import Identity, difference, input_identity, name_of
 from dpassay.sampling.job import Task, by_calls

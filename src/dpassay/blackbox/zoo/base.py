@@ -23,7 +23,7 @@ from dpassay._typing import FloatArray
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import Claim, PureDP
 from dpassay.privacy.finite_pairs import Masses
-from dpassay.privacy.pairs import Pair
+from dpassay.privacy.relations import Pair
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 #: Cells between the first and the last break point, and in each tail.

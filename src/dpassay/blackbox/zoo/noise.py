@@ -16,7 +16,7 @@ from dpassay.blackbox.zoo.base import Law, ZooMechanism, gaussian, laplace, on_g
 from dpassay.errors import NoClosedForm
 from dpassay.privacy.claims import ApproximateDP, Claim, GaussianDP, PureDP, ZeroConcentratedDP
 from dpassay.privacy.finite_pairs import Masses
-from dpassay.privacy.pairs import Pair, Relation
+from dpassay.privacy.relations import Pair, Relation
 
 #: Two numbers, or two integers, at distance 1.
 NUMBERS = Pair(0.0, 1.0, Relation.SENSITIVITY_ONE)

@@ -21,7 +21,7 @@ from dpassay.blackbox.zoo.noise import Gaussian, Laplace, LaplaceOutputs, shape_
 from dpassay.errors import InvalidInput, NoClosedForm
 from dpassay.privacy.claims import ApproximateDP, Claim
 from dpassay.privacy.finite_pairs import Masses
-from dpassay.privacy.pairs import Pair, Relation
+from dpassay.privacy.relations import Pair, Relation
 
 #: Ten bits, the first of them changed: the pair of the experiments.
 TEN_BITS = Pair(np.eye(10, dtype=np.int8)[0], np.zeros(10, dtype=np.int8), Relation.REPLACE_ONE)

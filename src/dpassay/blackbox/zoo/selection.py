@@ -22,7 +22,7 @@ from dpassay.blackbox.zoo.base import (
 )
 from dpassay.errors import InvalidInput
 from dpassay.privacy.claims import Claim, PureDP
-from dpassay.privacy.pairs import Pair, Relation
+from dpassay.privacy.relations import Pair, Relation
 
 
 def log_laplace_cdf(t: FloatArray) -> FloatArray:

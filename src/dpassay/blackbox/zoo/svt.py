@@ -28,7 +28,7 @@ from dpassay.blackbox.zoo.releases import binomial_masses
 from dpassay.blackbox.zoo.selection import log_laplace_cdf
 from dpassay.errors import InvalidInput, NoClosedForm
 from dpassay.privacy.finite_pairs import Masses
-from dpassay.privacy.pairs import Pair, Relation
+from dpassay.privacy.relations import Pair, Relation
 
 #: What an answer that was not given looks like, in a matrix of answers 1 (above) and 0 (below).
 STOPPED = -1

@@ -22,7 +22,7 @@ from dpassay.blackbox.zoo.base import Law, ZooMechanism, gaussian, on_grid, real
 from dpassay.blackbox.zoo.noise import Gaussian, GaussianOutputs, Laplace, shape_of
 from dpassay.errors import MissingExtra, NoClosedForm
 from dpassay.privacy.claims import Claim, GaussianDP, TradeoffDP
-from dpassay.privacy.pairs import Pair, Relation
+from dpassay.privacy.relations import Pair, Relation
 
 #: (1, 0, …, 0) against ten zeros: the pair of the experiments.
 ONE_IN_TEN = Pair(np.eye(10)[0], np.zeros(10), Relation.REPLACE_ONE)

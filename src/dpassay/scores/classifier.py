@@ -29,11 +29,11 @@ import numpy as np
 from dpassay import validation as checks
 from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput, MissingExtra
-from dpassay.loss.ranking_losses import platt
-from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.score_models import LARGEST, Features, Ranking, Trees
+from dpassay.scores.serializable import platt
+from dpassay.scores.training import Training
 
 PRESETS = ("boosting", "mlp", "torch")
 #: At most so many draws per side calibrate.
@@ -45,7 +45,7 @@ _ENOUGH = {"boosting": 200_000, "mlp": 200_000, "torch": 1_000_000}
 
 
 @dataclass(frozen=True, eq=False)
-class ClassifierLoss:
+class ClassifierScore:
     """log-odds of a fitted classifier, with the class sizes taken out."""
 
     name: str
@@ -56,7 +56,7 @@ class ClassifierLoss:
     @classmethod
     def fit(
         cls, classifier: Any, training: Training, *, rng: np.random.Generator
-    ) -> ClassifierLoss:
+    ) -> ClassifierScore:
         """Fit a preset by name, or any scikit-learn classifier."""
         name, model = _resolve(classifier, rng, min(training.sizes))
         training = training.most(_ENOUGH.get(name, max(training.sizes)))

@@ -13,12 +13,12 @@ from scipy.special import expit, xlogy
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput
-from dpassay.loss.cell_counts import SIZES, Axis, Binned, CellCounts
-from dpassay.loss.kernel_density import KernelDensity, bandwidths, density_on_grid
-from dpassay.loss.keyed_losses import KeyedLoss
-from dpassay.loss.ranking_losses import quadratic
 from dpassay.outputs.templates import exact, told_apart
 from dpassay.privacy.finite_pairs import LossCurve, Masses
+from dpassay.scores.cell_counts import SIZES, Axis, Binned, CellCounts
+from dpassay.scores.cells_and_neighbours import KeyedScore
+from dpassay.scores.kernel_density import KernelDensity, bandwidths, density_on_grid
+from dpassay.scores.serializable import quadratic
 
 
 def without_noise(
@@ -117,19 +117,19 @@ class GridPart:
 
 
 @dataclass(frozen=True, eq=False)
-class GridLoss(KeyedLoss):
+class GridScore(KeyedScore):
     """log p̂/q̂ on cells; `by_key` ends with that of numbers far outside, and of outputs in no key."""
 
     tally: CellCounts
     blocks: tuple[GridPart, ...]
 
     @classmethod
-    def named(cls, name: str, tally: CellCounts) -> GridLoss:
+    def named(cls, name: str, tally: CellCounts) -> GridScore:
         """The "kde" or the "polynomial" loss of a tally."""
         return cls.polynomial(tally) if name == "polynomial" else cls.of(tally)
 
     @classmethod
-    def of(cls, tally: CellCounts, rule: Any = _PLAIN, *, inference: bool = False) -> GridLoss:
+    def of(cls, tally: CellCounts, rule: Any = _PLAIN, *, inference: bool = False) -> GridScore:
         """Densities with a bandwidth or a `KernelDensity`; a smaller bandwidth for `inference`."""
         wanted = KernelDensity.of(rule)
 
@@ -151,7 +151,7 @@ class GridLoss(KeyedLoss):
         return cls._of("kde", tally, block)
 
     @classmethod
-    def polynomial(cls, tally: CellCounts) -> GridLoss:
+    def polynomial(cls, tally: CellCounts) -> GridScore:
         """log p/q a quadratic function of the free numbers of a key, by maximum likelihood.
 
         Exact for Gaussian noise, stiff and so nearly without noise for the rest: the tails, where
@@ -170,7 +170,7 @@ class GridLoss(KeyedLoss):
     @classmethod
     def _of(
         cls, name: str, tally: CellCounts, block: Callable[[int, Binned, Binned], GridPart]
-    ) -> GridLoss:
+    ) -> GridScore:
         n, layout = tally.n, tally.binning.layout
         single = [key for key, axes in enumerate(tally.binning.axes) if axes is None]
         keys = np.array([*single, -1, -2], dtype=np.int64)

@@ -6,7 +6,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.privacy.pairs import difference
+from dpassay.privacy.relations import difference
 
 ZEROS = np.zeros(200)
 ONE = np.where(np.arange(200) == 137, 1.0, 0.0)

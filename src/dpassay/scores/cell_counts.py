@@ -17,10 +17,10 @@ import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
 from dpassay.errors import InvalidInput
-from dpassay.outputs import resident
+from dpassay.outputs import device_arrays
 from dpassay.outputs.canonical import Outputs, from_array
+from dpassay.outputs.device_arrays import AnyOutputs, DeviceOutputs, on_device, on_host
 from dpassay.outputs.keys import KeyedDraws, Layout, Part, learn
-from dpassay.outputs.resident import AnyOutputs, Resident, anywhere, on_host
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Sizes, Source
 
@@ -117,10 +117,10 @@ def bin_linear(values: FloatArray, axes: tuple[Axis, ...]) -> Binned:
 
 def bin_numbers(x: Any, axis: Axis) -> Binned | None:
     """`bin_linear` of numbers, wherever they are; None where their library does not count."""
-    xp = resident.namespace(x)
+    xp = device_arrays.namespace(x)
     position = (x - axis.low) * (1.0 / axis.step)
     inside = (position >= 0) & (position <= axis.size - 1)
-    within = int(np.count_nonzero(inside)) if xp is None else resident.count(inside)
+    within = int(np.count_nonzero(inside)) if xp is None else device_arrays.count(inside)
     outside = int(x.shape[0]) - within
     if outside:
         position = position[inside]
@@ -133,8 +133,8 @@ def bin_numbers(x: Any, axis: Axis) -> Binned | None:
     else:
         whole = xp.floor(position)
         place = xp.astype(whole, xp.int64)
-        count = resident.bincount(place, axis.size + 1)
-        right = resident.bincount(place, axis.size + 1, position - whole)
+        count = device_arrays.bincount(place, axis.size + 1)
+        right = device_arrays.bincount(place, axis.size + 1, position - whole)
         if count is None or right is None:
             return None
     weights: FloatArray = np.asarray(count - right, dtype=float)  # what goes to the left ends
@@ -266,15 +266,15 @@ class Binning:
         wide = Layout(layout.parts, np.concatenate(owners), np.concatenate(codes))
         return Binning(wide, self.axes + (None,) * (len(wide) - len(layout)))
 
-    @anywhere
+    @on_device
     def tally(self, p: AnyOutputs, q: AnyOutputs) -> CellCounts:
-        if isinstance(p, Resident) and isinstance(q, Resident):
-            found = self._tally_there(p, q)
+        if isinstance(p, DeviceOutputs) and isinstance(q, DeviceOutputs):
+            found = self._tally_on_device(p, q)
             if found is not None:
                 return found
         return self.of_sorted(*(self.layout.sort(on_host(side)) for side in (p, q)))
 
-    def _tally_there(self, *sides: Resident) -> CellCounts | None:
+    def _tally_on_device(self, *sides: DeviceOutputs) -> CellCounts | None:
         """The same of one free number, counted where it is; None where it must be copied."""
         axes = self.axes[0] if len(self.axes) == 1 else None
         if axes is None or len(axes) > 1 or not all(map(self.layout.trivial, sides)):

@@ -33,7 +33,7 @@ from dpassay.blackbox.inputs import (
     Text,
 )
 from dpassay.errors import InvalidInput
-from dpassay.privacy.pairs import Pair, Relation
+from dpassay.privacy.relations import Pair, Relation
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]

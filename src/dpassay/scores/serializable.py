@@ -24,8 +24,6 @@ from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
 from dpassay._typing import AnyArray, FloatArray, IntArray
-from dpassay.loss.cell_counts import Binned
-from dpassay.loss.training import Training, log_ratio, ranked
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.named_features import Feature, NamedFeatures
@@ -41,10 +39,12 @@ from dpassay.outputs.score_models import (
 )
 from dpassay.outputs.templates import written
 from dpassay.privacy.finite_pairs import LossCurve
+from dpassay.scores.cell_counts import Binned
+from dpassay.scores.training import Training, log_ratio, ranked
 
 
 @dataclass(frozen=True, eq=False)
-class RankingLoss:
+class RankingScore:
     """An estimate of log p/q; of the lowest set bit only an order."""
 
     ranking: Ranking
@@ -126,7 +126,7 @@ def _sides(n: int, m: int) -> tuple[FloatArray, FloatArray]:
     return weight, np.where(np.arange(n + m) < n, weight, 0.0)
 
 
-def fit_logistic(name: str, training: Training) -> RankingLoss:
+def fit_logistic(name: str, training: Training) -> RankingScore:
     """ "linear", "logistic" (with squares), "products" (with all, or the most telling, pairs), or
     "discriminant".
     """
@@ -134,7 +134,7 @@ def fit_logistic(name: str, training: Training) -> RankingLoss:
     features = Features.learn(training.p, training.q)
     sides = [features.rows(side.outputs) for side in (training.p, training.q)]
     if name == "discriminant":
-        return RankingLoss(Ranking(name, features, _discriminant(*sides)))
+        return RankingScore(Ranking(name, features, _discriminant(*sides)))
     rows = np.concatenate(sides)
     weight, hits = _sides(len(sides[0]), len(sides[1]))
     pairs = _products(name, features.width, rows, weight, hits)
@@ -150,7 +150,7 @@ def fit_logistic(name: str, training: Training) -> RankingLoss:
     offset = float(beta[0] - weights @ centre)
     width = rows.shape[1]
     model = Polynomial(offset, weights[:width], pairs, weights[width:])
-    return RankingLoss(Ranking(name, features, model))
+    return RankingScore(Ranking(name, features, model))
 
 
 def _discriminant(p: FloatArray, q: FloatArray) -> Polynomial:
@@ -215,7 +215,7 @@ _WORTH = 2.0
 _ENOUGH_FOR_TABLES = 25_000
 
 
-def fit_tables(name: str, training: Training) -> RankingLoss:
+def fit_tables(name: str, training: Training) -> RankingScore:
     """ "lowest bit", "bits" or "characters"."""
     training = training.most(_ENOUGH_FOR_TABLES)
     p, q = training.p.outputs, training.q.outputs
@@ -243,10 +243,10 @@ def fit_tables(name: str, training: Training) -> RankingLoss:
         np.concatenate([empty, *codes]),
         np.concatenate([empty.astype(float), *values]),
     )
-    return RankingLoss(Ranking(name, features, model), bool(columns) and beyond)
+    return RankingScore(Ranking(name, features, model), bool(columns) and beyond)
 
 
-def _lowest_bit(p: Outputs, q: Outputs) -> RankingLoss:
+def _lowest_bit(p: Outputs, q: Outputs) -> RankingScore:
     """The coordinate whose lowest set bits differ most."""
     width = p.numbers.shape[1]
     found = []
@@ -258,7 +258,7 @@ def _lowest_bit(p: Outputs, q: Outputs) -> RankingLoss:
     z = found[column]
     name = "the output" if width == 1 else f"x{column + 1}"
     order = Polynomial(0.0, np.array([-1.0 if z > 0 else 1.0]))
-    return RankingLoss(
+    return RankingScore(
         Ranking("lowest bit", LowestBit(column, name, len(p.structures) > 1), order),
         abs(z) > _WORTH,
     )
@@ -326,11 +326,13 @@ _BEST = 40
 _BARS = 24
 
 
-def fit_features(name: str, training: Training) -> RankingLoss:
+def fit_features(name: str, training: Training) -> RankingScore:
     """ "feature" (the best one) or "features" (the best few)."""
     found, rows, n = _search(training, 1 if name == "feature" else _BEST)
     if not found:
-        return RankingLoss(Ranking(name, NamedFeatures.of(()), Polynomial(0.0, np.zeros(0))), False)
+        return RankingScore(
+            Ranking(name, NamedFeatures.of(()), Polynomial(0.0, np.zeros(0))), False
+        )
     chosen = NamedFeatures.of(tuple(one for one, _ in found))
     if name == "feature":
         model: Steps | Polynomial = _steps(rows[:n, 0], rows[n:, 0])
@@ -340,7 +342,7 @@ def fit_features(name: str, training: Training) -> RankingLoss:
         terms = np.column_stack([np.ones(len(rows)), terms])
         beta = newton(terms, *_sides(n, len(rows) - n), (1.0 + terms.shape[1] / 10) / len(rows))
         model = Polynomial(float(beta[0]), beta[1:])
-    return RankingLoss(Ranking(name, chosen, model), found[0][1] > 0)
+    return RankingScore(Ranking(name, chosen, model), found[0][1] > 0)
 
 
 def _search(training: Training, most: int) -> tuple[list[tuple[Feature, float]], FloatArray, int]:

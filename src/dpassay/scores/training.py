@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.loss.cell_counts import Binning, CellCounts
 from dpassay.outputs.canonical import Outputs, concatenate
 from dpassay.outputs.features import FAMILIES, OF_REPEATED, VALUE, block_rows, blocks, widths
 from dpassay.outputs.keys import KeyedDraws, Layout, learn
@@ -28,6 +27,7 @@ from dpassay.outputs.leaves import Hashes, LeafTable, changes
 from dpassay.outputs.named_features import Feature, Target, targets_of, unit_of, words_of
 from dpassay.outputs.templates import written
 from dpassay.sampling.samples import Batch, Sizes
+from dpassay.scores.cell_counts import Binning, CellCounts
 
 #: Training draws per side that are searched, of vectors (which other scores serve too) and of all else;
 #: and leaves of them.
@@ -96,7 +96,7 @@ def best_features(
                 name = words_of(tables[family], family, one, two)
                 owner, keys = extracted[family, width][:2]
                 if family in _OF_THEIR_NUMBERS and np.unique(owner[keys == key]).size < n + m:
-                    name += " (0 where there is none)"
+                    name += " (missing counts as 0)"
                 unit = unit_of(tables[family], family, one, two)
         chosen[limit] = Feature(family, key, name, width, unit=unit)
     return [(feature, limit) for limit, feature in chosen.items()]

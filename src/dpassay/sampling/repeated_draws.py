@@ -21,9 +21,9 @@ from dpassay import validation as checks
 from dpassay._typing import IntArray
 from dpassay.errors import DependentDraws
 from dpassay.outputs.canonical import Outputs, check_containers
-from dpassay.outputs.resident import AnyOutputs, Resident
+from dpassay.outputs.device_arrays import AnyOutputs, DeviceOutputs
 from dpassay.outputs.templates import Template, number_columns
-from dpassay.privacy.pairs import Pair
+from dpassay.privacy.relations import Pair
 
 #: Distinct repeated values from which on repeats are looked into.
 MANY = 20
@@ -104,7 +104,7 @@ class Head:
 
 def head(outputs: AnyOutputs, with_hashes: bool = False) -> Head:
     """How a run of draws begins; `with_hashes` of all outputs, to count their repeats."""
-    if isinstance(outputs, Resident):
+    if isinstance(outputs, DeviceOutputs):
         outputs = outputs.first(_HEAD)
     small = outputs.numbers.shape[1] * outputs.numbers.itemsize < 8  # few bits a row: more rows
     most = 8 * _HEAD if small else _HEAD

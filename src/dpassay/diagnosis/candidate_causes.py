@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.diagnosis.numbers import Noise, Numbers, plug_in, shown
+from dpassay.diagnosis.noise_fit import Noise, Numbers, plug_in, shown
 from dpassay.diagnosis.parts import (
     SIZE,
     Condition,
@@ -36,7 +36,7 @@ from dpassay.outputs.events import Event
 from dpassay.outputs.named_features import Feature
 from dpassay.outputs.templates import Template, number_columns
 from dpassay.privacy.claims import ApproximateDP, Claim
-from dpassay.privacy.pairs import Pair, Relation
+from dpassay.privacy.relations import Pair, Relation
 from dpassay.results.explanations import Fault
 
 #: Coordinates, structures, labels and features that are looked at, at most.
@@ -61,7 +61,7 @@ _EXCESS = 1.02
 
 
 @dataclass(frozen=True)
-class Suspicion:
+class CandidateCause:
     """A cause, and the event that would show it: on the second input another one, if that is said."""
 
     kind: Fault
@@ -82,7 +82,7 @@ Weighed = tuple[Condition, float, Numbers]
 
 
 @dataclass(frozen=True)
-class Suspects:
+class CandidateCauses:
     """Training draws, the claim that they refute, the event of the witness, and the pair."""
 
     p: Outputs
@@ -92,11 +92,11 @@ class Suspects:
     pair: Pair | None
     features: Sequence[Feature] = ()
 
-    def all(self) -> list[Suspicion]:
+    def all(self) -> list[CandidateCause]:
         """Every cause that the draws suggest, the most specific first, each kind once."""
         found = []
         if self.event is not None and self.event.of_representation:
-            found.append(Suspicion(Fault.REPRESENTATION, witnessed(self.event)))
+            found.append(CandidateCause(Fault.REPRESENTATION, witnessed(self.event)))
         found += self._structural()
         # where all outputs have one structure the cause is in the numbers
         found += self._numerical(sure=not found and len(self._structures[0]) == 1)
@@ -105,7 +105,7 @@ class Suspects:
         for one in found:
             if one.kind is Fault.DATA_DEPENDENT_SCALE and one.facts["ratio"] > _LARGE_RATIO:
                 found = [one, *found]  # a grid that shows in the bits follows the scale
-        first: dict[Fault, Suspicion] = {}
+        first: dict[Fault, CandidateCause] = {}
         for one in found:
             first.setdefault(one.kind, one)
         return list(first.values())
@@ -131,7 +131,7 @@ class Suspects:
         read = (Numbers(part, self.p, self.q) for part in parts)
         return [(*one.best(self.claim), one) for one in read]
 
-    def _categorical(self, condition: Condition) -> list[Suspicion]:
+    def _categorical(self, condition: Condition) -> list[CandidateCause]:
         """An event of categories: on one side only, or with a finite ratio."""
         low, high = sorted(float(condition.holds(side).mean()) for side in (self.p, self.q))
         if low <= _NEVER * high or 1 - high <= _NEVER * (1 - low):
@@ -141,11 +141,11 @@ class Suspects:
                 kinds = [Fault.DELTA, Fault.SUPPORT]
         else:
             kinds = [Fault.SCALE, Fault.SHIFT] if self._simple else [Fault.SHIFT, Fault.SCALE]
-        return [Suspicion(kind, condition) for kind in kinds]
+        return [CandidateCause(kind, condition) for kind in kinds]
 
     # --- structures
 
-    def _structural(self) -> list[Suspicion]:
+    def _structural(self) -> list[CandidateCause]:
         """Failures, the order and the number of values, outputs without noise, keys and categories."""
         kinds, counts = self._structures
         if len(kinds) == 1:
@@ -154,20 +154,20 @@ class Suspects:
         kinds, counts = [kinds[k] for k in top], counts[:, top]
         bad = [k for k, one in enumerate(kinds) if fails(one)]
         if bad and self._breaks(self._weighed(counts[:, bad].sum(axis=1))):
-            return [Suspicion(Fault.FAILURE, failing(kinds[bad[0]]))]
+            return [CandidateCause(Fault.FAILURE, failing(kinds[bad[0]]))]
         found = []
         share = counts / [[len(self.p)], [len(self.q)]]
         apart = share[0] - share[1]
         most = int(np.argmax(np.abs(apart)))
         if sorted_difference(kinds, apart) < 0.25 * np.abs(apart).sum() > 0.1:
-            found.append(Suspicion(Fault.ORDER_OR_SIZE, equal(kinds[most])))
+            found.append(CandidateCause(Fault.ORDER_OR_SIZE, equal(kinds[most])))
         a, b = np.argmax(share, axis=1).tolist()
         plain = not number_columns(kinds[a]) and not number_columns(kinds[b])
         if share.max(axis=1).min() > _CONSTANT and a != b and plain:
-            found.append(Suspicion(Fault.NO_NOISE, equal(kinds[a])))
+            found.append(CandidateCause(Fault.NO_NOISE, equal(kinds[a])))
         return found + self._labels(kinds, counts)
 
-    def _labels(self, kinds: Sequence[Template], counts: Any) -> list[Suspicion]:
+    def _labels(self, kinds: Sequence[Template], counts: Any) -> list[CandidateCause]:
         """Keys and values that tell; or the number of values, if that tells more."""
         cut, by_size, _ = self._best([SIZE])[0]
         listed = sorted({label for one in kinds for label in labels(one)})[:_LABELS]
@@ -178,16 +178,16 @@ class Suspects:
         if self._breaks(weighed[best]):
             found = self._categorical(labelled(listed[best]))
         if self._breaks(by_size) and weighed[best] < 0.9 * by_size:
-            found = [Suspicion(Fault.ORDER_OR_SIZE, cut), *found]
+            found = [CandidateCause(Fault.ORDER_OR_SIZE, cut), *found]
         return found
 
     # --- numbers
 
-    def _numerical(self, *, sure: bool) -> list[Suspicion]:
+    def _numerical(self, *, sure: bool) -> list[CandidateCause]:
         """Causes in the numbers; unless `sure`, only if they break the claim by themselves."""
         columns = [(*one.best(self.claim), one) for one in self._columns()]
         most = max((theta for _, theta, _ in columns), default=0.0)
-        found: list[Suspicion] = []
+        found: list[CandidateCause] = []
         if len(columns) > 1:
             found = self._joint(columns)
         elif columns and (sure or self._breaks(most)):
@@ -215,7 +215,7 @@ class Suspects:
             columns.sort(key=lambda one: -one.shift / max(*one.spreads, 1e-300))
         return columns[:_COLUMNS]
 
-    def _joint(self, columns: Sequence[Weighed]) -> list[Suspicion]:
+    def _joint(self, columns: Sequence[Weighed]) -> list[CandidateCause]:
         """Several coordinates: noise that they share, one that leaks, or leaks that add up."""
         theta = np.array([one for _, one, _ in columns])
         best = columns[int(np.argmax(theta))]
@@ -227,16 +227,16 @@ class Suspects:
         single = self._single(best, [one for _, _, one in telling])
         if not guilty:
             parts = tuple(cut for cut, _, _ in telling)
-            return [*found, Suspicion(Fault.COMPOSITION, best[0], parts=parts), *single]
+            return [*found, CandidateCause(Fault.COMPOSITION, best[0], parts=parts), *single]
         quiet = [one for one in columns if one[1] <= _TELLING * self.claim.value]
         if len(guilty) > 1 or not quiet:
             return found + single
-        part = Suspicion(Fault.UNPROTECTED, best[0], parts=tuple(cut for cut, _, _ in columns))
+        part = CandidateCause(Fault.UNPROTECTED, best[0], parts=tuple(cut for cut, _, _ in columns))
         others = float(np.median([max(one.spreads) for _, _, one in quiet]))
         small = max(best[2].spreads) * _LARGE_RATIO < others and not any(best[2].constant)
         return found + ([part, *single] if small else [*single[:1], part, *single[1:]])
 
-    def _shared(self, columns: Sequence[Weighed], most: float) -> list[Suspicion]:
+    def _shared(self, columns: Sequence[Weighed], most: float) -> list[CandidateCause]:
         """Two coordinates with the same noise, whose difference or sum shows more than either."""
         parts = [one.part for _, _, one in columns if not any(one.constant)]
         rest = []
@@ -251,24 +251,24 @@ class Suspects:
         best = max(joint, key=lambda one: one[1], default=None)
         if best is None or best[1] <= max(most, self.claim.value):
             return []
-        return [Suspicion(Fault.DEPENDENCE, best[0])]
+        return [CandidateCause(Fault.DEPENDENCE, best[0])]
 
-    def _single(self, weighed: Weighed, several: Sequence[Numbers] = ()) -> list[Suspicion]:
+    def _single(self, weighed: Weighed, several: Sequence[Numbers] = ()) -> list[CandidateCause]:
         """Causes in one number; `several` are those that carry the leak together."""
         cut, _, one = weighed
-        found: list[Suspicion] = []
+        found: list[CandidateCause] = []
         for (value, _), constant, other in zip(
             one.modes, one.constant, one.sides[::-1], strict=True
         ):
             if constant and np.mean(other == value) < 0.5 and not found:
-                found.append(Suspicion(Fault.NO_NOISE, Condition(one.part, value, value)))
+                found.append(CandidateCause(Fault.NO_NOISE, Condition(one.part, value, value)))
         if one.values.size <= _CATEGORIES:
             each = [Condition(one.part, value, value) for value in one.values.tolist()]
             best = max(each, key=lambda condition: one.weigh(condition, self.claim))
             broken = self._breaks(one.weigh(best, self.claim))
             return found + self._categorical(best if broken else cut)
         if self.event is not None and _interleaved(one):
-            found.append(Suspicion(Fault.REPRESENTATION, witnessed(self.event)))
+            found.append(CandidateCause(Fault.REPRESENTATION, witnessed(self.event)))
         ends = [(one.weigh(end, self.claim), end) for end in one.beyond_ends()]
         far = one.far_on_one_side()
         alone = [(one.weigh(value, self.claim, _LAX), value) for value in far]
@@ -286,12 +286,12 @@ class Suspects:
         sides, event = (self.p, self.q), self.event
         return all(np.array_equal(event.holds(side), condition.holds(side)) for side in sides)
 
-    def _scales(self, weighed: Weighed, several: Sequence[Numbers]) -> list[Suspicion]:
+    def _scales(self, weighed: Weighed, several: Sequence[Numbers]) -> list[CandidateCause]:
         """Spreads that differ, a shift that is too large, or noise that is too small."""
         one = weighed[2]
         low, high = sorted(one.spreads)
         ratio = max(high, 1e-300) / max(low, 1e-300)
-        found: list[Suspicion] = []
+        found: list[CandidateCause] = []
         error = 7.0 / math.sqrt(
             min(side.size for side in one.sides)
         )  # about four standard errors of log
@@ -299,7 +299,7 @@ class Suspects:
             half = math.sqrt(low * high)
             first, second = (Condition(one.part, c - half, c + half) for c in one.centres)
             facts = {"ratio": ratio}
-            found.append(Suspicion(Fault.DATA_DEPENDENT_SCALE, first, second, facts=facts))
+            found.append(CandidateCause(Fault.DATA_DEPENDENT_SCALE, first, second, facts=facts))
         moved = self._moved(one, several, one.noise if ratio < _LARGE_RATIO else None)
         if not found and not one.shift:
             return self._categorical(weighed[0])
@@ -309,13 +309,13 @@ class Suspects:
 
     def _moved(
         self, one: Numbers, several: Sequence[Numbers], noise: Noise | None
-    ) -> list[Suspicion]:
+    ) -> list[CandidateCause]:
         """A shift against the noise: which of the two is wrong draws do not tell."""
         condition = Condition(one.part, low=sum(one.centres) / 2)
         shift = one.shift
         if noise is None or not noise.scale or not math.isfinite(shift):
             kinds = (Fault.SHIFT, Fault.SCALE)
-            return [Suspicion(kind, condition, facts={"shift": shift}) for kind in kinds]
+            return [CandidateCause(kind, condition, facts={"shift": shift}) for kind in kinds]
         if len(several) > 1 and np.ptp([max(s.spreads) for s in several]) < 0.3 * max(one.spreads):
             norm = 2 if noise.family == "Gaussian" else 1
             shift = float(np.linalg.norm([s.shift for s in several], norm))
@@ -327,13 +327,13 @@ class Suspects:
             epsilon = np.array([in_delta.epsilon])
             facts["delta"] = float(noise.profile(shift / noise.scale, epsilon)[0])
             cut, _ = one.best(in_delta, plug_in)
-            return [Suspicion(Fault.DELTA, cut, noise=noise, facts=facts)]
+            return [CandidateCause(Fault.DELTA, cut, noise=noise, facts=facts)]
         if shift <= _EXCESS * noise.scale * allowed:
             return []
         covered = noise.scale * allowed
         facts |= {"protected shift": covered, "needed scale": shift / max(allowed, 1e-9)}
         kinds = (Fault.SHIFT, Fault.SCALE)
-        pair = [Suspicion(kind, condition, noise=noise, facts=facts) for kind in kinds]
+        pair = [CandidateCause(kind, condition, noise=noise, facts=facts) for kind in kinds]
         return pair if self._shift_first(shift, covered) else pair[::-1]
 
     def _shift_first(self, shift: float, covered: float) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.hunting.coupling import (
+from dpassay.hunting.common_random_numbers import (
     MOST,
     Coupled,
     Coupling,

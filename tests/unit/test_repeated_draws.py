@@ -11,8 +11,8 @@ from tests.helpers import canonical, objects
 import dpassay as dp
 from dpassay.errors import DependenceWarning, DependentDraws, InvalidInput
 from dpassay.outputs.canonical import from_raw
-from dpassay.privacy.pairs import Pair
-from dpassay.sampling.copies import (
+from dpassay.privacy.relations import Pair
+from dpassay.sampling.repeated_draws import (
     _WATCHED,
     CopyCheck,
     DrawMethod,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.loss.cell_counts import tally_draws, tally_of, tally_of_levels
-from dpassay.loss.grid import GridLoss
 from dpassay.outputs.canonical import from_array
+from dpassay.scores.cell_counts import tally_draws, tally_of, tally_of_levels
+from dpassay.scores.grid import GridScore
 
 zoo = dp.zoo
 PAIR = (0.0, 1.0)
@@ -37,7 +37,7 @@ def test_combinations_that_a_first_look_did_not_show_are_counted(monkeypatch, se
     samples = dp.draw(mechanism, mechanism.pair, n=100_000, rng=seed)
     whole = tally_of(samples.p, samples.q)
     shown = tally_of(samples.p[:2_000], samples.q[:2_000]).binning
-    monkeypatch.setattr("dpassay.loss.cell_counts.FIRST_LOOK", 2_000)
+    monkeypatch.setattr("dpassay.scores.cell_counts.FIRST_LOOK", 2_000)
     streamed = tally_draws(samples, (100_000, 100_000))
     assert len(shown.layout) < len(whole.binning.layout)
     assert _by_words(streamed) == _by_words(whole)
@@ -69,14 +69,14 @@ def test_a_tally_says_where_all_of_its_draws_are(seed):
     p, q = tally.everywhere()
     assert (p.sum(), q.sum()) == pytest.approx((5_003, 5_007))
     assert p[len(known.binning.layout)] >= 2  # far outside
-    loss = GridLoss.of(tally)
+    loss = GridScore.of(tally)
     assert loss.everywhere().shape == p.shape
 
 
 def test_levels_are_counted_as_they_are():
     tally = tally_of_levels(np.array([0.2, 0.5, 0.9]), np.array([[1, 2, 3], [30, 20, 10]]))
     assert tally.n == (6, 60)
-    masses = GridLoss.of(tally).masses()
+    masses = GridScore.of(tally).masses()
     assert masses.p.sum() == pytest.approx(1.0)
     again = tally.binning.tally(from_array(np.array([0.2, 0.9])), from_array(np.array([0.5, 0.7])))
     assert again.counts[0].tolist() == [1, 0, 1, 0]

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpassay._typing import BoolArray, FloatArray
-from dpassay.bounds import binomial_limits
+from dpassay.bounds import clopper_pearson
 from dpassay.diagnosis.parts import Condition, Part
 from dpassay.privacy.claims import Claim, GaussianDP
 from dpassay.rootfinding import bisect
@@ -36,7 +36,7 @@ _EPSILONS = np.linspace(0.0, 10.0, 81)
 
 def limits(hits: Any, n: int, gamma: float) -> tuple[Any, Any]:
     """Lower and upper Clopper–Pearson limits of a probability, which hold together."""
-    return binomial_limits.lower(hits, n, gamma / 2), binomial_limits.upper(hits, n, gamma / 2)
+    return clopper_pearson.lower(hits, n, gamma / 2), clopper_pearson.upper(hits, n, gamma / 2)
 
 
 def shown(claim: Claim, i: Any, n: int, j: Any, m: int, gamma: float = _WEIGHED) -> Any:

@@ -29,7 +29,7 @@ from scipy.fft import dct, next_fast_len
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
 from dpassay.errors import InvalidInput
-from dpassay.loss.cell_counts import Axis, Binned
+from dpassay.scores.cell_counts import Axis, Binned
 
 #: Rules that choose a bandwidth.
 RULES = ("silverman", "scott", "sj", "isj", "likelihood")

@@ -3,7 +3,7 @@
 import pytest
 from scipy.stats import binom
 
-from dpassay.bounds import binomial_limits as clopper_pearson
+from dpassay.bounds import clopper_pearson
 
 
 @pytest.mark.parametrize(("k", "n"), [(1000, 10**9), (1000, 4 * 10**9), (999, 30_359_384_466)])

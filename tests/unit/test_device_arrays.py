@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import dpassay as dp
-from dpassay.outputs import resident
+from dpassay.outputs import device_arrays
 from dpassay.outputs.canonical import from_raw
+from dpassay.outputs.device_arrays import DeviceOutputs, kept_on_device, on_host
 from dpassay.outputs.events import Intervals, of_keys
 from dpassay.outputs.keys import learn
-from dpassay.outputs.resident import Resident, on_host, stay
 
 PAIR = (0.0, 1.0)
 #: CuPy and JAX are tested by hand, where they are; the others by `make test-torch` and `make test`.
@@ -37,13 +37,13 @@ def rng(seed):
 @pytest.fixture
 def stuck(monkeypatch):
     """Copies of more than a head are refused."""
-    first = Resident.first
+    first = DeviceOutputs.first
 
     def few(self, rows):
         assert rows < len(self), "a block was copied"
         return first(self, rows)
 
-    monkeypatch.setattr(Resident, "first", few)
+    monkeypatch.setattr(DeviceOutputs, "first", few)
 
 
 def there(library, mechanism):
@@ -54,8 +54,8 @@ def there(library, mechanism):
 @pytest.mark.parametrize("kind", ["float64", "float32", "int64", "uint8", "bool"])
 def test_outputs_are_read_as_numpys(library, shape, kind):
     given = np.arange(np.prod(shape)).reshape(shape).astype(kind)
-    found, expected = stay(library.asarray(given), 5), from_raw(given, 5)
-    assert isinstance(found, Resident)
+    found, expected = kept_on_device(library.asarray(given), 5), from_raw(given, 5)
+    assert isinstance(found, DeviceOutputs)
     np.testing.assert_array_equal(on_host(found).numbers, expected.numbers)
     assert found.structures == expected.structures
     assert found.containers == expected.containers
@@ -66,12 +66,12 @@ def test_outputs_are_read_as_numpys(library, shape, kind):
     [[0.0, np.nan], [np.inf, 0.0], [2**53, 0], [-(2**53) - 1, 0], [1j, 0], 0.5, [1.0], [[], []]],
 )
 def test_what_is_not_finite_numbers_is_copied(library, given):
-    assert stay(library.asarray(np.array(given)), 2) is None
+    assert kept_on_device(library.asarray(np.array(given)), 2) is None
 
 
 def test_arrays_of_numpy_and_lists_are_read_as_ever():
     for given in (np.zeros(2), [0.0, 1.0], np.float64(1.0), "ab", None):
-        assert stay(given, 2) is None
+        assert kept_on_device(given, 2) is None
 
 
 def test_arrays_that_are_computed_when_asked_for_are_copied_once(seed):
@@ -80,12 +80,12 @@ def test_arrays_that_are_computed_when_asked_for_are_copied_once(seed):
     rng = np.random.default_rng(seed)
     drawn = delayed(rng.normal, pure=False)(size=2000)
     array = lazy.from_delayed(drawn, shape=(2000,), dtype=float)
-    assert stay(array, 2000) is None
+    assert kept_on_device(array, 2000) is None
     assert len(from_raw(array, 2000)) == 2000
 
 
 def test_sums_beyond_all_doubles_are_no_infinity(library):
-    assert isinstance(stay(library.asarray(np.full(4, 1e308)), 4), Resident)
+    assert isinstance(kept_on_device(library.asarray(np.full(4, 1e308)), 4), DeviceOutputs)
 
 
 @pytest.mark.usefixtures("stuck")
@@ -99,7 +99,7 @@ def test_intervals_are_counted_there(library, rng):
     for lows, highs in some:
         test = Intervals(np.asarray(lows, dtype=float), np.asarray(highs, dtype=float))
         event = of_keys(layout, (), [(0, test)])
-        found = stay(library.asarray(x), 500)
+        found = kept_on_device(library.asarray(x), 500)
         assert event.count(found) == event.count(from_raw(x, 500))
 
 
@@ -110,7 +110,7 @@ def test_atoms_are_counted_there(library, rng, otherwise):
     layout, *_ = learn(seen, seen)
     new = rng.integers(-2, 9, size=400)
     event = of_keys(layout, (0, 3), (), otherwise)
-    assert event.count(stay(library.asarray(new), 400)) == event.count(from_raw(new, 400))
+    assert event.count(kept_on_device(library.asarray(new), 400)) == event.count(from_raw(new, 400))
 
 
 @pytest.mark.usefixtures("stuck")
@@ -144,7 +144,7 @@ def test_verdicts_on_anything_are_numpys(library, mechanism, pair, claim):
 
 
 def test_spectra_are_numpys(library, monkeypatch):
-    monkeypatch.setattr("dpassay.loss.cell_counts.FIRST_LOOK", 2000)  # the rest is streamed
+    monkeypatch.setattr("dpassay.scores.cell_counts.FIRST_LOOK", 2000)  # the rest is streamed
     mechanism = dp.zoo.Gaussian(1.0)
     ours, theirs = (
         dp.spectrum.estimate(one, PAIR, n=20_000, rng=1)
@@ -202,17 +202,17 @@ else:
         import torch
 
         given = rng.random(size) < share
-        assert resident.count(torch.asarray(given)) == np.count_nonzero(given)
+        assert device_arrays.count(torch.asarray(given)) == np.count_nonzero(given)
 
     @pytest.mark.usefixtures("stuck")
     def test_torch_counts_the_tally_there(rng):
-        from dpassay.loss.cell_counts import Binning
+        from dpassay.scores.cell_counts import Binning
 
         torch = import_module("torch")
         _, p, q = learn(*(from_raw(rng.normal(size=3000), 3000) for _ in range(2)))
         binning = Binning.learn(p, q)
         far = np.concatenate([rng.normal(size=4000), [1e9, -1e9]])
-        ours = binning.tally(*(stay(torch.asarray(far), 4002) for _ in range(2)))
+        ours = binning.tally(*(kept_on_device(torch.asarray(far), 4002) for _ in range(2)))
         theirs = binning.tally(*(from_raw(far, 4002) for _ in range(2)))
         np.testing.assert_array_equal(ours.binned[0][0].weights, theirs.binned[0][0].weights)
         np.testing.assert_array_equal(ours.binned[0][0].counts, theirs.binned[0][0].counts)

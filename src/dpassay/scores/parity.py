@@ -15,10 +15,10 @@ import math
 import numpy as np
 
 from dpassay._typing import AnyArray, BoolArray, FloatArray, IntArray
-from dpassay.loss.cell_counts import NotApplicable
-from dpassay.loss.ranking_losses import RankingLoss
-from dpassay.loss.training import Training, log_ratio
 from dpassay.outputs.score_models import Features, Parity, Ranking
+from dpassay.scores.cell_counts import NotApplicable
+from dpassay.scores.serializable import RankingScore
+from dpassay.scores.training import Training, log_ratio
 
 #: Coordinates of which all subsets are tried (20 · 2^20 steps), and of which subsets of three are.
 _ALL, MOST = 20, 64
@@ -26,7 +26,7 @@ _ALL, MOST = 20, 64
 _ENOUGH = 10_000
 
 
-def fit_parity(training: Training) -> RankingLoss:
+def fit_parity(training: Training) -> RankingScore:
     """The subset of coordinates with two values each whose parity differs most between the sides."""
     training = training.most(_ENOUGH)
     features = Features.learn(training.p, training.q)
@@ -45,7 +45,7 @@ def fit_parity(training: Training) -> RankingLoss:
     counts = [np.bincount(one, minlength=2) for one in odd]
     even_odd = log_ratio(counts[0], counts[1], (len(p), len(q)))
     model = Parity(columns[subset], cuts[subset], even_odd)
-    return RankingLoss(Ranking("parity", features, model), abs(difference) > chance)
+    return RankingScore(Ranking("parity", features, model), abs(difference) > chance)
 
 
 def _any_subset(p: BoolArray, q: BoolArray) -> tuple[IntArray, float]:

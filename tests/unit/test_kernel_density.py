@@ -6,8 +6,8 @@ from scipy import stats
 from tests.helpers import binned_of, three_samples
 
 import dpassay as dp
-from dpassay.loss.cell_counts import Smoothing, axes_for, bin_linear
-from dpassay.loss.kernel_density import density_at, density_on_grid
+from dpassay.scores.cell_counts import Smoothing, axes_for, bin_linear
+from dpassay.scores.kernel_density import density_at, density_on_grid
 
 SAMPLES = three_samples()
 RNG = np.random.default_rng(4)

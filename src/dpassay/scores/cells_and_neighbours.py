@@ -27,12 +27,12 @@ import numpy as np
 from scipy.special import betaln, ndtri
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.loss.ranking_losses import newton
-from dpassay.loss.training import Line, Training, log_ratio
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, Intervals, of_keys, of_scores
 from dpassay.outputs.keys import Layout
 from dpassay.outputs.score_models import LARGEST
+from dpassay.scores.serializable import newton
+from dpassay.scores.training import Line, Training, log_ratio
 
 #: Draws in a cell of the finest level, both sides together, and the most levels.
 _FINEST, _DEEPEST = 4, 14
@@ -57,7 +57,7 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class KeyedLoss:
+class KeyedScore:
     """log p̂/q̂ by key, and by the free numbers of the keys that have `pieces`.
 
     A piece has the `losses` of numbers, and the `turns` where a loss times a sign rises to a cut, and
@@ -96,11 +96,11 @@ class KeyedLoss:
         return of_keys(self.layout, whole, partial, bool(high[-1]))
 
 
-class DyadicLoss(KeyedLoss):
+class DyadicScore(KeyedScore):
     """log p̂/q̂, constant on cells of the free number of each key."""
 
     @classmethod
-    def fit(cls, training: Training, name: str) -> DyadicLoss:
+    def fit(cls, training: Training, name: str) -> DyadicScore:
         """ "dyadic", or "ranks": a polynomial in the normal scores; or "categories": keys alone."""
         layout, n = training.layout, training.sizes
         counts = training.p.counts(), training.q.counts()
@@ -202,11 +202,11 @@ def default_k(n: int, dimension: int) -> int:
     return k if dimension == 1 else min(k, 256)
 
 
-class KnnLoss(KeyedLoss):
+class KnnScore(KeyedScore):
     """log p̂/q̂ by nearest neighbours within each key."""
 
     @classmethod
-    def fit(cls, training: Training) -> KnnLoss:
+    def fit(cls, training: Training) -> KnnScore:
         """Learn from draws."""
         layout, sides = training.layout, (training.p, training.q)
         counts = (training.p.counts(), training.q.counts())

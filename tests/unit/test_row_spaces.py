@@ -5,7 +5,7 @@ import pytest
 
 import dpassay as dp
 from dpassay.errors import InvalidInput
-from dpassay.hunting.schema import row_schema
+from dpassay.hunting.row_spaces import row_schema
 
 inputs = dp.inputs
 TABLE = inputs.Table(

@@ -6,7 +6,7 @@ from tests.helpers import canonical
 
 import dpassay as dp
 from dpassay.bounds.e_values import bets_against
-from dpassay.learning import betting_cells as wagers
+from dpassay.learning import betting_cells
 from dpassay.learning.betting_cells import choose, pick
 from dpassay.learning.cross_fit import CrossFit
 from dpassay.sampling.draw import stream
@@ -44,10 +44,10 @@ def test_cuts_are_chosen_again_by_what_is_known(seed):
     found = chosen(*draws, claim, seed)
     assert np.all(found.counts.sum(axis=1) == 4000)
     for start in (found.parts, (1, 4)):
-        bottom, top = wagers.again(bets, claim, found.counts, start)
+        bottom, top = betting_cells.again(bets, claim, found.counts, start)
         cells = found.counts[:, top:].sum(axis=1), found.counts[:, :bottom].sum(axis=1)
         assert (600, 100) in {tuple(map(int, side)) for side in cells}
-    assert wagers.again(bets, claim, found.counts[:, :3], (1, 2)) == (1, 2)
+    assert betting_cells.again(bets, claim, found.counts[:, :3], (1, 2)) == (1, 2)
 
 
 def test_counts_are_hardly_better_than_draws_to_come(seeds):
@@ -56,7 +56,10 @@ def test_counts_are_hardly_better_than_draws_to_come(seeds):
     bets = bets_against(claim)
     for seed in seeds[:40]:
         scores = tuple(np.random.default_rng(seed).normal(size=(2, 64)))
-        found = wagers._crossed(scores, bets, claim)[0], wagers._cut(scores, bets, claim)[1]
+        found = (
+            betting_cells._crossed(scores, bets, claim)[0],
+            betting_cells._cut(scores, bets, claim)[1],
+        )
         tops = [counts[:, 2] + 0.5 for counts in found]
         gap.append([np.log(top[0] / top[1]) for top in tops])
     crossed, own = np.transpose(gap)

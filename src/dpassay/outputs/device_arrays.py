@@ -3,7 +3,7 @@
 Finite numbers stay. What is asked of them there are comparisons and sums of the Array API standard
 (https://data-apis.org/array-api), and only counts come back. Everything else (NaN, ±∞, integers that no
 double holds, objects) is copied and read like any other output. Both ways agree output by output: a
-number here is the double it is there. Whether blocks may stay at all is `sampling.job.Job.anywhere`.
+number here is the double it is there. Whether blocks may stay at all is `sampling.job.Job.on_device`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from dpassay.outputs.templates import EXACT, NUMBER, Template, nested
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def anywhere(use: F) -> F:
+def on_device(use: F) -> F:
     """Mark what can be made of a block of draws wherever they are."""
-    use.anywhere = True  # type: ignore[attr-defined]
+    use.on_device = True  # type: ignore[attr-defined]
     return use
 
 
 @dataclass(frozen=True, eq=False)
-class Resident:
+class DeviceOutputs:
     """Finite numbers, all of one structure, in an array that is not NumPy's."""
 
     numbers: Any  # (n, d) doubles
@@ -47,7 +47,7 @@ class Resident:
         return int(self.numbers.shape[0])
 
     @cached_property
-    def here(self) -> Outputs:
+    def host_copy(self) -> Outputs:
         """A copy that NumPy can read."""
         return self.first(len(self))
 
@@ -56,15 +56,15 @@ class Resident:
         return Outputs(numbers, self.structures, containers=self.containers)
 
 
-AnyOutputs: TypeAlias = Outputs | Resident
+AnyOutputs: TypeAlias = Outputs | DeviceOutputs
 
 
 def on_host(outputs: AnyOutputs) -> Outputs:
     """Outputs that NumPy can read."""
-    return outputs.here if isinstance(outputs, Resident) else outputs
+    return outputs.host_copy if isinstance(outputs, DeviceOutputs) else outputs
 
 
-def stay(raw: Any, size: int) -> Resident | None:
+def kept_on_device(raw: Any, size: int) -> DeviceOutputs | None:
     """What a mechanism returned, left where it is; None if it must be copied to be read."""
     xp = namespace(raw)
     if xp is None or raw.ndim == 0 or raw.shape[0] != size or not size:
@@ -92,7 +92,7 @@ def stay(raw: Any, size: int) -> Resident | None:
             return None
     template = nested(NUMBER, tuple(raw.shape[1:]))
     kind = canonical.NUMBERS if whole else canonical.DOUBLES
-    return Resident(numbers, (template,), kind)
+    return DeviceOutputs(numbers, (template,), kind)
 
 
 def namespace(value: Any) -> Any:

@@ -8,14 +8,14 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import FloatArray
-from dpassay.loss.classifier import PRESETS, ClassifierLoss
-from dpassay.loss.grid import GridLoss
-from dpassay.loss.keyed_losses import DyadicLoss, KnnLoss
-from dpassay.loss.parity import fit_parity
-from dpassay.loss.ranking_losses import fit_features, fit_logistic, fit_tables
-from dpassay.loss.training import Training
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event
+from dpassay.scores.cells_and_neighbours import DyadicScore, KnnScore
+from dpassay.scores.classifier import PRESETS, ClassifierScore
+from dpassay.scores.grid import GridScore
+from dpassay.scores.parity import fit_parity
+from dpassay.scores.serializable import fit_features, fit_logistic, fit_tables
+from dpassay.scores.training import Training
 
 NAMES = (
     "kde",
@@ -37,7 +37,7 @@ NAMES = (
 )
 
 
-class Loss(Protocol):
+class Score(Protocol):
     """An estimate of log p/q."""
 
     @property
@@ -51,17 +51,17 @@ class Loss(Protocol):
         """{loss ≥ cut} or {loss ≤ cut}."""
 
 
-def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Loss:
+def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Score:
     """Fit the loss asked for to draws that may be looked at."""
     if not isinstance(loss, str):
-        return ClassifierLoss.fit(loss, training, rng=rng)
+        return ClassifierScore.fit(loss, training, rng=rng)
     match loss:
         case "kde" | "polynomial":
-            return GridLoss.named(loss, training.tally)
+            return GridScore.named(loss, training.tally)
         case "dyadic" | "categories" | "ranks":
-            return DyadicLoss.fit(training, loss)
+            return DyadicScore.fit(training, loss)
         case "knn":
-            return KnnLoss.fit(training)
+            return KnnScore.fit(training)
         case "discriminant" | "linear" | "logistic" | "products":
             return fit_logistic(loss, training)
         case "parity":
@@ -72,4 +72,4 @@ def fit(loss: Any, training: Training, *, rng: np.random.Generator) -> Loss:
             return fit_tables(loss, training)
         case str():
             checks.one_of("loss", loss, ("auto", "values", *NAMES))
-    return ClassifierLoss.fit(loss, training, rng=rng)
+    return ClassifierScore.fit(loss, training, rng=rng)
