@@ -188,14 +188,18 @@ def densities(
     event: Sequence[tuple[float, float]] = (),
     part: str = "output",
     needed: FloatArray | None = None,
+    unit: str = "",
     hover: bool = False,
 ) -> Any:
-    """The two densities, with the intervals of an event shaded; `needed` would keep the claim."""
+    """The two densities, with the intervals of an event shaded; `needed` would keep the claim.
+
+    Where `unit` is "date", `x` counts seconds since 1970; where it is "duration", seconds.
+    """
     alt = altair()
     lines = {"first input": (x, p), "second input": (x, q)}
     lines |= {} if needed is None else {"needed by the claim": (x, needed)}
     y = alt.Y("y:Q", title="density", axis=alt.Axis(format=".6~g"))
-    drawn = _lines(lines, _output_axis(x, part), y, (part, "density"), hover)
+    drawn = _lines(lines, _output_axis(x, part, unit), y, (part, "density"), hover)
     return _finish(_shade(event, x, part) + drawn, height=160)
 
 
@@ -339,15 +343,19 @@ def _pale(inside: Sequence[bool] | None) -> dict[str, Any]:
     return {"opacity": altair().Opacity("shade:Q", scale=None, legend=None)}
 
 
-def _output_axis(x: FloatArray, part: str) -> Any:
+def _output_axis(x: FloatArray, part: str, unit: str = "") -> Any:
     alt = altair()
     ends = [float(x[0]), float(x[-1])]
     wide = max(abs(ends[0]), abs(ends[1])) < 1e4 * max(ends[1] - ends[0], 1e-300)
+    # six digits do not tell apart numbers that are large and close together
+    shown = {"format": ".6~g"} if wide else {}
+    if unit == "date":
+        form = "%Y-%m-%d" if ends[1] - ends[0] > 4 * 86400 else "%m-%d %H:%M"
+        shown = {"labelExpr": f"utcFormat(1000 * datum.value, '{form}')"}
     return alt.X(
         "x:Q",
-        title=part,
-        # six digits do not tell apart numbers that are large and close together
-        axis=alt.Axis(format=".6~g", labelOverlap=True) if wide else alt.Axis(labelOverlap=True),
+        title=f"{part}, in seconds" if unit == "duration" else part,
+        axis=alt.Axis(**shown, labelOverlap=True),
         scale=alt.Scale(domain=ends, zero=False, nice=False),
     )
 

@@ -318,7 +318,16 @@ class _Test:
             factor = self.one.facts["needed scale"] / noise.scale
             needed = noise.density(middle, float(np.nanmedian(sides[0])), factor)
         left, right = (end if np.isfinite(end) else None for end in (condition.low, condition.high))
-        return Picture(part=part, x=middle, p=p, q=q, needed=needed, low=left, high=right)
+        return Picture(
+            part=part,
+            x=middle,
+            p=p,
+            q=q,
+            needed=needed,
+            low=left,
+            high=right,
+            unit=condition.part.unit,
+        )
 
 
 def _edges(values: FloatArray, width: float) -> FloatArray:

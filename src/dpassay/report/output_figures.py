@@ -12,7 +12,7 @@ from dpassay import charts
 from dpassay._typing import FloatArray
 from dpassay.outputs.events import Event, abridged_keys
 from dpassay.outputs.keys import Layout
-from dpassay.outputs.templates import exact, number_columns, show, told_apart
+from dpassay.outputs.templates import exact, number_columns, show, told_apart, written_in
 from dpassay.privacy.finite_pairs import LossCurve
 from dpassay.report.figures import Figure, Rows, figure, some
 from dpassay.results.explanations import Explanation
@@ -169,7 +169,8 @@ def cause(key: str, diagnosis: Sequence[Explanation], event: Event) -> list[Figu
     about = caption = f"How {seen.part} is distributed on the two inputs, counted in draws."
     at = np.arange(seen.x.size) if seen.labels else np.array(some(seen.x.size))
     sides = ([number(v) for v in side[at]] for side in (seen.p, seen.q))
-    rows = [list(row) for row in zip(seen.labels or _places(seen.x[at]), *sides, strict=True)]
+    places = seen.labels or _places(seen.x[at], seen.unit)
+    rows = [list(row) for row in zip(places, *sides, strict=True)]
     table = [seen.part, "first input", "second input"], rows
     if seen.labels:
         inside = members(event, seen.labels) if whole else None
@@ -189,9 +190,8 @@ def cause(key: str, diagnosis: Sequence[Explanation], event: Event) -> list[Figu
         caption += (
             " The third line is the noise, around the first input, that would keep the claim."
         )
-    draw = partial(
-        charts.densities, seen.x, seen.p, seen.q, event=shaded, part=seen.part, needed=seen.needed
-    )
+    shown: dict[str, Any] = {"part": seen.part, "needed": seen.needed, "unit": seen.unit}
+    draw = partial(charts.densities, seen.x, seen.p, seen.q, event=shaded, **shown)
     return [figure(key, title, caption, about, draw, table)]
 
 
@@ -261,7 +261,9 @@ def event_table(event: Event) -> tuple[str, list[str], Rows] | None:
     return f"The {len(keys)} outputs that are {which} the witness event", columns, rows
 
 
-def _places(x: FloatArray) -> list[str]:
+def _places(x: FloatArray, unit: str = "") -> list[str]:
     """Places on an axis, with as many digits as tell them apart."""
+    if unit:
+        return [written_in(unit, float(one)) for one in x]
     few = [number(float(one)) for one in x]
     return few if len(set(few)) == len(few) else told_apart(x.tolist())

@@ -102,6 +102,7 @@ class Picture(Record):
     low: float | None = None
     high: float | None = None
     inside: tuple[bool, ...] = field(default=(), repr=False)
+    unit: str = ""  # "date": `x` counts seconds since 1970; "duration": seconds
 
     def _validate(self) -> None:
         lists = (self.x, self.p, self.q, *(() if self.needed is None else (self.needed,)))
