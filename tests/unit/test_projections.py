@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from tests.unit.test_evalues import CLAIMS, nearest
+from tests.unit.test_e_values import CLAIMS, nearest
 
 import dpassay as dp
 from dpassay.bounds import projections as pr
