@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import mpmath
 import numpy as np
 import pytest
-from tests.unit.test_evalues import log_factors
+from tests.unit.test_e_values import log_factors
 
 import dpassay as dp
 from dpassay.bounds import e_values as ev

@@ -25,6 +25,7 @@ def test_a_plan_is_what_the_power_says():
         dp.plan("eps=1", excess=0.0)
 
 
+@pytest.mark.usefixtures("few_simulations")
 @pytest.mark.parametrize("claim", ["rho=.5", dp.RenyiDP(2, 0.5)])
 def test_claims_that_events_do_not_exhaust_are_planned_too(claim):
     plan = dp.plan(claim, excess=2.0)

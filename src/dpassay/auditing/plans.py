@@ -46,6 +46,8 @@ _ROUNDS = (40, 80, 200)
 _SIMULATED = 1_000_000
 #: A search for the draws to begin with: the fewest, a factor, audits for each, and how many refute then.
 _FEWEST, _FACTOR, _TRIED, _REFUTED = 32, 4, 8, 5
+#: How far the search goes beyond the draws that a pilot or a formula suggests.
+_FAR = 16
 #: An excess above this may be a percentage.
 _PERCENT = 5.0
 #: The fewest draws of a pilot, and how many times the penalty for many thresholds is subtracted there.
@@ -329,8 +331,8 @@ def _simulated(
     """A plan with draws at which audits have the power asked for; None if they refute as by chance.
 
     The power of a test at level γ is about Φ(c √n − Φ⁻¹(1 − γ)). c is estimated by maximum likelihood
-    from all rounds, the last of which are near the draws that are sought. Without a `start` more and
-    more draws are tried, until audits refute the claim.
+    from all rounds, the last of which are near the draws that are sought. From `start` on more and more
+    draws are tried, until audits refute the claim: what a pilot or a formula suggests may be too few.
     """
     critical = float(ndtri(goal.confidence))
     distance = float(ndtri(goal.power)) + critical
@@ -346,16 +348,24 @@ def _simulated(
                 bar.advance(1)
             return hits
 
-        draws = _FEWEST if start is None else start
-        while start is None and refuted(draws, _TRIED) < _REFUTED:
-            bar.total += _TRIED
-            draws *= _FACTOR
-            if draws > _SIMULATED:
-                return replace(found, simulated=bar.done)
+        def enough(draws: int, most: int) -> int | None:
+            """The first of more and more draws at which most audits refute; None above `most`."""
+            while draws <= most and refuted(draws, _TRIED) < _REFUTED:
+                bar.total += _TRIED
+                draws *= _FACTOR
+            return draws if draws <= most else None
+
+        draws = enough(_FEWEST, _SIMULATED) if start is None else start
+        hits = 0 if draws is None else refuted(draws, _ROUNDS[0])
+        if start is not None and 4 * hits < _ROUNDS[0]:  # a pilot may suggest too few
+            draws = enough(_FACTOR * start, min(_FAR * start, _SIMULATED))
+            hits = 0 if draws is None else refuted(draws, _ROUNDS[0])
+        if draws is None:
+            return replace(found, simulated=bar.done, draws=None, held_out=None)
         rates = np.geomspace(0.2, 5.0, 400) * distance / math.sqrt(draws)  # candidates for c
         likelihood = np.zeros(rates.size)
         for runs in _ROUNDS:
-            hits = refuted(draws, runs)
+            hits = refuted(draws, runs) if likelihood.any() else hits
             z = rates * math.sqrt(draws) - critical
             likelihood += hits * log_ndtr(z) + (runs - hits) * log_ndtr(-z)
             if not (k := int(np.argmax(likelihood))):  # the smallest rate of all: no excess is seen
