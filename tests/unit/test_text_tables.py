@@ -13,7 +13,7 @@ import dpassay as dp
 from dpassay.errors import UnreadableFile
 from dpassay.sampling.columns import Unreadable
 from dpassay.sampling.files import read_table
-from dpassay.sampling.text_tables import Marks, read_text
+from dpassay.sampling.text_tables import Marks, split_text
 
 
 def test_large_integers_stay_exact(write):
@@ -196,7 +196,9 @@ def test_a_million_rows_are_read_without_a_loop(tmp_path):
 
 
 def numbers(text, **marks):
-    _, columns, _ = read_text(text.encode(), ".csv", Marks(**marks).check())
+    _, columns = split_text(text.encode(), ".csv", Marks(**marks).check()).read()
+    if problems := [column.problem for column in columns if column.problem]:
+        raise Unreadable(problems[0])
     return [column.array().tolist() for column in columns]
 
 
@@ -238,7 +240,7 @@ def test_a_comma_may_separate_cells_and_thousands_if_numbers_are_quoted():
 )
 def test_rows_that_were_not_split_are_refused(text, suffix, marks, words):
     with pytest.raises(Unreadable, match=words):
-        read_text(text.encode(), suffix, Marks(**marks))
+        split_text(text.encode(), suffix, Marks(**marks))
 
 
 def test_marks_that_do_not_fit_are_refused():
@@ -255,13 +257,13 @@ def test_marks_that_do_not_fit_are_refused():
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "latin-1", "UTF8"])
 def test_text_in_other_encodings_is_read(encoding):
     german = Marks(",", ".", encoding).check()
-    names, columns, delimiter = read_text(
-        "Größe;x\ngroß;1.234,5\nklein;2\n".encode(encoding), ".csv", german
-    )
-    assert delimiter == ";"
+    data = "Größe;x\ngroß;1.234,5\nklein;2\n".encode(encoding)
+    table = split_text(data, ".csv", german)
+    assert table.delimiter == ";"
+    names, columns = table.read()
     assert names == ("Größe", "x")
     assert [column.array().tolist() for column in columns] == [["groß", "klein"], [1234.5, 2.0]]
     with pytest.raises(Unreadable, match="is not text in ascii"):
-        read_text("ü\n".encode(encoding), ".csv", Marks(encoding="ascii").check())
+        split_text("ü\n".encode(encoding), ".csv", Marks(encoding="ascii").check())
     with pytest.raises(dp.errors.InvalidInput, match="decimal"):
         Marks(";").check()

@@ -7,7 +7,8 @@ All formats hold the same table if they hold the same content (docs/outputs.md s
 - ISO 8601 dates are such if every cell of their column is; times are in UTC, to the microsecond. Words
   and numbers may share a column. Strings in binary formats are read as cells of text are.
 - Text has a header if no cell of its first row is a number, a date, a boolean or missing, and if some
-  column below holds no words, or else no cell of the first row occurs again in its column.
+  column below holds no words, or else no cell of the first row occurs again in its column. Two files
+  may also have a header of years or codes (`text_tables.header_of_values`).
 
 Row numbers, time stamps and identifiers, numbers rounded in one file only, several ways to write a
 missing value, capitals: such differences would look like a violation, and are refused. Each rule
@@ -273,7 +274,8 @@ def _capitals(a: Column, b: Column) -> _Written:
 
 def read_table(path: str | Path, max_bytes: int | None = None) -> Table:
     """The table in one file; see the module's docstring for what its cells mean."""
-    return load(path, max_bytes).table()
+    [content] = load(path, max_bytes=max_bytes)
+    return content.checked().table()
 
 
 def read_pair(
@@ -295,7 +297,7 @@ def read_pair(
     with contextlib.suppress(OSError):  # one is missing: said when it is read
         same = "are the same file" if os.path.samefile(p_path, q_path) else ""
     if not same:
-        p, q = load(p_path, max_bytes, marks), load(q_path, max_bytes, marks)
+        p, q = load(p_path, q_path, max_bytes=max_bytes, marks=marks)
         if p.origin.sha256 == q.origin.sha256:
             cells = zip(*(column.tolist() for column in p.table().columns), strict=True)
             same = (
@@ -364,7 +366,8 @@ def _matched(
         raise InvalidInput("give columns= or drop=, not both: what is not in columns is left out")
     if p.json and q.json and p.named and q.named:
         p, q = (side.take(dict.fromkeys(p.called + q.called)) for side in (p, q))
-    p, q = _same_columns(*_chosen(p, q, wanted, unwanted), unwanted)
+    p, q = _chosen(p, q, wanted, unwanted)
+    p, q = _same_columns(p.checked(), q.checked(), unwanted)
     if not wanted and len(p.called) > 1:
         _refuse_identifiers(p, q, unwanted)
     pairs = list(zip(p.columns, q.columns, strict=True))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import math
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import AnyArray, BoolArray
-from dpassay.errors import InvalidInput
+from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.sampling.columns import (
     Column,
     Unreadable,
@@ -26,6 +27,7 @@ from dpassay.sampling.columns import (
     number_array,
     pyarrow_for,
     read_columns,
+    repeated,
 )
 
 _MISSING = ("", "NA", "N/A", "null", "NULL", "None")
@@ -48,6 +50,9 @@ WRITTEN_DATE = (
 )
 #: What is no name of a column.
 _VALUE = re.compile(f"{WRITTEN_DATE}|{_NUMBER}|{_SEPARATED}")
+_NO_NAMES = (*_MISSING, *_TRUE, *_FALSE)
+#: Rows from which a first row of values can be a header, and how rarely outputs may begin alike.
+_HEADED, _COINCIDENCE = 20, 0.01
 _GROUPS = 20  # numbers that may have a separator, from which on it is asked for
 _SNIFFED = 100  # rows that tell the delimiter, and cells that tell a type
 _BLOCK = 1 << 24  # bytes of text parsed at a time; a row must fit
@@ -121,10 +126,78 @@ class Marks(NamedTuple):
 PLAIN = Marks()
 
 
-def read_text(
-    data: bytes, suffix: str, marks: Marks = PLAIN
-) -> tuple[tuple[str, ...] | None, tuple[Column, ...], str]:
-    """Names, or None without a header; columns; and the delimiter."""
+class TextTable(NamedTuple):
+    """A file of text, split into cells, before it is known whether its first row is a header."""
+
+    cells: Sequence[Any]  # columns of text
+    delimiter: str
+    marks: Marks
+
+    @property
+    def first(self) -> list[str]:
+        """The first row."""
+        return [str(column[0].as_py()).strip() for column in self.cells]
+
+    @property
+    def begins_with_words(self) -> bool:
+        """Whether no cell of the first row is a value or missing."""
+        first = self.first
+        # pandas writes nothing over an index
+        cells = first[1:] if len(first) > 1 and not first[0] else first
+        return not any(cell in _NO_NAMES or _VALUE.fullmatch(cell) for cell in cells)
+
+    def shares(self) -> list[float]:
+        """How often each cell of the first row occurs again in its column."""
+        below = [_arrow().compute.utf8_trim_whitespace(column.slice(1)) for column in self.cells]
+        pairs = zip(below, self.first, strict=True)
+        return [float(np.mean(_among(column, (cell,)))) for column, cell in pairs]
+
+    def read(self, header: bool = False) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
+        """Names and columns; without a header, which may be known, names are None."""
+        read, first = partial(of_text, marks=self.marks), self.first
+        if header or self.begins_with_words:
+            # numpy puts a # before a header
+            nameless = "index" if "1" in first else "1"
+            names = (first[0].removeprefix("#").strip() or nameless, *first[1:])
+            body = read_columns(names, read, [column.slice(1) for column in self.cells])
+            values = header or any(not column.kinds["words"] for column in body)
+            below = zip(first, body, strict=True)
+            if values or not any(cell in column.values.tolist() for cell, column in below):
+                return names, body
+        return None, read_columns(None, read, self.cells)
+
+
+def header_of_values(p: TextTable, q: TextTable) -> bool:
+    """Whether the first rows of two files are names that look like values: years, codes of regions.
+
+    They are if both hold the same different cells, in any order, of which none occurs again in its own
+    column of n rows. Independent outputs do that with a probability below 1 / (e n) for every order,
+    since x (1 - x)^n < 1 / (e n). If some occur again, but outputs would rarely begin alike, refuse:
+    columns in another order would look like a violation.
+    """
+    first = p.first
+    if (
+        p.begins_with_words
+        or sorted(first) != sorted(q.first)
+        or repeated(first)
+        or any(cell in _MISSING for cell in first[len(first) > 1 and not first[0] :])
+        or min(len(table.cells[0]) for table in (p, q)) <= _HEADED
+    ):
+        return False
+    shares = [table.shares() for table in (p, q)]
+    if not any(map(any, shares)):
+        return True
+    if len(first) > 1 and max(map(math.prod, shares)) < _COINCIDENCE:
+        names = ", ".join([*first[:8], *["…"] * (len(first) > 8)])
+        raise UnreadableFile(
+            f"both files begin with {names} in some order: names of columns, or an output? For names, write a letter before each (y2019) in both files; for "
+            "outputs, add a line of names at the top of both"
+        )
+    return False
+
+
+def split_text(data: bytes, suffix: str, marks: Marks = PLAIN) -> TextTable:
+    """The cells of a file of text."""
     if marks.encoding != PLAIN.encoding:
         try:
             data = data.decode(marks.encoding).encode()
@@ -146,19 +219,7 @@ def read_text(
         _refuse_unsplit(data, last.slice(0, _SNIFFED).to_pylist(), suffix, marks)
     elif last[0].as_py() == "" and last.unique().to_pylist() == [""]:
         columns = columns[:-1]  # rows end in a delimiter
-    read = partial(of_text, marks=marks)
-    first = [str(column[0].as_py()).strip() for column in columns]
-    # pandas writes nothing over an index
-    cells = first[1:] if len(first) > 1 and not first[0] else first
-    if not any(cell in (*_MISSING, *_TRUE, *_FALSE) or _VALUE.fullmatch(cell) for cell in cells):
-        # numpy puts a # before a header
-        names = (first[0].removeprefix("#").strip() or "1", *first[1:])
-        body = read_columns(names, read, (column.slice(1) for column in columns))
-        values = any(not column.kinds["words"] for column in body)
-        below = zip(first, body, strict=True)
-        if values or not any(cell in column.values.tolist() for cell, column in below):
-            return names, body, delimiter
-    return None, read_columns(None, read, columns), delimiter
+    return TextTable(columns, delimiter, marks)
 
 
 def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
