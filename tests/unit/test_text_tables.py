@@ -243,6 +243,28 @@ def test_rows_that_were_not_split_are_refused(text, suffix, marks, words):
         split_text(text.encode(), suffix, Marks(**marks))
 
 
+@pytest.mark.parametrize("space", [" ", "\u00a0", "\u2009", "\u202f"])
+def test_a_space_between_thousands_is_any_space(space):
+    text = f"x\n1{space}234,5\n2{space}345,5\n"
+    assert numbers(text, decimal=",", thousands=" ") == [[1234.5, 2345.5]]
+    with pytest.raises(Unreadable, match="say how: --decimal , --thousands ' ' if it is 1234.5 "):
+        numbers(text, decimal=",")
+
+
+@pytest.mark.parametrize("cell", ["12.34%", "(500.00)", "500.00-", "\u2212500.00", "19\u00a0352 €"])
+def test_numbers_with_a_unit_or_another_sign_are_refused(cell):
+    with pytest.raises(Unreadable, match="a number with a unit or another sign.* as -1.5"):
+        numbers(f"x\n{cell}\n5\n7.5\n")
+
+
+def test_a_title_above_the_table_is_refused():
+    with pytest.raises(
+        Unreadable, match="row 3 is the first with 2 cells, separated by ';'.*title"
+    ):
+        numbers("Table 12\n\nx;n\n" + "1;2\n" * 30)
+    assert len(numbers("Table 12\n" + "a; b\nc\n" * 30)[0]) == 60
+
+
 def test_marks_that_do_not_fit_are_refused():
     with pytest.raises(Unreadable, match=r"holds '1\.5', a number with a decimal point"):
         numbers("x;y\n1,5;1\n1.5;2\n", decimal=",")

@@ -37,9 +37,12 @@ _INTEGER = "[+-]?[0-9]+"
 _NUMBER = r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))"
 #: Numbers with a decimal comma or with separators: 1,5 and 1.234,5 and 1 234 and 1'234.
 _DIGITS = "[+-]?[0-9][0-9.eE+-]*"
-_SEPARATED = f"[+-]?,[0-9]+|{_DIGITS}([, \u00a0\u202f'’_|]+{_DIGITS})+"
-_DELIMITERS, _THOUSANDS = "\t;,|", ("", ".", ",", " ", "'", "’", "_", "\u00a0", "\u202f")
-_WITH_UNIT = rf"[€$£¥] ?{_DIGITS}[0-9.,]*|{_DIGITS}[0-9.,]* ?[€$£¥]"
+_SPACES = " \u00a0\u2009\u202f"  # no-break and thin ones too
+_SEPARATED = f"[+-]?,[0-9]+|{_DIGITS}([,{_SPACES}'’_|]+{_DIGITS})+"
+_DELIMITERS, _THOUSANDS = "\t;,|", ("", ".", ",", " ", "'", "’", "_")
+#: Numbers with a unit, and negative ones with another sign: 5 €, 5%, (5), 5-, −5.
+_AMOUNT = rf"{_DIGITS}[0-9.,{_SPACES}]*"
+_WITH_UNIT = rf"[€$£¥][{_SPACES}]?{_AMOUNT}|{_AMOUNT}[€$£¥%‰-]|\({_AMOUNT}\)" f"|\u2212{_AMOUNT}"
 #: Whole numbers below 1000, and numbers that are 1.214 or, with a separator, 1214.
 _SMALL, _GROUPED = "[+-]?[0-9]{1,3}", r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+"
 _DAY = "[0-3]?[0-9]"
@@ -82,7 +85,7 @@ class Marks(NamedTuple):
     def check(self) -> Marks:
         """Refuse marks that cannot be told apart from digits or from each other."""
         checks.one_of("decimal", self.decimal, (".", ","))
-        checks.one_of("thousands", self.thousands, _THOUSANDS)
+        checks.one_of("thousands", self.thousands, (*_THOUSANDS, *_SPACES[1:]))
         if self.decimal == self.thousands:
             other = "," if self.decimal == "." else "."
             raise InvalidInput(
@@ -99,9 +102,14 @@ class Marks(NamedTuple):
         return self
 
     @property
+    def separator(self) -> str:
+        """The pattern of what separates thousands; a space stands for all kinds of spaces."""
+        return f"[{_SPACES}]" if self.thousands.isspace() else re.escape(self.thousands)
+
+    @property
     def number(self) -> str:
         """The pattern of numbers."""
-        point, group = re.escape(self.decimal), re.escape(self.thousands)
+        point, group = re.escape(self.decimal), self.separator
         whole = f"([0-9]{{1,3}}({group}[0-9]{{3}})+|[0-9]*)" if group else "[0-9]*"
         return f"[+-]?{whole}({point}[0-9]*)?([eE][+-]?[0-9]+)?"
 
@@ -117,7 +125,7 @@ class Marks(NamedTuple):
             )
         if isinstance(cells, _arrow().ChunkedArray):
             cells = cells.combine_chunks()
-        plain = pc.replace_substring(cells, self.thousands, "") if self.thousands else cells
+        plain = pc.replace_substring_regex(cells, self.separator, "") if self.thousands else cells
         plain = pc.replace_substring(plain, self.decimal, ".")
         return pc.if_else(_arrow().array(found), plain, cells)
 
@@ -190,8 +198,9 @@ def header_of_values(p: TextTable, q: TextTable) -> bool:
     if len(first) > 1 and max(map(math.prod, shares)) < _COINCIDENCE:
         names = ", ".join([*first[:8], *["…"] * (len(first) > 8)])
         raise UnreadableFile(
-            f"both files begin with {names} in some order: names of columns, or an output? For names, write a letter before each (y2019) in both files; for "
-            "outputs, add a line of names at the top of both"
+            f"both files begin with {names} in some order: names of columns, or an output? For names, "
+            "write a letter before each (y2019) in both files; for outputs, add a line of names at the "
+            "top of both"
         )
     return False
 
@@ -266,10 +275,21 @@ def _widths(data: bytes, mark: str) -> list[int]:
 
 
 def _refuse_unsplit(data: bytes, cells: list[str], suffix: str, marks: Marks) -> None:
-    """Refuse a single column, given the cells at its top, in which every row holds a delimiter."""
+    """Refuse a single column, given the cells at its top, in which every row holds a delimiter.
+
+    Refuse one in which all rows hold as many, below a title.
+    """
     numbers = all(re.fullmatch(marks.number, cell.strip()) for cell in cells)
     for mark in "" if numbers or len(cells) < 2 else _DELIMITERS:
-        if min(filter(None, _widths(data, mark))) > 1:
+        widths = _widths(data, mark)
+        below = list(itertools.dropwhile(lambda width: width < 2, widths))
+        if mark not in marks and _HEADED <= len(below) < len(widths) and len(set(below)) == 1:
+            raise Unreadable(
+                f"is the first with {below[0]} cells, separated by {mark!r}; delete the lines above it, "
+                "which look like a title, or put cells that hold the mark into quotes",
+                f"row {len(widths) - len(below) + 1}",
+            )
+        if min(filter(None, widths)) > 1:
             raise Unreadable(
                 f"has {mark!r} in every row, but {marks.options if mark in marks else suffix} says it "
                 "separates no cells; put cells that hold it into quotes, or use semicolons in a .csv file"
@@ -360,7 +380,7 @@ def _typed(cells: Any, marks: Marks) -> AnyArray:
     separated = _matches(cells, _SEPARATED)
     if cell := _first(cells, separated):
         fitting = ", ".join(
-            f"{one.options} if it is {cell.replace(one.thousands, '').replace(one.decimal, '.')}"
+            f"{one.options} if it is {re.sub(one.separator, '', cell).replace(one.decimal, '.')}"
             for one in _fitting(cells if marks == PLAIN else _where(cells, separated))
         )
         advice = (
@@ -374,8 +394,8 @@ def _typed(cells: Any, marks: Marks) -> AnyArray:
         )
     if cell := _first(cells, _matches(cells, _WITH_UNIT)):
         raise Unreadable(
-            f"holds {checks.shown(cell)}, a number with a unit, which would be read as a word; write the "
-            "number alone"
+            f"holds {checks.shown(cell)}, a number with a unit or another sign, which would be read as a "
+            "word; write the number alone, a negative one as -1.5"
         )
     mixed = np.array(cells.to_numpy(zero_copy_only=False))
     mixed[true], mixed[false] = True, False
@@ -411,7 +431,7 @@ def _refuse_spellings(cells: Any) -> None:
 def _fitting(cells: Any) -> list[Marks]:
     """The marks with which all numbers among the cells may be written."""
     numbers = _where(cells, _matches(cells, f"{_SEPARATED}|{_DIGITS}"))
-    held = {"", *"".join(numbers.to_pylist())}
+    held = {"", *re.sub(f"[{_SPACES}]", " ", "".join(numbers.to_pylist()))}
     each = itertools.product(
         "." + "," * ("," in held), (mark for mark in _THOUSANDS if mark in held)
     )
