@@ -350,6 +350,20 @@ def test_columns_that_look_like_outputs_are_kept(twin, column):
     assert read_pair(p, q)[0].names == ("x", "y")
 
 
+@pytest.mark.parametrize("by", ["run", "region"])
+def test_long_tables_are_refused_whatever_is_left_out(twin, by):
+    def long(name, shift):
+        rows = [{"run": k // 3, "region": "abc"[k % 3]} for k in range(300)]
+        table = pd.DataFrame(rows).assign(count=RNG.poisson(50, 300) + shift)
+        return twin(name, table.sort_values(by, kind="stable").to_dict("list"))
+
+    p, q = long("p", 0), long("q", 1)
+    for options in ({}, {"drop": ["run"]}, {"drop": ["run", "region"]}, {"columns": ["count"]}):
+        with pytest.raises(UnreadableFile, match="'run' of p.* has 3 rows of each value.*groupby"):
+            read_pair(p, q, **options)
+    assert read_pair(p, q, columns=["run", "region", "count"])[0].origin.rows == 300
+
+
 def test_one_column_may_be_sorted_and_few_rows_in_any_order(twin):
     read_pair(twin("p", {"x": sorted(NOISE)}), twin("q", {"x": sorted(MORE)}))
     read_pair(

@@ -87,6 +87,33 @@ def _refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
     )
 
 
+def _refuse_long(side: Content) -> None:
+    """Refuse a long table, in which one release is several rows: these are not independent.
+
+    Every value of a column that numbers releases is in k > 1 rows, and another column has k labels, such
+    as regions, each in as many rows as the others. Leaving out these columns does not help.
+    """
+    counts = {
+        name: Counter(column.values.tolist())
+        for name, column in zip(side.called, side.columns, strict=True)
+        if not column.missing
+        and (column.values.dtype.kind == "i" or set(column.kinds) == {"words"})
+    }
+    even = {name: count for name, count in counts.items() if len(set(count.values())) == 1}
+    labels = {len(count) for count in even.values()}
+    for name, count in even.items():
+        rows, first = next(iter(count.values())), next(iter(count))
+        dense = isinstance(first, str) or max(count) - min(count) < 2 * len(count)
+        if rows > 1 and rows in labels and len(count) >= _FEW and dense:
+            raise UnreadableFile(
+                f"{side.column(name)} of {side.shown} has {rows} rows of each value. If a release is "
+                "several rows, they are not independent: write one row a release, as pandas' pivot "
+                f"does, or give tables, from_samples([g.drop(columns={name!r}) for _, g in "
+                f"p.groupby({name!r})], …). If every row is a release of its own, delete the column "
+                "from both tables"
+            )
+
+
 def _refuse_writing(p: Content, q: Content) -> None:
     """Refuse columns that were written in two ways."""
     for name, a, b in zip(p.called, p.columns, q.columns, strict=True):
@@ -366,6 +393,9 @@ def _matched(
         raise InvalidInput("give columns= or drop=, not both: what is not in columns is left out")
     if p.json and q.json and p.named and q.named:
         p, q = (side.take(dict.fromkeys(p.called + q.called)) for side in (p, q))
+    if len(wanted) < len(p.called):
+        _refuse_long(p)
+        _refuse_long(q)
     p, q = _chosen(p, q, wanted, unwanted)
     p, q = _same_columns(p.checked(), q.checked(), unwanted)
     if not wanted and len(p.called) > 1:
