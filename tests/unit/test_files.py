@@ -56,6 +56,59 @@ def test_columns_select_and_order(twin):
     assert read_pair(p, q)[0].origin.missing == 1
 
 
+def lines_of(header, rows):
+    return "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "low"), [("2019,2020,2021", 80), ("01,02,03", 0), ("0.1,0.5,0.9", 0), (",1,2", 9)]
+)
+def test_names_of_columns_may_be_numbers(write, names, low):
+    p = RNG.integers(low, low + 20, (200, 3))
+    turned = ",".join(names.split(",")[::-1]) if names[0] != "," else names
+    q = p[::-1, ::-1] if turned != names else p[::-1]
+    files = write("p.csv", lines_of(names, p)), write("q.csv", lines_of(turned, q))
+    a, b = read_pair(*files)
+    expected = tuple(name or "index" for name in names.split(","))
+    assert a.names == b.names == expected
+    assert listed(a) == [column[::-1] for column in listed(b)] == p.T.tolist()
+    [one] = read_pair(*files, columns=[expected[2]])[0].columns
+    assert one.tolist() == p[:, 2].tolist()
+
+
+def test_one_column_may_be_named_by_a_number(write):
+    a, b = (write(f"{k}.csv", lines_of("2019", RNG.normal(size=(50, 1)))) for k in "pq")
+    assert [table.origin.rows for table in read_pair(a, b)] == [50, 50]
+
+
+def test_numbers_that_may_be_names_or_outputs_are_refused(write):
+    rows = RNG.integers(0, 10, (2, 200, 4))
+    files = [write(f"{k}.csv", lines_of(k, rows[i])) for i, k in enumerate(("1,2,3,4", "4,2,3,1"))]
+    with pytest.raises(UnreadableFile, match=r"both files begin with 1, 2, 3, 4 .*write a letter"):
+        read_pair(*files)
+
+
+def test_outputs_of_few_values_that_begin_alike_are_outputs(write):
+    rows = RNG.integers(0, 2, (2, 200, 2))
+    files = [write(f"{k[0]}.csv", lines_of(k, rows[i])) for i, k in enumerate(("0,1", "1,0"))]
+    assert [table.origin.rows for table in read_pair(*files)] == [201, 201]
+    few = [write(f"{k}.csv", f"3,5\n{k},7\n") for k in (1, 2)]
+    assert [table.origin.rows for table in read_pair(*few)] == [2, 2]
+
+
+def test_a_column_that_cannot_be_read_may_be_left_out(write):
+    for ending, text in (
+        ("jsonl", '{"x": %d, "y": {"z": 1}}\n{"x": 5, "y": null}\n'),
+        ("csv", "x;y\n%d;3,5 \u20ac\n5;7\n"),
+    ):
+        p, q = (write(f"{k}.{ending}", text % k) for k in (1, 2))
+        for options in ({"columns": ["x"]}, {"drop": ["y"]}):
+            assert [listed(table) for table in read_pair(p, q, **options)] == [[[1, 5]], [[2, 5]]]
+        for options in ({}, {"columns": ["x", "y"]}, {"drop": ["x"]}):
+            with pytest.raises(UnreadableFile, match=f"1.{ending}, column 'y' holds"):
+                read_pair(p, q, **options)
+
+
 def test_without_names_on_both_sides_columns_are_positions(write):
     p = write("p.csv", "x,y\n1,2\n3,4\n")
     q = write("q.npy", np.array([[5, 6], [7, 8]]))
@@ -295,6 +348,20 @@ def test_columns_that_look_like_an_index_are_refused(write, column, why):
 def test_columns_that_look_like_outputs_are_kept(twin, column):
     p, q = twin("p", {"x": column, "y": NOISE}), twin("q", {"x": column, "y": MORE})
     assert read_pair(p, q)[0].names == ("x", "y")
+
+
+@pytest.mark.parametrize("by", ["run", "region"])
+def test_long_tables_are_refused_whatever_is_left_out(twin, by):
+    def long(name, shift):
+        rows = [{"run": k // 3, "region": "abc"[k % 3]} for k in range(300)]
+        table = pd.DataFrame(rows).assign(count=RNG.poisson(50, 300) + shift)
+        return twin(name, table.sort_values(by, kind="stable").to_dict("list"))
+
+    p, q = long("p", 0), long("q", 1)
+    for options in ({}, {"drop": ["run"]}, {"drop": ["run", "region"]}, {"columns": ["count"]}):
+        with pytest.raises(UnreadableFile, match="'run' of p.* has 3 rows of each value.*groupby"):
+            read_pair(p, q, **options)
+    assert read_pair(p, q, columns=["run", "region", "count"])[0].origin.rows == 300
 
 
 def test_one_column_may_be_sorted_and_few_rows_in_any_order(twin):

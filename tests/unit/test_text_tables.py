@@ -13,7 +13,7 @@ import dpassay as dp
 from dpassay.errors import UnreadableFile
 from dpassay.sampling.columns import Unreadable
 from dpassay.sampling.files import read_table
-from dpassay.sampling.text_tables import Marks, read_text
+from dpassay.sampling.text_tables import Marks, split_text
 
 
 def test_large_integers_stay_exact(write):
@@ -196,7 +196,9 @@ def test_a_million_rows_are_read_without_a_loop(tmp_path):
 
 
 def numbers(text, **marks):
-    _, columns, _ = read_text(text.encode(), ".csv", Marks(**marks).check())
+    _, columns = split_text(text.encode(), ".csv", Marks(**marks).check()).read()
+    if problems := [column.problem for column in columns if column.problem]:
+        raise Unreadable(problems[0])
     return [column.array().tolist() for column in columns]
 
 
@@ -238,7 +240,29 @@ def test_a_comma_may_separate_cells_and_thousands_if_numbers_are_quoted():
 )
 def test_rows_that_were_not_split_are_refused(text, suffix, marks, words):
     with pytest.raises(Unreadable, match=words):
-        read_text(text.encode(), suffix, Marks(**marks))
+        split_text(text.encode(), suffix, Marks(**marks))
+
+
+@pytest.mark.parametrize("space", [" ", "\u00a0", "\u2009", "\u202f"])
+def test_a_space_between_thousands_is_any_space(space):
+    text = f"x\n1{space}234,5\n2{space}345,5\n"
+    assert numbers(text, decimal=",", thousands=" ") == [[1234.5, 2345.5]]
+    with pytest.raises(Unreadable, match="say how: --decimal , --thousands ' ' if it is 1234.5 "):
+        numbers(text, decimal=",")
+
+
+@pytest.mark.parametrize("cell", ["12.34%", "(500.00)", "500.00-", "\u2212500.00", "19\u00a0352 €"])
+def test_numbers_with_a_unit_or_another_sign_are_refused(cell):
+    with pytest.raises(Unreadable, match="a number with a unit or another sign.* as -1.5"):
+        numbers(f"x\n{cell}\n5\n7.5\n")
+
+
+def test_a_title_above_the_table_is_refused():
+    with pytest.raises(
+        Unreadable, match="row 3 is the first with 2 cells, separated by ';'.*title"
+    ):
+        numbers("Table 12\n\nx;n\n" + "1;2\n" * 30)
+    assert len(numbers("Table 12\n" + "a; b\nc\n" * 30)[0]) == 60
 
 
 def test_marks_that_do_not_fit_are_refused():
@@ -255,13 +279,13 @@ def test_marks_that_do_not_fit_are_refused():
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "latin-1", "UTF8"])
 def test_text_in_other_encodings_is_read(encoding):
     german = Marks(",", ".", encoding).check()
-    names, columns, delimiter = read_text(
-        "Größe;x\ngroß;1.234,5\nklein;2\n".encode(encoding), ".csv", german
-    )
-    assert delimiter == ";"
+    data = "Größe;x\ngroß;1.234,5\nklein;2\n".encode(encoding)
+    table = split_text(data, ".csv", german)
+    assert table.delimiter == ";"
+    names, columns = table.read()
     assert names == ("Größe", "x")
     assert [column.array().tolist() for column in columns] == [["groß", "klein"], [1234.5, 2.0]]
     with pytest.raises(Unreadable, match="is not text in ascii"):
-        read_text("ü\n".encode(encoding), ".csv", Marks(encoding="ascii").check())
+        split_text("ü\n".encode(encoding), ".csv", Marks(encoding="ascii").check())
     with pytest.raises(dp.errors.InvalidInput, match="decimal"):
         Marks(";").check()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import AnyArray, BoolArray
-from dpassay.errors import InvalidInput, MissingExtra
+from dpassay.errors import InvalidInput, MissingExtra, UnreadableFile
 from dpassay.outputs import foreign_arrays
 from dpassay.privacy.provenance import Origin
 
@@ -47,6 +47,7 @@ class Column:
     values: AnyArray  # boolean, int64, float, datetime64, or objects of several kinds
     present: BoolArray | None = None  # None if no value is missing
     absent: BoolArray | None = None  # rows that lack the key, all of them missing; None if none do
+    problem: str = ""  # why its cells cannot be read; refused if the column is used
 
     @property
     def rows(self) -> int:
@@ -115,6 +116,13 @@ class Content:
         columns.update(zip(self.called, self.columns, strict=True))
         return replace(self, called=called, columns=tuple(columns[name] for name in called))
 
+    def checked(self) -> Content:
+        """The same; refuse columns that cannot be read."""
+        for column in self.columns:
+            if column.problem:
+                raise UnreadableFile(f"{self.shown}{column.problem}")
+        return self
+
     def column(self, name: str) -> str:
         """A column as messages name it."""
         return f"column {name!r}" if self.named else f"column {name}"
@@ -132,14 +140,15 @@ class Content:
 def read_columns(
     names: Sequence[str] | None, read: Callable[[Any], Column], columns: Iterable[Any]
 ) -> tuple[Column, ...]:
-    """Columns as `read` makes them; an error says in which column it was."""
+    """Columns as `read` makes them; those it refuses have a problem, which names the column."""
     found = []
     for k, cells in enumerate(columns):
         try:
             found.append(read(cells))
         except Unreadable as error:
             where = f"column {names[k]!r}" if names else f"column {k + 1}"
-            raise Unreadable(error.why, where) from None
+            none = np.zeros(len(cells), dtype=bool)
+            found.append(Column(as_objects(()), none, problem=str(Unreadable(error.why, where))))
     return tuple(found)
 
 

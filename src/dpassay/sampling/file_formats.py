@@ -35,7 +35,15 @@ from dpassay.sampling.columns import (
     read_columns,
     repeated,
 )
-from dpassay.sampling.text_tables import NO_TEXT, PLAIN, Marks, of_text, read_text
+from dpassay.sampling.text_tables import (
+    NO_TEXT,
+    PLAIN,
+    Marks,
+    TextTable,
+    header_of_values,
+    of_text,
+    split_text,
+)
 
 _TEXT = (".csv", ".tsv", ".txt")
 _LINES = (".jsonl", ".ndjson")
@@ -78,12 +86,30 @@ class Limit:
             )
 
 
-def load(path: str | Path, max_bytes: int | None = None, marks: Marks = PLAIN) -> Content:
-    """The columns of a file, and what it is; a file that cannot be used is an UnreadableFile."""
+def load(
+    *paths: str | Path, max_bytes: int | None = None, marks: Marks = PLAIN
+) -> tuple[Content, ...]:
+    """The columns of files, and what they are; a file that cannot be used is an UnreadableFile."""
     limit = Limit(MAX_BYTES if max_bytes is None else checks.whole("max_bytes", max_bytes))
+    opened, contents = [], []
+    for path in paths:
+        with _refused(path):
+            opened.append(_opened(Path(path), limit, marks))
+    texts = [found for _, found, _ in opened if isinstance(found, TextTable)]
+    header = len(texts) == 2 and header_of_values(*texts)
+    for path, (origin, found, is_json) in zip(paths, opened, strict=True):
+        with _refused(path):
+            names, columns = found.read(header) if isinstance(found, TextTable) else found
+            contents.append(_content(repr(str(path)), origin, names, columns, is_json))
+    return tuple(contents)
+
+
+@contextlib.contextmanager
+def _refused(path: str | Path) -> Iterator[None]:
+    """What makes a file unusable, as an UnreadableFile that names it."""
     shown = repr(str(path))
     try:
-        return _load(Path(path), shown, limit, marks)
+        yield
     except Unreadable as error:
         raise UnreadableFile(f"{shown}{error}") from None
     except OSError as error:
@@ -92,8 +118,8 @@ def load(path: str | Path, max_bytes: int | None = None, marks: Marks = PLAIN) -
         raise UnreadableFile(f"{shown} cannot be read: {error}") from error
 
 
-def _load(file: Path, shown: str, limit: Limit, marks: Marks) -> Content:
-    """Read a file once: what is hashed is what is read."""
+def _opened(file: Path, limit: Limit, marks: Marks) -> tuple[Origin, TextTable | _Read, bool]:
+    """What a file is and holds, and whether it is JSON. Read it once: what is hashed is what is read."""
     compression = _COMPRESSED.get(file.suffix.lower())
     suffix = Path(file.stem).suffix.lower() if compression else file.suffix.lower()
     if file.is_dir():
@@ -116,47 +142,55 @@ def _load(file: Path, shown: str, limit: Limit, marks: Marks) -> Content:
         data = limit.read(stream)
     if not data:
         raise Unreadable("is empty")
-    names, columns, delimiter = _parsed(data, suffix, compression, limit, marks)
-    rows = columns[0].rows if columns else 0
-    if rows == 0:
-        raise Unreadable("holds no outputs" + (": a header alone" if suffix in _TEXT else ""))
-    if names is not None and (double := repeated(names)) is not None:
-        raise Unreadable(
-            f"has more than one column {double!r}; give every column a name of its own"
-        )
+    found = _parsed(data, suffix, compression, limit, marks)
     modified = datetime.datetime.fromtimestamp(about.st_mtime, datetime.UTC)
-    called = names or tuple(str(k + 1) for k in range(len(columns)))
     origin = Origin(
         file=file.name,
         bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
-        rows=rows,
-        columns=called,
+        rows=0,
+        columns=(),
         missing=0,
         modified=modified.isoformat(timespec="seconds"),
         reading=marks.options,
-        delimiter=delimiter,
+        delimiter=found.delimiter if isinstance(found, TextTable) else "",
     )
-    return Content(shown, origin, called, names is not None, columns, suffix in _LINES)
+    return origin, found, suffix in _LINES
+
+
+def _content(
+    shown: str, origin: Origin, names: _Names, columns: tuple[Column, ...], is_json: bool
+) -> Content:
+    """The columns of a file; refuse one without outputs, and names that occur twice."""
+    rows = columns[0].rows if columns else 0
+    if rows == 0:
+        raise Unreadable("holds no outputs" + ": a header alone" * bool(origin.delimiter))
+    if names is not None and (double := repeated(names)) is not None:
+        raise Unreadable(
+            f"has more than one column {double!r}; give every column a name of its own"
+        )
+    called = names or tuple(str(k + 1) for k in range(len(columns)))
+    origin = replace(origin, rows=rows, columns=called)
+    return Content(shown, origin, called, names is not None, columns, is_json)
 
 
 def _parsed(
     data: bytes, suffix: str, compression: str | None, limit: Limit, marks: Marks
-) -> tuple[_Names, tuple[Column, ...], str]:
-    """Names, or None; columns; and the delimiter of text."""
+) -> TextTable | _Read:
+    """Names, or None, and columns; of text, its cells."""
     if suffix == ".npy":
-        return *_read_npy(data, marks), ""
+        return _read_npy(data, marks)
     pa = pyarrow_for(f"reading {suffix} files", _MODULES.get(suffix, "csv"))
     if suffix in _MODULES:
-        return *_read_arrow(pa, data, suffix, limit, marks), ""
+        return _read_arrow(pa, data, suffix, limit, marks)
     if compression:
         with _explained("is not compressed as its name says"):
             data = limit.read(pa.input_stream(arrow_source(pa, data), compression=compression))
     if suffix in _LINES:
-        return *_read_json_lines(pa, data, marks), ""
+        return _read_json_lines(pa, data, marks)
     if data.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0")):  # .xlsx or .xls under another name
         raise Unreadable(_SHEET)
-    return read_text(data, suffix, marks)
+    return split_text(data, suffix, marks)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,8 @@ All formats hold the same table if they hold the same content (docs/outputs.md s
 - ISO 8601 dates are such if every cell of their column is; times are in UTC, to the microsecond. Words
   and numbers may share a column. Strings in binary formats are read as cells of text are.
 - Text has a header if no cell of its first row is a number, a date, a boolean or missing, and if some
-  column below holds no words, or else no cell of the first row occurs again in its column.
+  column below holds no words, or else no cell of the first row occurs again in its column. Two files
+  may also have a header of years or codes (`text_tables.header_of_values`).
 
 Row numbers, time stamps and identifiers, numbers rounded in one file only, several ways to write a
 missing value, capitals: such differences would look like a violation, and are refused. Each rule
@@ -84,6 +85,33 @@ def _refuse_identifiers(p: Content, q: Content, dropped: Sequence[str]) -> None:
         f"{'; '.join(found.values())}. That differs between any two tables, whatever the mechanism does, "
         f"and would look like a violation; {remedy}"
     )
+
+
+def _refuse_long(side: Content) -> None:
+    """Refuse a long table, in which one release is several rows: these are not independent.
+
+    Every value of a column that numbers releases is in k > 1 rows, and another column has k labels, such
+    as regions, each in as many rows as the others. Leaving out these columns does not help.
+    """
+    counts = {
+        name: Counter(column.values.tolist())
+        for name, column in zip(side.called, side.columns, strict=True)
+        if not column.missing
+        and (column.values.dtype.kind == "i" or set(column.kinds) == {"words"})
+    }
+    even = {name: count for name, count in counts.items() if len(set(count.values())) == 1}
+    labels = {len(count) for count in even.values()}
+    for name, count in even.items():
+        rows, first = next(iter(count.values())), next(iter(count))
+        dense = isinstance(first, str) or max(count) - min(count) < 2 * len(count)
+        if rows > 1 and rows in labels and len(count) >= _FEW and dense:
+            raise UnreadableFile(
+                f"{side.column(name)} of {side.shown} has {rows} rows of each value. If a release is "
+                "several rows, they are not independent: write one row a release, as pandas' pivot "
+                f"does, or give tables, from_samples([g.drop(columns={name!r}) for _, g in "
+                f"p.groupby({name!r})], …). If every row is a release of its own, delete the column "
+                "from both tables"
+            )
 
 
 def _refuse_writing(p: Content, q: Content) -> None:
@@ -273,7 +301,8 @@ def _capitals(a: Column, b: Column) -> _Written:
 
 def read_table(path: str | Path, max_bytes: int | None = None) -> Table:
     """The table in one file; see the module's docstring for what its cells mean."""
-    return load(path, max_bytes).table()
+    [content] = load(path, max_bytes=max_bytes)
+    return content.checked().table()
 
 
 def read_pair(
@@ -295,7 +324,7 @@ def read_pair(
     with contextlib.suppress(OSError):  # one is missing: said when it is read
         same = "are the same file" if os.path.samefile(p_path, q_path) else ""
     if not same:
-        p, q = load(p_path, max_bytes, marks), load(q_path, max_bytes, marks)
+        p, q = load(p_path, q_path, max_bytes=max_bytes, marks=marks)
         if p.origin.sha256 == q.origin.sha256:
             cells = zip(*(column.tolist() for column in p.table().columns), strict=True)
             same = (
@@ -364,7 +393,11 @@ def _matched(
         raise InvalidInput("give columns= or drop=, not both: what is not in columns is left out")
     if p.json and q.json and p.named and q.named:
         p, q = (side.take(dict.fromkeys(p.called + q.called)) for side in (p, q))
-    p, q = _same_columns(*_chosen(p, q, wanted, unwanted), unwanted)
+    if len(wanted) < len(p.called):
+        _refuse_long(p)
+        _refuse_long(q)
+    p, q = _chosen(p, q, wanted, unwanted)
+    p, q = _same_columns(p.checked(), q.checked(), unwanted)
     if not wanted and len(p.called) > 1:
         _refuse_identifiers(p, q, unwanted)
     pairs = list(zip(p.columns, q.columns, strict=True))

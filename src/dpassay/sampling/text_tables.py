@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import math
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from dpassay import validation as checks
 from dpassay._typing import AnyArray, BoolArray
-from dpassay.errors import InvalidInput
+from dpassay.errors import InvalidInput, UnreadableFile
 from dpassay.sampling.columns import (
     Column,
     Unreadable,
@@ -26,6 +27,7 @@ from dpassay.sampling.columns import (
     number_array,
     pyarrow_for,
     read_columns,
+    repeated,
 )
 
 _MISSING = ("", "NA", "N/A", "null", "NULL", "None")
@@ -35,9 +37,12 @@ _INTEGER = "[+-]?[0-9]+"
 _NUMBER = r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))"
 #: Numbers with a decimal comma or with separators: 1,5 and 1.234,5 and 1 234 and 1'234.
 _DIGITS = "[+-]?[0-9][0-9.eE+-]*"
-_SEPARATED = f"[+-]?,[0-9]+|{_DIGITS}([, \u00a0\u202f'’_|]+{_DIGITS})+"
-_DELIMITERS, _THOUSANDS = "\t;,|", ("", ".", ",", " ", "'", "’", "_", "\u00a0", "\u202f")
-_WITH_UNIT = rf"[€$£¥] ?{_DIGITS}[0-9.,]*|{_DIGITS}[0-9.,]* ?[€$£¥]"
+_SPACES = " \u00a0\u2009\u202f"  # no-break and thin ones too
+_SEPARATED = f"[+-]?,[0-9]+|{_DIGITS}([,{_SPACES}'’_|]+{_DIGITS})+"
+_DELIMITERS, _THOUSANDS = "\t;,|", ("", ".", ",", " ", "'", "’", "_")
+#: Numbers with a unit, and negative ones with another sign: 5 €, 5%, (5), 5-, −5.
+_AMOUNT = rf"{_DIGITS}[0-9.,{_SPACES}]*"
+_WITH_UNIT = rf"[€$£¥][{_SPACES}]?{_AMOUNT}|{_AMOUNT}[€$£¥%‰-]|\({_AMOUNT}\)" f"|\u2212{_AMOUNT}"
 #: Whole numbers below 1000, and numbers that are 1.214 or, with a separator, 1214.
 _SMALL, _GROUPED = "[+-]?[0-9]{1,3}", r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+"
 _DAY = "[0-3]?[0-9]"
@@ -48,6 +53,9 @@ WRITTEN_DATE = (
 )
 #: What is no name of a column.
 _VALUE = re.compile(f"{WRITTEN_DATE}|{_NUMBER}|{_SEPARATED}")
+_NO_NAMES = (*_MISSING, *_TRUE, *_FALSE)
+#: Rows from which a first row of values can be a header, and how rarely outputs may begin alike.
+_HEADED, _COINCIDENCE = 20, 0.01
 _GROUPS = 20  # numbers that may have a separator, from which on it is asked for
 _SNIFFED = 100  # rows that tell the delimiter, and cells that tell a type
 _BLOCK = 1 << 24  # bytes of text parsed at a time; a row must fit
@@ -77,7 +85,7 @@ class Marks(NamedTuple):
     def check(self) -> Marks:
         """Refuse marks that cannot be told apart from digits or from each other."""
         checks.one_of("decimal", self.decimal, (".", ","))
-        checks.one_of("thousands", self.thousands, _THOUSANDS)
+        checks.one_of("thousands", self.thousands, (*_THOUSANDS, *_SPACES[1:]))
         if self.decimal == self.thousands:
             other = "," if self.decimal == "." else "."
             raise InvalidInput(
@@ -94,9 +102,14 @@ class Marks(NamedTuple):
         return self
 
     @property
+    def separator(self) -> str:
+        """The pattern of what separates thousands; a space stands for all kinds of spaces."""
+        return f"[{_SPACES}]" if self.thousands.isspace() else re.escape(self.thousands)
+
+    @property
     def number(self) -> str:
         """The pattern of numbers."""
-        point, group = re.escape(self.decimal), re.escape(self.thousands)
+        point, group = re.escape(self.decimal), self.separator
         whole = f"([0-9]{{1,3}}({group}[0-9]{{3}})+|[0-9]*)" if group else "[0-9]*"
         return f"[+-]?{whole}({point}[0-9]*)?([eE][+-]?[0-9]+)?"
 
@@ -112,7 +125,7 @@ class Marks(NamedTuple):
             )
         if isinstance(cells, _arrow().ChunkedArray):
             cells = cells.combine_chunks()
-        plain = pc.replace_substring(cells, self.thousands, "") if self.thousands else cells
+        plain = pc.replace_substring_regex(cells, self.separator, "") if self.thousands else cells
         plain = pc.replace_substring(plain, self.decimal, ".")
         return pc.if_else(_arrow().array(found), plain, cells)
 
@@ -121,10 +134,79 @@ class Marks(NamedTuple):
 PLAIN = Marks()
 
 
-def read_text(
-    data: bytes, suffix: str, marks: Marks = PLAIN
-) -> tuple[tuple[str, ...] | None, tuple[Column, ...], str]:
-    """Names, or None without a header; columns; and the delimiter."""
+class TextTable(NamedTuple):
+    """A file of text, split into cells, before it is known whether its first row is a header."""
+
+    cells: Sequence[Any]  # columns of text
+    delimiter: str
+    marks: Marks
+
+    @property
+    def first(self) -> list[str]:
+        """The first row."""
+        return [str(column[0].as_py()).strip() for column in self.cells]
+
+    @property
+    def begins_with_words(self) -> bool:
+        """Whether no cell of the first row is a value or missing."""
+        first = self.first
+        # pandas writes nothing over an index
+        cells = first[1:] if len(first) > 1 and not first[0] else first
+        return not any(cell in _NO_NAMES or _VALUE.fullmatch(cell) for cell in cells)
+
+    def shares(self) -> list[float]:
+        """How often each cell of the first row occurs again in its column."""
+        below = [_arrow().compute.utf8_trim_whitespace(column.slice(1)) for column in self.cells]
+        pairs = zip(below, self.first, strict=True)
+        return [float(np.mean(_among(column, (cell,)))) for column, cell in pairs]
+
+    def read(self, header: bool = False) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
+        """Names and columns; without a header, which may be known, names are None."""
+        read, first = partial(of_text, marks=self.marks), self.first
+        if header or self.begins_with_words:
+            # numpy puts a # before a header
+            nameless = "index" if "1" in first else "1"
+            names = (first[0].removeprefix("#").strip() or nameless, *first[1:])
+            body = read_columns(names, read, [column.slice(1) for column in self.cells])
+            values = header or any(not column.kinds["words"] for column in body)
+            below = zip(first, body, strict=True)
+            if values or not any(cell in column.values.tolist() for cell, column in below):
+                return names, body
+        return None, read_columns(None, read, self.cells)
+
+
+def header_of_values(p: TextTable, q: TextTable) -> bool:
+    """Whether the first rows of two files are names that look like values: years, codes of regions.
+
+    They are if both hold the same different cells, in any order, of which none occurs again in its own
+    column of n rows. Independent outputs do that with a probability below 1 / (e n) for every order,
+    since x (1 - x)^n < 1 / (e n). If some occur again, but outputs would rarely begin alike, refuse:
+    columns in another order would look like a violation.
+    """
+    first = p.first
+    if (
+        p.begins_with_words
+        or sorted(first) != sorted(q.first)
+        or repeated(first)
+        or any(cell in _MISSING for cell in first[len(first) > 1 and not first[0] :])
+        or min(len(table.cells[0]) for table in (p, q)) <= _HEADED
+    ):
+        return False
+    shares = [table.shares() for table in (p, q)]
+    if not any(map(any, shares)):
+        return True
+    if len(first) > 1 and max(map(math.prod, shares)) < _COINCIDENCE:
+        names = ", ".join([*first[:8], *["…"] * (len(first) > 8)])
+        raise UnreadableFile(
+            f"both files begin with {names} in some order: names of columns, or an output? For names, "
+            "write a letter before each (y2019) in both files; for outputs, add a line of names at the "
+            "top of both"
+        )
+    return False
+
+
+def split_text(data: bytes, suffix: str, marks: Marks = PLAIN) -> TextTable:
+    """The cells of a file of text."""
     if marks.encoding != PLAIN.encoding:
         try:
             data = data.decode(marks.encoding).encode()
@@ -146,19 +228,7 @@ def read_text(
         _refuse_unsplit(data, last.slice(0, _SNIFFED).to_pylist(), suffix, marks)
     elif last[0].as_py() == "" and last.unique().to_pylist() == [""]:
         columns = columns[:-1]  # rows end in a delimiter
-    read = partial(of_text, marks=marks)
-    first = [str(column[0].as_py()).strip() for column in columns]
-    # pandas writes nothing over an index
-    cells = first[1:] if len(first) > 1 and not first[0] else first
-    if not any(cell in (*_MISSING, *_TRUE, *_FALSE) or _VALUE.fullmatch(cell) for cell in cells):
-        # numpy puts a # before a header
-        names = (first[0].removeprefix("#").strip() or "1", *first[1:])
-        body = read_columns(names, read, (column.slice(1) for column in columns))
-        values = any(not column.kinds["words"] for column in body)
-        below = zip(first, body, strict=True)
-        if values or not any(cell in column.values.tolist() for cell, column in below):
-            return names, body, delimiter
-    return None, read_columns(None, read, columns), delimiter
+    return TextTable(columns, delimiter, marks)
 
 
 def _rows(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -205,10 +275,21 @@ def _widths(data: bytes, mark: str) -> list[int]:
 
 
 def _refuse_unsplit(data: bytes, cells: list[str], suffix: str, marks: Marks) -> None:
-    """Refuse a single column, given the cells at its top, in which every row holds a delimiter."""
+    """Refuse a single column, given the cells at its top, in which every row holds a delimiter.
+
+    Refuse one in which all rows hold as many, below a title.
+    """
     numbers = all(re.fullmatch(marks.number, cell.strip()) for cell in cells)
     for mark in "" if numbers or len(cells) < 2 else _DELIMITERS:
-        if min(filter(None, _widths(data, mark))) > 1:
+        widths = _widths(data, mark)
+        below = list(itertools.dropwhile(lambda width: width < 2, widths))
+        if mark not in marks and _HEADED <= len(below) < len(widths) and len(set(below)) == 1:
+            raise Unreadable(
+                f"is the first with {below[0]} cells, separated by {mark!r}; delete the lines above it, "
+                "which look like a title, or put cells that hold the mark into quotes",
+                f"row {len(widths) - len(below) + 1}",
+            )
+        if min(filter(None, widths)) > 1:
             raise Unreadable(
                 f"has {mark!r} in every row, but {marks.options if mark in marks else suffix} says it "
                 "separates no cells; put cells that hold it into quotes, or use semicolons in a .csv file"
@@ -299,7 +380,7 @@ def _typed(cells: Any, marks: Marks) -> AnyArray:
     separated = _matches(cells, _SEPARATED)
     if cell := _first(cells, separated):
         fitting = ", ".join(
-            f"{one.options} if it is {cell.replace(one.thousands, '').replace(one.decimal, '.')}"
+            f"{one.options} if it is {re.sub(one.separator, '', cell).replace(one.decimal, '.')}"
             for one in _fitting(cells if marks == PLAIN else _where(cells, separated))
         )
         advice = (
@@ -313,8 +394,8 @@ def _typed(cells: Any, marks: Marks) -> AnyArray:
         )
     if cell := _first(cells, _matches(cells, _WITH_UNIT)):
         raise Unreadable(
-            f"holds {checks.shown(cell)}, a number with a unit, which would be read as a word; write the "
-            "number alone"
+            f"holds {checks.shown(cell)}, a number with a unit or another sign, which would be read as a "
+            "word; write the number alone, a negative one as -1.5"
         )
     mixed = np.array(cells.to_numpy(zero_copy_only=False))
     mixed[true], mixed[false] = True, False
@@ -350,7 +431,7 @@ def _refuse_spellings(cells: Any) -> None:
 def _fitting(cells: Any) -> list[Marks]:
     """The marks with which all numbers among the cells may be written."""
     numbers = _where(cells, _matches(cells, f"{_SEPARATED}|{_DIGITS}"))
-    held = {"", *"".join(numbers.to_pylist())}
+    held = {"", *re.sub(f"[{_SPACES}]", " ", "".join(numbers.to_pylist()))}
     each = itertools.product(
         "." + "," * ("," in held), (mark for mark in _THOUSANDS if mark in held)
     )
