@@ -33,6 +33,7 @@ from dpassay.outputs.features import (
     block_rows,
     blocks,
 )
+from dpassay.outputs.foreign_arrays import without_row_numbers
 from dpassay.outputs.leaves import TEXT_PARTS, LeafTable, grouped, mix
 from dpassay.outputs.templates import written, written_in
 from dpassay.records import Record
@@ -109,7 +110,7 @@ class Target(Record):
 def targets_of(pair: Any) -> list[Target]:
     """The records that one input has more often than the other; none where they are many, or no rows."""
     try:
-        inputs = from_raw([pair[0], pair[1]], 2)
+        inputs = from_raw([without_row_numbers(pair[k]) for k in (0, 1)], 2)
     except (BadOutput, RecursionError):
         return []
     if inputs.numbers.shape[1] > _ROWS:
@@ -135,6 +136,7 @@ def _of_keys(t: LeafTable, row: IntArray) -> bool:
 
 def closeness(records: Any, table: Any) -> FloatArray:
     """1 − distance of the nearest row of a table to each of some records."""
+    records, table = without_row_numbers(records), without_row_numbers(table)
     both = LeafTable.records(from_raw([records, table], 2))
     order, at = grouped(both.rows)
     rows = [

@@ -261,7 +261,7 @@ class Leaves:
                 return self._leaf(("none",))
             name, seconds, nanos = seconds_and_nanoseconds(np.asarray([value]))
             return (name, (self._number(float(seconds[0])), self._number(float(nanos[0]))))
-        if isinstance(value, enum.Enum):
+        if isinstance(value, enum.Enum) or foreign_arrays.is_label(value):
             return self._leaf(("enum", str(value)))
         if isinstance(value, (int, np.integer, np.bool_)):
             return self._whole(int(value))
