@@ -86,8 +86,10 @@ def test_labels_are_values_and_row_numbers_are_not():
     assert from_raw([frame.set_index("a", drop=False)], 1).show(0) == (
         "{'a': (1, 2), 'index': (1, 2)}"
     )
-    for draws in (plain.iloc[::-1], frame.iloc[::-1]):  # rows are draws: their numbers are no values
-        assert len(from_raw(draws, 2).structures) == 1 and from_raw(draws, 2).numbers.shape == (2, 1)
+    for draws in (plain.iloc[::-1], frame.iloc[::-1]):  # rows are draws, which pandas numbers
+        read = from_raw(draws, 2)
+        assert len(read.structures) == 1
+        assert read.numbers.shape == (2, 1)
     near = closeness(frame.iloc[[1]], frame.drop(0))
     assert near.tolist() == [1.0]
     assert [one.words for one in targets_of((frame, frame.drop(0)))] == ["a = 1"]

@@ -248,9 +248,9 @@ def of_keys(
 
 def _all_numbers(layout: Layout) -> bool:
     """Whether the keys are those of single numbers, and every finite number has one."""
-    (part, *more) = layout.parts or (None,)
-    alone = part is not None and not more and part.template == NUMBER
-    return alone and all(part.open) and len(layout) == part.space
+    if [part.template for part in layout.parts] != [NUMBER]:
+        return False
+    return all(layout.parts[0].open) and len(layout) == layout.parts[0].space
 
 
 def abridged_keys(event: Event) -> list[int]:
