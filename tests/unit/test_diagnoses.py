@@ -410,3 +410,28 @@ def test_one_event_is_told_once():
     assert {first.kind, second.kind} == {Fault.SCALE, Fault.SHIFT}
     assert "% of the outputs" in first.sentence
     assert "%" not in second.sentence
+
+
+def test_noise_that_is_cut_off_is_a_support_that_differs_before_it_is_too_small(seeds):
+    """Truncated noise fits Laplace noise but for the ends, where the witness is."""
+    mechanism, first = dp.zoo.TruncatedLaplace(1.0, 5.0, False), []
+    for seed in seeds[:6]:
+        verdict = dp.audit(mechanism, (0.0, 1.0), "eps=1", n=20_000, rng=seed)
+        first.append(verdict.diagnosis[0].kind)
+    assert first.count(Fault.SUPPORT) >= 5
+
+
+def test_a_median_whose_limits_show_no_shift_is_no_cause(seeds):
+    """Weekends are more frequent on one input; the dates as such do not move."""
+    for seed in seeds[:2]:
+        rng = np.random.default_rng(seed)
+        days = np.arange(np.datetime64("2023-01-01"), np.datetime64("2024-01-01"))
+        weekend = np.is_busday(days, weekmask="0000011")
+        sides = [
+            rng.choice(days, 4000, p=np.where(weekend, w, 1) / np.where(weekend, w, 1).sum())
+            for w in (1, 3)
+        ]
+        verdict = dp.audit(dp.from_samples(*sides), claim="eps=.5", rng=seed)
+        assert verdict.violated
+        for one in verdict.diagnosis:
+            assert dict(one.numbers).get("shift of the median, at least", 1) > 0

@@ -44,6 +44,11 @@ def test_a_free_number_is_said_in_words():
     key = {layout.words(k): k for k in range(len(layout))}
     assert of_keys(layout, [key["•"]]).words == "output is a number"
     assert of_keys(layout, [key["None"], key["•"]]).words == "output is None or a number"
+    half = Intervals(np.array([0.5]), np.array([np.inf]))
+    numbers, _, _ = learned(RNG.normal(size=30), RNG.normal(size=30))
+    others = of_keys(numbers, (), [(0, half)], True)
+    assert others.words == "output ≥ 0.5 or output is no finite number"
+    assert others.holds(from_raw([0.1, 0.5, None, np.nan], 4)).tolist() == [False, True, True, True]
     mixed, _, _ = learned(np.maximum(RNG.normal(size=99), 0.0), RNG.normal(size=99))
     key = {mixed.words(k): k for k in range(len(mixed))}
     assert of_keys(mixed, [key["•"]]).words == "output is a number that is not repeated"

@@ -356,6 +356,24 @@ def test_relations_between_parts_are_features():
     assert (4, "summaries", "the sum of any p") not in found  # one path alone
 
 
+def test_days_texts_keys_and_properties_of_the_whole_are_named_as_people_do():
+    sunday = np.datetime64("2024-03-03")
+    found = named([sunday, 'a "b', {50: 1, "`": 2}, frozenset()])
+    name = "the weekday of the output is Sunday"
+    assert found[0, "values", name] == 1
+    assert found[0, "summaries", "the weekday (Monday = 0) of the output"] == 6
+    day = Feature("values", 1, name)
+    assert day.event(1.0, True) == name
+    assert day.event(1.0, False) == f"it does not hold that {name}"
+    assert found[1, "values", "the number of times that substrings of the text = ' \"b'"] == 1
+    name = "how often another character follows a space in the text"
+    assert found[1, "neighbours", name] == 1
+    assert found[2, "values", "the number of times that the key 50"] == 1
+    assert found[2, "values", "the number of times that the key '`'"] == 1
+    assert found[2, "values", "the output's number of leaves is 4"] == 1
+    assert from_raw([frozenset()], 1).show(0) == "set()"
+
+
 def test_numbers_of_one_name_are_summed_over_lists_inside_of_rows():
     orders = [{"items": [{"p": 2}, {"p": 5}]}, {"items": [{"p": 1}]}]
     assert named([orders])[0, "summaries", "the sum of any p"] == 8
@@ -438,4 +456,4 @@ def test_a_number_beside_a_key_is_summed_only_where_there_are_several():
 
 def test_characters_of_texts_are_counted_by_places():
     names = {name for _, family, name in named([[["ab", "x"], ["cd", "y"]]]) if family == "pairs"}
-    assert "the number of places with characters of 0 = a and characters of 0 = c" in names
+    assert "the number of places with characters of 0 = 'a' and characters of 0 = 'c'" in names

@@ -8,6 +8,7 @@ from tests.helpers import canonical, form
 
 from dpassay.errors import BadOutput
 from dpassay.outputs.canonical import from_raw
+from dpassay.outputs.named_features import closeness, targets_of
 
 
 def test_masked_values_are_missing():
@@ -79,6 +80,29 @@ def test_labels_are_values_and_row_numbers_are_not():
     frame = pd.DataFrame({"a": [1, 2]})
     assert from_raw([frame], 1).show(0) == from_raw([frame.set_axis(pd.Index([0, 1]))], 1).show(0)
     assert "index" in from_raw([frame.set_axis(["p", "q"])], 1).show(0)
+    counts = pd.Series([40, 41, 41]).value_counts().sort_index()
+    assert from_raw([counts], 1).show(0) == "{'label': (40, 41), 'value': (1, 2)}"
+    assert from_raw([frame.iloc[::-1]], 1).show(0) == "{'a': (2, 1), 'index': (1, 0)}"
+    assert from_raw([frame.set_index("a", drop=False)], 1).show(0) == (
+        "{'a': (1, 2), 'index': (1, 2)}"
+    )
+    for draws in (plain.iloc[::-1], frame.iloc[::-1]):  # rows are draws, which pandas numbers
+        read = from_raw(draws, 2)
+        assert len(read.structures) == 1
+        assert read.numbers.shape == (2, 1)
+    near = closeness(frame.iloc[[1]], frame.drop(0))
+    assert near.tolist() == [1.0]
+    assert [one.words for one in targets_of((frame, frame.drop(0)))] == ["a = 1"]
+
+
+def test_labels_of_several_levels_intervals_and_periods_are_read():
+    levels = pd.Series([5, 6], index=pd.MultiIndex.from_tuples([("a", 1), ("b", None)]))
+    shown = "{'label 1': ('a', 'b'), 'label 2': (1, None), 'value': (5, 6)}"
+    assert from_raw([levels], 1).show(0) == shown
+    assert "'level_1': (1, None)" in from_raw([levels.to_frame()], 1).show(0)
+    bins = pd.cut(pd.Series([1.0, 5.0, 9.0]), [0, 4, 10]).value_counts()
+    assert from_raw([bins], 1).show(0) == "{'label': ((4, 10], (0, 4]), 'value': (2, 1)}"
+    assert from_raw([[pd.Period("2024-01", "M")]], 1).show(0) == "(2024-01)"
 
 
 FRAMES = {
@@ -105,6 +129,7 @@ FRAMES = {
 def test_frames_read_together_have_the_forms_they_have_alone(seed):
     frames = [pd.DataFrame(columns) for columns in FRAMES.values()]
     frames.append(frames[0].set_axis(["p", "q"]))
+    frames += [frames[0].iloc[::-1], frames[1].set_axis([5, 7]), frames[0].iloc[1:]]
     rng = np.random.default_rng(seed)
     mixed = [frames[k] for k in rng.integers(0, len(frames), 60)] + [None, 3, {"a": [1, 2]}]
     together = from_raw(mixed, len(mixed))

@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -168,3 +169,15 @@ def test_numbers_among_words_are_left_to_the_reader(tmp_path, monkeypatch):
 def test_a_relation_that_nobody_named_is_not_written(seed):
     verdict = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=5000, rng=seed)
     assert "unspecified" not in issue(verdict)
+
+
+def test_an_event_of_a_learned_score_is_counted_by_a_replay(seed):
+    def release(data, size, rng):
+        return rng.laplace(size=(size, 2)) + data
+
+    verdict = dp.audit(release, (0.0, 1.0), "eps=1.2", n=5000, loss="boosting", rng=seed)
+    assert "the boosting score" in verdict.witness.event.words
+    causes = tuple(replace(one, condition="") for one in verdict.diagnosis)
+    text = issue(replace(verdict, diagnosis=causes))
+    assert "Only dpassay can count it" in text
+    assert "dpassay replay VERDICT.json FILE.py:FUNCTION" in text

@@ -58,6 +58,8 @@ _CATEGORIES = 7
 _RATIO, _LARGE_RATIO = 1.2, 1.5
 #: Noise is too small if the claim needs so much more of it.
 _EXCESS = 1.02
+#: Hits that noise would give an event so that none of them is no accident: e⁻⁵ < 0.01.
+_EXPECTED = 5
 
 
 @dataclass(frozen=True)
@@ -273,11 +275,20 @@ class CandidateCauses:
         far = one.far_on_one_side()
         alone = [(one.weigh(value, self.claim, _LAX), value) for value in far]
         theta, end = max([*ends, *alone], key=lambda end: end[0], default=(0.0, cut))
-        if any(map(self._is_witness, far)) and self.event is not None:  # more draws have counted it
+        witness = any(map(self._is_witness, far)) or self._cut_off(one)
+        if witness and self.event is not None:  # more draws have counted it
             theta, end = math.inf, witnessed(self.event)
         if self._breaks(theta) and not any(one.constant):
             found += self._categorical(end)
         return found + self._scales(weighed, several)
+
+    def _cut_off(self, one: Numbers) -> bool:
+        """Whether the witness never happens on one input, where fitted Laplace noise gives it hits."""
+        noise = one.noise
+        if self.event is None or noise is None or noise.family != "Laplace":
+            return False
+        low, high = sorted(self.event.count(side) for side in (self.p, self.q))
+        return low == 0 and high * math.exp(-one.shift / noise.scale) > _EXPECTED
 
     def _is_witness(self, condition: Condition) -> bool:
         """Whether it is the event of the witness on these draws."""

@@ -236,7 +236,7 @@ def from_raw(raw: Any, size: int) -> Outputs:
         raise BadOutput(
             f"the mechanism returned {checks.shown(raw)} for size={size}; it must return an array"
         )
-    table = foreign_arrays.columns(raw)
+    table = foreign_arrays.columns(raw, of_draws=True)
     outputs = None
     if table is not None:
         outputs = from_columns(*table)

@@ -28,7 +28,7 @@ from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.device_arrays import AnyOutputs, DeviceOutputs
 from dpassay.outputs.keys import Layout
 from dpassay.outputs.score_models import Ranking
-from dpassay.outputs.templates import exact, told_apart
+from dpassay.outputs.templates import NUMBER, exact, told_apart
 from dpassay.records import Record
 
 #: Up to so many intervals are compared with one by one, where outputs are not NumPy's.
@@ -234,7 +234,8 @@ def of_keys(
             names, free = _listed(layout, whole)
             parts.append(f"output is {_or(names)}")
         if otherwise:
-            parts.append("output is of a kind that was rare or not seen in training")
+            rare = "of a kind that was rare or not seen in training"
+            parts.append(f"output is {'no finite number' if _all_numbers(layout) else rare}")
         words = _or(parts) or "no output at all"
     return Event(
         words=f"{words} (• is any number)" if free else words,
@@ -243,6 +244,13 @@ def of_keys(
         partial=tuple(partial),
         otherwise=otherwise,
     )
+
+
+def _all_numbers(layout: Layout) -> bool:
+    """Whether the keys are those of single numbers, and every finite number has one."""
+    if [part.template for part in layout.parts] != [NUMBER]:
+        return False
+    return all(layout.parts[0].open) and len(layout) == layout.parts[0].space
 
 
 def abridged_keys(event: Event) -> list[int]:

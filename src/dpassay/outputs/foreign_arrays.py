@@ -22,6 +22,11 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ in ("NAType", "NaTType") and _library(value) == "pandas"
 
 
+def is_label(value: Any) -> bool:
+    """Whether a value is an interval or a period of pandas, which are read as their text."""
+    return type(value).__name__ in ("Interval", "Period") and _library(value) == "pandas"
+
+
 def is_frame(value: Any) -> bool:
     """Whether this is a data frame of pandas or polars."""
     return type(value).__name__ == "DataFrame" and _library(value) in ("pandas", "polars")
@@ -35,14 +40,16 @@ def frames_as_columns(items: Sequence[Any] | AnyArray) -> list[Any]:
     found = list(items)
     groups: dict[Any, list[int]] = {}
     for k, item in enumerate(items):
-        if is_frame(item) and not (hasattr(item, "index") and _labelled(item.index)):
+        if is_frame(item):
             library = _library(item)
-            types = tuple(item.dtypes if library == "pandas" else item.schema.values())
-            groups.setdefault((library, tuple(item.columns), types), []).append(k)
+            frame = found[k] = _with_labels(item) if library == "pandas" else item
+            types = tuple(frame.dtypes if library == "pandas" else frame.schema.values())
+            groups.setdefault((library, tuple(frame.columns), types), []).append(k)
     for (library, _, _), rows in groups.items():
-        names, joined = columns(sys.modules[library].concat([items[k] for k in rows])) or ((), [])
+        together = sys.modules[library].concat([found[k] for k in rows])
+        names, joined = columns(together, of_draws=True) or ((), [])
         listed = dict(zip(names or (), map(_listed, joined), strict=True))
-        ends = np.cumsum([len(items[k]) for k in rows]).tolist()
+        ends = np.cumsum([len(found[k]) for k in rows]).tolist()
         for k, start, end in zip(rows, [0, *ends], ends, strict=False):
             found[k] = {name: column[start:end] for name, column in listed.items()}
     return found
@@ -54,11 +61,14 @@ def _listed(column: AnyArray) -> Any:
     return column.tolist() if kept else column
 
 
-def columns(value: Any) -> tuple[tuple[str, ...] | None, list[AnyArray]] | None:
+def columns(
+    value: Any, *, of_draws: bool = False
+) -> tuple[tuple[str, ...] | None, list[AnyArray]] | None:
     """Names and columns of a data frame, a table or a series; None for anything else.
 
     A series has no names: it is one column. What stands for a missing value in these libraries
     (NaN, NA, NaT, null) depends on what else a column holds, so it is None for all of them.
+    If `of_draws`, each row is an output: whole numbers as labels number the draws and are left out.
     """
     kind = type(value).__name__
     match _library(value):
@@ -68,12 +78,14 @@ def columns(value: Any) -> tuple[tuple[str, ...] | None, list[AnyArray]] | None:
                 ".toarray()"
             )
         case "pandas" if kind == "DataFrame":
-            if _labelled(value.index):
-                value = value.reset_index()
+            value = _with_labels(value, of_draws)
             names = tuple(map(str, value.columns))
             return names, [_from_pandas(column) for _, column in value.items()]
-        case "pandas" if kind == "Series" and _labelled(value.index):
-            return ("label", "value"), [_from_pandas(value.index), _from_pandas(value)]
+        case "pandas" if kind == "Series" and _labelled(value.index, of_draws):
+            many = value.index.nlevels
+            labels = [f"label {k + 1}" for k in range(many)] if many > 1 else ["label"]
+            levels = [_from_pandas(value.index.get_level_values(k)) for k in range(many)]
+            return (*labels, "value"), [*levels, _from_pandas(value)]
         case "pandas" if kind in ("Series", "Index") or hasattr(value, "_from_sequence"):
             return None, [_from_pandas(value)]
         case "polars" if kind == "DataFrame":
@@ -87,9 +99,27 @@ def columns(value: Any) -> tuple[tuple[str, ...] | None, list[AnyArray]] | None:
     return None
 
 
-def _labelled(index: Any) -> bool:
-    """Whether an index of pandas holds labels: whole numbers are row numbers, of some table or other."""
-    return getattr(index.dtype, "kind", "O") not in "iu"
+def _labelled(index: Any, of_draws: bool = False) -> bool:
+    """Whether an index of pandas holds more than the row numbers 0, 1, 2, …"""
+    if getattr(index.dtype, "kind", "O") not in "iu":
+        return True
+    return not of_draws and not sys.modules["pandas"].RangeIndex(len(index)).equals(index)
+
+
+def _with_labels(frame: Any, of_draws: bool = False) -> Any:
+    """A data frame of pandas with its labels as columns."""
+    if not _labelled(frame.index, of_draws):
+        return frame
+    if not set(frame.columns).isdisjoint(frame.index.names):  # set_index(…, drop=False)
+        frame = frame.rename_axis(index=[None] * frame.index.nlevels)
+    return frame.reset_index()
+
+
+def without_row_numbers(value: Any) -> Any:
+    """An input whose rows pandas numbers, with these numbers from 0 on; anything else as it is."""
+    if not (_library(value) == "pandas" and hasattr(value, "index")):
+        return value
+    return value if _labelled(value.index, of_draws=True) else value.reset_index(drop=True)
 
 
 def parts(value: Any) -> dict[str, Any] | None:

@@ -41,7 +41,9 @@ _SPELLED = 12
 #: Calendar parts of dates, and digits of numbers, are columns of their own in tables up to this size.
 DERIVED = 200
 #: Prefix of the columns that hold a property of the whole output.
-_WHOLE = "the output's "
+WHOLE = "the output's "
+#: The calendar part of dates that is numbered as Python does it.
+WEEKDAY = "weekday (Monday = 0)"
 #: Suffix of the texts by which the units of columns are kept.
 _UNIT = "\0unit"
 
@@ -97,7 +99,7 @@ class StructureLeaves:
         leaves = self.count
         if derived:
             for name, value in (("depth", self.depth), ("number of leaves", leaves), *self.known):
-                self.add(_WHOLE, _WHOLE + name, value=float(value))
+                self.add(WHOLE, WHOLE + name, value=float(value))
             if leaves <= DERIVED:
                 self._together()
         if derived and leaves - self.keys <= _SPELLED:
@@ -462,7 +464,7 @@ _OF_DATES: dict[str, Callable[[FloatArray], AnyArray]] = {
     "second": lambda x: np.floor(x) % 60,
     "minute": lambda x: np.floor(x / 60) % 60,
     "hour": lambda x: np.floor(x / 3600) % 24,
-    "weekday": lambda x: np.floor(x / 86400) % 7,
+    WEEKDAY: lambda x: (np.floor(x / 86400) + 3) % 7,  # 1970 began on a Thursday
     "day": _day,
     "month": lambda x: _month(x).astype(np.int64) % 12 + 1.0,
 }

@@ -33,8 +33,9 @@ from dpassay.outputs.features import (
     block_rows,
     blocks,
 )
-from dpassay.outputs.leaves import TEXT_PARTS, LeafTable, grouped, mix
-from dpassay.outputs.templates import written, written_in
+from dpassay.outputs.foreign_arrays import without_row_numbers
+from dpassay.outputs.leaves import TEXT_PARTS, WEEKDAY, WHOLE, LeafTable, grouped, mix
+from dpassay.outputs.templates import shown_key, written, written_in
 from dpassay.records import Record
 
 #: Inputs that differ in more records than this say nothing about a single one.
@@ -109,7 +110,7 @@ class Target(Record):
 def targets_of(pair: Any) -> list[Target]:
     """The records that one input has more often than the other; none where they are many, or no rows."""
     try:
-        inputs = from_raw([pair[0], pair[1]], 2)
+        inputs = from_raw([without_row_numbers(pair[k]) for k in (0, 1)], 2)
     except (BadOutput, RecursionError):
         return []
     if inputs.numbers.shape[1] > _ROWS:
@@ -135,6 +136,7 @@ def _of_keys(t: LeafTable, row: IntArray) -> bool:
 
 def closeness(records: Any, table: Any) -> FloatArray:
     """1 − distance of the nearest row of a table to each of some records."""
+    records, table = without_row_numbers(records), without_row_numbers(table)
     both = LeafTable.records(from_raw([records, table], 2))
     order, at = grouped(both.rows)
     rows = [
@@ -180,8 +182,9 @@ def _targets(t: LeafTable, rows: Sequence[IntArray]) -> list[Target]:
 
 #: Families that are not made of triples of leaves.
 _OTHERS = ("blocks", "block rows", "target")
-#: How the names of counted values begin.
+#: How the names of counted values begin, unless outputs have one value each.
 _TIMES = "the number of times that "
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +202,8 @@ class Feature(Record):
         """{feature ≥ at}, or {feature < at}, in words."""
         if self.family != "values":
             return f"{self.name} {'≥' if above else '<'} {written_in(self.unit, at)}"
+        if at == 1 and not self.name.startswith(_TIMES):  # a statement
+            return self.name if above else f"it does not hold that {self.name}"
         how = "occurs" if above else "does not occur"
         if at != 1:
             how = f"occurs {'at least' if above else 'fewer than'} {written(at)} times"
@@ -295,18 +300,28 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
                 break
         return name if name.isprintable() and not name[:1].isdigit() else repr(name)
 
+    def value(leaf: int) -> str:
+        name = table.column_name(leaf)
+        raw = name.endswith(TEXT_PARTS[1:]) and not name.endswith(TEXT_PARTS[0])
+        return repr(table.text(leaf)) if raw else table.text(leaf)
+
     def holds(leaf: int, empty: str = "{} is empty") -> str:
         if table.column_name(leaf).endswith("{}"):
-            return f"the key {table.text(leaf)!r}"
+            return f"the key {shown_key(table.text(leaf))}"
         if table.text(leaf) == "None":
             return empty.format(column(leaf))
-        return f"{column(leaf)} = {table.text(leaf)}"
+        if column(leaf).startswith(f"the {WEEKDAY} of "):
+            day = _DAYS[int(table.number[leaf])]
+            return f"{column(leaf).replace(WEEKDAY, 'weekday', 1)} is {day}"
+        return f"{column(leaf)} {'is' if column(leaf).startswith(WHOLE) else '='} {value(leaf)}"
 
     match family:
         case "values":
-            return f"{_TIMES}{holds(first, 'an empty {}')}"
+            one = column(first).startswith((WHOLE, f"the {WEEKDAY} of "))
+            one &= np.bincount(table.owner[table.column == table.column[first]]).max() == 1
+            return f"{_TIMES * (not one)}{holds(first, 'an empty {}')}"
         case "anywhere":
-            return f"the number of occurrences of {table.text(first)}"
+            return f"the number of occurrences of {value(first)}"
         case "rows" | "distinct":
             row = np.flatnonzero(table.rows == table.rows[first]).tolist()
             if family == "rows":
@@ -322,9 +337,10 @@ def words_of(table: LeafTable, family: str, first: int, second: int) -> str:
                 return f"{column(second)} where {holds(first)} (0 elsewhere)"
             return f"the sum of {column(second)} where {holds(first)}"
         case "neighbours":
-            return f"how often {table.text(second)} follows {table.text(first)} in {column(first)}"
+            where = column(first).removeprefix(f"{TEXT_PARTS[0]} of ")
+            return f"how often {value(second)} follows {value(first)} in {where}"
         case "positions":
-            return f"the place of {table.text(first)} in {column(first)}"
+            return f"the place of {value(first)} in {column(first)}"
         case "summaries":
             name, statistic = column(first), STATISTICS[second]
             owners = table.owner[table.column == table.column[first]]

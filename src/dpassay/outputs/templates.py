@@ -158,7 +158,8 @@ def show(template: Template, numbers: Iterable[Any] = ()) -> str:
                 items = [items[0], items[0], f"…: {len(items):,} in all"]  # the length tells all
             return f"({', '.join(items)})"
         case ("set", children):
-            return f"{{{', '.join([show(child, given) for child in children])}}}"
+            items = [show(child, given) for child in children]
+            return f"{{{', '.join(items)}}}" if items else "set()"
         case ("complex", (real, imaginary)):
             return f"complex({show(real, given)}, {show(imaginary, given)})"
         case ("date" | "duration" as name, _, *zone):
@@ -169,7 +170,7 @@ def show(template: Template, numbers: Iterable[Any] = ()) -> str:
                 return f"{seconds + nanos / 1e9:g} s"
             return " ".join([_dated(seconds, nanos), *zone])
         case ("dict", entries):
-            return f"{{{', '.join([f'{k!r}: {show(c, given)}' for k, c in entries])}}}"
+            return f"{{{', '.join([f'{shown_key(k)}: {show(c, given)}' for k, c in entries])}}}"
         case ("object", name, entries):
             return f"{name}({', '.join([f'{k}={show(c, given)}' for k, c in entries])})"
         case ("none",):
@@ -261,7 +262,7 @@ class Leaves:
                 return self._leaf(("none",))
             name, seconds, nanos = seconds_and_nanoseconds(np.asarray([value]))
             return (name, (self._number(float(seconds[0])), self._number(float(nanos[0]))))
-        if isinstance(value, enum.Enum):
+        if isinstance(value, enum.Enum) or foreign_arrays.is_label(value):
             return self._leaf(("enum", str(value)))
         if isinstance(value, (int, np.integer, np.bool_)):
             return self._whole(int(value))
@@ -422,6 +423,12 @@ def key_name(key: Any) -> str:
     rests = dict(walked.rests)
     numbers = [exact(walked.numbers[k], rests.get(k, 0.0)) for k in number_columns(template)]
     return f"`{show(template, numbers)}`"
+
+
+def shown_key(name: str) -> str:
+    """What `key_name` made a name of, for people: text in quotes, other keys without."""
+    other = name.startswith("`") and not name.startswith("``")
+    return name[1:-1] if other else repr(name.removeprefix("`"))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -109,7 +109,7 @@ def issue(verdict: Verdict) -> str:
         "",
         *why,
         "",
-        "## To reproduce, without dpassay",
+        "## To reproduce",
         "",
         *_reproduction(causes, verdict, pair),
         "",
@@ -130,7 +130,15 @@ def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None
     if not condition:
         found = _other_event(causes, verdict)
         if found is None:
-            return ["Count how often the event above happens on each of the two inputs."]
+            single = w.event.ranking is not None and w.event.ranking.feature is not None
+            if single or " score " not in w.event.words:
+                return ["Count how often the event above happens on each of the two inputs."]
+            said = ["The event above compares a score that was learned from draws."]
+            if w.event.live:
+                return [*said, "Only the audit itself can count it: run it again with this seed."]
+            given = "--samples FRESH-FIRST FRESH-SECOND" if files else "FILE.py:FUNCTION"
+            said += ["Only dpassay can count it, on fresh outputs and with the saved verdict:", ""]
+            return [*said, fenced(f"dpassay replay VERDICT.json {given}", "sh")]
         condition, p, q = found
         said = [
             "This counts another event, simpler than the one above, that also exceeds the claim.",

@@ -161,7 +161,7 @@ def frame_content(name: str, given: Any) -> Content | None:
         names = given.dtype.names
         arrays = [given[field] for field in names or ()]
     else:
-        names, arrays = foreign_arrays.columns(given) or (None, [])
+        names, arrays = foreign_arrays.columns(given, of_draws=True) or (None, [])
     if names is None:
         return None
     if not names:
