@@ -103,7 +103,7 @@ def _discrete_losses(
         rows = [[*row, "yes" if inside[k] else "no"] for row, k in zip(rows, shown, strict=True)]
     title, what = "Output probabilities", "each output comes"
     if of_feature:
-        title, what = "Values of the feature", f"{curve.part} takes each value"
+        title, what = "Output probabilities, by value", f"{curve.part} takes each value"
     shade: dict[str, Any] = {"inside": inside, "part": " · ".join(first)}
     masses = figure(
         f"{key}-masses",
