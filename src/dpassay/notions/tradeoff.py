@@ -43,7 +43,6 @@ from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Batch, Source, one_source
 from dpassay.scores.cell_counts import NotApplicable, Smoothing, tally_draws, tally_of
-from dpassay.scores.classifier import as_classifier
 from dpassay.scores.fit import Score, fit
 from dpassay.scores.grid import GridScore
 from dpassay.scores.kernel_density import KernelDensity
@@ -135,7 +134,7 @@ def estimate(
 def _held_out(loss: Any, batch: Batch, source: Source) -> tuple[Score, FloatArray, FloatArray]:
     """A loss fitted to half of the draws, and its sorted values on the other half."""
     train, test = batch.split(0.5)
-    fitted = fit(as_classifier(loss), Training.of(train), rng=source.rng(1))
+    fitted = fit(loss, Training.of(train), rng=source.rng(1))
     score_p, score_q = (np.sort(fitted.score(side)) for side in (test.p, test.q))
     return fitted, score_p, score_q
 
@@ -225,7 +224,7 @@ def point(
     budget = split(source, n, 0.5)
     with CallProgress(budget.draws(1), "learning") as bar:
         training = Training.of(source.deal(budget.learn))
-        fitted = fit(as_classifier(loss), training, rng=source.rng(1))
+        fitted = fit(loss, training, rng=source.rng(1))
         bar.say("testing")
         return _count(fitted, eta, source.deal(budget.test), box, gamma, source)[2]
 
@@ -298,7 +297,7 @@ def audit(
         eta = _weakest(curve, claim)
         bar.say("learning")
         training = Training.of(source.deal((test, test)))
-        fitted = fit(as_classifier(loss), training, rng=source.rng(1))
+        fitted = fit(loss, training, rng=source.rng(1))
         bar.say("testing")
         event, c, found = _count(fitted, eta, source.deal((test, test)), box, gamma, source)
     lower, p_value = _refute(c, claim, box, gamma)
