@@ -298,6 +298,7 @@ def audit(
         bar.say("learning")
         training = Training.of(source.deal((test, test)))
         fitted = fit(loss, training, rng=source.rng(1))
+        eta = _within_reach(eta, fitted, batch)
         bar.say("testing")
         event, c, found = _count(fitted, eta, source.deal((test, test)), box, gamma, source)
     lower, p_value = _refute(c, claim, box, gamma)
@@ -337,6 +338,19 @@ def _weakest(curve: TradeoffCurve, claim: Claim) -> float:
     near = slope[max(k - 1, 0) : k + 1]
     near = near[np.isfinite(near) & (near > 0)]
     return float(np.exp(np.mean(np.log(near)))) if near.size else 1.0
+
+
+def _within_reach(eta: float, loss: Score, batch: Batch) -> float:
+    """η, moved to where the loss lies on either side of log η in a hundredth of these draws.
+
+    Nearest neighbours estimate no large ratios: an event that the curve asks for may never happen.
+    """
+    scores = np.sort(np.concatenate([loss.score(side) for side in (batch.p, batch.q)]))
+    k = scores.size // 100
+    low, high = scores[k] + 1e-9, scores[-1 - k] - 1e-9  # more than the rounding of η and its log
+    if low <= math.log(eta) <= high or low > high:
+        return eta
+    return math.exp(low if math.log(eta) < low else high)
 
 
 def _refute(c: Counts, claim: Claim, box: str, gamma: float) -> tuple[float, float]:
