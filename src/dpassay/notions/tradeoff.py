@@ -26,7 +26,7 @@ from dpassay._typing import FloatArray
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
-from dpassay.errors import InvalidInput
+from dpassay.errors import InvalidInput, NotApplicable
 from dpassay.learning.cross_fit import CrossFit, LogLoss, cells_suffice, select
 from dpassay.outputs.events import Event, of_scores
 from dpassay.privacy.claim_parsing import as_claim
@@ -42,7 +42,7 @@ from dpassay.sampling.budget import split, three_stages, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Batch, Source, one_source
-from dpassay.scores.cell_counts import NotApplicable, Smoothing, tally_draws, tally_of
+from dpassay.scores.cell_counts import Smoothing, tally_draws, tally_of
 from dpassay.scores.fit import Score, fit
 from dpassay.scores.grid import GridScore
 from dpassay.scores.kernel_density import KernelDensity
