@@ -412,5 +412,5 @@ def test_a_peak_inside_a_batch_is_said_and_drawn():
 
 @pytest.mark.parametrize("given", ["abc", {"a": 1.0}])
 def test_what_holds_no_outputs_is_not_blamed_on_a_mechanism(given):
-    with pytest.raises(InvalidInput, match="is no array or list of outputs$"):
+    with pytest.raises(dp.errors.InvalidInput, match="is no array or list of outputs$"):
         dp.Monitor("eps=1").update(given, [1.0])
