@@ -2,6 +2,7 @@
 
 DpassayError
 ├── InvalidInput (ValueError)       an argument, a file or a claim is wrong; nothing was drawn
+│   ├── NotApplicable               outputs like these are nothing for the loss that was asked for
 │   ├── NotEnoughDraws              too few draws to conclude anything
 │   │   └── TooManyAskedFor         more draws were asked for than there are
 │   └── UnreadableFile              a file of outputs or results that cannot be used
@@ -32,6 +33,10 @@ class DpassayError(Exception):
 
 class InvalidInput(DpassayError, ValueError):
     """An argument, a file or a claim is wrong."""
+
+
+class NotApplicable(InvalidInput):
+    """Outputs like these are nothing for the loss that was asked for."""
 
 
 class NotEnoughDraws(InvalidInput):

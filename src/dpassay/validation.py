@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import math
 import numbers
@@ -168,6 +169,8 @@ def one_of(name: str, value: Any, allowed: Iterable[str], *, remedy: str = "") -
     """Return `value` if it is one of the allowed words."""
     words = list(allowed)
     if not isinstance(value, str) or value not in words:
+        meant = difflib.get_close_matches(value, words, 1) if isinstance(value, str) else ()
+        remedy = remedy or "".join(f"did you mean {one!r}?" for one in meant)
         raise _refused(name, value, "one of " + ", ".join(map(repr, words)), remedy)
     return str(value)
 

@@ -286,7 +286,7 @@ def test_a_claim_without_a_method_is_told_which_and_what_it_returns():
         (lambda c: c.needed(0.5, 0.1), r"needed\(p, q\), which returns the smallest θ"),
         (lambda c: c.delta_at(0.5), r"_delta\(epsilon\), which returns the largest δ"),
     ):
-        with pytest.raises(NotImplementedError, match=said):
+        with pytest.raises(InvalidInput, match=f"{said}.*“A claim”"):
             ask(Mine(1.0))
 
 
@@ -355,3 +355,17 @@ def test_a_claim_of_ones_own_without_its_parameter_is_refused():
 
     with pytest.raises(InvalidInput, match="has no total: `parameter` must name the field"):
         as_claim(Nameless(0.1))
+
+    class Unsaid(Distance):
+        parameter = dp.Claim.parameter
+
+    with pytest.raises(InvalidInput, match="'epsilon' unless the class says parameter"):
+        as_claim(Unsaid(0.1))
+
+
+@pytest.mark.parametrize(
+    ("order", "remedy"), [(0.5, "not supported"), (1, "not supported"), (math.inf, "use PureDP")]
+)
+def test_an_order_that_is_refused_is_sent_to_its_place(order, remedy):
+    with pytest.raises(InvalidInput, match=f"above 1, got {order}; .*{remedy}"):
+        dp.RenyiDP(order, 1.0)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from tests.helpers import training, training_of
@@ -133,3 +134,62 @@ def test_neighbours_of_ties_are_not_taken_from_one_input_alone(seeds):
             rng=seed,
         )
         assert truth / 2 < found.y[0] < truth + 0.06
+
+
+def bimodal(
+    x, size, rng
+):  # a mixture that is fitted to both sides finds the first column, which tells nothing
+    first = np.where(rng.random(size) < 0.5, -5, 5) + rng.normal(size=size)
+    return np.round(np.c_[first, x + rng.normal(size=size)], 6)
+
+
+@pytest.mark.parametrize("components", [1, 2])
+def test_a_density_estimator_is_fitted_to_each_side_everywhere(components, seed):
+    options = {"loss": GaussianMixture(components, random_state=0), "n": 4000, "rng": seed}
+    pair = (0.0, 1.0)
+    assert dp.spectrum.estimate(bimodal, pair, **options)(0.0) == pytest.approx(0.383, abs=0.06)
+    assert dp.estimate(bimodal, pair, **options).delta(0.0) == pytest.approx(0.383, abs=0.06)
+    assert dp.bound(bimodal, pair, "mu", **options).value > 0.7
+    verdict = dp.audit(bimodal, pair, "mu=0.5", **options)
+    assert verdict.violated
+    assert "GaussianMixture" in str(verdict.witness)
+
+
+class Columns:
+    """A classifier that returns so many columns, or has learnt these labels."""
+
+    def __init__(self, columns, classes=None):
+        self.columns = columns
+        if classes is not None:
+            self.classes_ = classes
+
+    def fit(self, rows, labels):
+        self.mean = rows.mean()
+
+    def predict_proba(self, rows):
+        return np.full((len(rows), self.columns), 1 / self.columns)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (Columns(1), r"predict_proba of Columns .* two labels, got the shape \(\d+, 1\)"),
+        (Columns(3), r"got the shape \(\d+, 3\)"),
+        (Columns(2, [0, 1, 2]), r"labels 0 and 1, but has classes_ \[0, 1, 2\]"),
+    ],
+)
+def test_a_classifier_of_other_than_two_labels_is_refused(wrong, reason, seed):
+    with pytest.raises(InvalidInput, match=reason):
+        dp.audit(zoo.Gaussian(1.0), (0.0, 1.0), "mu=0.8", n=400, loss=wrong, rng=seed)
+
+
+def test_a_classifier_that_cannot_be_cloned_is_fitted_as_a_copy(seed):
+    given = Columns(2)  # no get_params
+    fits = [fit(given, gaussian(50, 50, s), rng=np.random.default_rng(0)) for s in (seed, seed + 1)]
+    assert fits[0].model.mean != fits[1].model.mean
+    assert not hasattr(given, "mean")
+
+
+def test_a_kernel_density_as_a_loss_is_sent_to_its_place():
+    with pytest.raises(InvalidInput, match="bandwidth= of dp.pure"):
+        dp.audit(zoo.Gaussian(1.0), (0.0, 1.0), "mu=0.8", n=400, loss=dp.KernelDensity())

@@ -486,3 +486,12 @@ def test_a_pair_within_the_space_that_keeps_the_claim_does_not_hide_one_outside(
         )
         assert found.violated
         assert found.outside
+
+
+def test_rows_that_are_read_as_a_frame_are_sent_to_convert(seed):
+    def count(frame, size, rng):
+        return (frame["age"] > 9).sum() + rng.laplace(size=size)
+
+    table = dp.inputs.Table({"age": dp.inputs.Integer(0, 99)})
+    with pytest.raises(MechanismError, match='convert="pandas" makes frames'):
+        dp.hunt(count, table, "eps=1", rng=seed, **SMALL)

@@ -181,3 +181,13 @@ def test_missing_program_and_unwritable_input_are_explained():
         dp.draw(command(ECHO), (object(), 1), n=2)
     with pytest.raises(InvalidInput, match="list of strings"):
         dp.from_command("prog arg")
+
+
+def test_functions_are_called_in_messages_what_their_definition_calls_them():
+    def inner(data):
+        return data
+
+    with pytest.raises(InvalidInput, match=r"^inner\(data\) is .* dp.from_function\(inner\)"):
+        check_mechanism(inner)
+    with pytest.raises(InvalidInput, match=r"^lambda\(data, rng\) is .* dp.from_function\(…\)"):
+        check_mechanism(lambda data, rng: data)

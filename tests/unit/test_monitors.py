@@ -408,3 +408,9 @@ def test_a_peak_inside_a_batch_is_said_and_drawn():
     assert mark["x"] == watch.refuted_at
     assert mark["y"] >= np.log(20)
     assert not dp.Monitor("eps=1").largest_e_value > 1
+
+
+@pytest.mark.parametrize("given", ["abc", {"a": 1.0}])
+def test_what_holds_no_outputs_is_not_blamed_on_a_mechanism(given):
+    with pytest.raises(dp.errors.InvalidInput, match="is no array or list of outputs$"):
+        dp.Monitor("eps=1").update(given, [1.0])

@@ -279,3 +279,11 @@ def test_a_ratio_of_two_empty_densities_is_one():
         DensityRatio(Uniform()).fit(rows, labels).decision_function(np.array([[0.5], [1.5], [5.0]]))
     )
     assert list(ratio) == [-30.0, 30.0, 0.0]
+
+
+def test_the_event_of_an_audit_happens_in_some_draws_and_not_in_all():
+    for seed in range(4):  # the largest gap of the estimated curve is in the tails, often
+        verdict = dp.tradeoff.audit(dp.zoo.Gaussian(1.0), (0.0, 1.0), "mu=1", n=15_000, rng=seed)
+        i, n, j, m = verdict.witness.counts
+        assert 0 < i + j < n + m
+        assert not verdict.blind

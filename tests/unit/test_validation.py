@@ -60,3 +60,10 @@ def test_whole_numbers_of_every_type_are_taken(value):
 def test_what_is_no_whole_number_is_refused(value):
     with pytest.raises(InvalidInput, match="n must be a whole number of at least 1"):
         checks.whole("n", value)
+
+
+def test_a_word_that_is_nearly_allowed_is_named():
+    with pytest.raises(InvalidInput, match=r"got 'remove'; did you mean 'add_remove'\?"):
+        checks.one_of("relation", "remove", ("add_remove", "replace"))
+    with pytest.raises(InvalidInput, match="got 3$"):
+        checks.one_of("relation", 3, ("add_remove", "replace"))

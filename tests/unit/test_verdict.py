@@ -203,3 +203,11 @@ def test_counts_in_all_rows():
     assert witness.rows()[2][1].startswith(f"in all rows: {i:,} of 4,000 and {j:,} of 4,000")
     live = dp.audit(dp.zoo.Laplace(0.5), (0.0, 1.0), "eps=1", n=2000, rng=0).witness
     assert live.in_all_rows is None
+
+
+def test_a_long_event_is_shortened_where_it_is_an_example():
+    found = dp.audit_counts(50, 100, 49, 100, "eps=1")
+    long = replace(found, detectable_on=" or ".join(f"{k} ≤ output < {k}.5" for k in range(9)))
+    assert long.alike.startswith('an event like "0 ≤ output < 0.5 or 1 ≤ output < 1.5 or ')
+    assert len(long.alike) < 100
+    assert long.alike.endswith(' …"')

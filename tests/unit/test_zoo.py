@@ -452,3 +452,14 @@ def test_truths_refuse_orders_of_0_and_less_and_pairs_that_are_numbers(name):
 def test_a_mechanism_in_lower_case_is_a_slip():
     with pytest.raises(AttributeError, match=r"did you mean dp\.zoo\.Laplace"):
         _ = dp.zoo.laplace
+
+
+def test_a_member_of_ones_own_is_told_what_is_missing():
+    class Mine(zoo.ZooMechanism):
+        def probabilities(self, data):
+            return {0: 0.75, 1: 0.25}
+
+    with pytest.raises(dp.errors.InvalidInput, match=r"Mine.probabilities\(data\) returns must be"):
+        Mine().epsilon((0, 1))
+    with pytest.raises(NotImplementedError, match=r"Mine must define __call__\(data, size, rng\)"):
+        Mine()(0, 5, np.random.default_rng(0))

@@ -134,7 +134,7 @@ def verify(
         budget=((_SPENT, gamma),),
         diagnosis=causes,
         about=About(
-            method="the largest limit of a set of outputs",
+            method="the largest upper confidence limit of P(E) − e^ε Q(E) over sets E of outputs",
             guarantee=guarantee,
             n=drawn,
             seed=first.seed,
@@ -146,10 +146,7 @@ def verify(
     )
 
 
-_SPENT = (
-    "the bound at the worst pair, direction and ε, which alone decides: if it holds, so does the result, "
-    "whether or not the other bounds hold"
-)
+_SPENT = "the bound at the worst pair, direction and ε; the result needs no other bound"
 
 
 def _never(claim: Claim) -> str:
@@ -162,8 +159,8 @@ def _never(claim: Claim) -> str:
     if claim.directional:
         return "a claim about the first input against the second alone is not looked at"
     return (
-        "only pure, (ε, δ), Gaussian, approximate zCDP and f-DP claims can be verified; of f-DP, "
-        "those with gap ≤ f(gap). Write another claim as dp.TradeoffDP(claim.tradeoff, gap=…)"
+        "only pure, (ε, δ), Gaussian and approximate zCDP claims, and f-DP claims with gap ≤ f(gap), can "
+        "be verified. Write any other claim as dp.TradeoffDP(claim.tradeoff, gap=…)"
     )
 
 

@@ -342,7 +342,8 @@ def check_mechanism(mechanism: Any) -> Mechanism:
     if not _accepts(signature, 3):
         hint = "it must accept (data, size, rng) and return `size` independent outputs"
         if _accepts(signature, 1) or _accepts(signature, 2):
-            hint = f"if it returns one output per call, wrap it: dp.from_function({name})"
+            wrapped = "…" if name == "lambda" else name
+            hint = f"if it returns one output per call, wrap it: dp.from_function({wrapped})"
         raise InvalidInput(f"{name}{signature} is not a mechanism; {hint}")
     parameters = signature.parameters.values()
     names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
@@ -378,4 +379,6 @@ def _tail(stderr: Any) -> str:
 
 
 def _name(function: Any) -> str:
-    return str(getattr(function, "__qualname__", type(function).__qualname__))
+    """The name as it is written where the function is defined."""
+    name = str(getattr(function, "__qualname__", type(function).__qualname__))
+    return name.rsplit("<locals>.", 1)[-1].replace("<lambda>", "lambda")

@@ -191,8 +191,10 @@ class Search:
         usable = [one for one in self.log.last.values() if not one.rejected]
         if not usable:
             why = "; ".join(dict.fromkeys(t.rejected for t in self.log.last.values()))
+            if "list indices must be integers" in why:  # rows of a table, read as a data frame
+                why = f'{why[:500]}; rows are a list of dictionaries: convert="pandas" makes frames'
             raise MechanismRaised(
-                f"the mechanism failed on every input that was tried: {why[:500]}"
+                f"the mechanism failed on every input that was tried: {why[:600]}"
             )
         return max(usable, key=lambda one: (one.n, one.rank))
 

@@ -15,13 +15,13 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from dpassay._typing import AnyArray, FloatArray
-from dpassay.errors import InvalidInput
+from dpassay.errors import InvalidInput, NotApplicable
 from dpassay.outputs.events import Event, Intervals, of_keys
 from dpassay.outputs.named_features import Feature
 from dpassay.outputs.representations import text_of
 from dpassay.outputs.templates import children, leaves_of
 from dpassay.sampling.samples import Batch
-from dpassay.scores.cell_counts import SIZES, NotApplicable
+from dpassay.scores.cell_counts import SIZES
 from dpassay.scores.classifier import ClassifierScore, check_classifier
 from dpassay.scores.fit import Score, fit
 from dpassay.scores.parity import MOST

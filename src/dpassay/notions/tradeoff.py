@@ -26,7 +26,7 @@ from dpassay._typing import FloatArray
 from dpassay.bounds import joint_test as joint
 from dpassay.bounds import power
 from dpassay.bounds.ordering import Counts
-from dpassay.errors import InvalidInput
+from dpassay.errors import InvalidInput, NotApplicable
 from dpassay.learning.cross_fit import CrossFit, LogLoss, cells_suffice, select
 from dpassay.outputs.events import Event, of_scores
 from dpassay.privacy.claim_parsing import as_claim
@@ -42,8 +42,7 @@ from dpassay.sampling.budget import split, three_stages, totals
 from dpassay.sampling.draw import Sampling, Seed
 from dpassay.sampling.progress import CallProgress
 from dpassay.sampling.samples import Batch, Source, one_source
-from dpassay.scores.cell_counts import NotApplicable, Smoothing, tally_draws, tally_of
-from dpassay.scores.classifier import as_classifier
+from dpassay.scores.cell_counts import Smoothing, tally_draws, tally_of
 from dpassay.scores.fit import Score, fit
 from dpassay.scores.grid import GridScore
 from dpassay.scores.kernel_density import KernelDensity
@@ -135,7 +134,7 @@ def estimate(
 def _held_out(loss: Any, batch: Batch, source: Source) -> tuple[Score, FloatArray, FloatArray]:
     """A loss fitted to half of the draws, and its sorted values on the other half."""
     train, test = batch.split(0.5)
-    fitted = fit(as_classifier(loss), Training.of(train), rng=source.rng(1))
+    fitted = fit(loss, Training.of(train), rng=source.rng(1))
     score_p, score_q = (np.sort(fitted.score(side)) for side in (test.p, test.q))
     return fitted, score_p, score_q
 
@@ -225,7 +224,7 @@ def point(
     budget = split(source, n, 0.5)
     with CallProgress(budget.draws(1), "learning") as bar:
         training = Training.of(source.deal(budget.learn))
-        fitted = fit(as_classifier(loss), training, rng=source.rng(1))
+        fitted = fit(loss, training, rng=source.rng(1))
         bar.say("testing")
         return _count(fitted, eta, source.deal(budget.test), box, gamma, source)[2]
 
@@ -298,7 +297,8 @@ def audit(
         eta = _weakest(curve, claim)
         bar.say("learning")
         training = Training.of(source.deal((test, test)))
-        fitted = fit(as_classifier(loss), training, rng=source.rng(1))
+        fitted = fit(loss, training, rng=source.rng(1))
+        eta = _within_reach(eta, fitted, batch)
         bar.say("testing")
         event, c, found = _count(fitted, eta, source.deal((test, test)), box, gamma, source)
     lower, p_value = _refute(c, claim, box, gamma)
@@ -338,6 +338,19 @@ def _weakest(curve: TradeoffCurve, claim: Claim) -> float:
     near = slope[max(k - 1, 0) : k + 1]
     near = near[np.isfinite(near) & (near > 0)]
     return float(np.exp(np.mean(np.log(near)))) if near.size else 1.0
+
+
+def _within_reach(eta: float, loss: Score, batch: Batch) -> float:
+    """η, moved to where the loss lies on either side of log η in a hundredth of these draws.
+
+    Nearest neighbours estimate no large ratios: an event that the curve asks for may never happen.
+    """
+    scores = np.sort(np.concatenate([loss.score(side) for side in (batch.p, batch.q)]))
+    k = scores.size // 100
+    low, high = scores[k] + 1e-9, scores[-1 - k] - 1e-9  # more than the rounding of η and its log
+    if low <= math.log(eta) <= high or low > high:
+        return eta
+    return math.exp(low if math.log(eta) < low else high)
 
 
 def _refute(c: Counts, claim: Claim, box: str, gamma: float) -> tuple[float, float]:

@@ -220,6 +220,8 @@ def _widen(part: Outputs, width: int) -> Outputs:
 
 def all_of(given: Any) -> Outputs:
     """All outputs that a container holds, in canonical form."""
+    if isinstance(given, (str, bytes, Mapping)):
+        raise BadOutput(f"{checks.shown(given)} is no array or list of outputs")
     try:
         return from_raw(given, len(given))
     except BadOutput:

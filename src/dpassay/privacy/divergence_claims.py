@@ -448,5 +448,7 @@ class ZeroConcentratedDP(DivergenceClaim):
 
 
 def _checked_order(order: Any) -> float:
-    remedy = "order 1 is KL and ∞ is pure DP: use PureDP"
+    remedy = (
+        "use PureDP for order ∞" if order == math.inf else "orders of 1 and below are not supported"
+    )
     return checks.real("order", order, above=1.0, remedy=remedy)

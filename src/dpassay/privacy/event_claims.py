@@ -41,6 +41,9 @@ SMALL_DELTA = 1e-5
 #: The largest ε that `epsilon_at` finds.
 _LARGE_EPSILON = 300.0
 _TWO_ARRAYS = "two arrays like q: g(q), and its derivative"
+_SEE = (
+    "see “A claim” on the page “Add a mechanism, a score, a claim, a feature” of the documentation"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +163,9 @@ class Claim(Record):
             return math.inf
         return 0.0 if allowed(0.0) else float(bisect(allowed, _LARGE_EPSILON, 0.0)[0])
 
-    def _lacking(self, method: str, returns: str) -> NotImplementedError:
-        return NotImplementedError(
-            f"{type(self).__name__} must define {method}, which returns {returns}; see “Add a claim” in "
-            "the documentation"
+    def _lacking(self, method: str, returns: str) -> InvalidInput:
+        return InvalidInput(
+            f"{type(self).__name__} must define {method}, which returns {returns}; {_SEE}"
         )
 
     def check(self) -> None:
@@ -171,7 +173,8 @@ class Claim(Record):
         name, q = type(self).__name__, np.array([0.01, 0.1, 0.3, 0.6])
         if not hasattr(self, self.parameter):
             raise InvalidInput(
-                f"{name} has no {self.parameter}: `parameter` must name the field that holds θ"
+                f"{name} has no {self.parameter}: `parameter` must name the field that holds θ; "
+                f'it is {self.parameter!r} unless the class says parameter = "…"'
             )
         found = self.region_and_slope(q)
         if not isinstance(found, tuple) or [np.shape(one) for one in found] != [q.shape, q.shape]:
@@ -187,7 +190,7 @@ class Claim(Record):
             ),
         ):
             if not right:
-                raise InvalidInput(f"{name}: {said}; see “Add a claim” in the documentation")
+                raise InvalidInput(f"{name}: {said}; {_SEE}")
 
     def shown_by(self) -> tuple[FloatArray, FloatArray] | None:
         """Points (ε, δ) of the privacy profile; upper bounds below all of them verify the claim.

@@ -9,6 +9,7 @@ import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,11 @@ class Verdict(Shown):
     @property
     def alike(self) -> str:
         """Events like the one that `smallest_detectable` is about, in words."""
-        event = f'"{self.detectable_on}"' if self.detectable_on else "this"
+        event = (
+            f'"{shorten(self.detectable_on, 80, placeholder=" …")}"'
+            if self.detectable_on
+            else "this"
+        )
         return f"an event like {event}"
 
     def chart(self) -> Any:

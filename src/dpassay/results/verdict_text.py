@@ -159,14 +159,17 @@ def _sentence(verdict: Verdict) -> str:
 
 def second_bound(verdict: Verdict) -> str:
     """The second bound: "δ ≥ 0.08 at ε = 0.5, claimed 0.01"; empty if there is none."""
-    return "" if verdict.second is None else " ".join(_second(verdict.second, verdict.claim))
+    return "" if verdict.second is None else " ".join(_second(verdict.second, verdict))
 
 
-def _second(other: SecondBound, claim: Claim) -> tuple[str, str]:
+def _second(other: SecondBound, verdict: Verdict) -> tuple[str, str]:
     """The second bound, and where it holds."""
-    claimed = number(other.claimed)
+    claim, claimed = verdict.claim, number(other.claimed)
     if other.at:
-        return other.bound, f"at {other.at}, where the curve claims {claimed}"
+        elsewhere = " (it is refuted elsewhere)" * (
+            verdict.violated and other.lower < other.claimed
+        )
+        return other.bound, f"at {other.at}, where the curve claims {claimed}{elsewhere}"
     return other.bound, f"at {claim.symbol} = {number(claim.value)}, claimed {claimed}"
 
 
@@ -181,7 +184,7 @@ def _facts(verdict: Verdict) -> Facts:
     sure = f"with {percent(verdict.confidence)} confidence, {verdict.guarantee}"
     facts = [("Claim", claim.short, "what was tested"), (name, _bound(verdict), sure)]
     if verdict.second is not None:
-        bound, where = _second(verdict.second, claim)
+        bound, where = _second(verdict.second, verdict)
         facts.append(("And at the same time", bound, f"{where}; both bounds hold at once"))
     facts.append(("Smallest detectable", *detectable(verdict)))
     facts.append(("p-value", f"p ≤ {small(verdict.p_value)}", chance))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpassay._typing import FloatArray, IntArray
-from dpassay.errors import InvalidInput
+from dpassay.errors import InvalidInput, NotApplicable
 from dpassay.outputs import device_arrays
 from dpassay.outputs.canonical import Outputs, from_array
 from dpassay.outputs.device_arrays import AnyOutputs, DeviceOutputs, on_device, on_host
@@ -210,10 +210,6 @@ _COMBINATIONS = 1 << 12
 _MOST = 0.5
 #: Keys that only later draws may show need as many draws as any key.
 _RARE = 3
-
-
-class NotApplicable(InvalidInput):
-    """Outputs like these are nothing for the loss that was asked for."""
 
 
 @dataclass(frozen=True, eq=False)

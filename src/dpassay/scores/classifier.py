@@ -32,6 +32,7 @@ from dpassay.errors import InvalidInput, MissingExtra
 from dpassay.outputs.canonical import Outputs
 from dpassay.outputs.events import Event, of_scores
 from dpassay.outputs.score_models import LARGEST, Features, Ranking, Trees
+from dpassay.scores.kernel_density import KernelDensity
 from dpassay.scores.serializable import platt
 from dpassay.scores.training import Training
 
@@ -57,7 +58,7 @@ class ClassifierScore:
     def fit(
         cls, classifier: Any, training: Training, *, rng: np.random.Generator
     ) -> ClassifierScore:
-        """Fit a preset by name, or any scikit-learn classifier."""
+        """Fit a preset by name, or any scikit-learn classifier or density estimator."""
         name, model = _resolve(classifier, rng, min(training.sizes))
         training = training.most(_ENOUGH.get(name, max(training.sizes)))
         features = Features.learn(training.p, training.q)
@@ -70,6 +71,11 @@ class ClassifierScore:
             # a network that was stopped has not converged, and need not have
             warnings.filterwarnings("ignore", message=".*(?i:converge|iterations)")
             model.fit(rows[order], labels[order])
+            classes = list(getattr(model, "classes_", (0, 1)))
+            if classes != [0, 1]:
+                raise InvalidInput(
+                    f"{name} must learn the labels 0 and 1, but has classes_ {checks.shown(classes)}"
+                )
             odds = (len(sides[0]) - back[0]) / (len(sides[1]) - back[1])
             line = (-float(np.log(odds)), 1.0)
             if min(back) >= 10:
@@ -131,21 +137,32 @@ def _log_odds(model: Any, rows: FloatArray) -> FloatArray:
         model, "predict_proba"
     ):
         return np.asarray(model.decision_function(rows), dtype=float)
-    chance = np.clip(model.predict_proba(rows)[:, 1], 1e-12, 1 - 1e-12)
+    chance = np.asarray(model.predict_proba(rows), dtype=float)
+    if chance.shape != (len(rows), 2):
+        raise InvalidInput(
+            f"predict_proba of {name} must return a column for each of the two labels, got the shape "
+            f"{chance.shape} for {len(rows)} rows"
+        )
+    chance = np.clip(chance[:, 1], 1e-12, 1 - 1e-12)
     return np.asarray(np.log(chance) - np.log1p(-chance))
 
 
 def check_classifier(given: Any) -> None:
-    """Refuse objects that are no classifiers."""
+    """Refuse objects that are neither classifiers nor density estimators."""
     if isinstance(given, type):
         name = given.__name__
         raise InvalidInput(f"{name} is a class: give an instance of it, such as {name}()")
-    scores = ("predict_proba", "decision_function")
+    scores = ("predict_proba", "decision_function", "score_samples")
     if not any(checks.has(given, "fit", score) for score in scores):
+        remedy = "a function of one output goes into features=[…]"
+        if isinstance(given, KernelDensity):
+            remedy = (
+                "dp.KernelDensity goes into bandwidth= of dp.pure, dp.tradeoff and dp.renyi.Softmax"
+            )
         raise InvalidInput(
-            f"a classifier must be one of {', '.join(map(repr, PRESETS))} or have fit and "
-            f"predict_proba (or decision_function), got {checks.shown(given)}; a function of one output "
-            "goes into features=[…]"
+            f"a classifier must be one of {', '.join(map(repr, PRESETS))} or have fit and predict_proba "
+            f"(or decision_function; score_samples, if it estimates a density), got "
+            f"{checks.shown(given)}; {remedy}"
         )
 
 
@@ -183,13 +200,15 @@ def _resolve(classifier: Any, rng: np.random.Generator, draws: int) -> tuple[str
         case str():
             checks.one_of("classifier", classifier, PRESETS)
     check_classifier(classifier)
+    name = type(classifier).__name__
+    if checks.has(classifier, "score_samples"):
+        return name, DensityRatio(classifier)
     from sklearn.base import clone
 
     try:
-        model = clone(classifier)
+        return name, clone(classifier)
     except TypeError:
-        model = classifier
-    return type(classifier).__name__, model
+        return name, deepcopy(classifier)
 
 
 @contextmanager
@@ -287,11 +306,6 @@ class TorchClassifier:
                 )
                 out.append(self.network(part)[:, 0].cpu().numpy())
         return np.concatenate(out).astype(float)
-
-
-def as_classifier(loss: Any) -> Any:
-    """What has `fit` and `score_samples` becomes a `DensityRatio`; all else is returned as it is."""
-    return DensityRatio(loss) if checks.has(loss, "fit", "score_samples") else loss
 
 
 class DensityRatio:

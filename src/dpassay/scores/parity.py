@@ -15,8 +15,8 @@ import math
 import numpy as np
 
 from dpassay._typing import AnyArray, BoolArray, FloatArray, IntArray
+from dpassay.errors import NotApplicable
 from dpassay.outputs.score_models import Features, Parity, Ranking
-from dpassay.scores.cell_counts import NotApplicable
 from dpassay.scores.serializable import RankingScore
 from dpassay.scores.training import Training, log_ratio
 

@@ -191,7 +191,9 @@ class ZooMechanism:
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Return `size` independent outputs on `data`."""
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} must define __call__(data, size, rng), which returns `size` outputs"
+        )
 
     @property
     def correct(self) -> bool:
@@ -205,7 +207,10 @@ class ZooMechanism:
         return None if epsilon is None else PureDP(epsilon)
 
     def probabilities(self, data: Any) -> FloatArray | None:
-        """The probability of every output; None if the outputs are not a finite set."""
+        """The probability of every output, an array; None if the outputs are not a finite set.
+
+        The order of the outputs is the same for all inputs.
+        """
         return None
 
     def law(self, data: Any) -> Law:
@@ -216,7 +221,8 @@ class ZooMechanism:
         """The exact output probabilities on both inputs (of fine cells, if continuous)."""
         p, q = (self.probabilities(data) for data in pair)
         if p is not None and q is not None:
-            return Masses(p, q)
+            name = f"what {type(self).__name__}.probabilities(data) returns"
+            return Masses(checks.doubles(name, p), checks.doubles(name, q))
         arrays = (np.asarray(data, dtype=float) for data in pair)
         return _cached_masses(self, *((one.shape, one.tobytes()) for one in arrays))
 
