@@ -97,9 +97,9 @@ def profile_of(source: Source, learner: CrossFit, rest: Sizes = (0, 0)) -> Profi
     n = grid.tally.n[0] + first[0], grid.tally.n[1] + first[1]
     name = fitted.name
     note = f"all curves are those of one learned score ({name}), on draws that it was not fitted to"
-    found = _profile(source, learner, grid, n, f"{name} score", (note,))
     part = f"share of the first input among outputs with a similar {name} score"
-    return replace(found, loss=replace(found.loss, part=part))
+    found = _profile(source, learner, grid, n, f"{name} score", (note,))
+    return replace(found, loss=replace(grid.curve(), part=part))
 
 
 def _by_parts(learner: CrossFit) -> bool:
