@@ -473,6 +473,10 @@ def test_runs_need_coins_of_their_own():
     scores, included = gaussian(100, 1.0, 0)
     with pytest.raises(InvalidInput, match="coins of a run before it"):
         dp.one_run([scores, scores], [included, included], guesses=20)
+    with pytest.raises(InvalidInput, match="all turned: it includes what that one leaves out"):
+        dp.one_run([scores, -scores], [included, ~included], guesses=20)
+    with pytest.raises(InvalidInput, match="begins anew after 100 .* or with all of them turned"):
+        dp.one_run(np.r_[scores, -scores], np.r_[included, ~included], guesses=20)
     with pytest.raises(InvalidInput, match="scores of 2 and included of 1 runs"):
         dp.one_run([scores, scores], [included], guesses=20)
 
@@ -644,6 +648,9 @@ def test_runs_that_all_include_the_same_number_are_doubted():
         found = dp.one_run(*permuted(4, 250, seed), delta=1e-5, rng=0)
         assert found.guarantee == "heuristic"
         assert any("in every one of the 4 runs" in note for note in found.about.notes)
+        scores, coins = permuted(5, 250, seed)
+        found = dp.one_run(scores, [*coins[:2], *(~c for c in coins[2:])], delta=1e-5, rng=0)
+        assert found.guarantee == "heuristic"
     two = dp.one_run(*permuted(2, 250, 0), delta=1e-5, rng=0)  # a coincidence of one in 28
     assert two.guarantee == "exact"
 

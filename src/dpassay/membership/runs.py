@@ -18,7 +18,7 @@ from dpassay.sampling.draw import stream
 _TIES = 1 << 23
 #: Standard deviations from a half that fair coins do not reach (probability 1e-9 at most).
 _UNFAIR = 6.6
-#: Coins that fair ones do not repeat (probability 1e-13 at most with a million canaries).
+#: Coins that fair ones do not repeat (probability 2e-13 at most with a million canaries).
 _REPEATED = 64
 #: With fewer canaries than this none are learned from, and they make no group.
 FEWEST = 8
@@ -82,27 +82,34 @@ def read_runs(scores: Any, included: Any, groups: Any = None) -> list[Run]:
 
 
 def refuse_shared_coins(runs: Sequence[AnyArray]) -> None:
-    """Refuse runs with the same coins in the same order."""
+    """Refuse runs with the same coins in the same order, or with the opposite ones."""
     for k, coins in enumerate(runs):
-        if len(coins) > FEW and any(np.array_equal(coins, other) for other in runs[:k]):
-            raise InvalidInput(
-                f"run {k + 1} has the coins of a run before it; every run needs coins of its own: draw "
-                "them with dp.Canaries and another seed"
-            )
+        for other in runs[:k] if len(coins) > FEW else ():
+            equal = np.unique(coins == other) if len(coins) == len(other) else ()
+            if len(equal) == 1:
+                what = "the coins of a run before it"
+                what += "" if equal[0] else ", all turned: it includes what that one leaves out"
+                raise InvalidInput(
+                    f"run {k + 1} has {what}; every run needs coins of its own: draw them with "
+                    "dp.Canaries and another seed"
+                )
 
 
 def shared_number(included: Sequence[int], canaries: Sequence[int]) -> str:
-    """A doubt about runs that all have the same number of included canaries; empty without doubt.
+    """A doubt about runs that all include, or leave out, the same number of canaries; else empty.
 
-    Runs with the same coins in another order do. R runs of m canaries with coins of their own do with
-    probability about (πm)^(−(R − 1)/2).
+    Runs with the same or the opposite coins in another order do. R runs of m canaries with coins of
+    their own include the same number with probability about (πm)^(−(R − 1)/2), and include or leave it
+    out with probability about (πm/4)^(−(R − 1)/2).
     """
-    same = len({*included}) == len({*canaries}) == 1 and included[0] > 0
-    if not same or (math.pi * canaries[0]) ** (-(len(included) - 1) / 2) >= _RARE:
+    m, one = canaries[0], included[0]
+    same = len({*canaries}) == 1 and one > 0 and {*included} <= {one, m - one}
+    turned = len({*included}) > 1
+    if not same or (math.pi * m / (4 if turned else 1)) ** (-(len(included) - 1) / 2) >= _RARE:
         return ""
     return (
-        f"{included[0]:,} of {canaries[0]:,} canaries are included in every one of the "
-        f"{len(included)} runs: if they share their coins, or a number of canaries was chosen, the "
+        f"{one:,} of {m:,} canaries are included {'in, or left out of,' if turned else 'in'} every one "
+        f"of the {len(included)} runs: if they share their coins, or a number of canaries was chosen, the "
         "result does not hold; draw coins for each run with dp.Canaries and another seed"
     )
 
@@ -146,10 +153,13 @@ def _coins(given: Any) -> BoolArray:
         )
     coins = np.asarray(array, dtype=bool)
     start = coins[:_REPEATED]
-    if 0 < start.sum() < _REPEATED and (again := coins.tobytes().find(start.tobytes(), 1)) > 0:
+    if (
+        0 < start.sum() < _REPEATED
+        and (again := max(coins.tobytes().find(some.tobytes(), 1) for some in (start, ~start))) > 0
+    ):
         raise InvalidInput(
-            f"included begins anew after {again:,} canaries with the same {_REPEATED} coins: are these "
-            "several runs? Every run needs coins of its own, and is given as an array of its own in a "
+            f"included begins anew after {again:,} canaries with the same {_REPEATED} coins, or with all "
+            "of them turned: are these several runs? Every run needs coins of its own, and is given as an array of its own in a "
             "list (--run on the command line)"
         )
     return coins
