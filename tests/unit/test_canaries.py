@@ -276,7 +276,27 @@ def test_a_table_without_the_columns_of_the_canaries_is_refused(table):
     canaries = dp.Canaries([{"a": 1, "b": "x"}, {"a": 5, "b": "y"}], rng=0)
     with pytest.raises(InvalidInput, match="none of the columns of the records, a, b"):
         canaries.nearest_rows(table)
-    assert canaries.nearest_rows([]).tolist() == [0.0, 0.0]
+    with pytest.raises(InvalidInput, match="the table has no rows"):
+        canaries.nearest_rows([])
+
+
+def test_a_column_that_was_renamed_or_changed_its_type_is_not_ignored():
+    """Without it a leak of the ages would be scored as if there were none."""
+    pd = pytest.importorskip("pandas")
+    own = pd.DataFrame({"city": ["a", "b"], "age": [30, 40]})
+    canaries = dp.Canaries(own, rng=0)
+    assert canaries.nearest_rows(own.assign(more=1)).tolist() == [1.0, 1.0]
+    with pytest.raises(InvalidInput, match="have different forms; give both as data frames"):
+        canaries.nearest_rows(own.to_dict("records"))
+    with pytest.raises(InvalidInput, match="lacks columns of the records, age; it has Age, city"):
+        canaries.nearest_rows(own.rename(columns={"age": "Age"}))
+    with pytest.raises(
+        InvalidInput, match="age holds numbers in the records and text in the table"
+    ):
+        canaries.nearest_rows(own.assign(age=["30", "40"]))
+    with pytest.raises(InvalidInput, match="the table has no rows"):
+        canaries.nearest_rows(own[:0])
+    assert canaries.nearest_rows(own.assign(age=[None, None])).tolist() == [0.5, 0.5]
 
 
 def test_columns_of_a_file_are_named(tmp_path):

@@ -137,8 +137,9 @@ class Canaries(Record):
     def nearest_rows(self, table: Any) -> FloatArray:
         """A score of every canary by a synthetic table: 1 − distance of the nearest row.
 
-        The distance is Gower's, over the columns that canary and table share: the mean of |x − y| over
-        the spread of the column for numbers, and of 0 or 1 for all else. The score depends on the output
+        The distance is Gower's, over the columns of the canary: the mean of |x − y| over the spread of
+        the column for numbers, and of 0 or 1 for all else. The table must have these columns, with
+        numbers where the canaries have numbers; it may have more. The score depends on the output
         of the run and on the canaries alone, as `audit` requires.
 
         >>> canaries = Canaries([{"a": 1, "b": "x"}, {"a": 5, "b": "y"}], rng=0)
