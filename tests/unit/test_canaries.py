@@ -299,6 +299,39 @@ def test_a_column_that_was_renamed_or_changed_its_type_is_not_ignored():
     assert canaries.nearest_rows(own.assign(age=[None, None])).tolist() == [0.5, 0.5]
 
 
+def test_numbers_of_a_file_may_have_a_decimal_comma(scores, tmp_path, capsys):
+    other = tmp_path / "comma.csv"
+    other.write_text(scores.read_text().replace(",", ";").replace(".", ","))
+    for command in (["one-run", "--delta", "1e-5"], ["attack-rates"]):
+        plain = said(capsys, *command, str(scores), "--json", "-")
+        assert said(capsys, *command, str(other))[0] == 2
+        comma = said(capsys, *command, str(other), "--decimal", ",", "--json", "-")
+        assert plain[0] == comma[0] == 0
+        values = [json.loads(one[1]) for one in (plain, comma)]
+        for one in values:
+            one.pop("about", None)
+        assert values[0] == values[1]
+
+
+def test_files_without_names_lead_to_those_with_names(tmp_path):
+    for name in ("a.npz", "a.npy"):
+        save = np.savez if name.endswith("z") else np.save
+        save(tmp_path / name, np.zeros((40, 2)))
+        with pytest.raises(
+            UnreadableFile, match=r"\.csv, \.parquet or \.jsonl file with named columns"
+        ):
+            audit_file(tmp_path / name)
+
+
+def test_the_column_of_the_coins_is_no_score(scores, tmp_path):
+    with pytest.raises(InvalidInput, match="given as the score and as the coin"):
+        audit_file(scores, {"score": "included"})
+    bad = tmp_path / "signs.csv"
+    bad.write_text("score,included\n1.5,1\n2.5,-1\n")
+    with pytest.raises(UnreadableFile, match=r"has -1 in row 2; it must be 0 or 1"):
+        audit_file(bad)
+
+
 def test_columns_of_a_file_are_named(tmp_path):
     """Losses are lower for canaries that were trained on, and called as a training script calls them."""
     rng = np.random.default_rng(0)

@@ -490,7 +490,8 @@ def test_scores_the_wrong_way_round_are_noticed(seeds):
         assert "confidence (--confidence) to 0.975" in str(wrong)
         nothing, coins = gaussian(1000, 0.0, seed)
         assert "−scores" not in str(dp.one_run(nothing, coins, guesses=200, rng=0))
-    both = dp.one_run([scores, -scores], [included, ~included], guesses=200, rng=0)
+    more, others = gaussian(1000, 1.0, seed + 10**6)
+    both = dp.one_run([scores, -more], [included, others], guesses=200, rng=0)
     assert "−scores" not in str(both)
 
 
@@ -677,6 +678,30 @@ def test_slips_in_the_arguments_are_named():
         dp.one_run(Tensor(), included)
     with pytest.raises(InvalidInput, match="list of arrays"):
         dp.one_run(np.array([scores, scores]), np.array([included, included]))
+    Tensor.requires_grad, Tensor.dtype = False, "torch.bfloat16"
+    with pytest.raises(InvalidInput, match=r"call \.float\(\) on it"):
+        dp.one_run(Tensor(), included)
+    with pytest.raises(InvalidInput, match=r"got included\[\d+\] = -1"):
+        dp.one_run(scores, 2 * included - 1)
+    with pytest.raises(InvalidInput, match=r"2 have none, the first at groups\[7\] = None"):
+        dp.one_run(scores, included, groups=["a"] * 7 + [None] * 2 + ["a"] * 491)
+
+
+def test_a_column_of_numbers_is_an_array_of_numbers():
+    scores, included = gaussian(500, 2.0, 0)
+    groups = np.repeat(["a", "b"], 250)
+    flat = dp.one_run(scores, included, groups=groups, rng=0)
+    column = [one[:, None] for one in (scores, included, groups)]
+    assert dp.one_run(*column[:2], groups=column[2], rng=0) == flat
+
+
+def test_scores_that_are_the_coins_are_doubted():
+    _, included = gaussian(500, 2.0, 0)
+    found = dp.one_run(included * 1.0, included, rng=0)
+    assert found.guarantee == "heuristic"
+    assert any("the scores are the coins themselves" in note for note in found.about.notes)
+    noise = 1e-3 * np.random.default_rng(0).normal(size=500)
+    assert dp.one_run(included + noise, included, rng=0).guarantee == "exact"
 
 
 def test_the_verdict_on_a_curve_says_the_certified_epsilon_first():

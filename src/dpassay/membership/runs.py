@@ -126,8 +126,11 @@ def read_scores(name: str, given: Any, needed: str, without: str) -> FloatArray:
     try:
         array = np.asarray(given, dtype=float)
     except Exception:  # an object may raise anything
-        detach = "; call .detach() on it" if getattr(given, "requires_grad", False) else ""
-        raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}{detach}") from None
+        hint = "; call .detach() on it" if getattr(given, "requires_grad", False) else ""
+        if "bfloat16" in str(getattr(given, "dtype", "")):
+            hint += "; call .float() on it: NumPy has no bfloat16"
+        raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}{hint}") from None
+    array = _column(array)
     if array.ndim != 1 or not array.size:
         runs = f"; give several runs as a list of arrays: list({name})" if array.ndim == 2 else ""
         raise InvalidInput(f"{name} must be {needed}, got an array of shape {array.shape}{runs}")
@@ -137,13 +140,21 @@ def read_scores(name: str, given: Any, needed: str, without: str) -> FloatArray:
     return array
 
 
+def _column(array: AnyArray) -> AnyArray:
+    """A column of shape (m, 1) as an array of shape (m,)."""
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
 def _coins(given: Any) -> BoolArray:
-    array = np.asarray(given)
+    array = _column(np.asarray(given))
     if array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all():
         array = array.astype(bool)
     if array.ndim != 1 or array.dtype.kind != "b":
+        cells = enumerate(array.tolist() if array.ndim == 1 else ())
+        odd = next((f"included[{k}] = {v!r}" for k, v in cells if v not in (0, 1)), "")
         raise InvalidInput(
-            f"included must be True or False (or 1 or 0) for each canary, got {checks.shown(given)}"
+            "included must be True or False (or 1 or 0) for each canary, got "
+            f"{odd or checks.shown(given)}"
         )
     heads = int(np.count_nonzero(array))
     if abs(2 * heads - len(array)) > _UNFAIR * math.sqrt(len(array)):
@@ -167,9 +178,14 @@ def _coins(given: Any) -> BoolArray:
 
 def _labels(given: Any) -> AnyArray:
     """A label a canary, as text; small groups are refused."""
-    listed = np.asarray(given, dtype=object)
-    if listed.ndim != 1 or any(one is None or one != one for one in listed):
+    listed = _column(np.asarray(given, dtype=object))
+    if listed.ndim != 1:
         raise InvalidInput(f"groups (--group): one label a canary, got {checks.shown(given)}")
+    if missing := [k for k, one in enumerate(listed) if one is None or one != one]:
+        raise InvalidInput(
+            f"groups (--group): one label a canary, and {len(missing):,} have none, the first at "
+            f"groups[{missing[0]}] = {listed[missing[0]]!r}; give these a label of their own"
+        )
     names = listed.astype(str)
     for name, often in zip(*np.unique(names, return_counts=True), strict=True):
         if often < FEWEST:
@@ -204,9 +220,15 @@ def coin_notes(runs: Sequence[Run]) -> tuple[list[str], bool]:
     if copied := [n for n in often if len(n) >= FEW and np.gcd.reduce(n) > 1]:
         times = f"every row of score and coin occurs {np.gcd.reduce(copied[0])} times or a multiple of it"
         said.append(f"{times}: copies share a coin, and the result does not hold; leave them out")
+    copied_coins = any(len(r) >= FEW and np.array_equal(r.scores, r.coins) for r in runs)
+    if copied_coins:
+        said.append(
+            "the scores are the coins themselves, 1 for included and 0 for left out: unless an attack "
+            "guessed every coin from the output of the run, the result does not hold"
+        )
     number = shared_number([int(r.coins.sum()) for r in runs], [len(r) for r in runs])
     said += [number] if number else []
-    doubted = bool(copied or number)
+    doubted = bool(copied or copied_coins or number)
     half = [c for c in (r.coins for r in runs) if len(c) >= FEW and 2 * c.sum() == len(c)]
     if not half:
         return said, doubted
