@@ -372,7 +372,7 @@ def test_from_a_file_of_losses_and_an_accountants_file_to_the_sentence(losses, c
     claim.write_text('{"epsilon": 4.0, "delta": 1e-5}')
     status, out, _ = said(capsys, "one-run", str(losses), *NAMED, "--claim", str(claim))
     assert status == 0
-    assert "the accountant's ε is 4; the most that these 1,000 canaries could have shown is" in out
+    assert "the claimed ε is 4; the most that these 1,000 canaries could have shown is" in out
     deltas = [1e-6, 1e-5, *np.geomspace(1e-4, 0.3, 40).tolist()]
     points = [[d, dp.GaussianDP(1.0).epsilon_at(d)] for d in deltas]
     claim.write_text(json.dumps(points))
@@ -380,7 +380,7 @@ def test_from_a_file_of_losses_and_an_accountants_file_to_the_sentence(losses, c
         capsys, "one-run", str(losses), *NAMED, "--claim", str(claim), "--delta", "1e-5"
     )
     assert status == 1
-    assert "the accountant's ε is 4.377" in out
+    assert "the claimed ε is 4.377" in out
 
 
 def test_a_bound_without_a_claim_has_a_report(losses, capsys, tmp_path):
@@ -457,3 +457,15 @@ def test_a_data_set_that_was_never_asked_for_is_noted():
     assert "dataset() of these canaries was not called" in str(canaries.audit(scores, rng=0))
     canaries.dataset()
     assert "was not called" not in str(canaries.audit(scores, rng=0))
+
+
+def test_slips_with_canaries_on_the_command_line_are_named(scores, tmp_path, capsys):
+    kept = str(tmp_path / "v.json")
+    said(capsys, "one-run", str(scores), "--claim", "eps=0.5", "--guesses", "200", "--json", kept)
+    for given in ((), ("--samples", str(scores), str(scores))):
+        status, _, err = said(capsys, "replay", kept, *given)
+        assert status == 2
+        assert "have no event to count again" in err
+    assert "given as --out v.html" in said(capsys, "report", kept, "v.html")[2]
+    both = said(capsys, "attack-rates", str(scores), "--run", "included", "--separate-runs")
+    assert "leave one of them out" in both[2]

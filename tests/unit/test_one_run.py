@@ -12,6 +12,8 @@ from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
 from dpassay.errors import InvalidInput
 from dpassay.membership import guessing
+from dpassay.report.issue import issue
+from dpassay.rounding import rounded_down
 
 
 def gaussian(m, mu, seed):
@@ -169,7 +171,7 @@ def test_the_sentence_of_an_epsilon_claim():
     )
     assert low < found.ceiling <= high
     assert re.search(
-        r"certified ε ≥ [\d.]+ at δ = 1e-05 \(95 %\); the accountant's ε is 4; the most that these 1,000 "
+        r"certified ε ≥ [\d.]+ at δ = 1e-05 \(95 %\); the claimed ε is 4; the most that these 1,000 "
         r"canaries could have shown is [\d.]+",
         str(verdict),
     )
@@ -288,7 +290,7 @@ def test_what_is_detectable_is_said_of_all_guesses_that_could_be_made():
     scores, included = gaussian(1000, 2.0, 0)
     verdict = dp.one_run(scores, included, claim="eps=4, delta=1e-5", rng=0)
     assert 4 < verdict.smallest_detectable < verdict.certified.ceiling + 0.2
-    assert "with probability 0.9 if scores told all that it allows" in str(verdict)
+    assert "with probability 0.9 by the best attack that it allows" in str(verdict)
     blind = dp.one_run(scores, included, claim="eps=6, delta=1e-5", rng=0)
     assert blind.tone == "blind"
     assert f"ε ≥ {blind.certified.ceiling:.4g}" in blind.blind
@@ -610,7 +612,7 @@ def test_canaries_that_are_all_included_are_refused():
 
 def test_learned_guesses_say_that_they_depend_on_the_seed():
     scores, included = gaussian(400, 1.0, 0)
-    said = "depends on the seed: fix it before looking"
+    said = "depends on the seed: fix the seed before looking"
     assert said in str(dp.one_run(scores, included, rng=0))
     fixed = [dp.one_run(scores, included, guesses=100, rng=k) for k in range(5)]
     assert said not in str(fixed[0])
@@ -708,3 +710,40 @@ def test_the_verdict_on_a_curve_says_the_certified_epsilon_first():
     scores, included = gaussian(500, 2.0, 0)
     curve = dp.TradeoffDP(dp.GaussianDP(1.0).tradeoff)
     assert ": ε ≥ " in str(dp.one_run(scores, included, claim=curve)).splitlines()[0]
+
+
+def test_the_witness_of_a_curve_is_what_certifies_epsilon():
+    """Where the curve is not refuted, the guesses shown are those of the ε that is printed."""
+    scores, included = gaussian(200, 1.5, 0)
+    verdict = dp.one_run(scores, included, claim=dp.TradeoffDP(dp.GaussianDP(3.0).tradeoff), rng=0)
+    assert not verdict.violated
+    right, guesses = map(int, str(verdict.witness.event).split(" guesses")[0].split(" of "))
+    fixed = verdict.certified.scores
+    found = [
+        bounds.lower_bound(dp.ApproximateDP(0.0, 1e-5), Guessed(*one), level)
+        for one, level in zip(fixed.guessed, fixed.levels, strict=True)
+    ]
+    shown = [one[1:3] for one in fixed.guessed].index((guesses, right))
+    assert found[shown] == max(found) == pytest.approx(verdict.certified.epsilon)
+    said = str(verdict)
+    assert said.count(f"ε ≥ {rounded_down(verdict.certified.epsilon)}") == 2  # headline, canaries
+    assert "gap ≥" not in said
+    assert "first input" not in "".join(text for _, text in verdict.view().rows)
+
+
+def test_the_witness_counts_right_guesses_of_both_kinds():
+    scores, included = gaussian(400, 3.0, 0)
+    found = dp.one_run(scores, included, claim="eps=0.5", guesses=(10, 40))
+    order = np.argsort(-scores)
+    top, bottom = included[order[:10]].sum(), 40 - included[order[-40:]].sum()
+    words = (
+        f"{top + bottom} of 50 guesses are right: {top} of 10 guessed to be included, {bottom} of 40 "
+        "guessed to be left out"
+    )
+    assert str(found.witness.event) == words
+    assert f"witness: {words}\n" in str(found)
+    report = issue(found)
+    assert words in report
+    assert "400 canaries" in report
+    assert "draws" not in report
+    assert "each of the two inputs" not in report

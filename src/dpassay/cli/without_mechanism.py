@@ -124,6 +124,11 @@ def attack_rates(
     from dpassay.membership.canaries import read_columns
     from dpassay.membership.runs import refuse_shared_coins
 
+    if columns.run and separate_runs:
+        raise InvalidInput(
+            "--run names several runs of many canaries each, and --separate-runs says that every score "
+            "has a run of its own; leave one of them out"
+        )
     given, _ = read_columns(scores, **vars(columns))
     runs = list(zip(*(v if columns.run else [v] for v in given.values()), strict=True))
     refuse_shared_coins([coins for _, coins in runs])

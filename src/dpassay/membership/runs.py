@@ -29,8 +29,8 @@ _RARE = 1e-3
 #: What scores must be, and what to do about one that is missing.
 _SCORES = (
     "one number a canary",
-    "every canary needs a score: give those that could not be scored one that does not depend on the "
-    "coin, such as that of the canary which seems least to have been included",
+    "every canary needs a score. Where none can be computed, give a value that does not depend on the "
+    "coin, such as the lowest of all scores",
 )
 
 
@@ -85,10 +85,10 @@ def refuse_shared_coins(runs: Sequence[AnyArray]) -> None:
     """Refuse runs with the same coins in the same order, or with the opposite ones."""
     for k, coins in enumerate(runs):
         for other in runs[:k] if len(coins) > FEW else ():
-            equal = np.unique(coins == other) if len(coins) == len(other) else ()
-            if len(equal) == 1:
+            agree = np.count_nonzero(coins == other) if len(coins) == len(other) else -1
+            if agree in (0, len(coins)):
                 what = "the coins of a run before it"
-                what += "" if equal[0] else ", all turned: it includes what that one leaves out"
+                what += "" if agree else ", all turned: it includes what that one leaves out"
                 raise InvalidInput(
                     f"run {k + 1} has {what}; every run needs coins of its own: draw them with "
                     "dp.Canaries and another seed"
@@ -109,8 +109,8 @@ def shared_number(included: Sequence[int], canaries: Sequence[int]) -> str:
         return ""
     return (
         f"{one:,} of {m:,} canaries are included {'in, or left out of,' if turned else 'in'} every one "
-        f"of the {len(included)} runs: if they share their coins, or a number of canaries was chosen, the "
-        "result does not hold; draw coins for each run with dp.Canaries and another seed"
+        f"of the {len(included)} runs: if they share their coins, or a number of canaries was chosen, "
+        "the result does not hold; draw coins for each run with dp.Canaries and another seed"
     )
 
 
@@ -170,8 +170,8 @@ def _coins(given: Any) -> BoolArray:
     ):
         raise InvalidInput(
             f"included begins anew after {again:,} canaries with the same {_REPEATED} coins, or with all "
-            "of them turned: are these several runs? Every run needs coins of its own, and is given as an array of its own in a "
-            "list (--run on the command line)"
+            "of them turned: are these several runs? Every run needs coins of its own, and is given as an "
+            "array of its own in a list (--run on the command line)"
         )
     return coins
 
