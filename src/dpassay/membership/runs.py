@@ -170,8 +170,8 @@ def _coins(given: Any) -> BoolArray:
     ):
         raise InvalidInput(
             f"included begins anew after {again:,} canaries with the same {_REPEATED} coins, or with all "
-            "of them turned: are these several runs? Every run needs coins of its own, and is given as an "
-            "array of its own in a list (--run on the command line)"
+            "of them turned: are these several runs? Every run needs coins of its own, and is given as "
+            "an array of its own in a list (--run on the command line)"
         )
     return coins
 
