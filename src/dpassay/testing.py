@@ -501,7 +501,7 @@ def _refuted(verdict: Verdict, flake: float) -> str:
         lines.append(f"inputs: {w.pair.name}")
     if verdict.second is not None:
         lines.append(f"and {second_bound(verdict)}; both at once")
-    lines.append(str(w))
+    lines.append(verdict.witness_text)
     if w.event.of_representation:
         lines.append(BITS)
     lines += [f"{name}: {text}" for name, text in explained(verdict.diagnosis, verdict.belief)]

@@ -261,3 +261,12 @@ def test_epsilon_at_inverts_the_privacy_profile():
         assert claim.delta_at(epsilon) <= 1.000001e-5 < claim.delta_at(epsilon * (1 - 1e-6))
     assert dp.ApproximateDP(1.0, 1e-3).epsilon_at(1e-5) == math.inf
     assert dp.ApproximateDP(0.0, 1e-6).epsilon_at(1e-5) == 0.0
+
+
+def test_points_of_a_file_fall_with_delta(tmp_path):
+    path = tmp_path / "accountant.json"
+    path.write_text('{"eps": 4.0, "delta": 1e-5}', encoding="utf-8")
+    assert claim_of_file(path) == dp.ApproximateDP(4.0, 1e-5)
+    path.write_text("[[1e-06, 8.8], [1e-05, 10.0], [0.0001, 11.0]]", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="ε = 8.8 at δ = 1e-06 and the larger ε = 10"):
+        claim_of_file(path)

@@ -276,7 +276,60 @@ def test_a_table_without_the_columns_of_the_canaries_is_refused(table):
     canaries = dp.Canaries([{"a": 1, "b": "x"}, {"a": 5, "b": "y"}], rng=0)
     with pytest.raises(InvalidInput, match="none of the columns of the records, a, b"):
         canaries.nearest_rows(table)
-    assert canaries.nearest_rows([]).tolist() == [0.0, 0.0]
+    with pytest.raises(InvalidInput, match="the table has no rows"):
+        canaries.nearest_rows([])
+
+
+def test_a_column_that_was_renamed_or_changed_its_type_is_not_ignored():
+    """Without it a leak of the ages would be scored as if there were none."""
+    pd = pytest.importorskip("pandas")
+    own = pd.DataFrame({"city": ["a", "b"], "age": [30, 40]})
+    canaries = dp.Canaries(own, rng=0)
+    assert canaries.nearest_rows(own.assign(more=1)).tolist() == [1.0, 1.0]
+    with pytest.raises(InvalidInput, match="have different forms; give both as data frames"):
+        canaries.nearest_rows(own.to_dict("records"))
+    with pytest.raises(InvalidInput, match="lacks columns of the records, age; it has Age, city"):
+        canaries.nearest_rows(own.rename(columns={"age": "Age"}))
+    with pytest.raises(
+        InvalidInput, match="age holds numbers in the records and text in the table"
+    ):
+        canaries.nearest_rows(own.assign(age=["30", "40"]))
+    with pytest.raises(InvalidInput, match="the table has no rows"):
+        canaries.nearest_rows(own[:0])
+    assert canaries.nearest_rows(own.assign(age=[None, None])).tolist() == [0.5, 0.5]
+
+
+def test_numbers_of_a_file_may_have_a_decimal_comma(scores, tmp_path, capsys):
+    other = tmp_path / "comma.csv"
+    other.write_text(scores.read_text().replace(",", ";").replace(".", ","))
+    for command in (["one-run", "--delta", "1e-5"], ["attack-rates"]):
+        plain = said(capsys, *command, str(scores), "--json", "-")
+        assert said(capsys, *command, str(other))[0] == 2
+        comma = said(capsys, *command, str(other), "--decimal", ",", "--json", "-")
+        assert plain[0] == comma[0] == 0
+        values = [json.loads(one[1]) for one in (plain, comma)]
+        for one in values:
+            one.pop("about", None)
+        assert values[0] == values[1]
+
+
+def test_files_without_names_lead_to_those_with_names(tmp_path):
+    for name in ("a.npz", "a.npy"):
+        save = np.savez if name.endswith("z") else np.save
+        save(tmp_path / name, np.zeros((40, 2)))
+        with pytest.raises(
+            UnreadableFile, match=r"\.csv, \.parquet or \.jsonl file with named columns"
+        ):
+            audit_file(tmp_path / name)
+
+
+def test_the_column_of_the_coins_is_no_score(scores, tmp_path):
+    with pytest.raises(InvalidInput, match="given as the score and as the coin"):
+        audit_file(scores, {"score": "included"})
+    bad = tmp_path / "signs.csv"
+    bad.write_text("score,included\n1.5,1\n2.5,-1\n")
+    with pytest.raises(UnreadableFile, match=r"has -1 in row 2; it must be 0 or 1"):
+        audit_file(bad)
 
 
 def test_columns_of_a_file_are_named(tmp_path):
@@ -319,7 +372,7 @@ def test_from_a_file_of_losses_and_an_accountants_file_to_the_sentence(losses, c
     claim.write_text('{"epsilon": 4.0, "delta": 1e-5}')
     status, out, _ = said(capsys, "one-run", str(losses), *NAMED, "--claim", str(claim))
     assert status == 0
-    assert "the accountant's ε is 4; the most that these 1,000 canaries could have shown is" in out
+    assert "the claimed ε is 4; the most that these 1,000 canaries could have shown is" in out
     deltas = [1e-6, 1e-5, *np.geomspace(1e-4, 0.3, 40).tolist()]
     points = [[d, dp.GaussianDP(1.0).epsilon_at(d)] for d in deltas]
     claim.write_text(json.dumps(points))
@@ -327,7 +380,7 @@ def test_from_a_file_of_losses_and_an_accountants_file_to_the_sentence(losses, c
         capsys, "one-run", str(losses), *NAMED, "--claim", str(claim), "--delta", "1e-5"
     )
     assert status == 1
-    assert "the accountant's ε is 4.377" in out
+    assert "the claimed ε is 4.377" in out
 
 
 def test_a_bound_without_a_claim_has_a_report(losses, capsys, tmp_path):
@@ -404,3 +457,15 @@ def test_a_data_set_that_was_never_asked_for_is_noted():
     assert "dataset() of these canaries was not called" in str(canaries.audit(scores, rng=0))
     canaries.dataset()
     assert "was not called" not in str(canaries.audit(scores, rng=0))
+
+
+def test_slips_with_canaries_on_the_command_line_are_named(scores, tmp_path, capsys):
+    kept = str(tmp_path / "v.json")
+    said(capsys, "one-run", str(scores), "--claim", "eps=0.5", "--guesses", "200", "--json", kept)
+    for given in ((), ("--samples", str(scores), str(scores))):
+        status, _, err = said(capsys, "replay", kept, *given)
+        assert status == 2
+        assert "have no event to count again" in err
+    assert "given as --out v.html" in said(capsys, "report", kept, "v.html")[2]
+    both = said(capsys, "attack-rates", str(scores), "--run", "included", "--separate-runs")
+    assert "leave one of them out" in both[2]

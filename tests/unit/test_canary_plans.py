@@ -32,7 +32,7 @@ def test_canaries_and_runs_are_compared_and_the_claim_sets_the_attack():
     assert (plan.claimed, plan.delta) == (4.0, 1e-5)
     mu = np.sqrt(2) * norm.ppf(plan.auc)
     assert dp.GaussianDP(mu).epsilon_at(1e-5) == pytest.approx(4.0, abs=1e-4)
-    assert "the accountant's ε is 4" in str(plan)
+    assert "the claimed ε is 4" in str(plan)
     assert dp.CanaryPlan.from_json(plan.to_json()) == plan
     curve = dp.plan_canaries("mu=0.9", canaries=100, delta=1e-4, audits=2)
     assert np.sqrt(2) * norm.ppf(curve.auc) == pytest.approx(0.9, abs=1e-3)

@@ -12,6 +12,8 @@ from dpassay.bounds import one_run_test as bounds
 from dpassay.bounds.one_run_test import Guessed
 from dpassay.errors import InvalidInput
 from dpassay.membership import guessing
+from dpassay.report.issue import issue
+from dpassay.rounding import rounded_down
 
 
 def gaussian(m, mu, seed):
@@ -169,7 +171,7 @@ def test_the_sentence_of_an_epsilon_claim():
     )
     assert low < found.ceiling <= high
     assert re.search(
-        r"certified ε ≥ [\d.]+ at δ = 1e-05 \(95 %\); the accountant's ε is 4; the most that these 1,000 "
+        r"certified ε ≥ [\d.]+ at δ = 1e-05 \(95 %\); the claimed ε is 4; the most that these 1,000 "
         r"canaries could have shown is [\d.]+",
         str(verdict),
     )
@@ -288,7 +290,7 @@ def test_what_is_detectable_is_said_of_all_guesses_that_could_be_made():
     scores, included = gaussian(1000, 2.0, 0)
     verdict = dp.one_run(scores, included, claim="eps=4, delta=1e-5", rng=0)
     assert 4 < verdict.smallest_detectable < verdict.certified.ceiling + 0.2
-    assert "with probability 0.9 if scores told all that it allows" in str(verdict)
+    assert "with probability 0.9 by the best attack that it allows" in str(verdict)
     blind = dp.one_run(scores, included, claim="eps=6, delta=1e-5", rng=0)
     assert blind.tone == "blind"
     assert f"ε ≥ {blind.certified.ceiling:.4g}" in blind.blind
@@ -473,6 +475,10 @@ def test_runs_need_coins_of_their_own():
     scores, included = gaussian(100, 1.0, 0)
     with pytest.raises(InvalidInput, match="coins of a run before it"):
         dp.one_run([scores, scores], [included, included], guesses=20)
+    with pytest.raises(InvalidInput, match="all turned: it includes what that one leaves out"):
+        dp.one_run([scores, -scores], [included, ~included], guesses=20)
+    with pytest.raises(InvalidInput, match="begins anew after 100 .* or with all of them turned"):
+        dp.one_run(np.r_[scores, -scores], np.r_[included, ~included], guesses=20)
     with pytest.raises(InvalidInput, match="scores of 2 and included of 1 runs"):
         dp.one_run([scores, scores], [included], guesses=20)
 
@@ -486,7 +492,8 @@ def test_scores_the_wrong_way_round_are_noticed(seeds):
         assert "confidence (--confidence) to 0.975" in str(wrong)
         nothing, coins = gaussian(1000, 0.0, seed)
         assert "−scores" not in str(dp.one_run(nothing, coins, guesses=200, rng=0))
-    both = dp.one_run([scores, -scores], [included, ~included], guesses=200, rng=0)
+    more, others = gaussian(1000, 1.0, seed + 10**6)
+    both = dp.one_run([scores, -more], [included, others], guesses=200, rng=0)
     assert "−scores" not in str(both)
 
 
@@ -605,7 +612,7 @@ def test_canaries_that_are_all_included_are_refused():
 
 def test_learned_guesses_say_that_they_depend_on_the_seed():
     scores, included = gaussian(400, 1.0, 0)
-    said = "depends on the seed: fix it before looking"
+    said = "depends on the seed: fix the seed before looking"
     assert said in str(dp.one_run(scores, included, rng=0))
     fixed = [dp.one_run(scores, included, guesses=100, rng=k) for k in range(5)]
     assert said not in str(fixed[0])
@@ -644,6 +651,9 @@ def test_runs_that_all_include_the_same_number_are_doubted():
         found = dp.one_run(*permuted(4, 250, seed), delta=1e-5, rng=0)
         assert found.guarantee == "heuristic"
         assert any("in every one of the 4 runs" in note for note in found.about.notes)
+        scores, coins = permuted(5, 250, seed)
+        found = dp.one_run(scores, [*coins[:2], *(~c for c in coins[2:])], delta=1e-5, rng=0)
+        assert found.guarantee == "heuristic"
     two = dp.one_run(*permuted(2, 250, 0), delta=1e-5, rng=0)  # a coincidence of one in 28
     assert two.guarantee == "exact"
 
@@ -670,9 +680,70 @@ def test_slips_in_the_arguments_are_named():
         dp.one_run(Tensor(), included)
     with pytest.raises(InvalidInput, match="list of arrays"):
         dp.one_run(np.array([scores, scores]), np.array([included, included]))
+    Tensor.requires_grad, Tensor.dtype = False, "torch.bfloat16"
+    with pytest.raises(InvalidInput, match=r"call \.float\(\) on it"):
+        dp.one_run(Tensor(), included)
+    with pytest.raises(InvalidInput, match=r"got included\[\d+\] = -1"):
+        dp.one_run(scores, 2 * included - 1)
+    with pytest.raises(InvalidInput, match=r"2 have none, the first at groups\[7\] = None"):
+        dp.one_run(scores, included, groups=["a"] * 7 + [None] * 2 + ["a"] * 491)
+
+
+def test_a_column_of_numbers_is_an_array_of_numbers():
+    scores, included = gaussian(500, 2.0, 0)
+    groups = np.repeat(["a", "b"], 250)
+    flat = dp.one_run(scores, included, groups=groups, rng=0)
+    column = [one[:, None] for one in (scores, included, groups)]
+    assert dp.one_run(*column[:2], groups=column[2], rng=0) == flat
+
+
+def test_scores_that_are_the_coins_are_doubted():
+    _, included = gaussian(500, 2.0, 0)
+    found = dp.one_run(included * 1.0, included, rng=0)
+    assert found.guarantee == "heuristic"
+    assert any("the scores are the coins themselves" in note for note in found.about.notes)
+    noise = 1e-3 * np.random.default_rng(0).normal(size=500)
+    assert dp.one_run(included + noise, included, rng=0).guarantee == "exact"
 
 
 def test_the_verdict_on_a_curve_says_the_certified_epsilon_first():
     scores, included = gaussian(500, 2.0, 0)
     curve = dp.TradeoffDP(dp.GaussianDP(1.0).tradeoff)
     assert ": ε ≥ " in str(dp.one_run(scores, included, claim=curve)).splitlines()[0]
+
+
+def test_the_witness_of_a_curve_is_what_certifies_epsilon():
+    """Where the curve is not refuted, the guesses shown are those of the ε that is printed."""
+    scores, included = gaussian(200, 1.5, 0)
+    verdict = dp.one_run(scores, included, claim=dp.TradeoffDP(dp.GaussianDP(3.0).tradeoff), rng=0)
+    assert not verdict.violated
+    right, guesses = map(int, str(verdict.witness.event).split(" guesses")[0].split(" of "))
+    fixed = verdict.certified.scores
+    found = [
+        bounds.lower_bound(dp.ApproximateDP(0.0, 1e-5), Guessed(*one), level)
+        for one, level in zip(fixed.guessed, fixed.levels, strict=True)
+    ]
+    shown = [one[1:3] for one in fixed.guessed].index((guesses, right))
+    assert found[shown] == max(found) == pytest.approx(verdict.certified.epsilon)
+    said = str(verdict)
+    assert said.count(f"ε ≥ {rounded_down(verdict.certified.epsilon)}") == 2  # headline, canaries
+    assert "gap ≥" not in said
+    assert "first input" not in "".join(text for _, text in verdict.view().rows)
+
+
+def test_the_witness_counts_right_guesses_of_both_kinds():
+    scores, included = gaussian(400, 3.0, 0)
+    found = dp.one_run(scores, included, claim="eps=0.5", guesses=(10, 40))
+    order = np.argsort(-scores)
+    top, bottom = included[order[:10]].sum(), 40 - included[order[-40:]].sum()
+    words = (
+        f"{top + bottom} of 50 guesses are right: {top} of 10 guessed to be included, {bottom} of 40 "
+        "guessed to be left out"
+    )
+    assert str(found.witness.event) == words
+    assert f"witness: {words}\n" in str(found)
+    report = issue(found)
+    assert words in report
+    assert "400 canaries" in report
+    assert "draws" not in report
+    assert "each of the two inputs" not in report

@@ -71,11 +71,7 @@ def replay(
     if isinstance(witness, (Verdict, LowerBound)):
         result, about = witness, witness.about
         doubted = result.guarantee is not Guarantee.EXACT
-        if about.units == "canaries":
-            raise InvalidInput(
-                "guesses about the canaries of one run have no event to count again: train once more "
-                "with fresh coins (dp.Canaries) and give the new scores to dp.one_run (dpassay one-run)"
-            )
+        refuse_canaries(result)
         if result.witness is None:
             raise InvalidInput(
                 f"a bound by {about.method} is not of one event, which could be run again; those of "
@@ -135,6 +131,15 @@ def replay(
             files=source.files,
         ),
     )
+
+
+def refuse_canaries(result: Any) -> None:
+    """Refuse a result about guesses, which no draws repeat."""
+    if getattr(result, "about", None) is not None and result.about.units == "canaries":
+        raise InvalidInput(
+            "guesses about the canaries of one run have no event to count again: train once more with "
+            "fresh coins (dp.Canaries) and give the new scores to dp.one_run (dpassay one-run)"
+        )
 
 
 def _reached(result: Verdict | LowerBound) -> tuple[str, ...]:

@@ -42,6 +42,9 @@ def _explain_slips(arguments: list[str]) -> None:
             f"there is no {marks.pop()}: comma, semicolon, tab and | between cells are recognised; "
             "--decimal and --thousands say how numbers are written"
         )
+    pages = [a for a in arguments[2:] if a.endswith((".html", ".md")) and "--out" not in options]
+    if verb == "report" and pages:
+        raise InvalidInput(f"the file to write is given as --out {pages[0]}")
     claims = options.count("--claim")
     if claims > 1 and verb != "audit":
         raise InvalidInput(

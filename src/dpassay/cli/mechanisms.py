@@ -219,18 +219,21 @@ def replay(
 
     Example: dpassay replay verdict.json --samples fresh-p.csv fresh-q.csv
     """
+    from dpassay.auditing.replays import refuse_canaries
     from dpassay.auditing.replays import replay as run
 
-    if not where.draws and where.samples is None and where.store is None:
-        raise InvalidInput(
-            f"on which draws? Give the mechanism, as in dpassay replay {verdict} TARGET, or --samples "
-            "and two files of fresh draws"
-        )
     if where.draws:  # before the verdict, whose claim may be a class of the mechanism's file
         source, _, drawing = replace(where, pair=("0", "1")).read(
             how, out
         )  # not the witness's pair
     listed = earlier(verdict)
+    for one in listed:
+        refuse_canaries(one)
+    if not where.draws and where.samples is None and where.store is None:
+        raise InvalidInput(
+            f"on which draws? Give the mechanism, as in dpassay replay {verdict} TARGET, or --samples "
+            "and two files of fresh draws"
+        )
     if not where.draws and not where.columns and not where.drop:
         where = replace(where, columns=_their_columns(listed))
     again, sure = [], 1 - (1 - confidence) / len(listed)

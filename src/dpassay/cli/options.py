@@ -59,6 +59,11 @@ MaxBytes = Annotated[
         help="Read at most so many bytes of a file, after decompression. Default: 2 GiB.",
     ),
 ]
+Decimal = Annotated[str, Option(metavar="MARK", help="The decimal mark in text files: . or ,")]
+Thousands = Annotated[
+    str, Option(metavar="MARK", help="What separates thousands in text files, if anything.")
+]
+Encoding = Annotated[str, Option(metavar="NAME", help="The encoding of text files: cp1252 …")]
 Seed = Annotated[int, Option("--seed", "--rng", help="The same seed gives the same answer.")]
 Confidence = Annotated[float, Option(**NUMBER, help="One minus the error probability.")]
 N = Annotated[
@@ -180,13 +185,9 @@ class Where:
     drop: list[str] | None = option(
         None, "Columns of --samples that are not outputs.", metavar="ID,TIME"
     )
-    decimal: str = option(".", "The decimal mark in --samples: . or ,", metavar="MARK")
-    thousands: str = option(
-        "", "What separates thousands in --samples, if anything.", metavar="MARK"
-    )
-    encoding: str = option(
-        "utf-8", "The encoding of the text in --samples: cp1252 …", metavar="NAME"
-    )
+    decimal: Decimal = "."
+    thousands: Thousands = ""
+    encoding: Encoding = "utf-8"
     max_bytes: MaxBytes = None
     command: Program = None
 

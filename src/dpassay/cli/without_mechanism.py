@@ -6,7 +6,6 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from dpassay.cli import options as opt
@@ -51,6 +50,9 @@ class Columns:
     sign: str = option("higher", "Which scores speak for included: higher, or lower (losses).")
     group: str | None = option(None, "A column of groups: ε is bounded for each of them too.")
     run: str | None = option(None, "The column that says in which training run, if in several.")
+    decimal: opt.Decimal = "."
+    thousands: opt.Thousands = ""
+    encoding: opt.Encoding = "utf-8"
     max_bytes: opt.MaxBytes = None
 
 
@@ -122,11 +124,13 @@ def attack_rates(
     from dpassay.membership.canaries import read_columns
     from dpassay.membership.runs import refuse_shared_coins
 
+    if columns.run and separate_runs:
+        raise InvalidInput(
+            "--run names several runs of many canaries each, and --separate-runs says that every score "
+            "has a run of its own; leave one of them out"
+        )
     given, _ = read_columns(scores, **vars(columns))
     runs = list(zip(*(v if columns.run else [v] for v in given.values()), strict=True))
-    if not all(np.isin(coins, (0, 1)).all() for _, coins in runs):
-        which = f"column {columns.included!r} of {str(scores)!r}"
-        raise InvalidInput(f"{which} must be 0 or 1 for each record")
     refuse_shared_coins([coins for _, coins in runs])
     sides = ([values[coins == side] for values, coins in runs] for side in (1, 0))
     found = rates(

@@ -25,6 +25,7 @@ from dpassay.results.estimates import LowerBound
 from dpassay.results.verdict import Verdict
 from dpassay.sampling.draw import seed_of, stream
 from dpassay.sampling.files import read_table
+from dpassay.sampling.text_tables import Marks
 
 #: The address of the coins' randomness.
 _COINS = 1 << 22
@@ -137,8 +138,9 @@ class Canaries(Record):
     def nearest_rows(self, table: Any) -> FloatArray:
         """A score of every canary by a synthetic table: 1 − distance of the nearest row.
 
-        The distance is Gower's, over the columns that canary and table share: the mean of |x − y| over
-        the spread of the column for numbers, and of 0 or 1 for all else. The score depends on the output
+        The distance is Gower's, over the columns of the canary: the mean of |x − y| over the spread of
+        the column for numbers, and of 0 or 1 for all else. The table must have these columns, with
+        numbers where the canaries have numbers; it may have more. The score depends on the output
         of the run and on the canaries alone, as `audit` requires.
 
         >>> canaries = Canaries([{"a": 1, "b": "x"}, {"a": 5, "b": "y"}], rng=0)
@@ -284,6 +286,12 @@ def _named(columns: dict[Any, Any]) -> str:
 # --- files
 
 
+_NAMED = (
+    "give a .csv, .parquet or .jsonl file with named columns, a row a canary; or, in Python, arrays to "
+    "dp.one_run or dp.attack_rates"
+)
+
+
 def audit_file(
     path: str | Path, columns: Mapping[str, Any] | None = None, **options: Any
 ) -> Verdict | LowerBound:
@@ -302,30 +310,48 @@ def read_columns(
     group: str | None = None,
     run: str | None = None,
     max_bytes: int | None = None,
+    **marks: str,
 ) -> tuple[dict[str, Any], Any]:
     """Scores, coins and groups of a file, in lists of arrays if there are runs; and where they came from.
 
-    With sign="lower" small scores speak for included canaries.
+    With sign="lower" small scores speak for included canaries. `marks` are those of text: decimal,
+    thousands, encoding.
     """
     checks.one_of("sign", sign, ("higher", "lower"), remedy="lower for losses")
-    table = read_table(path, max_bytes)
+    if Path(path).suffix.lower() == ".npz":
+        raise UnreadableFile(f"{str(path)!r} may hold several arrays; {_NAMED}")
+    table = read_table(path, max_bytes, Marks(**marks).check())
     names = list(table.names or ())
     wanted = {"scores": score, "included": included}
     wanted |= {name: column for name, column in (("groups", group), ("run", run)) if column}
     if not set(wanted.values()) <= set(names):
-        has = ", ".join(map(repr, names)) or "none with a name"
+        has, remedy = "none with a name", _NAMED
+        if names:
+            has = ", ".join(map(repr, names))
+            remedy = "say which they are with --score, --included, --group and --run"
         raise UnreadableFile(
             f"{str(path)!r} needs the columns {', '.join(wanted.values())}, a row a canary, and has "
-            f"{has}; say which they are with --score, --included, --group and --run"
+            f"{has}; {remedy}"
+        )
+    if score == included:
+        raise InvalidInput(
+            f"column {score!r} of {str(path)!r} is given as the score and as the coin; a score must not "
+            "use the coins: name a column of scores with --score"
         )
     found = {name: table.columns[names.index(column)] for name, column in wanted.items()}
     for name in ("scores", "included"):
-        if found[name].dtype.kind not in "bif":
-            cells = enumerate(found[name].tolist(), 1)
-            row, odd = next((k, v) for k, v in cells if not isinstance(v, (bool, int, float)))
+        cells = found[name].tolist()
+        usable = (
+            v in (0, 1) if name == "included" else type(v) in (bool, int, float) for v in cells
+        )
+        row = next((k for k, good in enumerate(usable, 1) if not good), None)
+        if row is not None:
+            odd = cells[row - 1]
+            needed = "it must be 0 or 1 for every canary, 1 for included"
+            if name == "scores":
+                needed = "every canary needs a number as its score"
             raise UnreadableFile(
-                f"column {wanted[name]!r} of {str(path)!r} has {odd!r} in row {row:,}; every canary "
-                "needs a number as its score, and 0 or 1 for included"
+                f"column {wanted[name]!r} of {str(path)!r} has {odd!r} in row {row:,}; {needed}"
             )
     found["scores"] = (1.0 if sign == "higher" else -1.0) * found["scores"].astype(float)
     used = replace(table.origin, columns=tuple(wanted.values()))

@@ -347,5 +347,6 @@ def _learned(runs: list[Run], gamma: float, seed: int) -> tuple[Test, str]:
     test = replace(tested(best), perfect=ideal, learner=learner)
     return test, (
         f"how many to guess was learned on a random quarter, {sum(map(len, learn)):,} canaries. The "
-        "result depends on the seed: fix it before looking. With guesses fixed beforehand it does not"
+        "result depends on the seed: fix the seed before looking at results. A number of guesses that is "
+        "fixed beforehand (guesses=, --guesses) removes this dependence"
     )

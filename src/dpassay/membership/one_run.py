@@ -128,14 +128,16 @@ def one_run(
     guarantee = Guarantee.HEURISTIC if doubted else Guarantee.EXACT
     of = _Canaries(tuple(runs), tuple(tests), confidence, gamma, places, guarantee)
     found = of.evidence(tested)
+    deciding = found
     p_values = [one.p_value / test.share for one, test in zip(found, tests, strict=True)]
-    best = max(range(len(tests)), key=lambda k: (found[k].lower_bound, -p_values[k]))
     lower, ceiling = (max(getattr(e, name) for e in found) for name in ("lower_bound", "ceiling"))
     violated = claim is not None and any(one.refuted for one in found)
     most = (
         f"the most that these canaries could have shown is {tested.symbol} ≥ {number(ceiling)}, if all "
         "guesses were right"
     )
+    if tested.parameter == "gap" and ceiling == 0:
+        most = "these canaries could not have refuted the claimed curve, even if all guesses were right"
     certified = second = None
     if tested.point is not None and tested.symbol == "ε":
         epsilon, at = tested.point
@@ -144,6 +146,7 @@ def one_run(
         notes.insert(0, most)
     if beside is not None:  # both hold at once
         found_beside = of.evidence(replace(beside, epsilon=0.0))
+        deciding = found if violated else found_beside  # the guesses that show what is printed
         certified = of.certified(beside.delta, beside.epsilon, found_beside)
         second = SecondBound(
             symbol="ε",
@@ -164,9 +167,10 @@ def one_run(
         if violated and certified.claimed and certified.epsilon <= certified.claimed:
             notes.insert(
                 0,
-                "the claimed curve is refuted as a whole: it allows so many right guesses too seldom. ε "
-                "at one δ says less, and its certified value may be below the claimed one",
+                "the claimed curve is refuted as a whole: it makes so many right guesses too unlikely. "
+                "The certified ε at one δ is a weaker statement, and may be below the claimed ε",
             )
+    best = max(range(len(tests)), key=lambda k: (deciding[k].lower_bound, -p_values[k]))
     m = tests[0].guessed.canaries
     common: dict[str, Any] = {
         "confidence": confidence,
@@ -315,11 +319,12 @@ class _Canaries:
 
 def _witness(test: Test) -> Witness:
     """The event "guessed", counted on the canaries that were included and on those left out."""
-    words = (
-        f"{test.guessed.right:,} of {test.guessed.guesses:,} guesses are right"
-        f"{f' in group {test.group}' if test.group else ''}; guessed to be "
-        f"{'included' if test.above else 'left out'}, of the canaries included and of those left out"
-    )
+    g, (p, _, q, _) = test.guessed, test.counts
+    right, made = (p, p + q) if test.above else (0, 0)
+    sides = (("included", right, made), ("left out", g.right - right, g.guesses - made))
+    each = ", ".join(f"{v:,} of {r:,} guessed to be {what}" for what, v, r in sides if r)
+    of = f" in group {test.group}" if test.group else ""
+    words = f"{g.right:,} of {g.guesses:,} guesses are right{of}: {each}"
     return Witness.of(Event(words=words, live=True), test.counts, _PAIR)
 
 
@@ -339,11 +344,12 @@ class CanaryPlan(Shown):
     rows: tuple[tuple[int, int, float, float], ...]
 
     def __str__(self) -> str:
-        claimed = "" if self.claimed is None else f"; the accountant's ε is {number(self.claimed)}"
+        claimed = "" if self.claimed is None else f"; the claimed ε is {number(self.claimed)}"
         at = f" at δ = {digits(self.delta)}" if self.delta else ""
+        auc = f"{self.auc:{'.3g' if self.auc < 0.999 else '.9g'}}"
         said = (
             f"certified ε{at} ({level(self.confidence, 100)} %), the median of {self.audits:,} simulated "
-            f"audits, if Gaussian scores have AUC {self.auc:.3g}{claimed}\n"
+            f"audits, if Gaussian scores have AUC {auc}{claimed}\n"
         )
         cells = [
             [f"{m:,}", f"{runs:,}", *map(rounded_down, found)] for m, runs, *found in self.rows

@@ -18,7 +18,7 @@ from dpassay.sampling.draw import stream
 _TIES = 1 << 23
 #: Standard deviations from a half that fair coins do not reach (probability 1e-9 at most).
 _UNFAIR = 6.6
-#: Coins that fair ones do not repeat (probability 1e-13 at most with a million canaries).
+#: Coins that fair ones do not repeat (probability 2e-13 at most with a million canaries).
 _REPEATED = 64
 #: With fewer canaries than this none are learned from, and they make no group.
 FEWEST = 8
@@ -29,8 +29,8 @@ _RARE = 1e-3
 #: What scores must be, and what to do about one that is missing.
 _SCORES = (
     "one number a canary",
-    "every canary needs a score: give those that could not be scored one that does not depend on the "
-    "coin, such as that of the canary which seems least to have been included",
+    "every canary needs a score. Where none can be computed, give a value that does not depend on the "
+    "coin, such as the lowest of all scores",
 )
 
 
@@ -82,28 +82,35 @@ def read_runs(scores: Any, included: Any, groups: Any = None) -> list[Run]:
 
 
 def refuse_shared_coins(runs: Sequence[AnyArray]) -> None:
-    """Refuse runs with the same coins in the same order."""
+    """Refuse runs with the same coins in the same order, or with the opposite ones."""
     for k, coins in enumerate(runs):
-        if len(coins) > FEW and any(np.array_equal(coins, other) for other in runs[:k]):
-            raise InvalidInput(
-                f"run {k + 1} has the coins of a run before it; every run needs coins of its own: draw "
-                "them with dp.Canaries and another seed"
-            )
+        for other in runs[:k] if len(coins) > FEW else ():
+            agree = np.count_nonzero(coins == other) if len(coins) == len(other) else -1
+            if agree in (0, len(coins)):
+                what = "the coins of a run before it"
+                what += "" if agree else ", all turned: it includes what that one leaves out"
+                raise InvalidInput(
+                    f"run {k + 1} has {what}; every run needs coins of its own: draw them with "
+                    "dp.Canaries and another seed"
+                )
 
 
 def shared_number(included: Sequence[int], canaries: Sequence[int]) -> str:
-    """A doubt about runs that all have the same number of included canaries; empty without doubt.
+    """A doubt about runs that all include, or leave out, the same number of canaries; else empty.
 
-    Runs with the same coins in another order do. R runs of m canaries with coins of their own do with
-    probability about (πm)^(−(R − 1)/2).
+    Runs with the same or the opposite coins in another order do. R runs of m canaries with coins of
+    their own include the same number with probability about (πm)^(−(R − 1)/2), and include or leave it
+    out with probability about (πm/4)^(−(R − 1)/2).
     """
-    same = len({*included}) == len({*canaries}) == 1 and included[0] > 0
-    if not same or (math.pi * canaries[0]) ** (-(len(included) - 1) / 2) >= _RARE:
+    m, one = canaries[0], included[0]
+    same = len({*canaries}) == 1 and one > 0 and {*included} <= {one, m - one}
+    turned = len({*included}) > 1
+    if not same or (math.pi * m / (4 if turned else 1)) ** (-(len(included) - 1) / 2) >= _RARE:
         return ""
     return (
-        f"{included[0]:,} of {canaries[0]:,} canaries are included in every one of the "
-        f"{len(included)} runs: if they share their coins, or a number of canaries was chosen, the "
-        "result does not hold; draw coins for each run with dp.Canaries and another seed"
+        f"{one:,} of {m:,} canaries are included {'in, or left out of,' if turned else 'in'} every one "
+        f"of the {len(included)} runs: if they share their coins, or a number of canaries was chosen, "
+        "the result does not hold; draw coins for each run with dp.Canaries and another seed"
     )
 
 
@@ -119,8 +126,11 @@ def read_scores(name: str, given: Any, needed: str, without: str) -> FloatArray:
     try:
         array = np.asarray(given, dtype=float)
     except Exception:  # an object may raise anything
-        detach = "; call .detach() on it" if getattr(given, "requires_grad", False) else ""
-        raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}{detach}") from None
+        hint = "; call .detach() on it" if getattr(given, "requires_grad", False) else ""
+        if "bfloat16" in str(getattr(given, "dtype", "")):
+            hint += "; call .float() on it: NumPy has no bfloat16"
+        raise InvalidInput(f"{name} must be numbers, got {checks.shown(given)}{hint}") from None
+    array = _column(array)
     if array.ndim != 1 or not array.size:
         runs = f"; give several runs as a list of arrays: list({name})" if array.ndim == 2 else ""
         raise InvalidInput(f"{name} must be {needed}, got an array of shape {array.shape}{runs}")
@@ -130,13 +140,21 @@ def read_scores(name: str, given: Any, needed: str, without: str) -> FloatArray:
     return array
 
 
+def _column(array: AnyArray) -> AnyArray:
+    """A column of shape (m, 1) as an array of shape (m,)."""
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
 def _coins(given: Any) -> BoolArray:
-    array = np.asarray(given)
+    array = _column(np.asarray(given))
     if array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all():
         array = array.astype(bool)
     if array.ndim != 1 or array.dtype.kind != "b":
+        cells = enumerate(array.tolist() if array.ndim == 1 else ())
+        odd = next((f"included[{k}] = {v!r}" for k, v in cells if v not in (0, 1)), "")
         raise InvalidInput(
-            f"included must be True or False (or 1 or 0) for each canary, got {checks.shown(given)}"
+            "included must be True or False (or 1 or 0) for each canary, got "
+            f"{odd or checks.shown(given)}"
         )
     heads = int(np.count_nonzero(array))
     if abs(2 * heads - len(array)) > _UNFAIR * math.sqrt(len(array)):
@@ -146,20 +164,28 @@ def _coins(given: Any) -> BoolArray:
         )
     coins = np.asarray(array, dtype=bool)
     start = coins[:_REPEATED]
-    if 0 < start.sum() < _REPEATED and (again := coins.tobytes().find(start.tobytes(), 1)) > 0:
+    if (
+        0 < start.sum() < _REPEATED
+        and (again := max(coins.tobytes().find(some.tobytes(), 1) for some in (start, ~start))) > 0
+    ):
         raise InvalidInput(
-            f"included begins anew after {again:,} canaries with the same {_REPEATED} coins: are these "
-            "several runs? Every run needs coins of its own, and is given as an array of its own in a "
-            "list (--run on the command line)"
+            f"included begins anew after {again:,} canaries with the same {_REPEATED} coins, or with all "
+            "of them turned: are these several runs? Every run needs coins of its own, and is given as "
+            "an array of its own in a list (--run on the command line)"
         )
     return coins
 
 
 def _labels(given: Any) -> AnyArray:
     """A label a canary, as text; small groups are refused."""
-    listed = np.asarray(given, dtype=object)
-    if listed.ndim != 1 or any(one is None or one != one for one in listed):
+    listed = _column(np.asarray(given, dtype=object))
+    if listed.ndim != 1:
         raise InvalidInput(f"groups (--group): one label a canary, got {checks.shown(given)}")
+    if missing := [k for k, one in enumerate(listed) if one is None or one != one]:
+        raise InvalidInput(
+            f"groups (--group): one label a canary, and {len(missing):,} have none, the first at "
+            f"groups[{missing[0]}] = {listed[missing[0]]!r}; give these a label of their own"
+        )
     names = listed.astype(str)
     for name, often in zip(*np.unique(names, return_counts=True), strict=True):
         if often < FEWEST:
@@ -194,9 +220,15 @@ def coin_notes(runs: Sequence[Run]) -> tuple[list[str], bool]:
     if copied := [n for n in often if len(n) >= FEW and np.gcd.reduce(n) > 1]:
         times = f"every row of score and coin occurs {np.gcd.reduce(copied[0])} times or a multiple of it"
         said.append(f"{times}: copies share a coin, and the result does not hold; leave them out")
+    copied_coins = any(len(r) >= FEW and np.array_equal(r.scores, r.coins) for r in runs)
+    if copied_coins:
+        said.append(
+            "the scores are the coins themselves, 1 for included and 0 for left out: unless an attack "
+            "guessed every coin from the output of the run, the result does not hold"
+        )
     number = shared_number([int(r.coins.sum()) for r in runs], [len(r) for r in runs])
     said += [number] if number else []
-    doubted = bool(copied or number)
+    doubted = bool(copied or copied_coins or number)
     half = [c for c in (r.coins for r in runs) if len(c) >= FEW and 2 * c.sum() == len(c)]
     if not half:
         return said, doubted

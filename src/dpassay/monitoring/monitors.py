@@ -182,7 +182,8 @@ class Monitor:
         """The e-value against the claim: the e-process of the paired draws, now.
 
         If the claim is true, its mean is at most 1 at every stopping time that the paired draws decide;
-        draws that wait for a partner (`waiting`) must not influence it. `violated` has no such condition.
+        draws that wait for a partner (`waiting`) must not influence it. It can fall again.
+        `violated` has no such condition and stays true: `largest_e_value` decides it.
         """
         return math.exp(min(self._sequence.seen, 700.0))
 

@@ -150,13 +150,48 @@ def closeness(records: Any, table: Any) -> FloatArray:
             "records must be rows: a data frame, a list of dictionaries or tuples, or an array of rows"
         )
     there = LeafTable.records(from_raw([table], 1))
-    names = sorted({both.column_name(int(k)) for row in rows for k in row})
-    if len(there) and not np.isin(there.column, both.column[np.concatenate(rows)]).any():
-        raise InvalidInput(
-            f"the table has none of the columns of the records, {', '.join(names)}: give rows with the "
-            "same columns"
-        )
+    _refuse_other_columns(_kinds(both, np.concatenate(rows)), _kinds(there, np.arange(len(there))))
     return np.array([target.features(there)[0, -1] for target in _targets(both, rows)])
+
+
+def _kinds(t: LeafTable, leaves: IntArray) -> dict[int, tuple[str, set[str]]]:
+    """The columns of some leaves: the name of each, and whether it holds "numbers" or "text"."""
+    found = {}
+    order, at = grouped(t.column[leaves])
+    for part in np.split(leaves[order], at[1:]):
+        if part.size and not _of_keys(t, part):
+            known = np.isfinite(t.number[part])
+            words = (t.texts.get(code, "") for code in np.unique(t.code[part[~known]]).tolist())
+            kinds = {"numbers"} if known.any() else set()
+            kinds |= {"text"} if any(word.startswith(("'", '"')) for word in words) else set()
+            found[int(t.column[part[0]])] = t.column_name(int(part[0])), kinds
+    return found
+
+
+def _refuse_other_columns(records: dict[int, Any], table: dict[int, Any]) -> None:
+    """Refuse a table without rows, without a column of the records, or with another type in one."""
+    if not table:
+        raise InvalidInput("the table has no rows, and the records cannot be compared with it")
+    names, has = (sorted(name for name, _ in one.values()) for one in (records, table))
+    if missing := sorted(records[column][0] for column in records.keys() - table.keys()):
+        if set(missing) <= set(has):
+            raise InvalidInput(
+                "the records and the table have different forms; give both as data frames, both as lists "
+                "of dictionaries, or both as arrays of rows"
+            )
+        few = "has none of the" if missing == names else "lacks"
+        raise InvalidInput(
+            f"the table {few} columns of the records, {', '.join(missing)}; it has "
+            f"{', '.join(has)}. Rename columns so that both have the same names, or drop from "
+            "the records those that the table does not have"
+        )
+    for column, (name, mine) in records.items():
+        theirs = table[column][1]
+        if mine and theirs and not mine & theirs:
+            raise InvalidInput(
+                f"column {name} holds {mine.pop()} in the records and {theirs.pop()} in the table; "
+                "convert it to one type in both"
+            )
 
 
 def _targets(t: LeafTable, rows: Sequence[IntArray]) -> list[Target]:

@@ -13,6 +13,7 @@ Every point is a valid claim by itself, so fewer points make a weaker claim, nev
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import pickle
 import re
@@ -428,13 +429,25 @@ def _of_entries(name: str, given: Any) -> Claim:
     points = [_point(name, one) for one in (given if isinstance(given, list) else [given])]
     if not points:
         raise InvalidInput(f"{name} holds no point; {_FILE}")
+    for (least, low), (most, high) in itertools.pairwise(
+        sorted(points, key=lambda p: (p[1], -p[0]))
+    ):
+        if least * (1 + 1e-6) < most and low < high:
+            raise InvalidInput(
+                f"{name} has ε = {least:g} at δ = {low:g} and the larger ε = {most:g} at the larger δ = "
+                f"{high:g}, but ε cannot rise with δ; are the two exchanged? {_FILE}"
+            )
     return ApproximateDP(*points[0]) if len(points) == 1 else _of_points(points)
 
 
 def _point(name: str, given: Any) -> tuple[float, float]:
     """(ε, δ) of one entry of a file."""
     match given:
-        case {"epsilon": epsilon, "delta": delta} | [delta, epsilon]:
+        case (
+            {"epsilon": epsilon, "delta": delta}
+            | {"eps": epsilon, "delta": delta}
+            | [delta, epsilon]
+        ):
             epsilon = checks.real("epsilon", epsilon, at_least=0.0, remedy=_FILE)
             return epsilon, checks.real("delta", delta, at_least=0.0, below=1.0, remedy=_FILE)
     raise InvalidInput(f"{name} has {checks.shown(given)}; {_FILE}")

@@ -198,6 +198,9 @@ def last_refuted(family: Family, among: OrderedClaims, t: float, delta: float) -
     note = f"it assumes that the mechanism is one of the family: {refuted}"
     note += ", and this is the ε of the last of them"
     if t > among.largest - 0.5:  # a search ends a little below
-        none = "which is the whole range: the mechanism is none of the family, and no ε follows from it"
+        none = (
+            "which is the whole range: the mechanism is none of the family, and no ε follows from it; a "
+            "bound without family= (--family) holds for every mechanism"
+        )
         return {"value": 0.0, "note": f"{refuted}, {none}", "of": " (the family is refuted)"}
     return {"value": claim.epsilon_at(delta), "claim": claim, "note": note, "of": _ASSUMED}

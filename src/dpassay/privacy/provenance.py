@@ -106,6 +106,8 @@ class About(Record):
         if self.n is None:
             return ""
         p, q = self.n
+        if self.units == "canaries":
+            return f"{p:,} canaries"
         return f"{p:,} draws a side" if p == q else f"{p:,} and {q:,} draws"
 
     @property

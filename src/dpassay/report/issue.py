@@ -83,6 +83,9 @@ def issue(verdict: Verdict) -> str:
     claim, causes = verdict.claim, [one for one in verdict.diagnosis if one.kind is not Fault.NONE]
     pair = verdict.witness.pair
     bound = f"{claim.symbol} is at least {rounded_down(verdict.lower_bound)}"
+    shown = "On the two neighbouring inputs below the outputs contradict"
+    if verdict.of_canaries:
+        shown = "A fair coin included each canary or left it out. Guesses of the coins contradict"
     why = ["Nothing was recorded about the cause."]
     if causes:
         text = "\n".join(f"{k}. {one}\n   look at {one.hint}" for k, one in enumerate(causes, 1))
@@ -93,7 +96,7 @@ def issue(verdict: Verdict) -> str:
     lines = [
         f"# Not {claim}: {bound}",
         "",
-        f"On the two neighbouring inputs below the outputs contradict {claim}: {bound}, with confidence "
+        f"{shown} {claim}: {bound}, with confidence "
         f"{verdict.confidence:.6g} ({verdict.guarantee}; {verdict.chance}).",
         "",
         "## Inputs",
@@ -102,7 +105,7 @@ def issue(verdict: Verdict) -> str:
         "",
         "## What was counted",
         "",
-        fenced("\n".join(filter(None, [str(verdict.witness), verdict.witness.all_rows]))),
+        fenced("\n".join(filter(None, [verdict.witness_text, verdict.witness.all_rows]))),
         "",
         *([fenced(f"{verdict.belief}"), ""] if verdict.belief is not None else []),
         "## Likely cause",
@@ -124,6 +127,11 @@ def issue(verdict: Verdict) -> str:
 
 def _reproduction(causes: list[Explanation], verdict: Verdict, pair: Pair | None) -> list[str]:
     """A script that counts the witness; another event only where the witness cannot be written."""
+    if verdict.of_canaries:
+        return [
+            "Draw fresh coins, train once more, score every canary in the same way and guess the coins "
+            "again, as many as above: the share of right guesses is expected again."
+        ]
     w, files = verdict.witness, verdict.about.files
     condition = expression(w.event, [name for one in files[:1] for name in one.columns])
     p, q, said = w.p, w.q, []

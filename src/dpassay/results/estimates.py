@@ -101,7 +101,7 @@ class CertifiedEpsilon(Record):
     guarantee: Guarantee = Guarantee.EXACT
 
     def __str__(self) -> str:
-        claimed = "" if self.claimed is None else f"the accountant's ε is {number(self.claimed)}; "
+        claimed = "" if self.claimed is None else f"the claimed ε is {number(self.claimed)}; "
         fair = " if each canary had a fair coin of its own" if self.guarantee.doubt else ""
         return (
             f"{self.guarantee.doubt or 'certified '}ε ≥ {rounded_down(self.epsilon)} at δ = "
@@ -158,7 +158,8 @@ class LowerBound(Shown):
     def __str__(self) -> str:
         where = f" (at output {self.location})" if self.location is not None else ""
         shown = "" if self.certified is None else f"\n{self.certified}"
-        shown += "" if self.witness is None else f"\nwitness: {self.witness}"
+        if (w := self.witness) is not None:
+            shown += f"\nwitness: {w.event if self.about.units == 'canaries' else w}"
         return (
             f"{self.guarantee.doubt}{self.notion} ≥ {rounded_down(self.value)} with "
             f"{level(self.confidence, 100)}% confidence{where}, {self.guarantee} guarantee "
@@ -182,7 +183,7 @@ class LowerBound(Shown):
             summary = [capital(bound), f"{self.guarantee} guarantee"]
         title = capital(f"{doubt}a lower bound")
         sure = f"with {percent(self.confidence)} confidence, {self.guarantee}"
-        rows = [*(w.rows() if w else []), *file_rows(about), ("how", about.method)]
+        rows = [*(w.rows(about.units) if w else []), *file_rows(about), ("how", about.method)]
         replayable = w is not None and self.value > 0 and not w.event.live
         return ResultView(
             status=Status.ESTIMATE,
@@ -193,7 +194,7 @@ class LowerBound(Shown):
             title=title,
             sentence=f"{capital(bound)}.",
             facts=[("Not certified" if doubt else "Certified bound", shown, sure)],
-            witness="" if w is None else str(w),
+            witness="" if w is None else str(w.event if about.units == "canaries" else w),
             pair=self.pair,
             guarantee=guarantee_text(self.guarantee, about),
             budget=self.budget,

@@ -123,6 +123,11 @@ class Verdict(Shown):
         return self.about.units == "canaries"
 
     @property
+    def witness_text(self) -> str:
+        """The witness with its counts, in words; of canaries the guesses alone."""
+        return str(self.witness.event if self.of_canaries else self.witness)
+
+    @property
     def headline(self) -> str:
         """The verdict in a few words."""
         if self.about.method == REPLAY_OF_BOUND and not self.blind:
@@ -157,7 +162,8 @@ class Verdict(Shown):
         value = f"= {number(least)}"
         if self.of_canaries:
             detected += (
-                " if scores told all that it allows; after DP-SGD they tell less (plan --canaries)"
+                " by the best attack that it allows; scores of trained models tell less (dpassay plan "
+                "--canaries)"
             )
         elif self.claim.set_by_events:
             value += f" on {self.alike}"

@@ -10,7 +10,7 @@ from dpassay.privacy.claim_parsing import claim as parse_claim
 from dpassay.privacy.claims import Claim
 from dpassay.privacy.event_claims import digits
 from dpassay.privacy.provenance import REPLAY, REPLAY_OF_BOUND, Guarantee, level
-from dpassay.results.estimates import SecondBound
+from dpassay.results.estimates import CertifiedEpsilon, SecondBound
 from dpassay.results.explanations import explained
 from dpassay.results.view import (
     Facts,
@@ -51,16 +51,18 @@ TITLES = {
 
 def text(verdict: Verdict) -> str:
     """The verdict as lines of text."""
-    exact = f", {verdict.guarantee}" if verdict.violated else ""
+    exact, found = f", {verdict.guarantee}" if verdict.violated else "", verdict.certified
+    both = verdict.claim.parameter == "gap" and not _no_gap(verdict)
+    epsilon = f"{_epsilon(found)}, " if found is not None and both else ""
     first = (
-        f"{verdict.headline}: {_bound(verdict)} with {level(verdict.confidence)} confidence "
+        f"{verdict.headline}: {epsilon}{_bound(verdict)} with {level(verdict.confidence)} confidence "
         f"({verdict.chance}{exact})"
     )
     rows = [] if verdict.certified is None else [("canaries", str(verdict.certified))]
     rows += [("blind", verdict.blind)] if verdict.blind else []
-    if verdict.second is not None:
+    if verdict.second is not None and verdict.certified is None:
         rows.append(("and", f"{second_bound(verdict)}; both hold at once"))
-    rows.append(("witness", str(verdict.witness)))
+    rows.append(("witness", verdict.witness_text))
     rows += [*explained(verdict.diagnosis, verdict.belief), *_remarks(verdict)]
     return "\n".join([first, *(f"  {name}: {said}" for name, said in rows)])
 
@@ -73,14 +75,14 @@ def view(verdict: Verdict, file: str) -> ResultView:
         certified = capital(str(verdict.certified))
         summary, sentence = [certified], f"{sentence} {certified}."
     summary += [capital(verdict.blind)] if verdict.blind else []
-    if certified and verdict.second is None:  # the bound was said
+    if certified and (verdict.second is None or _no_gap(verdict)):  # the bound was said
         summary.append(f"{verdict.guarantee} guarantee; {verdict.chance}")
     else:
         sure = (
             f"with confidence {level(verdict.confidence)} ({verdict.guarantee}; {verdict.chance})"
         )
         summary.append(f"{_bound(verdict)} {sure}")
-    if verdict.second is not None:
+    if verdict.second is not None and not certified:
         summary.append(f"and {second_bound(verdict)}; both hold at once")
     causes, meaning = explained(verdict.diagnosis, verdict.belief), _meaning(verdict)
     replay = ""
@@ -96,7 +98,7 @@ def view(verdict: Verdict, file: str) -> ResultView:
         status=verdict.tone,
         headline=verdict.headline,
         summary=summary,
-        rows=[*w.rows(), *causes, *file_rows(about), *_remarks(verdict)],
+        rows=[*w.rows(about.units), *causes, *file_rows(about), *_remarks(verdict)],
         about=about,
         title=capital(f"{verdict.guarantee.doubt * verdict.violated}{TITLES[verdict.tone]}"),
         sentence=sentence,
@@ -128,9 +130,18 @@ def _remarks(verdict: Verdict) -> Rows:
 def _bound(verdict: Verdict) -> str:
     if verdict.claim.parameter != "gap":
         return verdict.bound
-    found = verdict.certified
-    first = f"ε ≥ {rounded_down(found.epsilon)} at δ = {digits(found.delta)}, " if found else ""
-    return f"{first}{verdict.bound} (type-II error below the claimed curve)"
+    if verdict.certified and _no_gap(verdict):
+        return _epsilon(verdict.certified)
+    return f"{verdict.bound} (type-II error below the claimed curve)"
+
+
+def _epsilon(found: CertifiedEpsilon) -> str:
+    return f"ε ≥ {rounded_down(found.epsilon)} at δ = {digits(found.delta)}"
+
+
+def _no_gap(verdict: Verdict) -> bool:
+    """Whether nothing is certified of a curve as a whole, so that the ε at one δ is all there is."""
+    return verdict.claim.parameter == "gap" and not verdict.violated and verdict.lower_bound == 0
 
 
 def _sentence(verdict: Verdict) -> str:
@@ -143,18 +154,21 @@ def _sentence(verdict: Verdict) -> str:
             found = f"at some order the divergence is {least} {bound} times what is claimed"
         case _:
             found = f"{claim.symbol} is {least} {bound}"
-    if verdict.second is not None:
+    if verdict.second is not None and verdict.certified is None:
         found += f" and, at the same time, {second_bound(verdict)}"
     found += f", {with_confidence(verdict.confidence, verdict.guarantee)}."
+    said_next = verdict.certified is not None and _no_gap(verdict)  # what is certified
     match verdict.tone:
         case Status.VIOLATION:
             false = "is false if what is assumed holds" if doubt else "is false"
             return capital(f"{doubt}the claim of {claim.short} {false}: {found}")
         case Status.BLIND:
             why = _ended(f"This audit could not have refuted {claim.short}: {verdict.blind}")
-            return f"{why} {capital(doubt) or 'It certifies only that '}{found}"
+            return (
+                why if said_next else f"{why} {capital(doubt) or 'It certifies only that '}{found}"
+            )
     said = f"The draws do not refute {claim.short}."
-    return f"{said} {capital(doubt) or 'They certify only that '}{found}"
+    return said if said_next else f"{said} {capital(doubt) or 'They certify only that '}{found}"
 
 
 def second_bound(verdict: Verdict) -> str:
@@ -183,7 +197,7 @@ def _facts(verdict: Verdict) -> Facts:
     name = "Not certified" if verdict.guarantee.doubt else "Certified bound"
     sure = f"with {percent(verdict.confidence)} confidence, {verdict.guarantee}"
     facts = [("Claim", claim.short, "what was tested"), (name, _bound(verdict), sure)]
-    if verdict.second is not None:
+    if verdict.second is not None and not (verdict.certified and _no_gap(verdict)):
         bound, where = _second(verdict.second, verdict)
         facts.append(("And at the same time", bound, f"{where}; both bounds hold at once"))
     facts.append(("Smallest detectable", *detectable(verdict)))

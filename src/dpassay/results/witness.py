@@ -63,8 +63,10 @@ class Witness(Record):
         """Hits and draws on the first input, then on the second."""
         return self.hits_p, self.n_p, self.hits_q, self.n_q
 
-    def rows(self) -> list[tuple[str, str]]:
-        """The event, its counts and the inputs, as rows for a terminal."""
+    def rows(self, units: str = "") -> list[tuple[str, str]]:
+        """The event, its counts and the inputs, as rows for a terminal; of canaries the event alone."""
+        if units == "canaries":
+            return [("witness", str(self.event))]
         counts = (
             f"{self.hits_p:,} of {self.n_p:,} on the first input, "
             f"{self.hits_q:,} of {self.n_q:,} on the second"

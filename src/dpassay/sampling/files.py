@@ -299,9 +299,9 @@ def _capitals(a: Column, b: Column) -> _Written:
     return (repr(own[0][word]), repr(own[1][word])) if both else None
 
 
-def read_table(path: str | Path, max_bytes: int | None = None) -> Table:
+def read_table(path: str | Path, max_bytes: int | None = None, marks: Marks = PLAIN) -> Table:
     """The table in one file; see the module's docstring for what its cells mean."""
-    [content] = load(path, max_bytes=max_bytes)
+    [content] = load(path, max_bytes=max_bytes, marks=marks)
     return content.checked().table()
 
 
