@@ -55,6 +55,8 @@ _UNEVEN = 0.05
 _TRAIN, _ENOUGH = 0.25, 50_000
 #: Training draws of an event that make it frequent, and the part of its frequency that is hardly any.
 _OFTEN, _HARDLY = 50, 0.1
+#: An event with a p-value so many times smaller than that of the witness is named.
+_SURER = 100.0
 #: The part of the predicted bound that a cause has to reach to explain it.
 _MOST = 0.8
 
@@ -376,7 +378,12 @@ def bound(
 
 
 def _about(choice: Selection, counted: Counted, claims: int, found: Certificate) -> About:
-    bits = (BITS,) if found.best.found.event.of_representation and found.lower > 0 else ()
+    bits: tuple[str, ...] = ()
+    if found.best.found.event.of_representation and found.lower > 0:
+        bits = (BITS,)
+    surest = found.surest
+    if surest.adjusted <= 1 and found.best.adjusted > _SURER * surest.adjusted:
+        bits += (f"the p-value is that of another event: {surest.witness(choice.source)}",)
     return About(
         method=_method(choice),
         guarantee=Guarantee.EXACT.downgraded(choice.source.doubts),

@@ -287,6 +287,11 @@ class Certificate:
         """The event that shows most."""
         return max(self.tests, key=lambda test: (test.lower, -test.p_value))
 
+    @property
+    def surest(self) -> EventTest:
+        """The event with the smallest p-value, each at its share of the error probability."""
+        return min(self.tests, key=lambda test: test.adjusted)
+
     @cached_property
     def detectable_by_event(self) -> list[float]:
         """The smallest value that each event detects at its level, if the strongest shows it in full.
@@ -372,6 +377,11 @@ class EventTest:
     spent: float  # on the second bound
     lower: float
     p_value: float
+
+    @property
+    def adjusted(self) -> float:
+        """The p-value over its share of the error probability: at most 1 if it refutes."""
+        return self.p_value / self.level if self.level else math.inf
 
     def budget(self, other: SecondBound | None) -> list[tuple[str, float]]:
         """What the error probability is spent on, in words."""
